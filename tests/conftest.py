@@ -1,0 +1,15 @@
+"""Shapes and dtypes of every call of optdl are checked while the tests run."""
+
+from jaxtyping import install_import_hook
+
+# Before any test module imports optdl: each annotation such as Float[np.ndarray, "m n"] becomes a check.
+install_import_hook("optdl", "beartype.beartype").install()
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Return a generator that is the same in every run."""
+    return np.random.default_rng(20)
