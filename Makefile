@@ -1,0 +1,52 @@
+# Each target calls one tool; `make` alone lists them.
+
+PYTHON := $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo $$p; break; }; done)
+PY := .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help course test book lab release grade lint clean
+
+help:
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
+
+.venv/ready: requirements.txt pyproject.toml
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or later was found. Install one (python.org, or your system's package manager), then run make again."; exit 1; }
+	@test "$$(df -Pk . | awk 'NR==2 {print int($$4/1048576)}')" -ge 6 || { echo "Less than 6 GB of disk are free here; the packages need about 5. Free some space, then run make again."; exit 1; }
+	@echo "Making .venv with $$($(PYTHON) --version) and installing the pinned packages (a few minutes, most of it the download) ..."
+	@$(PYTHON) -m venv .venv || { echo "Python cannot make a virtual environment. On Debian or Ubuntu: apt install python3-venv"; exit 1; }
+	@$(PY) -m pip install --disable-pip-version-check -q -r requirements.txt || { echo "The packages could not be installed: see pip's message above (no network, or no disk?). Then run make again."; exit 1; }
+	@$(PY) -m pip install --disable-pip-version-check -q --no-deps -e .
+	@touch $@
+
+course: .venv/ready ## build the site, release, grade a sample class, print the gradebook
+	@$(PY) -m tools.course
+
+test: .venv/ready ## run every test, the strict book build among them
+	@$(PY) -m pytest --cov --cov-report=term -n 2 --dist loadgroup
+
+book: .venv/ready ## build the site
+	@$(PY) -m tools.book
+
+lab: .venv/ready ## open JupyterLab with nbgrader on the released notebooks
+	@$(PY) -m tools.lab
+
+release: .venv/ready ## make exercises/ from solutions/ (A=topic for one)
+	@$(PY) -m tools.release $(A)
+
+grade: .venv/ready ## grade the submissions of one assignment: make grade A=erm
+	@$(PY) -m tools.grade $(A)
+
+lint: .venv/ready ## style, types, spelling
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+	@$(PY) -m codespell_lib
+
+clean: ## remove all that was built; .venv stays
+	rm -rf _build build .mypy_cache .ruff_cache .pytest_cache .benchmarks .coverage*
+	find book src tests tools solutions exercises -name __pycache__ -prune -exec rm -rf {} +
+
+.DEFAULT:
+	@echo "There is no target '$@'. The targets are:"; $(MAKE) -s help; exit 2

@@ -1,0 +1,84 @@
+"""Tell whether an answer agrees with the expected one, and in what it differs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def disagreement(expected: Any, got: Any, rtol: float, atol: float) -> str | None:
+    """Return in words how ``got`` differs from ``expected``, or None when they agree.
+
+    Numbers and arrays agree within ``atol + rtol |expected|``; a list may stand for an
+    array; tuples and dicts agree when all their items do.
+
+    Examples
+    --------
+    >>> disagreement(1.0, 1.0 + 1e-15, rtol=1e-9, atol=0) is None
+    True
+    >>> disagreement([1.0, 2.0], [1.0], rtol=1e-9, atol=0)
+    'expected shape (2,), got shape (1,)'
+    >>> disagreement(1.0, np.ones(2), rtol=1e-9, atol=0)
+    'expected a single number, got shape (2,)'
+    """
+    if expected is None or isinstance(expected, str):
+        same_type = type(expected) is type(got)
+        return None if same_type and expected == got else "the values differ"
+    if got is None:
+        return "expected a value, got None: does every path of your function `return` something?"
+    if isinstance(expected, Mapping):
+        return _mapping_disagreement(expected, got, rtol, atol)
+    if isinstance(expected, tuple):
+        return _tuple_disagreement(expected, got, rtol, atol)
+    return _array_disagreement(expected, got, rtol, atol)
+
+
+def _mapping_disagreement(
+    expected: Mapping[Any, Any], got: Any, rtol: float, atol: float
+) -> str | None:
+    if not isinstance(got, Mapping):
+        return f"expected a dict, got {type(got).__name__}"
+    if set(expected) != set(got):
+        return f"expected the keys {sorted(expected)}, got {sorted(got)}"
+    for key, value in expected.items():
+        if reason := disagreement(value, got[key], rtol, atol):
+            return f"at key {key!r}: {reason}"
+    return None
+
+
+def _tuple_disagreement(
+    expected: tuple[Any, ...], got: Any, rtol: float, atol: float
+) -> str | None:
+    if not isinstance(got, Sequence | np.ndarray) or isinstance(got, str):
+        return f"expected {len(expected)} values, got one {type(got).__name__}"
+    if len(got) != len(expected):
+        return f"expected {len(expected)} values, got {len(got)}"
+    for number, (left, right) in enumerate(zip(expected, got, strict=True), start=1):
+        if reason := disagreement(left, right, rtol, atol):
+            return f"value {number} of {len(expected)}: {reason}"
+    return None
+
+
+def _array_disagreement(expected: Any, got: Any, rtol: float, atol: float) -> str | None:
+    right = np.asarray(expected)
+    try:
+        answer = np.asarray(got)
+    except (ValueError, TypeError):
+        return f"expected an array of shape {right.shape}, got a {type(got).__name__}"
+    if not (np.issubdtype(answer.dtype, np.number) or answer.dtype == bool):
+        return f"expected numbers, got {type(got).__name__} of type {answer.dtype}"
+    if answer.shape != right.shape:
+        return f"expected {_shape(right)}, got {_shape(answer)}"
+    if np.iscomplexobj(answer) and not np.iscomplexobj(right):
+        return "expected real numbers, got complex ones"
+    with np.errstate(all="ignore"):
+        agree = np.isclose(answer, right, rtol=rtol, atol=atol, equal_nan=True)
+    if agree.all():
+        return None
+    if right.ndim == 0:
+        return "the values differ"
+    return f"{int((~agree).sum())} of {right.size} values differ"
+
+
+def _shape(array: np.ndarray) -> str:
+    return f"shape {array.shape}" if array.ndim else "a single number"

@@ -1,0 +1,83 @@
+"""What an exercise is: a reference, random cases, and the mistakes that are usual."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Function = Callable[..., Any]
+Case = dict[str, Any]
+"""One call: argument names to values, in the order of the signature."""
+
+
+@dataclass(frozen=True)
+class Misconception:
+    """A mistake that students make, as the function it leads to.
+
+    Parameters
+    ----------
+    hint : str
+        What the student sees: the mistake, then what is right.
+    function : callable
+        The mistaken function. It uses only its arguments, builtins and ``np``, so that
+        its source can stand in a notebook by itself.
+    """
+
+    hint: str
+    function: Function
+
+
+@dataclass(frozen=True)
+class Property:
+    """A fact that the right answer obeys, whatever way it is computed.
+
+    Parameters
+    ----------
+    claim : str
+        The fact in words.
+    holds : callable
+        ``holds(function, rng)`` is true when the function obeys it.
+    """
+
+    claim: str
+    holds: Callable[[Function, np.random.Generator], bool]
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A function for the student to write, with all that is needed to judge it.
+
+    Parameters
+    ----------
+    key : str
+        The row of the sources, such as ``L1-07``; ``L1-03:hinge`` where a row has several.
+    reference : callable
+        The function of :mod:`optdl` that the student rewrites, under the same name.
+    cases : callable
+        ``cases(rng)`` gives the calls to compare, small and large ones.
+    misconceptions : tuple of Misconception
+        At least three usual mistakes.
+    properties : tuple of Property
+        Facts that are checked when the work is graded.
+    rtol, atol : float
+        Numbers agree when ``|got - expected| <= atol + rtol |expected|``.
+    """
+
+    key: str
+    reference: Function
+    cases: Callable[[np.random.Generator], Iterable[Case]]
+    misconceptions: tuple[Misconception, ...]
+    properties: tuple[Property, ...] = ()
+    rtol: float = 1e-9
+    atol: float = 1e-12
+
+    @property
+    def name(self) -> str:
+        """Return the name under which the student defines the function."""
+        return str(self.reference.__name__)
+
+    @property
+    def row(self) -> str:
+        """Return the row of the sources, without the suffix that tells exercises apart."""
+        return self.key.split(":")[0]

@@ -1,0 +1,185 @@
+"""Run a student's function on random cases, and name the mistake when there is one."""
+
+import contextlib
+import copy
+import difflib
+import importlib
+import io
+import pkgutil
+import zlib
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import optdl.checks
+from optdl.checks.compare import disagreement
+from optdl.checks.diagnosis import slip
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.report import CheckFailed, failing_case, show
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What one call gave: a value, or an error; and what it printed."""
+
+    value: Any = None
+    error: Exception | None = None
+    printed: str = ""
+    changed: str = ""
+
+
+@cache
+def exercises() -> dict[str, Exercise]:
+    """Return every exercise of the course by its key, topic by topic."""
+    found: dict[str, Exercise] = {}
+    for module in pkgutil.iter_modules(optdl.checks.__path__):
+        topic = importlib.import_module(f"optdl.checks.{module.name}")
+        for exercise in getattr(topic, "EXERCISES", ()):
+            if exercise.key in found:
+                raise ValueError(f"two exercises have the key {exercise.key}; keys must differ")
+            found[exercise.key] = exercise
+    return found
+
+
+def check(key: str, function: Function, *, seed: int = 0, properties: bool = False) -> None:
+    """Compare a student's function with the reference, and say what is wrong.
+
+    Parameters
+    ----------
+    key : str
+        The exercise, such as ``L1-07``.
+    function : callable
+        The student's function, with the signature of the exercise.
+    seed : int
+        Chooses the random cases.
+    properties : bool
+        Also check facts that the right answer must obey.
+
+    Raises
+    ------
+    CheckFailed
+        With the smallest failing case, what was expected and got, and the known mistake
+        that explains all answers, if there is one.
+    KeyError
+        When there is no such exercise.
+    """
+    exercise = _find(key)
+    if not callable(function):
+        raise CheckFailed(f"✗ {key} {exercise.name}: expected a function, got {show(function)}.")
+    rng = np.random.default_rng([seed, zlib.crc32(key.encode())])
+    cases = list(exercise.cases(rng))
+    _check_cases(exercise, function, cases)
+    if properties:
+        _check_properties(exercise, function, rng)
+    facts = ", and the general facts hold" if properties else ""
+    print(f"✓ {key} {exercise.name}: {len(cases)} cases agree{facts}")
+
+
+def _find(key: str) -> Exercise:
+    known = exercises()
+    if key not in known:
+        near = difflib.get_close_matches(key, known, n=1)
+        mend = f"did you mean {near[0]!r}?" if near else f"the exercises are {', '.join(known)}"
+        raise KeyError(f"there is no exercise {key!r}; {mend}")
+    return known[key]
+
+
+def _check_cases(exercise: Exercise, function: Function, cases: list[Case]) -> None:
+    title = f"{exercise.key} {exercise.name}"
+    outcomes = [_call(function, case) for case in cases]
+    if any(isinstance(outcome.error, NotImplementedError) for outcome in outcomes):
+        raise CheckFailed(f"✗ {title}: not written yet. Replace `raise NotImplementedError()`.")
+    expected = [_call(exercise.reference, case) for case in cases]
+    failing = [
+        (_size(case), number, reason)
+        for number, case in enumerate(cases)
+        if (reason := _reason(exercise, expected[number], outcomes[number]))
+    ]
+    if not failing:
+        return
+    _, number, reason = min(failing)
+    outcome = outcomes[number]
+    got = show(outcome.value) if outcome.error is None else "an error"
+    cause = _cause(exercise, cases, expected, outcomes)
+    right = expected[number].value
+    raise CheckFailed(failing_case(title, cases[number], right, got, reason, cause))
+
+
+def _call(function: Function, case: Case) -> _Outcome:
+    """Call with copies of the arguments, silently, and keep whatever comes of it."""
+    arguments = copy.deepcopy(case)
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed), np.errstate(all="ignore"):
+            value = function(*arguments.values())
+    except Exception as error:
+        return _Outcome(error=error, printed=printed.getvalue())
+    return _Outcome(value, None, printed.getvalue(), _changed_argument(case, arguments))
+
+
+def _changed_argument(before: Case, after: Case) -> str:
+    """Return the name of an array argument that the call changed in place, if any."""
+    for name, value in before.items():
+        if isinstance(value, np.ndarray) and not np.array_equal(
+            value, after[name], equal_nan=value.dtype.kind == "f"
+        ):
+            return name
+    return ""
+
+
+def _reason(exercise: Exercise, expected: _Outcome, outcome: _Outcome) -> str | None:
+    if outcome.error is not None:
+        return f"your function raised {type(outcome.error).__name__}: {outcome.error}"
+    if outcome.value is None and expected.value is not None and outcome.printed:
+        return "your function prints its answer and returns None; `return` it instead"
+    if outcome.changed:
+        return f"your function changes its argument `{outcome.changed}` in place; work on a copy"
+    return disagreement(expected.value, outcome.value, exercise.rtol, exercise.atol)
+
+
+def _cause(
+    exercise: Exercise, cases: list[Case], expected: list[_Outcome], outcomes: list[_Outcome]
+) -> str:
+    for misconception in exercise.misconceptions:
+        mistaken = [_call(misconception.function, case) for case in cases]
+        if all(
+            _same(exercise, left, right) for left, right in zip(mistaken, outcomes, strict=True)
+        ):
+            return misconception.hint
+    if any(outcome.error for outcome in outcomes):
+        return ""
+    right, got = ([item.value for item in items] for items in (expected, outcomes))
+    return slip(right, got, exercise.rtol, exercise.atol)
+
+
+def _same(exercise: Exercise, mistaken: _Outcome, outcome: _Outcome) -> bool:
+    if mistaken.error is not None or outcome.error is not None:
+        return type(mistaken.error) is type(outcome.error)
+    return disagreement(mistaken.value, outcome.value, exercise.rtol, exercise.atol) is None
+
+
+def _check_properties(exercise: Exercise, function: Function, rng: np.random.Generator) -> None:
+    title = f"{exercise.key} {exercise.name}"
+    for fact in exercise.properties:
+        try:
+            with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
+                holds = fact.holds(function, rng)
+        except Exception as error:
+            raise CheckFailed(
+                f"✗ {title}: while checking that {fact.claim}, "
+                f"your function raised {type(error).__name__}: {error}"
+            ) from None
+        if not holds:
+            raise CheckFailed(f"✗ {title}: it should hold that {fact.claim}, but it does not.")
+
+
+def _size(case: Case) -> int:
+    return sum(_elements(value) for value in case.values())
+
+
+def _elements(value: Any) -> int:
+    if isinstance(value, tuple | list):
+        return sum(_elements(item) for item in value)
+    return int(np.size(value)) if isinstance(value, np.ndarray) else 1

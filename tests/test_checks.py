@@ -1,0 +1,165 @@
+"""The checks themselves: right answers pass, each usual mistake fails and is named."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import optdl.checks.runner as runner
+from optdl.checks import CheckFailed, Exercise, Misconception, Property, check, exercises
+
+COURSE = exercises()
+MISTAKES = [
+    pytest.param(exercise, mistake, id=f"{key}-{mistake.function.__name__}")
+    for key, exercise in COURSE.items()
+    for mistake in exercise.misconceptions
+]
+
+
+def spread(values: np.ndarray, count: int) -> float:
+    """Return the standard deviation over the root of count: a toy exercise."""
+    return float(values.std() / np.sqrt(count))
+
+
+def divides_by_count(values, count):
+    return values.std() / count
+
+
+TOY = Exercise(
+    key="L1-07",
+    reference=spread,
+    cases=lambda rng: [{"values": rng.normal(size=k), "count": k} for k in (9, 2, 5)],
+    misconceptions=(Misconception("your spread divides by n; it is σ / √n", divides_by_count),),
+    properties=(Property("constants have no spread", lambda f, rng: f(np.ones(3), 3) == 0),),
+)
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    monkeypatch.setattr(runner, "exercises", lambda: {TOY.key: TOY})
+
+
+def message(function, **options) -> str:
+    with pytest.raises(CheckFailed) as caught:
+        check("L1-07", function, **options)
+    return str(caught.value)
+
+
+# --- every exercise of the course
+
+
+@pytest.mark.parametrize("key", COURSE)
+@pytest.mark.parametrize("seed", [0, 1, 7])
+def test_the_reference_passes(key, seed):
+    check(key, COURSE[key].reference, seed=seed, properties=True)
+
+
+@pytest.mark.parametrize(("exercise", "mistake"), MISTAKES)
+@pytest.mark.parametrize("seed", [0, 7])
+def test_each_misconception_fails_and_is_named(exercise, mistake, seed):
+    with pytest.raises(CheckFailed) as caught:
+        check(exercise.key, mistake.function, seed=seed)
+    assert mistake.hint in str(caught.value)
+
+
+@pytest.mark.parametrize("exercise", COURSE.values(), ids=COURSE)
+def test_exercises_have_the_agreed_form(exercise):
+    assert len(exercise.misconceptions) >= 3
+    assert exercise.properties, "hidden tests need at least one property"
+    assert len({mistake.hint for mistake in exercise.misconceptions}) == len(
+        exercise.misconceptions
+    )
+    signature = list(inspect.signature(exercise.reference).parameters)
+    for case in exercise.cases(np.random.default_rng(0)):
+        assert list(case) == signature[: len(case)]
+    for mistake in exercise.misconceptions:
+        assert list(inspect.signature(mistake.function).parameters) == signature
+
+
+@pytest.mark.parametrize("exercise", COURSE.values(), ids=COURSE)
+def test_a_blank_answer_is_told_so(exercise):
+    def blank(*arguments):
+        raise NotImplementedError
+
+    with pytest.raises(CheckFailed, match="not written yet"):
+        check(exercise.key, blank)
+
+
+# --- the framework, on a toy exercise
+
+
+def test_success_is_said_in_one_line(toy, capsys):
+    check("L1-07", spread, properties=True)
+    assert capsys.readouterr().out == "✓ L1-07 spread: 3 cases agree, and the general facts hold\n"
+
+
+def test_the_smallest_failing_case_is_shown_and_the_mistake_named(toy):
+    text = message(divides_by_count)
+    assert "count = 2" in text
+    assert "count = 9" not in text
+    assert "Likely cause: your spread divides by n; it is σ / √n." in text
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda v, n: None, "expected a value, got None"),
+        (lambda v, n: print(v.std()), "prints its answer and returns None"),
+        (lambda v, n: 1 / 0, "raised ZeroDivisionError: division by zero"),
+        (lambda v, n: v, "expected a single number, got shape (2,)"),
+        (lambda v, n: "0.1", "expected numbers, got str"),
+        (lambda v, n: -spread(v, n), "opposite sign"),
+        (lambda v, n: 2 * spread(v, n), "twice the expected one"),
+        (lambda v, n: np.float32(spread(v, n)), "float32"),
+        (lambda v, n: 1j + spread(v, n), "expected real numbers"),
+        (lambda v, n: spread(v, n) + 0.5, "the values differ"),
+    ],
+)
+def test_general_mistakes_are_explained(toy, function, expected):
+    assert expected in message(function)
+
+
+def test_an_argument_changed_in_place_is_noticed_although_the_answer_is_right(toy):
+    def careless(values, count):
+        answer = spread(values, count)
+        values -= 1
+        return answer
+
+    assert "changes its argument `values` in place" in message(careless)
+
+
+def test_what_is_not_a_function_is_refused(toy):
+    with pytest.raises(CheckFailed, match="expected a function, got 3"):
+        inspect.unwrap(check)("L1-07", 3)
+
+
+def test_a_property_catches_what_the_cases_missed(toy, monkeypatch):
+    shown = [2, 5, 9]
+    memorized = lambda v, n: spread(v, n) if len(v) in shown else 1.0  # noqa: E731
+    check("L1-07", memorized)
+    assert "constants have no spread" in message(memorized, properties=True)
+
+    def fragile(v, n):
+        return spread(v, n) if len(v) in shown else v[10]
+
+    assert "your function raised IndexError" in message(fragile, properties=True)
+
+
+def test_an_unknown_exercise_names_the_nearest(toy):
+    with pytest.raises(KeyError, match="did you mean 'L1-07'"):
+        check("L1-7", spread)
+    with pytest.raises(KeyError, match="the exercises are L1-07"):
+        check("zzz", spread)
+
+
+def test_two_exercises_must_not_share_a_key(monkeypatch):
+    monkeypatch.setattr(runner.importlib, "import_module", lambda name: pytest)
+    monkeypatch.setattr(pytest, "EXERCISES", (TOY, TOY), raising=False)
+    with pytest.raises(ValueError, match="two exercises have the key L1-07"):
+        exercises.__wrapped__()
+
+
+def test_the_traceback_in_a_notebook_is_the_message_alone(toy):
+    with pytest.raises(CheckFailed) as caught:
+        check("L1-07", lambda v, n: None)
+    assert caught.value._render_traceback_() == str(caught.value).splitlines()
