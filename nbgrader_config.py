@@ -1,0 +1,43 @@
+"""Tell nbgrader where the course lives; every tool and the JupyterLab extensions read this file.
+
+Sources and releases are committed; all that grading makes stays below ``build``.
+"""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+BUILD = ROOT / "build"
+
+# Jupyter puts get_config there when it loads this file.
+c = get_config()
+
+c.CourseDirectory.course_id = "optdl"
+c.CourseDirectory.root = str(ROOT)
+c.CourseDirectory.source_directory = "solutions"
+c.CourseDirectory.release_directory = "exercises"
+c.CourseDirectory.submitted_directory = "build/submitted"
+c.CourseDirectory.autograded_directory = "build/autograded"
+c.CourseDirectory.feedback_directory = "build/feedback"
+c.CourseDirectory.solution_directory = "build/solution"
+c.CourseDirectory.db_url = f"sqlite:///{BUILD / 'gradebook.db'}"
+c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", ".DS_Store"]
+
+# A local exchange: the instructor releases into it, students fetch from it and submit to it.
+c.Exchange.root = str(BUILD / "exchange")
+c.Exchange.assignment_dir = str(BUILD / "work")
+c.Exchange.timezone = "UTC"
+# A second release of the same assignment replaces the first.
+c.ExchangeReleaseAssignment.force = True
+c.ExchangeReleaseFeedback.force = True
+
+# An endless loop costs its cell and no more: the rest of the notebook is graded.
+c.Execute.timeout = 20
+c.Execute.interrupt_on_timeout = True
+# Kernels tell errors only: their advice on transports would fill the terminal.
+c.Execute.extra_arguments = ["--log-level=ERROR"]
+
+# A student who deletes a test cell is tested all the same.
+c.OverwriteCells.add_missing_cells = True
+
+# Late work is shown as late and loses no marks; "zero" takes them all.
+c.LateSubmissionPlugin.penalty_method = "none"

@@ -1,0 +1,1202 @@
+r"""Empirical risk minimization: losses, overfitting, early stopping, minibatches and their noise.
+
+Axis letters, fixed for the module: ``m`` examples, ``n`` the size of a minibatch, ``d`` features,
+``c`` classes, ``p`` parameters, ``t`` steps or epochs, ``s`` sizes, ``r`` repetitions.
+Labels of two classes are −1 and +1; labels of c classes are 0 … c−1.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+from numpy.polynomial import legendre
+from scipy.special import expit, log_softmax
+
+__all__ = [
+    "SURROGATES",
+    "EarlyStopping",
+    "LinearPopulation",
+    "MarginLoss",
+    "Margins",
+    "NoisyCurve",
+    "Population",
+    "batch_gradient",
+    "capacity_sweep",
+    "classification_margins",
+    "count_dichotomies",
+    "early_stopping",
+    "empirical_risk",
+    "empirical_risks",
+    "error_amplification",
+    "expected_least_squares_risks",
+    "exponential_loss",
+    "fit_polynomial",
+    "generalization_gap",
+    "gradient_spread",
+    "hinge_loss",
+    "hinge_risk_gradient",
+    "least_squares",
+    "least_squares_risks",
+    "log_likelihoods",
+    "logistic_loss",
+    "margins",
+    "minibatch_errors",
+    "minibatches",
+    "newton_direction",
+    "per_example_gradients",
+    "required_batch_size",
+    "sgd",
+    "squared_gradients",
+    "squared_loss",
+    "standard_error",
+    "stored_activations",
+    "stream",
+    "stream_sgd",
+    "unique_examples",
+    "update_cost",
+    "zero_one_loss",
+    "zero_one_risk",
+]
+
+Values = Float[np.ndarray, "..."]
+Features = Float[np.ndarray, "m d"]
+Weights = Float[np.ndarray, " d"]
+Labels = Float[np.ndarray, " m"] | Int[np.ndarray, " m"]
+Classes = Int[np.ndarray, " m"]
+Indices = Int[np.ndarray, " n"]
+Batch = tuple[Float[np.ndarray, "n d"], Shaped[np.ndarray, " n"]]
+
+
+# --- Risk and empirical risk ------------------------------------------------------------------
+
+
+def empirical_risk(
+    loss: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    model: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    theta: Float[np.ndarray, "..."],
+    x: Shaped[np.ndarray, "m ..."],
+    y: Shaped[np.ndarray, "m ..."],
+) -> float:
+    r"""Return the empirical risk, the mean loss over a sample.
+
+    .. math:: J(\theta) = \frac1m \sum_{i=1}^m L\bigl(f(x^{(i)}, \theta), y^{(i)}\bigr)
+
+    Parameters
+    ----------
+    loss : callable
+        ``loss(predictions, labels)`` gives the m losses, in that order of arguments.
+    model : callable
+        ``model(x, theta)`` gives the m predictions f(x, θ).
+    theta : array
+        The parameters.
+    x, y : (m, …) arrays
+        The sample.
+
+    Raises
+    ------
+    ValueError
+        If the sample is empty or x and y differ in length.
+
+    Notes
+    -----
+    Source: L1-01
+
+    Examples
+    --------
+    >>> empirical_risk(lambda f, y: (f - y) ** 2, lambda x, w: w * x, np.array(2.0),
+    ...                x=np.array([1.0, 2.0]), y=np.array([2.0, 3.0]))
+    0.5
+    """
+    if len(x) != len(y) or len(y) == 0:
+        raise ValueError(
+            f"the empirical risk needs one label for each of at least one example; "
+            f"got {len(x)} examples and {len(y)} labels"
+        )
+    return float(np.mean(loss(model(x, theta), y)))
+
+
+class Population(Protocol):
+    """A data distribution p_data that can be sampled: ``sample(m, rng)`` gives ``(x, y)``."""
+
+    def sample(self, m: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Draw m independent examples."""
+        ...
+
+
+def empirical_risks(
+    population: Population,
+    losses: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    sizes: Sequence[int],
+    repeats: int,
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "s r"]:
+    """Return the empirical risk of one fixed model on many samples of each size.
+
+    Parameters
+    ----------
+    population : Population
+        Where the samples come from.
+    losses : callable
+        ``losses(x, y)`` gives the loss of the model on each example.
+    sizes : sequence of int
+        Sample sizes m.
+    repeats : int
+        Samples of each size.
+    rng : numpy.random.Generator
+        Draws the samples.
+
+    Notes
+    -----
+    Its mean is the risk J*, at every m; its standard deviation is σ/√m with σ that of one loss.
+
+    Source: L1-01
+
+    Examples
+    --------
+    >>> coin = LinearPopulation(np.array([1.0]), np.eye(1), noise=0.0)
+    >>> empirical_risks(coin, lambda x, y: np.ones(len(y)), [2, 5], 3, np.random.default_rng(0))
+    array([[1., 1., 1.],
+           [1., 1., 1.]])
+    """
+    return np.array(
+        [[losses(*population.sample(m, rng)).mean() for _ in range(repeats)] for m in sizes]
+    )
+
+
+def generalization_gap(risk: float, sample_risk: float) -> float:
+    """Return J* − J: what the empirical risk hides from us.
+
+    It is positive when the model does worse on new data than on its sample.
+
+    Notes
+    -----
+    Source: L1-01
+
+    Examples
+    --------
+    >>> generalization_gap(risk=0.5, sample_risk=0.25)
+    0.25
+    """
+    return risk - sample_risk
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPopulation:
+    r"""A population with x ~ N(0, Σ) and y = w*ᵀx + ε, ε ~ N(0, noise²).
+
+    With the loss ½(wᵀx − y)² everything is known in closed form:
+
+    .. math:: J^*(w) = \tfrac12 (w - w^*)^T \Sigma (w - w^*) + \tfrac12\,\text{noise}^2
+
+    Parameters
+    ----------
+    weights : (d,) array
+        w*, the parameters that minimize the risk.
+    covariance : (d, d) array
+        Σ, symmetric positive definite. It is also the Hessian of the risk.
+    noise : float
+        Standard deviation of ε.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, or the noise is negative.
+
+    Notes
+    -----
+    Source: L1-01, L1-11
+
+    Examples
+    --------
+    >>> population = LinearPopulation(np.array([1.0, 0.0]), np.eye(2), noise=1.0)
+    >>> population.risk(np.zeros(2)), population.gradient(np.zeros(2))
+    (1.0, array([-1.,  0.]))
+    """
+
+    weights: Float[np.ndarray, " d"]
+    covariance: Float[np.ndarray, "d d"]
+    noise: float
+
+    def __post_init__(self) -> None:
+        d = len(self.weights)
+        if self.covariance.shape != (d, d):
+            raise ValueError(
+                f"the covariance must have shape ({d}, {d}), a row for each weight; "
+                f"got {self.covariance.shape}"
+            )
+        if self.noise < 0:
+            raise ValueError(f"the noise is a standard deviation, at least 0; got {self.noise}")
+
+    def sample(
+        self, m: int, rng: np.random.Generator
+    ) -> tuple[Float[np.ndarray, "m d"], Float[np.ndarray, " m"]]:
+        """Draw m independent examples."""
+        d = len(self.weights)
+        x = rng.normal(size=(m, d)) @ np.linalg.cholesky(self.covariance).T
+        return x, x @ self.weights + self.noise * rng.normal(size=m)
+
+    def risk(self, w: Weights) -> float:
+        """Return J*(w)."""
+        error = w - self.weights
+        return float(0.5 * error @ self.covariance @ error + 0.5 * self.noise**2)
+
+    def gradient(self, w: Weights) -> Weights:
+        """Return ∇J*(w) = Σ(w − w*)."""
+        return self.covariance @ (w - self.weights)
+
+
+def least_squares(x: Features, y: Labels) -> Weights:
+    """Return the weights that minimize the empirical risk of ½(wᵀx − y)²; the shortest if many.
+
+    Notes
+    -----
+    Source: L1-01
+
+    Examples
+    --------
+    >>> least_squares(np.array([[1.0], [2.0]]), np.array([2.0, 4.0])).round(6)
+    array([2.])
+    """
+    return np.linalg.lstsq(x, y, rcond=None)[0]
+
+
+def least_squares_risks(
+    population: LinearPopulation, sizes: Sequence[int], repeats: int, rng: np.random.Generator
+) -> tuple[Float[np.ndarray, "s r"], Float[np.ndarray, "s r"]]:
+    """Fit by least squares on many samples; return empirical risk J and risk J* of each fit.
+
+    Notes
+    -----
+    Source: L1-01
+
+    Examples
+    --------
+    >>> population = LinearPopulation(np.array([1.0]), np.eye(1), noise=0.0)
+    >>> J, risk = least_squares_risks(population, [5], 2, np.random.default_rng(0))
+    >>> J.shape, bool(J.max() < 1e-20)
+    ((1, 2), True)
+    """
+    pairs = np.empty((2, len(sizes), repeats))
+    for (row, m), column in itertools.product(enumerate(sizes), range(repeats)):
+        x, y = population.sample(m, rng)
+        w = least_squares(x, y)
+        pairs[:, row, column] = 0.5 * np.mean((x @ w - y) ** 2), population.risk(w)
+    return pairs[0], pairs[1]
+
+
+def expected_least_squares_risks(d: int, m: int, noise: float) -> tuple[float, float]:
+    r"""Return E[J(ŵ)] and E[J*(ŵ)] of least squares on a :class:`LinearPopulation`.
+
+    .. math::
+        \mathbb E J(\hat w) = \frac{\sigma^2}2\Bigl(1 - \frac dm\Bigr), \qquad
+        \mathbb E J^*(\hat w) = \frac{\sigma^2}2\Bigl(1 + \frac d{m-d-1}\Bigr)
+
+    Both are exact, whatever Σ and w*; σ is the noise.
+
+    Raises
+    ------
+    ValueError
+        If m ≤ d + 1: the second expectation is then infinite.
+
+    Notes
+    -----
+    Source: L1-01
+
+    Examples
+    --------
+    >>> expected_least_squares_risks(d=5, m=11, noise=1.0)
+    (0.2727272727272727, 1.0)
+    """
+    if m <= d + 1:
+        raise ValueError(f"the expected risk is finite only for m > d + 1 = {d + 1}; got m = {m}")
+    return 0.5 * noise**2 * (1 - d / m), 0.5 * noise**2 * (1 + d / (m - d - 1))
+
+
+# --- Overfitting ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NoisyCurve:
+    r"""A population with x uniform on [−1, 1] and y = h(x) + ε, ε ~ N(0, noise²).
+
+    The risk of the squared loss (f(x) − y)² is known:
+
+    .. math:: J^*(f) = \tfrac12\int_{-1}^1 \bigl(f(x) - h(x)\bigr)^2 dx + \text{noise}^2
+
+    Parameters
+    ----------
+    curve : callable
+        h, smooth on [−1, 1].
+    noise : float
+        Standard deviation of ε.
+
+    Notes
+    -----
+    The integral is a Gauss–Legendre sum with 200 nodes, exact to rounding for smooth curves.
+
+    Source: L1-02
+
+    Examples
+    --------
+    >>> population = NoisyCurve(lambda x: x, noise=0.5)
+    >>> round(population.risk(lambda x: 0 * x), 12)     # 1/3 + 1/4
+    0.583333333333
+    """
+
+    curve: Callable[[np.ndarray], np.ndarray]
+    noise: float
+
+    def sample(
+        self, m: int, rng: np.random.Generator
+    ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """Draw m independent examples."""
+        x = rng.uniform(-1, 1, size=m)
+        return x, self.curve(x) + self.noise * rng.normal(size=m)
+
+    def risk(self, predict: Callable[[np.ndarray], np.ndarray]) -> float:
+        """Return J* of the function ``predict``."""
+        nodes, weights = legendre.leggauss(200)
+        return float(weights @ (predict(nodes) - self.curve(nodes)) ** 2 / 2 + self.noise**2)
+
+
+def fit_polynomial(
+    x: Float[np.ndarray, " m"], y: Float[np.ndarray, " m"], degree: int
+) -> legendre.Legendre:
+    """Return the polynomial of this degree with the least empirical risk.
+
+    Parameters
+    ----------
+    x, y : (m,) arrays
+        The sample, with x in [−1, 1].
+    degree : int
+        The capacity, at most m − 1.
+
+    Raises
+    ------
+    ValueError
+        If the degree is not in 0 … m − 1: above that the fit is not unique.
+
+    Notes
+    -----
+    Legendre polynomials as a basis keep the least squares problem well conditioned.
+
+    Source: L1-02
+
+    Examples
+    --------
+    >>> line = fit_polynomial(np.array([-1.0, 0.0, 1.0]), np.array([0.0, 1.0, 2.0]), degree=1)
+    >>> round(float(line(0.5)), 12)
+    1.5
+    """
+    if not 0 <= degree < len(x):
+        raise ValueError(
+            f"a polynomial through {len(x)} points has a degree from 0 to {len(x) - 1}; got {degree}"
+        )
+    design = legendre.legvander(x, degree)
+    return legendre.Legendre(np.linalg.lstsq(design, y, rcond=None)[0])
+
+
+def capacity_sweep(
+    population: NoisyCurve,
+    x: Float[np.ndarray, " m"],
+    y: Float[np.ndarray, " m"],
+    degrees: Sequence[int],
+) -> tuple[Float[np.ndarray, " s"], Float[np.ndarray, " s"]]:
+    """Fit polynomials of each degree to one sample; return their empirical risks and risks.
+
+    Notes
+    -----
+    The empirical risk can only fall with the degree, down to 0 at degree m − 1. The risk turns.
+
+    Source: L1-02
+
+    Examples
+    --------
+    >>> population = NoisyCurve(np.sin, noise=0.1)
+    >>> J, risk = capacity_sweep(population, *population.sample(4, np.random.default_rng(0)), [1, 3])
+    >>> bool(J[1] < 1e-20), bool(risk[1] > 0.01)
+    (True, True)
+    """
+    fits = [fit_polynomial(x, y, degree) for degree in degrees]
+    J = np.array([np.mean((fit(x) - y) ** 2) for fit in fits])
+    return J, np.array([population.risk(fit) for fit in fits])
+
+
+# --- Losses of the margin ---------------------------------------------------------------------
+
+
+def margins(w: Weights, b: float, x: Features, y: Labels) -> Float[np.ndarray, " m"]:
+    """Return the margins y (wᵀx + b) of a linear classifier; positive means right.
+
+    Notes
+    -----
+    Source: L1-03
+
+    Examples
+    --------
+    >>> margins(np.array([1.0]), 0.0, np.array([[2.0], [3.0]]), np.array([1, -1]))
+    array([ 2., -3.])
+    """
+    return y * (x @ w + b)
+
+
+def zero_one_loss(margin: Values) -> Values:
+    """Return the 0–1 loss: 1 where the margin is at most 0, else 0.
+
+    A score of exactly 0 decides nothing, and counts as an error. The derivative is 0 everywhere
+    but at 0, where there is none.
+
+    Notes
+    -----
+    Source: L1-03
+
+    Examples
+    --------
+    >>> zero_one_loss(np.array([-2.0, 0.0, 0.1]))
+    array([1., 1., 0.])
+    """
+    return (np.asarray(margin) <= 0).astype(float)
+
+
+def logistic_loss(margin: Values) -> tuple[Values, Values]:
+    r"""Return log₂(1 + e^{−m}) and its derivative with respect to the margin m.
+
+    .. math:: \frac{d}{dm}\log_2(1 + e^{-m}) = -\frac{1}{\ln 2}\,\frac{1}{1 + e^{m}}
+
+    Notes
+    -----
+    This is the negative log-likelihood −log p(y | x) of logistic regression, **in bits**. In base
+    2 it passes through 1 at m = 0 and bounds the 0–1 loss from above. In nats it is ln 2 times
+    smaller, and does not: at m = 0 it is 0.69.
+
+    Source: L1-03
+
+    Examples
+    --------
+    >>> value, derivative = logistic_loss(np.array([0.0, -1000.0]))
+    >>> value.round(2), derivative.round(2)
+    (array([   1.  , 1442.7 ]), array([-0.72, -1.44]))
+    """
+    # logaddexp and expit do not overflow, however wrong the example is
+    return np.logaddexp(0, -margin) / np.log(2), -expit(-margin) / np.log(2)
+
+
+def hinge_loss(margin: Values) -> tuple[Values, Values]:
+    """Return max(0, 1 − m) and its derivative, −1 for m < 1 and else 0.
+
+    Notes
+    -----
+    At the kink m = 1 any slope from −1 to 0 is a subgradient; we take 0. Bounds the 0–1 loss.
+
+    Source: L1-03
+
+    Examples
+    --------
+    >>> hinge_loss(np.array([-1.0, 0.5, 2.0]))
+    (array([2. , 0.5, 0. ]), array([-1., -1.,  0.]))
+    """
+    return np.maximum(0.0, 1 - margin), -(margin < 1).astype(float)
+
+
+def exponential_loss(margin: Values) -> tuple[Values, Values]:
+    """Return e^{−m} and its derivative −e^{−m}. Bounds the 0–1 loss.
+
+    Notes
+    -----
+    Source: L1-03
+
+    Examples
+    --------
+    >>> exponential_loss(np.array([0.0]))
+    (array([1.]), array([-1.]))
+    """
+    return np.exp(-margin), -np.exp(-margin)
+
+
+def squared_loss(margin: Values) -> tuple[Values, Values]:
+    """Return (1 − m)² and its derivative −2(1 − m). Bounds the 0–1 loss.
+
+    With labels ±1 it equals (f − y)². It is the one that rises again for margins above 1: it
+    punishes being right with too much confidence.
+
+    Notes
+    -----
+    Source: L1-03
+
+    Examples
+    --------
+    >>> squared_loss(np.array([0.0, 3.0]))
+    (array([1., 4.]), array([-2.,  4.]))
+    """
+    return (1 - margin) ** 2, -2 * (1 - margin)
+
+
+MarginLoss = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""A surrogate: margins to values and derivatives."""
+
+SURROGATES: dict[str, MarginLoss] = {
+    "logistic (bits)": logistic_loss,
+    "hinge": hinge_loss,
+    "exponential": exponential_loss,
+    "squared": squared_loss,
+}
+"""The surrogates by name. Each is at least the 0–1 loss, at every margin."""
+
+
+def zero_one_risk(w: Weights, b: float, x: Features, y: Labels) -> float:
+    """Return the share of a sample that a linear classifier gets wrong.
+
+    Notes
+    -----
+    Source: L1-03
+
+    Examples
+    --------
+    >>> zero_one_risk(np.array([1.0]), 0.0, np.array([[2.0], [-3.0]]), np.array([1, 1]))
+    0.5
+    """
+    return float(zero_one_loss(margins(w, b, x, y)).mean())
+
+
+def hinge_risk_gradient(w: Weights, x: Features, y: Labels) -> Weights:
+    r"""Return the gradient of the empirical hinge risk of the classifier wᵀx.
+
+    .. math:: \nabla J(w) = -\frac1m \sum_{i:\ y_i w^T x_i < 1} y_i x_i
+
+    Notes
+    -----
+    Source: L1-03
+
+    Examples
+    --------
+    >>> hinge_risk_gradient(np.zeros(1), np.array([[2.0], [4.0]]), np.array([1, 1]))
+    array([-3.])
+    """
+    _, slope = hinge_loss(margins(w, 0.0, x, y))
+    return x.T @ (slope * y) / len(y)
+
+
+def count_dichotomies(m: int, d: int) -> int:
+    r"""Return in how many ways a linear classifier wᵀx can label m points in d dimensions.
+
+    .. math:: C(m, d) = 2 \sum_{k=0}^{d-1} \binom{m-1}{k}
+
+    Cover's count, for points in general position. A search for the least 0–1 risk has this many
+    candidates: of the order of m^{d−1}, and all 2^m labelings once d ≥ m.
+
+    Raises
+    ------
+    ValueError
+        If m or d is below 1.
+
+    Notes
+    -----
+    Source: L1-03
+
+    Examples
+    --------
+    >>> count_dichotomies(4, 2), count_dichotomies(1000, 10) > 10**21
+    (8, True)
+    """
+    if m < 1 or d < 1:
+        raise ValueError(f"expected at least one point and one dimension; got m = {m}, d = {d}")
+    return 2 * sum(math.comb(m - 1, k) for k in range(d))
+
+
+# --- Margins of a network, and early stopping -------------------------------------------------
+
+
+def classification_margins(
+    scores: Float[np.ndarray, "m c"], labels: Classes
+) -> Float[np.ndarray, " m"]:
+    """Return the score of the right class minus the best of the others.
+
+    The 0–1 loss is 1 where this margin is at most 0.
+
+    Notes
+    -----
+    Source: L1-04
+
+    Examples
+    --------
+    >>> classification_margins(np.array([[3.0, 1.0, 2.0], [0.0, 1.0, 5.0]]), np.array([0, 1]))
+    array([ 1., -4.])
+    """
+    rows = np.arange(len(labels))
+    others = scores.copy()
+    others[rows, labels] = -np.inf
+    return scores[rows, labels] - others.max(axis=1)
+
+
+def early_stopping(validation_errors: Sequence[float], patience: int) -> tuple[int, int]:
+    """Return the epoch to keep and the epoch at which training halts, both counted from 0.
+
+    The best epoch so far is the first with the lowest error; a tie is no improvement. Training
+    halts once ``patience`` epochs in a row have not improved on it.
+
+    Parameters
+    ----------
+    validation_errors : sequence of float
+        One error for each epoch, as they come. What lies after the halt is never looked at.
+    patience : int
+        Epochs without improvement that are tolerated, at least 1.
+
+    Returns
+    -------
+    best, halt : int
+        ``halt`` is the last epoch if patience never runs out.
+
+    Raises
+    ------
+    ValueError
+        If there are no errors, or patience is below 1.
+
+    Notes
+    -----
+    Source: L1-05
+
+    Examples
+    --------
+    >>> early_stopping([0.5, 0.3, 0.4, 0.3, 0.1], patience=2)
+    (1, 3)
+    """
+    if patience < 1 or len(validation_errors) == 0:
+        raise ValueError(
+            f"expected at least one epoch and patience of at least 1; "
+            f"got {len(validation_errors)} epochs and patience {patience}"
+        )
+    best = 0
+    for epoch, error in enumerate(validation_errors):
+        if error < validation_errors[best]:
+            best = epoch
+        if epoch - best == patience:
+            return best, epoch
+    return best, len(validation_errors) - 1
+
+
+# --- Log-likelihood ---------------------------------------------------------------------------
+
+
+def log_likelihoods(
+    weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
+) -> Float[np.ndarray, " m"]:
+    r"""Return log p(y | x) of softmax regression for each example, in nats.
+
+    .. math:: \log p(y \mid x) = (x^T W)_y - \log \sum_k e^{(x^T W)_k}
+
+    The log-likelihood of the sample is their sum; maximizing it is maximizing their mean, an
+    expectation over the empirical distribution.
+
+    Notes
+    -----
+    Source: L1-06
+
+    Examples
+    --------
+    >>> log_likelihoods(np.zeros((1, 4)), np.ones((2, 1)), np.array([0, 3])).round(4)
+    array([-1.3863, -1.3863])
+    """
+    return log_softmax(x @ weights, axis=1)[np.arange(len(labels)), labels]
+
+
+def per_example_gradients(
+    weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
+) -> Float[np.ndarray, "m d c"]:
+    r"""Return the gradient of log p(y | x) with respect to W, for each example.
+
+    .. math:: \nabla_W \log p(y \mid x) = x\,(e_y - \operatorname{softmax}(W^T x))^T
+
+    Notes
+    -----
+    Source: L1-06
+
+    Examples
+    --------
+    >>> per_example_gradients(np.zeros((1, 2)), np.array([[3.0]]), np.array([1]))
+    array([[[-1.5,  1.5]]])
+    """
+    residual = np.eye(weights.shape[1])[labels] - np.exp(log_softmax(x @ weights, axis=1))
+    return x[:, :, None] * residual[:, None, :]
+
+
+def batch_gradient(
+    weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
+) -> Float[np.ndarray, "d c"]:
+    """Return the gradient of the mean log-likelihood, without storing one per example.
+
+    Notes
+    -----
+    Source: L1-06
+
+    Examples
+    --------
+    >>> batch_gradient(np.zeros((1, 2)), np.array([[3.0], [1.0]]), np.array([1, 1]))
+    array([[-1.,  1.]])
+    """
+    residual = np.eye(weights.shape[1])[labels] - np.exp(log_softmax(x @ weights, axis=1))
+    return x.T @ residual / len(labels)
+
+
+# --- The noise of a minibatch -----------------------------------------------------------------
+
+
+def standard_error(sigma: float, n: int, population: int | None = None) -> float:
+    r"""Return the standard error of the mean of n values.
+
+    .. math::
+        \frac{\sigma}{\sqrt n} \ \text{(with replacement)}, \qquad
+        \frac{\sigma}{\sqrt n}\sqrt{\frac{N-n}{N-1}} \ \text{(without, from } N \text{)}
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the values; for a finite population its mean square deviation is
+        over N, as in ``numpy.std``, not over N − 1.
+    n : int
+        Size of the minibatch, at least 1.
+    population : int, optional
+        N, when the n values are different ones of N. None when they are drawn independently.
+
+    Raises
+    ------
+    ValueError
+        If σ is negative, n is below 1, or n is above N.
+
+    Notes
+    -----
+    With the convention s² over N − 1 the same number reads (s/√n) √(1 − n/N).
+
+    Source: L1-07
+
+    Examples
+    --------
+    >>> standard_error(1.0, 100), standard_error(1.0, 10_000)     # 100 times the work
+    (0.1, 0.01)
+    >>> standard_error(1.0, 100, population=100)     # all of them: nothing left to chance
+    0.0
+    """
+    if sigma < 0 or n < 1:
+        raise ValueError(f"expected sigma ≥ 0 and n ≥ 1; got sigma = {sigma} and n = {n}")
+    independent = sigma / math.sqrt(n)
+    if population is None:
+        return independent
+    if n > population:
+        raise ValueError(
+            f"cannot draw {n} different values out of {population}; "
+            f"draw with replacement (population=None) or take a smaller n"
+        )
+    return independent * math.sqrt((population - n) / max(population - 1, 1))
+
+
+def gradient_spread(gradients: Float[np.ndarray, "m p"]) -> float:
+    r"""Return σ of the per-example gradients: the root mean square distance from their mean.
+
+    .. math:: \sigma^2 = \frac1m \sum_i \lVert g_i - g \rVert^2
+
+    With it :func:`standard_error` gives the root mean square error of a minibatch gradient.
+
+    Notes
+    -----
+    Source: L1-07
+
+    Examples
+    --------
+    >>> gradient_spread(np.array([[3.0, 4.0], [-3.0, -4.0]]))
+    5.0
+    """
+    return float(np.sqrt(gradients.var(axis=0).sum()))
+
+
+def minibatch_errors(
+    gradients: Float[np.ndarray, "m p"],
+    sizes: Sequence[int],
+    draws: int,
+    rng: np.random.Generator,
+    replace: bool,
+) -> Float[np.ndarray, " s"]:
+    """Measure the root mean square error of the minibatch gradient by drawing minibatches.
+
+    Parameters
+    ----------
+    gradients : (m, p) array
+        One gradient for each example; the batch gradient is their mean.
+    sizes : sequence of int
+        Minibatch sizes n.
+    draws : int
+        Minibatches for each size.
+    rng : numpy.random.Generator
+        Draws them.
+    replace : bool
+        Whether an example may come twice into one minibatch.
+
+    Notes
+    -----
+    Source: L1-07
+
+    Examples
+    --------
+    >>> gradients = np.array([[1.0], [-1.0]])
+    >>> minibatch_errors(gradients, [1, 2], 50, np.random.default_rng(0), replace=False)
+    array([1., 0.])
+    """
+    mean, m = gradients.mean(axis=0), len(gradients)
+    errors = np.empty((len(sizes), draws))
+    for (row, n), draw in itertools.product(enumerate(sizes), range(draws)):
+        chosen = rng.choice(m, size=n, replace=replace, shuffle=False)
+        errors[row, draw] = np.sum((gradients[chosen].mean(axis=0) - mean) ** 2)
+    return np.sqrt(errors.mean(axis=1))
+
+
+def unique_examples(
+    x: Features, y: Shaped[np.ndarray, " m"]
+) -> tuple[Float[np.ndarray, "k d"], Shaped[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+    """Merge equal examples; return one copy of each and its share of the sample.
+
+    The share-weighted sum over the copies equals the mean over the whole sample: of the losses,
+    and of the gradients. With all examples copied equally often the shares are equal too, and
+    one copy of the data gives the same gradient.
+
+    Notes
+    -----
+    Source: L1-08
+
+    Examples
+    --------
+    >>> unique_examples(np.array([[1.0], [2.0], [1.0], [1.0]]), np.array([1, 1, 1, 1]))
+    (array([[1.], [2.]]), array([1, 1]), array([0.75, 0.25]))
+    """
+    table = np.column_stack([x, y])
+    _, first, counts = np.unique(table, axis=0, return_index=True, return_counts=True)
+    return x[first], y[first], counts / len(y)
+
+
+# --- Batch, minibatch, online -----------------------------------------------------------------
+
+
+def minibatches(
+    m: int, n: int, rng: np.random.Generator, replace: bool = False
+) -> tuple[Int[np.ndarray, " _"], ...]:
+    """Return the indices of the minibatches of one epoch.
+
+    Parameters
+    ----------
+    m : int
+        Examples.
+    n : int
+        Examples in a minibatch: m is *batch* (deterministic), 1 is *online* (stochastic).
+    rng : numpy.random.Generator
+        Shuffles: one call of ``rng.permutation(m)``.
+    replace : bool
+        If true, each minibatch is drawn independently with replacement: ⌈m/n⌉ of them, all
+        of size n.
+
+    Returns
+    -------
+    tuple of int arrays
+        Without replacement every example comes exactly once; the last minibatch holds what is
+        left over.
+
+    Raises
+    ------
+    ValueError
+        If n is not in 1 … m.
+
+    Notes
+    -----
+    Source: L1-09
+
+    Examples
+    --------
+    >>> [len(indices) for indices in minibatches(10, 4, np.random.default_rng(0))]
+    [4, 4, 2]
+    """
+    _require_batch_size(m, n)
+    if replace:
+        return tuple(rng.integers(m, size=(-(-m // n), n)))
+    order = rng.permutation(m)
+    return tuple(order[start : start + n] for start in range(0, m, n))
+
+
+def _require_batch_size(m: int, n: int) -> None:
+    if not 1 <= n <= m:
+        raise ValueError(f"a minibatch of {m} examples holds 1 to {m} of them; got n = {n}")
+
+
+@dataclass(frozen=True)
+class UpdateCost:
+    """What one way of dividing the data costs.
+
+    Parameters
+    ----------
+    name : str
+        ``batch``, ``minibatch`` or ``online``.
+    gradients_per_update : int
+        Per-example gradients computed for one update.
+    updates_per_epoch : int
+        Updates for one pass through the data.
+    """
+
+    name: str
+    gradients_per_update: int
+    updates_per_epoch: int
+
+
+def update_cost(m: int, n: int) -> UpdateCost:
+    """Return name and cost of training on m examples with minibatches of n.
+
+    An epoch costs m gradients in each case; only the number of updates they buy differs.
+
+    Raises
+    ------
+    ValueError
+        If n is not in 1 … m.
+
+    Notes
+    -----
+    Source: L1-09
+
+    Examples
+    --------
+    >>> update_cost(50_000, 100)
+    UpdateCost(name='minibatch', gradients_per_update=100, updates_per_epoch=500)
+    """
+    _require_batch_size(m, n)
+    name = {m: "batch", 1: "online"}.get(n, "minibatch")
+    return UpdateCost(name, n, -(-m // n))
+
+
+def stored_activations(n: int, widths: Sequence[int]) -> int:
+    """Return how many numbers a dense network keeps from the forward for the backward pass.
+
+    Every layer keeps its input, one row for each example: n (w₀ + w₁ + … + w_{L−1}) numbers for
+    the widths w₀ (input) … w_L (output). The memory grows in proportion to n.
+
+    Notes
+    -----
+    The weights are not counted: they do not depend on n.
+
+    Source: L1-09
+
+    Examples
+    --------
+    >>> stored_activations(1, [784, 100, 10]), stored_activations(64, [784, 100, 10])
+    (884, 56576)
+    """
+    return n * sum(widths[:-1])
+
+
+def sgd(
+    gradient: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    theta: Float[np.ndarray, " p"],
+    batches: Sequence[np.ndarray],
+    lr: float,
+) -> Float[np.ndarray, "t p"]:
+    """Take one gradient step for each minibatch; return all iterates, the start first.
+
+    Parameters
+    ----------
+    gradient : callable
+        ``gradient(theta, indices)`` gives the mean gradient over these examples.
+    theta : (p,) array
+        The start.
+    batches : sequence of index arrays
+        Such as from :func:`minibatches`.
+    lr : float
+        Learning rate.
+
+    Notes
+    -----
+    Source: L1-09
+
+    Examples
+    --------
+    >>> sgd(lambda theta, indices: theta, np.array([8.0]), [np.array([0])] * 3, lr=0.5)[:, 0]
+    array([8., 4., 2., 1.])
+    """
+    path = [theta]
+    for indices in batches:
+        path.append(path[-1] - lr * gradient(path[-1], indices))
+    return np.array(path)
+
+
+# --- Batch sizes that a method tolerates ------------------------------------------------------
+
+
+def squared_gradients(w: Weights, x: Features, y: Labels) -> Float[np.ndarray, "m d"]:
+    """Return the gradient (wᵀx − y) x of ½(wᵀx − y)², for each example.
+
+    Notes
+    -----
+    Source: L1-10, L1-11
+
+    Examples
+    --------
+    >>> squared_gradients(np.zeros(2), np.array([[1.0, 2.0]]), np.array([3.0]))
+    array([[-3., -6.]])
+    """
+    return (x @ w - y)[:, None] * x
+
+
+def newton_direction(
+    hessian: Float[np.ndarray, "p p"], gradient: Float[np.ndarray, " p"]
+) -> Float[np.ndarray, " p"]:
+    """Return H⁻¹g, from a linear solve.
+
+    Notes
+    -----
+    Source: L1-10
+
+    Examples
+    --------
+    >>> newton_direction(np.diag([1.0, 4.0]), np.array([2.0, 2.0]))
+    array([2. , 0.5])
+    """
+    return np.linalg.solve(hessian, gradient)
+
+
+def error_amplification(
+    hessian: Float[np.ndarray, "p p"],
+    gradient: Float[np.ndarray, " p"],
+    error: Float[np.ndarray, " p"],
+) -> float:
+    r"""Return how many times larger the relative error is in H⁻¹g than in g.
+
+    .. math::
+        \frac{\lVert H^{-1} e\rVert / \lVert H^{-1} g\rVert}{\lVert e\rVert / \lVert g\rVert}
+        \le \kappa(H)
+
+    Parameters
+    ----------
+    hessian : (p, p) array
+        H, invertible.
+    gradient : (p,) array
+        g, the exact gradient.
+    error : (p,) array
+        e; the estimate of the gradient is g + e.
+
+    Raises
+    ------
+    ValueError
+        If g or e is zero.
+
+    Notes
+    -----
+    The bound κ(H) is reached when g lies along the steepest direction and e along the flattest.
+
+    Source: L1-10
+
+    Examples
+    --------
+    >>> error_amplification(np.diag([100.0, 1.0]), np.array([1.0, 0.0]), np.array([0.0, 0.1]))
+    100.0
+    """
+    if not gradient.any() or not error.any():
+        raise ValueError("a relative error needs a gradient and an error that are not zero")
+    after = newton_direction(hessian, error), newton_direction(hessian, gradient)
+    ratio = np.linalg.norm(after[0]) / np.linalg.norm(after[1])
+    return float(ratio * np.linalg.norm(gradient) / np.linalg.norm(error))
+
+
+def required_batch_size(gradients: Float[np.ndarray, "m p"], tolerance: float) -> int:
+    r"""Return the n for which the mean of n gradients has this relative error.
+
+    .. math:: n = \left\lceil \frac{\sigma^2}{\text{tolerance}^2\,\lVert g\rVert^2} \right\rceil
+
+    Pass H⁻¹gᵢ in place of gᵢ, and it is the batch size that a Newton step needs.
+
+    Parameters
+    ----------
+    gradients : (m, p) array
+        One for each example; g is their mean, drawn from with replacement.
+    tolerance : float
+        Root mean square error over ‖g‖, above 0.
+
+    Raises
+    ------
+    ValueError
+        If the tolerance is not positive.
+
+    Notes
+    -----
+    Source: L1-10
+
+    Examples
+    --------
+    >>> required_batch_size(np.array([[0.0], [2.0]]), tolerance=0.1)
+    100
+    """
+    if tolerance <= 0:
+        raise ValueError(f"the tolerance is a relative error above 0; got {tolerance}")
+    ratio = gradient_spread(gradients) / np.linalg.norm(gradients.mean(axis=0)) / tolerance
+    # the square root and its square must not lift a whole number over the next one
+    return math.ceil(round(float(ratio**2), 9))
+
+
+# --- A stream of fresh data -------------------------------------------------------------------
+
+
+def stream(population: Population, n: int, rng: np.random.Generator) -> Iterator[Batch]:
+    """Yield minibatches of n fresh examples without end; no example comes twice.
+
+    Notes
+    -----
+    Whatever θ is, it does not depend on the next minibatch. So its gradient there is an unbiased
+    estimate of ∇J*(θ): the gradient of the risk, not of an empirical risk.
+
+    Source: L1-11
+
+    Examples
+    --------
+    >>> population = LinearPopulation(np.array([1.0]), np.eye(1), noise=1.0)
+    >>> x, y = next(stream(population, 4, np.random.default_rng(0)))
+    >>> x.shape, y.shape
+    ((4, 1), (4,))
+    """
+    while True:
+        yield population.sample(n, rng)
+
+
+def stream_sgd(
+    w: Weights, x: Features, y: Float[np.ndarray, " m"], lr: float, n: int
+) -> Float[np.ndarray, "t d"]:
+    """Pass once through a stream with SGD on ½(wᵀx − y)²; return all iterates.
+
+    Parameters
+    ----------
+    w : (d,) array
+        The start.
+    x, y : (m, d) and (m,) arrays
+        The stream, in the order in which it arrives. Each example is used once.
+    lr : float
+        Learning rate.
+    n : int
+        Minibatch size; m is a multiple of it.
+
+    Returns
+    -------
+    (m/n + 1, d) array
+        The iterates, the start first.
+
+    Raises
+    ------
+    ValueError
+        If m is not a multiple of n.
+
+    Notes
+    -----
+    Source: L1-11
+
+    Examples
+    --------
+    >>> x, y = np.ones((2, 1)), np.array([1.0, 1.0])
+    >>> stream_sgd(np.zeros(1), x, y, lr=0.5, n=1)[:, 0]
+    array([0.  , 0.5 , 0.75])
+    """
+    if n < 1 or len(y) % n:
+        raise ValueError(f"the stream of {len(y)} examples must divide into minibatches of {n}")
+    batches = np.arange(len(y)).reshape(-1, n)
+    return sgd(lambda w, i: squared_gradients(w, x[i], y[i]).mean(axis=0), w, batches, lr)

@@ -1,0 +1,690 @@
+"""Local quadratic approximation, and gradient descent on a quadratic.
+
+Axis letters, fixed for the module: ``n`` parameters, ``t`` iterates (steps + 1), ``s`` step sizes
+or distances, ``m`` examples, ``k`` depths. Eigenvalues come in ascending order, as from
+``numpy.linalg.eigh``; eigenvectors are the **columns** of their matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.linalg import eigh
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from optdl.problems import Problem
+
+__all__ = [
+    "QuadraticModel",
+    "approximation_error",
+    "approximation_order",
+    "convergence_rate",
+    "depth_norms",
+    "eigen_contributions",
+    "eigen_power",
+    "eigenbasis",
+    "exact_line_search",
+    "gd_coefficients",
+    "gradient_descent",
+    "largest_stable_step",
+    "logistic_regression",
+    "measured_rates",
+    "optimal_step",
+    "taylor_value",
+    "zigzag",
+]
+
+Vector = Float[np.ndarray, " n"]
+Matrix = Float[np.ndarray, "n n"]
+Trajectory = Float[np.ndarray, "t n"]
+
+
+# --- The model --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticModel:
+    r"""The second-order Taylor expansion of an objective around one point.
+
+    .. math:: J(w) \approx J(\hat w) + (w-\hat w)^T g + \tfrac12 (w-\hat w)^T H (w-\hat w)
+
+    Its gradient is :math:`g + H(w-\hat w)`. Both g and H are taken at the center ŵ.
+
+    Parameters
+    ----------
+    value : float
+        J(ŵ).
+    slope : (n,) array
+        g, the gradient of J at ŵ.
+    hessian : (n, n) array
+        H, the symmetric matrix of second derivatives of J at ŵ.
+    center : (n,) array
+        ŵ.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree or H is not symmetric.
+
+    Notes
+    -----
+    Source: L1-12, L1-13
+
+    Examples
+    --------
+    >>> model = QuadraticModel(1.0, np.array([2.0]), np.array([[4.0]]), center=np.array([0.0]))
+    >>> model(np.array([1.0])), model.gradient(np.array([1.0])), model.minimum
+    (5.0, array([6.]), array([-0.5]))
+    """
+
+    value: float
+    slope: Vector
+    hessian: Matrix
+    center: Vector
+
+    def __post_init__(self) -> None:
+        _require_symmetric(self.hessian)
+        n = len(self.hessian)
+        if self.slope.shape != (n,) or self.center.shape != (n,):
+            raise ValueError(
+                f"slope and center must have shape ({n},) like the {n} × {n} Hessian; "
+                f"got {self.slope.shape} and {self.center.shape}"
+            )
+
+    @classmethod
+    def of(cls, problem: Problem, center: Vector) -> QuadraticModel:
+        """Expand ``problem`` around ``center``; evaluates value, gradient and Hessian once each."""
+        return cls(
+            value=float(problem.value(center)),
+            slope=problem.gradient(center),
+            hessian=problem.hessian(center),
+            center=center,
+        )
+
+    def __call__(self, w: Vector) -> float:
+        """Return the model's value at ``w``."""
+        step = w - self.center
+        return float(self.value + step @ self.slope + 0.5 * step @ self.hessian @ step)
+
+    def gradient(self, w: Vector) -> Vector:
+        """Return the model's gradient g + H(w − ŵ) at ``w``."""
+        return self.slope + self.hessian @ (w - self.center)
+
+    @property
+    def minimum(self) -> Vector:
+        """The model's only minimum, ŵ − H⁻¹g.
+
+        Raises
+        ------
+        ValueError
+            If H is not positive definite: the model then has no unique minimum.
+        """
+        smallest = float(eigh(self.hessian, eigvals_only=True)[0])
+        if smallest <= 0:
+            raise ValueError(
+                f"a minimum needs a positive definite Hessian; the smallest eigenvalue is "
+                f"{smallest:.3g}, so the model is flat or falls without end in that direction"
+            )
+        return self.center - np.linalg.solve(self.hessian, self.slope)
+
+
+def taylor_value(
+    value: Callable[[Vector], float],
+    gradient: Callable[[Vector], Vector],
+    hessian: Callable[[Vector], Matrix],
+    center: Vector,
+    w: Vector,
+) -> float:
+    r"""Evaluate at ``w`` the quadratic model of J around ``center``.
+
+    .. math:: J(\hat w) + (w-\hat w)^T g + \tfrac12 (w-\hat w)^T H (w-\hat w)
+
+    Parameters
+    ----------
+    value, gradient, hessian : callables
+        J, its gradient and its Hessian, each a function of an (n,) array.
+    center, w : (n,) arrays
+        ŵ, where J is expanded, and w, where the model is evaluated.
+
+    Notes
+    -----
+    Source: L1-12
+
+    Examples
+    --------
+    >>> taylor_value(lambda w: float(np.exp(w[0])), np.exp, lambda w: np.diag(np.exp(w)),
+    ...              center=np.array([0.0]), w=np.array([0.5]))
+    1.625
+    """
+    model = QuadraticModel(float(value(center)), gradient(center), hessian(center), center)
+    return model(w)
+
+
+def approximation_error(
+    problem: Problem,
+    center: Vector,
+    direction: Vector,
+    distances: Float[np.ndarray, " s"],
+) -> Float[np.ndarray, " s"]:
+    r"""Return :math:`|J(w) - \text{model}(w)|` at the given distances from the center.
+
+    Parameters
+    ----------
+    problem : Problem
+        The objective J.
+    center : (n,) array
+        ŵ, where J is expanded.
+    direction : (n,) array
+        Any nonzero vector; it is normalized, so that ``distances`` are ‖w − ŵ‖.
+    distances : (s,) array
+        Where the error is measured.
+
+    Notes
+    -----
+    Source: L1-12
+
+    Examples
+    --------
+    >>> from optdl.problems import quadratic
+    >>> bowl = quadratic(np.diag([1.0, 3.0]))
+    >>> approximation_error(bowl, np.ones(2), np.ones(2), np.array([0.5])) < 1e-14
+    array([ True])
+    """
+    length = np.linalg.norm(direction)
+    if length == 0:
+        raise ValueError("direction must be nonzero: the error is measured along it")
+    model = QuadraticModel.of(problem, center)
+    points = center + distances[:, None] * (direction / length)
+    return np.array([abs(float(problem.value(w)) - model(w)) for w in points])
+
+
+def approximation_order(
+    distances: Float[np.ndarray, " s"], errors: Float[np.ndarray, " s"]
+) -> float:
+    """Return the order p of errors ≈ C · distanceᵖ: the slope of the line in log–log axes.
+
+    For a quadratic model of a smooth function p is 3, or more where the third derivative vanishes
+    along the line.
+
+    Raises
+    ------
+    ValueError
+        If a distance or an error is not positive (an error of 0 has no logarithm).
+
+    Notes
+    -----
+    Source: L1-12
+
+    Examples
+    --------
+    >>> h = np.array([0.1, 0.2, 0.4])
+    >>> round(approximation_order(h, 7 * h**3), 12)
+    3.0
+    """
+    if np.any(distances <= 0) or np.any(errors <= 0):
+        raise ValueError("distances and errors must all be positive to be drawn in log–log axes")
+    return float(np.polyfit(np.log(distances), np.log(errors), deg=1)[0])
+
+
+# --- The eigenbasis ---------------------------------------------------------------------------
+
+
+def eigenbasis(hessian: Matrix) -> tuple[Vector, Matrix]:
+    r"""Return the eigenvalues (ascending) and the orthonormal eigenvectors (columns) of H.
+
+    .. math:: H u_i = \lambda_i u_i, \qquad u_i^T u_j = \delta_{ij}
+
+    Raises
+    ------
+    ValueError
+        If H is not square and symmetric.
+
+    Notes
+    -----
+    Source: L1-14
+
+    Examples
+    --------
+    >>> eigenvalues, eigenvectors = eigenbasis(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> eigenvalues
+    array([1., 3.])
+    """
+    _require_symmetric(hessian)
+    eigenvalues, eigenvectors = eigh(hessian)
+    return eigenvalues, eigenvectors
+
+
+def eigen_contributions(hessian: Matrix, displacement: Vector) -> Vector:
+    r"""Return what each eigendirection adds to the loss above a minimum.
+
+    .. math:: J(w) - J(w^*) = \tfrac12 \sum_i \lambda_i \alpha_i^2, \qquad \alpha_i = u_i^T (w-w^*)
+
+    Parameters
+    ----------
+    hessian : (n, n) array
+        H at the minimum w*.
+    displacement : (n,) array
+        w − w*.
+
+    Returns
+    -------
+    (n,) array
+        The terms ½ λᵢ αᵢ², in ascending order of λᵢ.
+
+    Notes
+    -----
+    Source: L1-14
+
+    Examples
+    --------
+    >>> eigen_contributions(np.diag([1.0, 4.0]), np.array([2.0, 3.0]))
+    array([ 2., 18.])
+    """
+    eigenvalues, eigenvectors = eigenbasis(hessian)
+    alpha = eigenvectors.T @ displacement
+    return 0.5 * eigenvalues * alpha**2
+
+
+# --- Gradient descent -------------------------------------------------------------------------
+
+
+def gradient_descent(
+    gradient: Callable[[Vector], Vector], start: Vector, lr: float, steps: int
+) -> Trajectory:
+    r"""Iterate :math:`w \leftarrow w - \eta \nabla J(w)` and return every iterate, the start first.
+
+    Notes
+    -----
+    Source: L1-15
+
+    Examples
+    --------
+    >>> gradient_descent(lambda w: 2 * w, np.array([1.0]), lr=0.25, steps=3).ravel()
+    array([1.   , 0.5  , 0.25 , 0.125])
+    """
+    _require_steps(steps)
+    iterates = [start]
+    for _ in range(steps):
+        iterates.append(iterates[-1] - lr * gradient(iterates[-1]))
+    return np.array(iterates)
+
+
+def gd_coefficients(alpha0: Vector, eigenvalues: Vector, lr: float, steps: int) -> Trajectory:
+    r"""Return the eigenbasis coefficients of gradient descent, in closed form.
+
+    On a quadratic the directions decouple, :math:`\Delta\alpha_i = -\eta\lambda_i\alpha_i`, so
+
+    .. math:: \alpha_i^{(\tau)} = (1 - \eta\lambda_i)^\tau \, \alpha_i^{(0)}
+
+    Parameters
+    ----------
+    alpha0 : (n,) array
+        Coefficients of w − w* at the start.
+    eigenvalues : (n,) array
+        λᵢ of the Hessian, in the same order; negative ones grow.
+    lr : float
+        The learning rate η.
+    steps : int
+        Number of steps.
+
+    Returns
+    -------
+    (steps + 1, n) array
+        Row τ holds the coefficients after τ steps; row 0 is ``alpha0``.
+
+    Notes
+    -----
+    Source: L1-15
+
+    Examples
+    --------
+    >>> gd_coefficients(np.array([1.0, 1.0]), np.array([1.0, 3.0]), lr=0.5, steps=2)
+    array([[ 1.  ,  1.  ],
+           [ 0.5 , -0.5 ],
+           [ 0.25,  0.25]])
+    """
+    _require_steps(steps)
+    tau = np.arange(steps + 1)[:, None]
+    return (1.0 - lr * eigenvalues) ** tau * alpha0
+
+
+def largest_stable_step(eigenvalues: Vector) -> float:
+    r"""Return :math:`2/\lambda_{max}`: gradient descent converges iff the step lies strictly below.
+
+    At the limit itself the steepest direction flips sign for ever, :math:`1-\eta\lambda=-1`.
+
+    Raises
+    ------
+    ValueError
+        If an eigenvalue is not positive: no step then makes every direction shrink.
+
+    Notes
+    -----
+    Source: L1-15
+
+    Examples
+    --------
+    >>> largest_stable_step(np.array([0.5, 4.0]))
+    0.5
+    """
+    _require_positive(eigenvalues)
+    return float(2.0 / eigenvalues.max())
+
+
+def convergence_rate(lr: float, eigenvalues: Vector) -> float:
+    r"""Return the factor by which one step shrinks the error in the worst direction.
+
+    .. math:: r = \max_i |1 - \alpha\lambda_i|
+                = \max\{|1-\alpha\lambda_{min}|,\ |1-\alpha\lambda_{max}|\}
+
+    Here α is the step size, ``lr``. Below 1 gradient descent converges; above 1 it diverges.
+
+    Notes
+    -----
+    Source: P-05
+
+    Examples
+    --------
+    >>> convergence_rate(0.5, np.array([1.0, 3.0]))
+    0.5
+    """
+    return float(np.abs(1.0 - lr * eigenvalues).max())
+
+
+def optimal_step(eigenvalues: Vector) -> float:
+    r"""Return the step with the smallest convergence rate.
+
+    .. math:: \alpha = \frac{2}{\lambda_{min}+\lambda_{max}}, \qquad
+              r = \frac{\kappa-1}{\kappa+1}, \qquad \kappa = \frac{\lambda_{max}}{\lambda_{min}}
+
+    Raises
+    ------
+    ValueError
+        If an eigenvalue is not positive.
+
+    Notes
+    -----
+    Source: P-05
+
+    Examples
+    --------
+    >>> step = optimal_step(np.array([1.0, 2.0, 3.0]))
+    >>> step, convergence_rate(step, np.array([1.0, 2.0, 3.0]))
+    (0.5, 0.5)
+    """
+    _require_positive(eigenvalues)
+    return float(2.0 / (eigenvalues.min() + eigenvalues.max()))
+
+
+def measured_rates(
+    hessian: Matrix, start: Vector, lrs: Float[np.ndarray, " s"], steps: int
+) -> Float[np.ndarray, " s"]:
+    r"""Run gradient descent on ½ wᵀHw with each step size and measure how fast it converges.
+
+    The measure is the last step's shrinkage, :math:`\|w^{(T)}\| / \|w^{(T-1)}\|`: by then the
+    slowest direction has outlived all others, and the ratio approaches :func:`convergence_rate`.
+
+    Parameters
+    ----------
+    hessian : (n, n) array
+        H, symmetric; the minimum is at 0.
+    start : (n,) array
+        Where every run starts; not 0.
+    lrs : (s,) array
+        The step sizes to try.
+    steps : int
+        T, at least 1.
+
+    Notes
+    -----
+    Source: P-05
+
+    Examples
+    --------
+    >>> measured_rates(np.diag([1.0, 3.0]), np.ones(2), np.array([0.1, 0.5]), steps=50).round(6)
+    array([0.9, 0.5])
+    """
+    if steps < 1:
+        raise ValueError(f"a rate needs at least 1 step; got steps={steps}")
+    _require_symmetric(hessian)
+    rates = []
+    for lr in lrs:
+        norms = np.linalg.norm(gradient_descent(lambda w: hessian @ w, start, lr, steps), axis=1)
+        rates.append(norms[-1] / norms[-2])
+    return np.array(rates)
+
+
+# --- Exact line search ------------------------------------------------------------------------
+
+
+def exact_line_search(hessian: Matrix, start: Vector, steps: int) -> Trajectory:
+    r"""Minimize ½ wᵀHw along the negative gradient, again and again; return every iterate.
+
+    .. math:: w \leftarrow w - \alpha g, \qquad
+              \alpha = \arg\min_\alpha J(w - \alpha g) = \frac{g^T g}{g^T H g}, \qquad g = Hw
+
+    Each step stops where the line touches a level curve, so that the next gradient is orthogonal to
+    the one just followed.
+
+    Parameters
+    ----------
+    hessian : (n, n) array
+        H, symmetric positive definite; the minimum is at 0.
+    start : (n,) array
+        The first iterate.
+    steps : int
+        Number of steps; once the minimum is reached, the iterate stays there.
+
+    Returns
+    -------
+    (steps + 1, n) array
+
+    Notes
+    -----
+    Source: L1-16
+
+    Examples
+    --------
+    >>> exact_line_search(np.diag([1.0, 0.5]), np.array([0.5, 1.0]), steps=1)
+    array([[ 0.5       ,  1.        ],
+           [-0.16666667,  0.33333333]])
+    """
+    _require_steps(steps)
+    _require_positive(eigenbasis(hessian)[0])
+    iterates = [start]
+    for _ in range(steps):
+        g = hessian @ iterates[-1]
+        curvature = g @ hessian @ g
+        alpha = g @ g / curvature if curvature > 0 else 0.0
+        iterates.append(iterates[-1] - alpha * g)
+    return np.array(iterates)
+
+
+def zigzag(b: float, steps: int) -> Float[np.ndarray, "t 2"]:
+    r"""Return the exact line search on ½(x² + by²) from (b, 1), in closed form.
+
+    .. math:: x_k = b \left(\frac{b-1}{b+1}\right)^k, \qquad y_k = \left(\frac{1-b}{1+b}\right)^k
+
+    Raises
+    ------
+    ValueError
+        If b is not in (0, 1].
+
+    Notes
+    -----
+    Source: L1-16
+
+    Examples
+    --------
+    >>> zigzag(0.5, steps=1)
+    array([[ 0.5       ,  1.        ],
+           [-0.16666667,  0.33333333]])
+    """
+    if not 0 < b <= 1:
+        raise ValueError(f"the valley ½(x² + by²) needs 0 < b ≤ 1; got b={b}")
+    _require_steps(steps)
+    k = np.arange(steps + 1)
+    return np.stack([b * ((b - 1) / (b + 1)) ** k, ((1 - b) / (1 + b)) ** k], axis=1)
+
+
+# --- Powers of one matrix ---------------------------------------------------------------------
+
+
+def eigen_power(weight: Matrix, k: int) -> Matrix:
+    r"""Return the k-th power of a diagonalizable matrix through its eigenvalues.
+
+    .. math:: W^k = V \, \mathrm{diag}(\lambda_1^k, \dots, \lambda_n^k) \, V^{-1}
+
+    W need not be symmetric: V is then not orthogonal, and its inverse is not its transpose.
+
+    Raises
+    ------
+    ValueError
+        If k is negative, or W is not diagonalizable (its eigenvectors do not span the space).
+
+    Notes
+    -----
+    Source: L2-01
+
+    Examples
+    --------
+    >>> eigen_power(np.array([[2.0, 1.0], [0.0, 0.5]]), 2)
+    array([[4.  , 2.5 ],
+           [0.  , 0.25]])
+    """
+    _require_steps(k)
+    eigenvalues, V = np.linalg.eig(weight)
+    if np.linalg.cond(V) > 1e12:
+        raise ValueError("weight is not diagonalizable: its eigenvectors do not span the space")
+    # X V = V diag(λᵏ), solved for X; complex eigenvalues come in conjugate pairs, so X is real
+    power = np.linalg.solve(V.T, (V * eigenvalues**k).T).T
+    return np.ascontiguousarray(power.real)
+
+
+def depth_norms(
+    weight: Matrix, x: Vector, readout: Vector, depth: int
+) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+    r"""Return the norms of signal and gradient through a deep linear network that repeats W.
+
+    The network is :math:`\tilde y = v \cdot W^k x`, with v the ``readout``. Its signal after k
+    layers is :math:`W^k x`; the gradient of its output with respect to the input is
+    :math:`(W^T)^k v`. Both grow or shrink like :math:`|\lambda|^k`.
+
+    Parameters
+    ----------
+    weight : (n, n) array
+        W, the same in every layer.
+    x, readout : (n,) arrays
+        The input and v.
+    depth : int
+        The largest k.
+
+    Returns
+    -------
+    signal, gradient : (depth + 1,) arrays
+        ‖Wᵏx‖ and ‖∂ỹ/∂x‖ for k = 0, …, depth.
+
+    Notes
+    -----
+    Source: L2-01
+
+    Examples
+    --------
+    >>> depth_norms(np.diag([2.0, 0.5]), np.array([1.0, 0.0]), np.array([0.0, 1.0]), depth=2)
+    (array([1., 2., 4.]), array([1.  , 0.5 , 0.25]))
+    """
+    _require_steps(depth)
+    signal, gradient = [x], [readout]
+    for _ in range(depth):
+        signal.append(weight @ signal[-1])
+        gradient.append(weight.T @ gradient[-1])
+    return np.linalg.norm(signal, axis=1), np.linalg.norm(gradient, axis=1)
+
+
+# --- A real objective -------------------------------------------------------------------------
+
+
+def logistic_regression(
+    x: Float[np.ndarray, "m n"], y: Float[np.ndarray, " m"], penalty: float = 1e-2
+) -> Problem:
+    r"""Return regularized logistic regression on the given examples, with its minimum.
+
+    .. math:: J(w) = \frac1m \sum_i \log\bigl(1 + e^{-y_i\, x_i \cdot w}\bigr)
+                     + \frac\mu2 \|w\|^2
+
+    It is smooth and convex but not quadratic, so its quadratic model is only local. With
+    :math:`s_i = \sigma(y_i\, x_i \cdot w)` its Hessian is
+    :math:`\frac1m X^T \mathrm{diag}(s(1-s)) X + \mu I`.
+
+    Parameters
+    ----------
+    x : (m, n) array
+        One example a row; append a column of ones for a bias.
+    y : (m,) array
+        Labels −1 and +1.
+    penalty : float
+        μ > 0; it keeps the Hessian positive definite.
+
+    Raises
+    ------
+    ValueError
+        If a label is not ±1 or the penalty is not positive.
+
+    Notes
+    -----
+    Source: L1-12, L1-15
+
+    Examples
+    --------
+    >>> problem = logistic_regression(np.array([[1.0], [-1.0]]), np.array([1.0, -1.0]), penalty=0.5)
+    >>> problem.value(np.zeros(1)) - float(np.log(2))
+    0.0
+    """
+    if not np.all(np.abs(y) == 1):
+        raise ValueError(f"labels must be −1 or +1; got {np.unique(y)[:5]}")
+    if penalty <= 0:
+        raise ValueError(f"penalty must be positive, or the minimum may not exist; got {penalty}")
+    m, n = x.shape
+    signed = y[:, None] * x
+
+    def value(w: Vector) -> float:
+        return float(np.logaddexp(0.0, -signed @ w).mean() + 0.5 * penalty * w @ w)
+
+    def gradient(w: Vector) -> Vector:
+        return -signed.T @ expit(-signed @ w) / m + penalty * w
+
+    def hessian(w: Vector) -> Matrix:
+        s = expit(signed @ w)
+        return (signed.T * (s * (1 - s))) @ signed / m + penalty * np.eye(n)
+
+    start = np.zeros(n)
+    found = minimize(
+        value, start, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-6}
+    )
+    # one more Newton step takes the error from 1e-6 to rounding
+    minimum = found.x - np.linalg.solve(hessian(found.x), gradient(found.x))
+    return Problem("logistic regression", value, gradient, hessian, minimum, start)
+
+
+# --- Boundary checks --------------------------------------------------------------------------
+
+
+def _require_symmetric(hessian: np.ndarray) -> None:
+    if hessian.ndim != 2 or hessian.shape[0] != hessian.shape[1]:
+        raise ValueError(f"a Hessian is square, (n, n); got shape {hessian.shape}")
+    if not np.allclose(hessian, hessian.T, rtol=1e-8, atol=1e-10 * np.abs(hessian).max(initial=0)):
+        raise ValueError("a Hessian is symmetric; this matrix differs from its transpose")
+
+
+def _require_positive(eigenvalues: np.ndarray) -> None:
+    if eigenvalues.size == 0 or eigenvalues.min() <= 0:
+        raise ValueError(f"every eigenvalue must be positive; got {eigenvalues}")
+
+
+def _require_steps(steps: int) -> None:
+    if steps < 0:
+        raise ValueError(f"the number of steps must be 0 or more; got {steps}")

@@ -1,0 +1,1 @@
+"""The commands of the course; each is one module, run as ``python -m tools.NAME``."""

@@ -1,0 +1,136 @@
+"""Call nbgrader from Python: quietly, for one course, with failures told in one sentence."""
+
+import copy
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from traitlets.config import Config
+
+from tools.layout import Course
+from tools.terminal import ToolError
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from nbgrader.api import Gradebook, MissingEntry
+    from nbgrader.apps.api import NbGraderAPI
+
+
+def environment() -> dict[str, str]:
+    """Return the environment in which nbgrader and its kernels run."""
+    programs = str(Path(sys.executable).parent)
+    path = os.environ.get("PATH", "")
+    return {
+        # nbgrader calls alembic by name, and .venv need not be activated.
+        "PATH": path if path.startswith(programs) else programs + os.pathsep + path,
+        # A kernel of the same name elsewhere on the machine is not ours.
+        "JUPYTER_PREFER_ENV_PATH": "1",
+        # Small arrays gain nothing from threads.
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+class Failed(ToolError):
+    """An nbgrader action did not succeed; ``log`` holds all that it said."""
+
+    def __init__(self, action: str, log: str) -> None:
+        super().__init__(f"{action}: {_reason(log)}", "see the reason above, then run it again")
+        self.reason = _reason(log)
+        self.log = log
+
+
+class Backend:
+    """nbgrader for one course.
+
+    Parameters
+    ----------
+    course : Course
+        The course.
+    timeout : int, optional
+        Seconds that a cell may run; the configuration's value when not given.
+    changes : Config, optional
+        Further changes of the configuration.
+    """
+
+    def __init__(
+        self, course: Course, timeout: int | None = None, changes: Config | None = None
+    ) -> None:
+        course.prepare()
+        config = copy.deepcopy(course.config)
+        if timeout is not None:
+            config.Execute.timeout = timeout
+        config.merge(changes or Config())
+        os.environ.update(environment())
+        self.course = course
+        self.api = NbGraderAPI(config=config)
+
+    def _do(
+        self, action: str, call: Callable[..., dict[str, Any]], *names: str, **more: Any
+    ) -> str:
+        """Run one action of nbgrader and return its log."""
+        here = Path.cwd()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                result = call(*names, **more)
+            finally:
+                os.chdir(here)
+        log = str(result.get("log", ""))
+        if not result["success"]:
+            error = str(result.get("error", ""))
+            if error.rstrip().endswith("KeyboardInterrupt"):
+                raise KeyboardInterrupt
+            raise Failed(action, f"{error}\n{log}")
+        return log
+
+    def generate(self, topic: str) -> str:
+        """Make the students' notebook and record its cells in the gradebook."""
+        return self._do(f"{topic} cannot be released", self.api.generate_assignment, topic)
+
+    def publish(self, topic: str) -> str:
+        """Put the released notebook where students fetch it."""
+        return self._do(f"{topic} cannot be published", self.api.release_assignment, topic)
+
+    def collect(self, topic: str) -> str:
+        """Take what students submitted to the exchange."""
+        return self._do(f"{topic} cannot be collected", self.api.collect, topic)
+
+    def autograde(self, topic: str, student: str) -> str:
+        """Execute and score one submission."""
+        return self._do(f"{student}'s {topic} fails", self.api.autograde, topic, student)
+
+    def make_feedback(self, topic: str, student: str) -> str:
+        """Write the page that tells a student what each cell earned."""
+        return self._do(
+            f"no feedback on {student}'s {topic}", self.api.generate_feedback, topic, student
+        )
+
+    @contextmanager
+    def gradebook(self) -> Iterator[Any]:
+        """Open the gradebook, and close it again."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Gradebook(self.api.coursedir.db_url, self.api.course_id) as book:
+                yield book
+
+
+def _reason(log: str) -> str:
+    """Return the line of a log that says why: an exception, if it is not nbgrader's own."""
+    lines = [line.strip() for line in log.splitlines()]
+    named = [
+        line
+        for line in lines
+        if line.split(":")[0].rsplit(".")[-1].endswith(("Error", "Exception", "Missing"))
+        and ": " in line
+        and "NbGraderException" not in line
+        and not line.startswith("[")
+    ]
+    told = [line.split("] ", 1)[-1] for line in lines if line.startswith("[ERROR]")]
+    return (named or told or [line for line in lines if line] or ["it gave no reason"])[0][:300]
+
+
+__all__ = ["Backend", "Failed", "MissingEntry"]

@@ -1,0 +1,228 @@
+"""Print the gradebook as a table: ``python -m tools.gradebook [TOPIC …] [--csv FILE]``."""
+
+import argparse
+import csv
+import io
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from tools import notebooks
+from tools.backend import Backend, MissingEntry
+from tools.layout import ROOT, Course
+from tools.stamps import write_atomically
+from tools.terminal import ToolError, console, run
+
+COLORS = re.compile(r"\x1b\[[0-9;]*m")
+CAUSE = re.compile(r"^Likely cause: (.*)$", re.M)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One student's result in one assignment.
+
+    ``auto`` and ``written`` are the points for code and for answers read by a person;
+    ``pending`` tells how many of the latter wait to be read; ``notes`` tells what went
+    wrong while the notebook ran.
+    """
+
+    student: str
+    first_name: str
+    last_name: str
+    assignment: str
+    auto: float
+    max_auto: float
+    written: float
+    max_written: float
+    pending: int
+    hours_late: float
+    notes: str
+
+
+def rows(course: Course, topics: Sequence[str]) -> list[Row]:
+    """Return the results of all students in the assignments named, sorted."""
+    if not course.gradebook.exists():
+        raise ToolError("there is no gradebook yet", "grade something first: make course")
+    found = []
+    with Backend(course).gradebook() as book:
+        for topic in topics:
+            try:
+                submissions = book.assignment_submissions(topic)
+            except MissingEntry:
+                continue
+            found += [_row(course, topic, one) for one in submissions if one.notebooks]
+    return sorted(found, key=lambda row: (row.student, topics.index(row.assignment)))
+
+
+def _row(course: Course, topic: str, submission: Any) -> Row:
+    grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
+    notebook = course.autograded / submission.student.id / topic / f"{topic}.ipynb"
+    return Row(
+        student=submission.student.id,
+        first_name=submission.student.first_name or "",
+        last_name=submission.student.last_name or "",
+        assignment=topic,
+        auto=submission.code_score,
+        max_auto=submission.max_code_score,
+        written=submission.written_score + submission.task_score,
+        max_written=submission.max_written_score + submission.max_task_score,
+        pending=sum(bool(grade.needs_manual_grade) for grade in grades),
+        hours_late=round(submission.total_seconds_late / 3600, 1),
+        notes="; ".join(notes(notebook)),
+    )
+
+
+def notes(notebook: Path) -> list[str]:
+    """Return what an instructor should know about how a notebook ran."""
+    if not notebook.is_file():
+        return ["not graded"]
+    found = []
+    for cell in notebooks.read(notebook).cells:
+        name = cell.metadata.get("nbgrader", {}).get("grade_id", "a cell")
+        for kind in _errors(cell):
+            if kind == "CellTimeoutError":
+                found.append(f"stopped after its time: {name}")
+            elif kind in {"SyntaxError", "IndentationError", "TabError"}:
+                found.append(f"syntax error: {name}")
+            elif kind in {"DeadKernelError", "MemoryError"}:
+                found.append(f"the kernel died: {name}")
+        if "was missing from the submission" in cell.source:
+            found.append(f"cell was deleted: {name}")
+    return found
+
+
+def _errors(cell: Any) -> list[str]:
+    return [one.ename for one in cell.get("outputs", []) if one.output_type == "error"]
+
+
+def causes(course: Course, topics: Iterable[str]) -> Counter[tuple[str, str]]:
+    """Count, for each misconception that a check named, the students who hold it."""
+    counted: Counter[tuple[str, str]] = Counter()
+    for topic in topics:
+        for path in sorted(course.autograded.glob(f"*/{topic}/{topic}.ipynb")):
+            outputs = [
+                COLORS.sub("", "\n".join(one.traceback))
+                for cell in notebooks.read(path).cells
+                for one in cell.get("outputs", [])
+                if one.output_type == "error"
+            ]
+            hints = {hint for text in outputs for hint in CAUSE.findall(text)}
+            counted.update((topic, hint) for hint in hints)
+    return counted
+
+
+def _points(value: float) -> str:
+    return f"{value:g}"
+
+
+def _notes(texts: Iterable[str]) -> str:
+    """Return the notes of one student, each said once and long lists cut short."""
+    counted = Counter(note.split(": ")[0] for text in texts for note in text.split("; ") if note)
+    return ", ".join(f"{note} ({n}×)" if n > 1 else note for note, n in counted.items())
+
+
+def table(results: Sequence[Row]) -> Table:
+    """Return the gradebook as a table: a row for each student, columns for each assignment."""
+    topics = list(dict.fromkeys(row.assignment for row in results))
+    made = Table(box=box.SIMPLE_HEAD, title="Gradebook", title_style="bold", pad_edge=False)
+    made.add_column("student", no_wrap=True)
+    for topic in topics:
+        made.add_column(f"{topic}\ncode", justify="right", no_wrap=True)
+        made.add_column("\nwritten", justify="right", no_wrap=True)
+    made.add_column("late", justify="right", no_wrap=True)
+    made.add_column("notes")
+    by_student: dict[str, dict[str, Row]] = {}
+    for row in results:
+        by_student.setdefault(row.student, {})[row.assignment] = row
+    for student, own in by_student.items():
+        cells: list[str | Text] = [student]
+        for topic in topics:
+            cells += _cells(own.get(topic))
+        late = max(row.hours_late for row in own.values())
+        cells += [f"{late:g} h" if late else "", _notes(row.notes for row in own.values())]
+        made.add_row(*cells)
+    return made
+
+
+def _cells(row: Row | None) -> list[Text | str]:
+    """Return the points for code, and for written answers or that they wait to be read."""
+    if row is None:
+        return ["–", "–"]
+    full, none = row.auto == row.max_auto, row.auto == 0
+    style = "green" if full else "red" if none else "yellow"
+    code = Text(f"{_points(row.auto)}/{_points(row.max_auto)}", style=style)
+    if row.pending:
+        return [code, Text(f"{row.pending} to read", style="cyan")]
+    return [code, f"{_points(row.written)}/{_points(row.max_written)}" if row.max_written else ""]
+
+
+def causes_table(counted: Counter[tuple[str, str]], most: int = 5) -> Table:
+    """Return the misconceptions that most students of an assignment hold."""
+    made = Table(
+        "assignment",
+        "students",
+        "named misconception",
+        box=box.SIMPLE_HEAD,
+        title="What to talk about in class",
+        title_style="bold",
+        pad_edge=False,
+    )
+    for topic in dict.fromkeys(topic for topic, _ in counted):
+        own = [(number, hint) for (which, hint), number in counted.items() if which == topic]
+        for number, hint in sorted(own, key=lambda item: (-item[0], item[1]))[:most]:
+            made.add_row(topic, str(number), hint)
+    return made
+
+
+def to_csv(results: Sequence[Row]) -> str:
+    """Return the results as comma-separated text, a line for each student and assignment."""
+    stream = io.StringIO()
+    names = [one.name for one in fields(Row)]
+    writer = csv.DictWriter(stream, fieldnames=names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(row) for row in results)
+    return stream.getvalue()
+
+
+def command(arguments: argparse.Namespace, course: Course | None = None) -> None:
+    """Print the gradebook, or write it to a file."""
+    course = course or Course(ROOT)
+    topics = course.choose(arguments.topics)
+    results = rows(course, topics)
+    if not results:
+        raise ToolError("nothing has been graded yet", f"make grade A={topics[0]}")
+    if arguments.csv == "-":
+        print(to_csv(results), end="")
+        return
+    if arguments.csv:
+        write_atomically(Path(arguments.csv), to_csv(results).encode())
+        console.print(f"Wrote {len(results)} lines to {arguments.csv}")
+        return
+    console.print(table(results))
+    if found := causes(course, topics):
+        console.print(causes_table(found))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line of this tool."""
+    made = argparse.ArgumentParser(prog="python -m tools.gradebook", description=__doc__)
+    made.add_argument("topics", nargs="*", metavar="TOPIC", help="an assignment; all when none")
+    made.add_argument("--csv", metavar="FILE", help="write to a file in place; - prints it")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    return run(command, parser(), arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

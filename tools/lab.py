@@ -1,0 +1,127 @@
+"""Open JupyterLab on the released notebooks, with nbgrader: ``python -m tools.lab``.
+
+The notebooks open as copies below ``build/work``, so that ``exercises`` stays as released.
+The user's own Jupyter settings are neither read nor changed.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from tools import release
+from tools.backend import environment
+from tools.layout import ROOT, Course
+from tools.stamps import Stamps, digest, files, write_atomically
+from tools.terminal import console, need_disk, run
+
+# No question about news and no look for updates: the course works without a network.
+PAGE = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
+
+
+def copy_for_work(course: Course, topic: str) -> bool:
+    """Put a copy of a released notebook where it can be worked on.
+
+    Returns whether the copy is that of the latest release: work that has begun is never
+    overwritten.
+    """
+    stamps = Stamps(course.build / "stamps.json")
+    target = course.work / topic / f"{topic}.ipynb"
+    released = course.released(topic).read_bytes()
+    name = f"work/{topic}"
+    if target.exists() and not stamps.fresh(name, digest([target])):
+        return target.read_bytes() == released or stamps.fresh(f"{name}/from", digest([released]))
+    for path in files(course.exercises / topic):
+        copy = course.work / topic / path.relative_to(course.exercises / topic)
+        write_atomically(copy, path.read_bytes())
+    stamps.record(name, digest([target]))
+    stamps.record(f"{name}/from", digest([released]))
+    return True
+
+
+def settings(course: Course) -> dict[str, str]:
+    """Return the environment that keeps Jupyter's settings and caches inside the course."""
+    home = course.build / "jupyter"
+    write_atomically(home / "config" / "labconfig" / "page_config.json", json.dumps(PAGE).encode())
+    # The assignment list looks for nbgrader's settings among Jupyter's, not in the course.
+    shared = f'load_subconfig("nbgrader_config.py", path={str(course.root)!r})\n'
+    write_atomically(home / "config" / "nbgrader_config.py", shared.encode())
+    folders = {"CONFIG": "config", "DATA": "data", "RUNTIME": "runtime"}
+    for folder in folders.values():
+        (home / folder).mkdir(parents=True, exist_ok=True)
+    # Only Jupyter's user may read the keys of running kernels.
+    (home / "runtime").chmod(0o700)
+    own = {f"JUPYTER_{key}_DIR": str(home / folder) for key, folder in folders.items()}
+    return environment() | own
+
+
+def jupyterlab(course: Course, topic: str, browser: bool, port: int | None) -> list[str]:
+    """Return the command that opens JupyterLab on one assignment."""
+    notebook = (course.work / topic / f"{topic}.ipynb").relative_to(course.root).as_posix()
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        f"--ServerApp.root_dir={course.root}",
+        f"--LabApp.default_url=/lab/tree/{notebook}",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    ]
+    command += [] if browser else ["--no-browser"]
+    # In a container everyone is root, and Jupyter would refuse.
+    command += ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    return command + ([f"--port={port}"] if port else [])
+
+
+def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
+    """Release what is not released yet, then open JupyterLab until it is stopped."""
+    course = course or Course(ROOT)
+    topics = course.choose([])
+    first = course.choose([arguments.topic] if arguments.topic else [])[0]
+    need_disk(course.root)
+    course.prepare()
+    for topic in topics:
+        release.write(course, topic)
+        release.record(course, topic)
+        if not copy_for_work(course, topic):
+            where = (course.work / topic).relative_to(course.root)
+            console.print(
+                f"[yellow]{topic} was released anew;[/] your work in {where}/ was begun before "
+                "and stays. Move it away to get the new one."
+            )
+    where = course.work.relative_to(course.root)
+    console.print(
+        f"You work in {where}/. [bold]Validate[/] runs the visible tests. Under [bold]Nbgrader[/]"
+        " in the menu: assignment list (students), formgrader (instructors). Ctrl-C twice stops."
+    )
+    sys.stdout.flush()
+    return _serve(jupyterlab(course, first, not arguments.no_browser, arguments.port), course)
+
+
+def _serve(command: Sequence[str], course: Course) -> int:
+    """Run the server; Ctrl-C goes to it, which asks whether to stop."""
+    server = subprocess.Popen(command, cwd=course.root, env=os.environ | settings(course))
+    while True:
+        try:
+            return server.wait()
+        except KeyboardInterrupt:
+            continue
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line of this tool."""
+    made = argparse.ArgumentParser(prog="python -m tools.lab", description=__doc__)
+    made.add_argument("topic", nargs="?", metavar="TOPIC", help="the assignment to open")
+    made.add_argument("--no-browser", action="store_true", help="only print the address")
+    made.add_argument("--port", type=int, help="where to listen; 8888 or the next free one")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    return run(command, parser(), arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""Where the parts of the course lie, as ``nbgrader_config.py`` tells it."""
+
+import difflib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+from traitlets.config.loader import Config, PyFileConfigLoader
+
+from tools.terminal import ToolError
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Course:
+    """The folders of one course.
+
+    Parameters
+    ----------
+    root : Path
+        The folder that holds ``nbgrader_config.py``.
+    """
+
+    root: Path = ROOT
+
+    @cached_property
+    def config(self) -> Config:
+        """Return nbgrader's configuration of this course."""
+        file = self.root / "nbgrader_config.py"
+        if not file.exists():
+            raise ToolError(
+                f"there is no {file.name} in {self.root}", "run the command in the course's folder"
+            )
+        loaded: Config = PyFileConfigLoader(file.name, path=str(self.root)).load_config()
+        return loaded
+
+    def _folder(self, name: str) -> Path:
+        directories: Any = self.config.CourseDirectory
+        return self.root / str(directories[f"{name}_directory"])
+
+    @property
+    def build(self) -> Path:
+        """Return the folder of all that is made and not committed."""
+        return self.root / "build"
+
+    @property
+    def solutions(self) -> Path:
+        """Return the folder of the instructor's notebooks."""
+        return self._folder("source")
+
+    @property
+    def exercises(self) -> Path:
+        """Return the folder of the released notebooks."""
+        return self._folder("release")
+
+    @property
+    def submitted(self) -> Path:
+        """Return the folder of the collected submissions."""
+        return self._folder("submitted")
+
+    @property
+    def autograded(self) -> Path:
+        """Return the folder of the executed and graded submissions."""
+        return self._folder("autograded")
+
+    @property
+    def feedback(self) -> Path:
+        """Return the folder of the pages that go back to students."""
+        return self._folder("feedback")
+
+    @property
+    def gradebook(self) -> Path:
+        """Return the file that holds all scores."""
+        return Path(str(self.config.CourseDirectory.db_url).removeprefix("sqlite:///"))
+
+    @property
+    def exchange(self) -> Path:
+        """Return the folder through which notebooks pass between instructor and students."""
+        return Path(str(self.config.Exchange.root))
+
+    @property
+    def work(self) -> Path:
+        """Return the folder in which fetched notebooks are worked on."""
+        return Path(str(self.config.Exchange.assignment_dir))
+
+    def source(self, topic: str) -> Path:
+        """Return the instructor's notebook of a topic."""
+        return self.solutions / topic / f"{topic}.ipynb"
+
+    def released(self, topic: str) -> Path:
+        """Return the students' notebook of a topic."""
+        return self.exercises / topic / f"{topic}.ipynb"
+
+    def topics(self) -> list[str]:
+        """Return the topics that have an assignment, in the order of the book."""
+        found = {
+            path.parent.name
+            for path in self.solutions.glob("*/*.ipynb")
+            if path.stem == path.parent.name
+        }
+        order = self._book_order()
+        return sorted(found, key=lambda topic: (order.get(topic, len(order)), topic))
+
+    def _book_order(self) -> dict[str, int]:
+        contents = self.root / "_toc.yml"
+        text = contents.read_text(encoding="utf-8") if contents.exists() else ""
+        pages = [Path(page).name for page in _files(yaml.safe_load(text))]
+        return {page: place for place, page in enumerate(pages)}
+
+    def choose(self, names: list[str]) -> list[str]:
+        """Return the topics named, or all when none is; raise for a name that is unknown."""
+        known = self.topics()
+        if not known:
+            raise ToolError(
+                f"there is no assignment in {self.solutions}",
+                "write one as solutions/TOPIC/TOPIC.ipynb, or get the whole repository",
+            )
+        for name in names:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                guess = f"did you mean {near[0]!r}? " if near else ""
+                raise ToolError(
+                    f"there is no assignment {name!r}",
+                    f"{guess}the assignments are {', '.join(known)}",
+                )
+        return names or known
+
+    def prepare(self) -> None:
+        """Make the folders that nbgrader expects to exist."""
+        for folder in (self.build, self.submitted, self.autograded, self.feedback, self.work):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.exchange.mkdir(parents=True, exist_ok=True)
+        # nbgrader's own rule: whoever may submit must be able to write here.
+        self.exchange.chmod(0o777)
+
+
+def _files(node: Any) -> list[str]:
+    """Return the pages below a node of the table of contents, in order."""
+    if isinstance(node, list):
+        return [page for item in node for page in _files(item)]
+    if not isinstance(node, dict):
+        return []
+    own = [str(node[key]) for key in ("root", "file") if key in node]
+    nested = [page for value in node.values() for page in _files(value)]
+    return own + nested

@@ -1,0 +1,24 @@
+"""Read and write notebooks: always in version 4, always as the same bytes."""
+
+import copy
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+
+def read(path: Path) -> NotebookNode:
+    """Return the notebook in a file."""
+    return node(nbformat.read(path, as_version=4))  # type: ignore[no-untyped-call]
+
+
+def node(content: object) -> NotebookNode:
+    """Return a copy of nested dicts as a notebook, or a part of one."""
+    made: NotebookNode = nbformat.from_dict(copy.deepcopy(content))  # type: ignore[no-untyped-call]
+    return made
+
+
+def to_bytes(notebook: NotebookNode) -> bytes:
+    """Return a notebook as it is written: keys sorted, one newline at the end."""
+    text = str(nbformat.writes(notebook, version=4))  # type: ignore[no-untyped-call]
+    return (text.rstrip("\n") + "\n").encode()

@@ -1,0 +1,213 @@
+"""Make the students' notebooks from the instructor's: ``python -m tools.release [TOPIC …]``.
+
+The same source gives the same bytes, on every machine and at any time.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from nbformat import NotebookNode
+from rich.table import Table
+from traitlets.config import Config
+
+from tools import notebooks
+from tools.backend import Backend, Failed, MissingEntry
+from tools.layout import ROOT, Course
+from tools.stamps import Stamps, digest, files, write_atomically
+from tools.terminal import ToolError, console, need_disk, progress, run
+
+SECRETS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME")
+REGION = re.compile(r"^[^\n]*### BEGIN SOLUTION\n(.*?)^[^\n]*### END SOLUTION", re.M | re.S)
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def render(course: Course, topic: str) -> bytes:
+    """Return the students' notebook of a topic; nothing of the course is changed.
+
+    Raises
+    ------
+    ToolError
+        When nbgrader refuses the source, or the result would be wrong to hand out.
+    """
+    with TemporaryDirectory() as folder:
+        changes = Config()
+        changes.CourseDirectory.release_directory = f"{folder}/release"
+        changes.CourseDirectory.db_url = f"sqlite:///{folder}/gradebook.db"
+        Backend(course, changes=changes).generate(topic)
+        made = notebooks.read(Path(folder, "release", topic, f"{topic}.ipynb"))
+    made.metadata = notebooks.node(METADATA)
+    problems = faults(notebooks.read(course.source(topic)), made)
+    if problems:
+        raise ToolError(
+            f"{topic} would be wrong to hand out: {'; '.join(problems)}",
+            f"correct solutions/{topic}/{topic}.ipynb; the exercise in place was left as it was",
+        )
+    return notebooks.to_bytes(made)
+
+
+def faults(source: NotebookNode, released: NotebookNode) -> list[str]:
+    """Return what is wrong with a released notebook, in words; nothing, when all is well."""
+    found = []
+    before, after = _graded(source), _graded(released)
+    if list(before) != list(after):
+        found.append("its graded cells are not those of the source")
+    for name, cell in after.items():
+        if cell.get("id") != name:
+            found.append(f"cell {cell.get('id')!r} has the grade id {name!r}; make them equal")
+        points = before.get(name, cell).metadata.nbgrader.get("points")
+        if cell.metadata.nbgrader.get("points") != points:
+            found.append(f"cell {name} has other points than in the source")
+    ids = [cell.get("id") for cell in released.cells]
+    if len(set(ids)) < len(ids):
+        found.append("two cells have the same id")
+    lines = {line.strip() for cell in released.cells for line in cell.source.splitlines()}
+    found += [f"it still holds {secret!r}" for secret in SECRETS if any(secret in x for x in lines)]
+    found += [f"it gives away {line!r}" for line in _secret_lines(source) if line in lines]
+    if any(cell.get("outputs") for cell in released.cells):
+        found.append("it has outputs")
+    return found
+
+
+def _graded(notebook: NotebookNode) -> dict[str, NotebookNode]:
+    cells = [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
+    return {cell.metadata.nbgrader["grade_id"]: cell for cell in cells}
+
+
+def _secret_lines(source: NotebookNode) -> list[str]:
+    """Return the lines of the solutions that are long enough to be recognized."""
+    regions = [text for cell in source.cells for text in REGION.findall(cell.source)]
+    regions += [
+        cell.source
+        for cell in source.cells
+        if cell.cell_type == "markdown" and cell.metadata.get("nbgrader", {}).get("solution")
+    ]
+    lines = [line.strip() for text in regions for line in text.splitlines()]
+    return [line for line in lines if len(line) >= 16]
+
+
+def write(course: Course, topic: str) -> bool:
+    """Write the students' notebook and its data files; return whether anything changed."""
+    stamps = Stamps(course.build / "stamps.json")
+    if stamps.fresh(f"release/{topic}", _made_from(course, topic)):
+        return False
+    changed = write_atomically(course.released(topic), render(course, topic))
+    for path in files(course.solutions / topic):
+        if path.suffix != ".ipynb":
+            target = course.exercises / topic / path.relative_to(course.solutions / topic)
+            changed |= write_atomically(target, path.read_bytes())
+    stamps.record(f"release/{topic}", _made_from(course, topic))
+    return changed
+
+
+def _made_from(course: Course, topic: str) -> str:
+    """Return the checksum of what a release is made from, and of the release itself."""
+    own = [Path(__file__), course.root / "nbgrader_config.py"]
+    return digest([*own, *files(course.solutions / topic), *files(course.exercises / topic)])
+
+
+def record(course: Course, topic: str, due: datetime | None = None) -> bool:
+    """Record the cells of an assignment in the gradebook, and publish it to the exchange.
+
+    Returns whether there was anything to do.
+    """
+    stamps = Stamps(course.build / "stamps.json")
+    checksum = digest([course.source(topic), course.released(topic)])
+    outbound = course.exchange / str(course.config.CourseDirectory.course_id) / "outbound"
+    done = stamps.fresh(f"record/{topic}", checksum) and _is_recorded(course, topic)
+    if done and due is None and (sys.platform == "win32" or (outbound / topic).is_dir()):
+        return False
+    with TemporaryDirectory() as folder:
+        changes = Config()
+        changes.CourseDirectory.release_directory = folder
+        backend = Backend(course, changes=changes)
+        try:
+            backend.generate(topic)
+        except Failed as error:
+            raise _explained(error, topic) from None
+    with backend.gradebook() as book:
+        if due is not None:
+            book.update_or_create_assignment(topic, duedate=due)
+    if sys.platform != "win32":
+        Backend(course).publish(topic)
+    stamps.record(f"record/{topic}", checksum)
+    return True
+
+
+def _is_recorded(course: Course, topic: str) -> bool:
+    if not course.gradebook.exists():
+        return False
+    with Backend(course).gradebook() as book:
+        try:
+            return bool(book.find_assignment(topic).notebooks)
+        except MissingEntry:
+            return False
+
+
+def _explained(error: Failed, topic: str) -> ToolError:
+    if "Cannot add or remove cells" not in error.log:
+        return error
+    return ToolError(
+        f"{topic} has other cells than when its submissions were graded",
+        "keep the graded cells as they were; or, when only the sample class has been graded, "
+        "`python -m tools.sample_class --remove` and release again",
+    )
+
+
+def parse_due(text: str) -> datetime:
+    """Return the moment, in UTC, that a text such as ``2026-03-01 23:59`` names."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%d %H:%M")
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no moment; write it as 2026-03-01 23:59 (UTC)"
+        ) from None
+
+
+def command(arguments: argparse.Namespace, course: Course | None = None) -> None:
+    """Release the assignments named, or all."""
+    course = course or Course(ROOT)
+    topics = course.choose(arguments.topics)
+    need_disk(course.root)
+    table = Table("assignment", "notebook", "", "gradebook and exchange", box=None)
+    with progress() as bar:
+        task = bar.add_task("Release", total=len(topics), now="")
+        for topic in topics:
+            bar.update(task, now=topic)
+            changed = write(course, topic)
+            recorded = record(course, topic, arguments.due)
+            path = course.released(topic).relative_to(course.root)
+            table.add_row(
+                topic,
+                str(path),
+                "[green]new[/]" if changed else "as it was",
+                "recorded" if recorded else "as they were",
+            )
+            bar.update(task, advance=1, now="")
+    console.print(table)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line of this tool."""
+    made = argparse.ArgumentParser(prog="python -m tools.release", description=__doc__)
+    made.add_argument("topics", nargs="*", metavar="TOPIC", help="an assignment; all when none")
+    made.add_argument(
+        "--due", type=parse_due, metavar="WHEN", help="when it is due, UTC: '2026-03-01 23:59'"
+    )
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    return run(command, parser(), arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

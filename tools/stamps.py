@@ -1,0 +1,124 @@
+"""Remember by content what was made from what, so that only changes are made again."""
+
+import ast
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from tools import notebooks
+
+
+def digest(parts: Iterable[Path | bytes | str]) -> str:
+    """Return one checksum of files, bytes and texts; a missing file counts as empty."""
+    total = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, Path):
+            content = part.read_bytes() if part.is_file() else b""
+        else:
+            content = part.encode() if isinstance(part, str) else part
+        total.update(len(content).to_bytes(8, "big") + content)
+    return total.hexdigest()
+
+
+def files(*roots: Path) -> list[Path]:
+    """Return the files below the roots, sorted, without what Python and Jupyter leave behind."""
+    hidden = {"__pycache__", ".ipynb_checkpoints"}
+    found = [
+        path
+        for root in roots
+        for path in ([root] if root.is_file() else root.rglob("*"))
+        if path.is_file() and not hidden & set(path.parts)
+    ]
+    return sorted(found)
+
+
+def write_atomically(path: Path, content: bytes) -> bool:
+    """Write a file whole or not at all; return whether its content changed."""
+    if path.is_file() and path.read_bytes() == content:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as temporary:
+        temporary.write(content)
+    try:
+        Path(temporary.name).chmod(0o644)
+        Path(temporary.name).replace(path)
+    except BaseException:
+        Path(temporary.name).unlink(missing_ok=True)
+        raise
+    return True
+
+
+class Stamps:
+    """A file of checksums: what each result was last made from.
+
+    Parameters
+    ----------
+    path : Path
+        The JSON file. An unreadable one counts as empty, so that all is made again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._known: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            self._known = {}
+
+    def fresh(self, name: str, checksum: str) -> bool:
+        """Tell whether a result was made from exactly this."""
+        return self._known.get(name) == checksum
+
+    def record(self, name: str, checksum: str) -> None:
+        """Remember that a result has been made, at once, for an interruption may follow."""
+        self._known[name] = checksum
+        self._save()
+
+    def forget(self, prefix: str) -> None:
+        """Forget the results whose names start so."""
+        self._known = {
+            name: value for name, value in self._known.items() if not name.startswith(prefix)
+        }
+        self._save()
+
+    def _save(self) -> None:
+        text = json.dumps(self._known, indent=1, sort_keys=True)
+        write_atomically(self.path, text.encode())
+
+
+def code_digest(root: Path, notebook: Path) -> str:
+    """Return the checksum of the reference code that an assignment is graded with.
+
+    The modules are followed from import to import, so that a change of another topic
+    does not grade this one again.
+    """
+    cells = notebooks.read(notebook).cells
+    source = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    topic = notebook.stem
+    waiting = [*_imports(source), "optdl.checks", f"optdl.checks.{topic}"]
+    seen: dict[str, Path] = {}
+    while waiting:
+        name = waiting.pop()
+        path = _module_file(root / "src", name)
+        if name in seen or path is None:
+            continue
+        seen[name] = path
+        waiting += _imports(path.read_text(encoding="utf-8"))
+    return digest(seen[name] for name in sorted(seen))
+
+
+def _imports(source: str) -> list[str]:
+    names: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return [name for name in names if name.split(".")[0] == "optdl"]
+
+
+def _module_file(source: Path, name: str) -> Path | None:
+    base = source.joinpath(*name.split("."))
+    candidates = (base.with_suffix(".py"), base / "__init__.py")
+    return next((path for path in candidates if path.is_file()), None)

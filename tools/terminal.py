@@ -1,0 +1,93 @@
+"""What every command shares: the console, errors that carry their mend, a look at the disk."""
+
+import argparse
+import importlib.util
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+MISSING = [name for name in ("rich", "nbgrader") if importlib.util.find_spec(name) is None]
+if MISSING:
+    sys.exit(
+        f"{' and '.join(MISSING)} cannot be found by {sys.executable}.\n"
+        "Mend: run `make course`, which makes .venv with all packages; or, inside your own "
+        "environment, `pip install -r requirements.txt`."
+    )
+
+from rich.console import Console  # noqa: E402
+from rich.markup import escape  # noqa: E402
+from rich.progress import (  # noqa: E402
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+FREE_MEGABYTES = 200
+
+
+class ToolError(Exception):
+    """A command cannot go on.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong.
+    mend : str
+        What to do about it.
+    """
+
+    def __init__(self, problem: str, mend: str) -> None:
+        super().__init__(f"{problem}\nMend: {mend}")
+        self.problem = problem
+        self.mend = mend
+
+
+def run(
+    command: Callable[[argparse.Namespace], int | None],
+    parser: argparse.ArgumentParser,
+    arguments: Sequence[str] | None = None,
+) -> int:
+    """Parse the arguments and run a command; return its exit status, with errors told shortly.
+
+    An interrupted command can be run again: what was finished is kept.
+    """
+    namespace = parser.parse_args(arguments)
+    try:
+        return command(namespace) or 0
+    except ToolError as error:
+        console.print(f"[bold red]Problem:[/] {escape(error.problem)}")
+        console.print(f"[bold]Mend:[/] {escape(error.mend)}")
+        return 1
+    except KeyboardInterrupt:
+        console.print("\nStopped. Run the same command again: it goes on where it stopped.")
+        return 130
+
+
+def progress() -> Progress:
+    """Return the progress bar that all commands show."""
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("[bold]{task.description:<11}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[now]}"),
+        console=console,
+        transient=False,
+    )
+
+
+def need_disk(folder: Path, megabytes: int = FREE_MEGABYTES) -> None:
+    """Raise unless the disk that holds ``folder`` has this much free space."""
+    free = shutil.disk_usage(folder).free // 2**20
+    if free < megabytes:
+        raise ToolError(
+            f"only {free} MB are free on the disk of {folder}, {megabytes} MB are needed",
+            "free some space (`make clean` removes all that was built), then run it again",
+        )
