@@ -2,7 +2,7 @@
 
 from jaxtyping import install_import_hook
 
-# Before any test module imports optdl: each annotation such as Float[np.ndarray, "m n"] becomes a check.
+# Before any test imports optdl: each annotation such as Float[np.ndarray, "m n"] becomes a check.
 install_import_hook("optdl", "beartype.beartype")
 
 import numpy as np  # noqa: E402

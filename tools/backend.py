@@ -6,12 +6,15 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from traitlets.config import Config
 
 from tools.layout import Course
+from tools.stamps import write_atomically
 from tools.terminal import ToolError
 
 with warnings.catch_warnings():
@@ -32,6 +35,15 @@ def environment() -> dict[str, str]:
         # Small arrays gain nothing from threads.
         "OMP_NUM_THREADS": "1",
     }
+
+
+@cache
+def _empty_gradebook(course_id: str) -> bytes:
+    """Return a gradebook without entries; nbgrader takes seconds to make one."""
+    with TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        Gradebook(f"sqlite:///{folder}/gradebook.db", course_id).close()
+        return Path(folder, "gradebook.db").read_bytes()
 
 
 class Failed(ToolError):
@@ -65,6 +77,9 @@ class Backend:
             config.Execute.timeout = timeout
         config.merge(changes or Config())
         os.environ.update(environment())
+        file = Path(str(config.CourseDirectory.db_url).removeprefix("sqlite:///"))
+        if not file.exists():
+            write_atomically(file, _empty_gradebook(str(config.CourseDirectory.course_id)))
         self.course = course
         self.api = NbGraderAPI(config=config)
 

@@ -80,7 +80,7 @@ def _run_jupyter_book(out: Path, progress: Callable[[str], None]) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text("".join(lines))
     if process.returncode:
-        tail = "".join(lines[-60:])
+        tail = "".join(lines[-100:])
         raise BookError(f"{tail}\nThe book does not build; the whole log is {log}")
 
 

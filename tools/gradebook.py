@@ -89,13 +89,13 @@ def notes(notebook: Path) -> list[str]:
         name = cell.metadata.get("nbgrader", {}).get("grade_id", "a cell")
         for kind in _errors(cell):
             if kind == "CellTimeoutError":
-                found.append(f"stopped after its time: {name}")
+                found.append(f"timeout: {name}")
             elif kind in {"SyntaxError", "IndentationError", "TabError"}:
                 found.append(f"syntax error: {name}")
             elif kind in {"DeadKernelError", "MemoryError"}:
-                found.append(f"the kernel died: {name}")
+                found.append(f"kernel died: {name}")
         if "was missing from the submission" in cell.source:
-            found.append(f"cell was deleted: {name}")
+            found.append(f"cell deleted: {name}")
     return found
 
 
@@ -123,6 +123,13 @@ def _points(value: float) -> str:
     return f"{value:g}"
 
 
+def _late(hours: float) -> str:
+    """Return how late work came in, in hours or, past two days, in days."""
+    if hours > 48:
+        return f"{hours / 24:.0f} d"
+    return f"{hours:g} h" if hours else ""
+
+
 def _notes(texts: Iterable[str]) -> str:
     """Return the notes of one student, each said once and long lists cut short."""
     counted = Counter(note.split(": ")[0] for text in texts for note in text.split("; ") if note)
@@ -133,10 +140,10 @@ def table(results: Sequence[Row]) -> Table:
     """Return the gradebook as a table: a row for each student, columns for each assignment."""
     topics = list(dict.fromkeys(row.assignment for row in results))
     made = Table(box=box.SIMPLE_HEAD, title="Gradebook", title_style="bold", pad_edge=False)
+    made.caption = "points for code · + points for written answers · ✎ written answers to read"
     made.add_column("student", no_wrap=True)
     for topic in topics:
-        made.add_column(f"{topic}\ncode", justify="right", no_wrap=True)
-        made.add_column("\nwritten", justify="right", no_wrap=True)
+        made.add_column(topic, no_wrap=True)
     made.add_column("late", justify="right", no_wrap=True)
     made.add_column("notes")
     by_student: dict[str, dict[str, Row]] = {}
@@ -144,24 +151,25 @@ def table(results: Sequence[Row]) -> Table:
         by_student.setdefault(row.student, {})[row.assignment] = row
     for student, own in by_student.items():
         cells: list[str | Text] = [student]
-        for topic in topics:
-            cells += _cells(own.get(topic))
+        cells += [_cell(own.get(topic)) for topic in topics]
         late = max(row.hours_late for row in own.values())
-        cells += [f"{late:g} h" if late else "", _notes(row.notes for row in own.values())]
+        cells += [_late(late), _notes(row.notes for row in own.values())]
         made.add_row(*cells)
     return made
 
 
-def _cells(row: Row | None) -> list[Text | str]:
+def _cell(row: Row | None) -> Text:
     """Return the points for code, and for written answers or that they wait to be read."""
     if row is None:
-        return ["–", "–"]
+        return Text("–")
     full, none = row.auto == row.max_auto, row.auto == 0
     style = "green" if full else "red" if none else "yellow"
-    code = Text(f"{_points(row.auto)}/{_points(row.max_auto)}", style=style)
+    made = Text(f"{_points(row.auto)}/{_points(row.max_auto)}", style=style)
     if row.pending:
-        return [code, Text(f"{row.pending} to read", style="cyan")]
-    return [code, f"{_points(row.written)}/{_points(row.max_written)}" if row.max_written else ""]
+        made.append(" ✎", style="cyan")
+    elif row.max_written:
+        made.append(f" +{_points(row.written)}", style="default")
+    return made
 
 
 def causes_table(counted: Counter[tuple[str, str]], most: int = 5) -> Table:

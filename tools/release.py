@@ -176,7 +176,7 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     course = course or Course(ROOT)
     topics = course.choose(arguments.topics)
     need_disk(course.root)
-    table = Table("assignment", "notebook", "", "gradebook and exchange", box=None)
+    table = Table("assignment", "notebook", "", "exchange", box=None)
     with progress() as bar:
         task = bar.add_task("Release", total=len(topics), now="")
         for topic in topics:
@@ -188,7 +188,7 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
                 topic,
                 str(path),
                 "[green]new[/]" if changed else "as it was",
-                "recorded" if recorded else "as they were",
+                "published" if recorded else "as it was",
             )
             bar.update(task, advance=1, now="")
     console.print(table)

@@ -288,9 +288,13 @@ def _drop(course: Course, identifiers: Sequence[str]) -> None:
 
 
 def remove(course: Course) -> int:
-    """Remove the sample class, its work and its scores; real students stay."""
+    """Remove the sample class, its work, scores and due dates; real students stay."""
     found = _enrolled(course)
     _drop(course, found)
+    with Backend(course).gradebook() as book:
+        for topic, due in due_dates(course).items():
+            if any(one.name == topic and one.duedate == due for one in book.assignments):
+                book.update_or_create_assignment(topic, duedate=None)
     return len(found)
 
 

@@ -94,9 +94,8 @@ def code_digest(root: Path, notebook: Path) -> str:
     does not grade this one again.
     """
     cells = notebooks.read(notebook).cells
-    source = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
-    topic = notebook.stem
-    waiting = [*_imports(source), "optdl.checks", f"optdl.checks.{topic}"]
+    waiting = [name for cell in cells if cell.cell_type == "code" for name in _imports(cell.source)]
+    waiting += ["optdl.checks", f"optdl.checks.{notebook.stem}"]
     seen: dict[str, Path] = {}
     while waiting:
         name = waiting.pop()
@@ -110,7 +109,11 @@ def code_digest(root: Path, notebook: Path) -> str:
 
 def _imports(source: str) -> list[str]:
     names: list[str] = []
-    for node in ast.walk(ast.parse(source)):
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:  # a cell with a magic command
+        return names
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -1,23 +1,14 @@
 """What every command shares: the console, errors that carry their mend, a look at the disk."""
 
 import argparse
-import importlib.util
 import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-MISSING = [name for name in ("rich", "nbgrader") if importlib.util.find_spec(name) is None]
-if MISSING:
-    sys.exit(
-        f"{' and '.join(MISSING)} cannot be found by {sys.executable}.\n"
-        "Mend: run `make course`, which makes .venv with all packages; or, inside your own "
-        "environment, `pip install -r requirements.txt`."
-    )
-
-from rich.console import Console  # noqa: E402
-from rich.markup import escape  # noqa: E402
-from rich.progress import (  # noqa: E402
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,

@@ -5,11 +5,12 @@ Axis letters, fixed for the module: ``m`` examples, ``n`` the size of a minibatc
 Labels of two classes are −1 and +1; labels of c classes are 0 … c−1.
 """
 
+import copy
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -19,9 +20,10 @@ from scipy.special import expit, log_softmax
 __all__ = [
     "SURROGATES",
     "EarlyStopping",
+    "GradientNormHook",
     "LinearPopulation",
+    "MarginHook",
     "MarginLoss",
-    "Margins",
     "NoisyCurve",
     "Population",
     "batch_gradient",
@@ -119,6 +121,7 @@ def empirical_risk(
     return float(np.mean(loss(model(x, theta), y)))
 
 
+@runtime_checkable
 class Population(Protocol):
     """A data distribution p_data that can be sampled: ``sample(m, rng)`` gives ``(x, y)``."""
 
@@ -394,7 +397,7 @@ def fit_polynomial(
     """
     if not 0 <= degree < len(x):
         raise ValueError(
-            f"a polynomial through {len(x)} points has a degree from 0 to {len(x) - 1}; got {degree}"
+            f"the degree of a unique fit to {len(x)} points is 0 to {len(x) - 1}; got {degree}"
         )
     design = legendre.legvander(x, degree)
     return legendre.Legendre(np.linalg.lstsq(design, y, rcond=None)[0])
@@ -417,7 +420,8 @@ def capacity_sweep(
     Examples
     --------
     >>> population = NoisyCurve(np.sin, noise=0.1)
-    >>> J, risk = capacity_sweep(population, *population.sample(4, np.random.default_rng(0)), [1, 3])
+    >>> sample = population.sample(4, np.random.default_rng(0))
+    >>> J, risk = capacity_sweep(population, *sample, degrees=[1, 3])
     >>> bool(J[1] < 1e-20), bool(risk[1] > 0.01)
     (True, True)
     """
@@ -478,8 +482,8 @@ def logistic_loss(margin: Values) -> tuple[Values, Values]:
     Examples
     --------
     >>> value, derivative = logistic_loss(np.array([0.0, -1000.0]))
-    >>> value.round(2), derivative.round(2)
-    (array([   1.  , 1442.7 ]), array([-0.72, -1.44]))
+    >>> value.round().tolist(), derivative.round(2).tolist()
+    ([1.0, 1443.0], [-0.72, -1.44])
     """
     # logaddexp and expit do not overflow, however wrong the example is
     return np.logaddexp(0, -margin) / np.log(2), -expit(-margin) / np.log(2)
@@ -499,7 +503,7 @@ def hinge_loss(margin: Values) -> tuple[Values, Values]:
     >>> hinge_loss(np.array([-1.0, 0.5, 2.0]))
     (array([2. , 0.5, 0. ]), array([-1., -1.,  0.]))
     """
-    return np.maximum(0.0, 1 - margin), -(margin < 1).astype(float)
+    return np.maximum(0.0, 1 - margin), np.where(margin < 1, -1.0, 0.0)
 
 
 def exponential_loss(margin: Values) -> tuple[Values, Values]:
@@ -632,6 +636,88 @@ def classification_margins(
     return scores[rows, labels] - others.max(axis=1)
 
 
+class MarginHook:
+    r"""Record the training margins of a network after each epoch.
+
+    A hook for ``optdl.training.train``. It adds three curves to the record:
+
+    - ``median_margin`` and ``smallest_margin``, of :func:`classification_margins`;
+    - ``normalized_margin``, the smallest one over the product of the Frobenius norms
+      ‖W₁‖ ⋯ ‖W_L‖ of the weight matrices.
+
+    Margins also grow when weights merely grow: in a ReLU network without biases, a layer times a
+    makes every margin times a. The normalized one does not change with that.
+
+    Parameters
+    ----------
+    inputs : (m, d) torch tensor
+        The training images.
+    labels : (m,) int array
+        Their classes.
+
+    Notes
+    -----
+    Source: L1-04
+
+    Examples
+    --------
+    >>> import torch
+    >>> hook = MarginHook(torch.ones(1, 2), np.array([0]))
+    """
+
+    def __init__(self, inputs: Any, labels: Classes) -> None:
+        self.inputs = inputs
+        self.labels = labels
+
+    def after_epoch(self, state: Any) -> None:
+        """Record the margins of ``state.model``."""
+        scores = state.model(self.inputs).detach().double().cpu().numpy()
+        values = classification_margins(scores, self.labels)
+        smallest = float(values.min())
+        norms = (float(p.detach().norm()) for p in state.model.parameters() if p.ndim == 2)
+        state.curves.setdefault("median_margin", []).append(float(np.median(values)))
+        state.curves.setdefault("smallest_margin", []).append(smallest)
+        state.curves.setdefault("normalized_margin", []).append(smallest / math.prod(norms))
+
+
+class GradientNormHook:
+    """Record the norm of the batch gradient, over all training examples, after each epoch.
+
+    A hook for ``optdl.training.train``. It adds the curve ``batch_gradient_norm``: unlike the norm
+    of a minibatch gradient it tells how far the surrogate is from a minimum, free of noise.
+
+    Parameters
+    ----------
+    inputs, labels : torch tensors
+        The training examples.
+    loss : callable
+        The surrogate: scores and labels to their mean loss, a torch scalar.
+
+    Notes
+    -----
+    Source: L1-05
+
+    Examples
+    --------
+    >>> import torch
+    >>> squared = torch.nn.functional.mse_loss
+    >>> hook = GradientNormHook(torch.ones(1, 1), torch.ones(1, 1), squared)
+    """
+
+    def __init__(self, inputs: Any, labels: Any, loss: Callable[[Any, Any], Any]) -> None:
+        self.inputs = inputs
+        self.labels = labels
+        self.loss = loss
+
+    def after_epoch(self, state: Any) -> None:
+        """Record ‖∇J‖ at the present parameters; leave no gradient behind."""
+        state.optimizer.zero_grad()
+        self.loss(state.model(self.inputs), self.labels).backward()
+        squares = sum(float(p.grad.square().sum()) for p in state.model.parameters())
+        state.curves.setdefault("batch_gradient_norm", []).append(math.sqrt(squares))
+        state.optimizer.zero_grad()
+
+
 def early_stopping(validation_errors: Sequence[float], patience: int) -> tuple[int, int]:
     """Return the epoch to keep and the epoch at which training halts, both counted from 0.
 
@@ -676,6 +762,52 @@ def early_stopping(validation_errors: Sequence[float], patience: int) -> tuple[i
         if epoch - best == patience:
             return best, epoch
     return best, len(validation_errors) - 1
+
+
+class EarlyStopping:
+    """Halt the training loop by the rule of :func:`early_stopping`; keep the best weights.
+
+    A hook for ``optdl.training.train``. It reads the curve ``validation_error`` after each epoch,
+    and sets ``state.stop`` when patience runs out.
+
+    Parameters
+    ----------
+    patience : int
+        Epochs without improvement that are tolerated, at least 1.
+
+    Attributes
+    ----------
+    best : int
+        The epoch to keep, counted from 0.
+    best_weights : dict or None
+        The model's ``state_dict`` after that epoch, copied.
+
+    Notes
+    -----
+    Source: L1-05
+
+    Examples
+    --------
+    >>> EarlyStopping(patience=3).best_weights is None
+    True
+    """
+
+    def __init__(self, patience: int) -> None:
+        if patience < 1:
+            raise ValueError(f"expected patience of at least 1 epoch; got {patience}")
+        self.patience = patience
+        self.best = -1
+        self.best_weights: dict[str, Any] | None = None
+
+    def after_epoch(self, state: Any) -> None:
+        """Keep the weights if the epoch was the best so far; halt if patience has run out."""
+        errors = state.curves["validation_error"]
+        best, halt = early_stopping(errors, self.patience)
+        if best == len(errors) - 1:
+            self.best = best
+            self.best_weights = copy.deepcopy(state.model.state_dict())
+        if halt - best == self.patience:
+            state.stop = f"no better validation error for {self.patience} epochs"
 
 
 # --- Log-likelihood ---------------------------------------------------------------------------
@@ -877,9 +1009,7 @@ def unique_examples(
 # --- Batch, minibatch, online -----------------------------------------------------------------
 
 
-def minibatches(
-    m: int, n: int, rng: np.random.Generator, replace: bool = False
-) -> tuple[Int[np.ndarray, " _"], ...]:
+def minibatches(m: int, n: int, rng: np.random.Generator) -> tuple[Int[np.ndarray, " _"], ...]:
     """Return the indices of the minibatches of one epoch.
 
     Parameters
@@ -890,15 +1020,11 @@ def minibatches(
         Examples in a minibatch: m is *batch* (deterministic), 1 is *online* (stochastic).
     rng : numpy.random.Generator
         Shuffles: one call of ``rng.permutation(m)``.
-    replace : bool
-        If true, each minibatch is drawn independently with replacement: ⌈m/n⌉ of them, all
-        of size n.
 
     Returns
     -------
     tuple of int arrays
-        Without replacement every example comes exactly once; the last minibatch holds what is
-        left over.
+        Every example comes exactly once; the last minibatch holds what is left over.
 
     Raises
     ------
@@ -915,8 +1041,6 @@ def minibatches(
     [4, 4, 2]
     """
     _require_batch_size(m, n)
-    if replace:
-        return tuple(rng.integers(m, size=(-(-m // n), n)))
     order = rng.permutation(m)
     return tuple(order[start : start + n] for start in range(0, m, n))
 
@@ -1198,5 +1322,5 @@ def stream_sgd(
     """
     if n < 1 or len(y) % n:
         raise ValueError(f"the stream of {len(y)} examples must divide into minibatches of {n}")
-    batches = np.arange(len(y)).reshape(-1, n)
+    batches = list(np.arange(len(y)).reshape(-1, n))
     return sgd(lambda w, i: squared_gradients(w, x[i], y[i]).mean(axis=0), w, batches, lr)

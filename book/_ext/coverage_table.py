@@ -1,0 +1,283 @@
+"""Tables of the book that turn into cards on a phone.
+
+``coverage-table`` draws the rows of the course with links to where each is taught;
+``stacking-table`` takes any Markdown table. The module is not named ``coverage``: that is a
+package which the tests import.
+"""
+
+import hashlib
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools.coverage import Chapter, Coverage, Evidence, Kind, Row, gather  # noqa: E402
+
+STYLE = "coverage_table.css"
+COLUMNS: tuple[tuple[str, Kind], ...] = (
+    ("Section", "section"),
+    ("Code", "code"),
+    ("Tests", "test"),
+    ("Exercise", "exercise"),
+)
+MANY: dict[Kind, str] = {
+    "section": "sections",
+    "code": "objects",
+    "test": "tests",
+    "exercise": "exercises",
+}
+FEW = 3
+logger = logging.getLogger(__name__)
+
+
+class html(nodes.General, nodes.TextElement):  # noqa: N801
+    """One HTML element; other builders write its contents alone."""
+
+
+class to_label(nodes.General, nodes.Inline, nodes.Element):  # noqa: N801
+    """A link to a label of the book, resolved when all pages are read."""
+
+
+def element(tag: str, *children: nodes.Node, **attributes: str) -> html:
+    """Return an HTML element with its children; ``_`` in a name of an attribute means ``-``."""
+    named = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
+    return html("", "", *children, tag=tag, html=named)
+
+
+class StackingTable(SphinxDirective):
+    """A Markdown table that turns into cards on a phone; the argument is its caption."""
+
+    has_content = True
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        """Return the table; its second column names the rows, the first needs no label."""
+        holder = nodes.container()
+        self.state.nested_parse(self.content, self.content_offset, holder)
+        head, *body = [
+            [entry.children[0].children if entry.children else [] for entry in row.children]
+            for row in holder.findall(nodes.row)
+        ]
+        names = ["".join(node.astext() for node in cell) for cell in head]
+        return [
+            element(
+                "table",
+                element("caption", nodes.Text(self.arguments[0]), class_="visually-hidden"),
+                element("thead", head_row(names), role="rowgroup"),
+                element("tbody", *(body_row(names, row) for row in body), role="rowgroup"),
+                class_="coverage stacking",
+                role="table",
+            )
+        ]
+
+
+def head_row(names: list[str]) -> html:
+    """Return the row that names the columns."""
+    cells = (element("th", nodes.Text(n), scope="col", role="columnheader") for n in names)
+    return element("tr", *cells, role="row")
+
+
+def body_row(names: list[str], row: list[list[nodes.Node]]) -> html:
+    """Return a row; on a phone each cell after the second shows the name of its column."""
+    first, second, *others = [[spread(node) for node in cell] for cell in row]
+    cells = [
+        # The words name the row: a header of mathematics alone is empty to a screen reader.
+        element("td", *first, role="cell", class_="coverage-symbol"),
+        element("th", *second, scope="row", role="rowheader", class_="coverage-what"),
+    ]
+    for name, content in zip(names[2:], others, strict=True):
+        empty = "".join(node.astext() for node in content) == "–"
+        style = {"class_": "coverage-none coverage-empty"} if empty else {}
+        cells.append(element("td", element("div", *content), role="cell", data_label=name, **style))
+    return element("tr", *cells, role="row")
+
+
+def spread(node: nodes.Node) -> nodes.Node:
+    """Let a name in code font go on in a new line."""
+    return breakable(node.astext()) if isinstance(node, nodes.literal) else node
+
+
+def breakable(name: str) -> html:
+    """Return a name in code font that may break after each ``_``, ``.`` and ``::``."""
+    parts = re.findall(r".+?(?:[_.(]+|::|$)", name)
+    inside = [node for part in parts for node in (nodes.Text(part), element("wbr"))]
+    return element("code", *inside[:-1])
+
+
+class CoverageTable(SphinxDirective):
+    """Draw one section with a table for each chapter."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the sections, in the order of the book."""
+        coverage = gather(ROOT)
+        pages: dict[str, str] = vars(self.env).setdefault("coverage_pages", {})
+        pages[self.env.docname] = digest(coverage)
+        return [
+            self._section(number, chapter) for number, chapter in enumerate(coverage.chapters, 1)
+        ]
+
+    def _section(self, number: int, chapter: Chapter) -> nodes.section:
+        section = nodes.section(ids=[f"coverage-{chapter.topic.replace('_', '-')}"])
+        name = f"{number}. {chapter.title}"
+        rows = "1 row" if len(chapter.rows) == 1 else f"{len(chapter.rows)} rows"
+        done = f"{chapter.complete} of {rows} complete"
+        state = done if chapter.exists else f"chapter to come, {rows}"
+        section += nodes.title("", name)
+        section += nodes.paragraph("", state, classes=["coverage-state"])
+        section += self._table(chapter, f"{chapter.title}: {state}")
+        return section
+
+    def _table(self, chapter: Chapter, caption: str) -> html:
+        columns = COLUMNS if chapter.exists else ()
+        names = ["Row", "What", *(name for name, _ in columns)]
+        body = [self._row(chapter, row) for row in chapter.rows]
+        return element(
+            "table",
+            element("caption", nodes.Text(caption), class_="visually-hidden"),
+            element("thead", head_row(names), role="rowgroup"),
+            element("tbody", *body, role="rowgroup"),
+            class_="coverage" + ("" if chapter.exists else " coverage-to-come"),
+            # Roles survive where the style turns rows into cards.
+            role="table",
+        )
+
+    def _row(self, chapter: Chapter, row: Row) -> html:
+        cells = [
+            element("th", nodes.Text(row.name), scope="row", role="rowheader"),
+            element("td", *self._inline(row.title), role="cell", class_="coverage-what"),
+        ]
+        for name, kind in COLUMNS if chapter.exists else ():
+            content = element("div", *self._cell(chapter, row, kind))
+            cells.append(element("td", content, role="cell", data_label=name))
+        return element("tr", *cells, role="row")
+
+    def _cell(self, chapter: Chapter, row: Row, kind: Kind) -> list[nodes.Node]:
+        places = row.of(kind)
+        if not places:
+            hole = kind in row.missing
+            text, style = ("missing", "coverage-hole") if hole else ("not asked", "coverage-none")
+            return [element("span", nodes.Text(text), class_=style)]
+        listed = element("ul", *(element("li", self._place(chapter, place)) for place in places))
+        if len(places) <= FEW and kind != "test":
+            return [listed]
+        count = "1 test" if len(places) == 1 else f"{len(places)} {MANY[kind]}"
+        summary = element("summary", nodes.Text(count))
+        # One name for all: opening one list closes the last.
+        return [element("details", summary, listed, name="places")]
+
+    def _place(self, chapter: Chapter, place: Evidence) -> nodes.Node:
+        if place.kind == "section":
+            return to_label("", *self._inline(place.name), target=place.id.lower())
+        own = f"{chapter.topic}." if place.kind == "code" else ""
+        name = breakable(place.name.split("::", 1)[-1].removeprefix(own))
+        if place.kind == "exercise":
+            return to_label("", name, page=f"book/{chapter.topic}", anchor="assignment")
+        return name
+
+    def _inline(self, text: str) -> list[nodes.Node]:
+        """Return a title as nodes, with its mathematics."""
+        inline, _ = self.state.inline_text(text, self.lineno)
+        return list(inline)
+
+
+def digest(coverage: Coverage) -> str:
+    """Return a checksum of all that the page shows; line numbers are not shown."""
+    shown = [
+        (
+            *(chapter.topic, chapter.title, chapter.exists, row.ids, row.title, row.exercise),
+            *((place.kind, place.name) for place in row.places),
+        )
+        for chapter in coverage.chapters
+        for row in chapter.rows
+    ]
+    return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
+
+
+def outdated(
+    app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
+) -> list[str]:
+    """Return the pages whose table has changed since they were read."""
+    pages: dict[str, str] = vars(env).setdefault("coverage_pages", {})
+    if not pages:
+        return []
+    now = digest(gather(ROOT))
+    return [page for page, then in pages.items() if then != now and page in env.all_docs]
+
+
+def purge(app: Sphinx, env: BuildEnvironment, docname: str) -> None:
+    """Forget a page that is read anew."""
+    vars(env).setdefault("coverage_pages", {}).pop(docname, None)
+
+
+def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Turn each :class:`to_label` into a link to its section."""
+    labels = app.env.get_domain("std").labels  # type: ignore[attr-defined]
+    for link in list(doctree.findall(to_label)):
+        page, anchor = link.get("page", ""), link.get("anchor", "")
+        if "target" in link:
+            page, anchor, _ = labels.get(link["target"], ("", "", ""))
+        if page not in app.env.all_docs:
+            logger.warning("no page has the label of %s", link.astext(), location=docname)
+            link.replace_self(link.children)
+            continue
+        uri = f"{app.builder.get_relative_uri(docname, page)}#{anchor}"
+        link.replace_self(nodes.reference("", "", *link.children, refuri=uri, internal=True))
+
+
+def add_style(
+    app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: nodes.document
+) -> None:
+    """Load the style on the pages that have such a table, and on no other."""
+    if doctree and any(
+        "coverage" in node["html"].get("class", "") for node in doctree.findall(html)
+    ):
+        app.add_css_file(STYLE)
+
+
+def visit(translator: Any, node: html) -> None:
+    """Open an element."""
+    attributes = dict(node["html"])
+    if "class" in attributes:
+        attributes["CLASS"] = attributes.pop("class")
+    translator.body.append(translator.starttag(node, node["tag"], "", **attributes))
+
+
+def depart(translator: Any, node: html) -> None:
+    """Close an element."""
+    if node["tag"] != "wbr":
+        translator.body.append(f"</{node['tag']}>")
+
+
+def nothing(translator: Any, node: nodes.Node) -> None:
+    """Write only what is inside."""
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Tell Sphinx about the directive."""
+    plain = (nothing, nothing)
+    app.add_node(html, html=(visit, depart), latex=plain, text=plain)
+    app.add_node(to_label, html=plain, latex=plain, text=plain)
+    app.add_directive("coverage-table", CoverageTable)
+    app.add_directive("stacking-table", StackingTable)
+    app.connect("config-inited", _add_static)
+    app.connect("env-get-outdated", outdated)
+    app.connect("env-purge-doc", purge)
+    app.connect("doctree-resolved", resolve)
+    app.connect("html-page-context", add_style)
+    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}
+
+
+def _add_static(app: Sphinx, config: Any) -> None:
+    config.html_static_path.append(str(HERE / STYLE))

@@ -1,0 +1,1040 @@
+"""Exercises on empirical risk, surrogate losses, early stopping, and the noise of minibatches.
+
+Each mistake stands here as a plain function that uses nothing but its arguments and ``np``.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function, Misconception, Property
+from optdl.erm import (
+    early_stopping,
+    empirical_risk,
+    error_amplification,
+    hinge_risk_gradient,
+    logistic_loss,
+    minibatches,
+    per_example_gradients,
+    standard_error,
+    stream_sgd,
+)
+
+# --- L1-01: empirical risk --------------------------------------------------------------------
+
+
+def squared_error(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return (f − y)² of each example."""
+    return (f - y) ** 2
+
+
+def pinball(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return a loss that punishes guesses below the label three times as much."""
+    return np.maximum(3 * (y - f), f - y)
+
+
+def line(x: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """Return θ₀ + θ₁ x."""
+    return theta[0] + theta[1] * x
+
+
+def _risk_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for loss, m in ((squared_error, 2), (pinball, 3), (pinball, 8), (squared_error, 30)):
+        theta, x = rng.normal(size=2).round(1), rng.normal(size=m).round(1)
+        y = line(x, theta) + rng.uniform(0.5, 2, size=m).round(1) * rng.choice([-1, 1], size=m)
+        yield {"loss": loss, "model": line, "theta": theta, "x": x, "y": y}
+
+
+def sums_the_losses(loss, model, theta, x, y):
+    """Return the total loss."""
+    return np.sum(loss(model(x, theta), y))
+
+
+def takes_the_loss_of_the_means(loss, model, theta, x, y):
+    """Return the loss of the average prediction."""
+    return loss(np.mean(model(x, theta)), np.mean(y))
+
+
+def swaps_prediction_and_label(loss, model, theta, x, y):
+    """Return the mean of L(y, f); with a symmetric loss nobody would notice."""
+    return np.mean(loss(y, model(x, theta)))
+
+
+def divides_by_m_minus_one(loss, model, theta, x, y):
+    """Return the total loss over m − 1."""
+    return np.sum(loss(model(x, theta), y)) / (len(y) - 1)
+
+
+def reports_the_worst_example(loss, model, theta, x, y):
+    """Return the largest loss."""
+    return np.max(loss(model(x, theta), y))
+
+
+def _duplicates_leave_the_risk(risk: Function, rng: np.random.Generator) -> bool:
+    theta, x, y = rng.normal(size=2), rng.normal(size=7), rng.normal(size=7)
+    twice = risk(pinball, line, theta, np.tile(x, 2), np.tile(y, 2))
+    return bool(np.isclose(twice, risk(pinball, line, theta, x, y)))
+
+
+def _parts_average_by_size(risk: Function, rng: np.random.Generator) -> bool:
+    theta, x, y = rng.normal(size=2), rng.normal(size=8), rng.normal(size=8)
+    first, rest = (risk(pinball, line, theta, x[i], y[i]) for i in (slice(3), slice(3, 8)))
+    return bool(np.isclose(risk(pinball, line, theta, x, y), (3 * first + 5 * rest) / 8))
+
+
+# --- L1-03: surrogate losses ------------------------------------------------------------------
+
+
+def _margin_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield {"margin": np.array([0.0])}
+    yield {"margin": rng.normal(size=3).round(2)}
+    yield {"margin": np.append(rng.normal(scale=4, size=6).round(2), [-1200.0, 900.0])}
+
+
+def measures_in_nats(margin):
+    """Return the loss and its derivative in nats."""
+    return np.logaddexp(0, -margin), -0.5 * (1 - np.tanh(margin / 2))
+
+
+def forgets_ln2_in_the_derivative(margin):
+    """Return the loss in bits, its derivative in nats."""
+    return np.logaddexp(0, -margin) / np.log(2), -0.5 * (1 - np.tanh(margin / 2))
+
+
+def rewards_wrong_answers(margin):
+    """Return the loss of the opposite margin."""
+    return np.logaddexp(0, margin) / np.log(2), 0.5 * (1 + np.tanh(margin / 2)) / np.log(2)
+
+
+def overflows(margin):
+    """Return the formula as it stands, which ends in ∞/∞."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        odds = np.exp(-margin)
+        return np.log2(1 + odds), -odds / (1 + odds) / np.log(2)
+
+
+def drops_the_minus_of_the_derivative(margin):
+    """Return the derivative without its sign."""
+    return np.logaddexp(0, -margin) / np.log(2), 0.5 * (1 - np.tanh(margin / 2)) / np.log(2)
+
+
+def takes_the_sigmoid_of_plus_the_margin(margin):
+    """Return a derivative that is steepest for right answers."""
+    return np.logaddexp(0, -margin) / np.log(2), -0.5 * (1 + np.tanh(margin / 2)) / np.log(2)
+
+
+def _bounds_the_zero_one_loss(loss: Function, rng: np.random.Generator) -> bool:
+    margin = np.append(rng.normal(scale=3, size=200), 0.0)
+    return bool(np.all(loss(margin)[0] >= (margin <= 0)))
+
+
+def _derivative_matches_differences(loss: Function, rng: np.random.Generator) -> bool:
+    margin, h = rng.normal(scale=3, size=50), 1e-5
+    slope = (np.asarray(loss(margin + h)[0]) - loss(margin - h)[0]) / (2 * h)
+    return bool(np.allclose(loss(margin)[1], slope, atol=1e-7))
+
+
+def _loss_at_opposite_margins(loss: Function, rng: np.random.Generator) -> bool:
+    margin = rng.normal(scale=3, size=50)
+    return bool(np.allclose(np.asarray(loss(-margin)[0]) - loss(margin)[0], margin / np.log(2)))
+
+
+def _hinge_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for m, d in ((4, 1), (6, 2), (40, 3)):
+        y = rng.permutation(np.resize([1, -1], m))
+        # of four examples in a row: right and safe, right but too close, wrong by far, wrong
+        target = np.resize([2.5, 0.5, -2.0, -0.3], m) * y
+        w = rng.choice([-1.0, 1.0], size=d) * rng.uniform(0.5, 1.5, size=d).round(1)
+        x = rng.normal(size=(m, d)).round(1)
+        yield {"w": w, "x": x + np.outer(target - x @ w, w) / (w @ w), "y": y}
+
+
+def updates_only_on_errors(w, x, y):
+    """Return the gradient of the perceptron."""
+    active = y * (x @ w) < 0
+    return -(x.T @ (active * y)) / len(y)
+
+
+def forgets_the_labels(w, x, y):
+    """Return the gradient as if all labels were 1."""
+    active = y * (x @ w) < 1
+    return -(x.T @ active) / len(y)
+
+
+def averages_over_violators_only(w, x, y):
+    """Return the mean over the examples with margin below 1."""
+    active = y * (x @ w) < 1
+    return -(x.T @ (active * y)) / max(active.sum(), 1)
+
+
+def sums_over_the_examples(w, x, y):
+    """Return the gradient of the total loss."""
+    active = y * (x @ w) < 1
+    return -(x.T @ (active * y))
+
+
+def counts_every_example(w, x, y):
+    """Return the gradient of the loss −m."""
+    return -(x.T @ y) / len(y)
+
+
+def compares_the_score(w, x, y):
+    """Return the gradient with the score in place of the margin."""
+    active = x @ w < 1
+    return -(x.T @ (active * y)) / len(y)
+
+
+def returns_the_ascent_direction(w, x, y):
+    """Return the gradient without its minus."""
+    active = y * (x @ w) < 1
+    return x.T @ (active * y) / len(y)
+
+
+def _hinge_risk(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
+    return float(np.maximum(0, 1 - y * (x @ w)).mean())
+
+
+def _hinge_matches_differences(gradient: Function, rng: np.random.Generator) -> bool:
+    w, x, y = rng.normal(size=3), rng.normal(size=(20, 3)), rng.choice([-1, 1], size=20)
+    h = 1e-7 * np.eye(3)
+    slope = [(_hinge_risk(w + e, x, y) - _hinge_risk(w - e, x, y)) / 2e-7 for e in h]
+    return bool(np.allclose(gradient(w, x, y), slope, atol=1e-6))
+
+
+def _hinge_rests_when_all_are_safe(gradient: Function, rng: np.random.Generator) -> bool:
+    w, x = rng.normal(size=3), rng.normal(size=(20, 3))
+    y = np.sign(x @ w)
+    safe = w * 1.1 / np.abs(x @ w).min()
+    return not np.any(gradient(safe, x, y))
+
+
+# --- L1-05: early stopping --------------------------------------------------------------------
+
+
+def _stopping_cases(rng: np.random.Generator) -> Iterator[Case]:
+    def case(*errors: float, patience: int) -> Case:
+        return {"validation_errors": list(errors), "patience": patience}
+
+    yield case(0.5, 0.4, 0.4, 0.3, 0.2, 0.6, patience=2)
+    yield case(0.5, 0.3, 0.4, 0.5, 0.1, 0.1, patience=2)
+    yield case(0.9, 0.5, 0.6, 0.4, 0.5, 0.45, 0.44, 0.2, 0.1, patience=3)
+    yield case(0.5, 0.4, 0.3, patience=4)
+    yield case(0.5, 0.2, 0.4, 0.2, 0.3, 0.1, 0.5, patience=2)
+    for patience in (2, 3):
+        falling = 0.5 / np.arange(1, 21) + rng.uniform(0, 0.15, size=20)
+        yield {"validation_errors": falling.round(2).tolist(), "patience": patience}
+
+
+def counts_every_bad_epoch(validation_errors, patience):
+    """Halt after so many bad epochs in all."""
+    best, bad = 0, 0
+    for epoch in range(1, len(validation_errors)):
+        if validation_errors[epoch] < validation_errors[best]:
+            best = epoch
+        else:
+            bad += 1
+        if bad == patience:
+            return best, epoch
+    return best, len(validation_errors) - 1
+
+
+def takes_a_tie_as_progress(validation_errors, patience):
+    """Halt after so many epochs that are worse than the best."""
+    best = 0
+    for epoch in range(len(validation_errors)):
+        if validation_errors[epoch] <= validation_errors[best]:
+            best = epoch
+        if epoch - best == patience:
+            return best, epoch
+    return best, len(validation_errors) - 1
+
+
+def compares_with_the_epoch_before(validation_errors, patience):
+    """Halt after so many rises in a row."""
+    best, bad = 0, 0
+    for epoch in range(1, len(validation_errors)):
+        if validation_errors[epoch] < validation_errors[best]:
+            best = epoch
+        bad = 0 if validation_errors[epoch] < validation_errors[epoch - 1] else bad + 1
+        if bad == patience:
+            return best, epoch
+    return best, len(validation_errors) - 1
+
+
+def knows_the_future(validation_errors, patience):
+    """Keep the best epoch of all."""
+    best = int(np.argmin(validation_errors))
+    return best, min(best + patience, len(validation_errors) - 1)
+
+
+def waits_one_epoch_more(validation_errors, patience):
+    """Halt one epoch late."""
+    best = 0
+    for epoch in range(len(validation_errors)):
+        if validation_errors[epoch] < validation_errors[best]:
+            best = epoch
+        if epoch - best > patience:
+            return best, epoch
+    return best, len(validation_errors) - 1
+
+
+def keeps_the_last_epoch(validation_errors, patience):
+    """Halt in time, but keep the last weights."""
+    best = 0
+    for epoch in range(len(validation_errors)):
+        if validation_errors[epoch] < validation_errors[best]:
+            best = epoch
+        if epoch - best == patience:
+            return epoch, epoch
+    return len(validation_errors) - 1, len(validation_errors) - 1
+
+
+def halts_at_the_first_rise(validation_errors, patience):
+    """Halt without patience."""
+    for epoch in range(1, len(validation_errors)):
+        if validation_errors[epoch] > validation_errors[epoch - 1]:
+            return epoch - 1, epoch
+    return len(validation_errors) - 1, len(validation_errors) - 1
+
+
+def counts_epochs_from_one(validation_errors, patience):
+    """Count epochs from 1."""
+    best = 0
+    for epoch in range(len(validation_errors)):
+        if validation_errors[epoch] < validation_errors[best]:
+            best = epoch
+        if epoch - best == patience:
+            return best + 1, epoch + 1
+    return best + 1, len(validation_errors)
+
+
+def _the_future_does_not_matter(rule: Function, rng: np.random.Generator) -> bool:
+    errors = [*rng.uniform(0.3, 0.5, size=5), *np.linspace(0.6, 0.9, 6)]
+    stopped = rule(errors, 4)
+    return tuple(stopped) == tuple(rule([*errors, 0.0, 0.0], 4))
+
+
+def _halts_after_patience_bad_epochs(rule: Function, rng: np.random.Generator) -> bool:
+    errors = [*np.sort(rng.uniform(size=6))[::-1], *(1 + rng.uniform(size=9))]
+    return all(tuple(rule(errors, patience)) == (5, 5 + patience) for patience in (1, 3, 9))
+
+
+# --- L1-06: per-example gradients -------------------------------------------------------------
+
+
+def _softmax_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for m, d, c in ((1, 2, 3), (3, 2, 2), (4, 3, 5)):
+        yield {
+            "weights": rng.normal(size=(d, c)).round(1),
+            "x": rng.normal(size=(m, d)).round(1),
+            "labels": rng.integers(c, size=m),
+        }
+
+
+def gives_the_gradient_of_the_loss(weights, x, labels):
+    """Return the gradients with the opposite sign."""
+    scores = x @ weights
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    return x[:, :, None] * (p - np.eye(weights.shape[1])[labels])[:, None, :]
+
+
+def divides_each_by_m(weights, x, labels):
+    """Return terms of the mean."""
+    scores = x @ weights
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    return x[:, :, None] * (np.eye(weights.shape[1])[labels] - p)[:, None, :] / len(x)
+
+
+def normalizes_over_the_examples(weights, x, labels):
+    """Return the gradients with a softmax over the wrong axis."""
+    scores = x @ weights
+    p = np.exp(scores - scores.max(axis=0, keepdims=True))
+    p /= p.sum(axis=0, keepdims=True)
+    return x[:, :, None] * (np.eye(weights.shape[1])[labels] - p)[:, None, :]
+
+
+def sums_over_the_batch(weights, x, labels):
+    """Return one gradient for the whole batch."""
+    scores = x @ weights
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    return x.T @ (np.eye(weights.shape[1])[labels] - p)
+
+
+def updates_only_the_right_class(weights, x, labels):
+    """Return gradients that do not push the wrong classes down."""
+    scores = x @ weights
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    right = np.eye(weights.shape[1])[labels]
+    return x[:, :, None] * (right * (1 - p))[:, None, :]
+
+
+def swaps_features_and_classes(weights, x, labels):
+    """Return each gradient transposed."""
+    scores = x @ weights
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    return (np.eye(weights.shape[1])[labels] - p)[:, :, None] * x[:, None, :]
+
+
+def _sum_is_the_slope_of_the_log_likelihood(gradients: Function, rng: np.random.Generator) -> bool:
+    W, x, labels = rng.normal(size=(3, 4)), rng.normal(size=(6, 3)), rng.integers(4, size=6)
+    direction, h = rng.normal(size=W.shape), 1e-5
+
+    def likelihood(weights: np.ndarray) -> float:
+        scores = x @ weights
+        return float((scores[np.arange(6), labels] - np.log(np.exp(scores).sum(axis=1))).sum())
+
+    slope = (likelihood(W + h * direction) - likelihood(W - h * direction)) / (2 * h)
+    return bool(np.isclose(np.sum(gradients(W, x, labels) * direction), slope, rtol=1e-6))
+
+
+def _classes_balance(gradients: Function, rng: np.random.Generator) -> bool:
+    W, x, labels = rng.normal(size=(3, 4)), rng.normal(size=(6, 3)), rng.integers(4, size=6)
+    return bool(np.allclose(np.sum(gradients(W, x, labels), axis=2), 0))
+
+
+def _examples_do_not_mix(gradients: Function, rng: np.random.Generator) -> bool:
+    W, x, labels = rng.normal(size=(3, 4)), rng.normal(size=(6, 3)), rng.integers(4, size=6)
+    return bool(np.allclose(gradients(W, x[2:3], labels[2:3])[0], gradients(W, x, labels)[2]))
+
+
+# --- L1-07: standard error --------------------------------------------------------------------
+
+
+def _error_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield {"sigma": 2.0, "n": 9, "population": None}
+    yield {"sigma": 1.0, "n": 4, "population": 10}
+    yield {"sigma": round(float(rng.uniform(1, 3)), 1), "n": 10, "population": 10}
+    for _ in range(3):
+        n = int(rng.integers(5, 200))
+        sigma = round(float(rng.uniform(0.5, 3)), 2)
+        yield {"sigma": sigma, "n": n, "population": n + int(rng.integers(1, 300))}
+
+
+def divides_by_n(sigma, n, population=None):
+    """Return σ/n."""
+    factor = 1.0 if population is None else np.sqrt((population - n) / (population - 1))
+    return sigma / n * factor
+
+
+def returns_the_variance(sigma, n, population=None):
+    """Return the square of the standard error."""
+    factor = 1.0 if population is None else (population - n) / (population - 1)
+    return sigma**2 / n * factor
+
+
+def forgets_the_root_of_the_factor(sigma, n, population=None):
+    """Return the error with the factor of the variance."""
+    factor = 1.0 if population is None else (population - n) / (population - 1)
+    return sigma / np.sqrt(n) * factor
+
+
+def ignores_the_finite_population(sigma, n, population=None):
+    """Return σ/√n in every case."""
+    return sigma / np.sqrt(n)
+
+
+def divides_the_factor_by_population(sigma, n, population=None):
+    """Return the error with (N − n)/N."""
+    factor = 1.0 if population is None else np.sqrt((population - n) / population)
+    return sigma / np.sqrt(n) * factor
+
+
+def divides_by_n_minus_one(sigma, n, population=None):
+    """Return σ/√(n − 1)."""
+    factor = 1.0 if population is None else np.sqrt((population - n) / (population - 1))
+    return sigma / np.sqrt(n - 1) * factor
+
+
+def does_not_divide_at_all(sigma, n, population=None):
+    """Return the spread of single examples."""
+    factor = 1.0 if population is None else np.sqrt((population - n) / (population - 1))
+    return sigma * factor
+
+
+def _four_times_the_work_halves_the_error(error: Function, rng: np.random.Generator) -> bool:
+    sigma, n = float(rng.uniform(1, 2)), int(rng.integers(2, 50))
+    return bool(np.isclose(error(sigma, 4 * n, None), error(sigma, n, None) / 2))
+
+
+def _matches_all_pairs(error: Function, rng: np.random.Generator) -> bool:
+    values = rng.normal(size=6)
+    means = [(values[i] + values[j]) / 2 for i in range(6) for j in range(i)]
+    return bool(np.isclose(error(float(values.std()), 2, 6), np.std(means)))
+
+
+def _one_draw_has_the_full_spread(error: Function, rng: np.random.Generator) -> bool:
+    return bool(np.isclose(error(2.5, 1, int(rng.integers(5, 50))), 2.5))
+
+
+# --- L1-09: minibatches -----------------------------------------------------------------------
+
+
+def _minibatch_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for m, n in ((5, 2), (12, 4), (20, 7), (6, 1), (9, 9)):
+        yield {"m": m, "n": n, "rng": np.random.default_rng(int(rng.integers(10**6)))}
+
+
+def drops_the_last_minibatch(m, n, rng):
+    """Cut full minibatches only."""
+    order = rng.permutation(m)
+    return tuple(order[k * n : (k + 1) * n] for k in range(m // n))
+
+
+def forgets_to_shuffle(m, n, rng):
+    """Cut the examples in their order."""
+    return tuple(np.arange(start, min(start + n, m)) for start in range(0, m, n))
+
+
+def shuffles_for_each_minibatch(m, n, rng):
+    """Cut each minibatch from another order."""
+    return tuple(rng.permutation(m)[start : start + n] for start in range(0, m, n))
+
+
+def draws_with_replacement(m, n, rng):
+    """Draw each example anew."""
+    return tuple(rng.integers(m, size=min(n, m - start)) for start in range(0, m, n))
+
+
+def makes_n_minibatches(m, n, rng):
+    """Cut into n parts."""
+    return tuple(np.array_split(rng.permutation(m), n))
+
+
+def shuffles_only_within_minibatches(m, n, rng):
+    """Cut first, shuffle then."""
+    return tuple(rng.permutation(np.arange(start, min(start + n, m))) for start in range(0, m, n))
+
+
+def _each_example_comes_once(cut: Function, rng: np.random.Generator) -> bool:
+    indices = np.concatenate([np.asarray(part) for part in cut(23, 5, rng)])
+    return sorted(indices.tolist()) == list(range(23))
+
+
+def _epochs_differ(cut: Function, rng: np.random.Generator) -> bool:
+    first, second = (np.concatenate(list(cut(50, 8, rng))) for _ in range(2))
+    return not np.array_equal(first, second)
+
+
+def _sizes_are_right(cut: Function, rng: np.random.Generator) -> bool:
+    return [len(part) for part in cut(23, 5, rng)] == [5, 5, 5, 5, 3]
+
+
+# --- L1-10: amplification of errors -----------------------------------------------------------
+
+
+def _stiff_hessian(rng: np.random.Generator, p: int) -> np.ndarray:
+    """Return a symmetric matrix with eigenvalues from 1 to 50."""
+    rotation, _ = np.linalg.qr(rng.normal(size=(p, p)))
+    H = (rotation * np.geomspace(1, 50, p)) @ rotation.T
+    return ((H + H.T) / 2).round(3)
+
+
+def _amplification_cases(rng: np.random.Generator) -> Iterator[Case]:
+    diagonal = np.diag([50.0, 2.0])
+    yield {"hessian": diagonal, "gradient": np.array([4.0, 1.0]), "error": np.array([0.1, 0.3])}
+    for p in (2, 3, 6):
+        yield {
+            "hessian": _stiff_hessian(rng, p),
+            "gradient": rng.normal(size=p).round(2),
+            "error": rng.normal(scale=0.1, size=p).round(3),
+        }
+
+
+def multiplies_by_the_hessian(hessian, gradient, error):
+    """Return the amplification by H."""
+    after = np.linalg.norm(hessian @ error) / np.linalg.norm(hessian @ gradient)
+    return after * np.linalg.norm(gradient) / np.linalg.norm(error)
+
+
+def compares_absolute_errors(hessian, gradient, error):
+    """Return the growth of the error itself."""
+    return np.linalg.norm(np.linalg.solve(hessian, error)) / np.linalg.norm(error)
+
+
+def gives_only_the_error_after(hessian, gradient, error):
+    """Return the relative error of H⁻¹g."""
+    after = np.linalg.norm(np.linalg.solve(hessian, error))
+    return after / np.linalg.norm(np.linalg.solve(hessian, gradient))
+
+
+def returns_the_bound(hessian, gradient, error):
+    """Return κ(H)."""
+    return np.linalg.cond(hessian)
+
+
+def divides_before_by_after(hessian, gradient, error):
+    """Return the ratio upside down."""
+    after = np.linalg.norm(np.linalg.solve(hessian, error))
+    after = after / np.linalg.norm(np.linalg.solve(hessian, gradient))
+    return np.linalg.norm(error) / np.linalg.norm(gradient) / after
+
+
+def measures_the_error_against_the_estimate(hessian, gradient, error):
+    """Return the amplification relative to g + e."""
+    estimate = gradient + error
+    after = np.linalg.norm(np.linalg.solve(hessian, error))
+    after = after / np.linalg.norm(np.linalg.solve(hessian, estimate))
+    return after * np.linalg.norm(estimate) / np.linalg.norm(error)
+
+
+def inverts_only_the_diagonal(hessian, gradient, error):
+    """Return the amplification by the inverse diagonal."""
+    after = np.linalg.norm(error / np.diag(hessian)) / np.linalg.norm(gradient / np.diag(hessian))
+    return after * np.linalg.norm(gradient) / np.linalg.norm(error)
+
+
+def _never_above_kappa(amplify: Function, rng: np.random.Generator) -> bool:
+    H = _stiff_hessian(rng, 4)
+    kappa = np.linalg.cond(H)
+    gains = [amplify(H, rng.normal(size=4), rng.normal(size=4)) for _ in range(50)]
+    return bool(np.all(np.array(gains) <= kappa * (1 + 1e-9)) and max(gains) > 1)
+
+
+def _reaches_kappa(amplify: Function, rng: np.random.Generator) -> bool:
+    H = _stiff_hessian(rng, 4)
+    _, u = np.linalg.eigh(H)
+    return bool(np.isclose(amplify(H, u[:, -1], 0.01 * u[:, 0]), np.linalg.cond(H)))
+
+
+def _scale_does_not_matter(amplify: Function, rng: np.random.Generator) -> bool:
+    H, g, e = _stiff_hessian(rng, 3), rng.normal(size=3), rng.normal(size=3)
+    return bool(np.isclose(amplify(7 * H, 3 * g, 0.1 * e), amplify(H, g, e)))
+
+
+# --- L1-11: an experiment on a stream ---------------------------------------------------------
+
+
+def _stream_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for m, d, n in ((6, 1, 2), (12, 2, 3), (40, 3, 8)):
+        x = rng.normal(size=(m, d)).round(1)
+        y = (x @ rng.normal(size=d) + rng.normal(size=m)).round(1)
+        yield {"w": rng.normal(size=d).round(1), "x": x, "y": y, "lr": 0.2, "n": n}
+
+
+def sums_over_the_minibatch(w, x, y, lr, n):
+    """Step along the sum."""
+    path = [w]
+    for k in range(0, len(y), n):
+        residual = x[k : k + n] @ path[-1] - y[k : k + n]
+        path.append(path[-1] - lr * x[k : k + n].T @ residual)
+    return np.array(path)
+
+
+def uses_all_the_data_at_each_step(w, x, y, lr, n):
+    """Step along the batch gradient."""
+    path = [w]
+    for _ in range(0, len(y), n):
+        path.append(path[-1] - lr * x.T @ (x @ path[-1] - y) / len(y))
+    return np.array(path)
+
+
+def uses_the_first_minibatch_again(w, x, y, lr, n):
+    """Step along the gradient of one minibatch."""
+    path = [w]
+    for _ in range(0, len(y), n):
+        path.append(path[-1] - lr * x[:n].T @ (x[:n] @ path[-1] - y[:n]) / n)
+    return np.array(path)
+
+
+def takes_gradients_at_the_start(w, x, y, lr, n):
+    """Step along gradients at the start."""
+    path = [w]
+    for k in range(0, len(y), n):
+        residual = x[k : k + n] @ w - y[k : k + n]
+        path.append(path[-1] - lr * x[k : k + n].T @ residual / n)
+    return np.array(path)
+
+
+def forgets_the_half(w, x, y, lr, n):
+    """Step along the gradient of (wᵀx − y)²."""
+    path = [w]
+    for k in range(0, len(y), n):
+        residual = x[k : k + n] @ path[-1] - y[k : k + n]
+        path.append(path[-1] - 2 * lr * x[k : k + n].T @ residual / n)
+    return np.array(path)
+
+
+def climbs(w, x, y, lr, n):
+    """Step uphill."""
+    path = [w]
+    for k in range(0, len(y), n):
+        residual = x[k : k + n] @ path[-1] - y[k : k + n]
+        path.append(path[-1] + lr * x[k : k + n].T @ residual / n)
+    return np.array(path)
+
+
+def leaves_out_the_start(w, x, y, lr, n):
+    """Return the iterates after the start."""
+    path = [w]
+    for k in range(0, len(y), n):
+        residual = x[k : k + n] @ path[-1] - y[k : k + n]
+        path.append(path[-1] - lr * x[k : k + n].T @ residual / n)
+    return np.array(path[1:])
+
+
+def returns_one_array_many_times(w, x, y, lr, n):
+    """Return the last iterate in every row."""
+    now = w.copy()
+    path = [now]
+    for k in range(0, len(y), n):
+        now -= lr * x[k : k + n].T @ (x[k : k + n] @ now - y[k : k + n]) / n
+        path.append(now)
+    return np.array(path)
+
+
+def _sees_each_example_once(run: Function, rng: np.random.Generator) -> bool:
+    x, y, w = rng.normal(size=(12, 2)), rng.normal(size=12), rng.normal(size=2)
+    later = y.copy()
+    later[4:] += 5.0
+    before, after = np.asarray(run(w, x, y, 0.1, 4)), np.asarray(run(w, x, later, 0.1, 4))
+    return bool(np.allclose(before[:2], after[:2]) and not np.allclose(before[2], after[2]))
+
+
+def _mean_follows_the_risk(run: Function, rng: np.random.Generator) -> bool:
+    x, w = np.ones((3000, 4, 1)), np.array([3.0])
+    x *= rng.choice([-1.0, 1.0], size=x.shape)
+    y = x[:, :, 0] * 1.0 + rng.normal(size=(3000, 4))
+    ends = [run(w, stream, labels, 0.5, 2)[-1][0] for stream, labels in zip(x, y, strict=True)]
+    # ∇J*(w) = w − 1, so that two steps with η = ½ leave a quarter of the distance
+    return bool(abs(np.mean(ends) - 1.5) < 5 * np.std(ends) / np.sqrt(3000))
+
+
+def _mistakes(*pairs: tuple[str, Callable[..., object]]) -> tuple[Misconception, ...]:
+    return tuple(Misconception(hint, function) for hint, function in pairs)
+
+
+EXERCISES: tuple[Exercise, ...] = (
+    Exercise(
+        key="L1-01",
+        reference=empirical_risk,
+        cases=_risk_cases,
+        misconceptions=_mistakes(
+            ("you add up the losses; the empirical risk is their mean, (1/m) Σ", sums_the_losses),
+            (
+                "you take the loss of the mean prediction; take the mean of the losses",
+                takes_the_loss_of_the_means,
+            ),
+            (
+                "you hand over label and prediction in the wrong order; it is L(f(x, θ), y)",
+                swaps_prediction_and_label,
+            ),
+            ("you divide by m − 1; the empirical risk divides by m", divides_by_m_minus_one),
+            (
+                "you return the loss of the worst example; the risk is the mean over all",
+                reports_the_worst_example,
+            ),
+        ),
+        properties=(
+            Property("a second copy of the data changes nothing", _duplicates_leave_the_risk),
+            Property("parts of a sample average by their sizes", _parts_average_by_size),
+        ),
+    ),
+    Exercise(
+        key="L1-03",
+        reference=logistic_loss,
+        cases=_margin_cases,
+        misconceptions=_mistakes(
+            (
+                "you use the natural logarithm; in nats the loss is only 0.69 at margin 0 and "
+                "does not bound the 0–1 loss; divide by ln 2",
+                measures_in_nats,
+            ),
+            (
+                "your value is in bits but your derivative is not; it takes the factor 1/ln 2 too",
+                forgets_ln2_in_the_derivative,
+            ),
+            (
+                "your loss grows with the margin, so it rewards wrong answers; it is e^{−m}",
+                rewards_wrong_answers,
+            ),
+            (
+                "your e^{−m} overflows when the margin is very negative; "
+                "use np.logaddexp(0, −m), and for the derivative a form without ∞/∞",
+                overflows,
+            ),
+            (
+                "your derivative has lost its minus; the loss falls as the margin grows",
+                drops_the_minus_of_the_derivative,
+            ),
+            (
+                "your derivative is steepest for right answers; it is −1/(1 + e^{m}) / ln 2",
+                takes_the_sigmoid_of_plus_the_margin,
+            ),
+        ),
+        properties=(
+            Property("the loss is at least the 0–1 loss", _bounds_the_zero_one_loss),
+            Property("the derivative agrees with differences", _derivative_matches_differences),
+            Property("the loss at −m is that at m plus m/ln 2", _loss_at_opposite_margins),
+        ),
+    ),
+    Exercise(
+        key="L1-03:hinge",
+        reference=hinge_risk_gradient,
+        cases=_hinge_cases,
+        misconceptions=_mistakes(
+            (
+                "you count only examples that are wrong; the hinge also pushes right ones "
+                "with a margin below 1",
+                updates_only_on_errors,
+            ),
+            ("your labels are missing; each term is −yᵢxᵢ", forgets_the_labels),
+            (
+                "you average over the examples with margin below 1; divide by all m",
+                averages_over_violators_only,
+            ),
+            ("you add up; the empirical risk is a mean, so divide by m", sums_over_the_examples),
+            (
+                "you count every example; those with a margin of 1 or more contribute nothing",
+                counts_every_example,
+            ),
+            (
+                "you compare the score wᵀx with 1; the hinge looks at the margin y wᵀx",
+                compares_the_score,
+            ),
+            (
+                "your gradient points downhill; it is minus the mean of yᵢxᵢ",
+                returns_the_ascent_direction,
+            ),
+        ),
+        properties=(
+            Property("it agrees with finite differences", _hinge_matches_differences),
+            Property("it vanishes once all margins exceed 1", _hinge_rests_when_all_are_safe),
+        ),
+    ),
+    Exercise(
+        key="L1-05",
+        reference=early_stopping,
+        cases=_stopping_cases,
+        misconceptions=_mistakes(
+            (
+                "your count of bad epochs never starts again; patience counts bad epochs in a row "
+                "since the best one",
+                counts_every_bad_epoch,
+            ),
+            (
+                "you take a tie for progress; an epoch improves only if its error is lower",
+                takes_a_tie_as_progress,
+            ),
+            (
+                "you compare with the epoch before; compare with the best so far",
+                compares_with_the_epoch_before,
+            ),
+            (
+                "you look at errors after the halt; at epoch t nobody knows the later ones",
+                knows_the_future,
+            ),
+            (
+                "you halt one epoch late; stop as soon as `patience` epochs have not improved",
+                waits_one_epoch_more,
+            ),
+            (
+                "you keep the weights of the last epoch; keep those of the best one",
+                keeps_the_last_epoch,
+            ),
+            (
+                "you halt at the first rise; validation errors are noisy, and patience waits",
+                halts_at_the_first_rise,
+            ),
+            ("you count epochs from 1; here the first one is 0", counts_epochs_from_one),
+        ),
+        properties=(
+            Property("errors after the halt change nothing", _the_future_does_not_matter),
+            Property(
+                "after the last improvement exactly `patience` epochs follow",
+                _halts_after_patience_bad_epochs,
+            ),
+        ),
+    ),
+    Exercise(
+        key="L1-06",
+        reference=per_example_gradients,
+        cases=_softmax_cases,
+        misconceptions=_mistakes(
+            (
+                "yours is the gradient of the negative log-likelihood; "
+                "here the residual is e_y − softmax",
+                gives_the_gradient_of_the_loss,
+            ),
+            ("you divide by m; each example keeps its own full gradient", divides_each_by_m),
+            (
+                "your softmax adds to 1 over the examples; it must do so over the classes",
+                normalizes_over_the_examples,
+            ),
+            (
+                "you add up the examples; return one (d, c) gradient for each",
+                sums_over_the_batch,
+            ),
+            (
+                "you change only the column of the right class; the others are pushed down by "
+                "their probabilities",
+                updates_only_the_right_class,
+            ),
+            (
+                "your gradients are transposed; each has the shape of W, features by classes",
+                swaps_features_and_classes,
+            ),
+        ),
+        properties=(
+            Property(
+                "the sum is the slope of the log-likelihood",
+                _sum_is_the_slope_of_the_log_likelihood,
+            ),
+            Property("each gradient adds to 0 over the classes", _classes_balance),
+            Property("an example's gradient ignores the others", _examples_do_not_mix),
+        ),
+    ),
+    Exercise(
+        key="L1-07",
+        reference=standard_error,
+        cases=_error_cases,
+        misconceptions=_mistakes(
+            ("your standard error divides by n; it is σ / √n", divides_by_n),
+            ("yours is the variance of the mean; take its root", returns_the_variance),
+            (
+                "your factor (N − n)/(N − 1) belongs to the variance; "
+                "the standard error takes its root",
+                forgets_the_root_of_the_factor,
+            ),
+            (
+                "you ignore the size of the population; drawing without replacement "
+                "multiplies by √((N − n)/(N − 1))",
+                ignores_the_finite_population,
+            ),
+            (
+                "your factor is √((N − n)/N), which goes with s over N − 1; "
+                "with σ over N it is √((N − n)/(N − 1))",
+                divides_the_factor_by_population,
+            ),
+            (
+                "you divide by √(n − 1); that is for estimating σ, the mean of n has σ / √n",
+                divides_by_n_minus_one,
+            ),
+            (
+                "yours is the spread of one example; the mean of n is √n times sharper",
+                does_not_divide_at_all,
+            ),
+        ),
+        properties=(
+            Property("four times the sample halves it", _four_times_the_work_halves_the_error),
+            Property("it is the spread over all pairs out of six", _matches_all_pairs),
+            Property("a single draw has the spread σ", _one_draw_has_the_full_spread),
+        ),
+    ),
+    Exercise(
+        key="L1-09",
+        reference=minibatches,
+        cases=_minibatch_cases,
+        misconceptions=_mistakes(
+            (
+                "you drop the examples that are left over; they form a last, smaller minibatch",
+                drops_the_last_minibatch,
+            ),
+            (
+                "you go through the data in its order; shuffle first, or neighbors stay together",
+                forgets_to_shuffle,
+            ),
+            (
+                "you shuffle anew for each minibatch, so some examples come twice and some never; "
+                "shuffle once an epoch",
+                shuffles_for_each_minibatch,
+            ),
+            (
+                "you draw with replacement; in an epoch each example comes exactly once",
+                draws_with_replacement,
+            ),
+            (
+                "you make n minibatches; n is the size of each, and there are ⌈m/n⌉",
+                makes_n_minibatches,
+            ),
+            (
+                "you shuffle only inside each minibatch, so its members are always the same; "
+                "shuffle all examples",
+                shuffles_only_within_minibatches,
+            ),
+        ),
+        properties=(
+            Property("each example comes exactly once", _each_example_comes_once),
+            Property("the last minibatch holds what is left over", _sizes_are_right),
+            Property("two epochs come in different orders", _epochs_differ),
+        ),
+    ),
+    Exercise(
+        key="L1-10",
+        reference=error_amplification,
+        cases=_amplification_cases,
+        misconceptions=_mistakes(
+            ("you multiply by H; a Newton step solves with it, H⁻¹g", multiplies_by_the_hessian),
+            (
+                "you compare absolute errors; divide each by the size of its own vector",
+                compares_absolute_errors,
+            ),
+            (
+                "yours is the relative error of H⁻¹g; divide it by that of g",
+                gives_only_the_error_after,
+            ),
+            (
+                "you return the bound κ(H); most errors are amplified less, so measure this one",
+                returns_the_bound,
+            ),
+            (
+                "your ratio is upside down; it is the error after over the error before",
+                divides_before_by_after,
+            ),
+            (
+                "you compare with the estimate g + e; relative errors refer to the exact g",
+                measures_the_error_against_the_estimate,
+            ),
+            (
+                "you invert only the diagonal of H; use np.linalg.solve",
+                inverts_only_the_diagonal,
+            ),
+        ),
+        properties=(
+            Property("it is never above κ(H)", _never_above_kappa),
+            Property("the worst directions reach κ(H)", _reaches_kappa),
+            Property("the scales of H, g and e do not matter", _scale_does_not_matter),
+        ),
+    ),
+    Exercise(
+        key="L1-11",
+        reference=stream_sgd,
+        cases=_stream_cases,
+        misconceptions=_mistakes(
+            (
+                "you add up the gradients of a minibatch; take their mean",
+                sums_over_the_minibatch,
+            ),
+            (
+                "you use all the data at each step; a stream gives n new examples for each",
+                uses_all_the_data_at_each_step,
+            ),
+            (
+                "you use the same minibatch again and again; move on by n examples",
+                uses_the_first_minibatch_again,
+            ),
+            (
+                "your gradients are all taken at the start; take each at the current w",
+                takes_gradients_at_the_start,
+            ),
+            (
+                "your gradient is twice too large; the loss is ½(wᵀx − y)²",
+                forgets_the_half,
+            ),
+            ("you step uphill; subtract the gradient", climbs),
+            ("your path lacks its start; it has m/n + 1 rows", leaves_out_the_start),
+            (
+                "your rows are all the same array, changed in place; store a new one each step",
+                returns_one_array_many_times,
+            ),
+        ),
+        properties=(
+            Property("a step sees no later example", _sees_each_example_once),
+            Property("on the average it follows the gradient of the risk", _mean_follows_the_risk),
+        ),
+    ),
+)

@@ -1,0 +1,166 @@
+"""What a training run leaves behind: its curves, and all that is needed to run it again.
+
+A record is plain JSON, so that a result can be read, compared and drawn without running anything.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import optdl
+
+__all__ = ["Record", "versions"]
+
+_FORMAT = "optdl record 1"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that decide the numbers.
+
+    Examples
+    --------
+    >>> sorted(versions())
+    ['numpy', 'optdl', 'python', 'torch']
+    """
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "torch": str(torch.__version__),
+        "optdl": optdl.__version__,
+    }
+
+
+@dataclass
+class Record:
+    """The outcome of one run.
+
+    Parameters
+    ----------
+    curves : dict
+        Names to one number per epoch, such as ``train_loss``.
+    config : dict
+        What was run: numbers, strings, booleans, None, and lists and dicts of them. Tuples and
+        arrays become lists, NumPy numbers plain ones.
+    seed : int
+        Seed of the run.
+    stop : str
+        Why it ended.
+    device : str
+        Where it ran, such as ``cpu``.
+    seconds : float
+        Wall time of the run.
+    versions : dict
+        Versions of Python, NumPy, torch and optdl; those of now when not given.
+
+    Raises
+    ------
+    TypeError
+        If the config holds what JSON cannot.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> record = Record({"train_loss": [0.7, 0.1 + 0.2]}, config={"lr": 0.1}, seed=3)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = record.save(Path(folder) / "run.json")
+    ...     Record.load(path) == record
+    True
+    """
+
+    curves: dict[str, list[float]]
+    config: dict[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    stop: str = ""
+    device: str = "cpu"
+    seconds: float = 0.0
+    versions: dict[str, str] = field(default_factory=versions)
+
+    def __post_init__(self) -> None:
+        self.curves = {name: [float(v) for v in values] for name, values in self.curves.items()}
+        self.config = _plain(self.config, "config")
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the record as JSON, whole or not at all, and return its path.
+
+        Every number is written with all its digits. A number that is not finite, which JSON lacks,
+        is written as ``{"float": "nan"}``, ``"inf"`` or ``"-inf"``.
+        """
+        target = Path(path)
+        text = json.dumps(
+            {"format": _FORMAT, **_finite(asdict(self))},
+            indent=1,
+            ensure_ascii=False,
+            allow_nan=False,
+        )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # A file beside the target and one rename: a reader never sees half a record.
+        scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            scratch.write_text(text + "\n", encoding="utf-8")
+            scratch.replace(target)
+        finally:
+            scratch.unlink(missing_ok=True)
+        return target
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Record:
+        """Read a record.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If the file is damaged or no record.
+        """
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"), object_hook=_float)
+        except ValueError as error:
+            raise ValueError(
+                f"{path} is not whole JSON ({error}); run it again to write the record anew"
+            ) from error
+        if not isinstance(content, dict) or content.pop("format", None) != _FORMAT:
+            raise ValueError(f"{path} is not a record: expected JSON with format {_FORMAT!r}")
+        try:
+            return cls(**content)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"{path} is not a whole record: {error}") from error
+
+
+def _plain(value: Any, where: str) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item, f"{where}[{key!r}]") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, f"{where}[{number}]") for number, item in enumerate(value)]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(
+        f"{where} must be a number, string, boolean, None, list or dict; "
+        f"got {type(value).__name__}. Write down its name or its settings instead."
+    )
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return value
+
+
+def _float(value: dict[str, Any]) -> Any:
+    return float(value["float"]) if value.keys() == {"float"} else value

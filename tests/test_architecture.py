@@ -1,0 +1,366 @@
+"""The house stays in order: one name for a topic everywhere, imports one way, clean text files."""
+
+import ast
+import importlib.util
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+
+from tools import notebook_outputs
+
+ROOT = Path(__file__).resolve().parent.parent
+COURSE = yaml.safe_load((ROOT / "book" / "rows.yml").read_text(encoding="utf-8"))["chapters"]
+TOPICS = tuple(chapter["topic"] for chapter in COURSE)
+# Which rooms of optdl each room may import; topics and checks are rooms as a whole.
+MAY_IMPORT = {
+    "problems": set(),
+    "data": set(),
+    "networks": set(),
+    "records": set(),
+    "topic": {"problems", "data", "networks", "topic"},
+    "training": {"data", "networks", "records"},
+    "results": {"records"},
+    "plotting": {"records", "results"},
+    "checks": {"checks", "topic", "problems", "data"},
+}
+# The chapter on convolutions trains the networks and the BNP of the chapter before.
+WITHOUT_MODULE = {"bnp_cnn"}
+
+
+# --- One name for a topic everywhere ----------------------------------------------------------
+
+
+def places(topic: str) -> list[str]:
+    """Return all files that a topic has."""
+    module = [] if topic in WITHOUT_MODULE else [f"src/optdl/{topic}.py"]
+    return [
+        f"book/{topic}.md",
+        *module,
+        f"src/optdl/checks/{topic}.py",
+        f"solutions/{topic}/{topic}.ipynb",
+        f"exercises/{topic}/{topic}.ipynb",
+        f"tests/test_{topic}.py",
+    ]
+
+
+def existing_topics() -> list[str]:
+    return [topic for topic in TOPICS if (ROOT / "book" / f"{topic}.md").exists()]
+
+
+def numbered_pages() -> list[str]:
+    """Return the pages of the numbered part of the contents, in the order of the book."""
+    parts = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["parts"]
+    return [
+        page["file"].removeprefix("book/")
+        for part in parts
+        if part.get("numbered")
+        for page in part["chapters"]
+    ]
+
+
+def test_the_numbered_pages_of_the_contents_are_the_chapters() -> None:
+    # Their order stands in the contents alone.
+    assert sorted(numbered_pages()) == sorted(existing_topics())
+
+
+@pytest.mark.parametrize("topic", existing_topics())
+def test_a_topic_has_the_same_name_everywhere(topic: str) -> None:
+    missing = [place for place in places(topic) if not (ROOT / place).exists()]
+    assert not missing, f"book/{topic}.md exists, and these do not: {', '.join(missing)}"
+
+
+@pytest.mark.parametrize("folder", ["src/optdl/checks", "solutions", "exercises"])
+def test_folders_of_topics_hold_nothing_else(folder: str) -> None:
+    found = {
+        path.stem for path in (ROOT / folder).iterdir() if not path.name.startswith((".", "_"))
+    }
+    machinery = {"check", "compare", "diagnosis", "exercise", "report", "runner"}
+    strange = found - set(existing_topics()) - (machinery if folder.endswith("checks") else set())
+    assert not strange, f"{folder} has {', '.join(sorted(strange))}, for which there is no chapter"
+
+
+@pytest.mark.parametrize("topic", existing_topics())
+def test_an_assignment_folder_holds_its_notebook_and_nothing_of_another_topic(topic: str) -> None:
+    for folder in ("solutions", "exercises"):
+        notebooks = {path.name for path in (ROOT / folder / topic).glob("*.ipynb")}
+        assert notebooks == {f"{topic}.ipynb"}
+
+
+@pytest.mark.parametrize("topic", existing_topics())
+def test_a_chapter_has_its_label_and_its_last_sections(topic: str) -> None:
+    text = (ROOT / "book" / f"{topic}.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert f"\n({topic})=\n# " in text, f"book/{topic}.md needs ({topic})= before its title"
+    assert headings[-4:] == ["Summary", "Assignment", "Sources", "References"]
+    assert f"../exercises/{topic}/{topic}.ipynb" in text
+
+
+# --- Imports go one way -----------------------------------------------------------------------
+
+
+def imported(source: str) -> list[tuple[int, str]]:
+    """Return the modules that a file imports, with their lines; ``from a import b`` gives a.b."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = "." * node.level + (node.module or "")
+            found += [(node.lineno, f"{base}.{alias.name}") for alias in node.names]
+    return found
+
+
+def room(module: str) -> str:
+    """Return the room of a module of optdl, such as ``topic`` for ``optdl.erm.sgd``."""
+    name = module.split(".")[1] if "." in module else ""
+    return "topic" if name in TOPICS else name
+
+
+def broken_rules(file: str, source: str) -> list[str]:
+    """Return each import of a file below ``src`` that goes the wrong way."""
+    package, *inner = Path(file).with_suffix("").parts[1:]
+    here = room(".".join([package, *inner]))
+    broken = []
+    for line, module in imported(source):
+        top = module.split(".")[0]
+        where = f"{file}:{line} imports {module}"
+        if not top:
+            broken.append(f"{where}: write imports in full, so that their direction can be read")
+        elif top in {"book", "experiments", "solutions", "exercises", "tests", "tools"}:
+            broken.append(f"{where}: src imports nothing of {top}")
+        elif package == "gradebox" and top == "optdl":
+            broken.append(f"{where}: gradebox knows nothing of optdl")
+        elif package == "optdl" and top == "gradebox":
+            broken.append(f"{where}: optdl knows nothing of gradebox")
+        elif package == "optdl" and top == "optdl" and here in MAY_IMPORT:
+            there = room(module)
+            if there and there != here and there not in MAY_IMPORT[here]:
+                allowed = ", ".join(sorted(MAY_IMPORT[here])) or "no other room"
+                broken.append(f"{where}: {here} may import {allowed}, not {there}")
+    return broken
+
+
+def sources(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def test_imports_go_one_way() -> None:
+    broken = [
+        rule
+        for path in sources("src")
+        for rule in broken_rules(path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
+    ]
+    assert not broken, "\n".join(broken)
+
+
+def test_each_room_of_optdl_has_its_rule() -> None:
+    rooms = {
+        room(f"optdl.{path.stem}")
+        for path in (ROOT / "src" / "optdl").iterdir()
+        if not path.name.startswith("_") and (path.suffix == ".py" or path.is_dir())
+    }
+    assert rooms <= set(MAY_IMPORT), "say in MAY_IMPORT what the new room may import"
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "reason"),
+    [
+        ("src/optdl/problems.py", "from optdl.erm import sgd", "may import no other room"),
+        ("src/optdl/training.py", "import optdl.quadratic", "not topic"),
+        ("src/optdl/plotting.py", "from optdl import training", "not training"),
+        ("src/optdl/erm.py", "from optdl.checks import check", "not checks"),
+        ("src/optdl/erm.py", "from optdl import plotting", "not plotting"),
+        ("src/optdl/erm.py", "def f():\n    from tests import conftest", "nothing of tests"),
+        ("src/optdl/erm.py", "from .problems import quadratic", "in full"),
+        ("src/gradebox/run.py", "import optdl.erm", "knows nothing of optdl"),
+    ],
+)
+def test_an_import_that_goes_the_wrong_way_is_named(file: str, source: str, reason: str) -> None:
+    [message] = broken_rules(file, source)
+    assert reason in message
+    assert file in message
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("src/optdl/quadratic.py", "from optdl.problems import quadratic"),
+        ("src/optdl/bnp.py", "from optdl.batchnorm import fold\nfrom optdl.networks import FC"),
+        ("src/optdl/plotting.py", "from optdl.records import Record"),
+        ("src/optdl/checks/erm.py", "from optdl import erm\nfrom optdl.checks import check"),
+        ("src/optdl/erm.py", "import numpy as np\nfrom collections.abc import Callable"),
+    ],
+)
+def test_an_import_that_goes_the_right_way_is_let_pass(file: str, source: str) -> None:
+    assert broken_rules(file, source) == []
+
+
+def cells(page: str) -> str:
+    """Return the code cells of a page of the book as one file."""
+    return "\n".join(
+        re.findall(r"^```{code-cell}[^\n]*\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    )
+
+
+def without_options(code: str) -> str:
+    """Return code cells without what tells the book how to show them."""
+    return re.sub(r"^(?:---\n.*?^---\n|:\w[^\n]*\n)", "", code, flags=re.MULTILINE | re.DOTALL)
+
+
+def programs() -> dict[str, str]:
+    """Return all code that is neither notebook, test nor tool: the package, the book, figures."""
+    files = [*sources("src"), *sources("book"), *sources("experiments")]
+    code = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in files}
+    pages = {path.name: path.read_text("utf-8") for path in (ROOT / "book").glob("*.md")}
+    return code | {f"book/{name}": without_options(cells(text)) for name, text in pages.items()}
+
+
+def users_of_checks(code: dict[str, str]) -> list[str]:
+    """Return each file that imports the checks and is not one of them."""
+    return [
+        f"{file} imports {module}: only notebooks, tests and tools do"
+        for file, text in code.items()
+        if not file.startswith("src/optdl/checks/")
+        for _, module in imported(text)
+        if f"{module}.".startswith("optdl.checks.")
+    ]
+
+
+def test_nothing_but_notebooks_tests_and_tools_imports_the_checks() -> None:
+    found = users_of_checks(programs())
+    assert not found, "\n".join(found)
+
+
+def test_a_page_that_imports_the_checks_is_named() -> None:
+    page = "# A\n```{code-cell} ipython3\n:tags: [a]\nfrom optdl.checks import check\n```\n"
+    option = "```{code-cell}\n---\ntags: [a]\n---\nfrom optdl import erm\n```\n"
+    code = without_options(cells(page + option))
+    assert users_of_checks({"book/a.md": code}) == [
+        "book/a.md imports optdl.checks.check: only notebooks, tests and tools do"
+    ]
+    assert [module for _, module in imported(code)] == ["optdl.checks.check", "optdl.erm"]
+
+
+# --- Text files -------------------------------------------------------------------------------
+
+# Parts are joined here so that this file does not hold what it looks for.
+FORBIDDEN = {
+    "the path of one machine": r"(?<![\w.}])/(?:home|Users|root|work)/\w",
+    "the host of a package registry": "|".join(
+        ["files\\.python" + "hosted", "py" + "pi\\.org", "registry\\.npm" + "js", "proxy\\.golang"]
+    ),
+    "a script of another site": "|".join(
+        ["cdn\\.js" + "delivr", "unp" + "kg\\.com", "cdn" + "js\\."]
+    ),
+}
+BINARY = {".png", ".jpg", ".gif", ".ico", ".woff", ".woff2", ".gz", ".npz", ".pdf"}
+
+
+def text_files() -> list[Path]:
+    """Return the files that are part of the repository or will be: all but what git ignores."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("this is not a git repository, so it cannot be told what belongs to it")
+    files = [ROOT / line for line in listed.stdout.splitlines()]
+    return [file for file in files if file.is_file() and file.suffix not in BINARY]
+
+
+def forbidden_in(text: str) -> list[str]:
+    """Return the number of each line that holds something forbidden, and what."""
+    return [
+        f"{number}: {what}"
+        for number, line in enumerate(text.splitlines(), 1)
+        for what, pattern in FORBIDDEN.items()
+        if re.search(pattern, line)
+    ]
+
+
+def test_no_file_holds_a_path_of_one_machine_or_the_host_of_a_registry() -> None:
+    found = [
+        f"{file.relative_to(ROOT)}:{item}"
+        for file in text_files()
+        for item in forbidden_in(file.read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("text", ["see /ho" + "me/ada/x", "https://py" + "pi.org/simple"])
+def test_what_is_forbidden_is_found(text: str) -> None:
+    assert forbidden_in(f"fine\n{text}")[0].startswith("2: ")
+
+
+def test_each_text_file_ends_in_one_newline_and_has_no_carriage_return() -> None:
+    found = []
+    for file in text_files():
+        content = file.read_bytes()
+        if content and (not content.endswith(b"\n") or content.endswith(b"\n\n")):
+            found.append(f"{file.relative_to(ROOT)} must end in one newline")
+        if b"\r" in content:
+            found.append(f"{file.relative_to(ROOT)} has a carriage return")
+    assert not found, "\n".join(found)
+
+
+def test_everything_is_spelled_right() -> None:
+    files = [
+        str(file.relative_to(ROOT))
+        for file in text_files()
+        if file.suffix in {".md", ".py", ".yml", ".js", ".css", ".toml", ".cff"}
+    ]
+    command = [sys.executable, "-m", "codespell_lib", *files]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_notebooks_are_committed_without_outputs(capsys: pytest.CaptureFixture[str]) -> None:
+    status = notebook_outputs.main([str(ROOT / "solutions"), str(ROOT / "exercises")])
+    assert status == 0, capsys.readouterr().out
+
+
+def test_a_notebook_with_outputs_is_named_and_mended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.ipynb"
+    cell = nbformat.v4.new_code_cell("1 + 1", execution_count=3, id="sum")
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
+    assert notebook_outputs.main([str(path)]) == 1
+    assert str(path) in capsys.readouterr().out
+    assert notebook_outputs.main(["--mend", str(tmp_path)]) == 1
+    assert notebook_outputs.main([str(path)]) == 0
+    assert nbformat.read(path, as_version=4).cells[0].source == "1 + 1"
+
+
+# --- What stands beside the code --------------------------------------------------------------
+
+
+def test_each_reference_is_cited_and_each_citation_is_there() -> None:
+    text = "".join(path.read_text("utf-8") for path in (ROOT / "book").glob("*.md"))
+    roles = re.findall(r"\{(?:foot)?cite(?::\w+)?\}`([^`]+)`", text)
+    cited = {key.strip() for keys in roles for key in keys.split(",")}
+    bibliography = (ROOT / "book" / "references.bib").read_text("utf-8")
+    assert cited == set(re.findall(r"^@\w+\{([^,\s]+)", bibliography, re.MULTILINE))
+
+
+def test_a_citation_and_the_package_name_the_same_version_and_license() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert (citation["version"], citation["license"]) == (project["version"], project["license"])
+    assert "MIT License" in (ROOT / "LICENSE").read_text("utf-8")
+
+
+def test_what_runs_before_a_commit_needs_no_network_and_is_there() -> None:
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
+    hooks = [hook for repo in config["repos"] for hook in repo["hooks"]]
+    assert {repo["repo"] for repo in config["repos"]} == {"local"}
+    assert {hook["language"] for hook in hooks} == {"system"}
+    modules = [re.search(r"python -m ([\w.]+)", hook["entry"]) for hook in hooks]
+    missing = [m[1] for m in modules if m and importlib.util.find_spec(m[1]) is None]
+    assert not missing
+    assert all(modules)

@@ -1,0 +1,705 @@
+"""The commands of the course, on a toy course in a temporary folder."""
+
+import ast
+import csv
+import inspect
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from tools import (
+    answers,
+    course,
+    grade,
+    gradebook,
+    lab,
+    notebooks,
+    release,
+    sample_class,
+    terminal,
+)
+from tools.backend import Backend
+from tools.layout import ROOT, Course
+from tools.stamps import Stamps, code_digest, digest, files, write_atomically
+from tools.terminal import ToolError
+
+# nbgrader and Jupyter import each other's deprecated names; the course can do nothing about it.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbconvert"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:jupyter_client"),
+    pytest.mark.xdist_group("nbgrader"),
+]
+
+
+# --- a toy course
+
+
+def _about(name: str, **more: Any) -> dict[str, Any]:
+    base = {"grade": False, "solution": False, "locked": False, "task": False}
+    return {"nbgrader": base | {"schema_version": 3, "grade_id": name} | more}
+
+
+def _exercise(name: str, body: str, test: str) -> list[Any]:
+    cell = f"toy-{name}"
+    answer = f'def {name}(x):\n    """Do it."""\n    ### BEGIN SOLUTION\n    {body}\n'
+    hidden = f"# More when graded.\n### BEGIN HIDDEN TESTS\n{test}\n### END HIDDEN TESTS"
+    graded = {"grade": True, "locked": True}
+    return [
+        new_markdown_cell(f"## {name}", id=f"{cell}-task"),
+        new_code_cell(
+            f"{answer}    ### END SOLUTION", id=cell, metadata=_about(cell, solution=True)
+        ),
+        new_code_cell(
+            test, id=f"{cell}-visible", metadata=_about(f"{cell}-visible", points=1, **graded)
+        ),
+        new_code_cell(
+            hidden, id=f"{cell}-hidden", metadata=_about(f"{cell}-hidden", points=2, **graded)
+        ),
+    ]
+
+
+def toy() -> Any:
+    """Return a notebook with two exercises of three points and a question of four."""
+    test = r"assert double(3) == 6, '\nLikely cause: you square; doubling adds.'"
+    written = "Since both agree.\n\n### BEGIN MARK SCHEME\n4 points\n### END MARK SCHEME"
+    about = _about("toy-why", grade=True, solution=True, points=4)
+    cells = [
+        new_markdown_cell("# Toy", id="toy-title"),
+        *_exercise("double", "return x + x + 0 * x", test),
+        *_exercise("triple", "return x + x + x + 0 * x", "assert triple(2) == 6"),
+        new_markdown_cell(written, id="toy-why", metadata=about),
+    ]
+    notebook = new_notebook(cells=cells, metadata=release.METADATA)
+    notebook.nbformat_minor = 5
+    return notebook
+
+
+def squares(x: float) -> float:
+    return x * x
+
+
+def _exercises(topic: str) -> tuple[Any, ...]:
+    """Stand in for the checks of a topic: one exercise with one misconception."""
+    mistakes = (SimpleNamespace(hint="you square; doubling adds.", function=squares),)
+    return (SimpleNamespace(name="double", misconceptions=mistakes),)
+
+
+def make_course(root: Path) -> Course:
+    made = Course(root)
+    shutil.copy(ROOT / "nbgrader_config.py", root)
+    source = root / "solutions" / "toy" / "toy.ipynb"
+    source.parent.mkdir(parents=True)
+    source.write_bytes(notebooks.to_bytes(toy()))
+    return made
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Course:
+    """Return a toy course in which nothing has been done."""
+    return make_course(tmp_path)
+
+
+def _change_source(of: Course, change: Any) -> None:
+    notebook = notebooks.read(of.source("toy"))
+    change(notebook)
+    of.source("toy").write_bytes(notebooks.to_bytes(notebook))
+
+
+# --- names and folders
+
+
+def test_unknown_assignment_names_the_nearest(small: Course) -> None:
+    with pytest.raises(ToolError) as caught:
+        small.choose(["tyo"])
+    assert "no assignment 'tyo'" in caught.value.problem
+    assert "did you mean 'toy'? the assignments are toy" in caught.value.mend
+
+
+def test_no_assignment_at_all(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "nbgrader_config.py", tmp_path)
+    with pytest.raises(ToolError, match="there is no assignment in"):
+        Course(tmp_path).choose([])
+
+
+def test_no_configuration(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match=r"there is no nbgrader_config\.py"):
+        Course(tmp_path).topics()
+
+
+def test_topics_come_in_the_order_of_the_book(small: Course) -> None:
+    for name in ("alpha", "zeta"):
+        path = small.source(name)
+        path.parent.mkdir()
+        path.write_text("{}")
+    assert small.topics() == ["alpha", "toy", "zeta"]
+    chapters = "root: book/index\nparts:\n- chapters:\n  - file: book/zeta\n  - file: book/toy\n"
+    (small.root / "_toc.yml").write_text(chapters)
+    assert small.topics() == ["zeta", "toy", "alpha"]
+
+
+def test_all_that_is_made_lies_below_build(small: Course) -> None:
+    made = (small.submitted, small.autograded, small.feedback, small.gradebook, small.exchange)
+    assert all(path.is_relative_to(small.root / "build") for path in (*made, small.work))
+    assert small.solutions == small.root / "solutions"
+    assert small.exercises == small.root / "exercises"
+
+
+# --- every command
+
+
+COMMANDS = [course, grade, gradebook, lab, release, sample_class]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda module: module.__name__)
+def test_help(command: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        command.main(["-h"])
+    assert caught.value.code == 0
+    assert f"usage: python -m {command.__name__}" in capsys.readouterr().out
+
+
+def test_an_error_comes_with_its_mend(capsys: pytest.CaptureFixture[str]) -> None:
+    assert release.main(["quadratc"]) == 1
+    said = capsys.readouterr().out
+    assert "Problem: there is no assignment 'quadratc'" in said
+    assert "Mend: did you mean 'quadratic'?" in said
+
+
+def test_an_interruption_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    def stopped(arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    assert terminal.run(stopped, release.parser(), []) == 130
+    assert "goes on where it stopped" in capsys.readouterr().out
+
+
+def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, small: Course) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=5 * 2**20))
+    with pytest.raises(ToolError, match="only 5 MB are free") as caught:
+        release.command(release.parser().parse_args([]), small)
+    assert "make clean" in caught.value.mend
+
+
+def test_missing_packages_are_told_with_the_mend() -> None:
+    # -S leaves out installed packages, as in a Python without the course's environment.
+    found = subprocess.run(
+        [sys.executable, "-S", "-m", "tools.release"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert found.returncode == 1
+    assert "rich and nbgrader cannot be found" in found.stderr
+    assert "make course" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+# --- what was made from what
+
+
+def test_atomic_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "deep" / "file"
+    assert write_atomically(path, b"one")
+    assert not write_atomically(path, b"one")
+    assert write_atomically(path, b"two")
+
+    def fails(self: Path, target: Path) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(Path, "replace", fails)
+    with pytest.raises(OSError, match="no space"):
+        write_atomically(path, b"three")
+    assert path.read_bytes() == b"two"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_digest_tells_boundaries_apart(tmp_path: Path) -> None:
+    assert digest(["ab", "c"]) != digest(["a", "bc"])
+    assert digest([tmp_path / "missing"]) == digest([b""])
+
+
+def test_stamps_survive_and_forget(tmp_path: Path) -> None:
+    path = tmp_path / "stamps.json"
+    stamps = Stamps(path)
+    stamps.record("grade/ada/toy", "1")
+    stamps.record("site", "2")
+    assert Stamps(path).fresh("grade/ada/toy", "1")
+    assert not Stamps(path).fresh("grade/ada/toy", "2")
+    stamps.forget("grade/")
+    assert not Stamps(path).fresh("grade/ada/toy", "1")
+    assert Stamps(path).fresh("site", "2")
+    path.write_text("{ half a fi")
+    assert not Stamps(path).fresh("site", "2")
+
+
+def test_code_digest_follows_imports_and_nothing_else(small: Course) -> None:
+    package = small.root / "src" / "optdl"
+    (package / "checks").mkdir(parents=True)
+    for name, text in {
+        "__init__.py": "",
+        "checks/__init__.py": "from optdl.checks.report import Report\n",
+        "checks/report.py": "Report = 1\n",
+        "checks/toy.py": "from optdl import toy\n",
+        "checks/other.py": "from optdl import other\n",
+        "toy.py": "import numpy\n",
+        "other.py": "",
+    }.items():
+        (package / name).write_text(text)
+    before = code_digest(small.root, small.source("toy"))
+    (package / "other.py").write_text("x = 1\n")
+    (package / "checks" / "other.py").write_text("x = 1\n")
+    assert code_digest(small.root, small.source("toy")) == before
+    for name in ("toy.py", "checks/report.py", "checks/toy.py"):
+        (package / name).write_text("changed = True\nfrom optdl import toy\n")
+        after = code_digest(small.root, small.source("toy"))
+        assert after != before
+        before = after
+
+
+# --- release
+
+
+def test_release_twice_gives_the_same_bytes(small: Course) -> None:
+    first = release.render(small, "toy")
+    assert release.render(small, "toy") == first
+    released = json.loads(first)
+    assert released["metadata"] == release.METADATA
+    text = first.decode()
+    assert "raise NotImplementedError()" in text
+    assert not any(secret in text for secret in (*release.SECRETS, "x + x", "Since both"))
+
+
+def test_release_mends_an_edited_exercise(small: Course) -> None:
+    assert release.write(small, "toy")
+    assert not release.write(small, "toy")
+    good = small.released("toy").read_bytes()
+    small.released("toy").write_bytes(good.replace(b"Toy", b"Joy"))
+    assert release.write(small, "toy")
+    assert small.released("toy").read_bytes() == good
+
+
+def test_release_takes_data_files_along(small: Course) -> None:
+    (small.solutions / "toy" / "points.csv").write_text("1,2\n")
+    release.write(small, "toy")
+    assert (small.exercises / "toy" / "points.csv").read_text() == "1,2\n"
+
+
+def _other_id(notebook: Any) -> None:
+    notebook.cells[2].id = "something-else"
+
+
+def _open_test(notebook: Any) -> None:
+    notebook.cells[4].source = notebook.cells[4].source.replace("### BEGIN", "### begin")
+
+
+def _gives_away(notebook: Any) -> None:
+    notebook.cells[0].source += "\nreturn x + x + 0 * x"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (_other_id, "make them equal"),
+        (_open_test, "HIDDEN TESTS"),
+        (_gives_away, "gives away 'return x"),
+    ],
+)
+def test_a_wrong_source_leaves_the_exercise_as_it_was(
+    small: Course, change: Any, reason: str
+) -> None:
+    release.write(small, "toy")
+    good = small.released("toy").read_bytes()
+    _change_source(small, change)
+    with pytest.raises(ToolError, match=reason):
+        release.write(small, "toy")
+    assert small.released("toy").read_bytes() == good
+
+
+def test_due_date() -> None:
+    due = release.parser().parse_args(["toy", "--due", "2026-03-01 23:59"]).due
+    assert due.isoformat() == "2026-03-01T23:59:00"
+    with pytest.raises(SystemExit):
+        release.parser().parse_args(["toy", "--due", "tomorrow"])
+
+
+# --- answers
+
+
+SOURCE = '''def norm(values, p=2):
+    """Return the norm."""
+    ### BEGIN SOLUTION
+    def power(x):
+        return abs(x) ** p
+    total = sum(power(x) for x in values)
+    return total ** (1 / p)
+    ### END SOLUTION'''
+
+
+def _call(source: str, name: str = "norm") -> Any:
+    namespace: dict[str, Any] = {}
+    exec(source, namespace)
+    return namespace[name]([3.0, 4.0])
+
+
+def test_right_answer_has_no_marks() -> None:
+    source = answers.right(SOURCE)
+    assert "###" not in source
+    assert _call(source) == 5.0
+    assert answers.function_name(source) == "norm"
+    assert answers.right("Yes.\n\n### BEGIN MARK SCHEME\n1\n### END MARK SCHEME") == "Yes."
+
+
+def test_wrong_answers_do_what_their_name_says(capsys: pytest.CaptureFixture[str]) -> None:
+    source = answers.right(SOURCE)
+    assert _call(answers.forgets_return(source)) is None
+    assert _call(answers.wrong_shape(source)) == [5.0]
+    assert _call(answers.prints(source)) is None
+    assert capsys.readouterr().out == "5.0\n"
+    assert _call(answers.other_name(source), "my_norm") == 5.0
+    with pytest.raises(ValueError, match="how to begin"):
+        _call(answers.raises(source))
+    with pytest.raises(SyntaxError):
+        ast.parse(answers.syntax_error(source))
+    assert ast.parse(answers.never_ends(source))
+    assert _call(answers.as_source(_other_norm, "norm")) == 7.0
+
+
+def _other_norm(values: list[float], p: int = 2) -> float:
+    return sum(abs(x) for x in values)
+
+
+# --- the sample class
+
+
+@pytest.fixture
+def released(small: Course, monkeypatch: pytest.MonkeyPatch) -> Course:
+    monkeypatch.setattr(sample_class, "exercises", _exercises)
+    release.write(small, "toy")
+    return small
+
+
+def test_class_has_every_kind_of_student() -> None:
+    kinds = {student.kind for student in sample_class.STUDENTS}
+    asked = {"all correct", "blank", "first only", "first half", "raises", "returns none"}
+    asked |= {"wrong shape", "prints", "late", "syntax error", "endless loop", "nothing written"}
+    assert asked <= kinds
+    assert len(sample_class.STUDENTS) >= 12
+    identifiers = [student.id for student in sample_class.STUDENTS]
+    assert len(set(identifiers)) == len(identifiers)
+    assert all(re.fullmatch(r"[a-z]+(-[a-z0-9]+)+", one) for one in identifiers)
+    assert [one.id for one in sample_class.STUDENTS if one.late > timedelta(0)] == ["lena-late"]
+
+
+@pytest.mark.parametrize("topic", Course(ROOT).topics())
+def test_class_holds_every_known_misconception(topic: str) -> None:
+    sheet = sample_class.sheet(Course(ROOT), topic)
+    members = sample_class.students([sheet])
+    handed_in = [
+        {cell.id: cell.source for cell in notebooks.node(json.loads(work)).cells}
+        for work in (sample_class.submission(sheet, student) for student in members)
+    ]
+    for exercise in sample_class.exercises(topic):
+        for misconception in exercise.misconceptions:
+            source = answers.as_source(misconception.function, exercise.name)
+            body = "".join(source.split())
+            found = [
+                work
+                for work in handed_in
+                if any(body == "".join("".join(text).split()) for text in work.values())
+            ]
+            assert len(found) >= 1, misconception.hint
+
+
+def test_submissions_are_the_released_notebook_filled_in(released: Course) -> None:
+    sheet = sample_class.sheet(released, "toy")
+    blank = released.released("toy").read_bytes()
+    by_kind = {
+        student.kind: sample_class.submission(sheet, student)
+        for student in sample_class.students([sheet])
+    }
+    assert by_kind["blank"] == blank
+    assert by_kind["all correct"] == by_kind["late"]
+    own = [work for kind, work in by_kind.items() if kind != "late"]
+    # Two exercises: answering the first is answering the first half.
+    own.remove(by_kind["first half"])
+    assert len(set(own)) == len(own)
+    assert b"x * x" in by_kind["misconception 1"]
+    assert b"BEGIN" not in by_kind["all correct"]
+
+
+# --- grading, from beginning to end
+
+
+KINDS = ("all correct", "blank", "late", "syntax error", "endless loop", "deletes cells")
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Course]:
+    """Return a toy course with a small class, graded by the whole pipeline."""
+    made = make_course(tmp_path_factory.mktemp("course"))
+    few = tuple(student for student in sample_class.STUDENTS if student.kind in KINDS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sample_class, "exercises", _exercises)
+        patch.setattr(sample_class, "STUDENTS", few)
+        patch.setattr(course, "TIMEOUT", 2)
+        arguments = course.parser().parse_args(["--no-site"])
+        assert course.command(arguments, made) == 0
+        yield made
+
+
+def _results(of: Course) -> dict[str, gradebook.Row]:
+    return {row.student: row for row in gradebook.rows(of, ["toy"])}
+
+
+def test_scores(graded: Course) -> None:
+    rows = _results(graded)
+    assert {name: (row.auto, row.max_auto) for name, row in rows.items()} == {
+        "ada-all-correct": (6, 6),
+        "ben-blank": (0, 6),
+        "lena-late": (6, 6),
+        "mateo-syntax-error": (3, 6),
+        "nadia-endless-loop": (3, 6),
+        "priya-deletes-cells": (6, 6),
+        "quinn-misconception-1": (3, 6),
+    }
+    assert {row.max_written for row in rows.values()} == {4}
+    assert {name for name, row in rows.items() if not row.pending} == {"ben-blank"}
+    assert {name: row.hours_late for name, row in rows.items() if row.hours_late} == {
+        "lena-late": 5.0
+    }
+
+
+def test_notes(graded: Course) -> None:
+    notes = {name: row.notes for name, row in _results(graded).items() if row.notes}
+    assert set(notes) == {"mateo-syntax-error", "nadia-endless-loop", "priya-deletes-cells"}
+    assert notes["mateo-syntax-error"] == "syntax error: toy-triple"
+    assert notes["nadia-endless-loop"].count("timeout") == 2
+    assert notes["priya-deletes-cells"].count("cell deleted") == 4
+
+
+def test_named_misconceptions_are_counted(graded: Course) -> None:
+    assert gradebook.causes(graded, ["toy"]) == {("toy", "you square; doubling adds."): 1}
+
+
+def test_table(graded: Course, capsys: pytest.CaptureFixture[str]) -> None:
+    gradebook.command(gradebook.parser().parse_args([]), graded)
+    said = capsys.readouterr().out
+    assert re.search(r"ada-all-correct +6/6 ✎", said)
+    assert re.search(r"ben-blank +0/6 \+0", said)
+    assert re.search(r"lena-late +6/6 ✎ +5 h", said)
+    assert re.search(r"toy +1 +you square; doubling adds\.", said)
+
+
+def test_csv(graded: Course, capsys: pytest.CaptureFixture[str]) -> None:
+    gradebook.command(gradebook.parser().parse_args(["--csv", "-"]), graded)
+    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert len(lines) == 7
+    assert lines[0]["student"] == "ada-all-correct"
+    assert float(lines[0]["auto"]) == 6
+    assert (graded.build / "gradebook.csv").is_file()
+
+
+def test_feedback_is_written_for_everyone(graded: Course) -> None:
+    pages = sorted(graded.feedback.glob("*/toy/toy.html"))
+    assert [page.parts[-3] for page in pages] == sorted(_results(graded))
+
+
+def test_a_second_run_does_nothing(graded: Course) -> None:
+    before = {path: path.stat().st_mtime_ns for path in files(graded.root)}
+    summary = grade.grade(graded, "toy")
+    assert summary.graded == []
+    assert len(summary.unchanged) == 7
+    assert summary.feedback == 0
+    sample_class.make(graded)
+    assert not release.write(graded, "toy")
+    assert not release.record(graded, "toy")
+    after = {path: path.stat().st_mtime_ns for path in files(graded.root)}
+    ignored = {graded.gradebook}
+    assert {path for path in after if after[path] != before.get(path)} <= ignored
+
+
+def test_only_what_changed_is_graded_again(graded: Course) -> None:
+    work = graded.submitted / "ben-blank" / "toy" / "toy.ipynb"
+    blank = work.read_bytes()
+    right = (graded.submitted / "ada-all-correct" / "toy" / "toy.ipynb").read_bytes()
+    work.write_bytes(right)
+    assert grade.grade(graded, "toy").graded == [("ben-blank", "toy")]
+    assert _results(graded)["ben-blank"].auto == 6
+    work.write_bytes(blank)
+    assert grade.grade(graded, "toy").graded == [("ben-blank", "toy")]
+    assert _results(graded)["ben-blank"].auto == 0
+
+
+def test_marks_given_by_hand_reach_the_feedback(graded: Course) -> None:
+    with Backend(graded).gradebook() as book:
+        book.find_grade("toy-why", "toy", "toy", "ada-all-correct").manual_score = 3.5
+        book.db.commit()
+    summary = grade.grade(graded, "toy")
+    assert (summary.graded, summary.feedback) == ([], 1)
+    assert _results(graded)["ada-all-correct"].written == 3.5
+
+
+def test_an_unreadable_notebook_is_told_and_the_rest_is_graded(
+    graded: Course, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, content in {"zac-broken": "{ half", "zoe-other": None}.items():
+        folder = graded.submitted / name / "toy"
+        folder.mkdir(parents=True)
+        if content is not None:
+            (folder / "toy.ipynb").write_text(content)
+        else:
+            (folder / "homework.ipynb").write_text("{}")
+    try:
+        assert grade.command(grade.parser().parse_args(["toy"]), graded) == 1
+        assert _results(graded)["zac-broken"].notes == "not graded"
+    finally:
+        for name in ("zac-broken", "zoe-other"):
+            shutil.rmtree(graded.submitted / name)
+        with Backend(graded).gradebook() as book:
+            book.remove_student("zac-broken")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Graded 0, unchanged 7, failed 2" in said
+    assert re.search(r"zac-broken toy .*JSON", said)
+    assert "there is no toy.ipynb among what was handed in (homework.ipynb)" in said
+
+
+def test_grade_without_a_name_or_without_submissions(small: Course) -> None:
+    with pytest.raises(ToolError, match="which assignment") as caught:
+        grade.command(grade.parser().parse_args([]), small)
+    assert caught.value.mend == "make grade A=toy"
+    with pytest.raises(ToolError, match="nobody has handed in toy yet"):
+        grade.command(grade.parser().parse_args(["toy"]), small)
+
+
+def test_gradebook_before_anything_is_graded(small: Course) -> None:
+    with pytest.raises(ToolError, match="no gradebook yet"):
+        gradebook.command(gradebook.parser().parse_args([]), small)
+
+
+def test_changed_cells_of_a_graded_assignment(graded: Course) -> None:
+    source = graded.source("toy").read_bytes()
+
+    def drop(notebook: Any) -> None:
+        del notebook.cells[4]
+
+    _change_source(graded, drop)
+    try:
+        release.write(graded, "toy")
+        with pytest.raises(ToolError, match="other cells than when") as caught:
+            release.record(graded, "toy")
+        assert "--remove" in caught.value.mend
+    finally:
+        graded.source("toy").write_bytes(source)
+        release.write(graded, "toy")
+
+
+def test_remove_leaves_real_students(graded: Course, tmp_path: Path) -> None:
+    copy = Course(tmp_path / "copy")
+    shutil.copytree(graded.root, copy.root)
+    real = copy.submitted / "emmy" / "toy"
+    shutil.copytree(copy.submitted / "ada-all-correct" / "toy", real)
+    assert grade.grade(copy, "toy").graded == [("emmy", "toy")]
+    assert sample_class.remove(copy) == 7
+    assert list(_results(copy)) == ["emmy"]
+    assert [path.name for path in copy.submitted.iterdir()] == ["emmy"]
+    with Backend(copy).gradebook() as book:
+        assert book.find_assignment("toy").duedate is None
+
+
+@pytest.mark.parametrize(("hours", "text"), [(0, ""), (0.5, "0.5 h"), (48, "48 h"), (72, "3 d")])
+def test_late(hours: float, text: str) -> None:
+    assert gradebook._late(hours) == text
+
+
+# --- JupyterLab
+
+
+def test_work_that_has_begun_is_never_overwritten(small: Course) -> None:
+    release.write(small, "toy")
+    assert lab.copy_for_work(small, "toy")
+    work = small.work / "toy" / "toy.ipynb"
+    _change_source(small, lambda notebook: notebook.cells[0].update(source="# Toy, again"))
+    release.write(small, "toy")
+    assert lab.copy_for_work(small, "toy")
+    assert b"again" in work.read_bytes()
+    work.write_text("my work")
+    assert lab.copy_for_work(small, "toy")
+    _change_source(small, lambda notebook: notebook.cells[0].update(source="# Toy, at last"))
+    release.write(small, "toy")
+    assert not lab.copy_for_work(small, "toy")
+    assert work.read_text() == "my work"
+
+
+def test_jupyter_keeps_to_the_course(small: Course) -> None:
+    settings = lab.settings(small)
+    for key in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+        assert Path(settings[key]).is_relative_to(small.build)
+        assert Path(settings[key]).is_dir()
+    command = lab.jupyterlab(small, "toy", browser=False, port=8899)
+    assert f"--ServerApp.root_dir={small.root}" in command
+    assert "--LabApp.default_url=/lab/tree/build/work/toy/toy.ipynb" in command
+    assert {"--no-browser", "--port=8899"} <= set(command)
+
+
+def _fetch(address: str, token: str, path: str) -> Any:
+    request = urllib.request.Request(
+        f"{address}{path}", headers={"Authorization": f"token {token}"}
+    )
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        return json.loads(answer.read())
+
+
+def test_server_shows_assignments_to_students_and_instructors(small: Course) -> None:
+    release.write(small, "toy")
+    release.record(small, "toy")
+    command = lab.jupyterlab(small, "toy", browser=False, port=None)
+    environment = os.environ | lab.settings(small)
+    server = subprocess.Popen(
+        command,
+        cwd=small.root,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        runtime = Path(environment["JUPYTER_RUNTIME_DIR"])
+        for _ in range(600):
+            found = list(runtime.glob("jpserver-*.json"))
+            if found and found[0].stat().st_size:
+                break
+            assert server.poll() is None, "the server ended"
+            time.sleep(0.1)
+        about = json.loads(found[0].read_text())
+        address, token = about["url"].rstrip("/"), about["token"]
+        assert Path(about["root_dir"]) == small.root
+        listed = _fetch(address, token, "/assignments?course_id=optdl")
+        assert [(one["assignment_id"], one["status"]) for one in listed["value"]] == [
+            ("toy", "released")
+        ]
+        managed = _fetch(address, token, "/formgrader/api/assignments")
+        assert [(one["name"], one["status"]) for one in managed] == [("toy", "released")]
+        page = _fetch(address, token, "/api/contents/exercises/toy?type=directory")
+        assert [item["name"] for item in page["content"]] == ["toy.ipynb"]
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(timeout=30)
+
+
+def test_configuration_stops_endless_loops_soon() -> None:
+    execute: Any = Course(ROOT).config.Execute
+    assert 0 < execute.timeout <= 30
+    assert execute.interrupt_on_timeout
+    assert inspect.getdoc(course.site)

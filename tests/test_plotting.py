@@ -1,0 +1,247 @@
+"""What is drawn is what was given; the style reads on white and on dark."""
+
+import io
+import itertools
+import sys
+import types
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from optdl import plotting
+from optdl.plotting import plot_contours, plot_curves, plot_power_laws, use_style
+
+WHITE, DARK, NIGHT = "#ffffff", "#121212", "#14181e"
+# Machado, Oliveira, Fernandes (2009), severity 1, in linear RGB
+SIMULATIONS = {
+    "full color": np.eye(3),
+    "protanopia": np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
+    "deuteranopia": np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+    "tritanopia": np.array(
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ]
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def style():
+    with mpl.rc_context():
+        use_style()
+        yield
+
+
+@pytest.fixture
+def ax():
+    return Figure().subplots()
+
+
+def linear(color):
+    v = np.array(to_rgb(color))
+    return np.where(v <= 0.04045, v / 12.92, ((v + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one, other):
+    """Return the contrast ratio of WCAG 2."""
+    dark, light = sorted(linear(color) @ [0.2126, 0.7152, 0.0722] for color in (one, other))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def lab(rgb):
+    """Return CIE L*a*b* of a linear RGB color."""
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    t = (np.array(to_xyz) @ np.clip(rgb, 0, 1)) / [0.9505, 1.0, 1.089]
+    f = np.where(t > 0.008856, np.cbrt(t), 7.787 * t + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+def test_contrast_by_hand():
+    assert contrast("#ffffff", "#000000") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.005)
+
+
+@pytest.mark.parametrize("page", [WHITE, DARK, NIGHT])
+@pytest.mark.parametrize("color", plotting.COLORS)
+def test_lines_stand_out_on_both_pages(color, page):
+    assert contrast(color, page) >= 3
+
+
+def test_text_stands_out_on_both_pages():
+    # no gray has 4.5 on both: the product of the two contrasts is 18.7
+    assert contrast(plotting.TEXT, WHITE) >= 4.5
+    assert contrast(plotting.TEXT, DARK) >= 4.1
+    assert contrast(plotting.TEXT, NIGHT) >= 3.9
+
+
+@pytest.mark.parametrize("vision", SIMULATIONS)
+def test_colors_differ_for_every_vision(vision):
+    seen = [lab(SIMULATIONS[vision] @ linear(color)) for color in plotting.COLORS]
+    nearest = min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2))
+    assert nearest > 10  # a difference of 2.3 is just noticeable
+
+
+def test_lines_differ_without_color(ax):
+    for number in range(6):
+        ax.plot([0, 1], [number, number])
+    assert len({str(line._unscaled_dash_pattern) for line in ax.lines}) == 6
+
+
+def test_figures_are_transparent_and_the_same_in_every_run():
+    def drawn():
+        fig = Figure()
+        plot_curves({"a": [1.0, 2.0]}, fig.subplots(), bands={"a": ([0, 1], [2, 3])})
+        file = io.StringIO()
+        fig.savefig(file, format="svg", metadata={"Date": None})
+        return file.getvalue()
+
+    first = drawn()
+    assert first == drawn()
+    assert "#ffffff" not in first
+    assert {mpl.rcParams[key] for key in ("figure.facecolor", "axes.facecolor")} == {"none"}
+    assert "dc:date" not in first
+
+
+def test_text_is_legible_on_a_phone():
+    # a figure of this width, shown 350 px wide: points to pixels
+    scale = 350 / (mpl.rcParams["figure.figsize"][0] * 72)
+    for key in ("font.size", "axes.labelsize", "xtick.labelsize", "legend.fontsize"):
+        assert mpl.rcParams[key] * scale >= 9
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+def test_notebooks_show_svg_and_terminals_are_left_alone(monkeypatch, kernel):
+    import matplotlib_inline.backend_inline as inline
+
+    calls = []
+    shell = types.SimpleNamespace(**({"kernel": None} if kernel else {}))
+    ipython = types.SimpleNamespace(get_ipython=lambda: shell)
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setattr(
+        inline, "set_matplotlib_formats", lambda *a, **k: calls.append((a, k)), raising=True
+    )
+    use_style()
+    assert calls == ([(("svg",), {"metadata": {"Date": None}})] if kernel else [])
+
+
+def test_style_works_without_ipython(monkeypatch):
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    use_style()
+    assert "IPython" not in sys.modules
+
+
+@pytest.mark.row("L1-04", "L1-05")
+def test_curves_are_drawn_as_given(ax):
+    curves = {"train_error": [0.5, 0.25], "validation_error": [0.6, 0.5]}
+    got = plot_curves(
+        curves,
+        ax,
+        bands={"train_error": ([0.4, 0.2], [0.6, 0.3])},
+        mark=(2, "best epoch"),
+        ylabel="0–1 loss",
+    )
+    assert got is ax
+    for line, values in zip(ax.lines, curves.values(), strict=False):
+        np.testing.assert_array_equal(line.get_xydata(), np.column_stack([[1, 2], values]))
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["train error", "validation error", "best epoch"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("epoch", "0–1 loss")
+    corners = ax.collections[0].get_paths()[0].vertices
+    assert {(1.0, 0.4), (2.0, 0.2), (1.0, 0.6), (2.0, 0.3)} <= set(map(tuple, corners))
+    assert ax.lines[2].get_xdata() == [2, 2]
+
+
+def test_curves_take_a_common_axis(ax):
+    plot_curves({"gap": np.array([3.0, 1.0])}, ax, x=[10, 100], xlabel="m")
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[10, 3], [100, 1]])
+
+
+@pytest.mark.row("L1-12")
+def test_contours_and_trajectories_are_drawn_as_given(ax):
+    x, y = np.linspace(-2, 2, 21), np.linspace(-1, 1, 11)
+    surface = x**2 + 4 * y[:, None] ** 2
+    paths = {"short": np.array([[1.0, 1.0], [0.0, 0.5]]), "far": np.array([[9.0, 9.0]])}
+    got = plot_contours(
+        x, y, surface, ax, trajectories=paths, minimum=np.zeros(2), levels=[1.0, 2.0]
+    )
+    assert got is ax
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), paths["short"])
+    np.testing.assert_array_equal(ax.lines[1].get_xydata(), paths["short"][:1])
+    np.testing.assert_array_equal(ax.lines[2].get_xydata(), paths["far"])
+    np.testing.assert_array_equal(ax.lines[4].get_xydata(), [[0, 0]])
+    assert ax.get_xlim() == (-2, 2)
+    assert ax.get_ylim() == (-1, 1)
+    (contours,) = ax.collections
+    np.testing.assert_array_equal(contours.levels, [1.0, 2.0])
+    ellipse = contours.get_paths()[0].vertices
+    np.testing.assert_allclose(ellipse[:, 0] ** 2 + 4 * ellipse[:, 1] ** 2, 1, atol=0.05)
+    assert ax.lines[0].get_marker() != ax.lines[2].get_marker()
+    colors = [line.get_color() for line in ax.lines[:4]]
+    assert colors == [plotting.COLORS[k] for k in (0, 0, 1, 1)]
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["short", "far", "minimum"]
+
+
+def test_contours_alone_have_no_legend(ax):
+    plot_contours(np.arange(3.0), np.arange(2.0), np.arange(6.0).reshape(2, 3), ax)
+    assert ax.get_legend() is None
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("$w_1$", "$w_2$")
+
+
+@pytest.mark.row("L1-07")
+def test_power_laws_are_drawn_as_given(ax):
+    n = np.array([1.0, 10.0, 100.0])
+    got = plot_power_laws(
+        n, {"a": 1 / n, "b": 3 / n}, ax, laws={"b": 2 / n}, xlabel="n", ylabel="error"
+    )
+    assert got is ax
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    for line, values in zip(ax.lines, (1 / n, 3 / n, 2 / n), strict=True):
+        np.testing.assert_array_equal(line.get_xydata(), np.column_stack([n, values]))
+    marks, lines = ax.lines[1], ax.lines[2]
+    assert (marks.get_linestyle(), lines.get_linestyle()) == ("None", "-")
+    assert marks.get_color() == lines.get_color() != ax.lines[0].get_color()
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("n", "error")
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda ax: plot_curves({"a": [1.0]}, ax, x=[1, 2]), "'a' must have 2 values"),
+        (lambda ax: plot_curves({"a": [1.0]}, ax, bands={"b": ([0], [1])}), r"got \['b'\]"),
+        (lambda ax: plot_power_laws([1], {"a": [1.0]}, ax, laws={"b": [1.0]}), "each law"),
+        (lambda ax: plot_power_laws([1], {"a": [1.0]}, ax, laws={"a": [1, 2]}), "1 values"),
+        (lambda ax: plot_contours(np.ones(3), np.ones(2), np.ones((3, 2)), ax), r"shape \(2, 3\)"),
+        (
+            lambda ax: plot_contours(
+                np.arange(3.0),
+                np.arange(2.0),
+                np.arange(6.0).reshape(2, 3),
+                ax,
+                trajectories={"path": np.ones((2, 4))},
+            ),
+            r"'path' must have shape \(t, 2\)",
+        ),
+    ],
+)
+def test_errors_say_what_was_expected(draw, message, ax):
+    with pytest.raises(ValueError, match=message):
+        draw(ax)

@@ -1,0 +1,138 @@
+"""A record reads back exactly as it was written, or says why it cannot."""
+
+import json
+import math
+import platform
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import optdl
+from optdl.records import Record, versions
+
+
+def bits(value: float) -> bytes:
+    return struct.pack("<d", value)
+
+
+@pytest.fixture
+def record() -> Record:
+    return Record(
+        {"train_loss": [0.1 + 0.2, 1e-300, 5.0], "train_error": [0.5, 0.25, 0.0]},
+        config={"optimizer": "SGD", "lr": 0.1, "layers": [64, 10], "nested": {"a": None}},
+        seed=7,
+        stop="all 3 epochs",
+        device="cpu",
+        seconds=1.25,
+    )
+
+
+def test_round_trip(record, tmp_path):
+    path = record.save(tmp_path / "results" / "run.json")
+    assert Record.load(path) == record
+    assert Record.load(str(path)) == record
+
+
+@given(values=st.lists(st.floats(allow_nan=False), max_size=5))
+def test_every_number_keeps_all_its_bits(values, tmp_path_factory):
+    path = Record({"curve": values}).save(tmp_path_factory.mktemp("records") / "run.json")
+    back = Record.load(path).curves["curve"]
+    assert [bits(v) for v in back] == [bits(v) for v in values]
+
+
+def test_what_json_lacks_is_written_in_words(tmp_path):
+    path = Record({"loss": [math.nan, math.inf, -math.inf]}, config={"clip": math.inf}).save(
+        tmp_path / "run.json"
+    )
+
+    def refuse(name):
+        raise AssertionError(f"{name} is not JSON")
+
+    content = json.loads(path.read_text(), parse_constant=refuse)
+    assert content["curves"]["loss"] == [{"float": "nan"}, {"float": "inf"}, {"float": "-inf"}]
+    back = Record.load(path)
+    assert math.isnan(back.curves["loss"][0])
+    assert back.curves["loss"][1:] == [math.inf, -math.inf]
+    assert back.config["clip"] == math.inf
+
+
+def test_numpy_values_become_plain(tmp_path):
+    record = Record(
+        {"loss": [np.float64(0.5), 0.25]},
+        config={"sizes": (1, 2), "lr": np.float32(0.5), "eigenvalues": np.array([1.0, 2.0])},
+    )
+    assert record.config == {"sizes": [1, 2], "lr": 0.5, "eigenvalues": [1.0, 2.0]}
+    assert Record.load(record.save(tmp_path / "run.json")) == record
+
+
+def test_versions_are_those_that_run():
+    assert versions() == {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "torch": torch.__version__,
+        "optdl": optdl.__version__,
+    }
+    assert Record({}).versions == versions()
+
+
+def test_the_file_is_whole_or_absent(record, tmp_path, monkeypatch):
+    path = record.save(tmp_path / "run.json")
+    before = path.read_text()
+
+    def fail(self, target):
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", fail)
+        with pytest.raises(OSError, match="disk full"):
+            Record({"other": [1.0]}).save(path)
+    assert path.read_text() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_saving_replaces_an_older_record(record, tmp_path):
+    Record({"old": [1.0]}).save(tmp_path / "run.json")
+    assert Record.load(record.save(tmp_path / "run.json")) == record
+
+
+def test_config_must_be_plain():
+    with pytest.raises(TypeError, match=r"config\['model'\]\[1\] must be a number.*got Linear"):
+        Record({}, config={"model": [1, torch.nn.Linear(1, 1)]})
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Record.load(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not whole JSON"),
+        ('{"format": "optdl record 1", "curves": {"loss": [0.5', "not whole JSON"),
+        ("[1, 2]", "not a record"),
+        ('{"curves": {}}', "not a record"),
+        ('{"format": "optdl record 99", "curves": {}}', "not a record"),
+        ('{"format": "optdl record 1"}', "not a whole record.*curves"),
+        ('{"format": "optdl record 1", "curves": {}, "color": 1}', "not a whole record.*color"),
+        ('{"format": "optdl record 1", "curves": {"a": ["b"]}}', "not a whole record"),
+    ],
+)
+def test_damaged_and_foreign_files(text, message, tmp_path):
+    path = tmp_path / "run.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        Record.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    path = tmp_path / "run.json"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match="not whole JSON"):
+        Record.load(path)

@@ -1,0 +1,474 @@
+"""The site is whole, private where it must be, and loads nothing from anywhere else."""
+
+import gzip
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urldefrag, urlsplit
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+
+from tools import book
+
+pytestmark = pytest.mark.xdist_group("site")
+
+ROOT = Path(__file__).resolve().parent.parent
+TOPICS = sorted(folder.name for folder in (ROOT / "exercises").iterdir() if folder.is_dir())
+OUTSIDE = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
+TEXT = {".html", ".css", ".js", ".json", ".svg", ".txt", ".md", ".ipynb", ".inv"}
+KILOBYTES = 900
+
+# --- the site, built once for all tests of this file ---
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the whole book strictly, from clean, in a folder of its own."""
+    return book.build(out=tmp_path_factory.mktemp("site"), clean=True)
+
+
+@pytest.fixture(scope="session")
+def pages(site: Path) -> dict[str, BeautifulSoup]:
+    """Return every page by its path; they are parsed once."""
+    return {
+        path.relative_to(site).as_posix(): BeautifulSoup(path.read_text("utf-8"), "html.parser")
+        for path in sorted(site.rglob("*.html"))
+        if "_static" not in path.parts
+    }
+
+
+def chapters() -> list[str]:
+    """Return the pages that _toc.yml names, as the site calls them."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
+    named = [toc["root"]] + [one["file"] for part in toc["parts"] for one in part["chapters"]]
+    return [f"{name}.html" for name in named]
+
+
+def test_every_page_of_the_contents_is_built(pages: dict[str, BeautifulSoup]) -> None:
+    assert set(chapters()) <= set(pages)
+    assert {"index.html", "search.html"} <= set(pages)
+
+
+# --- nothing is loaded from outside: read in the files themselves ---
+
+LOADING_RELS = {
+    "stylesheet", "icon", "preload", "prefetch", "preconnect", "dns-prefetch", "modulepreload",
+    "manifest", "apple-touch-icon", "mask-icon",
+}  # fmt: skip
+CSS_LOAD = re.compile(r"""url\(\s*["']?([^"')]+)|@import\s+["']([^"']+)""", re.IGNORECASE)
+JS_LOAD = re.compile(
+    r"""(?:\bimport\s*\(?|\bfrom|\bfetch\s*\(|\bimportScripts\s*\(|\bnew\s+(?:Shared)?Worker\s*\("""
+    r"""|\.open\s*\(\s*["'][A-Z]+["']\s*,|\.(?:src|href)\s*=|setAttribute\s*\(\s*["'](?:src|href)["']\s*,)"""
+    r"""\s*["'`]([^"'`]+)"""
+)
+
+
+def loads_of_css(text: str) -> list[str]:
+    """Return the addresses that a style sheet loads."""
+    return [one or other for one, other in CSS_LOAD.findall(text)]
+
+
+def loads_of_page(page: BeautifulSoup) -> list[str]:
+    """Return the addresses that a page loads by itself, before the reader clicks anything."""
+    found = [tag[name] for name in ("src", "poster") for tag in page.select(f"[{name}]")]
+    found += [tag["data"] for tag in page.select("object[data]")]
+    found += [
+        part.split()[0] for tag in page.select("[srcset]") for part in tag["srcset"].split(",")
+    ]
+    found += [tag["href"] for tag in page.select("image[href], use[href]")]
+    found += [link["href"] for link in page.select("link[href]") if LOADING_RELS & set(link["rel"])]
+    for tag in page.select('meta[http-equiv="refresh" i]'):
+        found += re.findall(r"url=(\S+)", tag["content"])
+    for tag in page.select("style"):
+        found += loads_of_css(tag.string or "")
+    for tag in page.select("[style]"):
+        found += loads_of_css(tag["style"])
+    for tag in page.select("script:not([src])"):
+        found += JS_LOAD.findall(tag.string or "")
+    return found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<script src="https://a.example/x.js"></script>',
+        '<img src="//a.example/x.png">',
+        '<img srcset="x.png 1x, https://a.example/x.png 2x">',
+        '<link rel="preconnect" href="https://a.example">',
+        '<link rel="shortcut icon" href="https://a.example/i.svg">',
+        '<style>@import "https://a.example/x.css";</style>',
+        '<p style="background: url(https://a.example/x.png)"></p>',
+        '<script>import("https://a.example/x.js")</script>',
+        "<script>s.src = 'https://a.example/x.js'</script>",
+        '<iframe src="http://a.example"></iframe>',
+    ],
+)
+def test_a_load_from_outside_is_seen(text: str) -> None:
+    assert any(
+        OUTSIDE.match(address) for address in loads_of_page(BeautifulSoup(text, "html.parser"))
+    )
+
+
+def test_a_link_to_elsewhere_is_no_load() -> None:
+    page = BeautifulSoup('<a href="https://a.example">there</a>', "html.parser")
+    assert loads_of_page(page) == []
+
+
+def test_pages_load_nothing_from_outside(pages: dict[str, BeautifulSoup]) -> None:
+    outside = [
+        (name, address)
+        for name, page in pages.items()
+        for address in loads_of_page(page)
+        if OUTSIDE.match(address)
+    ]
+    assert outside == []
+
+
+def test_styles_and_scripts_load_nothing_from_outside(site: Path) -> None:
+    outside = []
+    for path in site.rglob("*.*"):
+        loads = {".css": loads_of_css, ".js": JS_LOAD.findall, ".mjs": JS_LOAD.findall}.get(
+            path.suffix
+        )
+        if loads is not None:
+            found = [one for one in loads(path.read_text("utf-8")) if OUTSIDE.match(one)]
+            outside += [(path.relative_to(site).as_posix(), one) for one in found]
+    assert outside == []
+
+
+def test_what_styles_load_is_there(site: Path) -> None:
+    missing = [
+        (path.name, address)
+        for path in site.rglob("_static/*.css")
+        for address in loads_of_css(path.read_text("utf-8"))
+        if path.name == "site.css"
+        and not address.startswith(("data:", "#"))
+        and not (path.parent / urlsplit(address).path).exists()
+    ]
+    assert missing == []
+
+
+# --- only the book is published ---
+
+
+def test_answers_tests_and_environment_are_not_published(site: Path) -> None:
+    names = [path.relative_to(site).parts for path in site.rglob("*")]
+    forbidden = {"solutions", "tests", ".venv", "src", "build", "tools", ".git"}
+    assert [name for name in names if forbidden & set(name)] == []
+    sources = {path.parent for path in (site / "_sources").rglob("*.*")}
+    assert sources <= {site / "_sources" / "book"}
+
+
+def test_no_file_holds_an_answer(site: Path) -> None:
+    secrets = ("BEGIN SOLUTION", "BEGIN HIDDEN TESTS", "BEGIN MARK SCHEME", "properties=True")
+    files = [path for path in site.rglob("*") if path.suffix in TEXT]
+    assert files
+    assert [
+        (path.name, secret)
+        for path in files
+        for secret in secrets
+        if secret in path.read_text("utf-8", errors="replace")
+    ] == []
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_each_chapter_hands_out_its_notebook(
+    site: Path, pages: dict[str, BeautifulSoup], topic: str
+) -> None:
+    links = pages[f"book/{topic}.html"].select(f'article a[href$="/{topic}.ipynb"]')
+    assert links, f"book/{topic}.md lacks {{download}} of its notebook"
+    published = (site / "book" / links[0]["href"]).resolve()
+    assert published.read_bytes() == (ROOT / "exercises" / topic / f"{topic}.ipynb").read_bytes()
+
+
+# --- every page is whole ---
+
+
+def test_every_page_has_one_title_a_language_and_a_description(
+    pages: dict[str, BeautifulSoup],
+) -> None:
+    described: dict[str, str] = {}
+    for name, page in pages.items():
+        assert page.html["lang"] == "en", name
+        assert page.title.get_text(strip=True), name
+        assert len(page.select("h1")) == 1, name
+        (description,) = page.select('meta[name="description"]')
+        assert 20 <= len(description["content"]) <= 200, name
+        assert len(page.select('meta[name="viewport"]')) == 1, name
+        assert page.select('link[rel~="icon"]'), name
+        if name != "index.html":
+            described.setdefault(description["content"], name)
+            assert described[description["content"]] == name, "two pages describe themselves alike"
+
+
+def test_pictures_are_described(pages: dict[str, BeautifulSoup]) -> None:
+    for name, page in pages.items():
+        for image in page.select("img"):
+            assert image.get("alt") is not None, (name, image.get("src"))
+        for image in page.select("article img"):
+            alt = image["alt"]
+            assert len(alt) >= 20, (name, alt)
+            assert not re.search(r"\.(svg|png|jpe?g)$|_images/", alt), (name, alt)
+
+
+def test_titles_descend_step_by_step(pages: dict[str, BeautifulSoup]) -> None:
+    for name, page in pages.items():
+        levels = [int(title.name[1]) for title in page.select("article :is(h1,h2,h3,h4,h5,h6)")]
+        jumps = [pair for pair in pairwise(levels) if pair[1] > pair[0] + 1]
+        assert jumps == [], name
+
+
+def test_controls_have_names_and_ids_are_unique(pages: dict[str, BeautifulSoup]) -> None:
+    for name, page in pages.items():
+        for button in page.select("button, summary"):
+            assert button.get_text(strip=True) or button.get("aria-label"), (
+                name,
+                str(button)[:200],
+            )
+        ids = [tag["id"] for tag in page.select("[id]")]
+        assert sorted(ids) == sorted(set(ids)), name
+
+
+def test_every_link_inside_the_site_leads_somewhere(
+    site: Path, pages: dict[str, BeautifulSoup]
+) -> None:
+    anchors = {name: {tag["id"] for tag in page.select("[id]")} for name, page in pages.items()}
+    broken = []
+    for name, page in pages.items():
+        links = [tag[key] for key in ("href", "src") for tag in page.select(f"[{key}]")]
+        for link in links:
+            if OUTSIDE.match(link) or link.startswith(("data:", "mailto:")):
+                continue
+            address, anchor = urldefrag(link)
+            path = unquote(urlsplit(address).path)
+            target = ((site / name).parent / path).resolve() if path else site / name
+            inside = target.is_relative_to(site.resolve()) and target.is_file()
+            page_of = target.relative_to(site.resolve()).as_posix() if inside and path else name
+            known = anchors.get(page_of, {unquote(anchor)})
+            if (path and not inside) or (anchor and unquote(anchor) not in known):
+                broken.append((name, link))
+    assert broken == []
+
+
+def test_mathjax_is_loaded_only_where_there_is_a_formula(pages: dict[str, BeautifulSoup]) -> None:
+    for name, page in pages.items():
+        loaded = bool(page.select('script[src*="mathjax"]'))
+        assert loaded == bool(page.select(".math")), name
+
+
+# --- in a browser, from the disk, with the network watched ---
+
+
+@dataclass
+class Visit:
+    """What a browser saw on one page."""
+
+    outside: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    untypeset: int = 0
+    formulas: int = 0
+    kilobytes: float = 0
+    sideways: int = 0
+    unreachable: list[str] = field(default_factory=list)
+
+
+def find_browser() -> str | None:
+    """Return any Chromium on this machine."""
+    names = (
+        "chromium",
+        "chromium-browser",
+        "google-chrome",
+        "google-chrome-stable",
+        "chrome",
+        "msedge",
+    )
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Start Chromium without any traffic of its own."""
+    path = find_browser()
+    if path is None:
+        pytest.skip("no Chromium or Chrome on this machine: the site is read, but not opened")
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    flags = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        flags.append("--no-sandbox")
+    with api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=flags)
+        yield opened
+        opened.close()
+
+
+TYPESET = (
+    "() => [...document.querySelectorAll('.math')].every(e => e.querySelector('mjx-container'))"
+)
+COUNT = """() => {
+  const all = [...document.querySelectorAll('.math')];
+  const bad = all.filter(e => !e.querySelector('mjx-container') || e.querySelector('mjx-merror'));
+  return [all.length, bad.length];
+}"""
+UNREACHABLE = """() => [...document.querySelectorAll('article *')].filter(e => {
+  const style = getComputedStyle(e);
+  return /auto|scroll/.test(style.overflowX) && e.scrollWidth > e.clientWidth + 1
+    && e.clientWidth > 0 && e.tabIndex < 0 && !e.closest('mjx-container');
+}).map(e => e.outerHTML.slice(0, 120))"""
+
+
+def weigh(addresses: set[str]) -> float:
+    """Return the size of files as a server would send them, in kilobytes."""
+    total = 0
+    for address in addresses:
+        path = Path(unquote(urlsplit(address).path))
+        data = path.read_bytes() if path.is_file() else b""
+        total += len(gzip.compress(data, 6)) if path.suffix in TEXT else len(data)
+    return total / 1000
+
+
+def visit(browser: Any, page_file: Path, scheme: str) -> Visit:
+    """Open one page from the disk, on a desk and then on a phone."""
+    seen, requests = Visit(), set()
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
+    page = context.new_page()
+    page.on("request", lambda request: requests.add(request.url))
+    page.on("pageerror", lambda error: seen.errors.append(str(error)))
+    page.on("requestfailed", lambda request: seen.errors.append(f"failed: {request.url}"))
+    page.on(
+        "console",
+        lambda message: (
+            seen.errors.append(message.text) if message.type in {"error", "warning"} else None
+        ),
+    )
+    page.goto(page_file.as_uri(), wait_until="load")
+    try:
+        page.wait_for_function(TYPESET, timeout=30_000)
+    except Exception as error:  # the count below tells which formulas are missing
+        assert "Timeout" in str(error)  # noqa: PT017
+    seen.formulas, seen.untypeset = page.evaluate(COUNT)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_timeout(500)
+    seen.sideways = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    seen.unreachable = page.evaluate(UNREACHABLE)
+    context.close()
+    seen.outside = [one for one in requests if urlsplit(one).scheme not in {"file", "data", "blob"}]
+    seen.kilobytes = weigh({one for one in requests if one.startswith("file:")})
+    return seen
+
+
+@pytest.fixture(scope="session")
+def visits(site: Path, pages: dict[str, BeautifulSoup], browser: Any) -> dict[str, Visit]:
+    """Open every page; half of them in the dark."""
+    return {
+        name: visit(browser, site / name, ("light", "dark")[number % 2])
+        for number, name in enumerate(pages)
+    }
+
+
+def test_no_page_asks_for_anything_outside(visits: dict[str, Visit]) -> None:
+    assert {name: one.outside for name, one in visits.items() if one.outside} == {}
+
+
+def test_no_page_reports_an_error(visits: dict[str, Visit]) -> None:
+    assert {name: one.errors for name, one in visits.items() if one.errors} == {}
+
+
+def test_every_formula_is_typeset(visits: dict[str, Visit]) -> None:
+    assert {name: one.untypeset for name, one in visits.items() if one.untypeset} == {}
+    for topic in TOPICS:
+        assert visits[f"book/{topic}.html"].formulas > 20
+
+
+def test_no_page_is_heavy(visits: dict[str, Visit]) -> None:
+    assert {name: one.kilobytes for name, one in visits.items() if one.kilobytes > KILOBYTES} == {}
+
+
+def test_no_page_scrolls_sideways_on_a_phone(visits: dict[str, Visit]) -> None:
+    assert {name: one.sideways for name, one in visits.items() if one.sideways > 0} == {}
+
+
+def test_what_scrolls_can_be_reached_by_keyboard(visits: dict[str, Visit]) -> None:
+    assert {name: one.unreachable for name, one in visits.items() if one.unreachable} == {}
+
+
+def test_search_works_from_the_disk(site: Path, browser: Any) -> None:
+    page = browser.new_page()
+    page.goto((site / "search.html").as_uri() + "?q=gradient")
+    page.wait_for_selector("#search-results li a", timeout=30_000)
+    found = page.eval_on_selector_all("#search-results li a", "all => all.map(a => a.href)")
+    page.close()
+    assert any("book/quadratic.html" in link for link in found)
+
+
+def test_the_theme_can_be_switched(site: Path, browser: Any) -> None:
+    context = browser.new_context(color_scheme="dark")
+    page = context.new_page()
+    page.goto((site / "book" / "index.html").as_uri())
+    theme = "document.documentElement.dataset.theme"
+    seen = {page.evaluate(theme)}
+    for _ in range(3):
+        page.click(".theme-switch-button")
+        seen.add(page.evaluate(theme))
+    context.close()
+    assert seen == {"light", "dark"}
+
+
+# --- a book that is wrong is not built ---
+
+HEADER = """---
+jupytext:
+  text_representation:
+    extension: .md
+    format_name: myst
+kernelspec:
+  name: python3
+  display_name: Python 3
+---
+
+"""
+GOOD = "# A title\n\nSome words, and $x^2$.\n\n```{code-cell}\nprint(1 + 1)\n```\n"
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a book of one page with the settings of this one."""
+    root = tmp_path / "toy"
+    (root / "book").mkdir(parents=True)
+    for name in ("book/_ext", "book/_static", "book/references.bib", "src", "tools"):
+        (root / name).symlink_to(ROOT / name)
+    for name in ("_config.yml", "requirements.txt"):
+        shutil.copy(ROOT / name, root / name)
+    (root / "_toc.yml").write_text("format: jb-book\nroot: book/index\n")
+    monkeypatch.setattr(book, "ROOT", root)
+    return root
+
+
+def test_a_good_page_is_built(toy: Path) -> None:
+    (toy / "book" / "index.md").write_text(HEADER + GOOD)
+    out = book.build(out=toy, clean=True)
+    assert "A title" in (out / "book" / "index.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("```{code-cell}\nraise ValueError('the cell raises')\n```\n", "the cell raises"),
+        ("See {ref}`nowhere`.\n", "nowhere"),
+        ("![A picture that is not there](missing.svg)\n", "missing.svg"),
+    ],
+    ids=["a raising cell", "a dead reference", "a missing picture"],
+)
+def test_a_wrong_page_fails_the_build_each_time(toy: Path, wrong: str, said: str) -> None:
+    (toy / "book" / "index.md").write_text(HEADER + GOOD + wrong)
+    with pytest.raises(book.BookError, match=said):
+        book.build(out=toy)
+    # The second build would find the page unchanged.
+    with pytest.raises(book.BookError, match=said):
+        book.build(out=toy)
