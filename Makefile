@@ -35,7 +35,7 @@ lab: .venv/ready ## open JupyterLab with nbgrader on the released notebooks
 release: .venv/ready ## make exercises/ from solutions/ (A=topic for one)
 	@$(PY) -m tools.release $(A)
 
-grade: .venv/ready ## grade the submissions of one assignment: make grade A=erm
+grade: .venv/ready ## grade what was handed in for one assignment (A=erm)
 	@$(PY) -m tools.grade $(A)
 
 lint: .venv/ready ## style, types, spelling
@@ -45,7 +45,7 @@ lint: .venv/ready ## style, types, spelling
 	@$(PY) -m codespell_lib
 
 clean: ## remove all that was built; .venv stays
-	rm -rf _build build .mypy_cache .ruff_cache .pytest_cache .benchmarks .coverage*
+	rm -rf _build build .hypothesis .mypy_cache .ruff_cache .pytest_cache .benchmarks .coverage*
 	find book src tests tools solutions exercises -name __pycache__ -prune -exec rm -rf {} +
 
 .DEFAULT:

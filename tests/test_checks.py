@@ -1,12 +1,15 @@
 """The checks themselves: right answers pass, each usual mistake fails and is named."""
 
 import inspect
+import sys
+import warnings
 
 import numpy as np
 import pytest
 
 import optdl.checks.runner as runner
 from optdl.checks import CheckFailed, Exercise, Misconception, Property, check, exercises
+from optdl.checks.compare import disagreement
 
 COURSE = exercises()
 MISTAKES = [
@@ -126,6 +129,37 @@ def test_an_argument_changed_in_place_is_noticed_although_the_answer_is_right(to
         return answer
 
     assert "changes its argument `values` in place" in message(careless)
+
+
+def test_warnings_and_errors_that_an_answer_prints_reach_no_cell(toy, capsys):
+    def noisy(values, count):
+        warnings.warn("deprecated", DeprecationWarning, stacklevel=1)
+        sys.stderr.write("careful")
+        return spread(values, count)
+
+    check("L1-07", noisy, properties=True)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "reason"),
+    [
+        ("saddle", "saddle", None),
+        ("saddle", "minimum", "the values differ"),
+        ({"a": 1.0}, [1.0], "expected a dict, got list"),
+        ({"a": 1.0}, {"b": 1.0}, "expected the keys ['a'], got ['b']"),
+        ({"a": 1.0}, {"a": 2.0}, "at key 'a': the values differ"),
+        ({"a": 1.0}, {"a": 1.0}, None),
+        ((1.0, 2.0), 1.0, "expected 2 values, got one float"),
+        ((1.0, 2.0), (1.0,), "expected 2 values, got 1"),
+        ((1.0, 2.0), (1.0, 3.0), "value 2 of 2: the values differ"),
+        ((1.0, 2.0), [1.0, 2.0], None),
+        (np.ones(2), [[1.0], [1.0, 2.0]], "expected an array of shape (2,), got a list"),
+    ],
+)
+def test_values_of_every_kind_are_compared(expected, got, reason):
+    found = disagreement(expected, got, rtol=1e-9, atol=1e-12)
+    assert found is None if reason is None else found.startswith(reason)
 
 
 def test_what_is_not_a_function_is_refused(toy):

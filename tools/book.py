@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # Pages show what this code computes; notebooks are cached by their own text alone.
-CODE = ("src/optdl", "book/_ext", "_config.yml", "requirements.txt")
+CODE = ("src/optdl", "book/_ext", "book/_static", "_config.yml", "requirements.txt")
 
 
 class BookError(RuntimeError):
@@ -80,8 +80,16 @@ def _run_jupyter_book(out: Path, progress: Callable[[str], None]) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text("".join(lines))
     if process.returncode:
-        tail = "".join(lines[-100:])
-        raise BookError(f"{tail}\nThe book does not build; the whole log is {log}")
+        raise BookError(f"{_causes(lines)}\nThe book does not build; the whole log is {log}")
+
+
+def _causes(lines: list[str]) -> str:
+    """Return what explains a failed build: its warnings and raising cells, and how it ended."""
+    marks = ("WARNING", "ERROR", "CellExecutionError")
+    marked = [number for number, line in enumerate(lines) if any(mark in line for mark in marks)]
+    shown = {near for number in marked for near in range(number, number + 30)}
+    shown |= set(range(len(lines) - 30, len(lines)))
+    return "".join(line for number, line in enumerate(lines) if number in shown)
 
 
 def main() -> None:

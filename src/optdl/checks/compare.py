@@ -14,11 +14,11 @@ def disagreement(expected: Any, got: Any, rtol: float, atol: float) -> str | Non
 
     Examples
     --------
-    >>> disagreement(1.0, 1.0 + 1e-15, rtol=1e-9, atol=0) is None
+    >>> disagreement(1.0, 1.0 + 1e-15, rtol=1e-9, atol=0.0) is None
     True
-    >>> disagreement([1.0, 2.0], [1.0], rtol=1e-9, atol=0)
+    >>> disagreement([1.0, 2.0], [1.0], rtol=1e-9, atol=0.0)
     'expected shape (2,), got shape (1,)'
-    >>> disagreement(1.0, np.ones(2), rtol=1e-9, atol=0)
+    >>> disagreement(1.0, np.ones(2), rtol=1e-9, atol=0.0)
     'expected a single number, got shape (2,)'
     """
     if expected is None or isinstance(expected, str):

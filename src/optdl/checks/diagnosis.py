@@ -35,7 +35,7 @@ def slip(expected: Sequence[Any], got: Sequence[Any], rtol: float, atol: float) 
 
     Examples
     --------
-    >>> slip([1.0, 2.0], [-1.0, -2.0], rtol=1e-9, atol=0)
+    >>> slip([1.0, 2.0], [-1.0, -2.0], rtol=1e-9, atol=0.0)
     'your answer has the opposite sign'
     """
     numbers = all(_is_numeric(value) for value in expected)

@@ -6,7 +6,9 @@ import difflib
 import importlib
 import io
 import pkgutil
+import warnings
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -112,11 +114,23 @@ def _call(function: Function, case: Case) -> _Outcome:
     arguments = copy.deepcopy(case)
     printed = io.StringIO()
     try:
-        with contextlib.redirect_stdout(printed), np.errstate(all="ignore"):
+        with _silence(printed):
             value = function(*arguments.values())
     except Exception as error:
         return _Outcome(error=error, printed=printed.getvalue())
     return _Outcome(value, None, printed.getvalue(), _changed_argument(case, arguments))
+
+
+@contextlib.contextmanager
+def _silence(printed: io.StringIO) -> Iterator[None]:
+    """Keep what is printed, and drop warnings: nbgrader gives no mark to a cell with stderr."""
+    with (
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(io.StringIO()),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _changed_argument(before: Case, after: Case) -> str:
@@ -164,7 +178,7 @@ def _check_properties(exercise: Exercise, function: Function, rng: np.random.Gen
     title = f"{exercise.key} {exercise.name}"
     for fact in exercise.properties:
         try:
-            with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
+            with _silence(io.StringIO()):
                 holds = fact.holds(function, rng)
         except Exception as error:
             raise CheckFailed(
