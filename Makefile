@@ -16,7 +16,10 @@ help:
 	@test "$$(df -Pk . | awk 'NR==2 {print int($$4/1048576)}')" -ge 6 || { echo "Less than 6 GB of disk are free here; the packages need about 5. Free some space, then run make again."; exit 1; }
 	@echo "Making .venv with $$($(PYTHON) --version) and installing the pinned packages (a few minutes, most of it the download) ..."
 	@$(PYTHON) -m venv .venv || { echo "Python cannot make a virtual environment. On Debian or Ubuntu: apt install python3-venv"; exit 1; }
-	@$(PY) -m pip install --disable-pip-version-check -q -r requirements.txt || { echo "The packages could not be installed: see pip's message above (no network, or no disk?). Then run make again."; exit 1; }
+	@{ $(PY) -m pip install --disable-pip-version-check -r requirements.txt || echo FAILED; } | awk \
+	'/^Collecting/ {printf "\r  package %3d: %-50.50s", ++n, $$2; fflush()} \
+	/^Installing collected/ {printf "\r  putting %d packages in place ...%-40s\n", n, ""; fflush()} \
+	/^FAILED/ {exit 1}' || { echo "The packages could not be installed: see pip's message above (no network, or no disk?). Then run make again."; exit 1; }
 	@$(PY) -m pip install --disable-pip-version-check -q --no-deps -e .
 	@touch $@
 
@@ -47,6 +50,8 @@ lint: .venv/ready ## style, types, spelling
 clean: ## remove all that was built; .venv stays
 	rm -rf _build build .hypothesis .mypy_cache .ruff_cache .pytest_cache .benchmarks .coverage*
 	find book src tests tools solutions exercises -name __pycache__ -prune -exec rm -rf {} +
+
+Makefile: ;
 
 .DEFAULT:
 	@echo "There is no target '$@'. The targets are:"; $(MAKE) -s help; exit 2
