@@ -51,7 +51,7 @@ clean: ## remove all that was built; .venv stays
 	rm -rf _build build .hypothesis .mypy_cache .ruff_cache .pytest_cache .benchmarks .coverage*
 	find book src tests tools solutions exercises -name __pycache__ -prune -exec rm -rf {} +
 
-Makefile: ;
+Makefile requirements.txt pyproject.toml: ;
 
 .DEFAULT:
 	@echo "There is no target '$@'. The targets are:"; $(MAKE) -s help; exit 2
