@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, NavigableString
 from sphinx.application import Sphinx
 from sphinx.jinja2glue import BuiltinTemplateLoader
 
@@ -33,9 +33,34 @@ MATHJAX = (
 
 DESCRIPTION_LENGTH = 155
 
-# What takes no room in a formula, and what takes more than a letter.
-_BARE = "left|right|bigl?|bigr|mathbf|mathrm|mathbb|mathcal|text|hat|tilde|bar"
-_RELATIONS = "approx|leq?|geq?|to|in|sim|mapsto|times|odot|cdot|c?dots"
+# Widths in em of the letters and signs of TeX's fonts, to a few hundredths.
+_WIDTHS = {
+    sign: width
+    for width, signs in {
+        0.28: r"l [ ] | , . : ; ! ' \cdot \lvert \rvert \{ \}",
+        0.36: r"i t \epsilon",
+        0.39: r"( ) j \ell",
+        0.44: r"b c e q r z \delta \lceil \rceil",
+        0.47: r"g o s v y \theta \imath",
+        0.51: r"0 1 2 3 4 5 6 7 8 9 / a d k p I \eta \rho \tau \| \lVert \rVert",
+        0.56: r"f h u x \beta \gamma \kappa \lambda \sigma \partial",
+        0.61: r"n S J \alpha \mu \nu \phi \vartheta",
+        0.67: r"L \varphi \omega \psi",
+        0.72: r"w T Z",
+        0.76: r"A B C E F G O P Q R U V Y \cup \cap",
+        0.85: r"m D H K N X \Delta \nabla \Sigma",
+        1.05: r"M W \sum \infty",
+        1.17: r"\dots \ldots \cdots",
+        0.0: r"\left \right \big \bigl \bigr \Big \Bigl \Bigr \mathbf \mathrm \mathbb "
+        r"\mathcal \boldsymbol \operatorname \text \hat \tilde \bar \! { }",
+        0.17: r"\,",
+        1.0: r"\quad",
+    }.items()
+    for sign in signs.split()
+}
+_RELATIONS = set(r"= < > \approx \le \leq \ge \geq \ne \in \sim \propto \to \mapsto \mid".split())
+_BINARY = set(r"+ - \pm \times \odot \cdot".split())
+_FUNCTIONS = set(r"\max \min \log \ln \exp \arg \sin \cos \tanh".split())
 
 # The icons of the page, drawn here on a grid of 24; the theme's icon font weighs 600 kB.
 ICONS = {
@@ -117,6 +142,7 @@ def mend(soup: BeautifulSoup, context: dict[str, Any]) -> tuple[str, ...]:
     keep_one_title(soup)
     label_logo(soup)
     reserve_formulas(soup)
+    keep_punctuation(soup)
     describe(soup, context)
     return styles
 
@@ -290,22 +316,65 @@ def reserve_formulas(soup: BeautifulSoup) -> None:
     for formula in soup.select("span.math, div.math"):
         tex = "".join(formula.find_all(string=True, recursive=False))
         if formula.name == "span":
-            formula["style"] = f"--room: {0.52 * _glyphs(tex):.1f}em"
+            formula["style"] = f"--room: {_width(tex):.2f}em"
         else:
             formula["style"] = f"--room: {_height(tex):.1f}em"
 
 
-def _glyphs(tex: str) -> float:
-    """Return about how many letters wide a formula is, once typeset."""
-    tex = re.sub(rf"\\[()\[\]]|\\({_BARE})(?![a-z])", "", tex)
-    fraction = r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}"
-    tex = re.sub(fraction, lambda part: max(part[1], part[2], key=len), tex)
-    relations = len(re.findall(rf"[=<>+-]|\\({_RELATIONS})(?![a-z])", tex))
-    tex = re.sub(r"\\(max|min|log|exp|arg)(?![a-z])", "xxxx", tex)
-    tex = re.sub(r"\\[A-Za-z]+|\\\|", "x", tex)
-    small = sum(len(script) for script in re.findall(r"[_^]\{([^{}]*)\}", tex))
-    plain = re.sub(r"[_^{}\s&]|\\.", "", tex)
-    return len(plain) - 0.35 * small + 0.9 * relations
+def keep_punctuation(soup: BeautifulSoup) -> None:
+    """Let no line begin with the comma or the period that follows a formula."""
+    for formula in soup.select("article span.math"):
+        after = formula.next_sibling
+        sign = re.match(r"[,.;:!?)\]’”]+", after) if isinstance(after, NavigableString) else None
+        if sign:
+            after.replace_with(after[sign.end() :])
+            together = formula.wrap(soup.new_tag("span", style="white-space: nowrap"))
+            together.append(sign[0])
+
+
+def _width(tex: str) -> float:
+    """Return about how many em wide a formula is within a line, once typeset."""
+    return _row(re.findall(r"\\(?:[A-Za-z]+|.)|\S", re.sub(r"\\[()]", "", tex)))
+
+
+def _row(signs: list[str]) -> float:
+    """Return the width of a row of signs; a fraction, a root and an index are rows of their own."""
+    total, index, before = 0.0, 0.0, ""
+    while signs:
+        sign = signs.pop(0)
+        if sign in ("^", "_"):
+            # An upper and a lower index stand above each other.
+            index = max(index, 0.71 * _row(_argument(signs)) + 0.05)
+            continue
+        total, index = total + index, 0.0
+        if sign in (r"\frac", r"\tfrac", r"\dfrac"):
+            parts = _row(_argument(signs)), _row(_argument(signs))
+            total += 0.24 + (1.0 if sign == r"\dfrac" else 0.71) * max(parts)
+        elif sign == r"\sqrt":
+            total += 0.85 + _row(_argument(signs))
+        elif sign in _FUNCTIONS:
+            total += 0.49 * (len(sign) - 1) + (0.17 if signs[:1] not in ([], ["("]) else 0.0)
+        elif sign in _RELATIONS:
+            total += 0.78 + (0.56 if before else 0.28)
+        elif sign in _BINARY:
+            unary = before in _RELATIONS | _BINARY | {"", "(", ",", "{"}
+            total += _WIDTHS.get(sign, 0.78) + (0.0 if unary else 0.44)
+        else:
+            total += _WIDTHS.get(sign, 0.56) + (0.17 if sign in ",;" and signs else 0.0)
+        before = sign
+    return total + index
+
+
+def _argument(signs: list[str]) -> list[str]:
+    """Take the next sign off the row, or the group that begins there."""
+    taken, depth = [signs.pop(0)] if signs else [], 0
+    if taken != ["{"]:
+        return taken
+    depth, taken = 1, []
+    while signs and depth:
+        taken.append(signs.pop(0))
+        depth += {"{": 1, "}": -1}.get(taken[-1], 0)
+    return taken
 
 
 def _height(tex: str) -> float:
