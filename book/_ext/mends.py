@@ -58,9 +58,14 @@ _WIDTHS = {
     }.items()
     for sign in signs.split()
 }
-_RELATIONS = set(r"= < > \approx \le \leq \ge \geq \ne \in \sim \propto \to \mapsto \mid".split())
-_BINARY = set(r"+ - \pm \times \odot \cdot".split())
-_FUNCTIONS = set(r"\max \min \log \ln \exp \arg \sin \cos \tanh".split())
+_RELATIONS, _BINARY, _FUNCTIONS = (
+    set(signs.split())
+    for signs in (
+        r"= < > \approx \le \leq \ge \geq \ne \in \sim \propto \to \mapsto \mid",
+        r"+ - \pm \times \odot \cdot",
+        r"\max \min \log \ln \exp \arg \sin \cos \tanh",
+    )
+)
 
 # The icons of the page, drawn here on a grid of 24; the theme's icon font weighs 600 kB.
 ICONS = {
@@ -141,6 +146,7 @@ def mend(soup: BeautifulSoup, context: dict[str, Any]) -> tuple[str, ...]:
     mend_roles(soup)
     keep_one_title(soup)
     label_logo(soup)
+    unlink_captions(soup)
     reserve_formulas(soup)
     keep_punctuation(soup)
     describe(soup, context)
@@ -309,6 +315,12 @@ def label_logo(soup: BeautifulSoup) -> None:
         for other in others:
             other.decompose()
         first.attrs.update({"class": "logo__image", "alt": "", "width": "44", "height": "44"})
+
+
+def unlink_captions(soup: BeautifulSoup) -> None:
+    """Drop the sign of a caption's own link, which now and then stood alone on a last line."""
+    for link in soup.select("figcaption a.headerlink"):
+        link.decompose()
 
 
 def reserve_formulas(soup: BeautifulSoup) -> None:

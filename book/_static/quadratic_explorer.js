@@ -31,9 +31,10 @@
     const best = bestStep(lambda);
     const digit = Math.ceil(Math.log(10) / -Math.log(r) - 1e-9);
     const pace = r < 1e-3 ? "One step is enough." : `One more correct digit takes ${digit} step${digit === 1 ? "" : "s"}.`;
-    if (r > 1 + 1e-9) return `Diverges: the steep coefficient is multiplied by ${signed(factor)} at each step. Stay below 2 ÷ λmax = 2.`;
-    if (r > 1 - 1e-9) return "On the limit: the steep coefficient flips its sign for ever and never shrinks.";
-    const ruler = Math.abs(lr - best) < 0.006 ? "Both ends of the spectrum are equally slow: this is the best step."
+    if (r > 1 + 1e-9) return `Diverges: the steep coefficient is multiplied by ${signed(factor)} at each step. Stay below 2/λmax = 2.`;
+    if (r > 1 - 1e-9) return "On the limit: the steep coefficient flips its sign forever and never shrinks.";
+    const ruler = lambda.flat === lambda.steep ? "Both directions are alike."
+      : Math.abs(lr - best) < 0.006 ? "Both ends of the spectrum are equally slow: this is the best step."
       : lr < best ? "The flat direction is the slow one." : "The steep direction is the slow one.";
     const manner = factor < -1e-9 ? "Converges, and the steep coefficient changes sign at each step." : "Converges without overshooting.";
     return `${manner} ${ruler} Rate ${r.toFixed(3)}. ${pace}`;

@@ -35,7 +35,7 @@ __all__ = [
 Values = Sequence[Any] | np.ndarray
 """Numbers along an axis, whole or real."""
 
-COLORS = ("#3050f8", "#c08820", "#187820", "#d81818", "#10a0a8", "#9840a8")
+COLORS = ("#4a6cff", "#c08820", "#28832a", "#dc282c", "#10a0a8", "#a54bb4")
 """The hues of lines, in order: blue, ochre, green, red, teal, purple."""
 
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (7, 1.5, 1, 1.5)), (0, (3, 1)), (0, (9, 2)))
