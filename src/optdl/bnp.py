@@ -419,8 +419,7 @@ class _Rows(NamedTuple):
     positions: int
     """The rows of the output: as many as those of H, but for a convolution that is not 'same'."""
     mean: torch.Tensor
-    deviations: torch.Tensor
-    """Sums of squared deviations from the mean."""
+    var: torch.Tensor
 
 
 def _together(parts: Sequence[_Rows]) -> _Rows:
@@ -428,13 +427,14 @@ def _together(parts: Sequence[_Rows]) -> _Rows:
     one, *others = parts
     for other in others:
         rows = one.rows + other.rows
+        share = other.rows / rows
         shift = other.mean - one.mean
         one = _Rows(
             one.examples + other.examples,
             rows,
             one.positions + other.positions,
-            one.mean + shift * (other.rows / rows),
-            one.deviations + other.deviations + shift**2 * (one.rows * other.rows / rows),
+            one.mean + share * shift,
+            (1 - share) * one.var + share * other.var + share * (1 - share) * shift**2,
         )
     return one
 
@@ -484,23 +484,18 @@ def _channels_first(module: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
 
 
 def _moments(inputs: torch.Tensor, output: torch.Tensor) -> _Rows:
-    """Return the statistics of the rows that pass through a layer.
-
-    Half precision is widened first. On a CPU ``var_mean`` over the first axis takes 15 to 50
-    times as long as these passes, and a product with ones half as long as a sum.
-    """
+    """Return the statistics of the rows that pass through a layer; half precision is widened."""
     inputs = inputs if inputs.dtype == torch.float64 else inputs.float()
     if inputs.ndim == 2:
         rows = inputs.shape[0]
-        ones = inputs.new_ones(1, rows)
-        mean = torch.mm(ones, inputs).div_(rows)
-        deviations = torch.mm(ones, (inputs - mean).square_())
-        return _Rows(rows, rows, rows, mean[0], deviations[0])
+        # batch norm's own kernel: half the time of two sums, a twentieth of var_mean's on a CPU
+        mean, var = torch.batch_norm_update_stats(inputs, None, None, 0.0)
+        return _Rows(rows, rows, rows, mean, var)
     examples, _, height, width = inputs.shape
     mean = inputs.mean((0, 2, 3), keepdim=True)
-    deviations = (inputs - mean).square_().sum((0, 2, 3))
+    var = (inputs - mean).square_().mean((0, 2, 3))
     positions = examples * output.shape[-2] * output.shape[-1]
-    return _Rows(examples, examples * height * width, positions, mean.flatten(), deviations)
+    return _Rows(examples, examples * height * width, positions, mean.flatten(), var)
 
 
 class _Layer:
@@ -528,13 +523,14 @@ class _Layer:
     def update(self, gathered: _Rows, rho: float) -> None:
         """Take the gathered statistics into the running ones: steps 1 and 2."""
         mean = gathered.mean.view_as(self.mean)
-        self.mean, self.var = self.mean.to(mean.device), self.var.to(mean.device)
+        if self.mean.device != mean.device:
+            self.mean, self.var = self.mean.to(mean.device), self.var.to(mean.device)
         self.mean.lerp_(mean, 1 - rho)
         if gathered.rows == 1:  # one row has no spread: it is measured from the running mean
-            spread = (mean - self.mean).square_()
+            var = (mean - self.mean).square_()
         else:
-            spread = gathered.deviations.view_as(self.var) / gathered.rows
-        self.var.lerp_(spread, 1 - rho)
+            var = gathered.var.view_as(self.var)
+        self.var.lerp_(var, 1 - rho)
 
     def precondition(self, gathered: _Rows, eps1: float, eps2: float) -> None:
         """Transform the gradients in place: steps 3 to 5."""
@@ -545,8 +541,8 @@ class _Layer:
         # without a bias nothing can take up the mean: the columns are scaled, not centered
         spread = self.var if bias is not None else self.var + self.mean**2
         scale = self.scale(gathered)
-        smoothed = spread + (eps1 * spread.amax(1, keepdim=True) + eps2)
-        inverse = (scale * smoothed).reciprocal_()
+        smoothed = torch.add(spread, spread.amax(1, keepdim=True), alpha=eps1).add_(eps2)
+        inverse = smoothed.mul_(scale).reciprocal_()
         if bias is None:
             weight.mul_(self._aligned(inverse).to(weight.dtype))
         elif weight.ndim == 2 and weight.dtype == inverse.dtype:
@@ -819,14 +815,13 @@ def _require_gradients(ran: list[_Layer]) -> None:
 
 
 def _require_finite(ran: list[_Layer], gathered: list[_Rows]) -> None:
-    parts = [part for rows in gathered for part in (rows.mean, rows.deviations)]
-    # one number for all layers: a GPU is waited for once
-    if math.isfinite(torch.cat(parts).sum().item()):
+    # one number for all layers: a GPU is waited for once; a mean that is not finite has no variance
+    if math.isfinite(torch.cat([rows.var for rows in gathered]).sum().item()):
         return
     bad = [
         layer.name
         for layer, rows in zip(ran, gathered, strict=True)
-        if not torch.isfinite(rows.mean.sum() + rows.deviations.sum())
+        if not torch.isfinite(rows.var.sum())
     ]
     raise FloatingPointError(
         f"the inputs of {bad[0]!r} hold NaN or infinity (in all: {len(bad)} layers). "
@@ -853,13 +848,13 @@ def _over_processes(ran: list[_Layer], gathered: list[_Rows], group: Any) -> lis
         sums, squares = part[3:].chunk(2)
         shift = sums / rows
         mean = layer.mean.flatten() + shift.to(layer.mean.dtype)
-        deviations = (squares - rows * shift**2).to(layer.mean.dtype)
-        result.append(_Rows(examples, rows, positions, mean, deviations))
+        var = (squares / rows - shift**2).to(layer.mean.dtype)
+        result.append(_Rows(examples, rows, positions, mean, var))
     return result
 
 
 def _sums(layer: _Layer, gathered: _Rows) -> torch.Tensor:
     """Return counts, sums, and sums of squares about the running mean, in double precision."""
     shift = (gathered.mean - layer.mean.flatten()).double()
-    squares = gathered.deviations.double() + gathered.rows * shift**2
+    squares = gathered.rows * (gathered.var.double() + shift**2)
     return torch.cat([shift.new_tensor(gathered[:3]), gathered.rows * shift, squares])
