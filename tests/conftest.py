@@ -3,7 +3,7 @@
 from jaxtyping import install_import_hook
 
 # Before any test imports optdl: each annotation such as Float[np.ndarray, "m n"] becomes a check.
-install_import_hook("optdl", "beartype.beartype")
+install_import_hook("optdl", "typechecking.check")
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402

@@ -1,0 +1,715 @@
+"""BNP against its matrix form, and in every kind of training loop."""
+
+import copy
+import inspect
+import io
+import itertools
+import math
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from torch import distributed, multiprocessing, nn
+from torch.nn import functional
+
+from optdl import bnp
+from optdl.bnp import BNP
+
+torch.set_num_threads(1)
+
+
+# --- Oracles: the matrix form, with matrices ---------------------------------------------------
+
+
+def matrix_form(grad_weight, grad_bias, mean, var, scale, eps1=1e-2, eps2=1e-4):
+    """Return (1/q²) P Pᵀ [G_b; G_w], row by row of the weight, with P written out in float64."""
+    std = np.sqrt(var + eps1 * var.max() + eps2)
+    U, D = np.eye(len(mean) + 1), np.diag([1.0, *(1 / std)])
+    U[0, 1:] = -mean
+    stacked = np.vstack([grad_bias, grad_weight.reshape(len(grad_bias), -1).T])
+    result = U @ D @ D.T @ U.T @ stacked / scale
+    return result[1:].T.reshape(grad_weight.shape), result[0]
+
+
+def plain_gradients(model, x, y, loss=functional.cross_entropy):
+    """Return the gradients of a copy of the model, by name."""
+    twin = copy.deepcopy(model)
+    loss(twin(x), y).backward()
+    return {name: p.grad.numpy().copy() for name, p in twin.named_parameters()}
+
+
+def dense_net(dtype=torch.float64, sizes=(5, 7, 3)):
+    torch.manual_seed(1)
+    layers = []
+    for n, o in itertools.pairwise(sizes):
+        layers += [nn.Linear(n, o, dtype=dtype), nn.Tanh()]
+    return nn.Sequential(*layers[:-1])
+
+
+def examples(count, features=5, classes=3, seed=0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    x = 3 + 2 * torch.randn(count, features, generator=generator, dtype=dtype)
+    return x, torch.randint(0, classes, (count,), generator=generator)
+
+
+def assert_close(actual, expected, tolerance=1e-12):
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+# --- One step --------------------------------------------------------------------------------
+
+
+@pytest.mark.row("P-14")
+@pytest.mark.parametrize(("outputs", "features", "rows"), [(4, 3, 10), (2, 9, 4), (1, 1, 1)])
+def test_dense_step_is_the_matrix_form(rng, outputs, features, rows):
+    weight, bias = rng.normal(size=(outputs, features)), rng.normal(size=outputs)
+    mean, var = rng.normal(size=features), rng.uniform(0.1, 9, size=features)
+    expected = matrix_form(weight, bias, mean, var, max(features / rows, 1))
+    for actual, right in zip(
+        bnp.precondition_dense(weight, bias, mean, var, rows), expected, strict=True
+    ):
+        assert_close(actual, right)
+
+
+@pytest.mark.row("P-14")
+def test_the_step_that_a_person_checks_on_paper():
+    """σ̃² = 3 + 0.5·3 + 0.5 = 5, q² = 1: G_w = (11 − 2·3)/5 = 1, G_b = 3 − 1·2 = 1."""
+    weight, bias = bnp.precondition_dense(
+        np.array([[11.0]]), np.array([3.0]), np.array([2.0]), np.array([3.0]), 4, 0.5, 0.5
+    )
+    assert (weight.item(), bias.item()) == (1.0, 1.0)
+
+
+@pytest.mark.row("P-24")
+@pytest.mark.parametrize(("examples_", "height", "width"), [(2, 4, 6), (40, 1, 1)])
+def test_convolution_step_is_the_matrix_form(rng, examples_, height, width):
+    weight, bias = rng.normal(size=(4, 3, 3, 3)), rng.normal(size=4)
+    mean, var = rng.normal(size=3), rng.uniform(0.1, 9, size=3)
+    scale = max(27 / examples_, math.sqrt(height * width))
+    expected = matrix_form(weight, bias, np.repeat(mean, 9), np.repeat(var, 9), scale)
+    actual = bnp.precondition_conv(weight, bias, mean, var, examples_, height, width)
+    for one, right in zip(actual, expected, strict=True):
+        assert_close(one, right)
+
+
+@pytest.mark.row("P-14", "P-24")
+def test_tensors_give_what_arrays_give(rng):
+    arrays = [rng.normal(size=(2, 3, 3, 3)), rng.normal(size=2), *rng.uniform(1, 2, size=(2, 3))]
+    from_arrays = bnp.precondition_conv(*arrays, 4, 5, 5)
+    from_tensors = bnp.precondition_conv(*map(torch.from_numpy, arrays), 4, 5, 5)
+    for one, other in zip(from_arrays, from_tensors, strict=True):
+        assert_close(other.numpy(), one, 1e-14)
+
+
+def test_shapes_that_disagree_are_named():
+    step = inspect.unwrap(bnp.precondition_dense)
+    good = (np.ones((2, 3)), np.ones(2), np.ones(3), np.ones(3))
+    for place, wrong, said in (
+        (0, np.ones(3), "grad_weight must have 2 axes"),
+        (1, np.ones(3), r"grad_bias must have shape \(2,\)"),
+        (2, np.ones(2), r"mean must have shape \(3,\)"),
+        (3, np.ones((3, 1)), r"var must have shape \(3,\)"),
+    ):
+        arguments = list(good)
+        arguments[place] = wrong
+        with pytest.raises(ValueError, match=said):
+            step(*arguments, 4)
+
+
+@pytest.mark.row("P-15")
+def test_one_example_is_measured_from_the_running_mean():
+    mean, var = bnp.batch_statistics(np.array([[3.0, 0.0]]), np.array([1.0, 0.5]))
+    assert mean.tolist() == [3.0, 0.0]
+    assert var.tolist() == [4.0, 0.25]
+    assert bnp.batch_statistics(np.array([[3.0]]))[1].tolist() == [0.0]
+
+
+# --- BNP(model) is the algorithm -------------------------------------------------------------
+
+
+@pytest.mark.row("P-14")
+def test_three_steps_of_a_network_follow_the_algorithm():
+    model = dense_net()
+    preconditioner = BNP(model, rho=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+    running = {"0": (np.zeros(5), np.ones(5)), "2": (np.zeros(7), np.ones(7))}
+    for step in range(3):
+        x, y = examples(4, seed=step)
+        plain = plain_gradients(model, x, y)
+        with torch.no_grad():
+            inputs = {"0": x.numpy(), "2": model[:2](x).numpy()}
+        optimizer.zero_grad()
+        functional.cross_entropy(model(x), y).backward()
+        preconditioner.step()
+        for name, (mean, var) in running.items():
+            H = inputs[name]
+            mean = 0.9 * mean + 0.1 * H.mean(0)
+            var = 0.9 * var + 0.1 * H.var(0)
+            running[name] = (mean, var)
+            scale = max(H.shape[1] / 4, 1)
+            weight, bias = matrix_form(
+                plain[f"{name}.weight"], plain[f"{name}.bias"], mean, var, scale
+            )
+            assert_close(model.get_parameter(f"{name}.weight").grad.numpy(), weight)
+            assert_close(model.get_parameter(f"{name}.bias").grad.numpy(), bias)
+        optimizer.step()
+
+
+@pytest.mark.row("P-15")
+def test_a_minibatch_of_one_takes_its_variance_from_the_running_mean():
+    model = nn.Sequential(nn.Linear(1, 1, dtype=torch.float64))
+    preconditioner = BNP(model, rho=0.5)
+    model(torch.tensor([[4.0]], dtype=torch.float64)).sum().backward()
+    preconditioner.step()
+    state = preconditioner.state_dict()["0"]
+    assert state["mean"].item() == 2.0  # ½·0 + ½·4
+    assert state["var"].item() == 2.5  # ½·1 + ½·(4 − 2)²
+
+
+CONVOLUTIONS = {
+    "plain": {},
+    "stride": {"stride": 2},
+    "no padding": {"padding": 0},
+    "reflect": {"padding_mode": "reflect"},
+    "dilation": {"dilation": 2, "padding": 2},
+    "groups": {"groups": 2},
+    "depthwise": {"groups": 4},
+    "wide kernel": {"kernel_size": (1, 3), "padding": (0, 1)},
+}
+
+
+@pytest.mark.row("P-24", "P-25")
+@pytest.mark.parametrize("options", CONVOLUTIONS.values(), ids=CONVOLUTIONS)
+@pytest.mark.parametrize("count", [1, 3])
+def test_every_convolution_is_preconditioned_group_by_group(options, count):
+    torch.manual_seed(2)
+    settings = {"kernel_size": 3, "padding": 1, "dtype": torch.float64} | options
+    model = nn.Sequential(nn.Conv2d(4, 8, **settings))
+    x = 1 + torch.randn(count, 4, 6, 5, dtype=torch.float64) * torch.arange(1, 5).view(4, 1, 1)
+    loss = lambda output, target: (output**3).mean()  # noqa: E731
+    plain = plain_gradients(model, x, None, loss)
+    preconditioner = BNP(model, rho=0.0)
+    output = model(x)
+    loss(output, None).backward()
+    preconditioner.step()
+    groups = settings.get("groups", 1)
+    channels = 4 // groups
+    mean, var = x.mean((0, 2, 3)).numpy(), x.numpy().var((0, 2, 3))
+    columns = math.prod(model[0].weight.shape[2:])
+    scale = max(channels * columns / count, math.sqrt(output.shape[2] * output.shape[3]))
+    for group in range(groups):
+        rows, inputs = (
+            slice(group * 8 // groups, (group + 1) * 8 // groups),
+            slice(group * channels, (group + 1) * channels),
+        )
+        weight, bias = matrix_form(
+            plain["0.weight"][rows],
+            plain["0.bias"][rows],
+            np.repeat(mean[inputs], columns),
+            np.repeat(var[inputs], columns),
+            scale,
+        )
+        assert_close(model[0].weight.grad[rows].numpy(), weight, 1e-11)
+        assert_close(model[0].bias.grad[rows].numpy(), bias, 1e-11)
+
+
+@pytest.mark.row("P-14")
+@pytest.mark.parametrize("frozen", [False, True])
+def test_without_a_bias_the_columns_are_scaled_by_their_root_mean_square(frozen):
+    model = nn.Sequential(nn.Linear(3, 2, bias=frozen, dtype=torch.float64))
+    if frozen:
+        model[0].bias.requires_grad_(False)
+    preconditioner = BNP(model, rho=0.0, eps1=0.0, eps2=1e-12)
+    x, _ = examples(8, features=3)
+    (model(x) ** 2).mean().backward()
+    plain = model[0].weight.grad.clone()
+    preconditioner.step()
+    assert_close(model[0].weight.grad.numpy(), (plain / (x**2).mean(0)).numpy(), 1e-9)
+
+
+@pytest.mark.row("P-14")
+def test_more_dimensions_are_more_rows():
+    x, _ = examples(24)
+    states, gradients = [], []
+    for shape in ((24, 5), (2, 3, 4, 5)):
+        model = nn.Sequential(nn.Linear(5, 2, dtype=torch.float64))
+        torch.nn.init.ones_(model[0].weight)
+        torch.nn.init.zeros_(model[0].bias)
+        preconditioner = BNP(model)
+        model(x.reshape(shape)).square().mean().backward()
+        preconditioner.step()
+        states.append(preconditioner.state_dict()["0"]["var"].numpy())
+        gradients.append(model[0].weight.grad.numpy())
+    assert_close(*states)
+    assert_close(*gradients)
+
+
+# --- The theory ------------------------------------------------------------------------------
+
+
+def kappa(matrix):
+    """Return largest over smallest nonzero singular value."""
+    values = np.linalg.svd(matrix, compute_uv=False)
+    return values[0] / values[values > values[0] * 1e-12][-1]
+
+
+def activations(rng, rows=40, features=6):
+    """Return ReLU activations with very different sizes and means away from zero."""
+    H = rng.normal(size=(rows, features)) * np.logspace(0, 2, features) + rng.normal(size=features)
+    return np.maximum(H, 0) + 0.1 * rng.normal(size=(rows, features))
+
+
+@pytest.mark.row("P-09")
+def test_the_hessian_of_a_layer_is_that_of_autograd(rng):
+    H = torch.from_numpy(activations(rng, rows=7, features=3))
+    w, b = torch.from_numpy(rng.normal(size=3)) / 50, torch.tensor(0.3, dtype=torch.float64)
+
+    def loss(parameters):
+        return functional.softplus(H @ parameters[1:] + parameters[0]).mean()
+
+    parameters = torch.cat([b[None], w])
+    expected = torch.autograd.functional.hessian(loss, parameters).numpy()
+    p = torch.sigmoid(H @ w + b)
+    assert_close(bnp.layer_hessian(H.numpy(), (p * (1 - p)).numpy()), expected, 1e-12)
+
+
+@pytest.mark.row("P-10")
+@pytest.mark.parametrize("seed", range(20))
+def test_the_condition_number_of_a_hessian_is_bounded_by_its_factors(seed):
+    rng = np.random.default_rng(seed)
+    H, curvatures = activations(rng, features=4), rng.uniform(0.01, 1, size=40)
+    bound = kappa(bnp.extended_activations(H)) ** 2 * kappa(np.diag(curvatures))
+    assert kappa(bnp.layer_hessian(H, curvatures)) <= bound * (1 + 1e-9)
+
+
+@pytest.mark.row("P-11")
+def test_preconditioned_activations_are_the_standardized_ones(rng):
+    H = activations(rng)
+    expected = np.column_stack([np.ones(40), (H - H.mean(0)) / H.std(0)])
+    assert_close(bnp.normalized_activations(H), expected, 1e-11)
+    U, D = bnp.preconditioner(H.mean(0), H.std(0))
+    curvatures = rng.uniform(size=40)
+    transformed = (U @ D).T @ bnp.layer_hessian(H, curvatures) @ (U @ D)
+    assert_close(transformed, (expected.T * curvatures / 40) @ expected, 1e-10)
+
+
+def test_a_constant_feature_has_no_preconditioner():
+    with pytest.raises(ValueError, match="got 0 in feature 1: a constant feature"):
+        inspect.unwrap(bnp.preconditioner)(np.zeros(2), np.array([1.0, 0.0]))
+
+
+@pytest.mark.row("P-12")
+@pytest.mark.parametrize("seed", range(20))
+def test_centering_and_scaling_improve_the_condition_number(seed):
+    rng = np.random.default_rng(seed)
+    H = activations(rng, features=5)
+    extended = bnp.extended_activations(H)
+    U, D = bnp.preconditioner(H.mean(0), H.std(0))
+    assert kappa(extended @ U) <= kappa(extended) * (1 + 1e-9)
+    for _ in range(20):  # Van der Sluis: no diagonal scaling beats D by more than √(n + 1)
+        other = np.diag(np.exp(rng.normal(size=6, scale=2)))
+        assert kappa(extended @ U @ D) <= math.sqrt(6) * kappa(extended @ U @ other)
+
+
+@pytest.mark.row("P-12")
+def test_centering_strictly_helps_where_the_mean_meets_the_principal_component():
+    spread = np.array([[1.0, 0], [-1, 0], [0, 0.1], [0, -0.1]])
+    for mean, strict in (((3.0, 0.0), True), ((0.0, 0.0), False)):
+        extended = bnp.extended_activations(spread + np.array(mean))
+        U, _ = bnp.preconditioner(np.array(mean), np.ones(2))
+        assert bool(kappa(extended @ U) < kappa(extended) * 0.99) is strict
+
+
+@pytest.mark.row("P-13")
+def test_the_scaled_norm_does_not_grow_with_the_features(rng):
+    """Without q the norm at 64 times as many features than rows is eight times as large."""
+    ratios = []
+    for features, rows in ((4, 32), (32, 32), (512, 32), (2048, 32), (32, 512)):
+        G = bnp.extended_activations(rng.normal(size=(rows, features)))
+        q = math.sqrt(bnp.scale_dense(features, rows))
+        ratios.append(np.linalg.norm(G, 2) / q / math.sqrt(rows))
+    assert max(ratios) < 2.5  # 1 + √(n/N) ≤ 2 when n ≤ N, and 1 + √(N/n) when n > N
+
+
+@pytest.mark.row("P-16")
+def test_the_flops_are_those_of_counted_operations():
+    """Each array operation of Algorithm 2 costs as many flops as it has elements."""
+    n, o, N = 7, 3, 11
+    statistics = N * n + 3 * N * n  # sum; subtract, square and sum
+    running = 2 * 3 * n + 2 * n  # two averages of three operations; σ̃²
+    weight = 2 * o * n + 2 * o * n  # multiply and subtract; divide by q² and by σ̃²
+    bias = o + 2 * o * n + o
+    assert bnp.bnp_flops(n, o, N) == statistics + running + weight + bias
+    assert bnp.bn_flops(n, N) == 32 * n * N + 4 * n
+
+
+@pytest.mark.row("P-17")
+def test_a_step_of_batch_norm_is_a_step_of_bnp():
+    """With the statistics held constant, both networks stay equal after one step."""
+    torch.manual_seed(3)
+    x, y = examples(12)
+    mean, std = x.mean(0), x.std(0, correction=0)
+    normalized = nn.Linear(5, 3, dtype=torch.float64)
+    plain = nn.Linear(5, 3, dtype=torch.float64)
+    with torch.no_grad():
+        plain.weight.copy_(normalized.weight / std)
+        plain.bias.copy_(normalized.bias - normalized.weight @ (mean / std))
+    preconditioner = BNP(plain, rho=0.0, eps1=0.0, eps2=1e-300)
+    functional.cross_entropy(normalized((x - mean) / std), y).backward()
+    functional.cross_entropy(plain(x), y).backward()
+    preconditioner.step()
+    for layer in (normalized, plain):
+        torch.optim.SGD(layer.parameters(), lr=0.7).step()
+    assert_close(plain.weight.detach(), (normalized.weight / std).detach(), 1e-12)
+    assert_close(plain(x).detach(), normalized((x - mean) / std).detach(), 1e-11)
+
+
+# --- In anyone's loop ------------------------------------------------------------------------
+
+
+def step_on(model, preconditioner, batches, parts):
+    """Backward over all batches, each with its share of the loss; one step."""
+    model.zero_grad()
+    for x, y in batches:
+        (functional.cross_entropy(model(x), y) / parts).backward()
+    preconditioner.step()
+    return [p.grad.clone() for p in model.parameters()]
+
+
+@pytest.mark.parametrize("sizes", [(4, 4, 4), (1, 1, 1, 1), (6, 6)])
+def test_accumulated_parts_give_the_gradient_of_the_whole(sizes):
+    model = dense_net()
+    twin = copy.deepcopy(model)
+    x, y = examples(sum(sizes))
+    whole, parts = BNP(model, rho=0.5), BNP(twin, rho=0.5)
+    for _ in range(2):
+        expected = step_on(model, whole, [(x, y)], 1)
+        batches = list(zip(x.split(sizes), y.split(sizes), strict=True))
+        for one, other in zip(step_on(twin, parts, batches, len(sizes)), expected, strict=True):
+            assert_close(one.numpy(), other.numpy())
+
+
+def test_a_module_used_twice_sees_all_its_rows():
+    layer = nn.Linear(3, 3, dtype=torch.float64)
+    x, _ = examples(6, features=3)
+    preconditioner = BNP(layer, rho=0.0)
+    hidden = layer(x)
+    layer(hidden).square().mean().backward()
+    preconditioner.step()
+    both = torch.cat([x, hidden.detach()])
+    assert_close(preconditioner.state_dict()[""]["mean"].numpy(), both.mean(0)[None].numpy())
+    assert_close(preconditioner.state_dict()[""]["var"].numpy(), both.var(0, correction=0)[None])
+
+
+def test_evaluation_and_frozen_layers_leave_no_trace():
+    model = dense_net()
+    preconditioner = BNP(model)
+    x, y = examples(4)
+    with torch.no_grad():
+        model(x)
+    model.eval()
+    model(x)
+    model.train()
+    model[0].requires_grad_(False)
+    functional.cross_entropy(model(x), y).backward()
+    preconditioner.step()
+    state = preconditioner.state_dict()
+    assert torch.equal(state["0"]["mean"], torch.zeros(1, 5, dtype=torch.float64))
+    assert not torch.equal(state["2"]["mean"], torch.zeros(1, 7, dtype=torch.float64))
+
+
+def test_the_network_itself_is_not_changed():
+    model = dense_net()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    x, _ = examples(4)
+    output = model(x)
+    preconditioner = BNP(model)
+    assert torch.equal(model(x), output)
+    assert list(model.state_dict()) == list(before)
+    preconditioner.remove()
+    model(x)
+    assert not model[0]._forward_hooks
+
+
+def train(model, preconditioner, optimizer, steps, start=0):
+    for step in range(start, start + steps):
+        x, y = examples(4, seed=step)
+        optimizer.zero_grad()
+        functional.cross_entropy(model(x), y).backward()
+        preconditioner.step()
+        optimizer.step()
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def test_resumed_training_is_bit_identical():
+    def fresh():
+        model = dense_net()
+        return model, BNP(model), torch.optim.Adam(model.parameters(), lr=0.01)
+
+    uninterrupted = train(*fresh(), steps=8)
+    first = fresh()
+    train(*first, steps=5)
+    file = io.BytesIO()
+    torch.save([part.state_dict() for part in first], file)
+    file.seek(0)
+    second = fresh()
+    for part, state in zip(second, torch.load(file), strict=True):
+        part.load_state_dict(state)
+    assert torch.equal(train(*second, steps=3, start=5), uninterrupted)
+
+
+def test_a_copy_of_model_and_preconditioner_trains_alone():
+    model = dense_net()
+    preconditioner = BNP(model)
+    twin, copied = copy.deepcopy((model, preconditioner))
+    optimizer = torch.optim.SGD(twin.parameters(), lr=0.1)
+    train(twin, copied, optimizer, steps=2)
+    assert torch.equal(preconditioner.state_dict()["0"]["mean"], torch.zeros(1, 5).double())
+    original = torch.optim.SGD(model.parameters(), lr=0.1)
+    again = train(model, preconditioner, original, steps=2)
+    assert torch.equal(again, torch.cat([p.detach().flatten() for p in twin.parameters()]))
+
+
+def test_state_of_another_model_is_refused_whole():
+    preconditioner = BNP(dense_net())
+    before = preconditioner.state_dict()
+    with pytest.raises(ValueError, match="state is that of another model"):
+        preconditioner.load_state_dict(BNP(dense_net(sizes=(5, 6, 3))).state_dict())
+    assert torch.equal(preconditioner.state_dict()["0"]["mean"], before["0"]["mean"])
+
+
+def test_autocast_keeps_statistics_in_float32():
+    model = dense_net(torch.float32)
+    preconditioner = BNP(model, rho=0.0)
+    x, y = examples(16, dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = functional.cross_entropy(model(x), y)
+    loss.backward()
+    preconditioner.step()
+    state = preconditioner.state_dict()["0"]
+    assert state["mean"].dtype == torch.float32
+    assert_close(state["mean"][0].numpy(), x.mean(0).numpy(), 1e-6)
+    assert_close(state["var"][0].numpy(), x.numpy().var(0), 1e-5)
+    assert model[0].weight.grad.dtype == torch.float32
+
+
+def test_half_precision_weights_are_preconditioned_in_float32():
+    model = dense_net(torch.bfloat16)
+    wide = copy.deepcopy(model).float()
+    x, y = examples(16, dtype=torch.float32)
+    for net, inputs in ((model, x.bfloat16()), (wide, x.bfloat16().float())):
+        preconditioner = BNP(net)
+        functional.cross_entropy(net(inputs).float(), y).backward()
+        preconditioner.step()
+    assert model[0].weight.grad.dtype == torch.bfloat16
+    scale = wide[0].weight.grad.abs().max().item()
+    difference = (model[0].weight.grad.float() - wide[0].weight.grad).abs().max().item()
+    assert difference < 0.05 * scale
+
+
+def test_a_scaled_loss_scales_the_result():
+    """Why a GradScaler may unscale afterwards."""
+    gradients = []
+    for factor in (1.0, 1024.0):
+        model = dense_net()
+        preconditioner = BNP(model)
+        x, y = examples(4)
+        (factor * functional.cross_entropy(model(x), y)).backward()
+        preconditioner.step()
+        gradients.append(model[0].weight.grad.numpy() / factor)
+    assert_close(*gradients)
+
+
+def test_channels_last_changes_nothing():
+    results = []
+    for memory in (torch.contiguous_format, torch.channels_last):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 2, 3))
+        model = model.double().to(memory_format=memory)
+        preconditioner = BNP(model)
+        x = torch.rand(2, 3, 6, 6, generator=torch.Generator().manual_seed(1)).double()
+        model(x.to(memory_format=memory)).square().mean().backward()
+        preconditioner.step()
+        results.append([p.grad.clone().numpy() for p in model.parameters()])
+    for one, other in zip(*results, strict=True):
+        assert_close(one, other)
+
+
+def test_recomputed_activations_are_counted_once():
+    model = dense_net()
+    preconditioner = BNP(model, rho=0.0)
+    x, y = examples(4)
+    output = torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False)
+    functional.cross_entropy(output, y).backward()
+    assert [rows.rows for rows in preconditioner._layers[0].tap.passes] == [4]
+
+
+def test_a_keyword_argument_is_an_input_too():
+    layer = nn.Linear(5, 2, dtype=torch.float64)
+    preconditioner = BNP(layer)
+    layer(input=examples(4)[0]).sum().backward()
+    preconditioner.step()
+    assert preconditioner.state_dict()[""]["mean"].abs().sum() > 0
+
+
+# --- Several processes -----------------------------------------------------------------------
+
+
+def process(rank, folder, sizes):
+    """Train on this process's share of the batch; the first process saves what came of it."""
+    torch.set_num_threads(1)
+    distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=len(sizes)
+    )
+    model = dense_net()
+    parallel = nn.parallel.DistributedDataParallel(model)
+    preconditioner = BNP(parallel, rho=0.5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+    for step in range(3):
+        x, y = (part.split(sizes)[rank] for part in examples(sum(sizes), seed=step))
+        optimizer.zero_grad()
+        # DDP averages over processes; the weights make that the mean over all examples
+        weight = len(x) * len(sizes) / sum(sizes)
+        (weight * functional.cross_entropy(parallel(x), y)).backward()
+        preconditioner.step()
+        optimizer.step()
+    if rank == 0:
+        torch.save([model.state_dict(), preconditioner.state_dict()], f"{folder}/result.pt")
+    distributed.destroy_process_group()
+
+
+@pytest.mark.skipif(not distributed.is_gloo_available(), reason="torch was built without gloo")
+@pytest.mark.parametrize("sizes", [(4, 4), (1, 3), (1, 1)])
+def test_two_processes_on_parts_equal_one_on_the_whole(tmp_path, sizes):
+    model = dense_net()
+    preconditioner = BNP(model, rho=0.5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+    for step in range(3):
+        x, y = examples(sum(sizes), seed=step)
+        optimizer.zero_grad()
+        functional.cross_entropy(model(x), y).backward()
+        preconditioner.step()
+        optimizer.step()
+    multiprocessing.spawn(process, (str(tmp_path), sizes), nprocs=len(sizes))
+    weights, statistics = torch.load(tmp_path / "result.pt")
+    for name, value in model.state_dict().items():
+        assert_close(weights[name].numpy(), value.numpy(), 1e-10)
+    for name, values in preconditioner.state_dict().items():
+        assert_close(statistics[name]["var"].numpy(), values["var"].numpy(), 1e-10)
+
+
+# --- Compiled ---------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile wants a C++ compiler")
+@pytest.mark.parametrize("first", ["compile", "precondition"])
+def test_a_compiled_model_gives_the_same_gradients(first):
+    torch.compiler.reset()
+    model, twin = dense_net(), dense_net()
+    x, y = examples(6)
+    plain = BNP(model)
+    functional.cross_entropy(model(x), y).backward()
+    plain.step()
+    if first == "compile":
+        compiled = torch.compile(twin, backend="aot_eager")
+        preconditioner = BNP(compiled)
+    else:
+        preconditioner = BNP(twin)
+        compiled = torch.compile(twin, backend="aot_eager")
+    functional.cross_entropy(compiled(x), y).backward()
+    preconditioner.step()
+    for one, other in zip(model.parameters(), twin.parameters(), strict=True):
+        assert_close(one.grad.numpy(), other.grad.numpy())
+
+
+# --- Misuse ----------------------------------------------------------------------------------
+
+
+def test_a_step_without_a_forward_or_a_backward_is_refused():
+    model = dense_net()
+    preconditioner = BNP(model)
+    with pytest.raises(RuntimeError, match="found no forward pass since the last step"):
+        preconditioner.step()
+    model(examples(4)[0])
+    with pytest.raises(RuntimeError, match=r"call loss\.backward\(\) before bnp\.step\(\)"):
+        preconditioner.step()
+
+
+def test_a_layer_that_ran_but_got_no_gradient_is_named():
+    model = nn.ModuleDict({"used": nn.Linear(5, 1), "idle": nn.Linear(5, 1)}).double()
+    preconditioner = BNP(model)
+    x, _ = examples(4)
+    model["idle"](x)
+    model["used"](x).sum().backward()
+    with pytest.raises(RuntimeError, match=r"\['idle'\] ran but got no gradient"):
+        preconditioner.step()
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_inputs_that_are_not_finite_change_nothing(bad):
+    model = dense_net()
+    preconditioner = BNP(model)
+    x, y = examples(4)
+    x[2, 3] = bad
+    functional.cross_entropy(model(x), y).backward()
+    with pytest.raises(FloatingPointError, match="the inputs of '0' hold NaN or infinity"):
+        preconditioner.step()
+    assert torch.equal(preconditioner.state_dict()["0"]["mean"], torch.zeros(1, 5).double())
+    model.zero_grad()
+    functional.cross_entropy(model(examples(4)[0]), y).backward()
+    preconditioner.step()
+    assert torch.isfinite(model[0].weight.grad).all()
+
+
+@pytest.mark.parametrize(
+    ("constants", "said"),
+    [
+        ({"rho": 1.0}, r"rho must lie in \[0, 1\), got 1.0"),
+        ({"rho": -0.1}, "rho must lie"),
+        ({"eps1": -1.0}, "eps1 and eps2 must be 0 or more"),
+        ({"eps1": 0.0, "eps2": 0.0}, "not both 0"),
+        ({"skip": ("9",)}, r"skip names no module of this model: \['9'\]"),
+    ],
+)
+def test_bad_constants_are_refused(constants, said):
+    with pytest.raises(ValueError, match=said):
+        BNP(dense_net(), **constants)
+
+
+def tied():
+    model = nn.ModuleDict({"embed": nn.Embedding(3, 5), "out": nn.Linear(5, 3)})
+    model["out"].weight = model["embed"].weight
+    return model
+
+
+REFUSALS = {
+    "attention": (lambda: nn.MultiheadAttention(4, 2), "without calling its layers"),
+    "transposed": (lambda: nn.ConvTranspose2d(2, 2, 3), "not inputs under a window"),
+    "over time": (lambda: nn.Conv1d(2, 2, 3), "only convolutions over images"),
+    "bilinear": (lambda: nn.Bilinear(2, 2, 2), "not linear in one input"),
+    "recurrent": (lambda: nn.LSTM(2, 2), "at every time"),
+    "cell": (lambda: nn.GRUCell(2, 2), "two layers in one"),
+    "lazy": (lambda: nn.LazyLinear(2), "shapes are open"),
+    "tied": (tied, "shares its weight with 'odd.embed'"),
+    "parametrized": (
+        lambda: nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)),
+        "computed from other parameters",
+    ),
+}
+
+
+@pytest.mark.parametrize(("build", "said"), REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.filterwarnings("ignore:Lazy modules")
+def test_what_cannot_be_preconditioned_is_refused_by_name_or_skipped(build, said):
+    model = nn.ModuleDict({"good": nn.Linear(2, 2), "odd": build()})
+    with pytest.raises(ValueError, match=said) as caught:
+        BNP(model)
+    assert "odd" in str(caught.value)
+    kept = BNP(model, skip=("odd",))
+    assert repr(kept).startswith("BNP(layers=['good']")
+
+
+def test_a_model_without_layers_is_refused():
+    with pytest.raises(ValueError, match="found none"):
+        BNP(nn.Sequential(nn.ReLU(), nn.BatchNorm1d(3)))
