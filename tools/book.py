@@ -86,7 +86,12 @@ def _run_jupyter_book(out: Path, progress: Callable[[str], None]) -> None:
 def _causes(lines: list[str]) -> str:
     """Return what explains a failed build: its warnings and raising cells, and how it ended."""
     marks = ("WARNING", "ERROR", "CellExecutionError")
-    marked = [number for number, line in enumerate(lines) if any(mark in line for mark in marks)]
+    marked = [
+        number
+        for number, line in enumerate(lines)
+        # a kernel warns about its own transport; nothing is wrong with the book
+        if any(mark in line for mark in marks) and "[IPKernelApp]" not in line
+    ]
     shown = {near for number in marked for near in range(number, number + 30)}
     shown |= set(range(len(lines) - 30, len(lines)))
     return "".join(line for number, line in enumerate(lines) if number in shown)

@@ -526,10 +526,9 @@ class _Layer:
         if self.mean.device != mean.device:
             self.mean, self.var = self.mean.to(mean.device), self.var.to(mean.device)
         self.mean.lerp_(mean, 1 - rho)
+        var = gathered.var.view_as(self.var)
         if gathered.rows == 1:  # one row has no spread: it is measured from the running mean
             var = (mean - self.mean).square_()
-        else:
-            var = gathered.var.view_as(self.var)
         self.var.lerp_(var, 1 - rho)
 
     def precondition(self, gathered: _Rows, eps1: float, eps2: float) -> None:
