@@ -154,6 +154,8 @@ def test_warnings_and_errors_that_an_answer_prints_reach_no_cell(toy, capsys):
         ((1.0, 2.0), (1.0,), "expected 2 values, got 1"),
         ((1.0, 2.0), (1.0, 3.0), "value 2 of 2: the values differ"),
         ((1.0, 2.0), [1.0, 2.0], None),
+        ([np.ones(1), np.ones(2)], (np.ones(1), np.ones(2)), None),
+        ([np.ones(1), np.ones(2)], [np.ones(1), np.zeros(2)], "value 2 of 2: "),
         (np.ones(2), [[1.0], [1.0, 2.0]], "expected an array of shape (2,), got a list"),
     ],
 )

@@ -147,6 +147,13 @@ def test_each_kind_of_hole_is_named_with_the_file_to_mend(
     assert problems(tmp_path) == [hole]
 
 
+def test_one_exercise_may_ask_for_two_rows(tmp_path: Path) -> None:
+    both = notebook('check("L1-01, P-01:depth", depth)')
+    write(tmp_path, **{"solutions/bowls/bowls.ipynb": both})
+    bowls = coverage.gather(tmp_path).chapters[0]
+    assert [[place.name for place in row.of("exercise")] for row in bowls.rows] == [["depth"]] * 2
+
+
 def test_checks_implement_nothing(tmp_path: Path) -> None:
     write(tmp_path, **{"src/optdl/bowls.py": "", "src/optdl/checks/bowls.py": MODULE})
     assert [kind for _, kind, _ in problems(tmp_path)] == ["code", "code"]

@@ -293,7 +293,7 @@ def _joined(source: str | list[str]) -> str:
 
 
 def _checked(text: str, file: str) -> Iterator[Evidence]:
-    """Yield the exercises that a cell checks: ``check("L1-03:hinge", hinge_loss)``."""
+    """Yield what a cell checks: ``check("L1-03:hinge", hinge_loss)``, or two rows at once."""
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
@@ -303,7 +303,8 @@ def _checked(text: str, file: str) -> Iterator[Evidence]:
             key = call.args[0]
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
                 name = ast.unparse(call.args[1]) if len(call.args) > 1 else key.value
-                yield Evidence(key.value.split(":")[0], "exercise", name, file)
+                for row_id in re.split(r",\s*", key.value.split(":")[0]):
+                    yield Evidence(row_id, "exercise", name, file)
 
 
 def _parse(path: Path) -> ast.Module:

@@ -28,9 +28,14 @@ def disagreement(expected: Any, got: Any, rtol: float, atol: float) -> str | Non
         return "expected a value, got None: does every path of your function `return` something?"
     if isinstance(expected, Mapping):
         return _mapping_disagreement(expected, got, rtol, atol)
-    if isinstance(expected, tuple):
+    if isinstance(expected, tuple) or _holds_arrays(expected):
         return _tuple_disagreement(expected, got, rtol, atol)
     return _array_disagreement(expected, got, rtol, atol)
+
+
+def _holds_arrays(value: Any) -> bool:
+    """Return whether a value is a list of arrays, which need not have one shape."""
+    return isinstance(value, list) and any(isinstance(item, np.ndarray) for item in value)
 
 
 def _mapping_disagreement(
@@ -46,9 +51,7 @@ def _mapping_disagreement(
     return None
 
 
-def _tuple_disagreement(
-    expected: tuple[Any, ...], got: Any, rtol: float, atol: float
-) -> str | None:
+def _tuple_disagreement(expected: Sequence[Any], got: Any, rtol: float, atol: float) -> str | None:
     if not isinstance(got, Sequence | np.ndarray) or isinstance(got, str):
         return f"expected {len(expected)} values, got one {type(got).__name__}"
     if len(got) != len(expected):

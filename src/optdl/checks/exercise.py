@@ -51,7 +51,8 @@ class Exercise:
     Parameters
     ----------
     key : str
-        The row of the sources, such as ``L1-07``; ``L1-03:hinge`` where a row has several.
+        The row of the sources, such as ``L1-07``; ``L1-03:hinge`` where a row has several
+        exercises, ``L1-24, L1-25`` where an exercise asks for several rows.
     reference : callable
         The function of :mod:`optdl` that the student rewrites, under the same name.
     cases : callable
@@ -79,5 +80,5 @@ class Exercise:
 
     @property
     def row(self) -> str:
-        """Return the row of the sources, without the suffix that tells exercises apart."""
+        """Return the rows of the sources, without the suffix that tells exercises apart."""
         return self.key.split(":")[0]

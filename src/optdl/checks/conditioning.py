@@ -1,0 +1,501 @@
+"""Exercises on ill-conditioning, equivalent weights and clipping.
+
+Each mistake stands here as a plain function that uses nothing but its arguments and ``np``.
+"""
+
+from collections.abc import Iterator
+from functools import partial, update_wrapper
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function, Misconception, Property
+from optdl.conditioning import (
+    clip_by_norm,
+    clip_by_value,
+    condition_number,
+    difference_hessian_vector_product,
+    permute_hidden_units,
+    rescale_hidden_units,
+    step_gain,
+    uphill_step,
+)
+
+
+def _positive(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Return a positive definite matrix with well separated eigenvalues."""
+    rotation, _ = np.linalg.qr(rng.normal(size=(n, n)))
+    H = (rotation * np.cumsum(rng.uniform(0.5, 1.5, size=n))) @ rotation.T
+    return (H + H.T) / 2
+
+
+# --- L1-17 · the condition number -------------------------------------------------------------
+
+
+def _matrix_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield {"A": np.diag([-6.0, 2.0, 1.5])}
+    yield {"A": np.diag([0.0, 0.5, 4.0])}
+    yield {"A": rng.normal(size=(4, 2)).round(1)}
+    yield {"A": np.outer([1.0, 2.0, 3.0], [2.0, 1.0]) + np.outer([1.0, -1.0, 0.0], [0.5, 0.5])}
+    flat = rng.normal(size=(3, 5))
+    yield {"A": flat.T @ flat}
+
+
+def puts_the_smallest_on_top(A):
+    """Return the ratio of smallest to largest, as the lecture says."""
+    s = np.linalg.svd(A, compute_uv=False)
+    s = s[s > 1e-12 * s[0]]
+    return s[-1] / s[0]
+
+
+def counts_zero_as_smallest(A):
+    """Divide by the smallest singular value, zero or not."""
+    with np.errstate(divide="ignore"):
+        s = np.linalg.svd(A, compute_uv=False)
+        return s[0] / (s[-1] if s[-1] > 1e-12 * s[0] else 0.0 * s[0])
+
+
+def takes_the_difference(A):
+    """Subtract what should be divided."""
+    s = np.linalg.svd(A, compute_uv=False)
+    s = s[s > 1e-12 * s[0]]
+    return s[0] - s[-1]
+
+
+def squares_the_singular_values(A):
+    """Return the condition number of AᵀA."""
+    s = np.linalg.svd(A, compute_uv=False)
+    s = s[s > 1e-12 * s[0]]
+    return (s[0] / s[-1]) ** 2
+
+
+def _scale_does_not_matter(function: Function, rng: np.random.Generator) -> bool:
+    A = rng.normal(size=(4, 4))
+    return bool(np.isclose(function(1e-9 * A), function(A)) and function(np.eye(3)) == 1)
+
+
+# --- L1-18 · uphill ---------------------------------------------------------------------------
+
+
+def _step_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for n in (1, 2, 3):
+        yield {
+            "gradient": rng.normal(size=n).round(1) + 0.05,
+            "hessian": _positive(rng, n).round(1) + np.eye(n),
+            "lr": round(float(rng.uniform(0.1, 0.9)), 2),
+        }
+
+
+def forgets_the_half(gradient, hessian, lr):
+    """Count the curvature twice."""
+    return -lr * gradient @ gradient + lr**2 * gradient @ hessian @ gradient
+
+
+def forgets_to_square_the_rate(gradient, hessian, lr):
+    """Take ε for ε²."""
+    return -lr * gradient @ gradient + 0.5 * lr * gradient @ hessian @ gradient
+
+
+def walks_uphill(gradient, hessian, lr):
+    """Take a step along the gradient."""
+    return lr * gradient @ gradient + 0.5 * lr**2 * gradient @ hessian @ gradient
+
+
+def takes_the_norm_for_its_square(gradient, hessian, lr):
+    """Use ‖g‖ where gᵀg stands."""
+    return -lr * np.linalg.norm(gradient) + 0.5 * lr**2 * gradient @ hessian @ gradient
+
+
+def stops_at_first_order(gradient, hessian, lr):
+    """Leave out the curvature."""
+    return -lr * gradient @ gradient
+
+
+def _exact_on_a_bowl(function: Function, rng: np.random.Generator) -> bool:
+    H, w = _positive(rng, 3), rng.normal(size=3)
+    after = w - 0.3 * H @ w
+    return bool(np.isclose(function(H @ w, H, 0.3), after @ H @ after / 2 - w @ H @ w / 2))
+
+
+def _uphill_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield {"gradient": np.array([2.0]), "hessian": np.array([[5.0]])}
+    yield {"gradient": np.array([1.0, 2.0]), "hessian": np.array([[1.0, 0.0], [0.0, -3.0]])}
+    for n in (2, 3, 4):
+        yield {
+            "gradient": rng.normal(size=n).round(1) + 0.05,
+            "hessian": _positive(rng, n).round(1),
+        }
+
+
+def forgets_the_two(gradient, hessian):
+    """Return the best step, half of the limit."""
+    c = gradient @ hessian @ gradient
+    return gradient @ gradient / c if c > 0 else np.inf
+
+
+def looks_at_the_largest_eigenvalue(gradient, hessian):
+    """Return 2/λmax, the limit for all directions."""
+    largest = np.linalg.eigvalsh(hessian)[-1]
+    return 2 / largest if gradient @ hessian @ gradient > 0 else np.inf
+
+
+def turns_the_ratio_around(gradient, hessian):
+    """Divide the curvature by the slope."""
+    c = gradient @ hessian @ gradient
+    return 2 * c / (gradient @ gradient) if c > 0 else np.inf
+
+
+def returns_a_negative_rate(gradient, hessian):
+    """Apply the formula where the curvature is negative."""
+    return 2 * gradient @ gradient / (gradient @ hessian @ gradient)
+
+
+def _gain_is_zero_there(function: Function, rng: np.random.Generator) -> bool:
+    g, H = rng.normal(size=4), _positive(rng, 4)
+    rate = function(g, H)
+    return bool(np.isclose(-rate * g @ g + rate**2 * g @ H @ g / 2, 0))
+
+
+# --- L1-19 · Hessian-vector products ----------------------------------------------------------
+
+
+def _cubic_gradient(A: np.ndarray, w: np.ndarray) -> np.ndarray:
+    return A.T @ (A @ w) ** 3
+
+
+def _product_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for n in (1, 2, 3):
+        A = rng.uniform(0.5, 1.5, size=(n + 1, n)).round(1)
+        gradient = update_wrapper(partial(_cubic_gradient, A), _cubic_gradient)
+        gradient.__name__ = f"w ↦ A.T @ (A @ w) ** 3, A = {A.tolist()}"
+        yield {
+            "gradient": gradient,
+            "w": rng.uniform(0.5, 1, size=n).round(1),
+            "v": rng.normal(size=n).round(1) + 0.05,
+            "step": 0.2,
+        }
+
+
+def looks_ahead_only(gradient, w, v, step):
+    """Take the one-sided difference."""
+    return (gradient(w + step * v) - gradient(w)) / step
+
+
+def divides_by_one_step(gradient, w, v, step):
+    """Forget that the two points are two steps apart."""
+    return (gradient(w + step * v) - gradient(w - step * v)) / step
+
+
+def forgets_to_divide(gradient, w, v, step):
+    """Return the difference of the gradients."""
+    return gradient(w + step * v) - gradient(w - step * v)
+
+
+def moves_along_all_axes(gradient, w, v, step):
+    """Shift every coordinate by the step, and multiply by v afterwards."""
+    return (gradient(w + step) - gradient(w - step)) / (2 * step) * v
+
+
+def _linear_gradients_are_exact(function: Function, rng: np.random.Generator) -> bool:
+    H, w, v = _positive(rng, 4), rng.normal(size=4), rng.normal(size=4)
+    return bool(np.allclose(function(lambda p: H @ p, w, v, 0.7), H @ v))
+
+
+# --- L1-20 · equivalent weights ---------------------------------------------------------------
+
+
+def _layer(rng: np.random.Generator, h: int, d: int) -> Case:
+    return {
+        "W": rng.normal(size=(h, d)).round(2),
+        "b": rng.normal(size=h).round(2),
+        "v": rng.normal(size=h).round(2),
+    }
+
+
+def _order_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for h, d, order in ((3, 1, [1, 2, 0]), (4, 2, [2, 0, 3, 1]), (5, 3, [4, 2, 0, 1, 3])):
+        yield {**_layer(rng, h, d), "order": order}
+
+
+def forgets_the_outgoing_weights(W, b, v, order):
+    """Permute what comes in, but not what goes out."""
+    return W[order], b[order], v
+
+
+def forgets_the_biases(W, b, v, order):
+    """Leave the biases where they are."""
+    return W[order], b, v[order]
+
+
+def goes_the_other_way(W, b, v, order):
+    """Apply the inverse permutation."""
+    inverse = np.argsort(order)
+    return W[inverse], b[inverse], v[inverse]
+
+
+def _same_function(function: Function, rng: np.random.Generator) -> bool:
+    W, b, v = rng.normal(size=(6, 3)), rng.normal(size=6), rng.normal(size=6)
+    W2, b2, v2 = function(W, b, v, [5, 0, 3, 1, 2, 4])
+    x = rng.normal(size=(20, 3))
+    before, after = np.tanh(x @ W.T + b) @ v, np.tanh(x @ np.asarray(W2).T + b2) @ v2
+    return bool(np.allclose(before, after) and not np.allclose(W, W2))
+
+
+def _scaling_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for h, d in ((2, 1), (3, 2), (4, 3)):
+        yield {**_layer(rng, h, d), "alpha": rng.uniform(0.5, 3, size=h).round(1)}
+
+
+def forgets_the_bias_of_the_unit(W, b, v, alpha):
+    """Scale the weights alone."""
+    return W * alpha[:, None], b, v / alpha
+
+
+def multiplies_on_both_sides(W, b, v, alpha):
+    """Multiply the output by α too."""
+    return W * alpha[:, None], b * alpha, v * alpha
+
+
+def leaves_the_output_alone(W, b, v, alpha):
+    """Scale the input only."""
+    return W * alpha[:, None], b * alpha, v
+
+
+def scales_the_other_way_around(W, b, v, alpha):
+    """Divide at the input and multiply at the output."""
+    return W / alpha[:, None], b / alpha, v * alpha
+
+
+def _same_relu_network(function: Function, rng: np.random.Generator) -> bool:
+    W, b, v = rng.normal(size=(6, 3)), rng.normal(size=6), rng.normal(size=6)
+    W2, b2, v2 = function(W, b, v, rng.uniform(0.1, 9, size=6))
+    x = rng.normal(size=(20, 3))
+    before = np.maximum(x @ W.T + b, 0) @ v
+    return bool(np.allclose(before, np.maximum(x @ np.asarray(W2).T + b2, 0) @ v2))
+
+
+# --- L1-22 · clipping -------------------------------------------------------------------------
+
+
+def _gradient_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for shapes in ([(2,)], [(2,), (1,)], [(2, 2), (2,), (1, 2)]):
+        yield {
+            "gradients": tuple((3 * rng.normal(size=shape)).round(1) + 0.05 for shape in shapes),
+            "max_norm": 1.5,
+        }
+    yield {"gradients": (np.array([0.3]), np.array([-0.4])), "max_norm": 1.5}
+
+
+def clips_each_part_alone(gradients, max_norm):
+    """Give every array a norm of its own."""
+    return [g * min(1, max_norm / np.linalg.norm(g)) for g in gradients]
+
+
+def always_rescales(gradients, max_norm):
+    """Lengthen short gradients too."""
+    norm = np.sqrt(sum(np.sum(g**2) for g in gradients))
+    return [g * max_norm / norm for g in gradients]
+
+
+def adds_up_the_norms(gradients, max_norm):
+    """Add norms where squares are added."""
+    norm = sum(np.linalg.norm(g) for g in gradients)
+    return [g * min(1, max_norm / norm) for g in gradients]
+
+
+def forgets_the_root(gradients, max_norm):
+    """Compare with the squared norm."""
+    square = sum(np.sum(g**2) for g in gradients)
+    return [g * min(1, max_norm / square) for g in gradients]
+
+
+def divides_by_the_norm(gradients, max_norm):
+    """Return a gradient of norm 1 when it is too long."""
+    norm = np.sqrt(sum(np.sum(g**2) for g in gradients))
+    return [g / norm if norm > max_norm else g for g in gradients]
+
+
+def _direction_stays(function: Function, rng: np.random.Generator) -> bool:
+    parts = [100 * rng.normal(size=3), rng.normal(size=(2, 2))]
+    clipped = function(parts, 2.0)
+    before, after = (np.concatenate([np.ravel(p) for p in g]) for g in (parts, clipped))
+    cosine = before @ after / np.linalg.norm(before) / np.linalg.norm(after)
+    return bool(np.isclose(cosine, 1) and np.isclose(np.linalg.norm(after), 2.0))
+
+
+def _value_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for shapes in ([(3,)], [(2, 2), (3,)]):
+        parts = [(2 * rng.normal(size=shape)).round(1) for shape in shapes]
+        parts[0].flat[:3] = -2.5, 1.7, 0.3
+        yield {"gradients": tuple(parts), "limit": 0.8}
+
+
+def clips_from_above_only(gradients, limit):
+    """Forget the negative entries."""
+    return [np.minimum(g, limit) for g in gradients]
+
+
+def drops_the_sign(gradients, limit):
+    """Clip the absolute values."""
+    return [np.minimum(np.abs(g), limit) for g in gradients]
+
+
+def sets_large_entries_to_zero(gradients, limit):
+    """Drop what is too large."""
+    return [np.where(np.abs(g) > limit, 0.0, g) for g in gradients]
+
+
+def scales_to_the_largest_entry(gradients, limit):
+    """Shrink all entries until the largest fits."""
+    largest = max(np.max(np.abs(g)) for g in gradients)
+    return [g * min(1, limit / largest) for g in gradients]
+
+
+def _small_entries_stay(function: Function, rng: np.random.Generator) -> bool:
+    g = rng.normal(size=50)
+    (clipped,) = function([g], 1.0)
+    inside = np.abs(g) <= 1
+    return bool(np.array_equal(clipped[inside], g[inside]) and np.all(np.abs(clipped) <= 1))
+
+
+EXERCISES = (
+    Exercise(
+        key="L1-17",
+        reference=condition_number,
+        cases=_matrix_cases,
+        misconceptions=(
+            Misconception(
+                "you put the smallest on top; the condition number is largest over smallest",
+                puts_the_smallest_on_top,
+            ),
+            Misconception(
+                "you count zero as the smallest; take the smallest that is not zero",
+                counts_zero_as_smallest,
+            ),
+            Misconception("you subtract; κ is a ratio", takes_the_difference),
+            Misconception(
+                "you square the singular values: that is κ of AᵀA", squares_the_singular_values
+            ),
+        ),
+        properties=(Property("κ does not depend on the scale of A", _scale_does_not_matter),),
+    ),
+    Exercise(
+        key="L1-18:gain",
+        reference=step_gain,
+        cases=_step_cases,
+        misconceptions=(
+            Misconception("the ½ before the curvature is missing", forgets_the_half),
+            Misconception("the curvature term has ε², you have ε", forgets_to_square_the_rate),
+            Misconception("descent goes against the gradient: −ε gᵀg", walks_uphill),
+            Misconception("you take ‖g‖; the term is gᵀg = ‖g‖²", takes_the_norm_for_its_square),
+            Misconception("the curvature term ½ε² gᵀHg is missing", stops_at_first_order),
+        ),
+        properties=(Property("it is exact on a bowl", _exact_on_a_bowl),),
+    ),
+    Exercise(
+        key="L1-18:uphill",
+        reference=uphill_step,
+        cases=_uphill_cases,
+        misconceptions=(
+            Misconception(
+                "that is the best step along g; uphill begins at twice that", forgets_the_two
+            ),
+            Misconception(
+                "2/λmax is the limit for the worst direction; here it is that of g",
+                looks_at_the_largest_eigenvalue,
+            ),
+            Misconception("your ratio is upside down", turns_the_ratio_around),
+            Misconception(
+                "where gᵀHg ≤ 0 no step goes uphill: return infinity", returns_a_negative_rate
+            ),
+        ),
+        properties=(Property("there the predicted gain is zero", _gain_is_zero_there),),
+    ),
+    Exercise(
+        key="L1-19",
+        reference=difference_hessian_vector_product,
+        cases=_product_cases,
+        misconceptions=(
+            Misconception(
+                "yours is a one-sided difference, with an error of order s; look to both sides",
+                looks_ahead_only,
+            ),
+            Misconception("the two points are 2s apart; divide by 2s", divides_by_one_step),
+            Misconception("divide the difference of the gradients by 2s", forgets_to_divide),
+            Misconception("move along v, not along all axes at once", moves_along_all_axes),
+        ),
+        properties=(
+            Property("it is exact where the gradient is linear", _linear_gradients_are_exact),
+        ),
+    ),
+    Exercise(
+        key="L1-20:order",
+        reference=permute_hidden_units,
+        cases=_order_cases,
+        misconceptions=(
+            Misconception(
+                "the outgoing weights belong to the units too", forgets_the_outgoing_weights
+            ),
+            Misconception("the biases belong to the units too", forgets_the_biases),
+            Misconception(
+                "you permute the other way: new unit i is the old unit order[i]", goes_the_other_way
+            ),
+        ),
+        properties=(Property("the network computes the same function", _same_function),),
+    ),
+    Exercise(
+        key="L1-20:scale",
+        reference=rescale_hidden_units,
+        cases=_scaling_cases,
+        misconceptions=(
+            Misconception(
+                "the bias is part of the unit's input: scale it too", forgets_the_bias_of_the_unit
+            ),
+            Misconception("divide the outgoing weight by α", multiplies_on_both_sides),
+            Misconception("the outgoing weight must make up for α", leaves_the_output_alone),
+            Misconception(
+                "α belongs at the input and 1/α at the output", scales_the_other_way_around
+            ),
+        ),
+        properties=(Property("the ReLU network computes the same function", _same_relu_network),),
+    ),
+    Exercise(
+        key="L1-22:norm",
+        reference=clip_by_norm,
+        cases=_gradient_cases,
+        misconceptions=(
+            Misconception(
+                "you clip each array by its own norm, which turns the gradient; "
+                "take one norm of all arrays together",
+                clips_each_part_alone,
+            ),
+            Misconception("a gradient that is short enough stays as it is", always_rescales),
+            Misconception(
+                "norms do not add up; add their squares and take the root", adds_up_the_norms
+            ),
+            Misconception("you compare with ‖g‖²; take the root", forgets_the_root),
+            Misconception("scale to max_norm, not to 1", divides_by_the_norm),
+        ),
+        properties=(
+            Property(
+                "a long gradient keeps its direction and gets the norm asked", _direction_stays
+            ),
+        ),
+    ),
+    Exercise(
+        key="L1-22:value",
+        reference=clip_by_value,
+        cases=_value_cases,
+        misconceptions=(
+            Misconception("negative entries can be too large as well", clips_from_above_only),
+            Misconception("you lose the signs", drops_the_sign),
+            Misconception(
+                "an entry that is too large becomes ±limit, not zero", sets_large_entries_to_zero
+            ),
+            Misconception(
+                "you scale all entries; only those beyond the limit change",
+                scales_to_the_largest_entry,
+            ),
+        ),
+        properties=(Property("entries within the limit stay", _small_entries_stay),),
+    ),
+)

@@ -1,0 +1,867 @@
+"""Ill-conditioning and the landscape: what makes gradient descent slow, and where it ends.
+
+Axis letters, fixed for the module: ``n`` parameters, ``m`` examples, ``h`` hidden units, ``d``
+inputs. H is a Hessian, g a gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy.sparse.linalg import LinearOperator, eigsh
+from torch import Tensor, nn
+
+from optdl.problems import Problem
+
+__all__ = [
+    "CurvatureHook",
+    "basins",
+    "clip_by_norm",
+    "clip_by_value",
+    "condition_number",
+    "difference_hessian_vector_product",
+    "equivalent_minima",
+    "extreme_eigenvalues",
+    "global_norm",
+    "hessian_vector_product",
+    "iterations_needed",
+    "limit_point",
+    "minima_share",
+    "permute_hidden_units",
+    "recurrent_cliff",
+    "relu_hessian_at_a_fit",
+    "rescale_hidden_units",
+    "scaling_tangents",
+    "stationary_variance",
+    "step_gain",
+    "uphill_step",
+]
+
+Vector = Float[np.ndarray, " n"]
+Matrix = Float[np.ndarray, "n n"]
+Tree = Any
+"""An array or tensor, or a list, tuple or dict of trees."""
+
+
+# --- The condition number ---------------------------------------------------------------------
+
+
+def condition_number(A: Float[np.ndarray, "p q"]) -> float:
+    r"""Return the largest singular value over the smallest **nonzero** one.
+
+    .. math:: \kappa(A) = \sigma_{max} / \sigma^*_{min}
+
+    For a positive definite Hessian this is :math:`\lambda_{max}/\lambda_{min}`. A singular one
+    has flat directions, along which nothing moves and nothing matters; its convergence follows
+    the smallest eigenvalue that is not zero.
+
+    Parameters
+    ----------
+    A : (p, q) array
+        Any matrix. Singular values below 10⁻¹² times the largest count as zero.
+
+    Returns
+    -------
+    float
+        κ ≥ 1.
+
+    Raises
+    ------
+    ValueError
+        If A is zero, empty or not finite: it has no condition number.
+
+    Notes
+    -----
+    The first lecture calls the ratio "smallest to largest". That is 1/κ; every other use in the
+    sources, and all libraries, put the largest on top.
+
+    Source: L1-17, P-06
+
+    Examples
+    --------
+    >>> condition_number(np.diag([1.0, 4.0])), condition_number(np.diag([0.0, 2.0, 4.0]))
+    (4.0, 2.0)
+    """
+    if not np.all(np.isfinite(A)):
+        raise ValueError("expected finite entries; A holds NaN or infinity")
+    values = np.linalg.svd(A, compute_uv=False) if A.size else np.zeros(0)
+    if not np.any(values > 0):
+        raise ValueError("expected a matrix that is not zero: zero has no condition number")
+    nonzero = values[values > 1e-12 * values[0]]
+    return float(nonzero[0] / nonzero[-1])
+
+
+def iterations_needed(kappa: float, tolerance: float) -> int:
+    r"""Return how many steps of gradient descent with its best step reach a relative error.
+
+    .. math:: \Bigl(\frac{\kappa-1}{\kappa+1}\Bigr)^t \le \tau \quad\Rightarrow\quad
+        t = \Bigl\lceil \frac{\ln\tau}{\ln\frac{\kappa-1}{\kappa+1}} \Bigr\rceil
+        \approx \frac\kappa2 \ln\frac1\tau
+
+    Parameters
+    ----------
+    kappa : float
+        κ ≥ 1.
+    tolerance : float
+        τ, between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If κ < 1 or τ is not between 0 and 1.
+
+    Notes
+    -----
+    Source: L1-17
+
+    Examples
+    --------
+    >>> iterations_needed(1.0, 0.01), iterations_needed(3.0, 0.1), iterations_needed(1000.0, 1e-3)
+    (1, 4, 3454)
+    """
+    if not (kappa >= 1 and 0 < tolerance < 1):
+        raise ValueError(
+            f"expected κ ≥ 1 and a tolerance between 0 and 1; got {kappa:g} and {tolerance:g}"
+        )
+    if kappa == 1:
+        return 1
+    return math.ceil(math.log(tolerance) / math.log((kappa - 1) / (kappa + 1)) - 1e-12)
+
+
+def step_gain(gradient: Vector, hessian: Matrix, lr: float) -> float:
+    r"""Predict by how much one step of gradient descent changes the loss.
+
+    .. math:: J(w - \epsilon g) - J(w) \approx -\epsilon\,g^Tg + \tfrac12\epsilon^2\,g^THg
+
+    Exact for a quadratic. Negative is downhill.
+
+    Parameters
+    ----------
+    gradient : (n,) array
+        g.
+    hessian : (n, n) array
+        H at the same point.
+    lr : float
+        ε ≥ 0.
+
+    Raises
+    ------
+    ValueError
+        If ε is negative.
+
+    Notes
+    -----
+    Source: L1-18
+
+    Examples
+    --------
+    >>> g, H = np.array([2.0]), np.array([[4.0]])
+    >>> step_gain(g, H, 0.25), step_gain(g, H, 0.5), step_gain(g, H, 1.0)
+    (-0.5, 0.0, 4.0)
+    """
+    if lr < 0:
+        raise ValueError(f"expected a learning rate of 0 or more, got {lr:g}")
+    return float(-lr * gradient @ gradient + 0.5 * lr**2 * gradient @ hessian @ gradient)
+
+
+def uphill_step(gradient: Vector, hessian: Matrix) -> float:
+    r"""Return the learning rate from which on a step goes uphill.
+
+    .. math:: \epsilon = \frac{2\,g^Tg}{g^THg}
+
+    Infinite where the curvature along the gradient is not positive: there the model falls
+    forever.
+
+    Notes
+    -----
+    Source: L1-18
+
+    Examples
+    --------
+    >>> uphill_step(np.array([2.0]), np.array([[4.0]]))
+    0.5
+    >>> uphill_step(np.array([2.0]), np.array([[-4.0]]))
+    inf
+    """
+    curvature = gradient @ hessian @ gradient
+    return float(2 * gradient @ gradient / curvature) if curvature > 0 else math.inf
+
+
+# --- Curvature without a Hessian --------------------------------------------------------------
+
+
+def difference_hessian_vector_product(
+    gradient: Callable[[Vector], Vector], w: Vector, v: Vector, step: float
+) -> Vector:
+    r"""Multiply the Hessian with a vector by two gradients, without forming it.
+
+    .. math:: Hv \approx \frac{\nabla J(w + sv) - \nabla J(w - sv)}{2s}
+
+    The error is of order s²; the cost is that of two gradients, whatever n.
+
+    Parameters
+    ----------
+    gradient : callable
+        ∇J: (n,) array to (n,) array.
+    w, v : (n,) arrays
+        The point and the vector.
+    step : float
+        s > 0.
+
+    Raises
+    ------
+    ValueError
+        If s is not positive.
+
+    Notes
+    -----
+    Source: L1-19
+
+    Examples
+    --------
+    >>> H = np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> difference_hessian_vector_product(lambda w: H @ w, np.ones(2), np.array([1.0, 0.0]), 0.5)
+    array([2., 1.])
+    """
+    if step <= 0:
+        raise ValueError(f"expected a positive step, got {step:g}")
+    return (gradient(w + step * v) - gradient(w - step * v)) / (2 * step)
+
+
+def hessian_vector_product(
+    loss: Tensor, parameters: Sequence[Tensor], vectors: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
+    r"""Multiply the Hessian of a loss with a vector, by differentiating twice.
+
+    .. math:: Hv = \nabla\bigl(g^T v\bigr)
+
+    The gradient is differentiated once more, after it became one number. The Hessian itself, n²
+    numbers, never exists.
+
+    Parameters
+    ----------
+    loss : tensor
+        One number, computed from the parameters.
+    parameters : sequence of tensors
+        What to differentiate by.
+    vectors : sequence of tensors
+        v, in parts with the shapes of the parameters.
+
+    Returns
+    -------
+    tuple of tensors
+        Hv in the same parts.
+
+    Raises
+    ------
+    ValueError
+        If the shapes of parameters and vectors differ, or the loss is not one number.
+
+    Notes
+    -----
+    Source: L1-19
+
+    Examples
+    --------
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> hessian_vector_product((w**3).sum(), [w], [torch.tensor([1.0, 0.0])])
+    (tensor([6., 0.]),)
+    """
+    shapes = [tuple(part.shape) for part in parameters]
+    given = [tuple(part.shape) for part in vectors]
+    if shapes != given:
+        raise ValueError(f"expected vectors of the parameters' shapes {shapes}, got {given}")
+    if loss.numel() != 1:
+        raise ValueError(f"expected a loss that is one number, got shape {tuple(loss.shape)}")
+    gradients = torch.autograd.grad(loss, parameters, create_graph=True)
+    along = torch.stack([(g * v).sum() for g, v in zip(gradients, vectors, strict=True)]).sum()
+    if not along.requires_grad:  # the loss is linear
+        return tuple(torch.zeros_like(part) for part in parameters)
+    products = torch.autograd.grad(along, parameters, retain_graph=True, materialize_grads=True)
+    return tuple(part.detach() for part in products)
+
+
+def extreme_eigenvalues(loss: Tensor, parameters: Sequence[Tensor]) -> tuple[float, float]:
+    """Return the smallest and the largest eigenvalue of the Hessian, by Lanczos' method.
+
+    SciPy's ``eigsh`` sees the Hessian only through its products with vectors.
+
+    Parameters
+    ----------
+    loss : tensor
+        One number, computed from the parameters.
+    parameters : sequence of tensors
+        With n numbers in all, at least 3.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than 3 numbers: take the dense Hessian then.
+
+    Notes
+    -----
+    Source: L1-19
+
+    Examples
+    --------
+    >>> w = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    >>> loss = (torch.tensor([1.0, -2.0, 5.0]) * w**2).sum() / 2
+    >>> [round(value, 6) for value in extreme_eigenvalues(loss, [w])]
+    [-2.0, 5.0]
+    """
+    sizes = [part.numel() for part in parameters]
+    if sum(sizes) < 3:
+        raise ValueError(f"expected at least 3 parameters for Lanczos' method, got {sum(sizes)}")
+
+    def multiply(v: Float[np.ndarray, ...]) -> Vector:
+        parts = torch.split(torch.from_numpy(v.ravel()), sizes)
+        vectors = [
+            part.reshape(parameter.shape).to(parameter)
+            for part, parameter in zip(parts, parameters, strict=True)
+        ]
+        products = hessian_vector_product(loss, parameters, vectors)
+        return torch.cat([part.flatten() for part in products]).double().cpu().numpy()
+
+    operator = LinearOperator((sum(sizes), sum(sizes)), matvec=multiply, dtype=np.float64)
+    start = np.random.default_rng(0).normal(size=sum(sizes))
+    values = eigsh(operator, k=2, which="BE", return_eigenvectors=False, v0=start, tol=1e-8)
+    return float(values.min()), float(values.max())
+
+
+@dataclass
+class CurvatureHook:
+    r"""Track :math:`\lVert g\rVert` and :math:`g^THg` through training, on fixed examples.
+
+    A hook for :func:`optdl.training.train`: after every ``every`` steps it measures both on the
+    examples given, with one Hessian-vector product.
+
+    Parameters
+    ----------
+    x, y : tensors
+        Examples and labels on which to measure.
+    loss : callable
+        Scores and labels to one number.
+    every : int
+        Steps from one measurement to the next.
+
+    Attributes
+    ----------
+    steps, gradient_norms, curvatures : lists
+        What was measured: the step, :math:`\lVert g\rVert` and :math:`g^THg`.
+
+    Notes
+    -----
+    Source: L1-19
+    """
+
+    x: Tensor
+    y: Tensor
+    loss: Callable[[Tensor, Tensor], Tensor]
+    every: int = 10
+    steps: list[int] = field(default_factory=list)
+    gradient_norms: list[float] = field(default_factory=list)
+    curvatures: list[float] = field(default_factory=list)
+
+    def after_step(self, state: Any) -> None:
+        """Measure, when it is time."""
+        if state.step % self.every:
+            return
+        norm, curvature = self.measure(state.model)
+        self.steps.append(state.step)
+        self.gradient_norms.append(norm)
+        self.curvatures.append(curvature)
+
+    def measure(self, model: nn.Module) -> tuple[float, float]:
+        r"""Return :math:`\lVert g\rVert` and :math:`g^THg` of a model on the examples."""
+        parameters = [part for part in model.parameters() if part.requires_grad]
+        value = self.loss(model(self.x), self.y)
+        g = torch.autograd.grad(value, parameters, retain_graph=True)
+        Hg = hessian_vector_product(value, parameters, g)
+        square = sum(float((part * part).sum()) for part in g)
+        curvature = sum(float((a * b).sum()) for a, b in zip(g, Hg, strict=True))
+        return math.sqrt(square), curvature
+
+
+# --- Many weights, one function ---------------------------------------------------------------
+
+
+def permute_hidden_units(
+    W: Float[np.ndarray, "h d"],
+    b: Float[np.ndarray, " h"],
+    v: Float[np.ndarray, " h"],
+    order: Sequence[int],
+) -> tuple[Float[np.ndarray, "h d"], Float[np.ndarray, " h"], Float[np.ndarray, " h"]]:
+    r"""Exchange the hidden units of :math:`f(x) = v^T g(Wx + b)` without changing f.
+
+    Parameters
+    ----------
+    W, b, v : (h, d), (h,) and (h,) arrays
+        Incoming weights, biases and outgoing weights.
+    order : sequence of h int
+        New unit i is the old unit ``order[i]``.
+
+    Returns
+    -------
+    W, b, v
+        The same units in another order.
+
+    Raises
+    ------
+    ValueError
+        If ``order`` is not a permutation of 0, …, h − 1.
+
+    Notes
+    -----
+    Source: L1-20
+
+    Examples
+    --------
+    >>> W, b, v = np.array([[1.0], [2.0]]), np.array([3.0, 4.0]), np.array([5.0, 6.0])
+    >>> permute_hidden_units(W, b, v, [1, 0])
+    (array([[2.],
+           [1.]]), array([4., 3.]), array([6., 5.]))
+    """
+    if sorted(order) != list(range(len(v))):
+        raise ValueError(f"expected a permutation of 0 to {len(v) - 1}, got {list(order)}")
+    rows = list(order)
+    return W[rows], b[rows], v[rows]
+
+
+def rescale_hidden_units(
+    W: Float[np.ndarray, "h d"],
+    b: Float[np.ndarray, " h"],
+    v: Float[np.ndarray, " h"],
+    alpha: Float[np.ndarray, " h"],
+) -> tuple[Float[np.ndarray, "h d"], Float[np.ndarray, " h"], Float[np.ndarray, " h"]]:
+    r"""Scale the input of each ReLU by α and its output by 1/α, without changing the function.
+
+    .. math:: \tfrac{v_i}{\alpha_i}\,\mathrm{relu}(\alpha_i w_i^T x + \alpha_i b_i)
+        = v_i\,\mathrm{relu}(w_i^T x + b_i), \qquad \alpha_i > 0
+
+    Parameters
+    ----------
+    W, b, v : (h, d), (h,) and (h,) arrays
+        Incoming weights, biases and outgoing weights.
+    alpha : (h,) array
+        A positive factor for each unit.
+
+    Raises
+    ------
+    ValueError
+        If a factor is not positive: the ReLU is not linear across zero.
+
+    Notes
+    -----
+    Source: L1-20
+
+    Examples
+    --------
+    >>> W, b, v = np.array([[1.0]]), np.array([2.0]), np.array([6.0])
+    >>> rescale_hidden_units(W, b, v, np.array([3.0]))
+    (array([[3.]]), array([6.]), array([2.]))
+    """
+    if not np.all(alpha > 0):
+        raise ValueError(
+            f"expected positive factors, got {float(np.min(alpha)):g}: relu(−z) is not −relu(z)"
+        )
+    return W * alpha[:, None], b * alpha, v / alpha
+
+
+def equivalent_minima(units: int, layers: int) -> int:
+    r"""Return in how many ways the units of all layers can be ordered: :math:`(n!)^m`.
+
+    Notes
+    -----
+    Source: L1-20
+
+    Examples
+    --------
+    >>> equivalent_minima(3, 2), len(str(equivalent_minima(100, 2)))
+    (36, 316)
+    """
+    return math.factorial(units) ** layers
+
+
+def scaling_tangents(
+    W: Float[np.ndarray, "h d"], v: Float[np.ndarray, " h"]
+) -> Float[np.ndarray, "h p"]:
+    r"""Return the directions in which the scaling of each ReLU moves the parameters.
+
+    Scaling unit i by α moves :math:`(w_i, v_i)` to :math:`(\alpha w_i, v_i/\alpha)`, along a
+    curve on which the function is constant. Its tangent at α = 1 is :math:`(w_i, -v_i)`, and at a
+    minimum the Hessian sends that to zero.
+
+    Parameters
+    ----------
+    W, v : (h, d) and (h,) arrays
+        The network :math:`f(x) = v^T \mathrm{relu}(Wx)`.
+
+    Returns
+    -------
+    (h, hd + h) array
+        One tangent for each unit; parameters in the order W row by row, then v.
+
+    Notes
+    -----
+    Source: P-06
+
+    Examples
+    --------
+    >>> scaling_tangents(np.array([[1.0, 2.0]]), np.array([3.0]))
+    array([[ 1.,  2., -3.]])
+    """
+    h, d = W.shape
+    tangents = np.zeros((h, h * d + h))
+    for i in range(h):
+        tangents[i, i * d : (i + 1) * d] = W[i]
+        tangents[i, h * d + i] = -v[i]
+    return tangents
+
+
+def relu_hessian_at_a_fit(
+    W: Float[np.ndarray, "h d"], v: Float[np.ndarray, " h"], x: Float[np.ndarray, "m d"]
+) -> Float[np.ndarray, "p p"]:
+    r"""Return the Hessian of least squares where the network fits every example.
+
+    .. math:: J = \frac1{2m}\sum_i \bigl(f(x^{(i)}) - y^{(i)}\bigr)^2
+        \quad\Rightarrow\quad H = \frac1m A^T A \quad\text{where } f(x^{(i)}) = y^{(i)}
+
+    A holds the gradients of f, one example a row. The rest of the Hessian is multiplied by the
+    residuals, which are zero.
+
+    Parameters
+    ----------
+    W, v : (h, d) and (h,) arrays
+        The network :math:`f(x) = v^T \mathrm{relu}(Wx)`.
+    x : (m, d) array
+        The examples.
+
+    Returns
+    -------
+    (hd + h, hd + h) array
+        Parameters in the order W row by row, then v.
+
+    Notes
+    -----
+    Source: P-06
+
+    Examples
+    --------
+    >>> relu_hessian_at_a_fit(np.array([[2.0]]), np.array([3.0]), np.array([[1.0]]))
+    array([[9., 6.],
+           [6., 4.]])
+    """
+    z = x @ W.T
+    gates = (z > 0) * v
+    A = np.concatenate(
+        [(gates[:, :, None] * x[:, None, :]).reshape(len(x), -1), np.maximum(z, 0)], axis=1
+    )
+    return A.T @ A / len(x)
+
+
+# --- Saddles, cliffs, basins ------------------------------------------------------------------
+
+
+def minima_share(n: int, draws: int, rng: np.random.Generator) -> float:
+    """Return the share of random symmetric matrices whose eigenvalues are all positive.
+
+    Read as Hessians of random critical points, it is the share of minima among them. The
+    matrices are Gaussian, with twice the variance on the diagonal, so that no direction counts
+    more than another.
+
+    Parameters
+    ----------
+    n : int
+        Parameters.
+    draws : int
+        How many matrices.
+    rng : numpy.random.Generator
+        Where they come from.
+
+    Notes
+    -----
+    Source: L1-21
+
+    Examples
+    --------
+    >>> abs(minima_share(1, 20_000, np.random.default_rng(0)) - 0.5) < 0.02
+    True
+    """
+    A = rng.normal(size=(draws, n, n))
+    eigenvalues = np.linalg.eigvalsh(A + A.transpose(0, 2, 1))
+    return float(np.mean(eigenvalues[:, 0] > 0))
+
+
+def recurrent_cliff(steps: int = 50, start: float = 0.5, target: float = 0.7) -> Problem:
+    r"""Return the loss of one recurrent unit, which has a cliff.
+
+    .. math:: h_{t+1} = \sigma(w h_t + b), \qquad J(w, b) = (h_T - y)^2
+
+    A product of many slopes stands in its gradient. In most places it is nearly zero; where
+    the dynamics turn from one fixed point to another, it is enormous.
+
+    Parameters
+    ----------
+    steps : int
+        T.
+    start, target : float
+        :math:`h_0` and y.
+
+    Notes
+    -----
+    Source: L1-22
+
+    Examples
+    --------
+    >>> cliff = recurrent_cliff(steps=1, start=0.0)
+    >>> round(cliff.value(np.array([3.0, 0.0])), 4)
+    0.04
+    """
+
+    def run(p: Vector) -> tuple[float, np.ndarray, np.ndarray]:
+        h, first, second = start, np.zeros(2), np.zeros((2, 2))
+        for _ in range(steps):
+            slope_in = np.array([h, 1.0]) + p[0] * first
+            second_in = p[0] * second + np.outer([1.0, 0.0], first) + np.outer(first, [1.0, 0.0])
+            h = 1 / (1 + math.exp(-(p[0] * h + p[1])))
+            slope = h * (1 - h)
+            second = slope * second_in + slope * (1 - 2 * h) * np.outer(slope_in, slope_in)
+            first = slope * slope_in
+        return h, first, second
+
+    def value(p: Vector) -> float:
+        return float((run(p)[0] - target) ** 2)
+
+    def gradient(p: Vector) -> Vector:
+        h, first, _ = run(p)
+        return 2 * (h - target) * first
+
+    def hessian(p: Vector) -> Matrix:
+        h, first, second = run(p)
+        return 2 * np.outer(first, first) + 2 * (h - target) * second
+
+    return Problem("recurrent cliff", value, gradient, hessian, None, np.array([6.0, -3.2]))
+
+
+def basins(
+    problem: Problem,
+    minima: Float[np.ndarray, "k n"],
+    starts: Float[np.ndarray, "s n"],
+    lr: float,
+    steps: int,
+) -> Float[np.ndarray, " s"]:
+    """Follow gradient descent from many starts, and tell in which minimum each ends.
+
+    Parameters
+    ----------
+    problem : Problem
+        The loss.
+    minima : (k, n) array
+        Its minima.
+    starts : (s, n) array
+        Where to start.
+    lr, steps : float, int
+        Learning rate and number of steps.
+
+    Returns
+    -------
+    (s,) array
+        The row of the minimum that is nearest to the end; NaN where the end is not close to any.
+
+    Notes
+    -----
+    Source: L2-02
+
+    Examples
+    --------
+    >>> from optdl.problems import quadratic
+    >>> basins(quadratic(np.eye(1)), np.zeros((1, 1)), np.array([[2.0], [-3.0]]), 0.5, 50)
+    array([0., 0.])
+    """
+    ends = starts.copy()
+    for _ in range(steps):
+        ends = ends - lr * np.array([problem.gradient(w) for w in ends])
+    distances = np.linalg.norm(ends[:, None] - minima[None], axis=2)
+    return np.where(distances.min(axis=1) < 1e-2, distances.argmin(axis=1), np.nan)
+
+
+# --- Clipping ---------------------------------------------------------------------------------
+
+
+def global_norm(gradients: Tree) -> float:
+    r"""Return the norm of all gradients together: :math:`\sqrt{\sum_i \lVert g_i\rVert^2}`.
+
+    Notes
+    -----
+    Source: L1-22
+
+    Examples
+    --------
+    >>> global_norm({"w": np.array([3.0]), "b": [np.array([4.0])]})
+    5.0
+    """
+    return math.sqrt(sum(float((leaf * leaf).sum()) for leaf in _leaves(gradients)))
+
+
+def clip_by_norm(gradients: Tree, max_norm: float) -> Tree:
+    r"""Shorten the gradient to ``max_norm``, if it is longer, and keep its direction.
+
+    .. math:: g \leftarrow g \cdot \min\Bigl(1, \frac{c}{\lVert g\rVert}\Bigr)
+
+    The norm is that of **all** parts together. Clipping each part alone would turn the gradient.
+
+    Parameters
+    ----------
+    gradients : array, tensor, or lists, tuples and dicts of them
+        g, in parts.
+    max_norm : float
+        c > 0.
+
+    Returns
+    -------
+    tree
+        New gradients of the same structure.
+
+    Raises
+    ------
+    ValueError
+        If c is not positive, or the gradient holds NaN or infinity: no scale could mend it.
+
+    Notes
+    -----
+    Source: L1-22
+
+    Examples
+    --------
+    >>> clip_by_norm([np.array([30.0]), np.array([40.0])], 5.0)
+    [array([3.]), array([4.])]
+    """
+    if not max_norm > 0:
+        raise ValueError(f"expected a positive max_norm, got {max_norm:g}")
+    norm = global_norm(gradients)
+    if not math.isfinite(norm):
+        raise ValueError("expected finite gradients; they hold NaN or infinity")
+    factor = 1.0 if norm <= max_norm else max_norm / norm
+    return _map(lambda leaf: leaf * factor, gradients)
+
+
+def clip_by_value(gradients: Tree, limit: float) -> Tree:
+    r"""Cut every entry of the gradient off at ± ``limit``; this can turn the gradient.
+
+    .. math:: g_i \leftarrow \min(\max(g_i, -c), c)
+
+    Parameters
+    ----------
+    gradients : array, tensor, or lists, tuples and dicts of them
+        g, in parts.
+    limit : float
+        c > 0.
+
+    Raises
+    ------
+    ValueError
+        If c is not positive.
+
+    Notes
+    -----
+    Source: L1-22
+
+    Examples
+    --------
+    >>> clip_by_value({"w": np.array([-3.0, 0.5])}, 1.0)
+    {'w': array([-1. ,  0.5])}
+    """
+    if not limit > 0:
+        raise ValueError(f"expected a positive limit, got {limit:g}")
+    return _map(lambda leaf: leaf.clip(-limit, limit), gradients)
+
+
+def _leaves(tree: Tree) -> list[Any]:
+    if isinstance(tree, Mapping):
+        tree = list(tree.values())
+    if isinstance(tree, list | tuple):
+        return [leaf for part in tree for leaf in _leaves(part)]
+    return [tree]
+
+
+def _map(change: Callable[[Any], Any], tree: Tree) -> Tree:
+    if isinstance(tree, Mapping):
+        return {name: _map(change, part) for name, part in tree.items()}
+    if isinstance(tree, list | tuple):
+        return type(tree)(_map(change, part) for part in tree)
+    return change(tree)
+
+
+# --- Inexact gradients ------------------------------------------------------------------------
+
+
+def limit_point(hessian: Matrix, minimum: Vector, bias: Vector) -> Vector:
+    r"""Return where gradient descent ends when every gradient is off by the same vector.
+
+    .. math:: H(w - w^*) + c = 0 \quad\Rightarrow\quad w = w^* - H^{-1}c
+
+    No learning rate and no patience removes a bias.
+
+    Parameters
+    ----------
+    hessian : (n, n) array
+        H, positive definite.
+    minimum : (n,) array
+        w*.
+    bias : (n,) array
+        c, the error of every gradient.
+
+    Notes
+    -----
+    Source: L1-23
+
+    Examples
+    --------
+    >>> limit_point(np.diag([1.0, 4.0]), np.zeros(2), np.array([1.0, 1.0]))
+    array([-1.  , -0.25])
+    """
+    return minimum - np.linalg.solve(hessian, bias)
+
+
+def stationary_variance(eigenvalues: Vector, lr: float, sigma: float) -> Vector:
+    r"""Return how far gradients with noise keep the iterates from the minimum, by direction.
+
+    .. math:: \mathrm{Var}(\alpha_i) = \frac{\epsilon\,\sigma^2}{\lambda_i\,(2 - \epsilon\lambda_i)}
+
+    The mean is the minimum itself: variance, unlike bias, shrinks with the learning rate.
+
+    Parameters
+    ----------
+    eigenvalues : (n,) array
+        λ > 0, the eigenvalues of the Hessian.
+    lr : float
+        ε, below 2/λmax.
+    sigma : float
+        Standard deviation of the noise in each eigendirection.
+
+    Raises
+    ------
+    ValueError
+        If ε is outside (0, 2/λmax): the iteration is not stable.
+
+    Notes
+    -----
+    Source: L1-23
+
+    Examples
+    --------
+    >>> stationary_variance(np.array([1.0, 2.0]), 0.5, 3.0)
+    array([3.  , 2.25])
+    """
+    if not 0 < lr * eigenvalues.max() < 2:
+        raise ValueError(
+            f"expected a learning rate in (0, {2 / eigenvalues.max():g}), got {lr:g}: "
+            "outside it the iteration runs away"
+        )
+    return lr * sigma**2 / (eigenvalues * (2 - lr * eigenvalues))

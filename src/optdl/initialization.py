@@ -1,0 +1,592 @@
+"""Activations, initial values, and the normalization of inputs: how a network starts.
+
+Axis letters, fixed for the module: ``m`` examples, ``n`` inputs, ``h`` hidden units, ``d``
+features, ``l`` layers. A weight has shape (fan_out, fan_in), as in torch: row i belongs to unit i.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import expit
+
+__all__ = [
+    "ACTIVATIONS",
+    "Activation",
+    "InputNormalizer",
+    "glorot_normal",
+    "glorot_uniform",
+    "gradient_norm_bound",
+    "gradient_norms",
+    "he_normal",
+    "least_squares_hessian",
+    "lecun_normal",
+    "measured_second_moments",
+    "normalize_inputs",
+    "relu_second_moments",
+    "saturated_share",
+    "second_moments",
+    "train_hidden_layer",
+]
+
+Array = Float[np.ndarray, "..."]
+Matrix = Float[np.ndarray, "m d"]
+Weight = Float[np.ndarray, "out in"]
+Layers = Sequence[Float[np.ndarray, "_ _"]]
+
+
+# --- Activations ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An activation function with its derivative.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in tables and figures.
+    value, slope : callables
+        g and its derivative g′, each applied entry by entry to an array of pre-activations.
+    steepest : float
+        The largest value of g′.
+
+    Notes
+    -----
+    Source: L2-10
+    """
+
+    name: str
+    value: Callable[[Array], Array]
+    slope: Callable[[Array], Array]
+    steepest: float
+
+    def __call__(self, z: Array) -> Array:
+        """Return g(z)."""
+        return self.value(z)
+
+
+def _sigmoid_slope(z: Array) -> Array:
+    return expit(z) * expit(-z)
+
+
+def _tanh_slope(z: Array) -> Array:
+    return 1 - np.tanh(z) ** 2
+
+
+def _relu(z: Array) -> Array:
+    return np.maximum(z, 0.0)
+
+
+def _relu_slope(z: Array) -> Array:
+    return (z > 0).astype(float)
+
+
+ACTIVATIONS = {
+    activation.name: activation
+    for activation in (
+        Activation("sigmoid", expit, _sigmoid_slope, 0.25),
+        Activation("tanh", np.tanh, _tanh_slope, 1.0),
+        Activation("relu", _relu, _relu_slope, 1.0),
+        Activation("linear", np.copy, np.ones_like, 1.0),
+    )
+}
+"""The activations of the chapter by name. At its kink the slope of the ReLU is 0, as in torch."""
+
+
+def saturated_share(z: Array, activation: Activation, slope: float = 0.05) -> float:
+    r"""Return the share of pre-activations at which g is nearly flat.
+
+    .. math:: \frac1{\lvert z\rvert}\,\bigl\lvert\{i : g'(z_i) < s \max g'\}\bigr\rvert
+
+    A saturated unit passes almost no gradient back.
+
+    Parameters
+    ----------
+    z : array
+        Pre-activations, of any shape.
+    activation : Activation
+        g.
+    slope : float
+        s: below this share of its largest slope, g counts as flat.
+
+    Notes
+    -----
+    Source: L2-12
+
+    Examples
+    --------
+    >>> z = np.array([-6.0, -1.0, 0.5, 6.0])
+    >>> saturated_share(z, ACTIVATIONS["tanh"]), saturated_share(z, ACTIVATIONS["relu"])
+    (0.5, 0.5)
+    """
+    return float(np.mean(activation.slope(z) < slope * activation.steepest))
+
+
+# --- Gradients on their way back --------------------------------------------------------------
+
+
+def gradient_norms(
+    weights: Layers,
+    x: Float[np.ndarray, " n"],
+    upstream: Float[np.ndarray, " k"],
+    name: str,
+) -> Float[np.ndarray, " l"]:
+    r"""Return the norm of the loss's gradient at every layer, from the input to the output.
+
+    The network is :math:`h_0 = x,\ z_l = W_l h_{l-1},\ h_l = g(z_l)`. Backwards,
+
+    .. math:: \frac{\partial L}{\partial h_{l-1}} =
+        W_l^T \Bigl(g'(z_l) \odot \frac{\partial L}{\partial h_l}\Bigr)
+
+    Parameters
+    ----------
+    weights : sequence of (fan_out, fan_in) arrays
+        :math:`W_1, \dots, W_L`; there are no biases.
+    x : (n,) array
+        The input.
+    upstream : (k,) array
+        :math:`\partial L/\partial h_L`, the gradient at the output.
+    name : str
+        The activation: a key of ``ACTIVATIONS``.
+
+    Returns
+    -------
+    (L + 1,) array
+        :math:`\lVert\partial L/\partial h_l\rVert` for l = 0, …, L.
+
+    Notes
+    -----
+    Source: L2-10
+
+    Examples
+    --------
+    >>> halve = [np.array([[0.5]])] * 3
+    >>> gradient_norms(halve, np.array([1.0]), np.array([8.0]), "linear")
+    array([1., 2., 4., 8.])
+    """
+    activation = _activation(name)
+    h, slopes = x, []
+    for W in weights:
+        z = W @ h
+        slopes.append(activation.slope(z))
+        h = activation(z)
+    gradient = upstream
+    norms = [np.linalg.norm(gradient)]
+    for W, slope in zip(reversed(weights), reversed(slopes), strict=True):
+        gradient = W.T @ (slope * gradient)
+        norms.append(np.linalg.norm(gradient))
+    return np.array(norms[::-1])
+
+
+def gradient_norm_bound(
+    weights: Layers, upstream: Float[np.ndarray, " k"], name: str
+) -> Float[np.ndarray, " l"]:
+    r"""Return what the gradient's norm cannot exceed at each layer.
+
+    .. math:: \Bigl\lVert\frac{\partial L}{\partial h_l}\Bigr\rVert \le
+        \Bigl\lVert\frac{\partial L}{\partial h_L}\Bigr\rVert \prod_{i>l} c\,\lVert W_i\rVert,
+        \qquad c = \max g'
+
+    For the sigmoid c is ¼: unless the weights are large, the bound falls fourfold at every layer.
+
+    Parameters
+    ----------
+    weights, upstream, name
+        As in :func:`gradient_norms`.
+
+    Returns
+    -------
+    (L + 1,) array
+        The bound for l = 0, …, L.
+
+    Notes
+    -----
+    Source: L2-10
+
+    Examples
+    --------
+    >>> gradient_norm_bound([np.eye(2)] * 2, np.array([0.0, 16.0]), "sigmoid")
+    array([ 1.,  4., 16.])
+    """
+    steepest = _activation(name).steepest
+    factors = [steepest * np.linalg.norm(W, 2) for W in reversed(weights)]
+    return np.linalg.norm(upstream) * np.cumprod([1.0, *factors])[::-1]
+
+
+# --- Symmetry ---------------------------------------------------------------------------------
+
+
+def train_hidden_layer(
+    W: Float[np.ndarray, "h n"],
+    v: Float[np.ndarray, " h"],
+    x: Float[np.ndarray, "m n"],
+    y: Float[np.ndarray, " m"],
+    lr: float,
+    steps: int,
+) -> Float[np.ndarray, "t h n"]:
+    r"""Train one hidden layer by gradient descent, and return its weights after every step.
+
+    The network is :math:`f(x) = v^T \tanh(Wx)`, the loss
+    :math:`\frac1{2m}\sum_i (f(x^{(i)}) - y^{(i)})^2`. Units that start alike, in W and in v, get
+    the same gradient, and stay alike forever.
+
+    Parameters
+    ----------
+    W : (h, n) array
+        First weights, one row for each unit.
+    v : (h,) array
+        First output weights.
+    x, y : (m, n) and (m,) arrays
+        The examples.
+    lr : float
+        Learning rate.
+    steps : int
+        How many steps; both W and v learn.
+
+    Returns
+    -------
+    (steps + 1, h, n) array
+        W at the start and after each step.
+
+    Notes
+    -----
+    Source: L1-33
+
+    Examples
+    --------
+    >>> alike = np.full((2, 1), 0.5)
+    >>> path = train_hidden_layer(alike, np.ones(2), np.ones((1, 1)), np.zeros(1), 0.1, 3)
+    >>> bool(np.all(path[:, 0] == path[:, 1]))
+    True
+    """
+    path = [W]
+    for _ in range(steps):
+        hidden = np.tanh(x @ W.T)
+        residual = (hidden @ v - y) / len(y)
+        back = np.outer(residual, v) * (1 - hidden**2)
+        W, v = W - lr * back.T @ x, v - lr * hidden.T @ residual
+        path.append(W)
+    return np.array(path)
+
+
+# --- Initial weights --------------------------------------------------------------------------
+
+
+def lecun_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
+    r"""Draw a weight from :math:`\mathcal N(0, 1/n_{in})`, the first of the lecture's two choices.
+
+    Forward, it keeps the variance of a linear layer.
+
+    Notes
+    -----
+    Source: L2-11
+
+    Examples
+    --------
+    >>> W = lecun_normal(400, 300, np.random.default_rng(0))
+    >>> W.shape, round(float(W.var() * 400), 1)
+    ((300, 400), 1.0)
+    """
+    return rng.normal(0.0, math.sqrt(1 / fan_in), size=(fan_out, fan_in))
+
+
+def glorot_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
+    r"""Draw a weight from :math:`\mathcal N\bigl(0, \frac2{n_{in} + n_{out}}\bigr)`.
+
+    The middle between keeping the variance forward, :math:`1/n_{in}`, and keeping that of the
+    gradient backward, :math:`1/n_{out}`. The second argument of :math:`\mathcal N` is a variance.
+
+    Parameters
+    ----------
+    fan_in, fan_out : int
+        Number of inputs and of outputs.
+    rng : numpy.random.Generator
+        Where the numbers come from.
+
+    Returns
+    -------
+    (fan_out, fan_in) array
+
+    Notes
+    -----
+    Source: L2-11
+
+    Examples
+    --------
+    >>> W = glorot_normal(300, 500, np.random.default_rng(0))
+    >>> W.shape, round(float(W.var() * 400), 1)
+    ((500, 300), 1.0)
+    """
+    return rng.normal(0.0, math.sqrt(2 / (fan_in + fan_out)), size=(fan_out, fan_in))
+
+
+def glorot_uniform(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
+    r"""Draw a weight evenly from [−a, a] with the variance of :func:`glorot_normal`.
+
+    .. math:: \frac{a^2}3 = \frac2{n_{in} + n_{out}} \quad\Rightarrow\quad
+        a = \sqrt{\frac6{n_{in} + n_{out}}}
+
+    Parameters
+    ----------
+    fan_in, fan_out, rng
+        As in :func:`glorot_normal`.
+
+    Returns
+    -------
+    (fan_out, fan_in) array
+
+    Notes
+    -----
+    Source: L2-11
+
+    Examples
+    --------
+    >>> W = glorot_uniform(2, 1, np.random.default_rng(0))
+    >>> bool(np.all(np.abs(W) <= np.sqrt(2)))
+    True
+    """
+    bound = math.sqrt(6 / (fan_in + fan_out))
+    return rng.uniform(-bound, bound, size=(fan_out, fan_in))
+
+
+def he_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
+    r"""Draw a weight from :math:`\mathcal N(0, 2/n_{in})`, made for the ReLU.
+
+    The ReLU drops one half of the second moment; the 2 puts it back.
+
+    Parameters
+    ----------
+    fan_in, fan_out, rng
+        As in :func:`glorot_normal`.
+
+    Returns
+    -------
+    (fan_out, fan_in) array
+
+    Notes
+    -----
+    Source: L2-11
+
+    Examples
+    --------
+    >>> W = he_normal(400, 300, np.random.default_rng(0))
+    >>> round(float(W.var() * 200), 1)
+    1.0
+    """
+    return rng.normal(0.0, math.sqrt(2 / fan_in), size=(fan_out, fan_in))
+
+
+def relu_second_moments(
+    first: float, fans: Sequence[int], variances: Sequence[float]
+) -> Float[np.ndarray, " l"]:
+    r"""Predict the mean square of a ReLU network's activations, layer by layer.
+
+    Half of a symmetric pre-activation survives the ReLU, so
+
+    .. math:: q_l = \tfrac12\,n_{l-1}\,\operatorname{Var}(W_l)\,q_{l-1}
+
+    Parameters
+    ----------
+    first : float
+        :math:`q_0`, the mean square of the inputs.
+    fans : sequence of L int
+        :math:`n_0, \dots, n_{L-1}`, the inputs of each layer.
+    variances : sequence of L float
+        Variance of each layer's weights.
+
+    Returns
+    -------
+    (L + 1,) array
+        :math:`q_0, \dots, q_L`.
+
+    Notes
+    -----
+    Source: L2-11
+
+    Examples
+    --------
+    >>> relu_second_moments(1.0, [100, 100], [2 / 100, 1 / 100])
+    array([1. , 1. , 0.5])
+    """
+    factors = 0.5 * np.array(fans) * np.array(variances)
+    return first * np.cumprod(np.concatenate([[1.0], factors]))
+
+
+def second_moments(
+    first: float, fans: Sequence[int], variances: Sequence[float], name: str
+) -> Float[np.ndarray, " l"]:
+    r"""Predict the mean square of the activations of wide layers, for any activation.
+
+    A pre-activation is a sum of many terms, so it is nearly normal with variance
+    :math:`n\operatorname{Var}(W)\,q`:
+
+    .. math:: q_l = \mathbb E\, g(\sqrt{n_{l-1} \operatorname{Var}(W_l)\,q_{l-1}}\; t)^2,
+        \qquad t \sim \mathcal N(0, 1)
+
+    The expectation is a Gauss–Hermite sum.
+
+    Parameters
+    ----------
+    first, fans, variances
+        As in :func:`relu_second_moments`.
+    name : str
+        The activation: a key of ``ACTIVATIONS``.
+
+    Returns
+    -------
+    (L + 1,) array
+
+    Notes
+    -----
+    Source: L2-11
+
+    Examples
+    --------
+    >>> second_moments(1.0, [100, 100], [1 / 100] * 2, "linear").round(12)
+    array([1., 1., 1.])
+    """
+    activation = _activation(name)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(101)
+    moments = [first]
+    for fan, variance in zip(fans, variances, strict=True):
+        values = activation(math.sqrt(fan * variance * moments[-1]) * nodes)
+        moments.append(float(weights @ values**2 / weights.sum()))
+    return np.array(moments)
+
+
+def measured_second_moments(x: Matrix, weights: Layers, name: str) -> Float[np.ndarray, " l"]:
+    """Send examples through the layers, and return the mean square of each layer's activations.
+
+    Parameters
+    ----------
+    x : (m, n) array
+        The examples.
+    weights : sequence of (fan_out, fan_in) arrays
+        The layers; there are no biases.
+    name : str
+        The activation: a key of ``ACTIVATIONS``.
+
+    Returns
+    -------
+    (L + 1,) array
+        The first is that of the inputs.
+
+    Notes
+    -----
+    Source: L2-11
+
+    Examples
+    --------
+    >>> measured_second_moments(np.array([[3.0]]), [np.array([[2.0]])], "linear")
+    array([ 9., 36.])
+    """
+    activation = _activation(name)
+    h, moments = x, [np.mean(x**2)]
+    for W in weights:
+        h = activation(h @ W.T)
+        moments.append(np.mean(h**2))
+    return np.array(moments)
+
+
+# --- Inputs -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class InputNormalizer:
+    r"""Center and scale each feature by the statistics of the training set.
+
+    .. math:: \hat x_i = \frac{x_i - \mu_i}{\sqrt{\sigma_i^2 + \epsilon}}
+
+    Parameters
+    ----------
+    mean, var : (d,) arrays
+        μ and σ² of the training set; the variance divides by m.
+    eps : float
+        ε, which keeps a constant feature at zero.
+
+    Notes
+    -----
+    Source: L2-13
+
+    Examples
+    --------
+    >>> normalizer = InputNormalizer.fit(np.array([[1.0], [3.0]]), eps=0.0)
+    >>> normalizer(np.array([[1.0], [2.0], [5.0]]))
+    array([[-1.],
+           [ 0.],
+           [ 3.]])
+    """
+
+    mean: Float[np.ndarray, " d"]
+    var: Float[np.ndarray, " d"]
+    eps: float = 1e-8
+
+    @classmethod
+    def fit(cls, x: Matrix, eps: float = 1e-8) -> InputNormalizer:
+        """Take the statistics of the training examples, an (m, d) array."""
+        return cls(x.mean(axis=0), x.var(axis=0), eps)
+
+    def __call__(self, x: Matrix) -> Matrix:
+        """Normalize any examples with the statistics of the training set."""
+        return (x - self.mean) / np.sqrt(self.var + self.eps)
+
+
+def normalize_inputs(
+    train: Matrix, other: Float[np.ndarray, "k d"], eps: float
+) -> tuple[Matrix, Float[np.ndarray, "k d"]]:
+    """Normalize training examples and others, both by the statistics of the training examples.
+
+    Parameters
+    ----------
+    train, other : (m, d) and (k, d) arrays
+        Training examples, and those of validation or test.
+    eps : float
+        What is added to the variance, under the root.
+
+    Notes
+    -----
+    Source: L2-13
+
+    Examples
+    --------
+    >>> normalize_inputs(np.array([[0.0], [2.0]]), np.array([[3.0]]), 0.0)
+    (array([[-1.],
+           [ 1.]]), array([[2.]]))
+    """
+    normalizer = InputNormalizer.fit(train, eps)
+    return normalizer(train), normalizer(other)
+
+
+def least_squares_hessian(x: Matrix) -> Float[np.ndarray, "d+1 d+1"]:
+    r"""Return the Hessian of least squares in the bias and the weights, bias first.
+
+    .. math:: \frac1{2m} \sum_i (b + w^T x^{(i)} - y^{(i)})^2 \quad\Rightarrow\quad
+        H = \frac1m \hat X^T \hat X, \qquad \hat X = [e, X]
+
+    It does not depend on y. For normalized inputs H holds the correlations of the features:
+    with two of them, correlated by ρ, its condition number is
+    :math:`(1 + \lvert\rho\rvert)/(1 - \lvert\rho\rvert)`.
+
+    Notes
+    -----
+    Source: L2-13
+
+    Examples
+    --------
+    >>> least_squares_hessian(np.array([[-1.0], [1.0]]))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    extended = np.column_stack([np.ones(len(x)), x])
+    return extended.T @ extended / len(x)
+
+
+def _activation(name: str) -> Activation:
+    if name not in ACTIVATIONS:
+        raise ValueError(f"expected an activation among {', '.join(ACTIVATIONS)}; got {name!r}")
+    return ACTIVATIONS[name]
