@@ -144,7 +144,7 @@ def step_gain(gradient: Vector, hessian: Matrix, lr: float) -> float:
     Parameters
     ----------
     gradient : (n,) array
-        g.
+        φ.
     hessian : (n, n) array
         H at the same point.
     lr : float
@@ -397,7 +397,7 @@ def permute_hidden_units(
     v: Float[np.ndarray, " h"],
     order: Sequence[int],
 ) -> tuple[Float[np.ndarray, "h d"], Float[np.ndarray, " h"], Float[np.ndarray, " h"]]:
-    r"""Exchange the hidden units of :math:`f(x) = v^T g(Wx + b)` without changing f.
+    r"""Exchange the hidden units of :math:`f(x) = v^T\phi(Wx + b)` without changing f.
 
     Parameters
     ----------

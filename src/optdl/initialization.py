@@ -51,9 +51,9 @@ class Activation:
     name : str
         What it is called in tables and figures.
     value, slope : callables
-        g and its derivative g′, each applied entry by entry to an array of pre-activations.
+        φ and its derivative φ′, each applied entry by entry to an array of pre-activations.
     steepest : float
-        The largest value of g′.
+        The largest value of φ′.
 
     Notes
     -----
@@ -66,7 +66,7 @@ class Activation:
     steepest: float
 
     def __call__(self, z: Array) -> Array:
-        """Return g(z)."""
+        """Return φ(z)."""
         return self.value(z)
 
 
@@ -99,9 +99,9 @@ ACTIVATIONS = {
 
 
 def saturated_share(z: Array, activation: Activation, slope: float = 0.05) -> float:
-    r"""Return the share of pre-activations at which g is nearly flat.
+    r"""Return the share of pre-activations at which φ is nearly flat.
 
-    .. math:: \frac1{\lvert z\rvert}\,\bigl\lvert\{i : g'(z_i) < s \max g'\}\bigr\rvert
+    .. math:: \frac1{\lvert z\rvert}\,\bigl\lvert\{i : \phi'(z_i) < s \max \phi'\}\bigr\rvert
 
     A saturated unit passes almost no gradient back.
 
@@ -110,9 +110,9 @@ def saturated_share(z: Array, activation: Activation, slope: float = 0.05) -> fl
     z : array
         Pre-activations, of any shape.
     activation : Activation
-        g.
+        φ.
     slope : float
-        s: below this share of its largest slope, g counts as flat.
+        s: below this share of its largest slope, φ counts as flat.
 
     Notes
     -----
@@ -138,10 +138,10 @@ def gradient_norms(
 ) -> Float[np.ndarray, " l"]:
     r"""Return the norm of the loss's gradient at every layer, from the input to the output.
 
-    The network is :math:`h_0 = x,\ z_l = W_l h_{l-1},\ h_l = g(z_l)`. Backwards,
+    The network is :math:`h_0 = x,\ z_l = W_l h_{l-1},\ h_l = \phi(z_l)`. Backwards,
 
     .. math:: \frac{\partial L}{\partial h_{l-1}} =
-        W_l^T \Bigl(g'(z_l) \odot \frac{\partial L}{\partial h_l}\Bigr)
+        W_l^T \Bigl(\phi'(z_l) \odot \frac{\partial L}{\partial h_l}\Bigr)
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def gradient_norm_bound(
 
     .. math:: \Bigl\lVert\frac{\partial L}{\partial h_l}\Bigr\rVert \le
         \Bigl\lVert\frac{\partial L}{\partial h_L}\Bigr\rVert \prod_{i>l} c\,\lVert W_i\rVert,
-        \qquad c = \max g'
+        \qquad c = \max \phi'
 
     For the sigmoid c is ¼: unless the weights are large, the bound falls fourfold at every layer.
 
@@ -425,7 +425,7 @@ def second_moments(
     A pre-activation is a sum of many terms, so it is nearly normal with variance
     :math:`n\operatorname{Var}(W)\,q`:
 
-    .. math:: q_l = \mathbb E\, g(\sqrt{n_{l-1} \operatorname{Var}(W_l)\,q_{l-1}}\; t)^2,
+    .. math:: q_l = \mathbb E\, \phi(\sqrt{n_{l-1} \operatorname{Var}(W_l)\,q_{l-1}}\; t)^2,
         \qquad t \sim \mathcal N(0, 1)
 
     The expectation is a Gauss–Hermite sum.

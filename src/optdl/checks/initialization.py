@@ -43,7 +43,7 @@ def forgets_the_slope(weights, x, upstream, name):
 
 
 def takes_the_slope_at_the_activation(weights, x, upstream, name):
-    """Take g′ at h, where it belongs at z."""
+    """Take φ′ at h, where it belongs at z."""
     h, slopes = x, []
     for W in weights:
         z = W @ h
@@ -426,11 +426,11 @@ EXERCISES = (
         cases=_gradient_cases,
         misconceptions=(
             Misconception(
-                "you go back through the weights alone; each layer also multiplies by g′(z)",
+                "you go back through the weights alone; each layer also multiplies by φ′(z)",
                 forgets_the_slope,
             ),
             Misconception(
-                "you take g′ at the activation h; it belongs at the pre-activation z = W h",
+                "you take φ′ at the activation h; it belongs at the pre-activation z = W h",
                 takes_the_slope_at_the_activation,
             ),
             Misconception(
