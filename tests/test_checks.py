@@ -1,6 +1,7 @@
 """The checks themselves: right answers pass, each usual mistake fails and is named."""
 
 import inspect
+import subprocess
 import sys
 import warnings
 
@@ -40,6 +41,7 @@ TOY = Exercise(
 @pytest.fixture
 def toy(monkeypatch):
     monkeypatch.setattr(runner, "exercises", lambda: {TOY.key: TOY})
+    monkeypatch.setattr(runner, "_naming", lambda key: {})
 
 
 def message(function, **options) -> str:
@@ -86,6 +88,16 @@ def test_a_blank_answer_is_told_so(exercise):
 
     with pytest.raises(CheckFailed, match="not written yet"):
         check(exercise.key, blank)
+
+
+def test_a_check_imports_its_own_topic_alone():
+    """Other topics need torch, which takes longer than all the student's cells."""
+    code = (
+        "import sys; from optdl.checks import check; from optdl.erm import standard_error; "
+        "check('L1-07', standard_error); print('torch' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.endswith("False\n")
 
 
 # --- the framework, on a toy exercise
