@@ -16,6 +16,7 @@ import yaml
 from bs4 import BeautifulSoup
 
 from tools import book
+from tools.kernels import KERNEL_NOT_STARTED
 
 pytestmark = pytest.mark.xdist_group("site")
 
@@ -472,3 +473,20 @@ def test_a_wrong_page_fails_the_build_each_time(toy: Path, wrong: str, said: str
     # The second build would find the page unchanged.
     with pytest.raises(book.BookError, match=said):
         book.build(out=toy)
+
+
+def test_a_build_whose_kernel_lost_its_port_is_repeated(
+    toy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (toy / "book" / "index.md").write_text(HEADER + GOOD)
+    run, runs = book._jupyter_book, []
+
+    def unlucky(*arguments: Any) -> tuple[int, list[str]]:
+        runs.append(arguments)
+        return (2, [KERNEL_NOT_STARTED]) if len(runs) == 1 else run(*arguments)
+
+    monkeypatch.setattr(book, "_jupyter_book", unlucky)
+    assert (book.build(out=toy, clean=True) / "book" / "index.html").exists()
+    monkeypatch.setattr(book, "_jupyter_book", lambda *arguments: (2, [KERNEL_NOT_STARTED]))
+    with pytest.raises(book.BookError, match="Kernel died"):
+        book.build(out=toy, clean=True)

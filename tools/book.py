@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tools.kernels import KERNEL_NOT_STARTED, KERNEL_STARTS
+
 ROOT = Path(__file__).resolve().parent.parent
 # Pages show what this code computes; notebooks are cached by their own text alone.
 CODE = ("src/optdl", "book/_ext", "book/_static", "_config.yml", "requirements.txt")
@@ -59,6 +61,21 @@ def _digest() -> str:
 
 
 def _run_jupyter_book(out: Path, progress: Callable[[str], None]) -> None:
+    for _ in range(KERNEL_STARTS):
+        status, lines = _jupyter_book(out, progress)
+        if not status or not any(KERNEL_NOT_STARTED in line for line in lines):
+            break
+        # The pages that were read already would not be checked again.
+        shutil.rmtree(out / "_build" / ".doctrees", ignore_errors=True)
+    log = out / "_build" / "build.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("".join(lines))
+    if status:
+        raise BookError(f"{_causes(lines)}\nThe book does not build; the whole log is {log}")
+
+
+def _jupyter_book(out: Path, progress: Callable[[str], None]) -> tuple[int, list[str]]:
+    """Run Jupyter Book once; return its exit status and the lines that it printed."""
     run = "from jupyter_book.cli.main import main; main()"
     command = [sys.executable, "-c", run, "build", str(ROOT)]
     command += ["-W", "-n", "--keep-going", "--path-output", str(out)]
@@ -76,11 +93,7 @@ def _run_jupyter_book(out: Path, progress: Callable[[str], None]) -> None:
         for line in process.stdout or ():
             lines.append(line)
             progress(line.strip())
-    log = out / "_build" / "build.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_text("".join(lines))
-    if process.returncode:
-        raise BookError(f"{_causes(lines)}\nThe book does not build; the whole log is {log}")
+    return process.returncode, lines
 
 
 def _causes(lines: list[str]) -> str:
