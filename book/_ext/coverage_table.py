@@ -56,14 +56,20 @@ def element(tag: str, *children: nodes.Node, **attributes: str) -> html:
 
 
 class StackingTable(SphinxDirective):
-    """A Markdown table that turns into cards on a phone; the argument is its caption."""
+    """A Markdown table that turns into cards on a phone; the argument is its caption.
+
+    The option ``header-column`` says which column names the rows: the first, or the second, after
+    a symbol that a screen reader cannot read.
+    """
 
     has_content = True
     required_arguments = 1
     final_argument_whitespace = True
+    option_spec = {"header-column": lambda value: ("1", "2").index(value) + 1}  # noqa: RUF012
 
     def run(self) -> list[nodes.Node]:
-        """Return the table; its second column names the rows, the first needs no label."""
+        """Return the table; on a phone the cells after the header have labels."""
+        header = self.options.get("header-column", 1)
         holder = nodes.container()
         self.state.nested_parse(self.content, self.content_offset, holder)
         head, *body = [
@@ -76,7 +82,7 @@ class StackingTable(SphinxDirective):
                 "table",
                 element("caption", nodes.Text(self.arguments[0]), class_="visually-hidden"),
                 element("thead", head_row(names), role="rowgroup"),
-                element("tbody", *(body_row(names, row) for row in body), role="rowgroup"),
+                element("tbody", *(body_row(names, row, header) for row in body), role="rowgroup"),
                 class_="coverage stacking",
                 role="table",
             )
@@ -89,18 +95,17 @@ def head_row(names: list[str]) -> html:
     return element("tr", *cells, role="row")
 
 
-def body_row(names: list[str], row: list[list[nodes.Node]]) -> html:
-    """Return a row; on a phone each cell after the second shows the name of its column."""
-    first, second, *others = [[spread(node) for node in cell] for cell in row]
-    cells = [
-        # The words name the row: a header of mathematics alone is empty to a screen reader.
-        element("td", *first, role="cell", class_="coverage-symbol"),
-        element("th", *second, scope="row", role="rowheader", class_="coverage-what"),
-    ]
-    for name, content in zip(names[2:], others, strict=True):
-        empty = "".join(node.astext() for node in content) == "–"
+def body_row(names: list[str], row: list[list[nodes.Node]], header: int) -> html:
+    """Return a row; on a phone each cell after its header shows the name of its column."""
+    content = [[spread(node) for node in cell] for cell in row]
+    *before, named = content[:header]
+    what = "coverage-what" if before else "coverage-what coverage-symbol"
+    cells = [element("td", *cell, role="cell", class_="coverage-symbol") for cell in before]
+    cells.append(element("th", *named, scope="row", role="rowheader", class_=what))
+    for name, cell in zip(names[header:], content[header:], strict=True):
+        empty = "".join(node.astext() for node in cell) == "–"
         style = {"class_": "coverage-none coverage-empty"} if empty else {}
-        cells.append(element("td", element("div", *content), role="cell", data_label=name, **style))
+        cells.append(element("td", element("div", *cell), role="cell", data_label=name, **style))
     return element("tr", *cells, role="row")
 
 
