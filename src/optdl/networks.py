@@ -282,6 +282,9 @@ def cnn5(
     -----
     Source: P-26
 
+    The paper gives the kernels, the filters and the number of layers. Pooling, padding and the 64
+    units are those of the tutorial of TensorFlow that it names.
+
     Examples
     --------
     >>> sum(parameter.numel() for parameter in cnn5().parameters())
@@ -356,6 +359,8 @@ class PaddedShortcut(nn.Module):
     --------
     >>> PaddedShortcut(1, 2)(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).flatten()
     tensor([1., 0.])
+    >>> PaddedShortcut(16, 2)
+    PaddedShortcut(extra=16, stride=2)
     """
 
     def __init__(self, extra: int, stride: int) -> None:
@@ -373,7 +378,7 @@ class PaddedShortcut(nn.Module):
 
 @dataclass(frozen=True)
 class _Kit:
-    """The pieces of a residual network: all its convolutions are alike, as its normalizations."""
+    """The pieces of a residual network, which has one kind of normalization."""
 
     make: Factory | None
     bias: bool
@@ -498,7 +503,7 @@ def resnet_cifar(
         experiments with BNP and group normalization.
     bias : bool, optional
         Whether the convolutions have biases. By default they have, unless the normalization is
-        "bn", which would cancel them.
+        "bn", which would cancel them. For a factory of such a kind say False.
     seed : int
         Seed of the weights. Torch's global generator is not touched.
 
@@ -567,7 +572,7 @@ def resnet18(
         The weights are He normal, :math:`N(0, 2/\text{fan-in})`, times this.
     bias : bool, optional
         Whether the convolutions have biases. By default they have, unless the normalization is
-        "bn", which would cancel them.
+        "bn", which would cancel them. For a factory of such a kind say False.
     seed : int
         Seed of the weights. Torch's global generator is not touched.
 
