@@ -265,3 +265,12 @@ def test_the_lecture_s_inputs_are_ill_conditioned_as_their_moments_say(rng):
     assert measured > 1e9
     normalized, _ = init.normalize_inputs(x, x, 0.0)
     assert np.linalg.cond(init.least_squares_hessian(normalized)) < 1.02
+
+
+@pytest.mark.parametrize(
+    "draw", [init.lecun_normal, init.glorot_normal, init.glorot_uniform, init.he_normal]
+)
+@pytest.mark.parametrize("fans", [(0, 3), (3, 0), (-1, 3)])
+def test_a_layer_without_inputs_or_outputs_is_refused(draw, fans):
+    with pytest.raises(ValueError, match=f"got fan_in={fans[0]}, fan_out={fans[1]}"):
+        draw(*fans, np.random.default_rng(0))

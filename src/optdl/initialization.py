@@ -292,6 +292,7 @@ def lecun_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
     >>> W.shape, round(float(W.var() * 400), 1)
     ((300, 400), 1.0)
     """
+    _require_fans(fan_in, fan_out)
     return rng.normal(0.0, math.sqrt(1 / fan_in), size=(fan_out, fan_in))
 
 
@@ -322,6 +323,7 @@ def glorot_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight
     >>> W.shape, round(float(W.var() * 400), 1)
     ((500, 300), 1.0)
     """
+    _require_fans(fan_in, fan_out)
     return rng.normal(0.0, math.sqrt(2 / (fan_in + fan_out)), size=(fan_out, fan_in))
 
 
@@ -350,6 +352,7 @@ def glorot_uniform(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weigh
     >>> bool(np.all(np.abs(W) <= np.sqrt(2)))
     True
     """
+    _require_fans(fan_in, fan_out)
     bound = math.sqrt(6 / (fan_in + fan_out))
     return rng.uniform(-bound, bound, size=(fan_out, fan_in))
 
@@ -378,6 +381,7 @@ def he_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
     >>> round(float(W.var() * 200), 1)
     1.0
     """
+    _require_fans(fan_in, fan_out)
     return rng.normal(0.0, math.sqrt(2 / fan_in), size=(fan_out, fan_in))
 
 
@@ -584,6 +588,13 @@ def least_squares_hessian(x: Matrix) -> Float[np.ndarray, "d+1 d+1"]:
     """
     extended = np.column_stack([np.ones(len(x)), x])
     return extended.T @ extended / len(x)
+
+
+def _require_fans(fan_in: int, fan_out: int) -> None:
+    if min(fan_in, fan_out) < 1:
+        raise ValueError(
+            f"a layer has 1 input and 1 output or more; got fan_in={fan_in}, fan_out={fan_out}"
+        )
 
 
 def _activation(name: str) -> Activation:
