@@ -446,7 +446,7 @@ def train_with_dropout(
     seed: int = 0,
     *,
     hidden: int = 200,
-    lr: float = 0.5,
+    lr: float = 0.1,
     batch_size: int = 20,
     epochs: int = 60,
 ) -> DropoutCurves:
@@ -495,8 +495,9 @@ def train_with_dropout(
         )
     start, order, draws = (np.random.default_rng([seed, stream]) for stream in range(3))
     x, y = train.x.astype(float), train.y.astype(int)
+    classes = int(max(train.y.max(), validation.y.max())) + 1
     W = start.normal(0.0, np.sqrt(2 / x.shape[1]), size=(hidden, x.shape[1]))
-    V = start.normal(0.0, np.sqrt(2 / hidden), size=(int(y.max()) + 1, hidden))
+    V = start.normal(0.0, np.sqrt(2 / hidden), size=(classes, hidden))
     rows = [_losses(W, V, train, validation)]
     for _ in range(epochs):
         chosen = order.permutation(len(y))[: steps * batch_size].reshape(steps, batch_size)
