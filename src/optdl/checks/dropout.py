@@ -355,8 +355,9 @@ def _is_the_mean_of_all_subnetworks(function: Function, rng: np.random.Generator
     W, b, x = rng.normal(size=(4, 3)), rng.normal(size=4), rng.normal(size=3)
     masks = np.array([[i, j, k] for i in (0, 1) for j in (0, 1) for k in (0, 1)])
     scores = np.exp((masks * x) @ W.T + b)
-    means = np.prod(scores / scores.sum(axis=1, keepdims=True), axis=0) ** (1 / 8)
-    return bool(np.allclose(function(W, b, x, 0.5), means / means.sum()))
+    chances = 0.3 ** masks.sum(axis=1) * 0.7 ** (3 - masks.sum(axis=1))
+    means = np.prod((scores / scores.sum(axis=1, keepdims=True)) ** chances[:, None], axis=0)
+    return bool(np.allclose(function(W, b, x, 0.3), means / means.sum()))
 
 
 # --- L2-18 · training with dropout ------------------------------------------------------------
@@ -656,7 +657,7 @@ EXERCISES = (
         ),
         properties=(
             Property(
-                "at keep = ½ it is the geometric mean of all subnetworks",
+                "it is the geometric mean of all subnetworks",
                 _is_the_mean_of_all_subnetworks,
             ),
         ),
