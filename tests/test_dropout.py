@@ -226,7 +226,7 @@ def test_the_geometric_mean_and_weight_scaling_are_the_enumeration(c, n, keep, r
 
 @pytest.mark.row("L2-17")
 def test_large_scores_do_not_overflow():
-    """At r = ½ the scores differ by 500: the second probability is e⁻⁵⁰⁰."""
+    """At keep = ½ the scores differ by 500: the second probability is e⁻⁵⁰⁰."""
     W, b, x = np.array([[1000.0], [0.0]]), np.zeros(2), np.ones(1)
     for function in (drop.geometric_ensemble, drop.weight_scaling):
         np.testing.assert_allclose(function(W, b, x, 0.5), [1.0, np.exp(-500)], rtol=1e-9)

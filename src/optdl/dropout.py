@@ -45,7 +45,7 @@ Scores = Float[np.ndarray, " c"]
 def dropout_mask(u: Array, p: float) -> Array:
     r"""Turn evenly distributed draws into a mask that also holds the scale.
 
-    .. math:: \mu_i = \begin{cases} 0 & u_i < p \\ \frac1{1-p} & u_i \ge p \end{cases}
+    .. math:: M_i = \begin{cases} 0 & u_i < p \\ \frac1{1-p} & u_i \ge p \end{cases}
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def dropout_forward(
 ) -> tuple[Array, Array]:
     r"""Drop entries of x at random while training; change nothing at inference.
 
-    .. math:: y = \mu \odot x, \qquad \mathbb E\,y = x
+    .. math:: y = M \odot x, \qquad \mathbb E\,y = x
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def dropout_forward(
 def dropout_backward(grad: Array, mask: Array) -> Array:
     r"""Return the gradient at the input, from that at the output and the mask of the forward pass.
 
-    .. math:: \frac{\partial L}{\partial x} = \mu \odot \frac{\partial L}{\partial y}
+    .. math:: \frac{\partial L}{\partial x} = M \odot \frac{\partial L}{\partial y}
 
     A dropped entry had no part in y, so it gets no gradient.
 
@@ -277,12 +277,12 @@ def subnetwork_masks(n: int) -> Float[np.ndarray, "s n"]:
 def geometric_ensemble(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: float) -> Scores:
     r"""Ask every subnetwork of a linear-softmax net, and return their geometric mean.
 
-    The subnetwork with mask μ predicts :math:`\pi_\mu = \operatorname{softmax}(W(\mu\odot x)+b)`,
-    and dropout draws it with probability :math:`q_\mu`. The means do not add up to one, so
+    The subnetwork with mask M predicts :math:`\pi_M = \operatorname{softmax}(W(M\odot x)+b)`,
+    and dropout draws it with probability :math:`q_M`. The means do not add up to one, so
 
-    .. math:: \tilde\pi_k = \prod_\mu \pi_{\mu,k}^{\,q_\mu}, \qquad
+    .. math:: \tilde\pi_k = \prod_M \pi_{M,k}^{\,q_M}, \qquad
         \pi_k = \frac{\tilde\pi_k}{\sum_j \tilde\pi_j}, \qquad
-        q_\mu = \prod_i r^{\mu_i} (1-r)^{1-\mu_i}
+        q_M = \prod_i (1-p)^{M_i} p^{\,1-M_i}
 
     Parameters
     ----------
@@ -291,8 +291,7 @@ def geometric_ensemble(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: f
     x : (n,) array
         One input.
     keep : float
-        r = 1 − p, the probability that an input is kept, in (0, 1]. At ½ all subnetworks
-        count alike.
+        1 − p, the probability that an input is kept, in (0, 1]. At ½ all subnetworks count alike.
 
     Returns
     -------
@@ -326,11 +325,11 @@ def geometric_ensemble(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: f
 def weight_scaling(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: float) -> Scores:
     r"""Predict once, with every input scaled by the probability that it is kept.
 
-    .. math:: \pi = \operatorname{softmax}(W(r\,x) + b), \qquad r = 1 - p
+    .. math:: \pi = \operatorname{softmax}\bigl((1-p)\,W x + b\bigr)
 
     For a linear-softmax net trained with masks of zeros and ones this *is* the geometric mean of
-    all subnetworks: the logarithm of a softmax is linear in μ up to a constant that normalizing
-    takes away, and :math:`\mathbb E\,\mu = r`. With hidden layers it is an approximation.
+    all subnetworks: the logarithm of a softmax is linear in M up to a constant that normalizing
+    takes away, and :math:`\mathbb E\,M_i = 1 - p`. With hidden layers it is an approximation.
 
     Parameters
     ----------
@@ -349,7 +348,7 @@ def weight_scaling(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: float
 
     Notes
     -----
-    Inverted dropout puts the scale into training: its input is x/r, and nothing is left to scale.
+    Inverted dropout puts the scale into training: it divides by 1 − p there, and nothing is left to scale.
 
     Source: L2-17
 
@@ -377,7 +376,7 @@ def dropout_sgd(
 
     The network has one hidden layer and no biases; the loss is the mean cross-entropy of
 
-    .. math:: \operatorname{softmax}(V\tilde h), \qquad \tilde h = \mu \odot \max(Wx, 0)
+    .. math:: \operatorname{softmax}(V\tilde h), \qquad \tilde h = M \odot \max(Wx, 0)
 
     Parameters
     ----------

@@ -233,7 +233,7 @@ def uses_the_mask_of_the_first_example(grad, mask):
 
 
 def _is_the_adjoint(function: Function, rng: np.random.Generator) -> bool:
-    # The loss ⟨g, μ ⊙ x⟩ is linear in x: its gradient at x gives the loss back.
+    # The loss ⟨g, M ⊙ x⟩ is linear in x: its gradient at x gives the loss back.
     mask = (rng.random(size=(5, 7)) >= 0.4) / 0.6
     grad, x = rng.normal(size=(2, 5, 7))
     return bool(np.isclose(np.sum(grad * (x * mask)), np.sum(function(grad, mask) * x)))
