@@ -348,7 +348,7 @@ def weight_scaling(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: float
 
     Notes
     -----
-    Inverted dropout puts the scale into training: it divides by 1 − p there, and nothing is left to scale.
+    Inverted dropout divides by 1 − p while training instead, and nothing is left to scale.
 
     Source: L2-17
 
