@@ -1,0 +1,537 @@
+r"""Dropout: switch units off at random while training, and use all of them afterwards.
+
+p is the probability that a unit is **dropped**, as in torch; 1 − p is the probability that it
+is kept. A kept value is divided by 1 − p while training, so that nothing remains to be done at
+inference. The mask is new for every minibatch, and in it every example has its own.
+
+Axis letters, fixed for the module: ``m`` examples, ``n`` inputs, ``h`` hidden units, ``c``
+classes, ``s`` subnetworks, ``t`` steps. A weight has shape (outputs, inputs), as in torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from scipy.special import log_softmax, softmax
+from torch import nn
+
+from optdl.data import Examples
+
+__all__ = [
+    "Dropout",
+    "DropoutCurves",
+    "dropout_backward",
+    "dropout_forward",
+    "dropout_mask",
+    "dropout_moments",
+    "dropout_sgd",
+    "geometric_ensemble",
+    "subnetwork_masks",
+    "train_with_dropout",
+    "weight_scaling",
+]
+
+Array = Float[np.ndarray, "*shape"]
+Weight = Float[np.ndarray, "c n"]
+Scores = Float[np.ndarray, " c"]
+
+
+# --- The layer --------------------------------------------------------------------------------
+
+
+def dropout_mask(u: Array, p: float) -> Array:
+    r"""Turn evenly distributed draws into a mask that also holds the scale.
+
+    .. math:: M_i = \begin{cases} 0 & u_i < p \\ \frac1{1-p} & u_i \ge p \end{cases}
+
+    Parameters
+    ----------
+    u : array
+        Draws, independent and even in [0, 1).
+    p : float
+        Probability that an entry is dropped, in [0, 1).
+
+    Returns
+    -------
+    array of the shape of u
+
+    Raises
+    ------
+    ValueError
+        If p lies outside [0, 1).
+
+    Notes
+    -----
+    The scale belongs to *inverted* dropout. The first papers left the kept values alone while
+    training, and multiplied by 1 − p at inference; see :func:`weight_scaling`. ``torch.nn.Dropout``
+    also takes p = 1, and returns zeros: then nothing can learn, and no scale keeps the mean.
+
+    Source: L2-16
+
+    Examples
+    --------
+    >>> dropout_mask(np.array([0.1, 0.5, 0.9]), 0.5)
+    array([0., 2., 2.])
+    """
+    _check_dropped(p)
+    return (u >= p) / (1 - p)
+
+
+def dropout_forward(
+    x: Array, p: float, rng: np.random.Generator, training: bool = True
+) -> tuple[Array, Array]:
+    r"""Drop entries of x at random while training; change nothing at inference.
+
+    .. math:: y = M \odot x, \qquad \mathbb E\,y = x
+
+    Parameters
+    ----------
+    x : array
+        Activations. Each entry is dropped by itself: every example has its own mask.
+    p : float
+        Probability that an entry is dropped, in [0, 1).
+    rng : numpy.random.Generator
+        Where the draws come from: one ``rng.random(x.shape)``, none at inference.
+    training : bool
+        False at inference.
+
+    Returns
+    -------
+    y, mask : arrays of the shape of x
+        The mask holds 0 or 1/(1 − p), and ones at inference. The backward pass needs it.
+
+    Raises
+    ------
+    ValueError
+        If p lies outside [0, 1).
+
+    Notes
+    -----
+    Source: L2-16
+
+    Examples
+    --------
+    >>> y, mask = dropout_forward(np.arange(1.0, 5.0), 0.5, np.random.default_rng(0))
+    >>> y
+    array([2., 0., 0., 0.])
+    >>> dropout_forward(np.arange(1.0, 5.0), 0.5, np.random.default_rng(0), training=False)[0]
+    array([1., 2., 3., 4.])
+    """
+    _check_dropped(p)
+    mask = dropout_mask(rng.random(x.shape), p) if training else np.ones_like(x)
+    return x * mask, mask
+
+
+def dropout_backward(grad: Array, mask: Array) -> Array:
+    r"""Return the gradient at the input, from that at the output and the mask of the forward pass.
+
+    .. math:: \frac{\partial L}{\partial x} = M \odot \frac{\partial L}{\partial y}
+
+    A dropped entry had no part in y, so it gets no gradient.
+
+    Parameters
+    ----------
+    grad, mask : arrays of one shape
+        :math:`\partial L/\partial y`, and the mask of :func:`dropout_forward`, scale included.
+
+    Notes
+    -----
+    Source: L2-17
+
+    Examples
+    --------
+    >>> dropout_backward(np.array([1.0, 1.0, 3.0]), np.array([0.0, 2.0, 2.0]))
+    array([0., 2., 6.])
+    """
+    return grad * mask
+
+
+def dropout_moments(x: Array, p: float) -> tuple[Array, Array]:
+    r"""Return the mean and the variance of what dropout makes of x.
+
+    .. math:: \mathbb E\,y = (1-p)\,\frac{x}{1-p} = x, \qquad
+        \operatorname{Var} y = \frac{x^2}{1-p} - x^2 = \frac{p}{1-p}\,x^2
+
+    The mean stays; the noise grows with p, and with the size of x.
+
+    Parameters
+    ----------
+    x : array
+        Activations, taken as given.
+    p : float
+        Probability that an entry is dropped, in [0, 1).
+
+    Raises
+    ------
+    ValueError
+        If p lies outside [0, 1).
+
+    Notes
+    -----
+    Source: L2-16
+
+    Examples
+    --------
+    >>> dropout_moments(np.array([1.0, 2.0]), 0.75)
+    (array([1., 2.]), array([ 3., 12.]))
+    """
+    _check_dropped(p)
+    return x.copy(), p / (1 - p) * x**2
+
+
+class Dropout(nn.Module):
+    r"""The same layer for torch: inverted dropout with a generator of its own, if you pass one.
+
+    Parameters
+    ----------
+    p : float
+        Probability that an entry is dropped, in [0, 1).
+    generator : torch.Generator, optional
+        Where the draws come from; by default torch's global generator.
+
+    Raises
+    ------
+    ValueError
+        If p lies outside [0, 1).
+
+    Notes
+    -----
+    The distribution is that of ``torch.nn.Dropout``. The draws differ, even from one seed.
+
+    Source: L2-16
+
+    Examples
+    --------
+    >>> layer = Dropout(0.5, generator=torch.Generator().manual_seed(0))
+    >>> sorted(set(layer(torch.ones(100)).tolist()))
+    [0.0, 2.0]
+    >>> layer.eval()(torch.ones(3))
+    tensor([1., 1., 1.])
+    """
+
+    def __init__(self, p: float = 0.5, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        _check_dropped(p)
+        self.p = p
+        self.generator = generator
+
+    def forward(self, x: Float[torch.Tensor, "*shape"]) -> Float[torch.Tensor, "*shape"]:
+        """Drop entries of x in training mode; return x as it is in evaluation mode."""
+        if not self.training or self.p == 0:
+            return x
+        u = torch.rand(x.shape, generator=self.generator, device=x.device, dtype=torch.float32)
+        return x * (u >= self.p) / (1 - self.p)
+
+    def extra_repr(self) -> str:
+        """Return what the printed model shows."""
+        return f"p={self.p}"
+
+
+# --- Dropout as an ensemble -------------------------------------------------------------------
+
+
+def subnetwork_masks(n: int) -> Float[np.ndarray, "s n"]:
+    r"""Return all :math:`2^n` masks over n units: each subnetwork once.
+
+    Row k holds the binary digits of k, the most significant first. The first row drops every
+    unit, the last keeps them all.
+
+    Parameters
+    ----------
+    n : int
+        Number of units, from 1 to 20.
+
+    Returns
+    -------
+    (2ⁿ, n) array of zeros and ones
+        Without a scale.
+
+    Raises
+    ------
+    ValueError
+        If n is not between 1 and 20.
+
+    Notes
+    -----
+    Source: L2-17
+
+    Examples
+    --------
+    >>> subnetwork_masks(2)
+    array([[0., 0.],
+           [0., 1.],
+           [1., 0.],
+           [1., 1.]])
+    """
+    if not 1 <= n <= 20:
+        raise ValueError(
+            f"expected 1 to 20 units; got {n}: there are 2ⁿ masks, and they are written out"
+        )
+    digits = np.arange(2**n)[:, None] >> np.arange(n)[::-1]
+    return (digits & 1).astype(float)
+
+
+def geometric_ensemble(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: float) -> Scores:
+    r"""Ask every subnetwork of a linear-softmax net, and return their geometric mean.
+
+    The subnetwork with mask M predicts :math:`\pi_M = \operatorname{softmax}(W(M\odot x)+b)`,
+    and dropout draws it with probability :math:`q_M`. The means do not add up to one, so
+
+    .. math:: \tilde\pi_k = \prod_M \pi_{M,k}^{\,q_M}, \qquad
+        \pi_k = \frac{\tilde\pi_k}{\sum_j \tilde\pi_j}, \qquad
+        q_M = \prod_i (1-p)^{M_i} p^{\,1-M_i}
+
+    Parameters
+    ----------
+    W, b : (c, n) and (c,) arrays
+        The layer.
+    x : (n,) array
+        One input.
+    keep : float
+        1 − p, the probability that an input is kept, in (0, 1]. At ½ all subnetworks count alike.
+
+    Returns
+    -------
+    (c,) array
+        Probabilities.
+
+    Raises
+    ------
+    ValueError
+        If ``keep`` lies outside (0, 1], or there are more than 20 inputs.
+
+    Notes
+    -----
+    It costs :math:`2^n` forward passes. :func:`weight_scaling` gives the same with one.
+
+    Source: L2-17
+
+    Examples
+    --------
+    >>> W, b, x = np.array([[2.0, 0.0], [0.0, 4.0]]), np.zeros(2), np.ones(2)
+    >>> geometric_ensemble(W, b, x, 0.5).round(4), weight_scaling(W, b, x, 0.5).round(4)
+    (array([0.2689, 0.7311]), array([0.2689, 0.7311]))
+    """
+    _check_kept(keep)
+    masks = subnetwork_masks(len(x))
+    chances = np.prod(np.where(masks == 1, keep, 1 - keep), axis=1)
+    logarithms = log_softmax((masks * x) @ W.T + b, axis=1)
+    return softmax(chances @ logarithms)
+
+
+def weight_scaling(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: float) -> Scores:
+    r"""Predict once, with every input scaled by the probability that it is kept.
+
+    .. math:: \pi = \operatorname{softmax}\bigl((1-p)\,W x + b\bigr)
+
+    For a linear-softmax net trained with masks of zeros and ones this *is* the geometric mean of
+    all subnetworks: the logarithm of a softmax is linear in M up to a constant that normalizing
+    takes away, and :math:`\mathbb E\,M_i = 1 - p`. With hidden layers it is an approximation.
+
+    Parameters
+    ----------
+    W, b, x, keep
+        As in :func:`geometric_ensemble`.
+
+    Returns
+    -------
+    (c,) array
+        Probabilities.
+
+    Raises
+    ------
+    ValueError
+        If ``keep`` lies outside (0, 1].
+
+    Notes
+    -----
+    Inverted dropout divides by 1 − p while training instead, and nothing is left to scale.
+
+    Source: L2-17
+
+    Examples
+    --------
+    >>> weight_scaling(np.array([[2.0], [0.0]]), np.log([1.0, 3.0]), np.zeros(1), 0.5)
+    array([0.25, 0.75])
+    """
+    _check_kept(keep)
+    return softmax(W @ (keep * x) + b)
+
+
+# --- The typical experiment -------------------------------------------------------------------
+
+
+def dropout_sgd(
+    W: Float[np.ndarray, "h n"],
+    V: Float[np.ndarray, "c h"],
+    x: Float[np.ndarray, "t m n"],
+    y: Int[np.ndarray, "t m"],
+    masks: Float[np.ndarray, "t m h"],
+    lr: float,
+) -> tuple[Float[np.ndarray, "h n"], Float[np.ndarray, "c h"]]:
+    r"""Take one step of stochastic gradient descent for each minibatch, with dropout.
+
+    The network has one hidden layer and no biases; the loss is the mean cross-entropy of
+
+    .. math:: \operatorname{softmax}(V\tilde h), \qquad \tilde h = M \odot \max(Wx, 0)
+
+    Parameters
+    ----------
+    W, V : (h, n) and (c, h) arrays
+        The weights.
+    x, y : (t, m, n) and (t, m) arrays
+        Minibatches with their labels 0 … c−1.
+    masks : (t, m, h) array
+        For each minibatch the mask of :func:`dropout_mask`, scale included. Ones: no dropout.
+    lr : float
+        Learning rate.
+
+    Returns
+    -------
+    W, V : (h, n) and (c, h) arrays
+        After t steps.
+
+    Notes
+    -----
+    Source: L2-18
+
+    Examples
+    --------
+    >>> W, V = np.ones((2, 1)), np.zeros((2, 2))
+    >>> x, y = np.ones((1, 1, 1)), np.zeros((1, 1), dtype=int)
+    >>> dropout_sgd(W, V, x, y, np.array([[[0.0, 2.0]]]), 1.0)[1]  # the first unit is dropped
+    array([[ 0.,  1.],
+           [ 0., -1.]])
+    """
+    for inputs, labels, mask in zip(x, y, masks, strict=True):
+        hidden = mask * np.maximum(inputs @ W.T, 0.0)
+        error = softmax(hidden @ V.T, axis=1)
+        error[np.arange(len(labels)), labels] -= 1.0
+        error /= len(labels)
+        # Where the hidden value is zero, the ReLU or the mask lets no gradient pass.
+        back = dropout_backward(error @ V, mask) * (hidden > 0)
+        W, V = W - lr * back.T @ inputs, V - lr * error.T @ hidden
+    return W, V
+
+
+@dataclass(frozen=True, eq=False)
+class DropoutCurves:
+    """Loss and error of the whole network, without dropout, at the start and after each epoch.
+
+    Parameters
+    ----------
+    train_loss, validation_loss : (epochs + 1,) arrays
+        Mean cross-entropy.
+    validation_error : (epochs + 1,) array
+        Share of validation examples whose largest score is not their label's.
+
+    Notes
+    -----
+    Source: L2-18
+    """
+
+    train_loss: Float[np.ndarray, " e"] = field(repr=False)
+    validation_loss: Float[np.ndarray, " e"] = field(repr=False)
+    validation_error: Float[np.ndarray, " e"] = field(repr=False)
+
+
+def train_with_dropout(
+    train: Examples,
+    validation: Examples,
+    p: float,
+    seed: int = 0,
+    *,
+    hidden: int = 200,
+    lr: float = 0.1,
+    batch_size: int = 20,
+    epochs: int = 60,
+) -> DropoutCurves:
+    """Train a network with one hidden layer, drop its units with probability p, and watch it.
+
+    The weights start as He's. One seed gives one start and one order of the examples, whatever
+    p is: two runs differ by their dropout alone.
+
+    Parameters
+    ----------
+    train, validation : Examples
+        Features in rows, labels 0 … c−1. Examples that fill no minibatch sit out one epoch.
+    p : float
+        Probability that a hidden unit is dropped, in [0, 1). At 0 there is no dropout.
+    seed : int
+        Chooses the start, the order and the masks.
+    hidden, lr, batch_size, epochs
+        Size of the hidden layer, learning rate, examples in a minibatch, passes over the data.
+
+    Returns
+    -------
+    DropoutCurves
+
+    Raises
+    ------
+    ValueError
+        If p lies outside [0, 1), or the training examples do not fill one minibatch.
+
+    Notes
+    -----
+    Source: L2-18
+
+    Examples
+    --------
+    >>> from optdl.data import load
+    >>> split = load("digits").subset(200).split(100)
+    >>> curves = train_with_dropout(split.train, split.validation, 0.5, epochs=3)
+    >>> curves.validation_loss.shape, bool(curves.validation_error[-1] < 0.5)
+    ((4,), True)
+    """
+    _check_dropped(p)
+    steps = len(train) // batch_size
+    if not steps:
+        raise ValueError(
+            f"expected at least {batch_size} training examples, one minibatch; got {len(train)}"
+        )
+    start, order, draws = (np.random.default_rng([seed, stream]) for stream in range(3))
+    x, y = train.x.astype(float), train.y.astype(int)
+    classes = int(max(train.y.max(), validation.y.max())) + 1
+    W = start.normal(0.0, np.sqrt(2 / x.shape[1]), size=(hidden, x.shape[1]))
+    V = start.normal(0.0, np.sqrt(2 / hidden), size=(classes, hidden))
+    rows = [_losses(W, V, train, validation)]
+    for _ in range(epochs):
+        chosen = order.permutation(len(y))[: steps * batch_size].reshape(steps, batch_size)
+        masks = dropout_mask(draws.random((steps, batch_size, hidden)), p)
+        W, V = dropout_sgd(W, V, x[chosen], y[chosen], masks, lr)
+        rows.append(_losses(W, V, train, validation))
+    return DropoutCurves(*np.array(rows).T)
+
+
+def _losses(
+    W: Float[np.ndarray, "h n"],
+    V: Float[np.ndarray, "c h"],
+    train: Examples,
+    validation: Examples,
+) -> tuple[float, float, float]:
+    """Return the two losses and the validation error, with all units."""
+    losses = []
+    for part in (train, validation):
+        scores = np.maximum(part.x @ W.T, 0.0) @ V.T
+        labels = part.y.astype(int)
+        losses.append(-float(np.mean(log_softmax(scores, axis=1)[np.arange(len(labels)), labels])))
+    return losses[0], losses[1], float(np.mean(scores.argmax(axis=1) != labels))
+
+
+# --- What may be asked for --------------------------------------------------------------------
+
+
+def _check_dropped(p: float) -> None:
+    if not 0 <= p < 1:
+        raise ValueError(
+            f"expected 0 ≤ p < 1, the probability that a unit is dropped; got {p}: "
+            "a kept value is divided by 1 − p"
+        )
+
+
+def _check_kept(keep: float) -> None:
+    if not 0 < keep <= 1:
+        raise ValueError(f"expected 0 < keep ≤ 1, the probability that a unit is kept; got {keep}")
