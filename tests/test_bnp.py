@@ -10,11 +10,13 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 from torch import distributed, multiprocessing, nn
 from torch.nn import functional
 
 from optdl import bnp
 from optdl.bnp import BNP
+from optdl.data import load
 
 torch.set_num_threads(1)
 
@@ -123,6 +125,45 @@ def test_one_example_is_measured_from_the_running_mean():
     assert mean.tolist() == [3.0, 0.0]
     assert var.tolist() == [4.0, 0.25]
     assert bnp.batch_statistics(np.array([[3.0]]))[1].tolist() == [0.0]
+
+
+@pytest.mark.row("P-14", "P-15")
+@pytest.mark.parametrize("sizes", [(4, 7, 3), (1, 1, 1), (3, 1, 2, 1)])
+def test_running_statistics_are_those_that_bnp_keeps(sizes):
+    layer = nn.Linear(5, 1, dtype=torch.float64)
+    preconditioner = BNP(layer, rho=0.7)
+    batches = [examples(size, seed=step)[0] for step, size in enumerate(sizes)]
+    means, variances = bnp.running_statistics([x.numpy() for x in batches], 0.7)
+    for x, mean, var in zip(batches, means, variances, strict=True):
+        layer(x).sum().backward()
+        preconditioner.step()
+        state = preconditioner.state_dict()[""]
+        assert_close(mean, state["mean"][0].numpy())
+        assert_close(var, state["var"][0].numpy())
+
+
+@pytest.mark.row("P-14")
+def test_running_statistics_have_a_closed_form(rng):
+    """After t steps on one minibatch: ρᵗ of where they began, and 1 − ρᵗ of the minibatch."""
+    H = rng.normal(3, 2, size=(6, 4))
+    means, variances = bnp.running_statistics([H] * 5, 0.9)
+    kept = 0.9 ** np.arange(1, 6)[:, None]
+    assert_close(means, (1 - kept) * H.mean(0))
+    assert_close(variances, kept + (1 - kept) * H.var(0))
+
+
+@pytest.mark.row("P-15")
+def test_one_example_updates_as_a_person_computes_it():
+    """μ = ½·2 + ½·6 = 4, and σ² = ½·3 + ½·(6 − 4)² = 3.5."""
+    mean, var = bnp.update_statistics(np.array([[6.0]]), np.array([2.0]), np.array([3.0]), 0.5)
+    assert (mean.item(), var.item()) == (4.0, 3.5)
+
+
+def test_statistics_refuse_what_they_cannot_average():
+    with pytest.raises(ValueError, match="expected at least one minibatch, got none"):
+        bnp.running_statistics([])
+    with pytest.raises(ValueError, match=r"rho must lie in \[0, 1\), got 1.0"):
+        bnp.update_statistics(np.ones((2, 1)), np.zeros(1), np.ones(1), 1.0)
 
 
 # --- BNP(model) is the algorithm -------------------------------------------------------------
@@ -260,6 +301,21 @@ def activations(rng, rows=40, features=6):
     return np.maximum(H, 0) + 0.1 * rng.normal(size=(rows, features))
 
 
+def digit_activations(rows, layer):
+    """Return what a layer reads: the pixels that vary, or a random ReLU or tanh layer of them."""
+    x = torch.from_numpy(load("digits").x_train[:rows]).double()
+    if layer == "pixels":
+        H = x.numpy()
+    else:
+        torch.manual_seed(4)
+        hidden = nn.Linear(64, 20, dtype=torch.float64)(x)
+        H = {"relu": torch.relu, "tanh": torch.tanh}[layer](hidden).detach().numpy()
+    return H[:, H.std(0) > 0.02]
+
+
+REAL = [(400, "pixels"), (400, "relu"), (100, "tanh"), (25, "tanh")]
+
+
 @pytest.mark.row("P-09")
 def test_the_hessian_of_a_layer_is_that_of_autograd(rng):
     H = torch.from_numpy(activations(rng, rows=7, features=3))
@@ -281,6 +337,18 @@ def test_the_condition_number_of_a_hessian_is_bounded_by_its_factors(seed):
     H, curvatures = activations(rng, features=4), rng.uniform(0.01, 1, size=40)
     bound = kappa(bnp.extended_activations(H)) ** 2 * kappa(np.diag(curvatures))
     assert kappa(bnp.layer_hessian(H, curvatures)) <= bound * (1 + 1e-9)
+
+
+@pytest.mark.row("P-10")
+@pytest.mark.parametrize(("rows", "layer"), [*REAL, (12, "tanh"), (8, "pixels")])
+def test_the_bound_holds_on_digits_and_where_examples_are_few(rng, rows, layer):
+    """With N < n the Hessian is singular, and κ counts the eigenvalues that are not zero."""
+    H, curvatures = digit_activations(rows, layer), rng.uniform(0.05, 0.25, size=rows)
+    hessian = bnp.layer_hessian(H, curvatures)
+    rank = min(rows, H.shape[1] + 1)
+    eigenvalues = np.linalg.eigvalsh(hessian)[-rank:]
+    bound = kappa(bnp.extended_activations(H)) ** 2 * curvatures.max() / curvatures.min()
+    assert 1 < eigenvalues[-1] / eigenvalues[0] <= bound * (1 + 1e-6)
 
 
 @pytest.mark.row("P-11")
@@ -319,6 +387,104 @@ def test_centering_strictly_helps_where_the_mean_meets_the_principal_component()
         extended = bnp.extended_activations(spread + np.array(mean))
         U, _ = bnp.preconditioner(np.array(mean), np.ones(2))
         assert bool(kappa(extended @ U) < kappa(extended) * 0.99) is strict
+
+
+@pytest.mark.row("P-12")
+@pytest.mark.parametrize(("rows", "layer"), REAL)
+def test_centering_strictly_helps_on_digits(rows, layer):
+    H = digit_activations(rows, layer)
+    mean, centered = H.mean(0), H - H.mean(0)
+    principal = np.linalg.svd(centered)[2][0]
+    assert abs(mean @ principal) > 1e-3  # what the theorem asks for
+    plain, shifted, scaled = bnp.condition_numbers(H)
+    expected = [
+        np.column_stack([np.ones(rows), columns]) for columns in (H, centered, centered / H.std(0))
+    ]
+    assert np.linalg.matrix_rank(expected[0]) == expected[0].shape[1]
+    assert_close([plain, shifted, scaled], [np.linalg.cond(one) for one in expected], 1e-8)
+    assert shifted < 0.9 * plain
+    assert shifted <= scaled * max(1, H.std(0).max()) / min(1, H.std(0).min())  # κ(D) at most
+
+
+@pytest.mark.row("P-12")
+@pytest.mark.parametrize("seed", range(20))
+def test_centering_never_hurts_and_strictly_helps_whatever_the_mean(seed):
+    rng = np.random.default_rng(seed)
+    spread = rng.normal(size=(30, 4)) * np.exp(rng.normal(size=4, scale=2))
+    spread -= spread.mean(0)
+    principal = np.linalg.svd(spread)[2][0]
+    centered = bnp.condition_numbers(spread)
+    assert_close(centered[0], centered[1], 1e-9)
+    for size in (1e-3, 1.0, 100.0):
+        mean = size * rng.normal(size=4)
+        assert mean @ principal != 0
+        plain, shifted, _ = bnp.condition_numbers(spread + mean)
+        assert shifted < plain
+        assert_close(shifted, centered[1], 1e-8)
+
+
+@pytest.mark.row("P-12")
+@pytest.mark.parametrize("case", [0, 1, 2, 3, "pixels", "relu", "tanh"])
+def test_no_diagonal_scaling_that_a_search_finds_beats_d_by_more_than_the_bound(case):
+    rng = np.random.default_rng(5)
+    if isinstance(case, str):
+        H = digit_activations(200, case)[:, :5]
+    else:  # features that lean on each other, where D is not the best
+        mixing = np.exp(rng.normal(size=(case + 1, 4, 4)))[case]
+        H = rng.normal(size=(30, 4)) @ mixing
+    n = H.shape[1]
+    U, _ = bnp.preconditioner(H.mean(0), H.std(0))
+    centered = bnp.extended_activations(H) @ U
+
+    def logarithm(exponents):
+        return math.log(kappa(centered * np.exp(exponents)))
+
+    ours = np.concatenate([[0.0], -np.log(H.std(0))])
+    starts = [ours, *rng.normal(size=(30, n + 1), scale=2)]
+    best = min(starts[1:], key=logarithm)
+    found = min(
+        minimize(logarithm, start, method="Nelder-Mead", options={"maxiter": 600}).fun
+        for start in (ours, best)
+    )
+    scaled = bnp.condition_numbers(H)[2]
+    assert math.exp(found) < scaled * (1 - 1e-3)  # the search does find better ones
+    assert scaled <= math.sqrt(n + 1) * math.exp(found)
+
+
+@pytest.mark.row("P-12")
+def test_features_that_repeat_leave_condition_numbers_finite(rng):
+    H = activations(rng, features=3)
+    once, twice = bnp.condition_numbers(H), bnp.condition_numbers(np.column_stack([H, H[:, 0]]))
+    assert max(twice) < 2 * once[0]  # κ leaves the zero singular value out
+    with pytest.raises(ValueError, match="got 0 in feature 3: a constant feature"):
+        inspect.unwrap(bnp.condition_numbers)(np.column_stack([H, np.ones(40)]))
+
+
+DRAWS = {
+    "normal": lambda rng, size: rng.normal(size=size),
+    "signs": lambda rng, size: rng.choice([-1.0, 1.0], size=size),
+    "even": lambda rng, size: rng.uniform(-1, 1, size=size),
+    "rectified": lambda rng, size: np.maximum(rng.normal(size=size), 0),
+}
+
+
+@pytest.mark.row("P-13")
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+def test_the_expected_norm_is_at_most_c_root_n_whatever_the_number_of_features(draw):
+    """C = 2 is what random matrices reach at n = N; 1 is what no matrix Ĝ falls below."""
+    rng = np.random.default_rng(6)
+    for rows in (32, 64):
+        for share in (1 / 8, 1 / 2, 1, 2, 8, 32):
+            features = int(share * rows)
+            q = math.sqrt(bnp.scale_dense(features, rows))
+            norms = [
+                np.linalg.norm(bnp.normalized_activations(draw(rng, (rows, features))), 2)
+                for _ in range(8)
+            ]
+            ratio = np.mean(norms) / q / math.sqrt(rows)
+            assert 1 - 1e-12 <= ratio < 2.05
+            if share == 32:  # without q the norm follows √n
+                assert ratio * q > 5
 
 
 @pytest.mark.row("P-13")
@@ -363,6 +529,52 @@ def test_a_step_of_batch_norm_is_a_step_of_bnp():
         torch.optim.SGD(layer.parameters(), lr=0.7).step()
     assert_close(plain.weight.detach(), (normalized.weight / std).detach(), 1e-12)
     assert_close(plain(x).detach(), normalized((x - mean) / std).detach(), 1e-11)
+
+
+@pytest.mark.row("P-17")
+def test_a_plain_layer_absorbs_a_normalization(rng):
+    W, b, h = rng.normal(size=(3, 5)), rng.normal(size=3), 4 + 3 * rng.normal(size=(9, 5))
+    mean, var = rng.normal(size=5), rng.uniform(0.1, 9, size=5)
+    normalized = functional.batch_norm(*map(torch.from_numpy, (h, mean, var)), eps=0.0)
+    expected = functional.linear(normalized, torch.from_numpy(W), torch.from_numpy(b)).numpy()
+    absorbed, bias = bnp.absorb_normalization(W, b, mean, np.sqrt(var))
+    assert_close(h @ absorbed.T + bias, expected)
+    with pytest.raises(ValueError, match="got 0 in feature 1"):
+        inspect.unwrap(bnp.absorb_normalization)(W, b, mean, np.array([1.0, 0, 1, 1, 1]))
+
+
+@pytest.mark.row("P-17")
+@pytest.mark.parametrize(
+    "loss", [functional.cross_entropy, lambda a, y: (a[:, 0] - y).pow(2).sum()]
+)
+def test_a_step_of_a_deep_normalized_network_is_a_step_of_the_plain_one_that_absorbed_it(loss):
+    """Autograd goes through both networks; the statistics of each layer are held constant."""
+    layers = [layer for layer in dense_net(sizes=(5, 7, 6, 3)) if isinstance(layer, nn.Linear)]
+    x, y = examples(12)
+    normalized, plain, statistics, absorbed = x, x, [], []
+    for number, layer in enumerate(layers):
+        inputs = [torch.tanh(h) if number else h for h in (normalized, plain)]
+        mean, var = inputs[0].detach().mean(0), inputs[0].detach().var(0, correction=0)
+        arrays = (value.detach().numpy() for value in (layer.weight, layer.bias, mean, var.sqrt()))
+        statistics.append((mean, var))
+        absorbed.append(
+            [torch.from_numpy(one).requires_grad_() for one in bnp.absorb_normalization(*arrays)]
+        )
+        normalized = layer(functional.batch_norm(inputs[0], mean, var, eps=0.0))
+        plain = functional.linear(inputs[1], *absorbed[-1])
+    assert_close(plain.detach(), normalized.detach())
+    loss(normalized, y).backward()
+    loss(plain, y).backward()
+    for layer, (mean, var), (W, b) in zip(layers, statistics, absorbed, strict=True):
+        G_w, G_b = bnp.precondition_dense(
+            *(value.numpy() for value in (W.grad, b.grad, mean, var)), 12, eps1=0.0, eps2=0.0
+        )
+        stepped = [p.detach() - 0.1 * p.grad for p in layer.parameters()]
+        expected = bnp.absorb_normalization(
+            *(value.numpy() for value in (*stepped, mean, var.sqrt()))
+        )
+        assert_close(W.detach().numpy() - 0.1 * G_w, expected[0])
+        assert_close(b.detach().numpy() - 0.1 * G_b, expected[1])
 
 
 # --- In anyone's loop ------------------------------------------------------------------------

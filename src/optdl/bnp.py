@@ -8,7 +8,8 @@ scaled. BNP leaves the network as it is and transforms the gradient, with the sa
 Hessian.
 
 Axis letters, fixed for the module: ``N`` rows of H (examples), ``n`` features of the input,
-``o`` outputs, ``c`` input channels, ``k`` kernel size, ``r`` and ``s`` height and width.
+``o`` outputs, ``T`` steps, ``c`` input channels, ``k`` kernel size, ``r`` and ``s`` height and
+width.
 """
 
 from __future__ import annotations
@@ -24,20 +25,26 @@ from torch import distributed, nn
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.parallel import DistributedDataParallel
 
+from optdl.conditioning import condition_number
+
 __all__ = [
     "BNP",
+    "absorb_normalization",
     "batch_statistics",
     "bn_flops",
     "bnp_flops",
+    "condition_numbers",
     "extended_activations",
     "layer_hessian",
     "normalized_activations",
     "precondition_conv",
     "precondition_dense",
     "preconditioner",
+    "running_statistics",
     "scale_conv",
     "scale_dense",
     "smoothed_variance",
+    "update_statistics",
 ]
 
 Matrix = Float[np.ndarray, "N n"]
@@ -121,11 +128,7 @@ def preconditioner(
     array([[ 1. , -1.5],
            [ 0. ,  0.5]])
     """
-    if not np.all(std > 0):
-        raise ValueError(
-            f"std must be positive; got {float(np.min(std)):.3g} in feature {int(np.argmin(std))}: "
-            "a constant feature cannot be scaled (smoothed_variance keeps it away from zero)"
-        )
+    _require_positive(std)
     U = np.eye(len(mean) + 1)
     U[0, 1:] = -mean
     return U, np.diag(np.concatenate([[1.0], 1.0 / std]))
@@ -147,6 +150,94 @@ def normalized_activations(H: Matrix) -> Float[np.ndarray, "N n+1"]:
     mean, var = batch_statistics(H)
     U, D = preconditioner(mean, np.sqrt(var))
     return extended_activations(H) @ U @ D
+
+
+def condition_numbers(H: Matrix) -> tuple[float, float, float]:
+    r"""Return :math:`\kappa(\hat H)`, :math:`\kappa(\hat HU)` and :math:`\kappa(\hat HUD)`.
+
+    Centering never makes it worse where :math:`\hat H` has full column rank:
+    :math:`\kappa(\hat HU) \le \kappa(\hat H)`. Scaling by D comes within a factor
+    :math:`\sqrt{n+1}` of the best diagonal matrix there is.
+
+    Parameters
+    ----------
+    H : (N, n) array
+        The inputs of the layer, one example a row.
+
+    Returns
+    -------
+    as_it_is, centered, centered_and_scaled : float
+        Each is the largest singular value over the smallest nonzero one.
+
+    Raises
+    ------
+    ValueError
+        If a feature is constant over the minibatch: D does not exist.
+
+    Notes
+    -----
+    Source: P-12
+
+    Examples
+    --------
+    >>> H = np.array([[13.0, 1.0], [17.0, 1.0], [13.0, -1.0], [17.0, -1.0]])
+    >>> [round(kappa, 2) for kappa in condition_numbers(H)]
+    [114.99, 2.0, 1.0]
+    """
+    mean, var = batch_statistics(H)
+    U, D = preconditioner(mean, np.sqrt(var))
+    centered = extended_activations(H) @ U
+    return (
+        condition_number(extended_activations(H)),
+        condition_number(centered),
+        condition_number(centered @ D),
+    )
+
+
+def absorb_normalization(
+    W: Float[np.ndarray, "o n"], b: Float[np.ndarray, " o"], mean: Vector, std: Vector
+) -> tuple[Float[np.ndarray, "o n"], Float[np.ndarray, " o"]]:
+    r"""Return the weight and bias of the plain layer that equals a layer behind batch norm.
+
+    .. math:: W\,\frac{h-\mu_H}{\sigma_H} + b = \hat W h + \hat b, \qquad
+        \hat W = W\operatorname{diag}(1/\sigma_H), \quad \hat b = b - \hat W\mu_H
+
+    With the statistics held constant, one step of gradient descent on :math:`W, b` is one step
+    of BNP, with :math:`q = 1`, on :math:`\hat W, \hat b`.
+
+    Parameters
+    ----------
+    W, b : (o, n) and (o,) arrays
+        The layer that reads the normalized features.
+    mean, std : (n,) arrays
+        :math:`\mu_H` and :math:`\sigma_H` of its inputs before they are normalized.
+
+    Raises
+    ------
+    ValueError
+        If a standard deviation is not positive.
+
+    Notes
+    -----
+    Source: P-17
+
+    Examples
+    --------
+    >>> absorb_normalization(np.array([[6.0]]), np.array([1.0]), np.array([5.0]), np.array([2.0]))
+    (array([[3.]]), array([-14.]))
+    """
+    _require_positive(std)
+    absorbed = W / std
+    return absorbed, b - absorbed @ mean
+
+
+def _require_positive(std: Vector) -> None:
+    """Refuse to divide by the standard deviation of a constant feature."""
+    if not np.all(std > 0):
+        raise ValueError(
+            f"std must be positive; got {float(np.min(std)):.3g} in feature {int(np.argmin(std))}: "
+            "a constant feature cannot be scaled (smoothed_variance keeps it away from zero)"
+        )
 
 
 # --- One step, as Algorithms 2 and 3 write it -------------------------------------------------
@@ -172,6 +263,94 @@ def batch_statistics(H: Matrix, running_mean: Vector | None = None) -> tuple[Vec
     mean = H.mean(axis=0)
     center = running_mean if running_mean is not None and len(H) == 1 else mean
     return mean, np.mean((H - center) ** 2, axis=0)
+
+
+def update_statistics(
+    H: Matrix, mean: Vector, var: Vector, rho: float = 0.99
+) -> tuple[Vector, Vector]:
+    r"""Take a minibatch into the running mean and variance: steps 1 and 2 of Algorithm 2.
+
+    .. math:: \mu \leftarrow \rho\mu + (1-\rho)\mu_H, \qquad
+        \sigma^2 \leftarrow \rho\sigma^2 + (1-\rho)\sigma_H^2
+
+    The variance of a single example is measured from the new running mean.
+
+    Parameters
+    ----------
+    H : (N, n) array
+        The inputs of the layer, one example a row.
+    mean, var : (n,) arrays
+        The statistics so far.
+    rho : float
+        ρ in [0, 1): the share of the old statistics in the new ones.
+
+    Raises
+    ------
+    ValueError
+        If ρ does not lie in [0, 1).
+
+    Notes
+    -----
+    Source: P-14, P-15
+
+    Examples
+    --------
+    >>> update_statistics(np.array([[4.0], [8.0]]), np.zeros(1), np.ones(1), rho=0.5)
+    (array([3.]), array([2.5]))
+    >>> update_statistics(np.array([[4.0]]), np.zeros(1), np.ones(1), rho=0.5)
+    (array([2.]), array([2.5]))
+    """
+    if not 0 <= rho < 1:
+        raise ValueError(f"rho must lie in [0, 1), got {rho}: at 1 the statistics never move")
+    new_mean = rho * mean + (1 - rho) * H.mean(axis=0)
+    _, batch_var = batch_statistics(H, new_mean)
+    return new_mean, rho * var + (1 - rho) * batch_var
+
+
+def running_statistics(
+    minibatches: Sequence[Float[np.ndarray, "_ n"]], rho: float = 0.99
+) -> tuple[Float[np.ndarray, "T n"], Float[np.ndarray, "T n"]]:
+    r"""Return the running mean and variance after each of T minibatches.
+
+    They start at :math:`\mu = 0` and :math:`\sigma^2 = 1`, and :func:`update_statistics` moves
+    them.
+
+    Parameters
+    ----------
+    minibatches : sequence of (N, n) arrays
+        The inputs of the layer, step by step; N may change.
+    rho : float
+        ρ in [0, 1): the share of the old statistics in the new ones.
+
+    Returns
+    -------
+    means, variances : (T, n) arrays
+        One row for each step.
+
+    Raises
+    ------
+    ValueError
+        If there is no minibatch, or ρ does not lie in [0, 1).
+
+    Notes
+    -----
+    Source: P-14, P-15
+
+    Examples
+    --------
+    >>> running_statistics([np.array([[4.0], [8.0]]), np.array([[5.0]])], rho=0.5)
+    (array([[3.],
+           [4.]]), array([[2.5 ],
+           [1.75]]))
+    """
+    if not minibatches:
+        raise ValueError("expected at least one minibatch, got none: their features are unknown")
+    mean = np.zeros(minibatches[0].shape[1])
+    path = [(mean, np.ones_like(mean))]
+    for H in minibatches:
+        path.append(update_statistics(H, *path[-1], rho))
+    means, variances = (np.array(values) for values in zip(*path[1:], strict=True))
+    return means, variances
 
 
 def smoothed_variance(var: Array, eps1: float = 1e-2, eps2: float = 1e-4) -> Array:

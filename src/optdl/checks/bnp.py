@@ -1,0 +1,1067 @@
+"""Exercises on BNP: the Hessian of a layer, its preconditioner, and one step of the algorithm.
+
+Each mistake stands here as a plain function that uses nothing but its arguments and ``np``.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.bnp import (
+    absorb_normalization,
+    batch_statistics,
+    condition_numbers,
+    layer_hessian,
+    normalized_activations,
+    precondition_dense,
+    preconditioner,
+    running_statistics,
+    scale_dense,
+)
+from optdl.checks.exercise import Case, Exercise, Function, Misconception, Property
+
+
+def _activations(rng: np.random.Generator, rows: int, features: int) -> np.ndarray:
+    """Return features with means away from zero and of different sizes."""
+    sizes, means = 3.0 ** np.arange(features), rng.uniform(1, 5, size=features)
+    return np.asarray((means + sizes * rng.normal(size=(rows, features))).round(2))
+
+
+# --- P-09 · the Hessian of a layer ------------------------------------------------------------
+
+
+def _hessian_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for rows, features in ((2, 1), (4, 2), (6, 3)):
+        yield {
+            "H": _activations(rng, rows, features),
+            "curvatures": rng.uniform(0.1, 2, size=rows).round(2),
+        }
+
+
+def forgets_the_column_of_ones(H, curvatures):
+    """Leave out the bias."""
+    return (H.T * (curvatures / len(H))) @ H
+
+
+def puts_the_ones_last(H, curvatures):
+    """Append the column of ones."""
+    extended = np.column_stack([H, np.ones(len(H))])
+    return (extended.T * (curvatures / len(H))) @ extended
+
+
+def leaves_out_one_over_n(H, curvatures):
+    """Add up the examples."""
+    extended = np.column_stack([np.ones(len(H)), H])
+    return (extended.T * curvatures) @ extended
+
+
+def leaves_out_the_curvatures(H, curvatures):
+    """Take S = I / N, as for least squares."""
+    extended = np.column_stack([np.ones(len(H)), H])
+    return extended.T @ extended / len(H)
+
+
+def puts_s_at_both_factors(H, curvatures):
+    """Scale both factors by S."""
+    extended = np.column_stack([np.ones(len(H)), H])
+    return (extended.T * (curvatures / len(H)) ** 2) @ extended
+
+
+def _has_these_second_differences(function: Function, rng: np.random.Generator) -> bool:
+    """Compare with second differences of a loss that is quadratic, where they are exact."""
+    H, y, curvatures = rng.normal(size=(7, 3)), rng.normal(size=7), rng.uniform(0.1, 2, size=7)
+    u, p = rng.normal(size=(2, 4))
+
+    def loss(q: np.ndarray) -> float:
+        return float(np.mean(curvatures * (q[0] + H @ q[1:] - y) ** 2) / 2)
+
+    expected = loss(p + u) - 2 * loss(p) + loss(p - u)
+    return bool(np.isclose(u @ np.asarray(function(H, curvatures)) @ u, expected))
+
+
+# --- P-11 · the preconditioner ----------------------------------------------------------------
+
+
+def _preconditioner_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for features in (1, 2, 4):
+        yield {
+            "mean": rng.uniform(1, 5, size=features).round(2),
+            "std": rng.uniform(0.2, 9, size=features).round(2),
+        }
+
+
+def does_not_invert_d(mean, std):
+    """Put the standard deviations into D."""
+    U = np.eye(len(mean) + 1)
+    U[0, 1:] = -mean
+    return U, np.diag(np.concatenate([[1.0], std]))
+
+
+def adds_the_mean(mean, std):
+    """Put +μ into U."""
+    U = np.eye(len(mean) + 1)
+    U[0, 1:] = mean
+    return U, np.diag(np.concatenate([[1.0], 1 / std]))
+
+
+def puts_the_mean_into_the_first_column(mean, std):
+    """Transpose U."""
+    U = np.eye(len(mean) + 1)
+    U[1:, 0] = -mean
+    return U, np.diag(np.concatenate([[1.0], 1 / std]))
+
+
+def puts_variances_into_d(mean, std):
+    """Divide by σ²."""
+    U = np.eye(len(mean) + 1)
+    U[0, 1:] = -mean
+    return U, np.diag(np.concatenate([[1.0], 1 / std**2]))
+
+
+def scales_the_mean_in_u(mean, std):
+    """Put −μ/σ into U."""
+    U = np.eye(len(mean) + 1)
+    U[0, 1:] = -mean / std
+    return U, np.diag(np.concatenate([[1.0], 1 / std]))
+
+
+def _standardizes_a_row(function: Function, rng: np.random.Generator) -> bool:
+    h, mean, std = rng.normal(size=5), rng.normal(size=5), rng.uniform(0.5, 2, size=5)
+    U, D = function(mean, std)
+    row = np.concatenate([[1.0], h]) @ np.asarray(U) @ np.asarray(D)
+    return bool(np.allclose(row, np.concatenate([[1.0], (h - mean) / std]), rtol=1e-10))
+
+
+# --- P-11 · normalized activations ------------------------------------------------------------
+
+
+def _activation_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for rows, features in ((3, 2), (5, 3), (8, 4)):
+        yield {"H": _activations(rng, rows, features)}
+
+
+def normalizes_without_the_ones(H):
+    """Leave out the column of ones."""
+    return (H - H.mean(0)) / H.std(0)
+
+
+def normalizes_by_n_minus_one(H):
+    """Take the unbiased variance."""
+    return np.column_stack([np.ones(len(H)), (H - H.mean(0)) / H.std(0, ddof=1)])
+
+
+def normalizes_by_the_variance(H):
+    """Forget the root."""
+    return np.column_stack([np.ones(len(H)), (H - H.mean(0)) / H.var(0)])
+
+
+def subtracts_the_mean_after_scaling(H):
+    """Scale by D first, and then subtract a mean that was not scaled."""
+    return np.column_stack([np.ones(len(H)), H / H.std(0) - H.mean(0)])
+
+
+def centers_and_does_not_scale(H):
+    """Stop at the matrix times U."""
+    return np.column_stack([np.ones(len(H)), H - H.mean(0)])
+
+
+def normalizes_each_example(H):
+    """Take the statistics of a row."""
+    normalized = (H - H.mean(1, keepdims=True)) / H.std(1, keepdims=True)
+    return np.column_stack([np.ones(len(H)), normalized])
+
+
+def _does_not_see_units_of_features(function: Function, rng: np.random.Generator) -> bool:
+    H = rng.normal(size=(9, 3))
+    one = np.asarray(function(H))
+    other = np.asarray(function(100 + 7 * H))
+    return bool(np.allclose(np.sum(one**2, 0), 9) and np.allclose(one, other, atol=1e-9))
+
+
+# --- P-12 · condition numbers -----------------------------------------------------------------
+
+
+def _condition_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for rows, features in ((5, 2), (8, 3), (3, 4)):
+        yield {"H": _activations(rng, rows, features)}
+    H = _activations(rng, 6, 2)
+    yield {"H": np.column_stack([H, H[:, 0]])}
+
+
+def takes_condition_numbers_without_the_ones(H):
+    """Leave out the column of ones."""
+    kappas = []
+    for A in (H, H - H.mean(0), (H - H.mean(0)) / H.std(0)):
+        s = np.linalg.svd(A, compute_uv=False)
+        kappas.append(s[0] / s[s > 1e-12 * s[0]][-1])
+    return tuple(kappas)
+
+
+def divides_by_a_singular_value_of_zero(H):
+    """Count singular values that are zero."""
+    U, D = np.eye(H.shape[1] + 1), np.diag(np.concatenate([[1.0], 1 / H.std(0)]))
+    U[0, 1:] = -H.mean(0)
+    extended = np.column_stack([np.ones(len(H)), H])
+    return tuple(np.linalg.cond(A) for A in (extended, extended @ U, extended @ U @ D))
+
+
+def takes_eigenvalues_of_the_product(H):
+    """Take κ of the matrix times its transpose."""
+    e, kappas = np.ones(len(H)), []
+    for A in (H, H - H.mean(0), (H - H.mean(0)) / H.std(0)):
+        s = np.linalg.svd(np.column_stack([e, A]), compute_uv=False)
+        kappas.append((s[0] / s[s > 1e-12 * s[0]][-1]) ** 2)
+    return tuple(kappas)
+
+
+def divides_the_smallest_by_the_largest(H):
+    """Return 1/κ."""
+    e, kappas = np.ones(len(H)), []
+    for A in (H, H - H.mean(0), (H - H.mean(0)) / H.std(0)):
+        s = np.linalg.svd(np.column_stack([e, A]), compute_uv=False)
+        kappas.append(s[s > 1e-12 * s[0]][-1] / s[0])
+    return tuple(kappas)
+
+
+def scales_what_is_not_centered(H):
+    """Leave U out of the third matrix."""
+    e, kappas = np.ones(len(H)), []
+    for A in (H, H - H.mean(0), H / H.std(0)):
+        s = np.linalg.svd(np.column_stack([e, A]), compute_uv=False)
+        kappas.append(s[0] / s[s > 1e-12 * s[0]][-1])
+    return tuple(kappas)
+
+
+def multiplies_by_the_deviation(H):
+    """Use the inverse of D."""
+    e, kappas = np.ones(len(H)), []
+    for A in (H, H - H.mean(0), (H - H.mean(0)) * H.std(0)):
+        s = np.linalg.svd(np.column_stack([e, A]), compute_uv=False)
+        kappas.append(s[0] / s[s > 1e-12 * s[0]][-1])
+    return tuple(kappas)
+
+
+def moves_the_mean_further_away(H):
+    """Add the mean, as U with the wrong sign does."""
+    e, kappas = np.ones(len(H)), []
+    for A in (H, H + H.mean(0), (H + H.mean(0)) / H.std(0)):
+        s = np.linalg.svd(np.column_stack([e, A]), compute_uv=False)
+        kappas.append(s[0] / s[s > 1e-12 * s[0]][-1])
+    return tuple(kappas)
+
+
+def _centering_helps_and_the_mean_is_forgotten(
+    function: Function, rng: np.random.Generator
+) -> bool:
+    H = rng.normal(size=(20, 3)) * [1.0, 5.0, 0.2]
+    plain, centered, scaled = function(H + 30)
+    _, again, rescaled = function([3.0, 0.1, 8.0] * H)
+    return bool(
+        centered < plain
+        and np.isclose(centered, function(H)[1], rtol=1e-6)
+        and not np.isclose(again, centered)
+        and np.isclose(rescaled, scaled, rtol=1e-6)
+    )
+
+
+# --- P-15 · statistics of a minibatch ---------------------------------------------------------
+
+
+def _batch_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for rows, features in ((1, 2), (3, 2), (5, 3)):
+        running = rng.uniform(1, 3, size=features).round(2)
+        yield {"H": _activations(rng, rows, features), "running_mean": running}
+    yield {"H": _activations(rng, 4, 2)}
+    yield {"H": _activations(rng, 1, 3)}
+
+
+def divides_the_variance_by_n_minus_one(H, running_mean=None):
+    """Take the unbiased variance."""
+    if len(H) == 1 and running_mean is not None:
+        return H[0], (H[0] - running_mean) ** 2
+    return H.mean(0), H.var(0, ddof=1)
+
+
+def measures_one_example_from_itself(H, running_mean=None):
+    """Take the mean of the minibatch where the running mean is needed."""
+    return H.mean(0), H.var(0)
+
+
+def always_measures_from_the_running_mean(H, running_mean=None):
+    """Use the running mean for minibatches of any size."""
+    center = H.mean(0) if running_mean is None else running_mean
+    return H.mean(0), np.mean((H - center) ** 2, axis=0)
+
+
+def returns_the_standard_deviation(H, running_mean=None):
+    """Take the root."""
+    center = running_mean if running_mean is not None and len(H) == 1 else H.mean(0)
+    return H.mean(0), np.sqrt(np.mean((H - center) ** 2, axis=0))
+
+
+def returns_the_running_mean(H, running_mean=None):
+    """Give back the mean from which one example was measured."""
+    center = running_mean if running_mean is not None and len(H) == 1 else H.mean(0)
+    return center, np.mean((H - center) ** 2, axis=0)
+
+
+def takes_statistics_of_each_example(H, running_mean=None):
+    """Average over the features."""
+    if len(H) == 1 and running_mean is not None:
+        return H[0], (H[0] - running_mean) ** 2
+    return H.mean(1), H.var(1)
+
+
+def _running_mean_serves_one_example_alone(function: Function, rng: np.random.Generator) -> bool:
+    H, running = rng.normal(size=(6, 3)), rng.normal(size=3)
+    _, alone = function(H[:1], running)
+    _, many = function(H, running)
+    _, moved = function(H + 5, running - 9)
+    return bool(
+        np.allclose(alone, (H[0] - running) ** 2)
+        and np.allclose(many, np.mean(H**2, 0) - np.mean(H, 0) ** 2)
+        and np.allclose(many, moved)
+    )
+
+
+# --- P-14 · running statistics ----------------------------------------------------------------
+
+
+def _running_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for sizes, features, rho in (((2, 1, 3), 1, 0.5), ((1, 4, 2, 3), 2, 0.8), ((3,) * 5, 3, 0.9)):
+        yield {
+            "minibatches": [_activations(rng, rows, features) for rows in sizes],
+            "rho": rho,
+        }
+
+
+def swaps_the_shares(minibatches, rho=0.99):
+    """Give ρ to the minibatch."""
+    mean, var, means, variances = 0.0, 1.0, [], []
+    for H in minibatches:
+        mean = (1 - rho) * mean + rho * H.mean(0)
+        center = mean if len(H) == 1 else H.mean(0)
+        var = (1 - rho) * var + rho * np.mean((H - center) ** 2, axis=0)
+        means.append(mean)
+        variances.append(var)
+    return np.array(means), np.array(variances)
+
+
+def starts_with_a_variance_of_zero(minibatches, rho=0.99):
+    """Start at σ² = 0."""
+    mean, var, means, variances = 0.0, 0.0, [], []
+    for H in minibatches:
+        mean = rho * mean + (1 - rho) * H.mean(0)
+        center = mean if len(H) == 1 else H.mean(0)
+        var = rho * var + (1 - rho) * np.mean((H - center) ** 2, axis=0)
+        means.append(mean)
+        variances.append(var)
+    return np.array(means), np.array(variances)
+
+
+def starts_at_the_first_minibatch(minibatches, rho=0.99):
+    """Take the first minibatch as it is."""
+    mean, var = minibatches[0].mean(0), minibatches[0].var(0)
+    means, variances = [mean], [var]
+    for H in minibatches[1:]:
+        mean = rho * mean + (1 - rho) * H.mean(0)
+        center = mean if len(H) == 1 else H.mean(0)
+        var = rho * var + (1 - rho) * np.mean((H - center) ** 2, axis=0)
+        means.append(mean)
+        variances.append(var)
+    return np.array(means), np.array(variances)
+
+
+def corrects_the_bias_of_the_start(minibatches, rho=0.99):
+    """Divide by 1 − ρᵗ, as Adam does."""
+    mean, var, means, variances = 0.0, 1.0, [], []
+    for t, H in enumerate(minibatches, 1):
+        mean = rho * mean + (1 - rho) * H.mean(0)
+        center = mean if len(H) == 1 else H.mean(0)
+        var = rho * var + (1 - rho) * np.mean((H - center) ** 2, axis=0)
+        means.append(mean / (1 - rho**t))
+        variances.append(var / (1 - rho**t))
+    return np.array(means), np.array(variances)
+
+
+def measures_from_the_old_mean(minibatches, rho=0.99):
+    """Update the mean after the variance has used it."""
+    mean, var, means, variances = 0.0, 1.0, [], []
+    for H in minibatches:
+        center = mean if len(H) == 1 else H.mean(0)
+        var = rho * var + (1 - rho) * np.mean((H - center) ** 2, axis=0)
+        mean = rho * mean + (1 - rho) * H.mean(0)
+        means.append(mean)
+        variances.append(var)
+    return np.array(means), np.array(variances)
+
+
+def gives_one_example_no_spread(minibatches, rho=0.99):
+    """Measure one example from itself."""
+    mean, var, means, variances = 0.0, 1.0, [], []
+    for H in minibatches:
+        mean = rho * mean + (1 - rho) * H.mean(0)
+        var = rho * var + (1 - rho) * H.var(0)
+        means.append(mean)
+        variances.append(var)
+    return np.array(means), np.array(variances)
+
+
+def measures_all_from_the_running_mean(minibatches, rho=0.99):
+    """Use the running mean for minibatches of any size."""
+    mean, var, means, variances = 0.0, 1.0, [], []
+    for H in minibatches:
+        mean = rho * mean + (1 - rho) * H.mean(0)
+        var = rho * var + (1 - rho) * np.mean((H - mean) ** 2, axis=0)
+        means.append(mean)
+        variances.append(var)
+    return np.array(means), np.array(variances)
+
+
+def averages_standard_deviations(minibatches, rho=0.99):
+    """Average σ, and square at the end."""
+    mean, std, means, variances = 0.0, 1.0, [], []
+    for H in minibatches:
+        mean = rho * mean + (1 - rho) * H.mean(0)
+        center = mean if len(H) == 1 else H.mean(0)
+        std = rho * std + (1 - rho) * np.sqrt(np.mean((H - center) ** 2, axis=0))
+        means.append(mean)
+        variances.append(std**2)
+    return np.array(means), np.array(variances)
+
+
+def keeps_an_unbiased_variance(minibatches, rho=0.99):
+    """Divide by N − 1."""
+    mean, var, means, variances = 0.0, 1.0, [], []
+    for H in minibatches:
+        mean = rho * mean + (1 - rho) * H.mean(0)
+        one = (H[0] - mean) ** 2 if len(H) == 1 else H.var(0, ddof=1)
+        var = rho * var + (1 - rho) * one
+        means.append(mean)
+        variances.append(var)
+    return np.array(means), np.array(variances)
+
+
+def _forgets_the_start_at_the_rate_rho(function: Function, rng: np.random.Generator) -> bool:
+    """Compare with the closed form for one minibatch that comes again and again."""
+    H = rng.normal(3, 2, size=(6, 4))
+    kept = 0.9 ** np.arange(1, 8)[:, None]
+    means, variances = function([H] * 7, 0.9)
+    return bool(
+        np.allclose(means, (1 - kept) * H.mean(0))
+        and np.allclose(variances, kept + (1 - kept) * H.var(0))
+    )
+
+
+# --- P-14 · the scale of a layer --------------------------------------------------------------
+
+
+def _scale_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for features, rows in ((3072, 60), (100, 256), (10, 10), (500, int(rng.integers(11, 90)))):
+        yield {"features": features, "rows": rows}
+
+
+def returns_q(features, rows):
+    """Take the root."""
+    return np.sqrt(max(features / rows, 1))
+
+
+def takes_the_smaller(features, rows):
+    """Take the minimum."""
+    return min(features / rows, 1)
+
+
+def lets_the_scale_fall_below_one(features, rows):
+    """Leave out the maximum."""
+    return features / rows
+
+
+def divides_the_rows_by_the_features(features, rows):
+    """Turn the fraction around."""
+    return max(rows / features, 1)
+
+
+def adds_one(features, rows):
+    """Add what should be compared."""
+    return features / rows + 1
+
+
+def _keeps_the_larger_side_of_the_matrix(function: Function, rng: np.random.Generator) -> bool:
+    features, rows = (int(size) for size in rng.integers(1, 500, size=2))
+    return all(np.isclose(function(n, N) * N, max(n, N)) for n, N in ((features, rows), (7, 500)))
+
+
+# --- P-14 · one step --------------------------------------------------------------------------
+
+
+def _step_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for outputs, features, rows, floors in (
+        (1, 1, 4, {"eps1": 0.5, "eps2": 0.2}),
+        (2, 3, 8, {"eps1": 0.3, "eps2": 0.1}),
+        (3, 6, 2, {"eps1": 0.1, "eps2": 0.4}),
+        (2, 4, 3, {}),
+    ):
+        yield {
+            "grad_weight": rng.normal(size=(outputs, features)).round(2),
+            "grad_bias": rng.uniform(0.5, 2, size=outputs).round(2),
+            "mean": rng.uniform(1, 3, size=features).round(2),
+            "var": rng.uniform(0.2, 4, size=features).round(2),
+            "batch_size": rows,
+            **floors,
+        }
+
+
+def uses_the_old_weight_gradient(
+    grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4
+):
+    """Take step 5 with the G_w from before step 4."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    smoothed = var + eps1 * var.max() + eps2
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)
+    return weight, grad_bias / scale - grad_weight @ mean
+
+
+def divides_by_the_deviation(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
+    """Divide by σ̃."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    smoothed = np.sqrt(var + eps1 * var.max() + eps2)
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)
+    return weight, grad_bias / scale - weight @ mean
+
+
+def divides_by_q(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
+    """Divide by q where q² belongs."""
+    scale = np.sqrt(max(grad_weight.shape[1] / batch_size, 1))
+    smoothed = var + eps1 * var.max() + eps2
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)
+    return weight, grad_bias / scale - weight @ mean
+
+
+def scales_by_the_smaller(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
+    """Take q² = min{n/N, 1}."""
+    scale = min(grad_weight.shape[1] / batch_size, 1)
+    smoothed = var + eps1 * var.max() + eps2
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)
+    return weight, grad_bias / scale - weight @ mean
+
+
+def scales_by_the_outputs(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
+    """Count the outputs for n."""
+    scale = max(grad_weight.shape[0] / batch_size, 1)
+    smoothed = var + eps1 * var.max() + eps2
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)
+    return weight, grad_bias / scale - weight @ mean
+
+
+def does_not_scale_the_bias(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
+    """Leave 1/q² out of step 5."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    smoothed = var + eps1 * var.max() + eps2
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)
+    return weight, grad_bias - weight @ mean
+
+
+def scales_the_new_gradient_twice(
+    grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4
+):
+    """Divide the sum of step 5 by q² as well."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    smoothed = var + eps1 * var.max() + eps2
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)
+    return weight, (grad_bias - weight @ mean) / scale
+
+
+def adds_eps1_without_the_maximum(
+    grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4
+):
+    """Add ε₁ itself."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * (var + eps1 + eps2))
+    return weight, grad_bias / scale - weight @ mean
+
+
+def takes_a_share_of_each_variance(
+    grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4
+):
+    """Add ε₁ times the feature's own variance."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * ((1 + eps1) * var + eps2))
+    return weight, grad_bias / scale - weight @ mean
+
+
+def takes_the_largest_mean(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
+    """Add ε₁ times the largest mean."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    smoothed = var + eps1 * np.abs(mean).max() + eps2
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)
+    return weight, grad_bias / scale - weight @ mean
+
+
+def adds_the_floor_to_the_deviation(
+    grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4
+):
+    """Square what was added to σ."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    std = np.sqrt(var)
+    smoothed = (std + eps1 * std.max() + eps2) ** 2
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)
+    return weight, grad_bias / scale - weight @ mean
+
+
+def adds_the_floor_after_the_division(
+    grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4
+):
+    """Divide by σ² alone, and add the floor to the quotient."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    floor = eps1 * var.max() + eps2
+    weight = ((grad_weight - np.outer(grad_bias, mean)) / var + floor) / scale
+    return weight, grad_bias / scale - weight @ mean
+
+
+def does_not_center(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
+    """Leave μ G_b out of step 4."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    weight = grad_weight / (scale * (var + eps1 * var.max() + eps2))
+    return weight, grad_bias / scale - weight @ mean
+
+
+def adds_the_mean_times_the_bias(
+    grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4
+):
+    """Add in step 4."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    smoothed = var + eps1 * var.max() + eps2
+    weight = (grad_weight + np.outer(grad_bias, mean)) / (scale * smoothed)
+    return weight, grad_bias / scale - weight @ mean
+
+
+def adds_the_sum(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
+    """Add in step 5."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    smoothed = var + eps1 * var.max() + eps2
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)
+    return weight, grad_bias / scale + weight @ mean
+
+
+def transforms_the_bias_first(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
+    """Take step 5 before step 4."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    smoothed = var + eps1 * var.max() + eps2
+    bias = grad_bias / scale - grad_weight @ mean
+    return (grad_weight - np.outer(bias, mean)) / (scale * smoothed), bias
+
+
+def multiplies_by_p_alone(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
+    """Leave Pᵀ out."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    weight = grad_weight / (scale * np.sqrt(var + eps1 * var.max() + eps2))
+    return weight, grad_bias / scale - weight @ mean
+
+
+def _is_the_matrix_form(function: Function, rng: np.random.Generator) -> bool:
+    """Compare with P Pᵀ written out, and see that the step goes downhill."""
+    G_w, G_b = rng.normal(size=(4, 6)), rng.normal(size=4)
+    mean, var = rng.normal(size=6), rng.uniform(0.1, 5, size=6)
+    P = np.eye(7)
+    P[0, 1:] = -mean
+    P[:, 1:] /= np.sqrt(var + 0.02 * var.max() + 0.3)
+    right = P @ P.T @ np.vstack([G_b, G_w.T]) / 3
+    weight, bias = (np.asarray(one) for one in function(G_w, G_b, mean, var, 2, 0.02, 0.3))
+    downhill = np.sum(weight * G_w) + np.sum(bias * G_b) > 0
+    return bool(np.allclose(np.vstack([bias, weight.T]), right, rtol=1e-9) and downhill)
+
+
+# --- P-17 · batch norm as a plain layer -------------------------------------------------------
+
+
+def _absorb_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for outputs, features in ((1, 1), (2, 2), (3, 4)):
+        yield {
+            "W": rng.normal(size=(outputs, features)).round(2),
+            "b": rng.normal(size=outputs).round(2),
+            "mean": rng.uniform(1, 5, size=features).round(2),
+            "std": rng.uniform(0.2, 9, size=features).round(2),
+        }
+
+
+def absorbs_the_variance(W, b, mean, std):
+    """Divide by σ²."""
+    absorbed = W / std**2
+    return absorbed, b - absorbed @ mean
+
+
+def shifts_by_the_old_weight(W, b, mean, std):
+    """Subtract W μ, where μ was divided by σ too."""
+    return W / std, b - W @ mean
+
+
+def shifts_the_wrong_way(W, b, mean, std):
+    """Add Ŵ μ."""
+    absorbed = W / std
+    return absorbed, b + absorbed @ mean
+
+
+def multiplies_the_weight_by_the_deviation(W, b, mean, std):
+    """Take W diag(σ)."""
+    absorbed = W * std
+    return absorbed, b - absorbed @ mean
+
+
+def leaves_the_bias_as_it_is(W, b, mean, std):
+    """Absorb the scale alone."""
+    return W / std, b
+
+
+def divides_the_shift_twice(W, b, mean, std):
+    """Divide by σ in Ŵ and again in μ/σ."""
+    absorbed = W / std
+    return absorbed, b - absorbed @ (mean / std)
+
+
+def forgets_the_old_bias(W, b, mean, std):
+    """Leave b out."""
+    absorbed = W / std
+    return absorbed, -absorbed @ mean
+
+
+def _equals_the_normalized_layer(function: Function, rng: np.random.Generator) -> bool:
+    W, b, h = rng.normal(size=(4, 3)), rng.normal(size=4), rng.normal(2, 5, size=(10, 3))
+    absorbed, bias = function(W, b, h.mean(0), h.std(0))
+    normalized = (h - h.mean(0)) / h.std(0)
+    return bool(np.allclose(h @ np.asarray(absorbed).T + bias, normalized @ W.T + b, rtol=1e-9))
+
+
+def _one_step_of_either_is_one_step_of_bnp(function: Function, rng: np.random.Generator) -> bool:
+    """Take a step of least squares behind batch norm, and its twin on the absorbed weights."""
+    W, b, h = rng.normal(size=(2, 3)), rng.normal(size=2), rng.normal(2, 5, size=(10, 3))
+    mean, std, target = h.mean(0), h.std(0), rng.normal(size=(10, 2))
+    normalized = (h - mean) / std
+    error = (normalized @ W.T + b - target) / 10
+    expected = function(W - 0.3 * error.T @ normalized, b - 0.3 * error.sum(0), mean, std)
+    step = precondition_dense(error.T @ h, error.sum(0), mean, std**2, 10, 0.0, 0.0)
+    start = function(W, b, mean, std)
+    return all(
+        np.allclose(np.asarray(one) - 0.3 * change, other, rtol=1e-9)
+        for one, change, other in zip(start, step, expected, strict=True)
+    )
+
+
+EXERCISES = (
+    Exercise(
+        key="P-09",
+        reference=layer_hessian,
+        cases=_hessian_cases,
+        misconceptions=(
+            Misconception(
+                "the bias is a parameter too: Ĥ begins with a column of ones",
+                forgets_the_column_of_ones,
+            ),
+            Misconception("your bias comes last; in Ĥ = [e, H] it comes first", puts_the_ones_last),
+            Misconception(
+                "your S lacks its 1/N: the loss is a mean over the minibatch",
+                leaves_out_one_over_n,
+            ),
+            Misconception(
+                "you leave out the second derivatives; S holds L″ on its diagonal",
+                leaves_out_the_curvatures,
+            ),
+            Misconception("S stands once in Ĥᵀ S Ĥ; you use it twice", puts_s_at_both_factors),
+        ),
+        properties=(
+            Property(
+                "a quadratic loss has these second differences", _has_these_second_differences
+            ),
+        ),
+    ),
+    Exercise(
+        key="P-11:preconditioner",
+        reference=preconditioner,
+        cases=_preconditioner_cases,
+        misconceptions=(
+            Misconception("D is an inverse: it holds 1/σ, yours holds σ", does_not_invert_d),
+            Misconception(
+                "the sign of U is wrong: −μᵀ in its first row subtracts the mean", adds_the_mean
+            ),
+            Misconception(
+                "your μ stands in the first column of U; Ĥ is multiplied from the right, so it "
+                "belongs in the first row",
+                puts_the_mean_into_the_first_column,
+            ),
+            Misconception("your D divides by the variance; it divides by σ", puts_variances_into_d),
+            Misconception(
+                "you scale μ inside U; U only centers, and D scales what is centered",
+                scales_the_mean_in_u,
+            ),
+        ),
+        properties=(Property("[1, hᵀ] U D is 1 beside (h − μ)/σ", _standardizes_a_row),),
+    ),
+    Exercise(
+        key="P-11:activations",
+        reference=normalized_activations,
+        cases=_activation_cases,
+        misconceptions=(
+            Misconception("the column of ones is missing: Ĝ = [e, G]", normalizes_without_the_ones),
+            Misconception(
+                "your variance divides by N − 1; here it divides by N", normalizes_by_n_minus_one
+            ),
+            Misconception("you divide by the variance; take its root", normalizes_by_the_variance),
+            Misconception(
+                "you subtract the mean after scaling; center first, then scale",
+                subtracts_the_mean_after_scaling,
+            ),
+            Misconception("you center, but do not scale", centers_and_does_not_scale),
+            Misconception(
+                "you normalize each example over its features; normalize each feature over the "
+                "examples",
+                normalizes_each_example,
+            ),
+        ),
+        properties=(
+            Property(
+                "each column has the squared norm N, in whatever units a feature is measured",
+                _does_not_see_units_of_features,
+            ),
+        ),
+    ),
+    Exercise(
+        key="P-12",
+        reference=condition_numbers,
+        cases=_condition_cases,
+        misconceptions=(
+            Misconception(
+                "the column of ones is missing: the matrix is Ĥ = [e, H]",
+                takes_condition_numbers_without_the_ones,
+            ),
+            Misconception(
+                "you divide by a singular value that is zero up to rounding; divide by the "
+                "smallest one that is not",
+                divides_by_a_singular_value_of_zero,
+            ),
+            Misconception(
+                "you return κ(ĤᵀĤ), the square; take singular values of Ĥ",
+                takes_eigenvalues_of_the_product,
+            ),
+            Misconception(
+                "you return smallest over largest; κ is at least 1",
+                divides_the_smallest_by_the_largest,
+            ),
+            Misconception(
+                "your third matrix is scaled, but not centered: it is ĤUD",
+                scales_what_is_not_centered,
+            ),
+            Misconception("you multiply by σ; D is the inverse", multiplies_by_the_deviation),
+            Misconception(
+                "the sign of U is wrong: you add the mean, and the features move away from zero",
+                moves_the_mean_further_away,
+            ),
+        ),
+        properties=(
+            Property(
+                "centering helps, and undoes any shift; scaling undoes any change of units",
+                _centering_helps_and_the_mean_is_forgotten,
+            ),
+        ),
+        rtol=1e-6,
+    ),
+    Exercise(
+        key="P-15",
+        reference=batch_statistics,
+        cases=_batch_cases,
+        misconceptions=(
+            Misconception(
+                "your variance divides by N − 1; BNP divides by N",
+                divides_the_variance_by_n_minus_one,
+            ),
+            Misconception(
+                "you measure one example from its own mean, so that its variance is 0; measure it "
+                "from the running mean",
+                measures_one_example_from_itself,
+            ),
+            Misconception(
+                "the running mean serves minibatches of one alone; larger ones have a mean of "
+                "their own",
+                always_measures_from_the_running_mean,
+            ),
+            Misconception(
+                "you return the standard deviation; leave the square",
+                returns_the_standard_deviation,
+            ),
+            Misconception(
+                "your mean of one example is the running mean; it is the example itself",
+                returns_the_running_mean,
+            ),
+            Misconception(
+                "you average over the features of an example; average over the examples",
+                takes_statistics_of_each_example,
+            ),
+        ),
+        properties=(
+            Property(
+                "one example is measured from the running mean, many from their own",
+                _running_mean_serves_one_example_alone,
+            ),
+        ),
+    ),
+    Exercise(
+        key="P-14:statistics",
+        reference=running_statistics,
+        cases=_running_cases,
+        misconceptions=(
+            Misconception(
+                "ρ is on the wrong term: it is the share of the old statistics", swaps_the_shares
+            ),
+            Misconception(
+                "your variance starts at 0; it starts at 1", starts_with_a_variance_of_zero
+            ),
+            Misconception(
+                "you start at the first minibatch; start at μ = 0 and σ² = 1",
+                starts_at_the_first_minibatch,
+            ),
+            Misconception(
+                "you divide by 1 − ρᵗ as Adam does; BNP has no bias correction",
+                corrects_the_bias_of_the_start,
+            ),
+            Misconception(
+                "you update μ after its use: one example is measured from the new μ",
+                measures_from_the_old_mean,
+            ),
+            Misconception(
+                "you use the mean of a minibatch of one, so that its variance is 0; measure it "
+                "from the running mean",
+                gives_one_example_no_spread,
+            ),
+            Misconception(
+                "you measure every minibatch from the running mean; only one of a single example "
+                "needs it",
+                measures_all_from_the_running_mean,
+            ),
+            Misconception(
+                "you average standard deviations; average variances", averages_standard_deviations
+            ),
+            Misconception(
+                "your variance divides by N − 1; BNP divides by N", keeps_an_unbiased_variance
+            ),
+        ),
+        properties=(
+            Property(
+                "after t equal minibatches ρᵗ of the start is left",
+                _forgets_the_start_at_the_rate_rho,
+            ),
+        ),
+    ),
+    Exercise(
+        key="P-14:scale",
+        reference=scale_dense,
+        cases=_scale_cases,
+        misconceptions=(
+            Misconception("you return q; the step divides by q²", returns_q),
+            Misconception("you take the smaller of n/N and 1; take the larger", takes_the_smaller),
+            Misconception(
+                "your q² falls below 1 where N is larger than n: the maximum is missing",
+                lets_the_scale_fall_below_one,
+            ),
+            Misconception(
+                "your fraction is upside down: n is the number of features, N that of examples",
+                divides_the_rows_by_the_features,
+            ),
+            Misconception("you add 1; take the larger of n/N and 1", adds_one),
+        ),
+        properties=(
+            Property("q² N is the larger of n and N", _keeps_the_larger_side_of_the_matrix),
+        ),
+    ),
+    Exercise(
+        key="P-14:step",
+        reference=precondition_dense,
+        cases=_step_cases,
+        misconceptions=(
+            Misconception(
+                "your step 5 uses the old G_w; it uses the one that step 4 gave",
+                uses_the_old_weight_gradient,
+            ),
+            Misconception("you divide by σ̃; step 4 divides by σ̃²", divides_by_the_deviation),
+            Misconception("you divide by q; both steps divide by q²", divides_by_q),
+            Misconception("you take q² = min{n/N, 1}; it is the maximum", scales_by_the_smaller),
+            Misconception(
+                "your n counts the outputs; q² counts the inputs, the columns of G_w",
+                scales_by_the_outputs,
+            ),
+            Misconception("your step 5 lacks the 1/q² before G_b", does_not_scale_the_bias),
+            Misconception(
+                "you divide the sum of step 5 by q² as well; the new G_w has been divided already",
+                scales_the_new_gradient_twice,
+            ),
+            Misconception(
+                "you add ε₁ itself; it multiplies the largest variance of the layer",
+                adds_eps1_without_the_maximum,
+            ),
+            Misconception(
+                "you add ε₁ times each feature's own variance; take the largest of the layer",
+                takes_a_share_of_each_variance,
+            ),
+            Misconception(
+                "your maximum runs over the means; it runs over the variances",
+                takes_the_largest_mean,
+            ),
+            Misconception(
+                "you add the floor to σ and then square; add it to σ²",
+                adds_the_floor_to_the_deviation,
+            ),
+            Misconception(
+                "you add the floor to the quotient; it belongs in the denominator",
+                adds_the_floor_after_the_division,
+            ),
+            Misconception("your step 4 does not subtract μ(j) G_b(i)", does_not_center),
+            Misconception(
+                "your step 4 adds μ(j) G_b(i); it subtracts it", adds_the_mean_times_the_bias
+            ),
+            Misconception("your step 5 adds the sum; it subtracts it", adds_the_sum),
+            Misconception(
+                "you take step 5 before step 4: G_w uses the old G_b, and G_b the new G_w",
+                transforms_the_bias_first,
+            ),
+            Misconception(
+                "you multiply the gradient by P alone; it is P Pᵀ, which divides by σ̃ twice and "
+                "subtracts μ twice",
+                multiplies_by_p_alone,
+            ),
+        ),
+        properties=(
+            Property("the result is P Pᵀ [G_b; G_w] / q², and downhill", _is_the_matrix_form),
+        ),
+    ),
+    Exercise(
+        key="P-17",
+        reference=absorb_normalization,
+        cases=_absorb_cases,
+        misconceptions=(
+            Misconception(
+                "you absorb with the variance; batch norm divides by σ", absorbs_the_variance
+            ),
+            Misconception(
+                "your bias uses W; μ was divided by σ too, so it takes Ŵ",
+                shifts_by_the_old_weight,
+            ),
+            Misconception("you add Ŵ μ; batch norm subtracts the mean", shifts_the_wrong_way),
+            Misconception(
+                "you multiply the weight by σ; it is divided",
+                multiplies_the_weight_by_the_deviation,
+            ),
+            Misconception(
+                "your bias stays as it is, but the mean has gone somewhere: into b̂",
+                leaves_the_bias_as_it_is,
+            ),
+            Misconception(
+                "your shift divides by σ twice: Ŵ holds 1/σ already", divides_the_shift_twice
+            ),
+            Misconception("your b̂ forgets b", forgets_the_old_bias),
+        ),
+        properties=(
+            Property("both layers give the same output", _equals_the_normalized_layer),
+            Property(
+                "a step of gradient descent behind batch norm is a step of BNP on Ŵ and b̂",
+                _one_step_of_either_is_one_step_of_bnp,
+            ),
+        ),
+    ),
+)
