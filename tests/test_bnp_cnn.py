@@ -236,6 +236,14 @@ def test_the_formula_of_the_paper_fails_for_kernels_beyond_the_map():
 
 
 @pytest.mark.row("P-23")
+@pytest.mark.parametrize("k", [1, 3, 5, 9])
+def test_the_border_is_what_a_constant_map_misses_whatever_its_size(k):
+    for r, s in np.ndindex(5, 6):
+        h = np.ones((1, 1, r + 1, s + 1))
+        assert_close(errors(h, k)[0], [bnp_cnn.border_share(r + 1, s + 1, k)])
+
+
+@pytest.mark.row("P-23")
 @pytest.mark.parametrize("size", [10, 100])
 def test_the_bound_of_the_variance_is_reached_for_a_small_border(size):
     """The missed border is −1, all else 1: the error is 3δ(1 − δ)."""
