@@ -29,8 +29,6 @@ MAY_IMPORT = {
     "plotting": {"records", "results"},
     "checks": {"checks", "topic", "problems", "data"},
 }
-# The chapter on convolutions trains the networks and the BNP of the chapter before.
-WITHOUT_MODULE = {"bnp_cnn"}
 
 
 # --- One name for a topic everywhere ----------------------------------------------------------
@@ -38,10 +36,9 @@ WITHOUT_MODULE = {"bnp_cnn"}
 
 def places(topic: str) -> list[str]:
     """Return all files that a topic has."""
-    module = [] if topic in WITHOUT_MODULE else [f"src/optdl/{topic}.py"]
     return [
         f"book/{topic}.md",
-        *module,
+        f"src/optdl/{topic}.py",
         f"src/optdl/checks/{topic}.py",
         f"solutions/{topic}/{topic}.ipynb",
         f"exercises/{topic}/{topic}.ipynb",

@@ -1,0 +1,517 @@
+r"""Convolutional layers as matrix products, and what BNP makes of them.
+
+A convolution is linear in its kernel. Lay out, for each position of each image, the numbers that
+the kernel meets there, as one row of a matrix :math:`\mathcal H`. Then the layer is
+:math:`\hat a = [e, \mathcal H]\,\hat w`, as in a dense layer, and all that holds there holds here:
+the Hessian, the preconditioner, and why the statistics are those of the channels.
+
+The step itself is :func:`optdl.bnp.precondition_conv`. Here all matrices are written out, which is
+for understanding and for tests.
+
+Convolutions are as networks use them: the kernel is not flipped, its size k is odd, and zeros
+around the image keep the output at the size of the input ('same').
+
+**Order of the columns.** As torch stores a kernel, ``weight[d].reshape(-1)``: input channel first,
+then the row of the kernel, then its column. Column ``(p * k + i) * k + j`` belongs to
+``weight[d, p, i, j]``. The paper runs down the columns of the kernel first; its
+:math:`\mathcal H` has the same columns in another order.
+
+**Order of the rows.** As NumPy stores images without channels: example, row, column.
+
+Axis letters, fixed for the module: ``N`` images, ``c`` input channels, ``r`` and ``s`` height and
+width, ``k`` kernel size, ``o`` output channels.
+"""
+
+import numpy as np
+from jaxtyping import Float
+from numpy.lib.stride_tricks import sliding_window_view
+
+from optdl.bnp import batch_statistics, extended_activations, preconditioner
+
+__all__ = [
+    "border_share",
+    "channel_statistics",
+    "conv_forward",
+    "conv_layer_hessian",
+    "convolution_matrix",
+    "exact_column_statistics",
+    "normalize_channels",
+    "pad",
+    "preconditioner_conv",
+    "rows",
+    "statistics_bound",
+    "variance_bound",
+]
+
+Images = Float[np.ndarray, "N c r s"]
+Channels = Float[np.ndarray, " c"]
+Columns = Float[np.ndarray, "c*{k}*{k}"]
+Square = Float[np.ndarray, "c*{k}*{k}+1 c*{k}*{k}+1"]
+"""Beside an argument k; the bias comes first."""
+
+
+# --- A convolution is a matrix product --------------------------------------------------------
+
+
+def pad(h: Images, k: int) -> Float[np.ndarray, "N c r+{k}-1 s+{k}-1"]:
+    r"""Return the images with :math:`\frac{k-1}2` rows and columns of zeros on each side.
+
+    Parameters
+    ----------
+    h : (N, c, r, s) array
+        The input of the layer.
+    k : int
+        Height and width of the kernel.
+
+    Raises
+    ------
+    ValueError
+        If k is not odd: no border is then the same on both sides.
+
+    Notes
+    -----
+    Source: P-21
+
+    Examples
+    --------
+    >>> pad(np.ones((1, 1, 1, 2)), 3)[0, 0]
+    array([[0., 0., 0., 0.],
+           [0., 1., 1., 0.],
+           [0., 0., 0., 0.]])
+    """
+    if k < 1 or k % 2 == 0:
+        raise ValueError(
+            f"k must be odd and positive; got {k}: only then can equal borders keep the size"
+        )
+    border = (k - 1) // 2
+    return np.pad(h, ((0, 0), (0, 0), (border, border), (border, border)))
+
+
+def convolution_matrix(h: Images, k: int) -> Float[np.ndarray, "N*r*s c*{k}*{k}"]:
+    r"""Return :math:`\mathcal H`, so that a convolution is :math:`\mathcal H\,\mathrm{vec}(w)`.
+
+    Row ``(n * r + u) * s + v`` holds the window of the padded image n around position (u, v), in
+    the order of ``weight[d].reshape(-1)``:
+
+    .. math:: \mathcal H_{(n,u,v),\,(p,i,j)} =
+        h\bigl(n,\ p,\ u + i - \tfrac{k-1}2,\ v + j - \tfrac{k-1}2\bigr)
+
+    with zeros outside the image. Read downwards, each column is the whole feature map, shifted.
+
+    Parameters
+    ----------
+    h : (N, c, r, s) array
+        The input of the layer.
+    k : int
+        Height and width of the kernel; odd.
+
+    Returns
+    -------
+    (N r s, c k²) array
+        One row for each position of each image, one column for each entry of the kernel.
+
+    Raises
+    ------
+    ValueError
+        If k is not odd.
+
+    Notes
+    -----
+    Source: P-21
+
+    Examples
+    --------
+    >>> h = np.array([[[[1.0, 2.0, 3.0]]]])
+    >>> convolution_matrix(h, 3)[:, 3:6]  # the kernel's middle row; the others meet zeros
+    array([[0., 1., 2.],
+           [1., 2., 3.],
+           [2., 3., 0.]])
+    """
+    windows = sliding_window_view(pad(h, k), (k, k), axis=(2, 3))
+    return windows.transpose(0, 2, 3, 1, 4, 5).reshape(rows(h), h.shape[1] * k**2)
+
+
+def rows(h: Images) -> int:
+    r"""Return :math:`N r s`, the rows of :math:`\mathcal H`: how many examples a kernel sees.
+
+    A dense layer has N of them, and with N = 1 nothing to center or scale. A convolution still
+    has rs.
+
+    Notes
+    -----
+    Source: P-21, P-25
+
+    Examples
+    --------
+    >>> rows(np.ones((1, 3, 32, 32)))
+    1024
+    """
+    examples, _, height, width = h.shape
+    return examples * height * width
+
+
+def conv_forward(
+    h: Images, w: Float[np.ndarray, "o c k k"], b: Float[np.ndarray, " o"]
+) -> Float[np.ndarray, "N o r s"]:
+    r"""Return the output of the layer, from one matrix product.
+
+    .. math:: \hat a = [e, \mathcal H]\,\hat w, \qquad
+        \hat w = \begin{bmatrix} b_d \\ \mathrm{vec}(w_d) \end{bmatrix}
+
+    for all output channels d at once.
+
+    Parameters
+    ----------
+    h : (N, c, r, s) array
+        The input.
+    w : (o, c, k, k) array
+        The kernel, as ``nn.Conv2d`` stores it.
+    b : (o,) array
+        The bias.
+
+    Returns
+    -------
+    (N, o, r, s) array
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, or k is not odd.
+
+    Notes
+    -----
+    Source: P-21
+
+    Examples
+    --------
+    >>> h, w = np.array([[[[1.0, 2.0, 3.0]]]]), np.zeros((1, 1, 3, 3))
+    >>> w[0, 0, 1] = [0.0, 0.0, 1.0]  # look one to the right
+    >>> conv_forward(h, w, np.array([10.0]))[0, 0]
+    array([[12., 13., 10.]])
+    """
+    outputs, channels, k, width = w.shape
+    if channels != h.shape[1] or k != width or len(b) != outputs:
+        raise ValueError(
+            f"expected w of shape (o, c, k, k) and b of shape (o,) with c = {h.shape[1]}, the "
+            f"channels of h; got {w.shape} and {b.shape}"
+        )
+    weights = np.column_stack([b, w.reshape(outputs, -1)])
+    output = extended_activations(convolution_matrix(h, k)) @ weights.T
+    return np.moveaxis(output.reshape(len(h), *h.shape[2:], outputs), -1, 1)
+
+
+def conv_layer_hessian(h: Images, k: int, curvatures: Float[np.ndarray, "N r*s r*s"]) -> Square:
+    r"""Return the Hessian of the mean loss with respect to one output channel's bias and kernel.
+
+    .. math:: \nabla^2_{\hat w}\mathcal L = \hat{\mathcal H}^T S\,\hat{\mathcal H}, \qquad
+        S = \tfrac1N \operatorname{diag}\bigl(S_1, \dots, S_N\bigr), \quad
+        S_n = \frac{\partial^2 L}{\partial v_a^2}\bigl(v_a^{(n)}\bigr)
+
+    The outputs of one image meet in one loss, so that its block :math:`S_n` is a full rs × rs
+    matrix. Different images do not meet: S is block-diagonal.
+
+    Parameters
+    ----------
+    h : (N, c, r, s) array
+        The input of the layer.
+    k : int
+        Height and width of the kernel; odd.
+    curvatures : (N, r s, r s) array
+        For each image the Hessian of its loss with respect to the channel's output.
+
+    Returns
+    -------
+    (c k² + 1, c k² + 1) array
+        The bias comes first.
+
+    Raises
+    ------
+    ValueError
+        If there is not one rs × rs matrix for each image, or k is not odd.
+
+    Notes
+    -----
+    Source: P-22
+
+    Examples
+    --------
+    >>> h = np.array([[[[1.0, 3.0]]]])
+    >>> conv_layer_hessian(h, 1, np.eye(2)[None])
+    array([[ 2.,  4.],
+           [ 4., 10.]])
+    """
+    positions = h.shape[2] * h.shape[3]
+    if curvatures.shape != (len(h), positions, positions):
+        raise ValueError(
+            f"expected curvatures of shape {(len(h), positions, positions)}, one matrix over the "
+            f"positions of each image; got {curvatures.shape}"
+        )
+    extended = extended_activations(convolution_matrix(h, k)).reshape(len(h), positions, -1)
+    blocks = extended.transpose(0, 2, 1) @ curvatures @ extended
+    return np.asarray(blocks.mean(axis=0))
+
+
+# --- The columns' statistics, and the channels' -----------------------------------------------
+
+
+def exact_column_statistics(h: Images, k: int) -> tuple[Columns, Columns]:
+    r"""Return the mean and the variance of each column of :math:`\mathcal H`.
+
+    The column of :math:`w(p, i, j)` is the padded feature map of channel p under the window that
+    this entry of the kernel runs over. Its zeros count as numbers like any other:
+
+    .. math::
+        \mu_H(p,i,j) &= \frac1{Nrs}\sum_{n,u,v}
+            h\bigl(n, p, u + i - \tfrac{k-1}2, v + j - \tfrac{k-1}2\bigr) \\
+        \sigma_H^2(p,i,j) &= \frac1{Nrs}\sum_{n,u,v}
+            \bigl(h(\cdots) - \mu_H(p,i,j)\bigr)^2
+
+    Parameters
+    ----------
+    h : (N, c, r, s) array
+        The input of the layer.
+    k : int
+        Height and width of the kernel; odd.
+
+    Returns
+    -------
+    mean, var : (c k²,) arrays
+        In the order of the columns; ``mean.reshape(c, k, k)`` lies as the kernel does.
+
+    Raises
+    ------
+    ValueError
+        If k is not odd.
+
+    Notes
+    -----
+    Source: P-23
+
+    Examples
+    --------
+    >>> mean, var = exact_column_statistics(np.array([[[[1.0, 3.0]]]]), 3)
+    >>> mean.reshape(3, 3)[1]
+    array([0.5, 2. , 1.5])
+    >>> var.reshape(3, 3)[1]
+    array([0.25, 1.  , 2.25])
+    """
+    return batch_statistics(convolution_matrix(h, k))
+
+
+def channel_statistics(h: Images) -> tuple[Channels, Channels]:
+    r"""Return the mean and the variance of each channel, over images and positions.
+
+    .. math::
+        \mu(p) = \frac1{Nrs}\sum_{n,u,v} h(n,p,u,v), \qquad
+        \sigma^2(p) = \frac1{Nrs}\sum_{n,u,v} \bigl(h(n,p,u,v) - \mu(p)\bigr)^2
+
+    They stand for all k² columns of the channel. Batch normalization takes the same ones.
+
+    Parameters
+    ----------
+    h : (N, c, r, s) array
+        The input of the layer, without the padding.
+
+    Returns
+    -------
+    mean, var : (c,) arrays
+
+    Notes
+    -----
+    Source: P-23
+
+    Examples
+    --------
+    >>> channel_statistics(np.array([[[[1.0, 3.0]]]]))
+    (array([2.]), array([1.]))
+    """
+    return h.mean(axis=(0, 2, 3)), h.var(axis=(0, 2, 3))
+
+
+def border_share(height: int, width: int, k: int) -> float:
+    r"""Return the largest share of a feature map that a kernel's entry misses.
+
+    A corner of the kernel is :math:`\frac{k-1}2` rows and columns off the center. It misses so
+    many rows and columns of the map and meets zeros in their place:
+
+    .. math:: \delta = (k-1)\Bigl(\frac1{2r} + \frac1{2s} - \frac{k-1}{4rs}\Bigr)
+        = 1 - \Bigl(1 - \frac{k-1}{2r}\Bigr)\Bigl(1 - \frac{k-1}{2s}\Bigr)
+
+    Parameters
+    ----------
+    height, width : int
+        r and s.
+    k : int
+        Height and width of the kernel.
+
+    Returns
+    -------
+    float
+        δ, from 0 to 1.
+
+    Notes
+    -----
+    The paper states the first form for all k. It needs :math:`\frac{k-1}2 \le r, s`, as no more
+    rows can be missed than there are: with r = s = 1 and k = 5 the formula gives 0, and the corner
+    misses everything. Here the number of missed rows stops at r, that of columns at s.
+
+    Source: P-23
+
+    Examples
+    --------
+    >>> border_share(32, 32, 3), border_share(1, 1, 5)
+    (0.0615234375, 1.0)
+    """
+    border = (k - 1) // 2
+    return 1 - (1 - min(border, height) / height) * (1 - min(border, width) / width)
+
+
+def statistics_bound(h: Images, k: int) -> Channels:
+    r"""Return how far a column's mean can be from its channel's mean, for each channel.
+
+    .. math:: |\mu_H(p,i,j) - \mu(p)| \le
+        (k-1)\Bigl(\frac1{2r} + \frac1{2s} - \frac{k-1}{4rs}\Bigr) \max_{n,u,v} |h(n,p,u,v)|
+
+    A map of ones reaches it at the corners of the kernel.
+
+    Parameters
+    ----------
+    h : (N, c, r, s) array
+        The input of the layer.
+    k : int
+        Height and width of the kernel; odd.
+
+    Returns
+    -------
+    (c,) array
+
+    Notes
+    -----
+    For kernels that are larger than the feature map see :func:`border_share`.
+
+    Source: P-23
+
+    Examples
+    --------
+    >>> statistics_bound(np.full((1, 1, 4, 4), -2.0), 3)
+    array([0.875])
+    """
+    return border_share(h.shape[2], h.shape[3], k) * np.abs(h).max(axis=(0, 2, 3))
+
+
+def variance_bound(h: Images, k: int) -> Channels:
+    r"""Return how far a column's variance can be from its channel's variance, for each channel.
+
+    .. math:: |\sigma_H^2(p,i,j) - \sigma^2(p)| \le 3\,\delta \max_{n,u,v} |h(n,p,u,v)|^2
+
+    with the share δ of :func:`border_share`.
+
+    Parameters
+    ----------
+    h : (N, c, r, s) array
+        The input of the layer.
+    k : int
+        Height and width of the kernel; odd.
+
+    Returns
+    -------
+    (c,) array
+
+    Notes
+    -----
+    The paper bounds the mean alone. A variance is the smallest mean square distance to any point.
+    Measure the column's from μ: zeros in place of a share δ of the map add at most δμ². Measure
+    the channel's from μ_H: the entries that the zeros replace add at most
+    :math:`\delta(h^2 - 2h\mu_H)`. With all numbers in [−M, M], neither exceeds 3δM².
+
+    Source: P-23
+
+    Examples
+    --------
+    >>> variance_bound(np.full((1, 1, 4, 4), -2.0), 3)
+    array([5.25])
+    """
+    return 3 * border_share(h.shape[2], h.shape[3], k) * np.square(h).max(axis=(0, 2, 3))
+
+
+# --- Normalized and preconditioned ------------------------------------------------------------
+
+
+def normalize_channels(h: Images) -> Images:
+    r"""Return :math:`(h - \mu(p))/\sigma(p)`, each channel by its own mean and deviation.
+
+    It is what batch normalization makes of feature maps, and what the preconditioner makes of the
+    columns of :math:`\mathcal H`, up to their zeros. With one image (N = 1) there are still rs
+    numbers in each channel. A mean over the images alone, pixel by pixel, would leave nothing.
+
+    Parameters
+    ----------
+    h : (N, c, r, s) array
+        The input of the layer.
+
+    Returns
+    -------
+    (N, c, r, s) array
+
+    Raises
+    ------
+    ValueError
+        If a channel is constant.
+
+    Notes
+    -----
+    Source: P-25
+
+    Examples
+    --------
+    >>> normalize_channels(np.array([[[[1.0, 3.0]], [[70.0, 50.0]]]]))[0, :, 0]
+    array([[-1.,  1.],
+           [ 1., -1.]])
+    """
+    mean, var = channel_statistics(h)
+    if not np.all(var > 0):
+        raise ValueError(
+            f"each channel must vary; channel {int(np.argmin(var))} is constant and cannot be "
+            "scaled to deviation 1"
+        )
+    return (h - mean[:, None, None]) / np.sqrt(var)[:, None, None]
+
+
+def preconditioner_conv(mean: Channels, std: Channels, k: int) -> tuple[Square, Square]:
+    r"""Return U, which centers, and D, which scales; all columns of a channel share its numbers.
+
+    .. math:: U = \begin{bmatrix} 1 & -(\mu \otimes e)^T \\ 0 & I \end{bmatrix}, \qquad
+        D = \begin{bmatrix} 1 & 0 \\ 0 & \operatorname{diag}(\sigma \otimes e) \end{bmatrix}^{-1}
+
+    with e, the vector of k² ones. P = UD, and one step of BNP is :math:`\frac1{q^2} P P^T` on the
+    gradient ``np.vstack([grad_bias, grad_weight.reshape(o, -1).T])``:
+    :func:`optdl.bnp.precondition_conv` computes it without a matrix.
+
+    Parameters
+    ----------
+    mean, std : (c,) arrays
+        Mean and standard deviation of each input channel.
+    k : int
+        Height and width of the kernel.
+
+    Returns
+    -------
+    U, D : (c k² + 1, c k² + 1) arrays
+
+    Raises
+    ------
+    ValueError
+        If a standard deviation is not positive.
+
+    Notes
+    -----
+    Source: P-24
+
+    Examples
+    --------
+    >>> U, D = preconditioner_conv(np.array([3.0]), np.array([2.0]), 1)
+    >>> U @ D
+    array([[ 1. , -1.5],
+           [ 0. ,  0.5]])
+    """
+    return preconditioner(np.repeat(mean, k**2), np.repeat(std, k**2))

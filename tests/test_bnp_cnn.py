@@ -1,0 +1,353 @@
+"""Convolutions as matrix products, against torch, autograd, loops and the paper's bound."""
+
+import inspect
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from optdl import bnp, bnp_cnn, data
+from optdl.bnp_cnn import channel_statistics, convolution_matrix, exact_column_statistics
+
+SHAPES = [(2, 3, 5, 4, 3), (1, 1, 3, 7, 5), (3, 2, 2, 2, 1), (1, 2, 1, 1, 3), (2, 2, 4, 3, 7)]
+"""N, c, r, s, k: also kernels that are larger than the map."""
+
+
+def images(rng, shape, mean=2.0):
+    return mean + rng.normal(size=shape)
+
+
+def digits(count):
+    """Return real images, 8 × 8, with one channel."""
+    return data.load("digits").x_train[:count].astype(np.float64).reshape(-1, 1, 8, 8)
+
+
+def activations(count, channels=4):
+    """Return what a ReLU makes of a random convolution of real images."""
+    generator = torch.Generator().manual_seed(3)
+    kernel = torch.randn(channels, 1, 3, 3, generator=generator, dtype=torch.float64)
+    return functional.conv2d(torch.from_numpy(digits(count)), kernel, padding=1).relu().numpy()
+
+
+def assert_close(actual, expected, tolerance=1e-12):
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+# --- A convolution is a matrix product -------------------------------------------------------
+
+
+@pytest.mark.row("P-21")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_matrix_is_what_torch_unfolds(rng, shape):
+    *size, k = shape
+    h = images(rng, size)
+    unfolded = functional.unfold(torch.from_numpy(h), k, padding=(k - 1) // 2)
+    expected = unfolded.transpose(1, 2).reshape(-1, size[1] * k**2).numpy()
+    assert np.array_equal(convolution_matrix(h, k), expected)
+    assert convolution_matrix(h, k).shape == (bnp_cnn.rows(h), size[1] * k**2)
+
+
+@pytest.mark.row("P-21")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_forward_is_that_of_torch(rng, shape):
+    *size, k = shape
+    h, w, b = images(rng, size), rng.normal(size=(4, size[1], k, k)), rng.normal(size=4)
+    expected = functional.conv2d(*map(torch.from_numpy, (h, w, b)), padding=(k - 1) // 2)
+    assert_close(bnp_cnn.conv_forward(h, w, b), expected.numpy())
+
+
+@pytest.mark.row("P-21")
+def test_the_matrix_of_the_paper_is_ours_in_another_order():
+    """The example of the paper: a 4 × 3 map, a 3 × 3 kernel, both read down their columns."""
+    h = np.arange(1.0, 13).reshape(1, 1, 4, 3)
+    ours = convolution_matrix(h, 3).reshape(4, 3, 3, 3)
+    paper = ours.transpose(1, 0, 3, 2).reshape(12, 9)
+    h11, h12, h13, h21, h22, h23 = h.ravel()[:6]
+    assert paper[0].tolist() == [0, 0, 0, 0, h11, h21, 0, h12, h22]
+    assert paper[4].tolist() == [0, h11, h21, 0, h12, h22, 0, h13, h23]
+    assert paper[11].tolist() == [8, 11, 0, 9, 12, 0, 0, 0, 0]
+
+
+@pytest.mark.row("P-21")
+def test_the_kernel_is_not_flipped():
+    """A one at the right of the kernel's center brings each right neighbor here."""
+    w = np.zeros((1, 1, 3, 3))
+    w[0, 0, 1, 2] = 1
+    h = np.array([[[[1.0, 2, 3], [4, 5, 6]]]])
+    output = bnp_cnn.conv_forward(h, w, np.zeros(1))
+    assert output[0, 0].tolist() == [[2, 3, 0], [5, 6, 0]]
+
+
+def test_shapes_that_cannot_be_are_named():
+    forward, matrix = (inspect.unwrap(f) for f in (bnp_cnn.conv_forward, convolution_matrix))
+    h = np.ones((1, 2, 3, 3))
+    for k in (0, 2, -1):
+        with pytest.raises(ValueError, match=f"k must be odd and positive; got {k}"):
+            matrix(h, k)
+    for w, b in (
+        (np.ones((4, 3, 3, 3)), np.ones(4)),
+        (np.ones((4, 2, 3, 1)), np.ones(4)),
+        (np.ones((4, 2, 3, 3)), np.ones(2)),
+    ):
+        with pytest.raises(ValueError, match="with c = 2, the channels of h; got"):
+            forward(h, w, b)
+    with pytest.raises(ValueError, match=r"of shape \(1, 9, 9\).* got \(1, 4, 4\)"):
+        inspect.unwrap(bnp_cnn.conv_layer_hessian)(h, 3, np.ones((1, 4, 4)))
+
+
+# --- The Hessian -----------------------------------------------------------------------------
+
+
+@pytest.mark.row("P-22")
+@pytest.mark.parametrize("pool", [False, True])
+def test_the_hessian_is_that_of_autograd(rng, pool):
+    """The rest of the network: tanh, pooling perhaps, a dense layer, cross-entropy."""
+    n, c, r, s, k, classes = 3, 2, 4, 4, 3, 3
+    h = torch.from_numpy(images(rng, (n, c, r, s), mean=0.5))
+    dense = torch.from_numpy(rng.normal(size=(classes, 4 if pool else r * s)))
+    y = torch.tensor([0, 2, 1])
+
+    def loss(a, y):
+        """Return the mean loss from the channel's output."""
+        hidden = torch.tanh(a)
+        hidden = functional.avg_pool2d(hidden, 2) if pool else hidden
+        return functional.cross_entropy(hidden.flatten(1) @ dense.T, y)
+
+    def of_weights(w):
+        kernel = w[1:].reshape(1, c, k, k)
+        return loss(functional.conv2d(h, kernel, w[:1], padding=1), y)
+
+    w = torch.from_numpy(0.2 * rng.normal(size=1 + c * k**2))
+    expected = torch.autograd.functional.hessian(of_weights, w)
+    output = functional.conv2d(h, w[1:].reshape(1, c, k, k), w[:1], padding=1)
+    curvatures = [
+        torch.autograd.functional.hessian(
+            lambda v, j=j: loss(v.reshape(1, 1, r, s), y[j : j + 1]), output[j].flatten()
+        )
+        for j in range(n)
+    ]
+    blocks = torch.stack(curvatures).numpy()
+    assert_close(bnp_cnn.conv_layer_hessian(h.numpy(), k, blocks), expected.numpy())
+    alone = bnp_cnn.conv_layer_hessian(h.numpy(), k, blocks * np.eye(r * s))
+    assert np.abs(alone - expected.numpy()).max() > 0.01, "pixels must meet in the loss"
+
+
+@pytest.mark.row("P-22")
+def test_without_meeting_pixels_it_is_the_hessian_of_a_dense_layer(rng):
+    """A loss that adds up over the pixels has diagonal blocks: rs dense examples an image."""
+    h, slopes = images(rng, (2, 2, 3, 4)), rng.uniform(1, 2, size=(2, 12))
+    blocks = np.stack([np.diag(one) for one in slopes])
+    dense = bnp.layer_hessian(convolution_matrix(h, 3), slopes.ravel())
+    assert_close(bnp_cnn.conv_layer_hessian(h, 3, blocks), 12 * dense)
+
+
+# --- Statistics ------------------------------------------------------------------------------
+
+
+@pytest.mark.row("P-23")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_column_statistics_are_the_sums_of_the_paper(rng, shape):
+    """Equations (19) and (20), sum by sum, with indices from 1 as they stand there."""
+    n, c, r, s, k = shape
+    h, half = images(rng, shape[:-1]), (k - 1) // 2
+    means, variances = (part.reshape(c, k, k) for part in exact_column_statistics(h, k))
+
+    def at(i, p, u, v):
+        return h[i, p, u - 1, v - 1] if 1 <= u <= r and 1 <= v <= s else 0.0
+
+    for p, t, a in np.ndindex(c, k, k):
+        met = [
+            at(i, p, u, v)
+            for i in range(n)
+            for u in range(t + 1 - half, r + t - half + 1)
+            for v in range(a + 1 - half, s + a - half + 1)
+        ]
+        mean = sum(met) / (n * r * s)
+        assert means[p, t, a] == pytest.approx(mean, abs=1e-12)
+        variance = sum((one - mean) ** 2 for one in met) / (n * r * s)
+        assert variances[p, t, a] == pytest.approx(variance, abs=1e-12)
+
+
+@pytest.mark.row("P-23")
+def test_channel_statistics_are_those_of_batch_normalization(rng):
+    h = images(rng, (3, 4, 5, 6)) * np.array([1.0, 5, 0.1, 2])[:, None, None]
+    norm = torch.nn.BatchNorm2d(4, eps=1e-300, momentum=1.0, dtype=torch.float64)
+    output = norm(torch.from_numpy(h)).detach().numpy()
+    mean, var = channel_statistics(h)
+    assert_close(mean, norm.running_mean.numpy())
+    assert_close(var * 90 / 89, norm.running_var.numpy())
+    assert_close(bnp_cnn.normalize_channels(h), output, 1e-10)
+
+
+@pytest.mark.row("P-23")
+def test_the_center_of_the_kernel_sees_the_channel_itself(rng):
+    h = images(rng, (2, 3, 4, 5))
+    for exact, whole in zip(exact_column_statistics(h, 3), channel_statistics(h), strict=True):
+        assert_close(exact.reshape(3, 3, 3)[:, 1, 1], whole)
+
+
+def errors(h, k):
+    """Return the largest error of the channel's mean and of its variance, for each channel."""
+    pairs = zip(exact_column_statistics(h, k), channel_statistics(h), strict=True)
+    return [np.abs(exact.reshape(len(whole), -1).T - whole).max(axis=0) for exact, whole in pairs]
+
+
+def hold(h, k):
+    bounds = bnp_cnn.statistics_bound(h, k), bnp_cnn.variance_bound(h, k)
+    rounding = 1e-13 * max(np.square(h).max(), 1)
+    return all(np.all(e <= b + rounding) for e, b in zip(errors(h, k), bounds, strict=True))
+
+
+@pytest.mark.row("P-23")
+@pytest.mark.parametrize("k", [1, 3, 5, 7])
+def test_no_error_exceeds_the_bounds(rng, k):
+    for _ in range(100):
+        size = rng.integers(1, [4, 4, 9, 9], endpoint=True)
+        h = rng.choice([0.0, 1.0, 10.0]) + rng.choice([-1.0, 1.0]) * rng.exponential(size=size)
+        h[..., 0, :] *= rng.choice([1.0, -5.0])
+        assert hold(h, k), (k, h.shape)
+
+
+@pytest.mark.row("P-23")
+@pytest.mark.parametrize("k", [3, 5, 7])
+def test_no_error_of_real_activations_exceeds_the_bounds(k):
+    assert hold(digits(64), k)
+    assert hold(activations(64), k)
+    assert np.all(errors(activations(64), k)[0] > 0)
+
+
+@pytest.mark.row("P-23")
+@pytest.mark.parametrize(("r", "s", "k"), [(4, 4, 3), (5, 8, 5), (3, 4, 7), (32, 32, 3)])
+def test_a_constant_map_reaches_the_bound_of_the_paper(r, s, k):
+    h = np.full((2, 1, r, s), -3.0)
+    paper = (k - 1) * (1 / (2 * r) + 1 / (2 * s) - (k - 1) / (4 * r * s)) * 3
+    assert_close(bnp_cnn.statistics_bound(h, k), [paper])
+    assert_close(errors(h, k)[0], [paper])
+
+
+@pytest.mark.row("P-23")
+def test_the_formula_of_the_paper_fails_for_kernels_beyond_the_map():
+    """One pixel, k = 5: the formula gives 0, but the corner misses all there is."""
+    h, r, s, k = np.ones((1, 1, 1, 1)), 1, 1, 5
+    paper = (k - 1) * (1 / (2 * r) + 1 / (2 * s) - (k - 1) / (4 * r * s))
+    assert paper == 0
+    assert errors(h, k)[0].item() == bnp_cnn.statistics_bound(h, k).item() == 1
+
+
+@pytest.mark.row("P-23")
+@pytest.mark.parametrize("k", [1, 3, 5, 9])
+def test_the_border_is_what_a_constant_map_misses_whatever_its_size(k):
+    for r, s in np.ndindex(5, 6):
+        h = np.ones((1, 1, r + 1, s + 1))
+        assert_close(errors(h, k)[0], [bnp_cnn.border_share(r + 1, s + 1, k)])
+
+
+@pytest.mark.row("P-23")
+@pytest.mark.parametrize("size", [10, 100])
+def test_the_bound_of_the_variance_is_reached_for_a_small_border(size):
+    """The missed border is −1, all else 1: the error is 3δ(1 − δ)."""
+    h = np.ones((1, 1, size, size))
+    h[..., 0, :] = h[..., :, 0] = -1
+    share = 1 - (1 - 1 / size) ** 2
+    assert bnp_cnn.border_share(size, size, 3) == pytest.approx(share)
+    corner = exact_column_statistics(h, 3)[1].reshape(3, 3)[2, 2]
+    error = abs(corner - channel_statistics(h)[1].item())
+    assert error == pytest.approx(3 * share * (1 - share))
+    assert bnp_cnn.variance_bound(h, 3).item() == pytest.approx(3 * share)
+
+
+# --- The preconditioner ----------------------------------------------------------------------
+
+
+@pytest.mark.row("P-24")
+@pytest.mark.parametrize(
+    ("o", "c", "k", "n", "size"), [(4, 3, 3, 2, (4, 6)), (2, 1, 5, 60, (1, 2))]
+)
+def test_the_step_is_the_matrix_form(rng, o, c, k, n, size):
+    weight, bias = rng.normal(size=(o, c, k, k)), rng.normal(size=o)
+    mean, var = rng.normal(size=c), rng.uniform(0.1, 9, size=c)
+    smoothed = var + 0.01 * var.max() + 0.0001
+    U, D = bnp_cnn.preconditioner_conv(mean, np.sqrt(smoothed), k)
+    gradient = np.vstack([bias, weight.reshape(o, -1).T])
+    q2 = max(c * k**2 / n, np.sqrt(size[0] * size[1]))
+    expected = U @ D @ (U @ D).T @ gradient / q2
+    new_weight, new_bias = bnp.precondition_conv(weight, bias, mean, var, n, *size)
+    assert_close(new_weight, expected[1:].T.reshape(weight.shape))
+    assert_close(new_bias, expected[0])
+
+
+@pytest.mark.row("P-24")
+def test_three_steps_by_hand_equal_three_steps_of_the_matrix(rng):
+    """Steps 4 and 5 of Algorithm 3, entry by entry, feeding each other."""
+    o, c, k, n, r, s = 2, 3, 3, 2, 4, 5
+    weight, bias = rng.normal(size=(o, c, k, k)), rng.normal(size=o)
+    by_hand, by_hand_bias = weight.copy(), bias.copy()
+    mean, var = rng.normal(size=c), rng.uniform(0.5, 2, size=c)
+    smoothed = var + 0.01 * max(var) + 0.0001
+    q2 = max(c * k * k / n, (r * s) ** 0.5)
+    for _ in range(3):
+        weight, bias = bnp.precondition_conv(weight, bias, mean, var, n, r, s)
+        for d in range(o):
+            moved = 0.0
+            for p, i, j in np.ndindex(c, k, k):
+                centered = by_hand[d, p, i, j] - mean[p] * by_hand_bias[d]
+                by_hand[d, p, i, j] = centered / q2 / smoothed[p]
+                moved += mean[p] * by_hand[d, p, i, j]
+            by_hand_bias[d] = by_hand_bias[d] / q2 - moved
+        assert_close(weight, by_hand)
+        assert_close(bias, by_hand_bias)
+
+
+@pytest.mark.row("P-24")
+def test_exact_statistics_give_centered_columns_and_channel_statistics_nearly(rng):
+    h, k = images(rng, (2, 2, 16, 16), mean=0.5), 3
+    H = bnp.extended_activations(convolution_matrix(h, k))
+    mean, var = exact_column_statistics(h, k)
+    exact = H @ np.linalg.multi_dot(bnp.preconditioner(mean, np.sqrt(var)))
+    assert_close(exact.mean(axis=0), np.eye(19)[0], 1e-10)
+    mean, var = channel_statistics(h)
+    near = H @ np.linalg.multi_dot(bnp_cnn.preconditioner_conv(mean, np.sqrt(var), k))
+    bound = np.repeat(bnp_cnn.statistics_bound(h, k) / np.sqrt(var), k**2)
+    assert np.all(np.abs(near.mean(axis=0) - np.eye(19)[0])[1:] <= bound)
+    assert np.linalg.cond(near) < np.linalg.cond(H)
+
+
+@pytest.mark.row("P-24")
+def test_a_channel_that_does_not_vary_is_named():
+    with pytest.raises(ValueError, match="std must be positive"):
+        inspect.unwrap(bnp_cnn.preconditioner_conv)(np.ones(2), np.array([1.0, 0.0]), 3)
+    flat = np.stack([np.eye(3), np.ones((3, 3))])[None]
+    with pytest.raises(ValueError, match="each channel must vary; channel 1 is constant"):
+        inspect.unwrap(bnp_cnn.normalize_channels)(flat)
+
+
+# --- One image -------------------------------------------------------------------------------
+
+
+@pytest.mark.row("P-25")
+def test_one_image_leaves_something_to_normalize_where_one_row_does_not(rng):
+    h, k = images(rng, (1, 2, 8, 8), mean=20.0), 3
+    dense = bnp.extended_activations(h.reshape(1, -1))
+    assert np.linalg.matrix_rank(dense) == 1
+    assert np.all(bnp.batch_statistics(h.reshape(1, -1))[1] == 0)
+    assert bnp_cnn.rows(h) == 64
+    H = bnp.extended_activations(convolution_matrix(h, k))
+    assert np.linalg.matrix_rank(H) == 19
+    mean, var = channel_statistics(h)
+    assert np.all(var > 0)
+    P = np.linalg.multi_dot(bnp_cnn.preconditioner_conv(mean, np.sqrt(var), k))
+    assert np.linalg.cond(H @ P) < np.linalg.cond(H) / 5
+    normalized = bnp_cnn.normalize_channels(h)
+    assert_close(normalized.mean(axis=(0, 2, 3)), np.zeros(2), 1e-12)
+    assert_close(normalized.std(axis=(0, 2, 3)), np.ones(2))
+
+
+@pytest.mark.row("P-25")
+def test_each_digit_alone_is_conditioned_better():
+    """Thirty real images, each a minibatch: the condition number falls for each."""
+    for one in digits(30):
+        H = bnp.extended_activations(convolution_matrix(one[None], 3))
+        mean, var = channel_statistics(one[None])
+        P = np.linalg.multi_dot(bnp_cnn.preconditioner_conv(mean, np.sqrt(var), 3))
+        assert np.linalg.cond(H @ P) < np.linalg.cond(H)
