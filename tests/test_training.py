@@ -439,6 +439,7 @@ class Warm:
 
     def after_epoch(self, state):
         state.curves.setdefault("count", []).append(self.count)
+        state.curves.setdefault("step", []).append(state.step)
 
     def state_dict(self):
         return {"count": self.count}
