@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from datetime import timedelta
@@ -683,8 +684,16 @@ def _fetch(address: str, token: str, path: str) -> Any:
     request = urllib.request.Request(
         f"{address}{path}", headers={"Authorization": f"token {token}"}
     )
-    with urllib.request.urlopen(request, timeout=20) as answer:
-        return json.loads(answer.read())
+    for _ in range(600):
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.loads(answer.read())
+        except urllib.error.URLError as error:
+            # the server says where it will be a moment before it listens there
+            if not isinstance(error.reason, ConnectionRefusedError):
+                raise
+            time.sleep(0.1)
+    raise AssertionError(f"{address} does not answer")
 
 
 def test_server_shows_assignments_to_students_and_instructors(small: Course) -> None:

@@ -1,0 +1,1234 @@
+"""Exercises on batch normalization: forward and backward, inference, and two relatives.
+
+Each mistake stands here as a plain function that uses nothing but its arguments and ``np``.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from optdl.batchnorm import (
+    Cache,
+    batchnorm_backward,
+    batchnorm_forward,
+    batchnorm_inference,
+    fold,
+    groupnorm_forward,
+    moving_average,
+    population_statistics,
+    renorm_forward,
+    scale_invariant_gradient,
+)
+from optdl.checks.exercise import Case, Exercise, Function, Misconception, Property
+
+# --- Random inputs ----------------------------------------------------------------------------
+
+
+def _features(rng: np.random.Generator, m: int, d: int) -> np.ndarray:
+    """Return features whose means and spreads differ."""
+    return (
+        rng.uniform(1, 4, size=d) + rng.uniform(0.5, 2, size=d) * rng.normal(size=(m, d))
+    ).round(2)
+
+
+def _away_from_one(rng: np.random.Generator, d: int) -> np.ndarray:
+    """Return numbers that are neither 0 nor 1, so that none can be left out unseen."""
+    return rng.uniform(1.5, 3, size=d).round(2)
+
+
+def _difference(loss: Callable[[np.ndarray], float], at: np.ndarray) -> np.ndarray:
+    """Return the gradient of a loss by central differences."""
+    gradient = np.zeros_like(at)
+    for place in np.ndindex(at.shape):
+        step = np.zeros_like(at)
+        step[place] = 1e-5
+        gradient[place] = (loss(at + step) - loss(at - step)) / 2e-5
+    return gradient
+
+
+# --- L1-34, P-01 · forward --------------------------------------------------------------------
+
+
+def _forward_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for m, d in ((3, 2), (4, 3), (6, 5)):
+        x, gamma, beta = _features(rng, m, d), _away_from_one(rng, d), _away_from_one(rng, d)
+        yield {"x": x, "gamma": gamma, "beta": beta, "eps": 0.05}
+
+
+def divides_the_variance_by_one_less(x, gamma, beta, eps):
+    """Take the unbiased variance."""
+    root = np.sqrt(x.var(axis=0, ddof=1) + eps)
+    normalized = (x - x.mean(axis=0)) / root
+    return gamma * normalized + beta, (normalized, gamma / root)
+
+
+def forgets_the_square(x, gamma, beta, eps):
+    """Average the deviations themselves, as one of the sources prints it."""
+    centered = x - x.mean(axis=0)
+    root = np.sqrt(np.abs(centered.mean(axis=0)) + eps)
+    return gamma * centered / root + beta, (centered / root, gamma / root)
+
+
+def normalizes_each_example(x, gamma, beta, eps):
+    """Normalize over the features, as layer normalization does."""
+    root = np.sqrt(x.var(axis=1, keepdims=True) + eps)
+    normalized = (x - x.mean(axis=1, keepdims=True)) / root
+    return gamma * normalized + beta, (normalized, gamma / root)
+
+
+def normalizes_all_features_together(x, gamma, beta, eps):
+    """Take one mean and one variance for the whole minibatch."""
+    root = np.sqrt(x.var() + eps)
+    normalized = (x - x.mean()) / root
+    return gamma * normalized + beta, (normalized, gamma / root)
+
+
+def adds_eps_outside_the_root(x, gamma, beta, eps):
+    """Divide by σ + ε."""
+    root = x.std(axis=0) + eps
+    normalized = (x - x.mean(axis=0)) / root
+    return gamma * normalized + beta, (normalized, gamma / root)
+
+
+def leaves_out_eps(x, gamma, beta, eps):
+    """Divide by σ."""
+    normalized = (x - x.mean(axis=0)) / x.std(axis=0)
+    return gamma * normalized + beta, (normalized, gamma / x.std(axis=0))
+
+
+def divides_by_the_variance(x, gamma, beta, eps):
+    """Forget the root."""
+    var = x.var(axis=0) + eps
+    normalized = (x - x.mean(axis=0)) / var
+    return gamma * normalized + beta, (normalized, gamma / var)
+
+
+def scales_without_centering(x, gamma, beta, eps):
+    """Leave the mean where it is."""
+    root = np.sqrt(x.var(axis=0) + eps)
+    return gamma * x / root + beta, (x / root, gamma / root)
+
+
+def forgets_gamma(x, gamma, beta, eps):
+    """Only shift."""
+    root = np.sqrt(x.var(axis=0) + eps)
+    normalized = (x - x.mean(axis=0)) / root
+    return normalized + beta, (normalized, 1 / root)
+
+
+def forgets_beta(x, gamma, beta, eps):
+    """Only scale."""
+    root = np.sqrt(x.var(axis=0) + eps)
+    normalized = (x - x.mean(axis=0)) / root
+    return gamma * normalized, (normalized, gamma / root)
+
+
+def scales_the_shift_too(x, gamma, beta, eps):
+    """Shift first, then scale: γ(x̂ + β)."""
+    root = np.sqrt(x.var(axis=0) + eps)
+    normalized = (x - x.mean(axis=0)) / root
+    return gamma * (normalized + beta), (normalized, gamma / root)
+
+
+def scales_and_shifts_before(x, gamma, beta, eps):
+    """Normalize γx + β, which takes γ and β out again."""
+    z = gamma * x + beta
+    root = np.sqrt(z.var(axis=0) + eps)
+    normalized = (z - z.mean(axis=0)) / root
+    return normalized, (normalized, gamma / root)
+
+
+def keeps_a_factor_without_gamma(x, gamma, beta, eps):
+    """Keep one over the root."""
+    root = np.sqrt(x.var(axis=0) + eps)
+    normalized = (x - x.mean(axis=0)) / root
+    return gamma * normalized + beta, (normalized, 1 / root)
+
+
+def keeps_the_root(x, gamma, beta, eps):
+    """Keep the root, where the factor should be."""
+    root = np.sqrt(x.var(axis=0) + eps)
+    normalized = (x - x.mean(axis=0)) / root
+    return gamma * normalized + beta, (normalized, root)
+
+
+def keeps_the_output(x, gamma, beta, eps):
+    """Keep y in place of x̂."""
+    root = np.sqrt(x.var(axis=0) + eps)
+    y = gamma * (x - x.mean(axis=0)) / root + beta
+    return y, (y, gamma / root)
+
+
+def _has_mean_beta_and_deviation_gamma(function: Function, rng: np.random.Generator) -> bool:
+    x, gamma, beta = _features(rng, 20, 4), _away_from_one(rng, 4), rng.normal(size=4)
+    y = np.asarray(function(x, gamma, beta, 0.0)[0])
+    return bool(np.allclose(y.mean(axis=0), beta) and np.allclose(y.std(axis=0), gamma))
+
+
+def _units_of_a_feature_do_not_matter(function: Function, rng: np.random.Generator) -> bool:
+    x, gamma, beta = _features(rng, 7, 3), _away_from_one(rng, 3), rng.normal(size=3)
+    units, zero = rng.uniform(0.1, 9, size=3), rng.normal(size=3)
+    y, moved = (function(each, gamma, beta, 0.0)[0] for each in (x, units * x + zero))
+    return bool(np.allclose(y, moved))
+
+
+def _cache_serves_the_backward_pass(function: Function, rng: np.random.Generator) -> bool:
+    x, gamma, beta = _features(rng, 4, 2), _away_from_one(rng, 2), rng.normal(size=2)
+    grad = rng.normal(size=x.shape)
+    found, _, _ = batchnorm_backward(grad, Cache(*function(x, gamma, beta, 0.1)[1]))
+    expected = _difference(lambda z: float(np.sum(grad * function(z, gamma, beta, 0.1)[0])), x)
+    return bool(np.allclose(found, expected, atol=1e-7))
+
+
+# --- L1-35 · backward -------------------------------------------------------------------------
+
+
+def _backward_cases(rng: np.random.Generator) -> Iterator[Case]:
+    # Two examples would not do: their gradient is almost zero whatever arrives.
+    for m, d in ((3, 1), (4, 2), (6, 3)):
+        x, gamma = _features(rng, m, d), _away_from_one(rng, d)
+        _, cache = batchnorm_forward(x, gamma, np.zeros(d), 0.05)
+        yield {"grad": rng.uniform(1, 3, size=(m, d)).round(2), "cache": cache}
+
+
+def holds_the_statistics_constant(grad, cache):
+    """Send the gradient through x alone."""
+    normalized, factor = cache
+    return factor * grad, (grad * normalized).sum(axis=0), grad.sum(axis=0)
+
+
+def forgets_the_variance(grad, cache):
+    """Send the gradient through x and the mean."""
+    normalized, factor = cache
+    grad_x = factor * (grad - grad.mean(axis=0))
+    return grad_x, (grad * normalized).sum(axis=0), grad.sum(axis=0)
+
+
+def forgets_the_mean(grad, cache):
+    """Send the gradient through x and the variance."""
+    normalized, factor = cache
+    grad_x = factor * (grad - normalized * (grad * normalized).mean(axis=0))
+    return grad_x, (grad * normalized).sum(axis=0), grad.sum(axis=0)
+
+
+def adds_both_terms(grad, cache):
+    """Add what should be subtracted."""
+    normalized, factor = cache
+    both = grad.mean(axis=0) + normalized * (grad * normalized).mean(axis=0)
+    return factor * (grad + both), (grad * normalized).sum(axis=0), grad.sum(axis=0)
+
+
+def sums_where_it_should_average(grad, cache):
+    """Leave out 1/m."""
+    normalized, factor = cache
+    grad_gamma, grad_beta = (grad * normalized).sum(axis=0), grad.sum(axis=0)
+    return factor * (grad - grad_beta - normalized * grad_gamma), grad_gamma, grad_beta
+
+
+def forgets_the_factor(grad, cache):
+    """Leave out γ over the root."""
+    normalized, _ = cache
+    grad_gamma, grad_beta = (grad * normalized).sum(axis=0), grad.sum(axis=0)
+    return grad - (grad_beta + normalized * grad_gamma) / len(grad), grad_gamma, grad_beta
+
+
+def divides_by_the_factor(grad, cache):
+    """Take the factor for the root."""
+    normalized, factor = cache
+    grad_gamma, grad_beta = (grad * normalized).sum(axis=0), grad.sum(axis=0)
+    grad_x = (grad - (grad_beta + normalized * grad_gamma) / len(grad)) / factor
+    return grad_x, grad_gamma, grad_beta
+
+
+def forgets_the_last_normalized(grad, cache):
+    """Leave out x̂ before the mean of δx̂."""
+    normalized, factor = cache
+    grad_gamma, grad_beta = (grad * normalized).sum(axis=0), grad.sum(axis=0)
+    return factor * (grad - (grad_beta + grad_gamma) / len(grad)), grad_gamma, grad_beta
+
+
+def leaves_x_out_of_gamma(grad, cache):
+    """Return the gradient of β for γ as well."""
+    normalized, factor = cache
+    back = grad - grad.mean(axis=0) - normalized * (grad * normalized).mean(axis=0)
+    return factor * back, grad.sum(axis=0), grad.sum(axis=0)
+
+
+def scales_the_gradient_of_gamma(grad, cache):
+    """Multiply the gradient of γ by the factor of x."""
+    normalized, factor = cache
+    grad_gamma, grad_beta = (grad * normalized).sum(axis=0), grad.sum(axis=0)
+    grad_x = factor * (grad - (grad_beta + normalized * grad_gamma) / len(grad))
+    return grad_x, factor * grad_gamma, grad_beta
+
+
+def averages_gamma_and_beta(grad, cache):
+    """Average the gradients of γ and β over the minibatch."""
+    normalized, factor = cache
+    grad_gamma, grad_beta = (grad * normalized).mean(axis=0), grad.mean(axis=0)
+    return factor * (grad - grad_beta - normalized * grad_gamma), grad_gamma, grad_beta
+
+
+def _agrees_with_differences(function: Function, rng: np.random.Generator) -> bool:
+    x, gamma, beta = _features(rng, 5, 3), _away_from_one(rng, 3), rng.normal(size=3)
+    grad = rng.normal(size=x.shape)
+    found = function(grad, batchnorm_forward(x, gamma, beta, 0.1)[1])
+
+    def loss(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray) -> float:
+        return float(np.sum(grad * batchnorm_forward(x, gamma, beta, 0.1)[0]))
+
+    expected = (
+        _difference(lambda z: loss(z, gamma, beta), x),
+        _difference(lambda z: loss(x, z, beta), gamma),
+        _difference(lambda z: loss(x, gamma, z), beta),
+    )
+    return all(np.allclose(*pair, atol=1e-7) for pair in zip(found, expected, strict=True))
+
+
+def _neither_shifts_nor_stretches(function: Function, rng: np.random.Generator) -> bool:
+    x, gamma = _features(rng, 8, 3), _away_from_one(rng, 3)
+    _, cache = batchnorm_forward(x, gamma, np.zeros(3), 0.0)
+    grad_x = np.asarray(function(rng.normal(size=x.shape), cache)[0])
+    sums = [grad_x.sum(axis=0), (grad_x * cache.normalized).sum(axis=0)]
+    return bool(np.allclose(sums, 0, atol=1e-12))
+
+
+# --- L1-36 · statistics of the population -----------------------------------------------------
+
+
+def _population_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for b, d, m in ((3, 1, 2), (4, 2, 8), (5, 3, 16)):
+        means = rng.uniform(-3, 3, size=(b, d)).round(2)
+        variances = rng.uniform(1, 5, size=(b, d)).round(2)
+        yield {"means": means, "variances": variances, "m": m}
+
+
+def forgets_that_minibatches_are_small(means, variances, m):
+    """Average the variances as they are."""
+    return means.mean(axis=0), variances.mean(axis=0)
+
+
+def turns_the_factor_upside_down(means, variances, m):
+    """Multiply by (m − 1)/m."""
+    return means.mean(axis=0), (m - 1) / m * variances.mean(axis=0)
+
+
+def counts_minibatches(means, variances, m):
+    """Correct for the number of minibatches."""
+    b = len(means)
+    return means.mean(axis=0), b / (b - 1) * variances.mean(axis=0)
+
+
+def averages_the_deviations(means, variances, m):
+    """Average σ, and square it then."""
+    return means.mean(axis=0), m / (m - 1) * np.sqrt(variances).mean(axis=0) ** 2
+
+
+def returns_the_deviation(means, variances, m):
+    """Return the root of the variance."""
+    return means.mean(axis=0), np.sqrt(m / (m - 1) * variances.mean(axis=0))
+
+
+def takes_the_variance_of_the_means(means, variances, m):
+    """Measure how the means spread."""
+    return means.mean(axis=0), means.var(axis=0)
+
+
+def adds_the_variance_of_the_means(means, variances, m):
+    """Add up the spread within minibatches and between them."""
+    return means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
+
+
+def corrects_the_mean_too(means, variances, m):
+    """Multiply both by m/(m − 1)."""
+    return m / (m - 1) * means.mean(axis=0), m / (m - 1) * variances.mean(axis=0)
+
+
+def keeps_the_last_minibatch(means, variances, m):
+    """Look at the last minibatch alone."""
+    return means[-1], m / (m - 1) * variances[-1]
+
+
+def _every_pair_of_examples(function: Function, rng: np.random.Generator) -> bool:
+    # All n² ordered pairs, each drawn with replacement: their average is free of chance.
+    x = _features(rng, 6, 2)
+    pairs = np.array([[one, other] for one in x for other in x])
+    mean, var = function(pairs.mean(axis=1), pairs.var(axis=1), 2)
+    return bool(np.allclose(mean, x.mean(axis=0)) and np.allclose(var, x.var(axis=0)))
+
+
+# --- L2-14 · moving averages ------------------------------------------------------------------
+
+
+def _moving_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for t, d, rho, given in ((3, 1, 0.75, False), (3, 1, 0.9, True), (6, 3, 0.6, False)):
+        values = rng.uniform(2, 6, size=(t, d)).round(2)
+        start = rng.uniform(-3, -1, size=d).round(2) if given else None
+        yield {"values": values, "rho": rho, "start": start}
+
+
+def exchanges_the_shares(values, rho, start):
+    """Give ρ to the new value."""
+    average, averages = values[0] if start is None else start, []
+    for value in values:
+        average = (1 - rho) * average + rho * value
+        averages.append(average)
+    return np.array(averages)
+
+
+def starts_from_zero(values, rho, start):
+    """Take 0 for the average before the first value."""
+    average, averages = np.zeros(values.shape[1]) if start is None else start, []
+    for value in values:
+        average = rho * average + (1 - rho) * value
+        averages.append(average)
+    return np.array(averages)
+
+
+def ignores_the_start(values, rho, start):
+    """Start from the first value, whatever is given."""
+    average, averages = values[0], []
+    for value in values:
+        average = rho * average + (1 - rho) * value
+        averages.append(average)
+    return np.array(averages)
+
+
+def corrects_the_bias(values, rho, start):
+    """Start from zero, and divide by 1 − ρᵗ, as Adam does."""
+    average, averages = np.zeros(values.shape[1]) if start is None else start, []
+    for t, value in enumerate(values, start=1):
+        average = rho * average + (1 - rho) * value
+        averages.append(average / (1 - rho**t))
+    return np.array(averages)
+
+
+def takes_the_plain_mean(values, rho, start):
+    """Return the mean of all values so far."""
+    return np.cumsum(values, axis=0) / np.arange(1, len(values) + 1)[:, None]
+
+
+def mixes_with_the_last_value(values, rho, start):
+    """Mix each value with the one before it, not with the average."""
+    first = values[0] if start is None else start
+    before = np.concatenate([first[None], values[:-1]])
+    return rho * before + (1 - rho) * values
+
+
+def adds_values_without_their_share(values, rho, start):
+    """Leave out 1 − ρ."""
+    average, averages = values[0] if start is None else start, []
+    for value in values:
+        average = rho * average + value
+        averages.append(average)
+    return np.array(averages)
+
+
+def returns_the_last_average(values, rho, start):
+    """Return one average in place of all."""
+    average = values[0] if start is None else start
+    for value in values:
+        average = rho * average + (1 - rho) * value
+    return average
+
+
+def returns_the_start_too(values, rho, start):
+    """Return one average more than there are values."""
+    average = values[0] if start is None else start
+    averages = [average]
+    for value in values:
+        average = rho * average + (1 - rho) * value
+        averages.append(average)
+    return np.array(averages)
+
+
+def _without_memory_it_is_the_values(function: Function, rng: np.random.Generator) -> bool:
+    values = rng.normal(size=(5, 2))
+    given = np.asarray(function(values, 0.0, np.ones(2)))
+    return bool(np.allclose(given, values) and np.allclose(function(values, 0.0, None), values))
+
+
+def _forgets_a_value_geometrically(function: Function, rng: np.random.Generator) -> bool:
+    values = np.zeros((9, 1))
+    values[2] = 1.0
+    shares = np.asarray(function(values, 0.8, np.zeros(1))).ravel()
+    expected = [0, 0, *(0.2 * 0.8**age for age in range(7))]
+    return bool(np.allclose(shares, expected))
+
+
+# --- L1-36 · folding --------------------------------------------------------------------------
+
+
+def _fold_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for d, n in ((2, 2), (3, 2), (4, 5)):
+        yield {
+            "weight": rng.normal(size=(d, n)).round(2),
+            "bias": _away_from_one(rng, d),
+            "gamma": _away_from_one(rng, d),
+            "beta": _away_from_one(rng, d),
+            "mean": _away_from_one(rng, d),
+            "var": rng.uniform(2, 5, size=d).round(2),
+            "eps": 0.05,
+        }
+
+
+def leaves_the_bias_as_it_is(weight, bias, gamma, beta, mean, var, eps):
+    """Return the old bias."""
+    scale = gamma / np.sqrt(var + eps)
+    return scale[:, None] * weight, bias
+
+
+def shifts_without_scaling_the_bias(weight, bias, gamma, beta, mean, var, eps):
+    """Leave the scale out before b."""
+    scale = gamma / np.sqrt(var + eps)
+    return scale[:, None] * weight, bias + beta - scale * mean
+
+
+def forgets_to_shift_by_the_mean(weight, bias, gamma, beta, mean, var, eps):
+    """Leave the mean out."""
+    scale = gamma / np.sqrt(var + eps)
+    return scale[:, None] * weight, scale * bias + beta
+
+
+def shifts_by_the_unscaled_mean(weight, bias, gamma, beta, mean, var, eps):
+    """Subtract the mean after the scale."""
+    scale = gamma / np.sqrt(var + eps)
+    return scale[:, None] * weight, scale * bias + beta - mean
+
+
+def adds_the_mean(weight, bias, gamma, beta, mean, var, eps):
+    """Add the mean, where it should be subtracted."""
+    scale = gamma / np.sqrt(var + eps)
+    return scale[:, None] * weight, scale * (bias + mean) + beta
+
+
+def drops_the_bias(weight, bias, gamma, beta, mean, var, eps):
+    """Think that the normalization takes b out, as it does in training."""
+    scale = gamma / np.sqrt(var + eps)
+    return scale[:, None] * weight, beta - scale * mean
+
+
+def drops_beta(weight, bias, gamma, beta, mean, var, eps):
+    """Leave β out."""
+    scale = gamma / np.sqrt(var + eps)
+    return scale[:, None] * weight, scale * (bias - mean)
+
+
+def scales_beta_too(weight, bias, gamma, beta, mean, var, eps):
+    """Scale β with the rest."""
+    scale = gamma / np.sqrt(var + eps)
+    return scale[:, None] * weight, scale * (bias - mean + beta)
+
+
+def scales_the_columns(weight, bias, gamma, beta, mean, var, eps):
+    """Scale the inputs in place of the outputs."""
+    scale = gamma / np.sqrt(var + eps)
+    return scale * weight, scale * (bias - mean) + beta
+
+
+def divides_by_the_variance_in_the_scale(weight, bias, gamma, beta, mean, var, eps):
+    """Forget the root."""
+    scale = gamma / (var + eps)
+    return scale[:, None] * weight, scale * (bias - mean) + beta
+
+
+def leaves_eps_out_of_the_scale(weight, bias, gamma, beta, mean, var, eps):
+    """Forget ε."""
+    scale = gamma / np.sqrt(var)
+    return scale[:, None] * weight, scale * (bias - mean) + beta
+
+
+def forgets_gamma_in_the_scale(weight, bias, gamma, beta, mean, var, eps):
+    """Only divide."""
+    scale = 1 / np.sqrt(var + eps)
+    return scale[:, None] * weight, scale * (bias - mean) + beta
+
+
+def _folded_layer_is_both(function: Function, rng: np.random.Generator) -> bool:
+    weight, h = rng.normal(size=(3, 4)), rng.normal(size=(6, 4))
+    bias, gamma, beta, mean = rng.normal(size=(4, 3))
+    rest = gamma, beta, mean, rng.uniform(0.1, 2, size=3), 1e-3
+    folded, shift = function(weight, bias, *rest)
+    expected = batchnorm_inference(h @ weight.T + bias, *rest)
+    return bool(np.allclose(h @ np.asarray(folded).T + shift, expected, rtol=1e-12))
+
+
+# --- P-03 · batch renormalization -------------------------------------------------------------
+
+
+def _renorm_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for m, d in ((3, 2), (4, 3), (6, 5)):
+        yield {
+            "x": _features(rng, m, d),
+            "gamma": _away_from_one(rng, d),
+            "beta": _away_from_one(rng, d),
+            "mean": rng.uniform(-3, -1, size=d).round(2),
+            "std": rng.uniform(2, 5, size=d).round(2),
+            "eps": 0.05,
+        }
+
+
+def turns_s_upside_down(x, gamma, beta, mean, std, eps):
+    """Take s = σ/σ_H."""
+    batch_std = np.sqrt(x.var(axis=0) + eps)
+    s, d = std / batch_std, (x.mean(axis=0) - mean) / std
+    normalized = (x - x.mean(axis=0)) / batch_std
+    return gamma * (normalized * s + d) + beta, (normalized, gamma * s / batch_std)
+
+
+def divides_d_by_the_minibatch(x, gamma, beta, mean, std, eps):
+    """Take d = (μ_H − μ)/σ_H."""
+    batch_std = np.sqrt(x.var(axis=0) + eps)
+    s, d = batch_std / std, (x.mean(axis=0) - mean) / batch_std
+    normalized = (x - x.mean(axis=0)) / batch_std
+    return gamma * (normalized * s + d) + beta, (normalized, gamma * s / batch_std)
+
+
+def does_not_divide_d(x, gamma, beta, mean, std, eps):
+    """Take d = μ_H − μ."""
+    batch_std = np.sqrt(x.var(axis=0) + eps)
+    s, d = batch_std / std, x.mean(axis=0) - mean
+    normalized = (x - x.mean(axis=0)) / batch_std
+    return gamma * (normalized * s + d) + beta, (normalized, gamma * s / batch_std)
+
+
+def shifts_the_wrong_way(x, gamma, beta, mean, std, eps):
+    """Take d = (μ − μ_H)/σ."""
+    batch_std = np.sqrt(x.var(axis=0) + eps)
+    s, d = batch_std / std, (mean - x.mean(axis=0)) / std
+    normalized = (x - x.mean(axis=0)) / batch_std
+    return gamma * (normalized * s + d) + beta, (normalized, gamma * s / batch_std)
+
+
+def adds_d_after_gamma(x, gamma, beta, mean, std, eps):
+    """Leave out γ before d."""
+    batch_std = np.sqrt(x.var(axis=0) + eps)
+    s, d = batch_std / std, (x.mean(axis=0) - mean) / std
+    normalized = (x - x.mean(axis=0)) / batch_std
+    return gamma * normalized * s + d + beta, (normalized, gamma * s / batch_std)
+
+
+def scales_d_by_s(x, gamma, beta, mean, std, eps):
+    """Shift first, then scale: (x̂ + d)s."""
+    batch_std = np.sqrt(x.var(axis=0) + eps)
+    s, d = batch_std / std, (x.mean(axis=0) - mean) / std
+    normalized = (x - x.mean(axis=0)) / batch_std
+    return gamma * (normalized + d) * s + beta, (normalized, gamma * s / batch_std)
+
+
+def does_not_correct(x, gamma, beta, mean, std, eps):
+    """Return plain batch normalization."""
+    batch_std = np.sqrt(x.var(axis=0) + eps)
+    normalized = (x - x.mean(axis=0)) / batch_std
+    return gamma * normalized + beta, (normalized, gamma / batch_std)
+
+
+def keeps_a_factor_without_s(x, gamma, beta, mean, std, eps):
+    """Keep the factor of plain batch normalization."""
+    batch_std = np.sqrt(x.var(axis=0) + eps)
+    normalized = (x - x.mean(axis=0)) / batch_std
+    return gamma * (x - mean) / std + beta, (normalized, gamma / batch_std)
+
+
+def keeps_what_is_corrected(x, gamma, beta, mean, std, eps):
+    """Normalize with the moving averages alone, as inference does."""
+    normalized = (x - mean) / std
+    return gamma * normalized + beta, (normalized, gamma / std)
+
+
+def keeps_a_factor_with_s_alone(x, gamma, beta, mean, std, eps):
+    """Keep γs, and forget to divide by σ_H."""
+    batch_std = np.sqrt(x.var(axis=0) + eps)
+    normalized = (x - x.mean(axis=0)) / batch_std
+    return gamma * (x - mean) / std + beta, (normalized, gamma * batch_std / std)
+
+
+def leaves_eps_out_of_renorm(x, gamma, beta, mean, std, eps):
+    """Forget ε."""
+    normalized = (x - x.mean(axis=0)) / x.std(axis=0)
+    return gamma * (x - mean) / std + beta, (normalized, gamma / std)
+
+
+def _trains_on_what_inference_sees(function: Function, rng: np.random.Generator) -> bool:
+    x, (gamma, beta, mean) = _features(rng, 6, 3), rng.normal(size=(3, 3))
+    std = rng.uniform(0.5, 3, size=3)
+    y = function(x, gamma, beta, mean, std, 0.1)[0]
+    return bool(np.allclose(y, batchnorm_inference(x, gamma, beta, mean, std**2, 0.0)))
+
+
+def _gradient_passes_through_the_minibatch(function: Function, rng: np.random.Generator) -> bool:
+    x, (gamma, beta, mean) = _features(rng, 5, 2), rng.normal(size=(3, 2))
+    std, grad = rng.uniform(0.5, 3, size=2), rng.normal(size=x.shape)
+    s, d = np.sqrt(x.var(axis=0) + 0.1) / std, (x.mean(axis=0) - mean) / std
+
+    def loss(z: np.ndarray) -> float:
+        return float(np.sum(grad * batchnorm_forward(z, gamma * s, gamma * d + beta, 0.1)[0]))
+
+    found, _, _ = batchnorm_backward(grad, Cache(*function(x, gamma, beta, mean, std, 0.1)[1]))
+    return bool(np.allclose(found, _difference(loss, x), atol=1e-7))
+
+
+# --- P-04 · groups of features ----------------------------------------------------------------
+
+
+def _group_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for m, d, groups in ((1, 6, 2), (3, 6, 3), (4, 12, 3)):
+        x, gamma, beta = _features(rng, m, d), _away_from_one(rng, d), _away_from_one(rng, d)
+        yield {"x": x, "gamma": gamma, "beta": beta, "groups": groups, "eps": 0.05}
+
+
+def takes_one_group(x, gamma, beta, groups, eps):
+    """Return layer normalization, whatever the number of groups."""
+    centered = x - x.mean(axis=1, keepdims=True)
+    return gamma * centered / np.sqrt(x.var(axis=1, keepdims=True) + eps) + beta
+
+
+def shares_groups_among_examples(x, gamma, beta, groups, eps):
+    """Let all examples into the statistics of a group."""
+    grouped = x.reshape(len(x), groups, -1)
+    centered = grouped - grouped.mean(axis=(0, 2), keepdims=True)
+    normalized = centered / np.sqrt(grouped.var(axis=(0, 2), keepdims=True) + eps)
+    return gamma * normalized.reshape(x.shape) + beta
+
+
+def takes_groups_for_their_size(x, gamma, beta, groups, eps):
+    """Make groups of that many features."""
+    grouped = x.reshape(len(x), -1, groups)
+    centered = grouped - grouped.mean(axis=2, keepdims=True)
+    normalized = centered / np.sqrt(grouped.var(axis=2, keepdims=True) + eps)
+    return gamma * normalized.reshape(x.shape) + beta
+
+
+def deals_features_out_in_turn(x, gamma, beta, groups, eps):
+    """Put features 0, G, 2G, … into the first group."""
+    grouped = x.reshape(len(x), -1, groups)
+    centered = grouped - grouped.mean(axis=1, keepdims=True)
+    normalized = centered / np.sqrt(grouped.var(axis=1, keepdims=True) + eps)
+    return gamma * normalized.reshape(x.shape) + beta
+
+
+def divides_the_group_by_one_less(x, gamma, beta, groups, eps):
+    """Take the unbiased variance of a group."""
+    grouped = x.reshape(len(x), groups, -1)
+    centered = grouped - grouped.mean(axis=2, keepdims=True)
+    normalized = centered / np.sqrt(grouped.var(axis=2, keepdims=True, ddof=1) + eps)
+    return gamma * normalized.reshape(x.shape) + beta
+
+
+def adds_eps_outside_the_root_of_a_group(x, gamma, beta, groups, eps):
+    """Divide by σ + ε."""
+    grouped = x.reshape(len(x), groups, -1)
+    centered = grouped - grouped.mean(axis=2, keepdims=True)
+    normalized = centered / (grouped.std(axis=2, keepdims=True) + eps)
+    return gamma * normalized.reshape(x.shape) + beta
+
+
+def forgets_gamma_and_beta(x, gamma, beta, groups, eps):
+    """Only normalize."""
+    grouped = x.reshape(len(x), groups, -1)
+    centered = grouped - grouped.mean(axis=2, keepdims=True)
+    return (centered / np.sqrt(grouped.var(axis=2, keepdims=True) + eps)).reshape(x.shape)
+
+
+def _examples_do_not_see_each_other(function: Function, rng: np.random.Generator) -> bool:
+    x, gamma, beta = rng.normal(size=(4, 6)), _away_from_one(rng, 6), rng.normal(size=6)
+    y = np.asarray(function(x, gamma, beta, 2, 0.1))
+    alone = [function(x[i : i + 1], gamma, beta, 2, 0.1) for i in range(4)]
+    return bool(np.allclose(y, np.concatenate(alone)))
+
+
+def _groups_have_mean_zero(function: Function, rng: np.random.Generator) -> bool:
+    y = np.asarray(function(rng.normal(size=(3, 8)), np.ones(8), np.zeros(8), 2, 0.0))
+    grouped = y.reshape(3, 2, 4)
+    centered = np.allclose(grouped.mean(axis=2), 0, atol=1e-12)
+    return bool(centered and np.allclose(grouped.std(axis=2), 1))
+
+
+# --- P-08 · scale invariance ------------------------------------------------------------------
+
+
+def _invariance_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for o, n, m in ((2, 2, 3), (3, 2, 5), (4, 3, 6)):
+        yield {
+            "W": rng.uniform(0.5, 2, size=(o, n)).round(2),
+            "h": rng.uniform(-2, 3, size=(m, n)).round(2),
+            "upstream": rng.uniform(1, 4, size=(m, o)).round(2),
+        }
+
+
+def cuts_off_the_statistics(W, h, upstream):
+    """Take mean and variance for constants."""
+    z = h @ W.T
+    return (upstream / z.std(axis=0)).T @ h
+
+
+def cuts_off_the_variance(W, h, upstream):
+    """Take the variance for a constant."""
+    z = h @ W.T
+    return ((upstream - upstream.mean(axis=0)) / z.std(axis=0)).T @ h
+
+
+def forgets_to_divide(W, h, upstream):
+    """Leave out 1/σ."""
+    z = h @ W.T
+    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
+    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
+    return back.T @ h
+
+
+def divides_by_the_variance_of_the_outputs(W, h, upstream):
+    """Divide by σ²."""
+    z = h @ W.T
+    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
+    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
+    return (back / z.var(axis=0)).T @ h
+
+
+def multiplies_by_the_deviation(W, h, upstream):
+    """Let the gradient grow with W."""
+    z = h @ W.T
+    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
+    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
+    return (back * z.std(axis=0)).T @ h
+
+
+def normalizes_the_weight(W, h, upstream):
+    """Divide each row of W by its length, in place of its outputs by their deviation."""
+    length = np.linalg.norm(W, axis=1, keepdims=True)
+    grad = upstream.T @ h
+    return (grad - W * np.sum(grad * W, axis=1, keepdims=True) / length**2) / length
+
+
+def leaves_the_normalization_out(W, h, upstream):
+    """Return the gradient of a plain layer."""
+    return upstream.T @ h
+
+
+def stops_at_the_layer(W, h, upstream):
+    """Return the gradient of the layer's outputs."""
+    z = h @ W.T
+    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
+    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
+    return back / z.std(axis=0)
+
+
+def averages_the_examples(W, h, upstream):
+    """Divide by m."""
+    z = h @ W.T
+    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
+    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
+    return (back / z.std(axis=0)).T @ h / len(h)
+
+
+def sums_over_the_outputs(W, h, upstream):
+    """Take the statistics of each example, over its outputs."""
+    z = h @ W.T
+    std = z.std(axis=1, keepdims=True)
+    normalized = (z - z.mean(axis=1, keepdims=True)) / std
+    along = normalized * (upstream * normalized).mean(axis=1, keepdims=True)
+    return ((upstream - upstream.mean(axis=1, keepdims=True) - along) / std).T @ h
+
+
+def puts_inputs_in_rows(W, h, upstream):
+    """Return the shape (n, o)."""
+    z = h @ W.T
+    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
+    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
+    return h.T @ (back / z.std(axis=0))
+
+
+def _shrinks_as_the_weight_grows(function: Function, rng: np.random.Generator) -> bool:
+    W, h, upstream = (rng.normal(size=s) for s in ((3, 4), (7, 4), (7, 3)))
+    large = np.asarray(function(8 * W, h, upstream))
+    return bool(np.allclose(8 * large, function(W, h, upstream)) and np.any(large))
+
+
+def _is_at_right_angles(function: Function, rng: np.random.Generator) -> bool:
+    W, h, upstream = (rng.normal(size=s) for s in ((3, 4), (7, 4), (7, 3)))
+    g = np.asarray(function(W, h, upstream))
+    return bool(np.allclose(np.sum(g * W, axis=1), 0, atol=1e-12) and np.any(g))
+
+
+def _is_the_gradient(function: Function, rng: np.random.Generator) -> bool:
+    W, h, upstream = (rng.normal(size=s) for s in ((2, 3), (6, 3), (6, 2)))
+
+    def loss(W: np.ndarray) -> float:
+        return float(np.sum(upstream * batchnorm_forward(h @ W.T, np.ones(2), np.zeros(2), 0.0)[0]))
+
+    return bool(np.allclose(function(W, h, upstream), _difference(loss, W), atol=1e-6))
+
+
+EXERCISES: tuple[Exercise, ...] = (
+    Exercise(
+        key="L1-34, P-01",
+        reference=batchnorm_forward,
+        cases=_forward_cases,
+        misconceptions=(
+            Misconception(
+                "your variance divides by m − 1; batch norm divides by m",
+                divides_the_variance_by_one_less,
+            ),
+            Misconception(
+                "your variance lacks its square: deviations from the mean always add up to zero",
+                forgets_the_square,
+            ),
+            Misconception(
+                "you normalize each example over its features, as layer norm does; "
+                "batch norm takes each feature over the examples",
+                normalizes_each_example,
+            ),
+            Misconception(
+                "you take one mean over all features; each feature has its own",
+                normalizes_all_features_together,
+            ),
+            Misconception(
+                "your ε stands outside the root; divide by √(σ² + ε)", adds_eps_outside_the_root
+            ),
+            Misconception("your ε is missing; divide by √(σ² + ε)", leaves_out_eps),
+            Misconception("you divide by the variance; take its root", divides_by_the_variance),
+            Misconception(
+                "you scale, but do not center; subtract the mean", scales_without_centering
+            ),
+            Misconception("your γ is missing, from the output and from the factor", forgets_gamma),
+            Misconception("your β is missing: y = γx̂ + β", forgets_beta),
+            Misconception("your γ scales β too: y = γx̂ + β", scales_the_shift_too),
+            Misconception(
+                "you apply γ and β before you normalize, which takes them out again; "
+                "they come after",
+                scales_and_shifts_before,
+            ),
+            Misconception(
+                "your output is right; the factor that you keep lacks γ: γ/√(σ² + ε)",
+                keeps_a_factor_without_gamma,
+            ),
+            Misconception(
+                "your output is right; the factor that you keep is the root: keep γ/√(σ² + ε)",
+                keeps_the_root,
+            ),
+            Misconception("your output is right; you keep y, where x̂ is wanted", keeps_the_output),
+        ),
+        properties=(
+            Property(
+                "each feature of y has mean β and standard deviation γ",
+                _has_mean_beta_and_deviation_gamma,
+            ),
+            Property(
+                "the unit and the zero in which a feature is measured do not matter",
+                _units_of_a_feature_do_not_matter,
+            ),
+            Property(
+                "with what you keep, the backward pass finds the gradient",
+                _cache_serves_the_backward_pass,
+            ),
+        ),
+    ),
+    Exercise(
+        key="L1-35",
+        reference=batchnorm_backward,
+        cases=_backward_cases,
+        misconceptions=(
+            Misconception(
+                "you hold mean and variance constant; each example moves both",
+                holds_the_statistics_constant,
+            ),
+            Misconception(
+                "the term of the variance is missing: − x̂ · mean(δx̂)", forgets_the_variance
+            ),
+            Misconception("the term of the mean is missing: − mean(δ)", forgets_the_mean),
+            Misconception("you add the terms of mean and variance; subtract both", adds_both_terms),
+            Misconception(
+                "in the gradient of x you sum over the examples; take the means of δ and δx̂",
+                sums_where_it_should_average,
+            ),
+            Misconception(
+                "the factor γ/√(σ² + ε) before the gradient of x is missing", forgets_the_factor
+            ),
+            Misconception(
+                "you divide by the factor; it is γ over the root already: multiply",
+                divides_by_the_factor,
+            ),
+            Misconception(
+                "mean(δx̂) stands without the x̂ of the example before it",
+                forgets_the_last_normalized,
+            ),
+            Misconception(
+                "your gradient of γ lacks x̂; that is the gradient of β", leaves_x_out_of_gamma
+            ),
+            Misconception(
+                "your gradient of γ has the factor of x in it; it is the sum of δx̂ alone",
+                scales_the_gradient_of_gamma,
+            ),
+            Misconception(
+                "you average the gradients of γ and β; each example adds its own: sum",
+                averages_gamma_and_beta,
+            ),
+        ),
+        properties=(
+            Property("all three agree with finite differences", _agrees_with_differences),
+            Property(
+                "the gradient of x sums to 0 over the minibatch, also when weighted by x̂",
+                _neither_shifts_nor_stretches,
+            ),
+        ),
+    ),
+    Exercise(
+        key="L1-36:population",
+        reference=population_statistics,
+        cases=_population_cases,
+        misconceptions=(
+            Misconception(
+                "your variance is that of minibatches, which is too small; "
+                "multiply it by m/(m − 1)",
+                forgets_that_minibatches_are_small,
+            ),
+            Misconception(
+                "your factor is upside down; the variance must grow, by m/(m − 1)",
+                turns_the_factor_upside_down,
+            ),
+            Misconception(
+                "you correct by the number of minibatches; m is the number of examples in one",
+                counts_minibatches,
+            ),
+            Misconception(
+                "you average the standard deviations; average the variances",
+                averages_the_deviations,
+            ),
+            Misconception("you return the standard deviation; square it", returns_the_deviation),
+            Misconception(
+                "you take the variance of the means; take the mean of the variances",
+                takes_the_variance_of_the_means,
+            ),
+            Misconception(
+                "you add the variance of the means; the factor m/(m − 1) stands for it",
+                adds_the_variance_of_the_means,
+            ),
+            Misconception(
+                "you multiply the mean by m/(m − 1) too; only the variance is biased",
+                corrects_the_mean_too,
+            ),
+            Misconception(
+                "you look at the last minibatch alone; average over all", keeps_the_last_minibatch
+            ),
+        ),
+        properties=(
+            Property(
+                "over all pairs of examples, as minibatches of 2, it finds mean and variance",
+                _every_pair_of_examples,
+            ),
+        ),
+    ),
+    Exercise(
+        key="L2-14",
+        reference=moving_average,
+        cases=_moving_cases,
+        misconceptions=(
+            Misconception(
+                "your ρ weights the new value; here it is the share of the old average",
+                exchanges_the_shares,
+            ),
+            Misconception(
+                "you start from 0; without a start, the first value is the average",
+                starts_from_zero,
+            ),
+            Misconception(
+                "you do not look at `start`; when it is given, it is the first average",
+                ignores_the_start,
+            ),
+            Misconception(
+                "you correct the bias, as Adam does; here nothing is divided by 1 − ρᵗ",
+                corrects_the_bias,
+            ),
+            Misconception(
+                "yours is the plain mean of all values; the old ones must fade",
+                takes_the_plain_mean,
+            ),
+            Misconception(
+                "you mix each value with the one before; mix it with the average",
+                mixes_with_the_last_value,
+            ),
+            Misconception("your new value lacks its share 1 − ρ", adds_values_without_their_share),
+            Misconception(
+                "you return the last average alone; return all of them", returns_the_last_average
+            ),
+            Misconception(
+                "your first row is the average before any value; return one row for each value",
+                returns_the_start_too,
+            ),
+        ),
+        properties=(
+            Property("with ρ = 0 the averages are the values", _without_memory_it_is_the_values),
+            Property(
+                "the share of a value falls by ρ with each later one",
+                _forgets_a_value_geometrically,
+            ),
+        ),
+    ),
+    Exercise(
+        key="L1-36:fold",
+        reference=fold,
+        cases=_fold_cases,
+        misconceptions=(
+            Misconception(
+                "you leave the bias as it was; it is scaled and shifted, too",
+                leaves_the_bias_as_it_is,
+            ),
+            Misconception(
+                "your bias is not scaled; b is part of what is normalized",
+                shifts_without_scaling_the_bias,
+            ),
+            Misconception(
+                "your bias is not shifted by the mean: s(b − μ) + β", forgets_to_shift_by_the_mean
+            ),
+            Misconception(
+                "you subtract the mean after scaling; scale it too: s(b − μ) + β",
+                shifts_by_the_unscaled_mean,
+            ),
+            Misconception("you add the mean; subtract it: s(b − μ) + β", adds_the_mean),
+            Misconception(
+                "the old bias is missing; at inference the mean is fixed and does not take b out",
+                drops_the_bias,
+            ),
+            Misconception("your β is missing: s(b − μ) + β", drops_beta),
+            Misconception("you scale β too; it is added last: s(b − μ) + β", scales_beta_too),
+            Misconception(
+                "you scale the columns of the weight; each row makes one output: scale the rows",
+                scales_the_columns,
+            ),
+            Misconception(
+                "you divide by the variance; divide by its root",
+                divides_by_the_variance_in_the_scale,
+            ),
+            Misconception(
+                "your ε is missing; the scale is γ/√(σ² + ε)", leaves_eps_out_of_the_scale
+            ),
+            Misconception("your scale lacks γ; it is γ/√(σ² + ε)", forgets_gamma_in_the_scale),
+        ),
+        properties=(
+            Property(
+                "the folded layer gives what the layer and the normalization give",
+                _folded_layer_is_both,
+            ),
+        ),
+    ),
+    Exercise(
+        key="P-03",
+        reference=renorm_forward,
+        cases=_renorm_cases,
+        misconceptions=(
+            Misconception("your s is upside down; it is σ_H/σ", turns_s_upside_down),
+            Misconception(
+                "you divide d by σ_H; divide it by σ, the moving average",
+                divides_d_by_the_minibatch,
+            ),
+            Misconception("your d is not divided by σ", does_not_divide_d),
+            Misconception("your d has the wrong sign; it is (μ_H − μ)/σ", shifts_the_wrong_way),
+            Misconception("γ multiplies d, too: γ(x̂s + d) + β", adds_d_after_gamma),
+            Misconception("you scale d by s; scale first, then add d: x̂s + d", scales_d_by_s),
+            Misconception("yours is plain batch norm; correct x̂ to x̂s + d", does_not_correct),
+            Misconception(
+                "your output is right; the factor that you keep lacks s: γs/σ_H",
+                keeps_a_factor_without_s,
+            ),
+            Misconception(
+                "your output is right; you keep the corrected x̂s + d, where x̂ is wanted: "
+                "s and d are constants, and the gradient passes through μ_H and σ_H",
+                keeps_what_is_corrected,
+            ),
+            Misconception(
+                "your output is right; the factor that you keep is not divided by σ_H: γs/σ_H",
+                keeps_a_factor_with_s_alone,
+            ),
+            Misconception(
+                "your output is right, your x̂ lacks ε: σ_H = √(variance + ε)",
+                leaves_eps_out_of_renorm,
+            ),
+        ),
+        properties=(
+            Property("the output is that of inference", _trains_on_what_inference_sees),
+            Property(
+                "with what you keep, the backward pass finds the gradient at constant s and d",
+                _gradient_passes_through_the_minibatch,
+            ),
+        ),
+    ),
+    Exercise(
+        key="P-04",
+        reference=groupnorm_forward,
+        cases=_group_cases,
+        misconceptions=(
+            Misconception(
+                "you take one group for all features, which is layer norm", takes_one_group
+            ),
+            Misconception(
+                "your examples share the statistics of a group; each example has its own",
+                shares_groups_among_examples,
+            ),
+            Misconception(
+                "`groups` is how many groups there are, not how many features are in one",
+                takes_groups_for_their_size,
+            ),
+            Misconception(
+                "you deal the features out in turn; a group is a block of neighbors",
+                deals_features_out_in_turn,
+            ),
+            Misconception(
+                "your variance divides by one less than the size of the group; divide by the size",
+                divides_the_group_by_one_less,
+            ),
+            Misconception(
+                "your ε stands outside the root; divide by √(σ² + ε)",
+                adds_eps_outside_the_root_of_a_group,
+            ),
+            Misconception("γ and β are missing: y = γx̂ + β", forgets_gamma_and_beta),
+        ),
+        properties=(
+            Property("no example sees another", _examples_do_not_see_each_other),
+            Property("each group of an example has mean 0 and variance 1", _groups_have_mean_zero),
+        ),
+    ),
+    Exercise(
+        key="P-08",
+        reference=scale_invariant_gradient,
+        cases=_invariance_cases,
+        misconceptions=(
+            Misconception(
+                "you hold mean and variance constant; both depend on W", cuts_off_the_statistics
+            ),
+            Misconception(
+                "you hold the variance constant; it depends on W: − ẑ · mean(δẑ) is missing",
+                cuts_off_the_variance,
+            ),
+            Misconception("you do not divide by σ, the deviation of hWᵀ", forgets_to_divide),
+            Misconception(
+                "you divide by the variance; divide by its root",
+                divides_by_the_variance_of_the_outputs,
+            ),
+            Misconception(
+                "you multiply by σ, so that your gradient grows with W; divide by it",
+                multiplies_by_the_deviation,
+            ),
+            Misconception(
+                "you normalize the rows of W; normalize the outputs hWᵀ", normalizes_the_weight
+            ),
+            Misconception(
+                "yours is the gradient of a plain layer; go back through the normalization first",
+                leaves_the_normalization_out,
+            ),
+            Misconception("you stop at the layer's outputs; go on to W, by h", stops_at_the_layer),
+            Misconception("you average over the examples; f is their sum", averages_the_examples),
+            Misconception(
+                "your statistics are over the outputs of an example; "
+                "take each output over the examples",
+                sums_over_the_outputs,
+            ),
+            Misconception(
+                "your gradient is transposed; it has the shape of W", puts_inputs_in_rows
+            ),
+        ),
+        properties=(
+            Property("the gradient at 8W is an eighth of that at W", _shrinks_as_the_weight_grows),
+            Property("each row of it is at right angles to that row of W", _is_at_right_angles),
+            Property("it agrees with finite differences", _is_the_gradient),
+        ),
+    ),
+)
