@@ -1,6 +1,8 @@
 """The training loop against gradient descent by hand, and its promises one by one."""
 
+import copy
 import math
+import pickle
 from itertools import chain
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from optdl.bnp import BNP
 from optdl.data import Examples
 from optdl.training import Hook, State, train, zero_one
 
@@ -418,3 +421,322 @@ def test_runs_where_the_model_is(rng):
         assert record.device.startswith(device)
         curves.append(record.curves["train_loss"])
     np.testing.assert_allclose(*curves, rtol=1e-10)
+
+
+# --- Going on after an interruption -----------------------------------------------------------
+
+
+class Warm:
+    """A schedule with a memory of its own."""
+
+    def __init__(self, factor=1.3):
+        self.factor, self.count = factor, 0
+
+    def after_step(self, state):
+        self.count += 1
+        for group in state.optimizer.param_groups:
+            group["lr"] *= self.factor if self.count < 4 else 0.9
+
+    def after_epoch(self, state):
+        state.curves.setdefault("count", []).append(self.count)
+        state.curves.setdefault("step", []).append(state.step)
+
+    def state_dict(self):
+        return {"count": self.count}
+
+    def load_state_dict(self, state):
+        self.count = state["count"]
+
+
+class Interrupt:
+    """Ctrl-C in the middle of an epoch, between the forward pass and the step of the next hook."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def after_backward(self, state):
+        if state.step == self.step:
+            raise KeyboardInterrupt
+
+
+def plain(channels=2):
+    return nn.Sequential(
+        nn.Conv2d(channels, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 9, 6), nn.Linear(6, 3)
+    )
+
+
+def dropped():
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(50, 8), nn.ReLU(), nn.Dropout(0.4), nn.Linear(8, 3)
+    )
+
+
+def normalized():
+    return nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(36, 3))
+
+
+def momentum(model):
+    return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+
+
+def adam(model):
+    return torch.optim.Adam(model.parameters(), lr=0.01)
+
+
+def images(seed=0, m=22, channels=2):
+    rng = np.random.default_rng(seed)
+    return Examples(rng.normal(2.0, size=(m, channels, 5, 5)), rng.integers(3, size=m))
+
+
+class Setup:
+    """A model with all that trains it, made the same way each time."""
+
+    def __init__(self, make=plain, optimizer=momentum, bnp=True, interrupt=None):
+        torch.manual_seed(7)
+        self.model = make()
+        self.optimizer = optimizer(self.model)
+        self.hooks = [Interrupt(interrupt or math.inf), Warm()]
+        if bnp:
+            self.hooks.append(BNP(self.model))
+
+    def train(self, epochs=5, **change):
+        arguments = {
+            "validation": images(1, 7),
+            "batch_size": 4,
+            "hooks": self.hooks,
+            "seed": 3,
+            **change,
+        }
+        examples = arguments.pop("train_examples", images())
+        return train(self.model, examples, self.optimizer, epochs=epochs, **arguments)
+
+    def tensors(self):
+        """Return all numbers that a further step would depend on."""
+        states = [self.model.state_dict(), self.optimizer.state_dict()]
+        states += [hook.state_dict() for hook in self.hooks if hasattr(hook, "state_dict")]
+        return [*leaves(states), torch.get_rng_state()]
+
+
+def leaves(value):
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        yield value if isinstance(value, torch.Tensor) else torch.tensor(value or 0)
+        return
+    for item in value:
+        yield from leaves(item)
+
+
+def assert_same_run(one, other, record, expected):
+    for a, b in zip(one.tensors(), other.tensors(), strict=True):
+        assert torch.equal(a, b)
+    assert record.curves == expected.curves
+    assert (record.stop, record.config) == (expected.stop, expected.config)
+
+
+@pytest.mark.row("L1-09")
+@pytest.mark.parametrize(
+    ("make", "optimizer", "bnp"),
+    [
+        (plain, momentum, True),
+        (plain, adam, False),
+        (dropped, adam, True),
+        (dropped, momentum, False),
+        (normalized, momentum, True),
+    ],
+)
+@pytest.mark.parametrize("step", [2, 9, 29])  # in the first, the second and the last epoch
+def test_interrupted_and_resumed_training_is_bit_identical(tmp_path, make, optimizer, bnp, step):
+    whole = Setup(make, optimizer, bnp)
+    expected = whole.train()
+    after = whole.tensors()[-1]
+    file = tmp_path / "deep" / "run.pt"
+    stopped = Setup(make, optimizer, bnp, interrupt=step)
+    with pytest.raises(KeyboardInterrupt):
+        stopped.train(checkpoint=file)
+    resumed = Setup(make, optimizer, bnp)
+    torch.manual_seed(99)  # a new process starts elsewhere
+    record = resumed.train(checkpoint=file)
+    torch.testing.assert_close(torch.get_rng_state(), after, rtol=0, atol=0)
+    assert_same_run(resumed, whole, record, expected)
+    assert len(record.curves["train_loss"]) == 5
+    assert list(tmp_path.glob("deep/*")) == [file]
+
+
+def test_the_interrupted_model_itself_goes_on_as_if_nothing_had_happened(tmp_path):
+    # without a new optimizer; its rate is that of the first step, as no step was taken
+    whole, stopped = Setup(), Setup(interrupt=1)
+    expected = whole.train()
+    with pytest.raises(KeyboardInterrupt):
+        stopped.train(checkpoint=tmp_path / "run.pt")
+    stopped.hooks[0].step = math.inf
+    record = stopped.train(checkpoint=tmp_path / "run.pt")
+    assert_same_run(stopped, whole, record, expected)
+
+
+def test_a_preconditioner_forgets_the_pass_of_an_interrupted_step(tmp_path):
+    def constant(setup):
+        setup.hooks.pop(1)  # the schedule, so that the optimizer stays the one of the file
+        return setup
+
+    whole, stopped = constant(Setup()), constant(Setup(interrupt=15))
+    expected = whole.train()
+    with pytest.raises(KeyboardInterrupt):
+        stopped.train(checkpoint=tmp_path / "run.pt")
+    stopped.hooks[0].step = math.inf
+    record = stopped.train(checkpoint=tmp_path / "run.pt")
+    assert_same_run(stopped, whole, record, expected)
+
+
+def test_a_checkpoint_loses_at_most_one_epoch(tmp_path):
+    stopped, steps = Setup(interrupt=17), 6
+    with pytest.raises(KeyboardInterrupt):
+        stopped.train(checkpoint=tmp_path / "run.pt")
+    saved = torch.load(tmp_path / "run.pt", weights_only=True)
+    assert (saved["epoch"], saved["step"]) == (2, 2 * steps)
+    assert len(saved["curves"]["train_loss"]) == 2
+
+
+def test_more_epochs_go_on_and_the_same_number_does_nothing_more(tmp_path):
+    whole, first, second, third = Setup(), Setup(), Setup(), Setup()
+    expected = whole.train(epochs=4)
+    first.train(epochs=2, checkpoint=tmp_path / "run.pt")
+    record = second.train(epochs=4, checkpoint=tmp_path / "run.pt")
+    assert_same_run(second, whole, record, expected)
+    again = third.train(epochs=4, checkpoint=tmp_path / "run.pt")
+    assert_same_run(third, whole, again, expected)
+    assert third.hooks[1].count == second.hooks[1].count
+    with pytest.raises(ValueError, match=r"epochs must be at least 4.*got 3\. Training cannot"):
+        Setup().train(epochs=3, checkpoint=tmp_path / "run.pt")
+
+
+def test_a_run_that_a_hook_stopped_stays_stopped(tmp_path):
+    def run():
+        setup = Setup()
+        setup.hooks[0] = StopAt("epoch", 8)
+        return setup.train(checkpoint=tmp_path / "run.pt")
+
+    first, second = run(), run()
+    assert first.stop == second.stop == "enough at step 12"
+    assert first.curves == second.curves
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"batch_size": 5}, "batch size: 4 there, 5 here"),
+        ({"seed": 4}, "seed: 3 there, 4 here"),
+        ({"train_examples": images(2)}, "training examples: "),
+        ({"validation": None}, "validation examples: .* there, none here"),
+        ({"hooks": []}, "hooks: "),
+        ({"config": {"lr": 1}}, r"config: .* there, \[\('lr', 1\)\] here"),
+        ({"make": dropped}, "model: "),
+        ({"make": lambda: nn.Sequential(*plain(), nn.Dropout(0.1))}, "model: "),
+        ({"optimizer": adam}, "optimizer: SGD .* there, Adam .* here"),
+        (
+            {"optimizer": lambda m: torch.optim.SGD(m.parameters(), lr=0.3, momentum=0.9)},
+            "optimizer: .*'lr': 0.05.* there, .*'lr': 0.3.* here",
+        ),
+    ],
+)
+def test_the_checkpoint_of_another_run_is_refused_and_nothing_changes(tmp_path, change, said):
+    file = tmp_path / "run.pt"
+    Setup().train(epochs=1, checkpoint=file)
+    before = file.read_bytes()
+    how = {name: change[name] for name in ("make", "optimizer") if name in change}
+    other = Setup(**how)
+    start = copy.deepcopy(other.model.state_dict())
+    rest = {name: value for name, value in change.items() if name not in how}
+    with pytest.raises(ValueError, match=f"another run.*{said}.*file of its own"):
+        other.train(checkpoint=file, **rest)
+    assert all(torch.equal(v, start[k]) for k, v in other.model.state_dict().items())
+    assert file.read_bytes() == before
+
+
+def half(file):
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def flipped(file):
+    """Change one bit of one number: the file can still be read, and says something else."""
+    content = torch.load(file, weights_only=True)
+    number = content["model"]["0.weight"].numpy().tobytes()
+    place = file.read_bytes().index(number) + len(number) // 2
+    damaged = bytearray(file.read_bytes())
+    damaged[place] ^= 1
+    file.write_bytes(damaged)
+
+
+class Danger:
+    def __reduce__(self):
+        return (print, ("a checkpoint ran code",))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        half,
+        flipped,
+        lambda file: file.write_bytes(b""),
+        lambda file: file.write_text("not a checkpoint"),
+        lambda file: torch.save([1, 2], file),
+        lambda file: torch.save({"model": {}}, file),
+        lambda file: file.write_bytes(pickle.dumps(Danger(), 2)),
+        lambda file: torch.save(Danger(), file),
+    ],
+    ids=["half", "flipped", "empty", "text", "list", "dict", "pickle", "danger"],
+)
+def test_a_damaged_checkpoint_says_what_to_do_and_runs_nothing(tmp_path, damage, capsys):
+    file = tmp_path / "run.pt"
+    Setup().train(epochs=1, checkpoint=file)
+    damage(file)
+    before = file.read_bytes()
+    with pytest.raises(ValueError, match=r"run\.pt is not a.*checkpoint") as caught:
+        Setup().train(checkpoint=file)
+    assert "elete" in str(caught.value)
+    assert "another file" in str(caught.value)
+    assert file.read_bytes() == before
+    assert "ran code" not in capsys.readouterr().out
+
+
+def test_a_save_that_fails_leaves_the_last_checkpoint(tmp_path, monkeypatch):
+    file, write = tmp_path / "run.pt", torch.save
+    Setup().train(epochs=1, checkpoint=file)
+    before = file.read_bytes()
+
+    def broken(content, path):
+        write(content, path)
+        half(path)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(torch, "save", broken)
+    with pytest.raises(KeyboardInterrupt):
+        Setup().train(checkpoint=file)
+    assert file.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_state_that_cannot_be_read_again_is_refused_at_once(tmp_path):
+    setup = Setup()
+    setup.hooks[1].count = Danger()
+    with pytest.raises(TypeError, match=r"the state of a hook .* must be made of tensors, numbers"):
+        setup.train(checkpoint=tmp_path / "run.pt")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_dropout_on_a_gpu_resumes_bit_identically(tmp_path):
+    def setup(interrupt=None):
+        return Setup(lambda: dropped().cuda(), momentum, interrupt=interrupt)
+
+    whole, stopped, resumed = setup(), setup(13), setup()
+    torch.cuda.manual_seed_all(5)
+    expected = whole.train()
+    torch.cuda.manual_seed_all(5)
+    with pytest.raises(KeyboardInterrupt):
+        stopped.train(checkpoint=tmp_path / "run.pt")
+    torch.cuda.manual_seed_all(6)
+    record = resumed.train(checkpoint=tmp_path / "run.pt")
+    assert record.curves == expected.curves
+    for a, b in zip(resumed.tensors()[:-1], whole.tensors()[:-1], strict=True):
+        assert torch.equal(a, b)

@@ -880,6 +880,10 @@ class BNP:
             for layer in self._layers:
                 layer.tap.passes.clear()
 
+    def after_backward(self, state: object) -> None:
+        """Take a step; so that BNP is a hook of :func:`optdl.training.train`."""
+        self.step()
+
     def state_dict(self) -> dict[str, dict[str, torch.Tensor]]:
         """Return copies of the running statistics of each layer, by name."""
         return {
@@ -889,6 +893,8 @@ class BNP:
 
     def load_state_dict(self, state: Mapping[str, Mapping[str, torch.Tensor]]) -> None:
         """Take over running statistics, as :meth:`state_dict` gave them.
+
+        Forward passes that no step has used yet are forgotten: they are not of that state.
 
         Raises
         ------
@@ -905,6 +911,7 @@ class BNP:
         for layer in self._layers:
             layer.mean.copy_(state[layer.name]["mean"])
             layer.var.copy_(state[layer.name]["var"])
+            layer.tap.passes.clear()
 
     def remove(self) -> None:
         """Take the hooks off the model; ``step`` then has nothing to do."""

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import math
+import os
+import pickle
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +31,7 @@ Error = Callable[[Tensor, Tensor], Tensor]
 """Scores and labels of a batch to one truth value per example: is it wrong?"""
 
 _EVENTS = ("after_backward", "after_step", "after_epoch")
+_FORMAT = "optdl checkpoint 1"
 
 
 @dataclass
@@ -59,7 +66,8 @@ class State:
 class Hook:
     """Something to do at the joints of training. All methods do nothing until overridden.
 
-    An object need not inherit from this class: one of the three methods is enough.
+    An object need not inherit from this class: one of the three methods is enough. What a hook
+    remembers is part of a checkpoint if it has ``state_dict`` and ``load_state_dict``.
     """
 
     def after_backward(self, state: State) -> None:
@@ -113,6 +121,7 @@ def train(
     error: Error | None = zero_one,
     config: Mapping[str, Any] | None = None,
     progress: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Record:
     """Train a model by minibatches, without replacement, and record its curves.
 
@@ -144,6 +153,12 @@ def train(
         What else the record should say about the run.
     progress : bool
         Show a progress bar.
+    checkpoint : path, optional
+        A file that holds, after each epoch, all that is needed to go on: model, optimizer,
+        hooks, generators (that of the minibatches and torch's global ones) and curves. Where it
+        exists, training goes on from it, and ends as if it had never stopped. An interruption
+        costs the epoch under way. More epochs may be asked for than before, but nothing else may
+        change. Torch's global generators are put where the file says.
 
     Returns
     -------
@@ -159,14 +174,19 @@ def train(
     ------
     ValueError
         If there are no examples, the batch size or the number of epochs is
-        out of range, or the optimizer moves none of the model's parameters.
+        out of range, or the optimizer moves none of the model's parameters; if the checkpoint is
+        damaged, of another run, or has more epochs than asked for.
     TypeError
-        If a hook has none of the three methods.
+        If a hook has none of the three methods, or its state is not made of tensors, numbers,
+        strings, lists and dicts.
     FloatingPointError
         If the loss is no longer finite; the message says at which step.
 
     Notes
     -----
+    Going on from a checkpoint gives the same bits on the same machine and versions. On another
+    device it goes on as well, with other rounding errors.
+
     Source: L1-05, L1-09, L1-24
 
     Examples
@@ -187,12 +207,20 @@ def train(
         parts["validation"] = _tensors(validation, parameter, "validation")
     generator = torch.Generator().manual_seed(seed)
     state = State(model, optimizer, curves={})
-    bar = tqdm(range(1, epochs + 1), unit="epoch", disable=not progress)
+    file = None
+    if checkpoint is not None:
+        asked = _run_identity(state, train_examples, validation, batch_size, seed, hooks, config)
+        file = _Checkpoint(Path(checkpoint), asked, generator, hooks)
+        began -= file.resume(state, epochs)
+    todo = range(state.epoch + 1, epochs + 1) if state.stop is None else ()
+    bar = tqdm(todo, initial=state.epoch, total=epochs, unit="epoch", disable=not progress)
     for state.epoch in bar:
         model.train()
         _run_epoch(state, *parts["train"], batch_size, generator, loss, hooks)
         _measure(state, parts, batch_size, loss, error)
         _call(hooks, "after_epoch", state)
+        if file is not None:
+            file.save(state, time.perf_counter() - began)
         bar.set_postfix({name: f"{curve[-1]:.3g}" for name, curve in state.curves.items()})
         if state.stop:
             break
@@ -325,3 +353,178 @@ def _require_finite(state: State) -> None:
         f"Try a smaller learning rate than {rates}; check the features and the initial parameters "
         "for nan, inf and very large numbers."
     )
+
+
+# --- Going on after an interruption -----------------------------------------------------------
+
+
+class _Checkpoint:
+    """A file with all that training needs to go on.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is, or will be.
+    asked : dict
+        What the present run is; a file of another one is refused.
+    generator : Generator
+        That of the minibatches.
+    hooks : sequence
+        Those with a ``state_dict`` are saved.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        asked: Mapping[str, str],
+        generator: torch.Generator,
+        hooks: Sequence[Any],
+    ) -> None:
+        self.path, self.asked, self.generator = path, dict(asked), generator
+        self.hooks = [hook if hasattr(hook, "load_state_dict") else None for hook in hooks]
+
+    def resume(self, state: State, epochs: int) -> float:
+        """Put everything where the file left it, and return the seconds spent so far.
+
+        Without a file the start is written: an interruption of the first epoch then loses no
+        more than that, even if the same model is used again.
+        """
+        if not self.path.exists():
+            self.save(state, 0.0)
+            return 0.0
+        content = self._read()
+        self._require_same_run(content["run"], content["epoch"], epochs)
+        state.model.load_state_dict(content["model"])
+        state.optimizer.load_state_dict(content["optimizer"])
+        for hook, saved in zip(self.hooks, content["hooks"], strict=True):
+            if hook is not None:
+                hook.load_state_dict(saved)
+        self.generator.set_state(content["generator"])
+        _set_global_generators(content["global"], content["cuda"])
+        state.curves.update(content["curves"])
+        state.epoch, state.step, state.stop = content["epoch"], content["step"], content["stop"]
+        return float(content["seconds"])
+
+    def save(self, state: State, seconds: float) -> None:
+        """Write the file, whole or not at all."""
+        content = {
+            "format": _FORMAT,
+            "run": self.asked,
+            "model": state.model.state_dict(),
+            "optimizer": state.optimizer.state_dict(),
+            "hooks": [None if hook is None else hook.state_dict() for hook in self.hooks],
+            "generator": self.generator.get_state(),
+            "global": torch.get_rng_state(),
+            "cuda": _cuda_generators(),
+            "curves": state.curves,
+            "epoch": state.epoch,
+            "step": state.step,
+            "stop": state.stop,
+            "seconds": seconds,
+        }
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        try:
+            torch.save(content, scratch)
+            _require_readable(scratch)
+            scratch.replace(self.path)
+        finally:
+            scratch.unlink(missing_ok=True)
+
+    def _read(self) -> dict[str, Any]:
+        whole = self.path.read_bytes()
+        try:
+            # torch does not compare the checksums that it writes
+            with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+                if archive.testzip() is not None:
+                    raise zipfile.BadZipFile("a checksum does not agree")
+            content = torch.load(io.BytesIO(whole), map_location="cpu", weights_only=True)
+        except Exception as error:  # of any kind: it depends on which byte is damaged
+            raise ValueError(
+                f"{self.path} is not a whole checkpoint; it is damaged, or was not written by "
+                "train. Delete it to start anew, or give the name of another file."
+            ) from error
+        if not isinstance(content, dict) or content.get("format") != _FORMAT:
+            raise ValueError(
+                f"{self.path} is not a checkpoint of format {_FORMAT!r}. Give the name of "
+                "another file, or delete this one to start anew."
+            )
+        return content
+
+    def _require_same_run(self, found: Mapping[str, str], done: int, epochs: int) -> None:
+        if different := [name for name in self.asked if found.get(name) != self.asked[name]]:
+            listed = "; ".join(
+                f"{name}: {found.get(name)} there, {self.asked[name]} here" for name in different
+            )
+            raise ValueError(
+                f"{self.path} is the checkpoint of another run. {listed}. Give each run a file "
+                "of its own; delete this one if it is no longer needed."
+            )
+        if done > epochs:
+            raise ValueError(
+                f"epochs must be at least {done}, so many are done in {self.path}; got {epochs}. "
+                "Training cannot go back: ask for more epochs, or give another file."
+            )
+
+
+def _run_identity(
+    state: State,
+    examples: Examples,
+    validation: Examples | None,
+    batch_size: int,
+    seed: int,
+    hooks: Sequence[Any],
+    config: Mapping[str, Any] | None,
+) -> dict[str, str]:
+    """Return what must not change between two parts of a run; large things by a checksum."""
+    shapes = {name: (tuple(v.shape), v.dtype) for name, v in state.model.state_dict().items()}
+    groups = [
+        {name: value for name, value in group.items() if name != "params"}
+        for group in state.optimizer.param_groups
+    ]
+    return {
+        "model": _checksum(repr(state.model).encode(), repr(shapes).encode()),
+        "optimizer": f"{type(state.optimizer).__name__} {groups}",
+        "batch size": str(batch_size),
+        "seed": str(seed),
+        "training examples": _examples_checksum(examples),
+        "validation examples": "none" if validation is None else _examples_checksum(validation),
+        "hooks": str([type(hook).__name__ for hook in hooks]),
+        "config": repr(sorted((config or {}).items())),
+    }
+
+
+def _examples_checksum(examples: Examples) -> str:
+    x, y = (np.ascontiguousarray(values) for values in (examples.x, examples.y))
+    return _checksum(repr((x.shape, x.dtype, y.dtype)).encode(), x.data, y.data)
+
+
+def _checksum(*parts: bytes | memoryview) -> str:
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(part)
+    return total.hexdigest()[:12]
+
+
+def _cuda_generators() -> list[Tensor]:
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return []
+    return torch.cuda.get_rng_state_all()
+
+
+def _set_global_generators(cpu: Tensor, cuda: Sequence[Tensor]) -> None:
+    torch.set_rng_state(cpu)
+    # a run may go on where there are other devices; their generators then stay as they are
+    if len(cuda) == torch.cuda.device_count() > 0:
+        torch.cuda.set_rng_state_all(cuda)
+
+
+def _require_readable(scratch: Path) -> None:
+    """Refuse a state that could be written and never be read again, before it costs an epoch."""
+    try:
+        torch.load(scratch, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise TypeError(
+            "the state of a hook or of the optimizer must be made of tensors, numbers, strings, "
+            "lists and dicts, so that a checkpoint can be read without running what is in it"
+        ) from error
