@@ -1,0 +1,91 @@
+"""nbgrader's way to execute a notebook, in a fork of a warm process instead of a new kernel.
+
+In ``nbgrader_config.py``::
+
+    c.Autograde.autograde_preprocessors = [
+        "gradebox.execute.WarmExecute",
+        "nbgrader.preprocessors.LimitOutput",
+        "nbgrader.preprocessors.SaveAutoGrades",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    c.WarmExecute.imports = ["numpy", "torch"]
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from nbformat import NotebookNode
+from nbformat.v4 import output_from_msg
+from nbgrader.preprocessors import Execute
+from traitlets import List, Unicode
+
+from gradebox.warm import Died, Zygote
+
+_ZYGOTES: dict[tuple[str, ...], Zygote] = {}
+
+
+class WarmExecute(Execute):  # type: ignore[misc]
+    """Execute each notebook in a process of its own, forked from one that has imported already.
+
+    The limits are nbgrader's: ``timeout`` for each cell, ``interrupt_on_timeout``. Where nbgrader
+    gives up a whole notebook because its kernel died, the cells before keep their marks here.
+    """
+
+    imports = List(
+        Unicode(), help="Modules to import once, before the first notebook is executed."
+    ).tag(config=True)
+
+    def preprocess(
+        self, nb: NotebookNode, resources: dict[str, Any], km: Any = None
+    ) -> tuple[NotebookNode, dict[str, Any]]:
+        """Execute all code cells and keep what they show."""
+        folder = Path(resources.get("metadata", {}).get("path") or ".").resolve()
+        environment = {k: v for k, v in os.environ.items() if k.startswith("NBGRADER")}
+        why = ""
+        with _zygote(tuple(self.imports)).notebook(folder, environment) as process:
+            for cell in nb.cells:
+                if cell.cell_type != "code" or not cell.source.strip():
+                    continue
+                cell.outputs, cell.execution_count = [], None
+                if not why:
+                    try:
+                        shown, late = process.run(cell.source, self.timeout)
+                        _keep(cell, shown)
+                        if late:
+                            cell.outputs.append(_error(**self.error_on_timeout))
+                        continue
+                    except Died as death:
+                        why = f"not executed, because an earlier cell killed Python: {death}"
+                        cell.outputs.append(_error("DeadKernelError", str(death)))
+                        continue
+                cell.outputs.append(_error("DeadKernelError", why))
+        return nb, resources
+
+
+def _zygote(imports: tuple[str, ...]) -> Zygote:
+    """Return the warm process of these imports, made when it is first asked for."""
+    found = _ZYGOTES.get(imports)
+    if found is None or not found.alive:
+        found = _ZYGOTES[imports] = Zygote(imports)
+    return found
+
+
+def _keep(cell: NotebookNode, shown: dict[str, Any]) -> None:
+    """Write what a cell showed into it."""
+    cell.execution_count = shown.get("execution_count")
+    for output in shown.get("outputs", []):
+        output = dict(output)
+        output.pop("display_id", None)
+        kind = output.pop("output_type")
+        message = {"header": {"msg_type": kind}, "content": output}
+        cell.outputs.append(output_from_msg(message))
+
+
+def _error(ename: str, evalue: str, traceback: list[str] | None = None) -> NotebookNode:
+    return NotebookNode(
+        output_type="error",
+        ename=ename,
+        evalue=evalue,
+        traceback=traceback or [f"\x1b[0;31m{ename}\x1b[0m: {evalue}"],
+    )

@@ -1,0 +1,175 @@
+"""IPython in one process, with what a cell shows gathered as a notebook keeps it."""
+
+import io
+import sys
+from typing import Any
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets import Type
+from traitlets.config import Config
+
+LONGEST = 2**20
+"""So many characters of text a cell may print; what follows is left out, and said to be."""
+
+Output = dict[str, Any]
+
+
+class Outputs:
+    """What the present cell has shown so far."""
+
+    def __init__(self) -> None:
+        self.items: list[Output] = []
+        self._printed = 0
+
+    def start(self) -> None:
+        """Forget what earlier cells have shown."""
+        self.items, self._printed = [], 0
+
+    def text(self, name: str, text: str) -> None:
+        """Add text of a stream to the end of it, if it is the last output."""
+        room = LONGEST - self._printed
+        self._printed += len(text)
+        if room <= 0:
+            return
+        if len(text) > room:
+            text = f"{text[:room]}\n[the rest is left out: more than {LONGEST} characters]\n"
+        last = self.items[-1] if self.items else {}
+        if last.get("output_type") == "stream" and last["name"] == name:
+            last["text"] += text
+        else:
+            self.items.append({"output_type": "stream", "name": name, "text": text})
+
+    def add(self, kind: str, **content: Any) -> None:
+        """Add an output of another kind."""
+        self.items.append({"output_type": kind, **content})
+
+
+class Stream(io.TextIOBase):
+    """Standard output or standard error of the cells."""
+
+    encoding = "utf-8"  # type: ignore[assignment]
+
+    def __init__(self, name: str, outputs: Outputs) -> None:
+        self.name, self._outputs = f"<{name}>", outputs
+        self._stream = name
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Gather text."""
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        self._outputs.text(self._stream, text)
+        return len(text)
+
+
+class _Publisher(DisplayPublisher):
+    """Gathers what ``display`` shows."""
+
+    outputs: Outputs
+
+    def publish(
+        self,
+        data: dict[str, Any],
+        metadata: dict[str, Any] | None = None,
+        *,
+        transient: dict[str, Any] | None = None,
+        update: bool = False,
+        **_: Any,
+    ) -> None:
+        """Gather one display; an update replaces the display of the same name."""
+        name = (transient or {}).get("display_id")
+        new = {"data": data, "metadata": metadata or {}}
+        if update:
+            for output in self.outputs.items:
+                if name is not None and output.get("display_id") == name:
+                    output.update(new)
+            return
+        self.outputs.add("display_data", **new, **({} if name is None else {"display_id": name}))
+
+    def clear_output(self, wait: bool = False) -> None:
+        """Forget what the cell has shown."""
+        self.outputs.items.clear()
+
+
+class _Hook(DisplayHook):
+    """Gathers the value of a cell."""
+
+    outputs: Outputs
+
+    def write_output_prompt(self) -> None:
+        """Write nothing: a notebook shows the number beside the value."""
+
+    def write_format_data(
+        self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None
+    ) -> None:
+        """Gather the value in all its forms."""
+        self.outputs.add(
+            "execute_result",
+            data=format_dict,
+            metadata=md_dict or {},
+            execution_count=self.prompt_count,
+        )
+
+    def finish_displayhook(self) -> None:
+        """End a value without the line break of a terminal."""
+        self._is_active = False
+
+
+class Shell(InteractiveShell):
+    """IPython that gathers instead of printing."""
+
+    outputs: Outputs
+    display_pub_class = Type(_Publisher)
+    displayhook_class = Type(_Hook)
+
+    @classmethod
+    def make(cls) -> "Shell":
+        """Return the shell of this process."""
+        settings = Config()
+        settings.HistoryManager.enabled = False  # no file, no thread: this process will be forked
+        settings.Shell.colors = "linux"
+        settings.Shell.autoawait = True
+        shell = cls.instance(config=settings)
+        shell.outputs = shell.display_pub.outputs = shell.displayhook.outputs = Outputs()
+        return shell
+
+    def init_io(self) -> None:
+        """Leave the streams of this process alone until cells run."""
+
+    def enable_gui(self, gui: Any = None) -> None:
+        """Ignore event loops: there is no screen."""
+
+    def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
+        self.outputs.add(
+            "error",
+            ename=str(getattr(etype, "__name__", etype)),
+            evalue=_text(evalue),
+            traceback=[str(line) for line in stb],
+        )
+
+    def capture(self) -> None:
+        """Make this process's streams those of the cells."""
+        sys.stdout, sys.stderr = Stream("stdout", self.outputs), Stream("stderr", self.outputs)
+
+    def execute(self, source: str) -> dict[str, Any]:
+        """Run one cell and return what it showed."""
+        self.outputs.start()
+        result = self.run_cell(source, store_history=True)
+        return {
+            "outputs": self.outputs.items,
+            "execution_count": result.execution_count,
+            "ok": bool(result.success),
+        }
+
+
+def _text(value: Any) -> str:
+    """Return the text of an exception, even of one that cannot give it."""
+    try:
+        return str(value)
+    except Exception:
+        return f"<{type(value).__name__}>"

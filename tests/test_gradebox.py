@@ -1,0 +1,238 @@
+"""Cells run in a fork of a warm process show what they show in a kernel, in a fraction of the time."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbgrader.preprocessors import Execute
+
+from gradebox import execute, wire
+from gradebox.execute import WarmExecute
+from gradebox.warm import Zygote
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbconvert"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:jupyter_client"),
+    pytest.mark.xdist_group("gradebox"),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def zygotes() -> Iterator[None]:
+    """End the warm processes after the tests."""
+    yield
+    while execute._ZYGOTES:
+        execute._ZYGOTES.popitem()[1].close()
+
+
+def cells_of(
+    make: type, tmp_path: Path, *sources: str, timeout: int | None = 20, **more: Any
+) -> list[Any]:
+    """Return the cells after execution."""
+    notebook = new_notebook(cells=[new_code_cell(source) for source in sources])
+    executor = make(timeout=timeout, **more)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    return executor.preprocess(notebook, resources)[0].cells
+
+
+def shown(cell: Any) -> list[Any]:
+    """Return the outputs without what differs from process to process."""
+    found = []
+    for output in cell.outputs:
+        one = dict(output)
+        if one["output_type"] == "error":
+            one = {"error": one["ename"], "says": one["evalue"]}
+        found.append(one)
+    return found
+
+
+SAME = {
+    "a value": ("1 + 1", "_ * 2", "None"),
+    "text": ("print('a'); print('b', end='')", "import sys; print('c', file=sys.stderr)"),
+    "streams in order": (
+        "import sys; print(1); print(2, file=sys.stderr); print(3)",
+        "sys.stdout.flush()",
+    ),
+    "an error, and on": ("x = 3\n1 / 0\nx = 4", "x"),
+    "a syntax error, and on": ("def f(:", "2"),
+    "an error of its own": ("class Odd(Exception): pass", "raise Odd('why')", "raise Odd"),
+    "a rendered traceback": (
+        "class Told(Exception):\n    def _render_traceback_(self): return ['only this']",
+        "raise Told('x')",
+    ),
+    "a display": (
+        "from IPython.display import HTML, display\ndisplay(HTML('<b>x</b>'))",
+        "display(3, 'four')",
+        "HTML('<i>y</i>')",
+    ),
+    "a display that changes": (
+        "from IPython.display import display\nh = display('before', display_id='one')\n"
+        "h.update('after')",
+    ),
+    "cleared": ("from IPython.display import clear_output\nprint('gone')\nclear_output()",),
+    "magic": ("%%capture kept\nprint('x')", "kept.stdout", "%who_ls"),
+    "a shell without input": ("__name__", "import sys; sys.modules['__main__'].__dict__ is globals()"),
+    "await": ("import asyncio\nawait asyncio.sleep(0)\n5", "async def f(): return 6\nawait f()"),
+    "numbers of cells": ("a = 1", "a", "In[1], Out[2]"),
+    "a semicolon": ("7;", "7"),
+    "sys.exit": ("import sys\nsys.exit(3)", "8"),
+    "files beside it": ("open('here.txt').read()",),
+    "warnings": ("import warnings\nwarnings.simplefilter('ignore')\nwarnings.warn('x')",),
+    "frames": ("import pandas" if False else "import numpy as np\nnp.arange(3)", "np.__name__"),
+}
+
+
+@pytest.mark.parametrize("sources", SAME.values(), ids=SAME)
+def test_cells_show_what_they_show_in_a_kernel(tmp_path: Path, sources: tuple[str, ...]) -> None:
+    (tmp_path / "here.txt").write_text("found")
+    expected = cells_of(Execute, tmp_path, *sources, extra_arguments=["--log-level=ERROR"])
+    got = cells_of(WarmExecute, tmp_path, *sources)
+    assert [shown(cell) for cell in got] == [shown(cell) for cell in expected]
+    assert [one.execution_count for one in got] == [one.execution_count for one in expected]
+
+
+def test_a_figure_is_shown(tmp_path: Path) -> None:
+    [cell] = cells_of(
+        WarmExecute, tmp_path, "import matplotlib.pyplot as plt\nplt.plot([1, 2]);", imports=["numpy"]
+    )
+    assert [list(output.data) for output in cell.outputs] == [["image/png", "text/plain"]] or [
+        sorted(output.data) for output in cell.outputs
+    ] == [["image/png", "text/plain"]]
+
+
+def test_blank_cells_and_text_are_left_alone(tmp_path: Path) -> None:
+    notebook = new_notebook(cells=[new_markdown_cell("# x"), new_code_cell("  "), new_code_cell("1")])
+    done, _ = WarmExecute(timeout=20).preprocess(notebook, {})
+    assert done.cells[1].execution_count is None
+    assert done.cells[2].outputs[0].data == {"text/plain": "1"}
+
+
+def test_a_notebook_sees_nothing_of_another(tmp_path: Path) -> None:
+    cells_of(
+        WarmExecute,
+        tmp_path,
+        "import os, sys, json\nsecret = 1\nos.environ['SECRET'] = '1'\njson.secret = 1\n"
+        "os.chdir('/')\nsys.path.insert(0, '/nowhere')",
+    )
+    [cell] = cells_of(
+        WarmExecute,
+        tmp_path,
+        "import os, sys, json\n('secret' in globals(), 'SECRET' in os.environ, "
+        "hasattr(json, 'secret'), os.getcwd(), '/nowhere' in sys.path)",
+    )
+    here = str(tmp_path.resolve())
+    assert cell.outputs[0].data["text/plain"] == repr((False, False, False, here, False))
+
+
+def test_a_loop_is_interrupted_and_the_rest_is_run(tmp_path: Path) -> None:
+    cells = cells_of(WarmExecute, tmp_path, "x = 1", "while True: x += 1", "x > 1", timeout=1)
+    assert [output.ename for output in cells[1].outputs] == ["KeyboardInterrupt", "CellTimeoutError"]
+    assert cells[2].outputs[0].data["text/plain"] == "True"
+
+
+def test_a_loop_that_cannot_be_interrupted_ends_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gradebox.warm.GRACE", 0.5)
+    stubborn = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
+    cells = cells_of(WarmExecute, tmp_path, "1", stubborn, "2", timeout=1)
+    assert cells[0].outputs[0].data["text/plain"] == "1"
+    assert cells[1].outputs[0].ename == "DeadKernelError"
+    assert "longer than 1 s" in cells[1].outputs[0].evalue
+    assert "an earlier cell killed Python" in cells[2].outputs[0].evalue
+
+
+@pytest.mark.parametrize(
+    "death",
+    ["import os\nos._exit(0)", "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)"],
+    ids=["exit", "segfault"],
+)
+def test_a_death_costs_the_cells_that_follow(tmp_path: Path, death: str) -> None:
+    cells = cells_of(WarmExecute, tmp_path, "1", death, "2")
+    assert [cell.outputs[0].output_type for cell in cells] == ["execute_result", "error", "error"]
+    [after] = cells_of(WarmExecute, tmp_path, "3")
+    assert after.outputs[0].data["text/plain"] == "3"
+
+
+def test_what_a_cell_prints_is_limited(tmp_path: Path) -> None:
+    source = "for _ in range(30): print('x' * 100_000)"
+    [cell] = cells_of(WarmExecute, tmp_path, source)
+    assert len(cell.outputs[0].text) < 1.1 * 2**20
+    assert cell.outputs[0].text.endswith("[the rest is left out: more than 1048576 characters]\n")
+
+
+def test_nothing_that_a_notebook_started_is_left(tmp_path: Path) -> None:
+    source = "import subprocess\nsubprocess.Popen(['sleep', '60']).pid"
+    [cell] = cells_of(WarmExecute, tmp_path, source)
+    pid = int(cell.outputs[0].data["text/plain"])
+    for _ in range(100):
+        status = Path(f"/proc/{pid}/stat")
+        if not status.exists() or status.read_text().split()[2] == "Z":
+            return
+        time.sleep(0.05)
+    os.kill(pid, signal.SIGKILL)
+    raise AssertionError("the process lives on")
+
+
+def test_input_is_refused_and_does_not_wait(tmp_path: Path) -> None:
+    [cell] = cells_of(WarmExecute, tmp_path, "input('your name? ')")
+    assert cell.outputs[-1].output_type == "error"
+
+
+def test_the_imports_are_there_before_the_first_cell(tmp_path: Path) -> None:
+    source = "import sys\n'torch' in sys.modules"
+    for imports, expected in (["numpy"], "False"), (["torch", "no_such_module"], "True"):
+        [cell] = cells_of(WarmExecute, tmp_path, source, imports=imports)
+        assert cell.outputs[0].data["text/plain"] == expected
+
+
+def test_torch_works_after_the_fork(tmp_path: Path) -> None:
+    source = (
+        "import torch\nx = torch.ones(64, 64, requires_grad=True)\n"
+        "(x @ x).sum().backward()\nx.grad.sum().item()"
+    )
+    [cell] = cells_of(WarmExecute, tmp_path, source, imports=["torch"])
+    assert cell.outputs[0].data["text/plain"] == str(2.0 * 64**3)
+
+
+def test_a_warm_process_that_died_is_made_anew(tmp_path: Path) -> None:
+    cells_of(WarmExecute, tmp_path, "1", imports=["json"])
+    execute._ZYGOTES[("json",)]._process.kill()
+    execute._ZYGOTES[("json",)]._process.wait()
+    [cell] = cells_of(WarmExecute, tmp_path, "2", imports=["json"])
+    assert cell.outputs[0].data["text/plain"] == "2"
+
+
+def test_a_warm_process_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    with pytest.raises(RuntimeError, match="the warm process did not start; try: /bin/false"):
+        Zygote(("numpy",))
+
+
+@pytest.mark.parametrize("sent", [b"no json\n", b"[1]\n", b""], ids=["text", "a list", "nothing"])
+def test_what_is_no_message_is_refused(sent: bytes) -> None:
+    import socket
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(sent)
+        theirs.shutdown(socket.SHUT_WR)
+        with pytest.raises(wire.Gone):
+            wire.Line(ours).receive(1.0)
+
+
+def test_a_message_that_never_ends_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    import socket
+
+    monkeypatch.setattr(wire, "LONGEST", 1000)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"x" * 2000)
+        with pytest.raises(wire.Gone, match="more than 1000 bytes"):
+            wire.Line(ours).receive(1.0)
