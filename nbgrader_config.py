@@ -3,6 +3,7 @@
 Sources and releases are committed; all that grading makes stays below ``build``.
 """
 
+import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -29,6 +30,21 @@ c.Exchange.timezone = "UTC"
 # A second release of the same assignment replaces the first.
 c.ExchangeReleaseAssignment.force = True
 c.ExchangeReleaseFeedback.force = True
+
+# Notebooks run in forks of a process that has imported already. Windows has no fork.
+if os.name == "posix":
+    c.Autograde.autograde_preprocessors = [
+        "gradebox.execute.WarmExecute",
+        "nbgrader.preprocessors.IgnorePattern",
+        "nbconvert.preprocessors.ClearMetadataPreprocessor",
+        "nbgrader.preprocessors.LimitOutput",
+        "nbgrader.preprocessors.SaveAutoGrades",
+        "nbgrader.preprocessors.AssignLatePenalties",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    topics = sorted(folder.name for folder in (ROOT / "solutions").glob("*/"))
+    checks = [f"optdl.checks.{topic}" for topic in topics]
+    c.WarmExecute.imports = ["numpy", "matplotlib.pyplot", "torch", *checks]
 
 # An endless loop costs its cell and no more: the rest of the notebook is graded.
 c.Execute.timeout = 20

@@ -7,9 +7,10 @@ largest sum of what torch has allocated at one time in a step.
 """
 
 import argparse
+import itertools
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
@@ -77,27 +78,26 @@ def peak_megabytes(
         return torch.cuda.max_memory_allocated() / 2**20
     with torch.profiler.profile(profile_memory=True) as profile:
         step(x[0], y[0])
-    parameters = 4 * sum(p.numel() for p in network(False).parameters())
-    # before the step: parameters, their gradients, and the minibatch
-    now = peak = 2 * parameters + x[0].nbytes
-    for event in profile.profiler.kineto_results.events():
-        if event.name() == "[memory]":
-            now += event.nbytes()
-            peak = max(peak, now)
+    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+    events.sort(key=lambda event: event.start_ns())
+    changes = list(itertools.accumulate(event.nbytes() for event in events))
+    # what is known is the memory at the end: parameters, their gradients and the minibatch
+    at_the_end = 2 * 4 * sum(p.numel() for p in network(False).parameters()) + x[0].nbytes
+    peak = at_the_end + max(changes) - changes[-1]
     return peak / 2**20
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print milliseconds a step and megabytes at its peak, and BNP's ratios to BN."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--compile", action="store_true")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     if options.compile:
         # else the vanilla network's code, which has no hooks, would serve BNP's as well
         torch._dynamo.config.skip_nnmodule_hook_guards = False
-    print(f"batch {'ms: ' + '  '.join(KINDS):>27}  BNP/BN {'MB: BN  BNP':>15}  BNP/BN")
+    print("batch  vanilla/ms    BN/ms   BNP/ms   ratio    BN/MB  BNP/MB   ratio")
     for size, steps in BATCHES.items():
         torch.compiler.reset()
         x = torch.rand(steps, size, FEATURES, device=options.device)
@@ -108,10 +108,10 @@ def main() -> None:
         rounds = [{kind: seconds(step[kind], x, y) for kind in KINDS} for _ in range(ROUNDS)]
         ms = {kind: 1e3 * statistics.median(one[kind] for one in rounds) for kind in KINDS}
         peak = {kind: peak_megabytes(step[kind], x, y) for kind in KINDS}
-        times = "".join(f"{ms[kind]:9.3f}" for kind in KINDS)
+        times = "  ".join(f"{ms[kind]:7.3f}" for kind in KINDS)
         memory = "".join(f"{peak[kind]:8.2f}" for kind in KINDS[1:])
         ratio = {name: one["BNP"] / one["BN"] for name, one in (("ms", ms), ("MB", peak))}
-        print(f"{size:5} {times} {ratio['ms']:7.2f} {memory} {ratio['MB']:7.2f}")
+        print(f"{size:5}     {times} {ratio['ms']:7.2f} {memory} {ratio['MB']:7.2f}")
 
 
 if __name__ == "__main__":

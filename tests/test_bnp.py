@@ -5,9 +5,11 @@ import inspect
 import io
 import itertools
 import math
+import runpy
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -935,6 +937,46 @@ def tied():
     model = nn.ModuleDict({"embed": nn.Embedding(3, 5), "out": nn.Linear(5, 3)})
     model["out"].weight = model["embed"].weight
     return model
+
+
+@pytest.mark.row("P-18")
+@pytest.mark.parametrize("seed", range(5))
+def test_the_condition_number_after_is_that_of_normalized_inputs(seed):
+    rng = np.random.default_rng(seed)
+    H, curvatures = activations(rng, features=4), rng.uniform(0.1, 1, size=40)
+    std = np.sqrt(H.var(0) + 0.01 * H.var(0).max() + 1e-4)
+    extended = np.column_stack([np.ones(40), H])
+    normalized = np.column_stack([np.ones(40), (H - H.mean(0)) / std])
+    hessians = [(rows.T * curvatures) @ rows for rows in (extended, normalized)]
+    sizes = [1.0, *(1 / std)]
+    expected = [*map(np.linalg.cond, hessians), max(sizes) / min(sizes)]
+    np.testing.assert_allclose(bnp.hessian_condition_numbers(H, curvatures), expected, rtol=1e-7)
+
+
+BENCHMARK = Path(__file__).resolve().parent.parent / "benchmarks" / "bench_bnp.py"
+
+
+@pytest.mark.row("P-20")
+def test_the_benchmark_compares_the_networks_of_table_1(monkeypatch, capsys):
+    bench = runpy.run_path(str(BENCHMARK))
+    plain, normalized = (
+        sum(p.numel() for p in bench["network"](kind).parameters()) for kind in (False, True)
+    )
+    assert plain == 3072 * 100 + 100 + 100 * 100 + 100 + 100 * 10 + 10
+    assert normalized == plain + 4 * 100
+    main = bench["main"]
+    monkeypatch.setitem(main.__globals__, "BATCHES", {4: 1})
+    monkeypatch.setitem(main.__globals__, "ROUNDS", 1)
+    main([])
+    header, row = (line.split() for line in capsys.readouterr().out.splitlines())
+    kinds = ["vanilla/ms", "BN/ms", "BNP/ms", "ratio", "BN/MB", "BNP/MB", "ratio"]
+    assert header == ["batch", *kinds]
+    size, _, bn, preconditioned, ratio, bn_memory, memory, memory_ratio = map(float, row)
+    assert size == 4
+    assert ratio == pytest.approx(preconditioned / bn, abs=0.02)
+    assert memory_ratio == pytest.approx(memory / bn_memory, abs=0.02)
+    # no less than parameters and gradients, no more than two copies of them beside
+    assert 2 * 4 * plain / 2**20 < memory < 4 * 4 * plain / 2**20
 
 
 REFUSALS = {

@@ -21,7 +21,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from jupyter_client.asynchronous import AsyncKernelClient
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tools import (
@@ -35,8 +34,7 @@ from tools import (
     sample_class,
     terminal,
 )
-from tools.backend import Backend, Failed
-from tools.kernels import KERNEL_NOT_STARTED, KERNEL_STARTS
+from tools.backend import Backend
 from tools.layout import ROOT, Course
 from tools.stamps import Stamps, code_digest, digest, files, write_atomically
 from tools.terminal import ToolError
@@ -544,29 +542,6 @@ def test_only_what_changed_is_graded_again(graded: Course) -> None:
     work.write_bytes(blank)
     assert grade.grade(graded, "toy").graded == [("ben-blank", "toy")]
     assert _results(graded)["ben-blank"].auto == 0
-
-
-@pytest.mark.parametrize("deaths", [1, KERNEL_STARTS])
-def test_a_kernel_that_lost_its_port_is_started_again(
-    graded: Course, monkeypatch: pytest.MonkeyPatch, deaths: int
-) -> None:
-    waits, left = AsyncKernelClient._async_wait_for_ready, [KERNEL_NOT_STARTED] * deaths
-
-    async def unlucky(client: AsyncKernelClient, timeout: float | None = None) -> None:
-        await waits(client, timeout)
-        if left:
-            raise RuntimeError(left.pop())
-
-    monkeypatch.setattr(AsyncKernelClient, "wait_for_ready", unlucky)
-    backend = Backend(graded)
-    if deaths < KERNEL_STARTS:
-        backend.autograde("toy", "ada-all-correct")
-    else:
-        with pytest.raises(Failed, match="Kernel died"):
-            backend.autograde("toy", "ada-all-correct")
-    assert not left
-    backend.autograde("toy", "ada-all-correct")
-    assert _results(graded)["ada-all-correct"].auto == 6
 
 
 def test_marks_given_by_hand_reach_the_feedback(graded: Course) -> None:

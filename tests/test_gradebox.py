@@ -1,7 +1,9 @@
-"""Cells run in a fork of a warm process show what they show in a kernel, in a fraction of the time."""
+"""Cells in a fork of a warm process show what they show in a kernel."""
 
 import os
+import re
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +49,9 @@ def shown(cell: Any) -> list[Any]:
     for output in cell.outputs:
         one = dict(output)
         if one["output_type"] == "error":
-            one = {"error": one["ename"], "says": one["evalue"]}
+            # the name of the cell's file is a number of the process
+            says = re.sub(r"\([^()]*, line", "(cell, line", one["evalue"])
+            one = {"error": one["ename"], "says": says}
         found.append(one)
     return found
 
@@ -77,14 +81,17 @@ SAME = {
     ),
     "cleared": ("from IPython.display import clear_output\nprint('gone')\nclear_output()",),
     "magic": ("%%capture kept\nprint('x')", "kept.stdout", "%who_ls"),
-    "a shell without input": ("__name__", "import sys; sys.modules['__main__'].__dict__ is globals()"),
+    "a shell without input": (
+        "__name__",
+        "import sys; sys.modules['__main__'].__dict__ is globals()",
+    ),
     "await": ("import asyncio\nawait asyncio.sleep(0)\n5", "async def f(): return 6\nawait f()"),
     "numbers of cells": ("a = 1", "a", "In[1], Out[2]"),
     "a semicolon": ("7;", "7"),
     "sys.exit": ("import sys\nsys.exit(3)", "8"),
     "files beside it": ("open('here.txt').read()",),
     "warnings": ("import warnings\nwarnings.simplefilter('ignore')\nwarnings.warn('x')",),
-    "frames": ("import pandas" if False else "import numpy as np\nnp.arange(3)", "np.__name__"),
+    "an array": ("import numpy as np\nnp.arange(3)", "np.__name__"),
 }
 
 
@@ -99,15 +106,18 @@ def test_cells_show_what_they_show_in_a_kernel(tmp_path: Path, sources: tuple[st
 
 def test_a_figure_is_shown(tmp_path: Path) -> None:
     [cell] = cells_of(
-        WarmExecute, tmp_path, "import matplotlib.pyplot as plt\nplt.plot([1, 2]);", imports=["numpy"]
+        WarmExecute,
+        tmp_path,
+        "import matplotlib.pyplot as plt\nplt.plot([1, 2]);",
+        imports=["numpy"],
     )
-    assert [list(output.data) for output in cell.outputs] == [["image/png", "text/plain"]] or [
-        sorted(output.data) for output in cell.outputs
-    ] == [["image/png", "text/plain"]]
+    assert [sorted(output.data) for output in cell.outputs] == [["image/png", "text/plain"]]
 
 
 def test_blank_cells_and_text_are_left_alone(tmp_path: Path) -> None:
-    notebook = new_notebook(cells=[new_markdown_cell("# x"), new_code_cell("  "), new_code_cell("1")])
+    notebook = new_notebook(
+        cells=[new_markdown_cell("# x"), new_code_cell("  "), new_code_cell("1")]
+    )
     done, _ = WarmExecute(timeout=20).preprocess(notebook, {})
     assert done.cells[1].execution_count is None
     assert done.cells[2].outputs[0].data == {"text/plain": "1"}
@@ -123,16 +133,18 @@ def test_a_notebook_sees_nothing_of_another(tmp_path: Path) -> None:
     [cell] = cells_of(
         WarmExecute,
         tmp_path,
-        "import os, sys, json\n('secret' in globals(), 'SECRET' in os.environ, "
-        "hasattr(json, 'secret'), os.getcwd(), '/nowhere' in sys.path)",
+        "import os, sys, json\nprint('secret' in globals(), 'SECRET' in os.environ, "
+        "hasattr(json, 'secret'), '/nowhere' in sys.path, os.getcwd())",
     )
-    here = str(tmp_path.resolve())
-    assert cell.outputs[0].data["text/plain"] == repr((False, False, False, here, False))
+    assert cell.outputs[0].text == f"False False False False {tmp_path.resolve()}\n"
 
 
 def test_a_loop_is_interrupted_and_the_rest_is_run(tmp_path: Path) -> None:
     cells = cells_of(WarmExecute, tmp_path, "x = 1", "while True: x += 1", "x > 1", timeout=1)
-    assert [output.ename for output in cells[1].outputs] == ["KeyboardInterrupt", "CellTimeoutError"]
+    assert [output.ename for output in cells[1].outputs] == [
+        "KeyboardInterrupt",
+        "CellTimeoutError",
+    ]
     assert cells[2].outputs[0].data["text/plain"] == "True"
 
 
@@ -217,8 +229,6 @@ def test_a_warm_process_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("sent", [b"no json\n", b"[1]\n", b""], ids=["text", "a list", "nothing"])
 def test_what_is_no_message_is_refused(sent: bytes) -> None:
-    import socket
-
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(sent)
@@ -228,8 +238,6 @@ def test_what_is_no_message_is_refused(sent: bytes) -> None:
 
 
 def test_a_message_that_never_ends_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    import socket
-
     monkeypatch.setattr(wire, "LONGEST", 1000)
     ours, theirs = socket.socketpair()
     with ours, theirs:

@@ -13,7 +13,6 @@ from typing import Any
 
 from traitlets.config import Config
 
-from tools.kernels import KERNEL_NOT_STARTED, KERNEL_STARTS
 from tools.layout import Course
 from tools.stamps import write_atomically
 from tools.terminal import ToolError
@@ -117,14 +116,7 @@ class Backend:
 
     def autograde(self, topic: str, student: str) -> str:
         """Execute and score one submission."""
-        action = f"{student}'s {topic} fails"
-        for _ in range(KERNEL_STARTS - 1):
-            try:
-                return self._do(action, self.api.autograde, topic, student)
-            except Failed as error:
-                if KERNEL_NOT_STARTED not in error.log:
-                    raise
-        return self._do(action, self.api.autograde, topic, student)
+        return self._do(f"{student}'s {topic} fails", self.api.autograde, topic, student)
 
     def make_feedback(self, topic: str, student: str) -> str:
         """Write the page that tells a student what each cell earned."""

@@ -4,8 +4,11 @@ In ``nbgrader_config.py``::
 
     c.Autograde.autograde_preprocessors = [
         "gradebox.execute.WarmExecute",
+        "nbgrader.preprocessors.IgnorePattern",
+        "nbconvert.preprocessors.ClearMetadataPreprocessor",
         "nbgrader.preprocessors.LimitOutput",
         "nbgrader.preprocessors.SaveAutoGrades",
+        "nbgrader.preprocessors.AssignLatePenalties",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
     c.WarmExecute.imports = ["numpy", "torch"]
@@ -15,7 +18,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from nbformat import NotebookNode
+from nbformat import NotebookNode, from_dict
 from nbformat.v4 import output_from_msg
 from nbgrader.preprocessors import Execute
 from traitlets import List, Unicode
@@ -79,13 +82,11 @@ def _keep(cell: NotebookNode, shown: dict[str, Any]) -> None:
         output.pop("display_id", None)
         kind = output.pop("output_type")
         message = {"header": {"msg_type": kind}, "content": output}
-        cell.outputs.append(output_from_msg(message))
+        cell.outputs.append(output_from_msg(message))  # type: ignore[no-untyped-call]
 
 
 def _error(ename: str, evalue: str, traceback: list[str] | None = None) -> NotebookNode:
-    return NotebookNode(
-        output_type="error",
-        ename=ename,
-        evalue=evalue,
-        traceback=traceback or [f"\x1b[0;31m{ename}\x1b[0m: {evalue}"],
+    told = traceback or [f"\x1b[0;31m{ename}\x1b[0m: {evalue}"]
+    return from_dict(  # type: ignore[no-untyped-call]
+        {"output_type": "error", "ename": ename, "evalue": evalue, "traceback": told}
     )

@@ -28,18 +28,18 @@ class Outputs:
         self.items, self._printed = [], 0
 
     def text(self, name: str, text: str) -> None:
-        """Add text of a stream to the end of it, if it is the last output."""
+        """Add text to what the stream has shown already, as a notebook keeps it: in one piece."""
         room = LONGEST - self._printed
         self._printed += len(text)
         if room <= 0:
             return
         if len(text) > room:
             text = f"{text[:room]}\n[the rest is left out: more than {LONGEST} characters]\n"
-        last = self.items[-1] if self.items else {}
-        if last.get("output_type") == "stream" and last["name"] == name:
-            last["text"] += text
-        else:
-            self.items.append({"output_type": "stream", "name": name, "text": text})
+        for output in self.items:
+            if output["output_type"] == "stream" and output["name"] == name:
+                output["text"] += text
+                return
+        self.items.append({"output_type": "stream", "name": name, "text": text})
 
     def add(self, kind: str, **content: Any) -> None:
         """Add an output of another kind."""
@@ -49,7 +49,7 @@ class Outputs:
 class Stream(io.TextIOBase):
     """Standard output or standard error of the cells."""
 
-    encoding = "utf-8"  # type: ignore[assignment]
+    encoding = "utf-8"
 
     def __init__(self, name: str, outputs: Outputs) -> None:
         self.name, self._outputs = f"<{name}>", outputs
@@ -76,10 +76,11 @@ class _Publisher(DisplayPublisher):
         self,
         data: dict[str, Any],
         metadata: dict[str, Any] | None = None,
+        source: Any = None,
         *,
         transient: dict[str, Any] | None = None,
         update: bool = False,
-        **_: Any,
+        **kwargs: Any,
     ) -> None:
         """Gather one display; an update replaces the display of the same name."""
         name = (transient or {}).get("display_id")
@@ -135,7 +136,10 @@ class Shell(InteractiveShell):
         settings.Shell.colors = "linux"
         settings.Shell.autoawait = True
         shell = cls.instance(config=settings)
-        shell.outputs = shell.display_pub.outputs = shell.displayhook.outputs = Outputs()
+        shell.outputs = Outputs()
+        parts: tuple[Any, ...] = (shell.display_pub, shell.displayhook)
+        for part in parts:
+            part.outputs = shell.outputs
         return shell
 
     def init_io(self) -> None:
@@ -159,7 +163,7 @@ class Shell(InteractiveShell):
     def execute(self, source: str) -> dict[str, Any]:
         """Run one cell and return what it showed."""
         self.outputs.start()
-        result = self.run_cell(source, store_history=True)
+        result = self.run_cell(source, store_history=True)  # type: ignore[no-untyped-call]
         return {
             "outputs": self.outputs.items,
             "execution_count": result.execution_count,

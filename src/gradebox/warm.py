@@ -46,7 +46,7 @@ class Zygote:
         with end:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "gradebox.zygote", *imports],
-                stdin=end,
+                stdin=end.fileno(),
                 env=os.environ | {"MPLBACKEND": "module://matplotlib_inline.backend_inline"},
                 start_new_session=True,
             )
@@ -119,7 +119,7 @@ class Notebook:
                 return self.line.receive(GRACE), True
             except TimeoutError:
                 self.kill()
-                raise Died(f"it ran longer than {seconds:g} s and could not be interrupted") from None
+                raise Died(f"longer than {seconds:g} s, and could not be interrupted") from None
         except Gone:
             raise Died("the process ended while the cell ran") from None
 

@@ -10,6 +10,7 @@ of another pair; the answer is the child's process id. When the pair closes, the
 
 import contextlib
 import importlib
+import io
 import os
 import signal
 import socket
@@ -57,7 +58,7 @@ def _prepare(wanted: dict[str, Any], shell: Shell) -> None:
     if Path(wanted["folder"]).is_dir():
         os.chdir(wanted["folder"])
     sys.path.insert(0, "")
-    sys.stdin = Path(os.devnull).open(encoding="utf-8")
+    sys.stdin = io.StringIO()  # at its end already: nobody answers
     shell.capture()
 
 

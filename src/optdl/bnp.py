@@ -36,6 +36,7 @@ __all__ = [
     "bnp_flops",
     "condition_numbers",
     "extended_activations",
+    "hessian_condition_numbers",
     "layer_hessian",
     "normalized_activations",
     "precondition_conv",
@@ -89,11 +90,12 @@ def layer_hessian(H: Matrix, curvatures: Float[np.ndarray, " N"]) -> Float[np.nd
     Returns
     -------
     (n + 1, n + 1) array
-        The bias comes first.
+        The bias comes first. Where all curvatures are positive its condition number is at most
+        :math:`\kappa(\hat H)^2\,\kappa(S)`.
 
     Notes
     -----
-    Source: P-09
+    Source: P-09, P-10
 
     Examples
     --------
@@ -193,6 +195,45 @@ def condition_numbers(H: Matrix) -> tuple[float, float, float]:
         condition_number(centered),
         condition_number(centered @ D),
     )
+
+
+def hessian_condition_numbers(
+    H: Matrix, curvatures: Float[np.ndarray, " N"], eps1: float = 1e-2, eps2: float = 1e-4
+) -> tuple[float, float, float]:
+    r"""Return κ of the Hessian of one unit, of :math:`P^T\nabla^2\mathcal L\,P`, and of D.
+
+    P is that of a step of BNP: its deviations are the root of :func:`smoothed_variance`.
+
+    Parameters
+    ----------
+    H : (N, n) array
+        The inputs of the layer, one example a row.
+    curvatures : (N,) array
+        :math:`L''` of each example's loss with respect to the unit's output.
+    eps1, eps2 : float
+        What is added to the variance.
+
+    Returns
+    -------
+    before, after, kappa_D : float
+        Each is the largest singular value over the smallest nonzero one.
+
+    Notes
+    -----
+    Source: P-18
+
+    Examples
+    --------
+    >>> H = np.array([[13.0, 1.0], [17.0, 1.0], [13.0, -1.0], [17.0, -1.0]])
+    >>> kappas = hessian_condition_numbers(H, np.ones(4), eps1=0.0, eps2=0.0)
+    >>> [round(kappa) for kappa in kappas]
+    [13223, 1, 2]
+    """
+    mean, var = batch_statistics(H)
+    U, D = preconditioner(mean, np.sqrt(smoothed_variance(var, eps1, eps2)))
+    hessian, P = layer_hessian(H, curvatures), U @ D
+    after = condition_number(P.T @ hessian @ P)
+    return condition_number(hessian), after, condition_number(D)
 
 
 def absorb_normalization(
@@ -809,7 +850,7 @@ class BNP:
 
     Notes
     -----
-    Source: P-14, P-15, P-24, P-25
+    Source: P-14, P-15, P-20, P-24, P-25
 
     Examples
     --------
