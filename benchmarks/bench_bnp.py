@@ -1,9 +1,12 @@
-"""Time an epoch's step with BN and with BNP, side by side: ``python benchmarks/bench_bnp.py``.
+"""Compare a training step with BN and with BNP: ``python benchmarks/bench_bnp.py``.
 
-The network of the paper's Table 1: two hidden layers of 100 units on 3072 inputs, one CPU thread.
-The three networks take turns, so that a disturbance of the machine meets them all.
+The network of the paper's Table 1: two hidden layers of 100 units on 3072 inputs, on one CPU
+thread, or on a GPU with ``--device cuda``. ``--compile`` compiles the models, and BNP's step too.
+The networks take turns, so that a disturbance of the machine meets them all. The memory is the
+largest sum of what torch has allocated at one time in a step.
 """
 
+import argparse
 import statistics
 import time
 from collections.abc import Callable
@@ -15,6 +18,7 @@ from torch.nn import functional
 from optdl.bnp import BNP
 
 FEATURES, HIDDEN, CLASSES = 3072, 100, 10
+KINDS = ("vanilla", "BN", "BNP")
 ROUNDS = 15
 BATCHES = {16: 100, 256: 15, 512: 10}
 """Batch size to the steps of one round."""
@@ -31,37 +35,83 @@ def network(normalized: bool) -> nn.Sequential:
     return nn.Sequential(*layers, nn.Linear(HIDDEN, CLASSES))
 
 
-def stepper(kind: str, x: torch.Tensor, y: torch.Tensor) -> Callable[[], float]:
-    """Return a function that trains for one round and returns the seconds of a step."""
-    model = network(kind == "BN")
-    preconditioner = BNP(model) if kind == "BNP" else None
+def stepper(kind: str, device: str, compiled: bool) -> Callable[[torch.Tensor, torch.Tensor], None]:
+    """Return a function that takes one training step."""
+    model = network(kind == "BN").to(device)
+    precondition = BNP(model, check_finite=not compiled).step if kind == "BNP" else None
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    forward: Callable[[torch.Tensor], torch.Tensor] = model
+    if compiled:
+        forward = torch.compile(model)
+        precondition = precondition and torch.compile(precondition)
 
-    def one_round() -> float:
-        start = time.perf_counter()
-        for inputs, labels in zip(x, y, strict=True):
-            optimizer.zero_grad()
-            functional.cross_entropy(model(inputs), labels).backward()
-            if preconditioner is not None:
-                preconditioner.step()
-            optimizer.step()
-        return (time.perf_counter() - start) / len(x)
+    def step(inputs: torch.Tensor, labels: torch.Tensor) -> None:
+        optimizer.zero_grad()
+        functional.cross_entropy(forward(inputs), labels).backward()
+        if precondition is not None:
+            precondition()
+        optimizer.step()
 
-    return one_round
+    return step
+
+
+def seconds(
+    step: Callable[[torch.Tensor, torch.Tensor], None], x: torch.Tensor, y: torch.Tensor
+) -> float:
+    """Return the time of a step, averaged over a round."""
+    start = time.perf_counter()
+    for inputs, labels in zip(x, y, strict=True):
+        step(inputs, labels)
+    if x.is_cuda:
+        torch.cuda.synchronize()
+    return (time.perf_counter() - start) / len(x)
+
+
+def peak_megabytes(
+    step: Callable[[torch.Tensor, torch.Tensor], None], x: torch.Tensor, y: torch.Tensor
+) -> float:
+    """Return the most memory in use during a step, with its parameters and its minibatch."""
+    if x.is_cuda:
+        torch.cuda.reset_peak_memory_stats()
+        step(x[0], y[0])
+        return torch.cuda.max_memory_allocated() / 2**20
+    with torch.profiler.profile(profile_memory=True) as profile:
+        step(x[0], y[0])
+    parameters = 4 * sum(p.numel() for p in network(False).parameters())
+    # before the step: parameters, their gradients, and the minibatch
+    now = peak = 2 * parameters + x[0].nbytes
+    for event in profile.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            now += event.nbytes()
+            peak = max(peak, now)
+    return peak / 2**20
 
 
 def main() -> None:
-    """Print milliseconds a step, and the ratio of BNP to BN, for each batch size."""
+    """Print milliseconds a step and megabytes at its peak, and BNP's ratios to BN."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--compile", action="store_true")
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    print("batch   vanilla       BN      BNP   BNP/BN")
+    if options.compile:
+        # else the vanilla network's code, which has no hooks, would serve BNP's as well
+        torch._dynamo.config.skip_nnmodule_hook_guards = False
+    print(f"batch {'ms: ' + '  '.join(KINDS):>27}  BNP/BN {'MB: BN  BNP':>15}  BNP/BN")
     for size, steps in BATCHES.items():
-        x = torch.rand(steps, size, FEATURES)
-        y = torch.randint(0, CLASSES, (steps, size))
-        rounds = {kind: stepper(kind, x, y) for kind in ("vanilla", "BN", "BNP")}
-        seconds = [{kind: run() for kind, run in rounds.items()} for _ in range(ROUNDS)]
-        median = {kind: 1e3 * statistics.median(s[kind] for s in seconds) for kind in rounds}
-        times = "".join(f"{value:9.3f}" for value in median.values())
-        print(f"{size:5} {times} {median['BNP'] / median['BN']:8.2f}")
+        torch.compiler.reset()
+        x = torch.rand(steps, size, FEATURES, device=options.device)
+        y = torch.randint(0, CLASSES, (steps, size), device=options.device)
+        step = {kind: stepper(kind, options.device, options.compile) for kind in KINDS}
+        for kind in KINDS:
+            seconds(step[kind], x, y)  # compiles, and fills the caches
+        rounds = [{kind: seconds(step[kind], x, y) for kind in KINDS} for _ in range(ROUNDS)]
+        ms = {kind: 1e3 * statistics.median(one[kind] for one in rounds) for kind in KINDS}
+        peak = {kind: peak_megabytes(step[kind], x, y) for kind in KINDS}
+        times = "".join(f"{ms[kind]:9.3f}" for kind in KINDS)
+        memory = "".join(f"{peak[kind]:8.2f}" for kind in KINDS[1:])
+        ratio = {name: one["BNP"] / one["BN"] for name, one in (("ms", ms), ("MB", peak))}
+        print(f"{size:5} {times} {ratio['ms']:7.2f} {memory} {ratio['MB']:7.2f}")
 
 
 if __name__ == "__main__":

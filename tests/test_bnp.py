@@ -6,6 +6,8 @@ import io
 import itertools
 import math
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -833,6 +835,46 @@ def test_a_compiled_model_gives_the_same_gradients(first):
     preconditioner.step()
     for one, other in zip(model.parameters(), twin.parameters(), strict=True):
         assert_close(one.grad.numpy(), other.grad.numpy())
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile wants a C++ compiler")
+def test_a_compiled_step_gives_the_same_gradients():
+    # in a process of its own: here each function of optdl is wrapped to check its arguments
+    script = """
+import torch
+from optdl.bnp import BNP
+torch.manual_seed(0)
+nets = [torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.Linear(4, 3)).double() for _ in "ab"]
+nets[1].load_state_dict(nets[0].state_dict())
+steps = [BNP(nets[0]).step, BNP(nets[1], check_finite=False).step]
+steps[1] = torch.compile(steps[1], backend="aot_eager", fullgraph=True)
+for rows in (6, 6, 9):
+    x = torch.randn(rows, 5).double()
+    for net, step in zip(nets, steps):
+        net.zero_grad()
+        net(x).square().mean().backward()
+        step()
+    for one, other in zip(nets[0].parameters(), nets[1].parameters()):
+        torch.testing.assert_close(one.grad, other.grad, rtol=0, atol=1e-12)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile wants a C++ compiler")
+def test_code_compiled_before_bnp_is_named_as_the_cause():
+    torch.compiler.reset()
+    x, y = examples(6)
+    torch.compile(dense_net(), backend="aot_eager")(x)  # no hooks are in this code
+    model = dense_net()
+    preconditioner = BNP(model)
+    compiled = torch.compile(model, backend="aot_eager")
+    functional.cross_entropy(compiled(x), y).backward()
+    with pytest.raises(RuntimeError, match=r"call torch\.compiler\.reset\(\) after BNP"):
+        preconditioner.step()
+    torch.compiler.reset()
+    functional.cross_entropy(compiled(x), y).backward()
+    preconditioner.step()
 
 
 # --- Misuse ----------------------------------------------------------------------------------

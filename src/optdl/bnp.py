@@ -15,6 +15,7 @@ width.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -783,6 +784,9 @@ class BNP:
       right after ``backward``: the transformation is linear, so the scale passes through.
     * **Several processes**: with ``DistributedDataParallel`` the statistics are those of the
       global batch.
+    * **torch.compile**: compile the model as ever, and with ``check_finite=False`` also
+      ``torch.compile(bnp.step)``. Compiled code does not look for hooks; where a model of the
+      same make was compiled before, without BNP, call ``torch.compiler.reset()`` first.
 
     Parameters
     ----------
@@ -985,9 +989,14 @@ def _refusal(name: str, module: nn.Module, reason: str) -> str:
 
 def _require_gradients(ran: list[_Layer]) -> None:
     if not ran:
+        compiled = (
+            ". If the model is compiled, it may run code compiled before BNP was there: "
+            "call torch.compiler.reset() after BNP(model)"
+        )
         raise RuntimeError(
             "expected a forward pass in training mode and loss.backward() before bnp.step(); "
             "found no forward pass since the last step"
+            + (compiled if "torch._dynamo" in sys.modules else "")
         )
     without = [layer.name for layer in ran if layer.module.weight.grad is None]
     if len(without) == len(ran):
