@@ -420,7 +420,7 @@ class BatchNorm(nn.Module):
 
     Notes
     -----
-    Source: L1-34, L1-36, L2-14, P-01, P-02
+    Source: L1-34, L1-36, L2-14, L2-15, P-01, P-02
 
     Examples
     --------

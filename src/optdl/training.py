@@ -184,8 +184,9 @@ def train(
 
     Notes
     -----
-    Going on from a checkpoint gives the same bits on the same machine and versions. On another
-    device it goes on as well, with other rounding errors.
+    Going on from a checkpoint gives the same bits on the same machine, as far as torch's kernels
+    do: some on a GPU never give the same twice. On another device it goes on as well, with other
+    rounding errors.
 
     Source: L1-05, L1-09, L1-24
 
