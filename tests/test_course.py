@@ -15,6 +15,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from typing import Any
 
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from rich.console import Console
 
 from tools import (
     answers,
@@ -502,6 +504,24 @@ def test_table(graded: Course, capsys: pytest.CaptureFixture[str]) -> None:
     assert re.search(r"ben-blank +0/6 \+0", said)
     assert re.search(r"lena-late +6/6 ✎ +5 h", said)
     assert re.search(r"toy +1 +you square; doubling adds\.", said)
+
+
+def test_a_table_of_many_assignments_is_parted_where_it_would_not_fit() -> None:
+    blank = {field.name: 0 for field in fields(gradebook.Row)}
+    results = [
+        gradebook.Row(
+            **blank | {"student": student, "assignment": f"assignment{number}", "notes": ""}
+        )
+        for student in ("ada-all-correct", "ben-blank")
+        for number in range(9)
+    ]
+    screen = Console(width=80, record=True, file=io.StringIO())
+    screen.print(gradebook.table(results, 80))
+    said = screen.export_text()
+    assert "…" not in said
+    assert [said.count(f"assignment{number}") for number in range(9)] == [1] * 9
+    assert said.count("ada-all-correct") == said.count("student") > 1
+    assert said.count("Gradebook") == said.count("notes") == said.count("late") == 1
 
 
 def test_csv(graded: Course, capsys: pytest.CaptureFixture[str]) -> None:

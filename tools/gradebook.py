@@ -6,12 +6,13 @@ import io
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from rich import box
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -136,24 +137,67 @@ def _notes(texts: Iterable[str]) -> str:
     return ", ".join(f"{note} ({n}×)" if n > 1 else note for note, n in counted.items())
 
 
-def table(results: Sequence[Row]) -> Table:
-    """Return the gradebook as a table: a row for each student, columns for each assignment."""
-    topics = list(dict.fromkeys(row.assignment for row in results))
-    made = Table(box=box.SIMPLE_HEAD, title="Gradebook", title_style="bold", pad_edge=False)
-    made.caption = "points for code · + points for written answers · ✎ written answers to read"
-    made.add_column("student", no_wrap=True)
-    for topic in topics:
-        made.add_column(topic, no_wrap=True)
-    made.add_column("late", justify="right", no_wrap=True)
-    made.add_column("notes")
+NOTES = 24
+"""The least room for the notes, in characters."""
+
+
+def table(results: Sequence[Row], width: int | None = None) -> Group:
+    """Return the gradebook: a row for each student, a column for each assignment.
+
+    Assignments that do not fit side by side into ``width`` follow in a further table, with the
+    same students; the notes stand in the last one.
+    """
     by_student: dict[str, dict[str, Row]] = {}
     for row in results:
         by_student.setdefault(row.student, {})[row.assignment] = row
-    for student, own in by_student.items():
-        cells: list[str | Text] = [student]
-        cells += [_cell(own.get(topic)) for topic in topics]
-        late = max(row.hours_late for row in own.values())
-        cells += [_late(late), _notes(row.notes for row in own.values())]
+    columns = {
+        topic: [_cell(own.get(topic)) for own in by_student.values()]
+        for topic in dict.fromkeys(row.assignment for row in results)
+    }
+    names = max(map(len, by_student), default=0)
+    parts = _side_by_side(columns, (width or console.width) - names - 2)
+    tables = [_part(by_student, columns, part, last=part is parts[-1]) for part in parts]
+    tables[0].title, tables[0].title_style = "Gradebook", "bold"
+    last = "points for code · + points for written answers · ✎ written answers to read"
+    tables[-1].caption = last
+    return Group(*tables)
+
+
+def _side_by_side(columns: Mapping[str, Sequence[Text]], room: int) -> list[list[str]]:
+    """Return the assignments in parts, each of which fits; the notes fit beside the last."""
+    widths = {
+        topic: 3 + max(len(topic), *(one.cell_len for one in cells))
+        for topic, cells in columns.items()
+    }
+    parts: list[list[str]] = [[]]
+    for topic in columns:
+        if parts[-1] and sum(widths[one] for one in (*parts[-1], topic)) > room:
+            parts.append([])
+        parts[-1].append(topic)
+    if len(parts[-1]) > 1 and sum(widths[one] for one in parts[-1]) + NOTES > room:
+        parts.append([parts[-1].pop()])
+    return parts
+
+
+def _part(
+    by_student: Mapping[str, Mapping[str, Row]],
+    columns: Mapping[str, Sequence[Text]],
+    topics: Sequence[str],
+    last: bool,
+) -> Table:
+    """Return the columns of some assignments, with lateness and notes if they are the last."""
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    made.add_column("student", no_wrap=True)
+    for topic in topics:
+        made.add_column(topic, no_wrap=True)
+    if last:
+        made.add_column("late", justify="right", no_wrap=True)
+        made.add_column("notes")
+    for number, (student, own) in enumerate(by_student.items()):
+        cells: list[str | Text] = [student, *(columns[topic][number] for topic in topics)]
+        if last:
+            late = max(row.hours_late for row in own.values())
+            cells += [_late(late), _notes(row.notes for row in own.values())]
         made.add_row(*cells)
     return made
 
