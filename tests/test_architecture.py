@@ -21,9 +21,10 @@ TOPICS = tuple(chapter["topic"] for chapter in COURSE)
 MAY_IMPORT = {
     "problems": set(),
     "data": set(),
+    "images": set(),
     "networks": set(),
     "records": set(),
-    "topic": {"problems", "data", "networks", "topic"},
+    "topic": {"problems", "data", "images", "networks", "topic"},
     "training": {"data", "networks", "records"},
     "results": {"records"},
     "plotting": {"records", "results"},

@@ -1,0 +1,122 @@
+"""Images as files: a folder in ImageNet's layout, one folder for each class.
+
+Axis letters, fixed for the module: ``s`` is the side of the square crop.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from PIL import Image, UnidentifiedImageError
+
+__all__ = ["ImageFolder"]
+
+ENDINGS = {".jpeg", ".jpg", ".png", ".bmp", ".webp"}
+MEAN = np.array([0.485, 0.456, 0.406])
+STD = np.array([0.229, 0.224, 0.225])
+"""Mean and deviation of the red, green and blue of ImageNet's training images, in [0, 1]."""
+
+
+class ImageFolder:
+    """The images of ``root/CLASS/FILE``, cut to squares and normalized.
+
+    Each image is scaled until its shorter side is 8/7 of the crop (256 for 224). In training a
+    random square is cut out, and half of them are mirrored; else the square is the middle one.
+    The draws depend on the seed, the epoch and the image alone, not on who asks or when.
+
+    A ``torch.utils.data.DataLoader`` takes it as it is.
+
+    Parameters
+    ----------
+    root : path
+        A folder such as ``train`` or ``val`` with one folder for each class.
+    size : int
+        Side of the crop.
+    train : bool
+        Whether to draw crops and mirror them.
+    seed : int
+        Seed of the draws.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such folder, or no image in its class folders.
+
+    Notes
+    -----
+    Source: P-28
+
+    Examples
+    --------
+    >>> images = ImageFolder("imagenet/val")  # doctest: +SKIP
+    >>> loader = torch.utils.data.DataLoader(images, batch_size=256)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        size: int = 224,
+        *,
+        train: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self.root, self.size, self.train, self.seed, self.epoch = Path(root), size, train, seed, 0
+        if size < 1:
+            raise ValueError(f"size must be 1 pixel or more; got {size}")
+        if not self.root.is_dir():
+            raise FileNotFoundError(f"there is no folder {self.root}")
+        folders = sorted(path for path in self.root.iterdir() if path.is_dir())
+        self.classes = tuple(folder.name for folder in folders)
+        found = [(file, label) for label, one in enumerate(folders) for file in _images(one)]
+        if not found:
+            raise FileNotFoundError(
+                f"{self.root} has no images; expected {self.root}/CLASS/NAME.JPEG, one folder for "
+                f"each class, and found the folders {list(self.classes)[:5]}"
+            )
+        self.files = tuple(file for file, _ in found)
+        self.labels = tuple(label for _, label in found)
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> tuple[Float[torch.Tensor, "3 s s"], int]:
+        """Return an image and its class."""
+        pixels = self._crop(self._scaled(self.files[index]), index)
+        normalized = (np.asarray(pixels, dtype=np.float32) / 255 - MEAN) / STD
+        # the axes of an image file are rows, columns, colors; those of torch begin with the colors
+        axes = np.ascontiguousarray(normalized.transpose(2, 0, 1), dtype=np.float32)
+        return torch.from_numpy(axes), self.labels[index]
+
+    def _scaled(self, file: Path) -> Image.Image:
+        """Read an image, its shorter side made 8/7 of the crop."""
+        try:
+            with Image.open(file) as image:
+                colored = image.convert("RGB")
+        except (UnidentifiedImageError, OSError) as error:
+            raise ValueError(
+                f"{file} is not an image that can be read: {error}. Delete it, or fetch it again"
+            ) from error
+        factor = round(self.size * 8 / 7) / min(colored.size)
+        width, height = (max(round(side * factor), self.size) for side in colored.size)
+        return colored.resize((width, height), Image.Resampling.BILINEAR)
+
+    def _crop(self, image: Image.Image, index: int) -> Image.Image:
+        """Cut out a square: at random and perhaps mirrored, or the middle one."""
+        room = (image.width - self.size, image.height - self.size)
+        if not self.train:
+            left, top, mirrored = room[0] // 2, room[1] // 2, False
+        else:
+            rng = np.random.default_rng((self.seed, self.epoch, index))
+            left, top = (int(rng.integers(0, free + 1)) for free in room)
+            mirrored = bool(rng.integers(0, 2))
+        square = image.crop((left, top, left + self.size, top + self.size))
+        return square.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else square
+
+
+def _images(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if file.suffix.lower() in ENDINGS)

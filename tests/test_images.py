@@ -1,0 +1,142 @@
+"""Folders of images against arrays whose every pixel is known."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from optdl.images import MEAN, STD, ImageFolder
+from optdl.networks import group_norm, resnet18
+
+
+def pattern(width: int, height: int) -> np.ndarray:
+    """Return an image in which every pixel tells where it is."""
+    x, y = np.meshgrid(np.arange(width), np.arange(height))
+    return np.stack([x, y, (x + y) % 256], axis=2).astype(np.uint8)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a folder with two classes and three images."""
+    for name, size in {"cat/a.png": (64, 64), "cat/b.PNG": (96, 64), "dog/c.png": (64, 80)}.items():
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        Image.fromarray(pattern(*size)).save(file, format="png")
+    (tmp_path / "dog" / "notes.txt").write_text("no image")
+    return tmp_path
+
+
+def pixels(image: torch.Tensor) -> np.ndarray:
+    """Undo the normalization."""
+    values = image.numpy().transpose(1, 2, 0) * STD + MEAN
+    return np.rint(255 * values).astype(int)
+
+
+@pytest.mark.row("P-28")
+def test_classes_files_and_labels(root: Path) -> None:
+    images = ImageFolder(root, 56)
+    assert images.classes == ("cat", "dog")
+    assert [file.name for file in images.files] == ["a.png", "b.PNG", "c.png"]
+    assert (len(images), images.labels) == (3, (0, 0, 1))
+
+
+@pytest.mark.row("P-28")
+@pytest.mark.parametrize(("index", "left", "top"), [(0, 4, 4), (1, 20, 4), (2, 4, 12)])
+def test_the_middle_is_cut_out_of_an_image_of_the_right_scale(
+    root: Path, index: int, left: int, top: int
+) -> None:
+    # 56 · 8/7 = 64: these images are not scaled, so every pixel is where the pattern has it
+    image, label = ImageFolder(root, 56)[index]
+    assert (image.shape, image.dtype) == ((3, 56, 56), torch.float32)
+    width, height = [(64, 64), (96, 64), (64, 80)][index]
+    expected = pattern(width, height)[top : top + 56, left : left + 56]
+    np.testing.assert_array_equal(pixels(image), expected)
+    assert label == [0, 0, 1][index]
+
+
+@pytest.mark.row("P-28")
+def test_training_cuts_windows_everywhere_and_mirrors_half_of_them(root: Path) -> None:
+    images = ImageFolder(root, 56, train=True)
+    seen, mirrored = set(), 0
+    for images.epoch in range(200):
+        window = pixels(images[1][0])
+        flipped = window[0, 0, 0] > window[0, -1, 0]
+        window = window[:, ::-1] if flipped else window
+        left, top = window[0, 0, :2]
+        np.testing.assert_array_equal(window, pattern(96, 64)[top : top + 56, left : left + 56])
+        seen.add((left, top))
+        mirrored += flipped
+    assert {left for left, _ in seen} >= {0, 40}
+    assert {top for _, top in seen} == set(range(9))
+    assert 70 < mirrored < 130  # a fair coin leaves this range once in 50 000 times
+
+
+@pytest.mark.row("P-28")
+def test_the_draws_depend_on_seed_epoch_and_image_alone(root: Path) -> None:
+    one, other = ImageFolder(root, 56, train=True), ImageFolder(root, 56, train=True)
+    _ = other[0], other[2]
+    assert torch.equal(one[1][0], other[1][0])
+    different = ImageFolder(root, 56, train=True, seed=1)
+    assert not torch.equal(one[1][0], different[1][0])
+    other.epoch = 1
+    assert not torch.equal(one[1][0], other[1][0])
+
+
+@pytest.mark.row("P-28")
+def test_a_large_image_is_scaled_to_its_shorter_side(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    Image.fromarray(np.full((512, 1024, 3), 128, np.uint8)).save(tmp_path / "one" / "x.png")
+    images = ImageFolder(tmp_path, 224)
+    assert images._scaled(images.files[0]).size == (512, 256)
+    np.testing.assert_array_equal(pixels(images[0][0]), 128)
+
+
+@pytest.mark.row("P-28")
+def test_gray_images_become_three_channels(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    Image.fromarray(np.full((64, 64), 7, np.uint8)).save(tmp_path / "one" / "x.png")
+    assert (pixels(ImageFolder(tmp_path, 56)[0][0]) == 7).all()
+
+
+def test_what_is_missing_or_broken_is_told(tmp_path: Path, root: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        ImageFolder(tmp_path / "nowhere")
+    empty = tmp_path / "empty"
+    (empty / "cat").mkdir(parents=True)
+    with pytest.raises(FileNotFoundError, match=r"one folder for each class, and found .*'cat'"):
+        ImageFolder(empty)
+    with pytest.raises(ValueError, match="size must be 1 pixel or more; got 0"):
+        ImageFolder(root, 0)
+    (root / "cat" / "a.png").write_bytes(b"half an image")
+    with pytest.raises(ValueError, match=r"a\.png is not an image that can be read"):
+        _ = ImageFolder(root, 56)[0]
+
+
+@pytest.mark.row("P-28")
+def test_a_network_trains_on_a_loader(root: Path) -> None:
+    loader = torch.utils.data.DataLoader(ImageFolder(root, 56, train=True), batch_size=3)
+    model = resnet18(2, group_norm(32))
+    [(x, y)] = list(loader)
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    assert x.shape == (3, 3, 56, 56)
+    assert y.tolist() == [0, 0, 1]
+    assert all(p.grad.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.row("P-28")
+@pytest.mark.skipif("OPTDL_DATA" not in os.environ, reason="set OPTDL_DATA to read real images")
+def test_real_images() -> None:
+    root = Path(os.environ["OPTDL_DATA"]) / "imagenette"
+    if not root.is_dir():
+        pytest.skip("OPTDL_DATA has no imagenette")
+    for part in ("train", "val"):
+        images = ImageFolder(root / part, train=part == "train")
+        assert len(images.classes) == 10
+        x = torch.stack([images[i][0] for i in range(0, len(images), len(images) // 4)])
+        assert x.shape[1:] == (3, 224, 224)
+        assert abs(x.mean()) < 1
+        assert 0.5 < x.std() < 2
