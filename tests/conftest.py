@@ -13,3 +13,8 @@ import pytest  # noqa: E402
 def rng() -> np.random.Generator:
     """Return a generator that is the same in every run."""
     return np.random.default_rng(20)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the site: its build is the longest, and the other workers go on meanwhile."""
+    items.sort(key=lambda item: "test_site" not in item.nodeid)

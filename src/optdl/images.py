@@ -28,7 +28,10 @@ class ImageFolder:
     random square is cut out, and half of them are mirrored; else the square is the middle one.
     The draws depend on the seed, the epoch and the image alone, not on who asks or when.
 
-    A ``torch.utils.data.DataLoader`` takes it as it is.
+    A loader of torch takes it as it is::
+
+        images = ImageFolder("imagenet/train", train=True)
+        loader = torch.utils.data.DataLoader(images, batch_size=256, shuffle=True)
 
     Parameters
     ----------
@@ -49,11 +52,6 @@ class ImageFolder:
     Notes
     -----
     Source: P-28
-
-    Examples
-    --------
-    >>> images = ImageFolder("imagenet/val")  # doctest: +SKIP
-    >>> loader = torch.utils.data.DataLoader(images, batch_size=256)  # doctest: +SKIP
     """
 
     def __init__(
