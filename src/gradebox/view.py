@@ -1,8 +1,5 @@
 """The files that a sealed process sees, put together from those of the machine."""
 
-# Paths are strings here: the same one is looked up under the old root and under the new one.
-# ruff: noqa: PTH
-
 import os
 import shutil
 import stat

@@ -3,8 +3,8 @@
 import atexit
 import contextlib
 import os
-import signal
 import shutil
+import signal
 import socket
 import subprocess
 import sys
