@@ -26,7 +26,7 @@ _KILLED_WITH_PARENT, _DUMPABLE, _DROP_BOUND, _SECCOMP = 1, 4, 24, 22
 _NO_NEW_PRIVILEGES, _AMBIENT = 38, 47
 _KILL = 9
 
-CAP_SETUID, CAP_SYS_ADMIN = 7, 21
+CAP_CHOWN, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 0, 5, 6, 7, 21
 
 # The numbers of the calls on (x86_64, aarch64); from 424 on they are the same everywhere.
 _NUMBERS: dict[str, tuple[int | None, int | None]] = {
