@@ -168,19 +168,25 @@ def choose(wanted: str = "auto", allow_unsealed: bool = False) -> Level:
     """
     if wanted not in ("auto", *Level):
         raise ValueError(f"expected auto, {', '.join(Level)}, got {wanted!r}")
-    asked = Found(Level.NONE, {"none": "asked for"})
-    found = asked if wanted == Level.NONE else survey()
-    if found.level is Level.NONE and allow_unsealed:
-        return Level.NONE
+    unsealed = "if you trust every submission, set WarmExecute.allow_unsealed = True"
+    if wanted == Level.NONE:
+        if allow_unsealed:
+            return Level.NONE
+        raise NotSealed(f"expected a level that seals, got none; {unsealed}")
+    found = survey()
     told = "; ".join(f"{name}: {what}" for name, what in found.tried.items())
     if found.level is Level.NONE:
+        if allow_unsealed:
+            return Level.NONE
         raise NotSealed(
             f"notebooks cannot be sealed here ({told}); grade on Linux with user namespaces "
-            "(sysctl user.max_user_namespaces) or with Landlock (Linux 5.13 or later), or, if you "
-            "trust every submission, set WarmExecute.allow_unsealed = True"
+            "(sysctl user.max_user_namespaces) or with Landlock (Linux 5.13 or later), or, "
+            + unsealed
         )
-    if wanted == "auto" or found.tried.get(wanted) == "works":
-        return found.level if wanted == "auto" else Level(wanted)
+    if wanted == "auto":
+        return found.level
+    if found.tried.get(wanted, "").startswith("works"):
+        return Level(wanted)
     raise NotSealed(
         f"expected the level {wanted}, got {found.level} ({told}); "
         "set WarmExecute.sealed = 'auto' for the strongest that there is"
