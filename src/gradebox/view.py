@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from gradebox import linux
 
-HOME = "/home/student"
+HOME = "/student"
 """Where the temporary home is; it vanishes with the process."""
 
 _SYSTEM = (
