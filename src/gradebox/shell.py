@@ -11,7 +11,7 @@ from traitlets import Type
 from traitlets.config import Config
 
 LONGEST = 2**20
-"""So many characters of text a cell may print; what follows is left out, and said to be."""
+"""So many bytes a cell may show if nobody says otherwise; the rest is left out, and said to be."""
 
 Output = dict[str, Any]
 
@@ -21,20 +21,21 @@ class Outputs:
 
     def __init__(self) -> None:
         self.items: list[Output] = []
-        self._printed = 0
+        self.longest = LONGEST
+        self._printed = self._drawn = 0
 
     def start(self) -> None:
         """Forget what earlier cells have shown."""
-        self.items, self._printed = [], 0
+        self.items, self._printed, self._drawn = [], 0, 0
 
     def text(self, name: str, text: str) -> None:
         """Add text to what the stream has shown already, as a notebook keeps it: in one piece."""
-        room = LONGEST - self._printed
+        room = self.longest - self._printed
         self._printed += len(text)
         if room <= 0:
             return
         if len(text) > room:
-            text = f"{text[:room]}\n[the rest is left out: more than {LONGEST} characters]\n"
+            text = f"{text[:room]}\n[the rest is left out: more than {self.longest} characters]\n"
         for output in self.items:
             if output["output_type"] == "stream" and output["name"] == name:
                 output["text"] += text
@@ -42,8 +43,12 @@ class Outputs:
         self.items.append({"output_type": "stream", "name": name, "text": text})
 
     def add(self, kind: str, **content: Any) -> None:
-        """Add an output of another kind."""
-        self.items.append({"output_type": kind, **content})
+        """Add an output of another kind, if it is not too much."""
+        self._drawn += len(repr(content))
+        if self._drawn > self.longest:
+            left_out = f"[an output is left out: more than {self.longest} characters]\n"
+            return self.text("stderr", left_out)
+        return self.items.append({"output_type": kind, **content})
 
 
 class Stream(io.TextIOBase):

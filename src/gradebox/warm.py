@@ -3,20 +3,39 @@
 import atexit
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from gradebox.seal import PASSED, THREADS, Level, Limits, NotSealed, Sealed
 from gradebox.wire import Gone, Line
 
 START = 120.0
 """Seconds that the imports may take."""
+
+IMPORTING = (
+    "HOME",
+    "LD_LIBRARY_PATH",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "TMPDIR",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "MPLCONFIGDIR",
+    "IPYTHONDIR",
+    "SYSTEMROOT",
+)
+"""Variables that imports may need, besides Python's own and those that cells see."""
 
 GRACE = 5.0
 """Seconds that a cell has to end when it is interrupted."""
@@ -45,9 +64,9 @@ class Zygote:
         self._control, end = socket.socketpair()
         with end:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "gradebox.zygote", *imports],
+                [sys.executable, "-P", "-m", "gradebox.zygote", *imports],
                 stdin=end.fileno(),
-                env=os.environ | {"MPLBACKEND": "module://matplotlib_inline.backend_inline"},
+                env=_environment(),
                 start_new_session=True,
             )
         self._control.settimeout(START)
@@ -70,8 +89,35 @@ class Zygote:
         return self._process.poll() is None
 
     @contextmanager
-    def notebook(self, folder: Path, environment: Mapping[str, str]) -> Iterator["Notebook"]:
-        """Fork a process for one notebook; at the end it is killed, with all that it started."""
+    def notebook(
+        self,
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        level: Level,
+        limits: Limits | None = None,
+        readable: Sequence[str] = (),
+    ) -> Iterator["Notebook"]:
+        """Fork a process for one notebook; at the end it is killed, with all that it started.
+
+        Parameters
+        ----------
+        folder : Path
+            What was handed in.
+        environment : mapping
+            Variables for the cells; see :data:`gradebox.seal.PASSED` for those they get anyway.
+        level : Level
+            How the process is sealed, before the first cell.
+        limits : Limits, optional
+            What it may use.
+        readable : sequence of str
+            Folders that it may read besides Python and the system's programs.
+
+        Raises
+        ------
+        NotSealed
+            If the process could not be sealed.
+        """
         ours, theirs = socket.socketpair()
         with ours:
             with theirs, self._lock:
@@ -80,11 +126,21 @@ class Zygote:
             if not pid:
                 raise RuntimeError("the warm process ended")
             notebook = Notebook(Line(ours), pid)
+            scratch = tempfile.mkdtemp(prefix="gradebox-") if level is Level.LANDLOCK else None
+            first = {
+                "folder": str(folder),
+                "environment": dict(environment),
+                "level": level,
+                "limits": asdict(limits or Limits()),
+                "readable": [str(path) for path in readable],
+                "scratch": scratch,
+            }
             try:
-                notebook.line.send({"folder": str(folder), "environment": dict(environment)})
+                notebook.sealed = _sealed(notebook.line, first)
                 yield notebook
             finally:
                 notebook.kill()
+                _remove(scratch)
 
     def close(self) -> None:
         """End it."""
@@ -95,11 +151,47 @@ class Zygote:
         self._process.wait()
 
 
+def _environment() -> dict[str, str]:
+    """Return the environment of the warm process.
+
+    Cells can read what it was started with in /proc, so nothing of the grader's is among it.
+    """
+    names = {*PASSED, *IMPORTING, *(name for name in os.environ if name.startswith("PYTHON"))}
+    kept = {name: os.environ[name] for name in names if name in os.environ}
+    inline = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+    return {**kept, **dict.fromkeys(THREADS, "1"), **inline}
+
+
+def _sealed(line: Line, first: dict[str, Any]) -> Sealed:
+    """Have the process sealed, and return what is in force."""
+    try:
+        line.send(first)
+        told = line.receive(START)
+    except (Gone, TimeoutError):
+        told = {"refused": "the process ended, or did not answer"}
+    if "level" not in told or told["level"] != first["level"]:
+        raise NotSealed(
+            f"expected a process sealed by {first['level']}, got: {told.get('refused', told)}; "
+            "see what this machine offers with: python -m gradebox.seal"
+        )
+    return Sealed(Level(told["level"]), tuple(told["lacks"]), told["folder"])
+
+
+def _remove(scratch: str | None) -> None:
+    """Remove a folder in which a killed process may be writing for another instant."""
+    for _ in range(100):
+        if scratch is None or not Path(scratch).exists():
+            return
+        shutil.rmtree(scratch, ignore_errors=True)
+        time.sleep(0.01)
+
+
 class Notebook:
     """A process that runs the cells of one notebook."""
 
     def __init__(self, line: Line, pid: int) -> None:
         self.line, self.pid = line, pid
+        self.sealed = Sealed(Level.NONE)
 
     def run(self, source: str, seconds: float | None) -> tuple[dict[str, Any], bool]:
         """Run one cell; return what it showed, and whether it had to be interrupted.

@@ -15,9 +15,9 @@ import os
 import signal
 import socket
 import sys
-from pathlib import Path
 from typing import Any
 
+from gradebox.seal import Level, Limits, Sealed, seal
 from gradebox.shell import Shell
 from gradebox.wire import Gone, Line
 
@@ -44,7 +44,7 @@ def _run(line: Line, shell: Shell) -> None:
         os.setsid()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        _prepare(line.receive(), shell)
+        line.send(_prepare(line, shell))
         while True:
             line.send(_cell(line.receive(), shell))
     except (Gone, KeyboardInterrupt):
@@ -53,13 +53,31 @@ def _run(line: Line, shell: Shell) -> None:
         os._exit(0)
 
 
-def _prepare(wanted: dict[str, Any], shell: Shell) -> None:
-    os.environ.update(wanted["environment"])
-    if Path(wanted["folder"]).is_dir():
-        os.chdir(wanted["folder"])
+def _prepare(line: Line, shell: Shell) -> dict[str, Any]:
+    """Seal this process as the grader's first message says; return what is in force."""
+    try:
+        sealed = _seal(line.receive(), line.end.fileno(), shell)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        line.send({"refused": f"{type(error).__name__}: {error}"})
+        raise Gone from error
     sys.path.insert(0, "")
     sys.stdin = io.StringIO()  # at its end already: nobody answers
     shell.capture()
+    return {"level": sealed.level, "lacks": sealed.lacks, "folder": sealed.folder}
+
+
+def _seal(wanted: dict[str, Any], end: int, shell: Shell) -> Sealed:
+    limits = Limits(**wanted["limits"])
+    shell.outputs.longest = limits.output
+    return seal(
+        limits,
+        wanted["folder"],
+        wanted["readable"],
+        level=Level(wanted["level"]),
+        environment=wanted["environment"],
+        keep=[end],
+        scratch=wanted["scratch"],
+    )
 
 
 def _cell(message: dict[str, Any], shell: Shell) -> dict[str, Any]:

@@ -1,0 +1,618 @@
+"""Each barrier around a notebook stops a probe that gets through where nothing is sealed."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from gradebox import execute, linux, seal, view
+from gradebox.execute import WarmExecute
+from gradebox.seal import MIB, Found, Level, Limits, NotSealed
+from gradebox.warm import Died, Notebook, Zygote
+
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="sealing needs Linux"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbconvert"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:jupyter_client"),
+    pytest.mark.xdist_group("gradebox"),
+]
+
+
+@pytest.fixture(scope="module")
+def zygote() -> Iterator[Zygote]:
+    """Return a warm process with what courses import."""
+    made = Zygote(("numpy", "torch", "matplotlib.pyplot"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=[Level.NAMESPACES, Level.LANDLOCK], ids=str)
+def level(request: pytest.FixtureRequest) -> Level:
+    """Return each level that this machine offers."""
+    told = seal.survey().tried.get(request.param, "not tried")
+    if told.startswith(("refused", "not tried")):  # a barrier with a hole is no reason to skip
+        pytest.skip(f"{request.param} is not to be had here: {told}")
+    return Level(request.param)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """Return a folder that was handed in."""
+    made = tmp_path / "work"
+    made.mkdir()
+    (made / "data.txt").write_text("given")
+    return made
+
+
+@dataclass
+class Outside:
+    """What the probes try to reach."""
+
+    folder: Path
+    secret: Path
+    tcp: socket.socket
+    abstract: socket.socket
+    path: socket.socket
+
+    def fill(self, source: str) -> str:
+        """Put the targets into a probe."""
+        names = {
+            "SECRET": repr(str(self.secret)),
+            "FOLDER": repr(str(self.folder)),
+            "PORT": str(self.tcp.getsockname()[1]),
+            "ABSTRACT": repr(self.abstract.getsockname()),
+            "SOCKET": repr(self.path.getsockname()),
+            "GRADER": str(os.getpid()),
+        }
+        for name, value in names.items():
+            source = source.replace(name, value)
+        return source
+
+
+@pytest.fixture
+def outside() -> Iterator[Outside]:
+    """Return a secret file and listeners of this test.
+
+    Every user of the machine may change the file: only what seals is between it and the probes.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="gradebox-test-"))
+    folder.chmod(0o777)
+    secret = folder / "secret.txt"
+    secret.write_text("the scores")
+    secret.chmod(0o666)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.socket(socket.AF_UNIX) as abstract,
+        socket.socket(socket.AF_UNIX) as path,
+    ):
+        abstract.bind(f"\0gradebox-test-{os.getpid()}")
+        path.bind(f"/tmp/gradebox-test-{os.getpid()}")
+        for one in abstract, path:
+            one.listen()
+        Path(path.getsockname()).chmod(0o777)
+        yield Outside(folder, secret, tcp, abstract, path)
+        Path(path.getsockname()).unlink()
+        shutil.rmtree(folder)
+
+
+def said(notebook: Notebook, source: str, seconds: float = 20) -> str:
+    """Run a cell and return its text, or the error that ended it."""
+    outputs = notebook.run(source, seconds)[0]["outputs"]
+    return "\n".join(
+        one.get("text") or one.get("ename") or str(one["data"].get("text/plain")) for one in outputs
+    ).strip()
+
+
+def run(zygote: Zygote, level: Level, folder: Path, source: str, **limits: int) -> str:
+    """Run one cell in a process of its own and return its text."""
+    with zygote.notebook(folder, {}, level=level, limits=Limits(**limits)) as notebook:
+        return said(notebook, source)
+
+
+PROBES = {
+    "read a file outside": "open(SECRET).read() == 'the scores' and print('through')",
+    "list a folder outside": "import os\n'secret.txt' in os.listdir(FOLDER) and print('through')",
+    "write a file outside": "open(FOLDER + '/new', 'w').write('x') and print('through')",
+    "change a file outside": "open(SECRET, 'r+').write('forged') and print('through')",
+    "remove a file outside": "import os\nos.unlink(SECRET)\nprint('through')",
+    "rename a file outside": "import os\nos.rename(SECRET, FOLDER + '/y')\nprint('through')",
+    "link to a file outside": "import os\nos.link(SECRET, FOLDER + '/z')\nprint('through')",
+    "shorten a file outside": "import os\nos.truncate(SECRET, 0)\nprint('through')",
+    "signal the grader": "import os\nos.kill(GRADER, 0)\nprint('through')",
+    "read the grader's environment": "open('/proc/GRADER/environ').read()\nprint('through')",
+    "list the grader's processes": "import os\n"
+    "print('through' if 'GRADER' in os.listdir('/proc') else 'no')",
+    "limit the grader": "import resource\n"
+    "resource.prlimit(GRADER, resource.RLIMIT_NOFILE)\nprint('through')",
+    "connect to the machine": "import socket\n"
+    "socket.create_connection(('127.0.0.1', PORT), 2)\nprint('through')",
+    "connect to a socket without a file": "import socket\ns = socket.socket(socket.AF_UNIX)\n"
+    "s.connect(ABSTRACT)\nprint('through')",
+    "connect to a socket's file": "import socket\ns = socket.socket(socket.AF_UNIX)\n"
+    "s.connect(SOCKET)\nprint('through')",
+    "become root of new namespaces": "import ctypes\n"
+    "ctypes.CDLL(None).unshare(0x10000000) == 0 and print('through')",
+    "hide memory in a file without a name": "import os\nos.memfd_create('x')\nprint('through')",
+    "share memory with everybody": "import ctypes\nlibc = ctypes.CDLL(None)\n"
+    "n = libc.shmget(0, 4096, 0o1600)\nn >= 0 and libc.shmctl(n, 0, None) == 0 "
+    "and print('through')",
+}
+PROBES["change the mode of a file outside"] = (
+    "import os\nold = os.stat(SECRET).st_mode\nos.chmod(SECRET, old ^ 0o004)\n"
+    "print('through' if os.stat(SECRET).st_mode != old else 'kept')"
+)
+
+
+@pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
+def test_a_sealed_notebook_does_not_get_through(
+    zygote: Zygote, level: Level, work: Path, outside: Outside, probe: str
+) -> None:
+    before = outside.secret.stat().st_mode
+    assert run(zygote, level, work, outside.fill(probe)) != "through"
+    assert [path.name for path in outside.folder.iterdir()] == ["secret.txt"]
+    assert outside.secret.read_text() == "the scores"
+    assert outside.secret.stat().st_mode == before
+
+
+@pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
+def test_the_same_probe_gets_through_where_nothing_is_sealed(
+    zygote: Zygote, work: Path, outside: Outside, probe: str
+) -> None:
+    assert run(zygote, Level.NONE, work, outside.fill(probe)) == "through"
+
+
+def test_a_link_handed_in_leads_nowhere(
+    zygote: Zygote, level: Level, work: Path, outside: Outside
+) -> None:
+    (work / "link.txt").symlink_to(outside.secret)
+    (work / "zero").symlink_to("/dev/zero")
+    os.mkfifo(work / "pipe")
+    read = "print(open('link.txt').read())"
+    assert run(zygote, Level.NONE, work, read) == "the scores"
+    assert run(zygote, level, work, read) in ("FileNotFoundError", "PermissionError")
+    listed = run(zygote, level, work, "import os\nprint(sorted(os.listdir()))")
+    assert listed == "['data.txt', 'link.txt', 'zero']"
+
+
+def test_a_folder_of_the_course_is_readable_when_it_is_named(
+    zygote: Zygote, level: Level, work: Path, outside: Outside
+) -> None:
+    for source, expected in {
+        f"print(open({str(outside.secret)!r}).read())": "the scores",
+        f"open({str(outside.secret)!r}, 'a')": "Error",
+    }.items():
+        with zygote.notebook(work, {}, level=level, readable=[str(outside.folder)]) as notebook:
+            assert said(notebook, source).endswith(expected)
+
+
+def test_a_folder_of_modules_around_the_submissions_is_not_readable(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = work.parent / "modules"
+    beside.mkdir()
+    monkeypatch.setattr(sys, "path", [*sys.path, str(work.parent), str(beside)])
+    found = view.readable_paths(work)
+    assert str(beside) in found
+    assert str(work.parent) not in found
+
+
+def test_only_what_was_put_there_is_seen(zygote: Zygote, work: Path) -> None:
+    if seal.probe() is not Level.NAMESPACES:
+        pytest.skip("names outside are seen without namespaces, as the level says")
+    listed = run(zygote, Level.NAMESPACES, work, "import os\nprint(*os.listdir('/'))").split()
+    shown = [*view.readable_paths(work), str(work), view.HOME]
+    assert set(listed) <= {Path(one).parts[1] for one in shown} | {"dev", "etc", "proc", "tmp"}
+    assert run(zygote, Level.NAMESPACES, work, "import os\nos.path.exists('/var')") == "False"
+
+
+def test_all_that_was_written_is_gone(zygote: Zygote, level: Level, work: Path) -> None:
+    source = (
+        "import os, tempfile\nfrom pathlib import Path\n"
+        "places = [Path.cwd(), Path.home(), Path(tempfile.gettempdir())]\n"
+        "for place in places: (place / 'left').write_text('x')\n"
+        "print(*(place / 'left' for place in places), sep='\\n')"
+    )
+    written = [Path(line) for line in run(zygote, level, work, source).splitlines()]
+    assert len(written) == 3
+    assert not any(path.exists() for path in written)
+    assert run(zygote, level, work, "import os\nprint(os.listdir())") == "['data.txt']"
+
+
+def test_the_folder_handed_in_is_the_working_folder(zygote: Zygote, work: Path) -> None:
+    run(zygote, Level.NONE, work, "open('data.txt', 'w').write('changed')")
+    assert (work / "data.txt").read_text() == "changed"
+
+
+def test_the_copy_can_be_changed_and_the_original_is_kept(
+    zygote: Zygote, level: Level, work: Path
+) -> None:
+    source = "open('data.txt', 'a').write(' more')\nprint(open('data.txt').read())"
+    assert run(zygote, level, work, source) == "given more"
+    assert (work / "data.txt").read_text() == "given"
+
+
+FILL = """
+written = 0
+try:
+    for number in range({files}):
+        with open(f"big{{number}}", "wb", buffering=0) as file:
+            for _ in range({mib}):
+                written += file.write(bytes(2**20))
+except OSError as error:
+    print(error.strerror)
+print(written // 2**20)
+"""
+
+
+@pytest.mark.parametrize(("files", "mib"), [(1, 200), (20, 10)], ids=["one file", "many files"])
+def test_the_disk_quota(zygote: Zygote, level: Level, work: Path, files: int, mib: int) -> None:
+    source = FILL.format(files=files, mib=mib)
+    assert run(zygote, level, work, source) == "200"
+    stopped = run(zygote, level, work, source, disk=50 * MIB).splitlines()
+    if level is Level.LANDLOCK and files > 1:  # as the level says
+        assert stopped == ["200"]
+    else:
+        assert stopped[0] in ("No space left on device", "File too large")
+        assert int(stopped[1]) <= 50
+
+
+def test_the_file_size_limit(zygote: Zygote, level: Level, work: Path) -> None:
+    source = FILL.format(files=1, mib=20)
+    stopped = run(zygote, level, work, source, file_size=10 * MIB)
+    assert stopped.splitlines() == ["File too large", "10"]
+
+
+def test_more_than_the_quota_handed_in(zygote: Zygote, level: Level, work: Path) -> None:
+    (work / "big").write_bytes(bytes(3 * MIB))
+    assert run(zygote, level, work, "print(1)", disk=4 * MIB) == "1"
+    with pytest.raises(NotSealed, match="holds more than 2097152 bytes, the limit on disk space"):
+        run(zygote, level, work, "print(1)", disk=2 * MIB)
+
+
+def test_the_memory_limit(zygote: Zygote, level: Level, work: Path) -> None:
+    source = "x = bytearray(2**30)\nprint(len(x))"
+    assert run(zygote, level, work, source) == str(2**30)
+    assert run(zygote, level, work, source, memory=256 * MIB) == "MemoryError"
+
+
+def test_the_memory_of_all_processes_together(zygote: Zygote, work: Path) -> None:
+    if seal.probe() is not Level.NAMESPACES:
+        pytest.skip("without namespaces the limit holds for each process, as the level says")
+    source = (
+        "import os, time\nfor _ in range(4):\n    if not os.fork():\n"
+        "        x = b'x' * (100 * 2**20)\n        time.sleep(2)\n        os._exit(0)\n"
+        "for _ in range(4): os.wait()\nprint('done')"
+    )
+    assert run(zygote, Level.NAMESPACES, work, source) == "done"
+    with pytest.raises(Died):
+        run(zygote, Level.NAMESPACES, work, source, memory=200 * MIB)
+
+
+FORKS = """
+import os, signal, time
+children = []
+try:
+    for _ in range(50):
+        pid = os.fork()
+        if not pid:
+            time.sleep(10)
+            os._exit(0)
+        children.append(pid)
+except BlockingIOError:
+    pass
+for pid in children:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+print(len(children))
+"""
+
+
+def test_the_process_limit(zygote: Zygote, level: Level, work: Path) -> None:
+    with zygote.notebook(work, {}, level=level, limits=Limits(processes=10)) as notebook:
+        if any("no limit on processes" in one for one in notebook.sealed.lacks):
+            pytest.skip(str(notebook.sealed))
+        assert 5 <= int(said(notebook, FORKS)) <= 10
+    assert run(zygote, level, work, FORKS, processes=100) == "50"
+
+
+def test_the_limit_on_open_files(zygote: Zygote, level: Level, work: Path) -> None:
+    source = "import os\nfiles = [open('data.txt') for _ in range(100)]\nprint(len(files))"
+    assert run(zygote, level, work, source) == "100"
+    assert run(zygote, level, work, source, files=40) == "OSError"
+
+
+def test_the_limit_on_computing(zygote: Zygote, level: Level, work: Path) -> None:
+    source = "import time\nuntil = time.process_time() + 1.5\n"
+    source += "while time.process_time() < until: pass\nprint('done')"
+    assert run(zygote, level, work, source) == "done"
+    with pytest.raises(Died):
+        run(zygote, level, work, source, cpu=1)
+
+
+def test_the_limit_on_outputs(zygote: Zygote, level: Level, work: Path) -> None:
+    text = run(zygote, level, work, "print('x' * 5000)", output=1000)
+    assert text.endswith("[the rest is left out: more than 1000 characters]")
+    drawn = "from IPython.display import HTML\nHTML('x' * 5000)"
+    left_out = "[an output is left out: more than 1000 characters]"
+    assert run(zygote, level, work, drawn, output=1000) == left_out
+    assert "HTML" in run(zygote, level, work, drawn)
+
+
+def processes(mark: str) -> list[int]:
+    """Return the processes of the machine that were started with this argument."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in (entry / "cmdline").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+    return found
+
+
+def gone(mark: str) -> bool:
+    """Return whether the processes end within a second; end them by their ids if not."""
+    for _ in range(50):
+        if not processes(mark):
+            return True
+        time.sleep(0.02)
+    for pid in processes(mark):
+        os.kill(pid, signal.SIGKILL)
+    return False
+
+
+DAEMON = """
+import contextlib, os, time
+if not os.fork():
+    with contextlib.suppress(OSError):
+        os.setsid()
+    if not os.fork():
+        os.execvp("sleep", ["sleep", "MARK"])
+    os._exit(0)
+os.wait()
+time.sleep(0.3)
+print("started")
+"""
+
+
+def test_a_daemon_ends_with_the_notebook(zygote: Zygote, level: Level, work: Path) -> None:
+    mark = f"20.{os.getpid()}1"
+    with zygote.notebook(work, {}, level=level) as notebook:
+        assert said(notebook, DAEMON.replace("MARK", mark)) == "started"
+        assert processes(mark)
+    assert gone(mark)
+
+
+def test_a_daemon_lives_on_where_nothing_is_sealed(zygote: Zygote, work: Path) -> None:
+    mark = f"20.{os.getpid()}2"
+    assert run(zygote, Level.NONE, work, DAEMON.replace("MARK", mark)) == "started"
+    assert not gone(mark)
+
+
+def test_all_ends_with_the_warm_process(level: Level, work: Path) -> None:
+    made, mark = Zygote(), f"20.{os.getpid()}3"
+    with made.notebook(work, {}, level=level) as notebook:
+        started = f"import subprocess\nsubprocess.Popen(['sleep', '{mark}'])\nprint('started')"
+        assert said(notebook, started) == "started"
+        made._process.kill()
+        made._process.wait()
+        with pytest.raises(Died):
+            said(notebook, "import time\ntime.sleep(5)")
+    assert gone(mark)
+
+
+def status(notebook: Notebook) -> dict[str, str]:
+    """Return what the kernel tells of the process."""
+    text = said(notebook, "print(open('/proc/self/status').read())")
+    return dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+
+
+def test_no_capability_is_left(zygote: Zygote, level: Level, work: Path) -> None:
+    nothing = "0" * 16
+    with zygote.notebook(work, {}, level=level) as notebook:
+        told = status(notebook)
+        assert [told[one] for one in ("CapInh", "CapPrm", "CapEff", "CapAmb")] == [nothing] * 4
+        assert told["NoNewPrivs"] == "1"
+        assert told["Seccomp"] == "2"
+        if level is Level.NAMESPACES:
+            assert told["CapBnd"] == nothing
+            assert said(notebook, "import os\nos.getuid() > 0 and os.getgid() > 0") == "True"
+    with zygote.notebook(work, {}, level=Level.NONE) as notebook:
+        assert status(notebook)["NoNewPrivs"] == "0"
+
+
+def test_the_environment_is_empty_but_for_a_list(
+    level: Level, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADER_TOKEN", "secret")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    made = Zygote()
+    try:
+        with made.notebook(work, {"NBGRADER_X": "1"}, level=level) as notebook:
+            names = said(notebook, "import os\nprint(*sorted(os.environ))").split()
+            started = said(notebook, "print(open('/proc/self/environ').read())")
+    finally:
+        made.close()
+    allowed = {*seal.PASSED, *seal.THREADS, "HOME", "TMPDIR", "NBGRADER_X"}
+    assert set(names) <= allowed
+    assert {"NBGRADER_X", "LANG", "OMP_NUM_THREADS", "HOME"} <= set(names)
+    assert "PATH=" in started
+    assert "GRADER_TOKEN" not in started
+
+
+def test_no_file_of_the_grader_is_open(zygote: Zygote, level: Level, work: Path) -> None:
+    source = (
+        "import os, stat\nfor number in range(256):\n    try: mode = os.fstat(number).st_mode\n"
+        "    except OSError: continue\n    print('socket' if stat.S_ISSOCK(mode) else "
+        "os.readlink(f'/proc/self/fd/{number}') if number > 2 else 'standard')"
+    )
+    leaked = os.open(os.devnull, os.O_RDONLY)
+    os.set_inheritable(leaked, True)
+    try:
+        told = run(zygote, level, work, source).split()
+    finally:
+        os.close(leaked)
+    assert sorted(told) == ["socket", "standard", "standard", "standard"]
+
+
+def test_the_first_process_cannot_be_looked_into_or_ended(zygote: Zygote, work: Path) -> None:
+    if seal.probe() is not Level.NAMESPACES:
+        pytest.skip("there is none without namespaces")
+    source = "import os, signal\nos.kill(1, signal.SIGKILL)\nopen('/proc/1/mem', 'rb')"
+    with zygote.notebook(work, {}, level=Level.NAMESPACES) as notebook:
+        assert said(notebook, source) == "PermissionError"
+        assert said(notebook, "import os\nos.getpid(), os.getppid()") == "(2, 1)"
+
+
+LIBRARIES = """
+import numpy as np, torch
+x = torch.ones(64, 64, requires_grad=True)
+(x @ x).sum().backward()
+print((np.ones((50, 50)) @ np.ones((50, 50))).sum() == 50.0**3, x.grad.sum().item() == 2.0 * 64**3)
+"""
+
+
+def test_the_libraries_work(zygote: Zygote, level: Level, work: Path) -> None:
+    assert run(zygote, level, work, LIBRARIES) == "True True"
+    with zygote.notebook(work, {}, level=level) as notebook:
+        figure = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
+        [shown] = notebook.run(figure, 20)[0]["outputs"]
+        assert "image/png" in shown["data"]
+        assert said(notebook, "import subprocess\nsubprocess.check_output(['echo', 'a'])")
+        assert said(notebook, "import asyncio\nawait asyncio.sleep(0)\n5") == "5"
+
+
+def test_what_was_not_imported_yet_can_be(level: Level, work: Path) -> None:
+    made = Zygote()
+    try:
+        with made.notebook(work, {}, level=level) as notebook:
+            assert said(notebook, LIBRARIES, 120) == "True True"
+    finally:
+        made.close()
+
+
+def test_the_warm_process_has_one_thread(zygote: Zygote) -> None:
+    assert len(list(Path(f"/proc/{zygote._process.pid}/task").iterdir())) == 1
+
+
+def test_the_level_in_force_is_reported(zygote: Zygote, level: Level, work: Path) -> None:
+    for one in (level, Level.NONE):
+        with zygote.notebook(work, {}, level=one) as notebook:
+            assert notebook.sealed.level is one
+            assert str(notebook.sealed).startswith(one)
+    assert seal.probe() in (Level.NAMESPACES, Level.LANDLOCK)
+
+
+def test_the_level_is_printed() -> None:
+    command = [sys.executable, "-m", "gradebox.seal"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[0] == f"sealed by: {seal.probe()}"
+    assert done.returncode == int(seal.probe() is Level.NONE)
+
+
+def test_namespaces_work_for_one_who_is_not_root(tmp_path: Path) -> None:
+    source = (
+        "from gradebox import seal\nseal._may_change_user = lambda *needed: False\n"
+        "print(seal._survey_here())"
+    )
+    command = [sys.executable, "-c", source]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    told = done.stdout.splitlines()[1]
+    if "refused" in told:
+        pytest.skip(f"no user namespaces here:{told}")
+    assert told == "  namespaces: works"
+
+
+NOTHING = Found(Level.NONE, {"namespaces": "refused: unshare", "landlock": "refused: old"})
+WEAKER = Found(Level.LANDLOCK, {"namespaces": "refused: unshare", "landlock": "works; almost"})
+
+
+def test_a_level_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seal, "survey", lambda: WEAKER)
+    assert seal.choose() is Level.LANDLOCK
+    assert seal.choose("landlock") is Level.LANDLOCK
+    assert seal.choose("none", allow_unsealed=True) is Level.NONE
+    assert seal.choose("auto", allow_unsealed=True) is Level.LANDLOCK
+    with pytest.raises(NotSealed, match=r"expected the level namespaces, got landlock \(namesp"):
+        seal.choose("namespaces")
+    with pytest.raises(NotSealed, match="expected the level namespaces"):
+        seal.choose("namespaces", allow_unsealed=True)
+    with pytest.raises(ValueError, match="expected auto, namespaces, landlock, none, got 'much'"):
+        seal.choose("much")
+
+
+def test_where_nothing_seals_it_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seal, "survey", lambda: NOTHING)
+    told = r"refused: unshare.*refused: old.*allow_unsealed = True"
+    for wanted in ("auto", "none"):
+        with pytest.raises(NotSealed, match=told if wanted == "auto" else "got none; if you"):
+            seal.choose(wanted)
+        assert seal.choose(wanted, allow_unsealed=True) is Level.NONE
+
+
+def test_other_systems_have_no_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    found = seal.survey.__wrapped__()
+    assert str(found).splitlines()[0] == "sealed by: none"
+    assert "expected Linux, got darwin" in str(found)
+    linux._libc.cache_clear()
+    with pytest.raises(OSError, match="expected Linux, got darwin"):
+        linux.unshare(0)
+
+
+def test_other_machines_have_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "vax")
+    with pytest.raises(OSError, match="expected a machine of type x86_64 or aarch64, got vax"):
+        linux.machine()
+    assert seal._beyond() == []
+
+
+def executed(folder: Path, source: str, **settings: Any) -> str:
+    """Execute a notebook as nbgrader does and return the text of its cell."""
+    notebook = new_notebook(cells=[new_code_cell(source)])
+    resources = {"metadata": {"path": str(folder)}}
+    [cell] = WarmExecute(timeout=20, **settings).preprocess(notebook, resources)[0].cells
+    while execute._ZYGOTES:
+        execute._ZYGOTES.popitem()[1].close()
+    [output] = cell.outputs
+    return str(output.get("text") or output.get("ename")).strip()
+
+
+def test_nbgrader_seals_if_nobody_says_otherwise(work: Path, outside: Outside) -> None:
+    probe = outside.fill(PROBES["read a file outside"])
+    assert executed(work, probe) != "through"
+    assert executed(work, probe, sealed="none", allow_unsealed=True) == "through"
+    assert executed(work, probe, readable=[str(outside.folder)]) == "through"
+    with pytest.raises(NotSealed, match=r"set WarmExecute\.allow_unsealed = True"):
+        executed(work, probe, sealed="none")
+
+
+def test_nbgrader_hands_the_limits_on(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COURSE_DATA", "here")
+    limits = {
+        "max_memory": 2**28,
+        "max_cpu": 11,
+        "max_processes": 12,
+        "max_files": 33,
+        "max_file_size": 2**20,
+        "max_disk": 2**24,
+        "max_output": 999,
+    }
+    assert WarmExecute(**limits)._limits() == Limits(2**28, 11, 12, 33, 2**20, 2**24, 999)
+    source = (
+        "import resource as r, os\nprint(*(r.getrlimit(getattr(r, f'RLIMIT_{n}'))[0] for n in "
+        "('CPU', 'NOFILE', 'FSIZE')), 'COURSE_DATA' in os.environ)"
+    )
+    assert executed(work, source, environment=["COURSE_DATA"], **limits) == "11 33 1048576 True"
+    assert executed(work, source).endswith("False")
