@@ -119,7 +119,7 @@ def test_blank_cells_and_text_are_left_alone(tmp_path: Path) -> None:
     notebook = new_notebook(
         cells=[new_markdown_cell("# x"), new_code_cell("  "), new_code_cell("1")]
     )
-    done, _ = WarmExecute(timeout=20).preprocess(notebook, {})
+    done, _ = WarmExecute(timeout=20).preprocess(notebook, {"metadata": {"path": str(tmp_path)}})
     assert done.cells[1].execution_count is None
     assert done.cells[2].outputs[0].data == {"text/plain": "1"}
 
