@@ -5,8 +5,13 @@ from jaxtyping import install_import_hook
 # Before any test imports optdl: each annotation such as Float[np.ndarray, "m n"] becomes a check.
 install_import_hook("optdl", "typechecking.check")
 
+import os  # noqa: E402
+
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
+
+# The notebooks of these tests are the course's own; what sealing keeps out has tests of its own.
+os.environ.setdefault("GRADEBOX_ALLOW_UNSEALED", "yes")
 
 
 @pytest.fixture

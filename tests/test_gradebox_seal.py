@@ -589,13 +589,19 @@ def executed(folder: Path, source: str, **settings: Any) -> str:
     return str(output.get("text") or output.get("ename")).strip()
 
 
-def test_nbgrader_seals_if_nobody_says_otherwise(work: Path, outside: Outside) -> None:
+def test_nbgrader_seals_if_nobody_says_otherwise(
+    work: Path, outside: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GRADEBOX_ALLOW_UNSEALED", raising=False)
     probe = outside.fill(PROBES["read a file outside"])
     assert executed(work, probe) != "through"
     assert executed(work, probe, sealed="none", allow_unsealed=True) == "through"
     assert executed(work, probe, readable=[str(outside.folder)]) == "through"
     with pytest.raises(NotSealed, match=r"set WarmExecute\.allow_unsealed = True"):
         executed(work, probe, sealed="none")
+    monkeypatch.setenv("GRADEBOX_ALLOW_UNSEALED", "yes")
+    assert executed(work, probe, sealed="none") == "through"
+    assert executed(work, probe) != "through"
 
 
 def test_nbgrader_hands_the_limits_on(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ A second run makes only what has changed.
 """
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -71,6 +72,11 @@ def grade_all(course: Course, topics: Sequence[str], tell: Tell) -> grade.Summar
     return total
 
 
+def _all_ours(course: Course, topics: Sequence[str], members: set[str]) -> bool:
+    """Return whether nobody but the sample class has handed in: its notebooks can be trusted."""
+    return all(members.issuperset(grade.submitters(course, topic)) for topic in topics)
+
+
 def _site_with_progress(course: Course, tell: Tell) -> Path:
     tell(0, 1, "")
     pages = site(course, lambda line: tell(0, 1, line))
@@ -110,6 +116,8 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
             tasks["Class"](0, 1, "")
             members = sample_class.make(course)
             tasks["Class"](len(members), len(members), "")
+            if _all_ours(course, topics, {student.id for student in members}):
+                os.environ.setdefault("GRADEBOX_ALLOW_UNSEALED", "yes")
             summary = grade_all(course, topics, tasks["Grade"])
             pages = building.result() if building else None
     results = gradebook.rows(course, topics)

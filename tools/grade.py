@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.table import Table
 
+from gradebox.seal import survey
 from tools import gradebook, release
 from tools.backend import Backend, Failed, MissingEntry
 from tools.layout import ROOT, Course
@@ -165,6 +166,8 @@ def show(course: Course, summary: Summary) -> None:
         f"Graded {len(summary.graded)}, unchanged {len(summary.unchanged)}, "
         f"failed {len(summary.failed)}; {summary.feedback} feedback pages written."
     )
+    if summary.graded:
+        console.print(f"Notebooks ran {str(survey()).splitlines()[0]}.")
     if not summary.failed:
         return
     table = Table("student", "assignment", "why it could not be graded", box=None)

@@ -21,7 +21,7 @@ from typing import Any
 from nbformat import NotebookNode, from_dict
 from nbformat.v4 import output_from_msg
 from nbgrader.preprocessors import Execute
-from traitlets import Bool, Enum, Integer, List, Unicode
+from traitlets import Bool, Enum, Integer, List, Unicode, default
 
 from gradebox.seal import Level, Limits, choose
 from gradebox.warm import Died, Zygote
@@ -48,8 +48,13 @@ class WarmExecute(Execute):  # type: ignore[misc]
     ).tag(config=True)
 
     allow_unsealed = Bool(
-        False, help="Run notebooks even where nothing seals them: only if you trust all of them."
+        help="Run notebooks even where nothing seals them: only if you trust all of them. "
+        "Without a setting: whether the environment says GRADEBOX_ALLOW_UNSEALED=yes."
     ).tag(config=True)
+
+    @default("allow_unsealed")
+    def _allow_unsealed(self) -> bool:
+        return os.environ.get("GRADEBOX_ALLOW_UNSEALED") == "yes"
 
     readable = List(
         Unicode(),
