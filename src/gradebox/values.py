@@ -293,7 +293,7 @@ class Decoder:
         limits: Limits = LIMITS,
     ) -> None:
         self.known = list(known)
-        self.limits = limits
+        self.limits, self._unnumbered = limits, False
         self._parts, self._next, self._resolve, self._items = list(parts), 0, resolve, 0
 
     def decode(self, node: Node, depth: int = 0) -> Any:
@@ -322,7 +322,9 @@ class Decoder:
     def restore(self, target: Any, node: Node) -> Callable[[], None]:
         """Return an action that gives a container of ours the content that came back."""
         kind = self.kind(node)
+        self._unnumbered = True
         fresh = self.decode(node)
+        self._unnumbered = False
         if type(fresh) is dict and isinstance(target, dict):
             return lambda: (dict.clear(target), dict.update(target, fresh))[1]
         if type(fresh) is set and isinstance(target, set):
@@ -378,8 +380,11 @@ class Decoder:
         return data
 
     def note(self, value: Any) -> Any:
-        """Give a container the next number."""
-        self.known.append(value)
+        """Give a container the next number, unless it only tells what another one holds."""
+        if self._unnumbered:
+            self._unnumbered = False
+        else:
+            self.known.append(value)
         return value
 
     def shape(self, node: Any) -> tuple[int, ...]:
