@@ -376,7 +376,11 @@ def _rebuilt(told: Any, trace: Any) -> Exception:
     fits = type(args) is list and len(args) <= 5 and all(type(one) in plain for one in args)
     try:
         if names[0] != base.__name__:
-            return source if base is Exception else _mixed(base)(names[0], source.message, source.trace)
+            return (
+                source
+                if base is Exception
+                else _mixed(base)(names[0], source.message, source.trace)
+            )
         made = base(*args) if fits else base(message)
     except Exception:
         return source
@@ -786,3 +790,403 @@ def source_of(proxy: Proxy) -> str:
 def documentation_of(proxy: Proxy) -> str | None:
     """Return the documentation of a student's function or class."""
     return _described(proxy)["doc"]
+
+
+for _class in (Proxy, _Callable, _Object, _CallableObject):
+    type.__setattr__(_class, "__doc__", property(documentation_of))
+
+
+class Student(_Peer):
+    """The names of a student's notebook, in the checker.
+
+    Parameters
+    ----------
+    line : Line
+        The line to a process that runs :func:`serve_names`.
+    seconds : float
+        The limit of one call, with all that it calls back.
+    interrupt : callable, optional
+        Interrupts the student's process, say by SIGINT, when a call takes too long. Without it, or
+        when the call still does not end, nothing more is asked of that process.
+    writes_back : bool
+        Whether a function may change lists, arrays … that it is given, as in one process.
+
+    Raises
+    ------
+    StudentError
+        And what is derived from it, in every method and every proxy.
+    """
+
+    def __init__(
+        self,
+        line: Line,
+        *,
+        seconds: float = 30.0,
+        interrupt: Callable[[], None] | None = None,
+        writes_back: bool = True,
+    ) -> None:
+        super().__init__(line)
+        self.seconds, self.writes_back, self._interrupt = seconds, writes_back, interrupt
+        self.until = math.inf
+        """No call lasts beyond this time of ``time.monotonic``."""
+        self.troubles: list[str] = []
+        """What no honest function does, in the order in which it happened."""
+        self.gone = ""
+        """Why nothing can be asked any more; empty while something can."""
+        self._call_until, self._late, self._printed_left = math.inf, False, MOST_PRINTED
+
+    def names(self) -> list[str]:
+        """Return the names that the student's cells have defined."""
+        found = self.ask("names", ())
+        if type(found) is not list or not all(type(name) is str for name in found):
+            raise BadValue("expected a list of names")
+        return found
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a copy of a plain value, or the proxy of a function or object."""
+        return self.ask("get", (name,))
+
+    def end(self) -> None:
+        """Let the student's process go on with its cells."""
+        if not self.gone:
+            self.send({"ask": "end", "id": 0}, [])
+
+    def ask(self, question: str, value: Any = None, **more: Any) -> Any:
+        """Ask, within the limits of time."""
+        if self.gone:
+            raise StudentGone("StudentGone", self.gone)
+        if not self._depth:
+            self._call_until, self._late = min(time.monotonic() + self.seconds, self.until), False
+        if self._late or time.monotonic() >= self._call_until:
+            raise self._timeout()
+        try:
+            return super().ask(question, value, **more)
+        except BadValue as error:
+            self.troubles.append(f"the student's process sent what is no value: {error}")
+            raise
+
+    def make(self, handle: _Handle, callable_: bool) -> Any:
+        is_object = handle.kind == "object"
+        kinds = (Proxy, _Callable, _Object, _CallableObject)
+        proxy = object.__new__(kinds[callable_ + 2 * is_object])
+        object.__setattr__(proxy, "_gradebox", handle)
+        return proxy
+
+    def handle_of(self, value: Any) -> _Handle | None:
+        return value._gradebox if isinstance(value, Proxy) else None
+
+    def may_export(self, value: Any) -> bool:
+        return callable(value)
+
+    def failed(self, error: dict[str, Any]) -> Exception:
+        if self._late:
+            return self._timeout()
+        return _rebuilt(error, error.get("trace", "") if type(error) is dict else "")
+
+    def lost(self, error: BaseException) -> bool:
+        return bool(self.gone)
+
+    def spoil(self, error: BaseException) -> None:
+        if not self.gone:
+            late = isinstance(error, StudentTimeout | _Late)
+            self.gone = "it took too long" if late else "it ended, or makes no sense any more"
+            self.troubles.append(f"nothing more can be asked of the student's process: {self.gone}")
+
+    def send(self, message: dict[str, Any], parts: Sequence[bytes]) -> None:
+        left = max(self._call_until - time.monotonic(), GRACE if self._late else 0.01)
+        try:
+            self.line.send_parts(message, parts, left if math.isfinite(left) else self.seconds)
+        except TimeoutError:
+            error = self._timeout()
+            self.spoil(error)
+            raise error from None
+        except Gone as error:
+            self.spoil(error)
+            raise StudentGone("StudentGone", self.gone) from None
+
+    def receive(self) -> tuple[dict[str, Any], list[bytes]]:
+        try:
+            try:
+                return self.line.receive_parts(max(self._call_until - time.monotonic(), 0.0))
+            except TimeoutError:
+                if self._interrupt is None or self._late:
+                    raise self._timeout() from None
+                self._late, self._call_until = True, time.monotonic() + GRACE
+                self._interrupt()
+                return self.line.receive_parts(GRACE)
+        except StudentTimeout:
+            raise
+        except TimeoutError:
+            raise self._timeout() from None
+        except Gone as error:
+            self.spoil(error)
+            raise StudentGone("StudentGone", self.gone) from None
+
+    def hear(self, message: dict[str, Any]) -> None:
+        super().hear(message)
+        printed = message.get("printed", [])
+        if type(printed) is not list or not all(_is_printed(one) for one in printed):
+            raise BadValue("expected what was printed")
+        for name, text in printed:
+            text = text[: self._printed_left]
+            self._printed_left -= len(text)
+            getattr(sys, name).write(text)
+
+    def do(self, question: str, message: dict[str, Any], value: Any) -> Any:
+        if self._late:
+            raise self._timeout()
+        if question != "call" or type(value) is not tuple or len(value) != 3:
+            raise BadValue("expected a call")
+        function, args, kwargs = value
+        if not callable(function) or type(args) is not tuple or type(kwargs) is not dict:
+            raise BadValue("expected a function and its arguments")
+        if not all(type(name) is str for name in kwargs):
+            raise BadValue("expected the names of arguments")
+        return function(*args, **kwargs)
+
+    def _read(
+        self, number: int, message: dict[str, Any], parts: list[bytes], sent: list[Any]
+    ) -> Any:
+        if self._late:
+            raise self._timeout()
+        try:
+            return super()._read(number, message, parts, sent)
+        except Gone as error:
+            self.spoil(error)
+            raise StudentGone("StudentGone", self.gone) from None
+
+    def _timeout(self) -> StudentTimeout:
+        self.troubles.append("a call took too long")
+        return StudentTimeout("StudentTimeout", f"longer than {self.seconds:g} s, or than is left")
+
+
+def _is_printed(one: Any) -> bool:
+    if type(one) is not list or len(one) != 2 or one[0] not in ("stdout", "stderr"):
+        return False
+    return type(one[1]) is str
+
+
+# --- the verdict ------------------------------------------------------------------------------
+
+MODULES: Mapping[str, str] = {
+    "np": "numpy",
+    "pd": "pandas",
+    "sp": "scipy",
+    "plt": "matplotlib.pyplot",
+    "sns": "seaborn",
+    "nn": "torch.nn",
+    "F": "torch.nn.functional",
+}
+"""What a module's usual other name means in a test cell that does not import it itself."""
+
+
+@dataclass
+class Verdict:
+    """What one test cell came to: the checker's own result.
+
+    Parameters
+    ----------
+    score, points : float
+        A number from 0 to points.
+    outputs : list of dict
+        What the cell showed, as a notebook keeps it.
+    error : str
+        Why the score is 0; empty if the cell ran to its end.
+    """
+
+    score: float
+    points: float
+    outputs: list[dict[str, Any]] = field(default_factory=list)
+    error: str = ""
+
+
+class _Late(BaseException):
+    """A test cell has used up its time; no ``except Exception`` of a test holds it."""
+
+
+class _Names(dict[str, Any]):
+    """The names of the test cells, then Python's own, then the student's."""
+
+    def __init__(self, student: Student, answers: Collection[str]) -> None:
+        super().__init__(__name__="__main__", __builtins__=builtins)
+        self._student, self._answers = student, frozenset(answers)
+
+    def __missing__(self, name: str) -> Any:
+        if name.startswith("__") or (hasattr(builtins, name) and name not in self._answers):
+            raise KeyError(name)
+        found = self._student[name]
+        if isinstance(found, Proxy) and found._gradebox.kind == "module":
+            return _module(name)
+        return found
+
+
+def _module(name: str) -> Any:
+    """Return a module of the checker for a name that is a module in the student's process."""
+    found = sys.modules.get(MODULES.get(name, name))
+    if found is None:
+        raise KeyError(name)
+    return found
+
+
+class Checker:
+    """Runs test cells in one namespace, in which a student's names are looked up as they are used.
+
+    Parameters
+    ----------
+    student : Student
+        The student's names.
+    answers : collection of str
+        Names that the student is to define although Python has them, such as ``sum``. Every other
+        name that Python has is Python's own in a test cell, whatever the student calls so.
+    seconds : float
+        The limit of one cell. It needs the main thread and a system with alarms; elsewhere it
+        limits what the cell asks of the student's process, but not the cell's own loops.
+    """
+
+    def __init__(
+        self, student: Student, *, answers: Collection[str] = (), seconds: float = 60.0
+    ) -> None:
+        self.student, self.seconds = student, seconds
+        self.names: dict[str, Any] = _Names(student, answers)
+        self._count = 0
+
+    def run(self, source: str, points: float = 0.0) -> Verdict:
+        """Run one cell."""
+        from gradebox.shell import Outputs, Stream
+
+        outputs = Outputs()
+        self._count += 1
+        verdict = Verdict(0.0, float(points), outputs.items)
+        if self.student.gone:
+            verdict.error = f"not executed: the student's process is gone; {self.student.gone}"
+            outputs.add("error", **_told(StudentGone("StudentGone", verdict.error)))
+            return verdict
+        self.student.troubles.clear()
+        out, err = Stream("stdout", outputs), Stream("stderr", outputs)
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                with self._limited():
+                    value = self._execute(source)
+                if value is not None:
+                    print(_shown(value))
+            verdict.score = _score(value, verdict.points)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and not _of_student(error):
+                raise
+            outputs.add("error", **_told(error))
+            verdict.error = f"{type(error).__name__}: {_said(error)}"
+        if self.student.troubles:  # even if the test expected an error, it did not expect this one
+            verdict.score, why = 0.0, self.student.troubles[0]
+            if not verdict.error:
+                verdict.error = why
+                outputs.add("error", **_told(StudentError("StudentError", why)))
+        return verdict
+
+    def _execute(self, source: str) -> Any:
+        """Run the statements and return the value of the last one, if it is an expression."""
+        file = f"<test cell {self._count}>"
+        linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+        tree = ast.parse(source, file)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, file, "exec"), self.names)
+        if last is None:
+            return None
+        value = eval(compile(ast.Expression(last.value), file, "eval"), self.names)
+        return None if source.rstrip().endswith(";") else value
+
+    @contextlib.contextmanager
+    def _limited(self) -> Iterator[None]:
+        self.student.until = time.monotonic() + self.seconds
+        alarms = hasattr(signal, "setitimer")
+        if not alarms or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def ring(number: int, frame: Any) -> None:
+            self.student.troubles.append("the test cell took too long")
+            raise _Late(f"longer than {self.seconds:g} s")
+
+        before = signal.signal(signal.SIGALRM, ring)
+        # later than what the student's process is given, and again if an except held it
+        signal.setitimer(signal.ITIMER_REAL, self.seconds + GRACE + 1, 1.0)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+
+def run_tests(
+    cells: Sequence[str],
+    student: Student,
+    points: Sequence[float],
+    *,
+    answers: Collection[str] = (),
+    seconds: float = 60.0,
+) -> list[Verdict]:
+    """Run test cells one after another.
+
+    A cell that raises nothing is worth its points; if its last line is a number, it is worth that
+    number, not less than 0 nor more than its points. One that raises is worth 0. If the student's
+    process ends, or sends what is no value, or takes too long, the cell is worth 0 whatever it made
+    of it. Nothing that is printed counts.
+
+    Parameters
+    ----------
+    cells : sequence of str
+        The sources of the instructor's cells, those that import or define something included.
+    student : Student
+        The student's names.
+    points : sequence of float
+        What each cell is worth at most.
+    answers, seconds
+        As for :class:`Checker`.
+
+    Returns
+    -------
+    list of Verdict
+        One for each cell.
+    """
+    checker = Checker(student, answers=answers, seconds=seconds)
+    return [checker.run(cell, worth) for cell, worth in zip(cells, points, strict=True)]
+
+
+def _score(value: Any, points: float) -> float:
+    """Return the points of a cell that raised nothing and ended with a value."""
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if not number or isinstance(value, bool):
+        return points
+    try:
+        score = float(value)
+    except OverflowError:
+        score = points if value > 0 else 0.0
+    return 0.0 if math.isnan(score) else min(max(score, 0.0), points)
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)[:_TEXT]
+    except Exception as error:
+        return f"<{type(value).__name__}: {type(error).__name__}>"
+
+
+def _of_student(error: BaseException) -> bool:
+    return isinstance(error, StudentError) or isinstance(error.__cause__, StudentError)
+
+
+def _told(error: BaseException) -> dict[str, Any]:
+    """Return an exception as a notebook keeps it, with the student's own traceback if it has one."""
+    own = getattr(error, "_render_traceback_", None)
+    try:
+        lines = list(own()) if own else traceback.format_exception(error, limit=-20, chain=False)
+    except Exception:
+        lines = []
+    source = error if isinstance(error, StudentError) else error.__cause__
+    if isinstance(source, StudentError) and source.trace:
+        lines.append(f"\nIn the student's code:\n{source.trace}")
+    text = "".join(str(line) if str(line).endswith("\n") else f"{line}\n" for line in lines)
+    return {
+        "ename": type(error).__name__,
+        "evalue": _said(error),
+        "traceback": text[-_TEXT:].splitlines(),
+    }

@@ -671,7 +671,9 @@ def _reaches(old: dict[str, Any], new: dict[str, Any]) -> bool:
         steps = _distance(before["state"], after["state"], _MULTIPLIERS[name], before["inc"])
         return steps <= FAR
     if name == "Philox":
-        counts = [sum(int(n) << 64 * i for i, n in enumerate(s["counter"])) for s in (before, after)]
+        counts = [
+            sum(int(n) << 64 * i for i, n in enumerate(s["counter"])) for s in (before, after)
+        ]
         same = np.array_equal(before["key"], after["key"])
         return bool(same and (counts[1] - counts[0]) % 2**256 <= FAR)
     walker = getattr(np.random, name)(0)
