@@ -1,8 +1,8 @@
 """Plain data between two processes that do not trust each other.
 
-A value becomes a *node*, which JSON can carry, and binary parts. ``None``, truth values, numbers and
-text stand for themselves; all else is a list that begins with its kind. What is no plain data, such
-as a function, is left to the caller, who gives it a number.
+A value becomes a *node*, which JSON can carry, and binary parts. ``None``, truth values, numbers
+and text stand for themselves; all else is a list that begins with its kind. What is no plain data,
+such as a function, is left to the caller, who gives it a number.
 
 What comes in is built from exact types of Python, NumPy and torch, and from nothing else: no class
 of the sender is looked up, no code of its is run. Lists, dicts, sets, arrays and generators are
@@ -63,10 +63,9 @@ FAR = 2**32
 _INLINE = 2**63
 _DTYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f(?:2|4|8|12|16)|c(?:8|16|24|32)|[SU]\d{1,7})")
 _TIME = re.compile(r"[<>][Mm]8(?:\[(?:\d{1,9})?(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?")
-_TENSORS = frozenset(
-    "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 "
-    "complex64 complex128".split()
-)
+_INTEGERS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
+_FLOATS = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+_TENSORS = frozenset(("bool", *_INTEGERS, *_FLOATS))
 
 
 # --- out --------------------------------------------------------------------------------------
@@ -436,18 +435,18 @@ def _hashed(make: Callable[[Any], Any], items: Any) -> Any:
 
 def _read_list(decoder: Decoder, node: list[Any], depth: int) -> list[Any]:
     value: list[Any] = decoder.note([])
-    value.extend(decoder.each(*_fields(node, 1), depth))
+    value.extend(decoder.each(_fields(node, 1)[0], depth))
     return value
 
 
 def _read_set(decoder: Decoder, node: list[Any], depth: int) -> set[Any]:
     value: set[Any] = decoder.note(set())
-    _hashed(value.update, decoder.each(*_fields(node, 1), depth))
+    _hashed(value.update, decoder.each(_fields(node, 1)[0], depth))
     return value
 
 
 def _read_frozenset(decoder: Decoder, node: list[Any], depth: int) -> Any:
-    return _hashed(frozenset, decoder.each(*_fields(node, 1), depth))
+    return _hashed(frozenset, decoder.each(_fields(node, 1)[0], depth))
 
 
 def _read_dict(decoder: Decoder, node: list[Any], depth: int) -> dict[Any, Any]:
@@ -582,7 +581,7 @@ _READERS: dict[str, Callable[[Decoder, list[Any], int], Any]] = {
     "complex": _read_complex,
     "bytes": lambda decoder, node, depth: decoder.part(),
     "bytearray": lambda decoder, node, depth: decoder.note(bytearray(decoder.part())),
-    "tuple": lambda decoder, node, depth: tuple(decoder.each(*_fields(node, 1), depth)),
+    "tuple": lambda decoder, node, depth: tuple(decoder.each(_fields(node, 1)[0], depth)),
     "named": _read_named,
     "list": _read_list,
     "set": _read_set,
@@ -623,7 +622,7 @@ def _read_generator(decoder: Decoder, node: list[Any]) -> np.random.Generator:
         raise BadValue(f"expected a generator by {', '.join(_GENERATORS)}, got {_brief(name)}")
     linear = name in _MULTIPLIERS
     fields = _fields(node, 5 if linear else 4)
-    rest = {
+    rest: dict[str, Any] = {
         "has_uint32": _integer(fields[-2], 0, 1, "whether half a draw is left"),
         "uinteger": _integer(fields[-1], 0, 2**32 - 1, "half a draw"),
     }
