@@ -36,7 +36,7 @@ BINARY = (
     *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"),
     *("and_", "or_", "xor", "lshift", "rshift"),
 )
-"""The operators with two sides that an object of the student may have, as ``operator`` calls them."""
+"""The operators with two sides that a student's object may have, as ``operator`` calls them."""
 
 
 class StudentError(Exception):
@@ -365,7 +365,7 @@ def rebuilt(told: Any, trace: Any) -> Exception:
             return (
                 source
                 if base is Exception
-                else _mixed(base)(names[0], source.message, source.trace)
+                else _mixed(base.__name__)(names[0], source.message, source.trace)
             )
         made = base(*args) if fits else base(message)
     except Exception:

@@ -154,7 +154,7 @@ def _scalar(encoder: Encoder, value: Any) -> Node | None:
 
 def _write_scalar(encoder: Encoder, value: Any) -> Node:
     text = _dtype_text(value.dtype)
-    encoder.attach(value.tobytes())
+    encoder.attach(value.tobytes()[: value.dtype.itemsize])  # an empty text has bytes in NumPy
     return ["scalar", text]
 
 
@@ -458,16 +458,8 @@ def _read_dict(decoder: Decoder, node: list[Any], depth: int) -> dict[Any, Any]:
         if type(pair) is not list or len(pair) != 2:
             raise BadValue(f"expected a key and a value, got {_brief(pair)}")
         key, item = decoder.each(pair, depth)
-        _hashed(value.update, {key: item} if _hashable(key) else [[[]]])
+        _hashed(lambda pair: value.update([pair]), (key, item))
     return value
-
-
-def _hashable(key: Any) -> bool:
-    try:
-        hash(key)
-    except TypeError:
-        return False
-    return True
 
 
 def _are_names(names: Sequence[Any]) -> bool:
