@@ -129,8 +129,10 @@ def same(left: Any, right: Any) -> bool:
     if isinstance(left, torch.Tensor):
         if left.dtype != right.dtype or left.requires_grad != right.requires_grad:
             return False
-        return left.shape == right.shape and torch.equal(left.isnan(), right.isnan()) and bool(
-            torch.where(left.isnan(), True, left == right).all()
+        return (
+            left.shape == right.shape
+            and torch.equal(left.isnan(), right.isnan())
+            and bool(torch.where(left.isnan(), True, left == right).all())
         )
     if isinstance(left, list | tuple):
         return len(left) == len(right) and all(map(same, left, right))
@@ -379,7 +381,9 @@ ANY = st.recursive(
         st.integers(),
         st.floats(),
         st.sampled_from([*values._READERS, *values._GENERATORS, *values._TENSORS, "x", "0x1"]),
-        st.sampled_from(["<f8", "|b1", "<U2", ">U1", "<M8[s]", "<M8", "|O", "<f12", "<U0", "<M8[0D]"]),
+        st.sampled_from(
+            ["<f8", "|b1", "<U2", ">U1", "<M8[s]", "<M8", "|O", "<f12", "<U0", "<M8[0D]"]
+        ),
     ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=5),
@@ -504,8 +508,7 @@ def test_a_forged_answer_is_refused(
     with pytest.raises(error):
         student["x"]
     # and a test that expects just any error does not pass by it
-    again = forged(pair, {**message, "id": 2} if message.get("id") == 1 else dict(message))
-    again._questions = student._questions
+    again = forged(pair, dict(message))
     source = "try:\n    x\nexcept Exception:\n    pass"
     found = verdict(again, source)
     assert found.score == 0
@@ -539,3 +542,478 @@ def test_the_checker_answers_no_question_but_calls(
     assert set(told) == {"id", "error", "unneeded"}
     assert "trace" not in told["error"]
     assert not called
+
+
+# --- names, functions, objects ----------------------------------------------------------------
+
+
+def test_names_are_values_and_functions(lend: Lend) -> None:
+    student = lend(
+        "import numpy as np\nx, _hidden = np.arange(3.), 1\n"
+        "def double(a, *, by=2):\n    '''Double it.'''\n    return a * by"
+    )
+    assert {"x", "double"} <= set(student.names())
+    assert "_hidden" not in student.names()
+    assert same(student["x"], np.arange(3.0))
+    with pytest.raises(KeyError):
+        student["nothing"]
+    double = student["double"]
+    assert isinstance(double, Proxy)
+    assert callable(double)
+    assert double is student["double"]
+    assert double.__name__ == "double"
+    assert double.__doc__ == documentation_of(double) == "Double it."
+    assert list(inspect.signature(double).parameters) == ["a", "by"]
+    assert source_of(double).startswith("def double(a, *, by=2):")
+    assert copy.deepcopy(double) is double
+    assert same(double(np.ones(2), by=3), np.full(2, 3.0))
+    assert double([1]) == [1, 1]
+
+
+CLASS = """
+class Stack:
+    '''Keeps things.'''
+    def __init__(self): self.items = []
+    def push(self, item): self.items.append(item); return self
+    def __len__(self): return len(self.items)
+    def __iter__(self): return iter(self.items)
+    def __getitem__(self, i): return self.items[i]
+    def __add__(self, other): return len(self) + other
+    def __radd__(self, other): return other + len(self)
+    def __call__(self): return 'called'
+    def __eq__(self, other): return True
+    def __array__(self, *args, **kwargs): raise SystemExit
+class Queue: pass
+def squares():
+    for i in range(3): yield i * i
+"""
+
+
+def test_objects_are_used_as_in_one_process(lend: Lend) -> None:
+    student = lend(CLASS)
+    stack = student["Stack"]()
+    assert stack.push(3).push([4]) is stack
+    assert (len(stack), list(stack), stack[0], 3 in stack) == (2, [3, [4]], 3, True)
+    assert (stack + 1, 1 + stack, stack()) == (3, 3, "called")
+    stack.items = [5]
+    assert stack.items == [5]
+    assert isinstance(stack, student["Stack"])
+    assert not isinstance(stack, student["Queue"])
+    assert not isinstance(3, student["Stack"])
+    other = copy.deepcopy(stack)
+    other.push(6)
+    assert (len(stack), len(other)) == (1, 2)
+    assert list(student["squares"]()) == [0, 1, 4]
+    iterator = student["squares"]()
+    assert next(iterator) == 0
+    with pytest.raises(AttributeError, match="nothing"):
+        stack.nothing  # noqa: B018
+    with pytest.raises(TypeError, match="pickled"):
+        copy.copyreg.__reduce_ex__(stack, 2) if False else stack.__reduce_ex__(2)
+
+
+def test_what_is_not_needed_any_more_is_forgotten(lend: Lend) -> None:
+    student = lend(
+        CLASS + "import gc, weakref\nmade = weakref.WeakSet()\n"
+        "class One:\n    def __init__(self): made.add(self)\n"
+        "def kept():\n    gc.collect()\n    return len(made)"
+    )
+    kept = [student["One"]() for _ in range(3)]
+    assert student["kept"]() == 3
+    kept.pop()
+    student["kept"]()
+    assert student["kept"]() == 2
+
+
+def test_arguments_may_be_changed_as_in_one_process(lend: Lend) -> None:
+    student = lend(
+        "def change(a, x, d, s, t):\n"
+        "    a[0], a[1] = a[1], a[0]\n    x[:] = 7\n    d['new'] = x\n    s.add(1)\n"
+        "    t += 1\n    return a\n"
+        "def sort(a):\n    a.sort()"
+    )
+    rows = [[1], [2]]
+    first, second = rows
+    x, d, s, t = np.zeros(2), {"old": 1}, {0}, torch.zeros(2)
+    assert student["change"](rows, x, d, s, t) is rows
+    assert rows[0] is second
+    assert rows[1] is first
+    assert x.tolist() == [7, 7]
+    assert d["new"] is x
+    assert (s, t.tolist()) == ({0, 1}, [1, 1])
+    fixed = np.array([2.0, 1.0])
+    fixed.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        student["sort"](fixed)
+    student.writes_back = False
+    numbers = [2, 1]
+    student["sort"](numbers)
+    assert numbers == [2, 1]
+
+
+def test_a_generator_goes_on_here_where_the_student_left_it(lend: Lend) -> None:
+    student = lend("def draw(rng): return rng.normal(size=5), rng.integers(9)")
+    ours, expected = np.random.default_rng(3), np.random.default_rng(3)
+    got = [*student["draw"](ours), *student["draw"](ours), ours.random()]
+    wanted = [expected.normal(size=5), expected.integers(9)]
+    wanted += [expected.normal(size=5), expected.integers(9), expected.random()]
+    assert all(map(same, got, wanted))
+
+
+DESCEND = """
+def descend(gradient, start, steps):
+    w = start
+    for _ in range(steps): w = w - 0.1 * gradient(w)
+    return w
+def again(f, n): return f(again, n - 1) if n else 'end'
+def keep(f):
+    global kept
+    kept = f
+    return f
+def tries(f):
+    try: f(1)
+    except ValueError as error: return type(error).__name__, str(error)
+def passes(f): f(1)
+"""
+
+
+def test_functions_of_the_checker_are_called_back(lend: Lend) -> None:
+    student, seen = lend(DESCEND), []
+
+    def gradient(w: np.ndarray) -> np.ndarray:
+        seen.append(w)
+        return 2 * w
+
+    got = student["descend"](gradient, np.array([1.0, -2.0]), 20)
+    w = np.array([1.0, -2.0])
+    for _ in range(20):
+        w = w - 0.1 * (2 * w)
+    assert same(got, w)
+    assert len(seen) == 20
+    assert student["keep"](gradient) is gradient
+    assert student["descend"](np.sin, 0.0, 1) == 0.0
+
+
+def test_calls_nest_in_both_directions_but_not_for_ever(lend: Lend) -> None:
+    student = lend(DESCEND)
+
+    def back(again: Any, n: int) -> Any:
+        return again(back, n)
+
+    assert student["again"](back, 10) == "end"
+    with pytest.raises(RecursionError):
+        student["again"](back, 1000)
+    assert student["again"](back, 3) == "end"
+
+
+def test_an_error_of_a_callback_reaches_the_student(lend: Lend) -> None:
+    student = lend(DESCEND)
+
+    def fails(x: Any) -> None:
+        raise ValueError("not 1")
+
+    assert student["tries"](fails) == ("ValueError", "not 1")
+    with pytest.raises(ValueError, match="^not 1$"):
+        student["passes"](fails)
+
+
+def test_what_the_checker_has_but_data_and_functions_is_not_lent(lend: Lend) -> None:
+    student = lend(DESCEND)
+    for secret in (object(), Path, os, np.array([object()])):
+        if callable(secret):
+            continue
+        with pytest.raises(Unsendable):
+            student["keep"](secret)
+    lent = lend("def look(f): return [n for n in vars(f)], f.__name__, repr(f)")
+    attributes, name, shown = lent["look"](verdict)
+    assert (name, shown) == ("verdict", "<function verdict>")
+    assert sorted(attributes) == ["__name__", "__qualname__", "_handle"]
+
+
+def test_errors_keep_their_type_and_message(lend: Lend) -> None:
+    student = lend(
+        "import numpy as np\n"
+        "class Mine(ValueError): pass\nclass Other(Exception): pass\n"
+        "def fail(n):\n"
+        "    if n == 1: raise KeyError('k')\n    if n == 2: raise Mine('m')\n"
+        "    if n == 3: raise Other('o')\n    if n == 4: np.linalg.inv(np.zeros((2, 2)))\n"
+        "    if n == 5: raise SystemExit(3)\n    if n == 6: raise StopIteration\n"
+        "    raise NotImplementedError()"
+    )
+    fail = student["fail"]
+    found = []
+    for n in range(1, 8):
+        with pytest.raises(Exception) as caught:  # noqa: PT011
+            fail(n)
+        found.append(caught.value)
+    key, mine, other, singular, ended, stopped, unwritten = found
+    assert type(key) is KeyError
+    assert key.args == ("k",)
+    assert "raise KeyError('k')" in key.__cause__.trace
+    assert isinstance(mine, ValueError)
+    assert isinstance(mine, StudentError)
+    assert (mine.name, mine.message) == ("Mine", "m")
+    assert type(other) is StudentError
+    assert str(other) == "Other: o"
+    assert type(singular) is np.linalg.LinAlgError
+    assert type(ended) is StudentError  # it ends neither the checker …
+    assert ended.name == "SystemExit"
+    assert type(stopped) is StudentError  # … nor a loop of the test
+    assert type(unwritten) is NotImplementedError
+
+
+# --- the verdict ------------------------------------------------------------------------------
+
+POINTS = {
+    "pass": 4,
+    "": 4,
+    "x = 3\nassert x == 3": 4,
+    "assert False": 0,
+    "1.5": 1.5,
+    "np.float64(2.5)": 2.5,
+    "-3": 0,
+    "99": 4,
+    "float('nan')": 0,
+    "float('inf')": 4,
+    "True": 4,
+    "'3'": 4,
+    "3;": 4,
+    "answer": 2,
+    "import sys; print('error', file=sys.stderr)": 4,
+    "print(3)": 4,
+    "def f(:": 0,
+    "raise SystemExit": 0,
+    "nothing_of_this_name": 0,
+    "[answer for _ in range(2)]": 4,
+    "def g(): return answer\nassert g() == 2": 4,
+}
+
+
+@pytest.mark.parametrize(("source", "score"), POINTS.items(), ids=POINTS)
+def test_the_score_is_the_checkers_own(source: str, score: float, lend: Lend) -> None:
+    assert verdict(lend("answer = 2\nimport numpy as np"), source).score == score
+
+
+LIARS = """
+import numpy as np, sys, builtins
+class Lie:
+    def __eq__(self, other): return True
+    def __array_function__(self, *args): return True
+    def __array_ufunc__(self, *args, **kwargs): return True
+    def __array__(self, *args, **kwargs): return np.ones(3)
+    def __reduce__(self): return (print, ('run in the checker',))
+    def __float__(self): return 3.0
+    __hash__ = None
+def lie(): return Lie()
+"""
+PATCHED = """
+import numpy as np, sys, builtins, types
+def half(x): return x
+np.allclose = np.array_equal = lambda *args, **kwargs: True
+np.testing.assert_allclose = lambda *args, **kwargs: None
+builtins.all = builtins.abs = lambda *args: True
+def all(*args): return True
+check = assert_close = lambda *args, **kwargs: None
+class AssertionError(Exception): pass
+"""
+FORGERIES = {
+    "equality": (LIARS, "assert lie() == 5"),
+    "array functions": (LIARS, "import numpy as np\nassert np.allclose(lie(), [1, 2, 3])"),
+    "an array": (LIARS, "import numpy as np\nassert np.sum(np.asarray(lie())) == 3"),
+    "allclose": (PATCHED, "assert np.allclose(half(1.0), 0.5)"),
+    "testing": (PATCHED, "np.testing.assert_allclose(half(1.0), 0.5)"),
+    "all": (PATCHED, "assert all([half(1.0) == 0.5])"),
+    "modules": (
+        PATCHED + "sys.modules['math'] = types.SimpleNamespace(isclose=lambda *a: True)",
+        "import math\nassert math.isclose(half(1.0), 0.5)",
+    ),
+    "raising": (
+        PATCHED + "def raises(): raise SystemExit",
+        "import contextlib\nwith contextlib.suppress(SystemExit):\n    raises()\n    assert False",
+    ),
+}
+
+
+@pytest.mark.parametrize(("cell", "test"), FORGERIES.values(), ids=FORGERIES)
+def test_what_fools_a_test_beside_it_does_not_fool_the_checker(
+    cell: str, test: str, lend: Lend, zygote: Zygote, tmp_path: Path
+) -> None:
+    with zygote.notebook(tmp_path, {}) as process:  # the control
+        process.run(cell, 60)
+        assert process.run(test, 60)[0]["ok"]
+    found = verdict(lend(cell), test)
+    assert found.score == 0
+    assert found.error
+
+
+def test_what_is_done_to_the_students_process_does_not_reach_the_checker(lend: Lend) -> None:
+    student = lend(PATCHED + "sys.modules['json'] = None\nsys.path.insert(0, '/nowhere')\nx = 1")
+    source = "import json, sys, numpy as np\nassert '/nowhere' not in sys.path and x == 1"
+    assert verdict(student, source).score == 4
+    assert not np.allclose(1, 2)
+
+
+def test_python_has_its_names_unless_they_are_the_answer(lend: Lend) -> None:
+    student = lend("def sum(x): return 99")
+    assert verdict(student, "assert sum([1]) == 1").score == 4
+    assert verdict(student, "assert sum([1]) == 99", answers=["sum"]).score == 4
+
+
+def test_a_hostile_object_gives_numpy_and_torch_no_memory(lend: Lend) -> None:
+    student = lend(
+        "asked = []\nclass Probe:\n    def __getattr__(self, name):\n"
+        "        asked.append(name)\n        raise AttributeError(name)\n"
+        "    def __float__(self): return 1.0\nprobe = Probe()"
+    )
+    probe = student["probe"]
+    with contextlib.suppress(Exception):
+        np.asarray(probe)
+    with contextlib.suppress(Exception):
+        torch.as_tensor(probe)
+    with contextlib.suppress(Exception):
+        copy.copy(probe)
+    assert not [name for name in student["asked"] if name.startswith(("__array", "__cuda", "__dl"))]
+    student["Probe"].__array_interface__ = {  # a read of the checker's memory, if it were believed
+        "data": (16, True),
+        "shape": (8,),
+        "typestr": "|u1",
+        "version": 3,
+    }
+    with pytest.raises(AttributeError, match="may see"):
+        probe.__array_interface__  # noqa: B018
+
+
+def test_what_a_student_prints_is_shown_and_not_counted(lend: Lend) -> None:
+    student = lend(
+        "import sys\ndef f():\n    print('4.0')\n    print('bad', file=sys.stderr)\n    return 1\n"
+        "def flood():\n    while True: print('x' * 10**6)"
+    )
+    found = verdict(student, "assert f() == 2")
+    assert found.score == 0
+    assert [one.get("text") for one in found.outputs] == ["4.0\n", "bad\n", None]
+    assert verdict(student, "assert f() == 1").score == 4
+    student.seconds = 1
+    found = verdict(student, "flood()")
+    assert found.score == 0
+    assert sum(len(one.get("text", "")) for one in found.outputs) < 3 * 2**20
+
+
+def test_the_error_shows_the_test_and_the_students_code(lend: Lend) -> None:
+    found = verdict(lend("def f(x):\n    return x.nothing"), "import math\nf(math.pi)")
+    [told] = found.outputs
+    shown = "\n".join(told["traceback"])
+    assert told["ename"] == "AttributeError"
+    assert "f(math.pi)" in shown
+    assert "return x.nothing" in shown
+    json.dumps(found.outputs)
+
+
+# --- time and death ---------------------------------------------------------------------------
+
+ENDLESS = """
+def endless():
+    while True: pass
+def deaf():
+    while True:
+        try:
+            while True: pass
+        except BaseException: pass
+def calls(f):
+    while True: f()
+def die():
+    import os
+    os._exit(0)
+def calls_and_dies(f):
+    f()
+    die()
+def fine(): return 1
+"""
+
+
+def test_a_call_that_takes_too_long_is_interrupted(lend: Lend) -> None:
+    student = lend(ENDLESS, seconds=0.5)
+    with pytest.raises(StudentTimeout):
+        student["endless"]()
+    assert student["fine"]() == 1
+    with pytest.raises(StudentTimeout):
+        student["calls"](lambda: None)
+    assert student["fine"]() == 1
+
+
+def test_a_call_that_cannot_be_interrupted_is_the_last(lend: Lend) -> None:
+    student = lend(ENDLESS, seconds=0.5)
+    with pytest.raises(StudentTimeout):
+        student["deaf"]()
+    with pytest.raises(StudentGone):
+        student["fine"]()
+    student = lend(ENDLESS, seconds=0.5, interrupt=None)
+    with pytest.raises(StudentTimeout):
+        student["endless"]()
+    with pytest.raises(StudentGone):
+        student["fine"]()
+
+
+SWALLOWS = "try:\n    {}\nexcept Exception:\n    pass"
+
+
+@pytest.mark.parametrize("call", ["die()", "calls_and_dies(print)"])
+def test_the_cells_before_a_death_keep_their_marks(call: str, lend: Lend) -> None:
+    student = lend(ENDLESS)
+    cells = ["assert fine() == 1", SWALLOWS.format(call), "assert fine() == 1", "pass"]
+    found = run_tests(cells, student, [1, 2, 3, 4])
+    assert [one.score for one in found] == [1, 0, 0, 0]
+    assert all(one.error and one.outputs for one in found[1:])
+
+
+def test_a_late_answer_fails_a_test_that_expects_an_error(lend: Lend) -> None:
+    student = lend(ENDLESS, seconds=0.5)
+    found = run_tests([SWALLOWS.format("endless()"), "assert fine() == 1"], student, [2, 1])
+    assert [one.score for one in found] == [0, 1]
+    assert "too long" in found[0].error
+
+
+def test_a_test_cell_has_a_limit_too(lend: Lend) -> None:
+    student = lend(ENDLESS)
+    swallowed = "while True:\n    try:\n        while True: fine()\n    except Exception: pass"
+    found = run_tests(["while True: pass", swallowed], student, [2, 2], seconds=0.5)
+    assert [one.score for one in found] == [0, 0]
+
+
+def test_a_callback_serves_only_while_it_is_tested(lend: Lend) -> None:
+    student = lend(DESCEND)
+    student["keep"](len)
+    student.end()
+    with pytest.raises(StudentGone):  # its cell has ended, and with it the line
+        student["kept"]
+
+
+# --- a real notebook --------------------------------------------------------------------------
+
+
+def cells_of(notebook: Path) -> list[tuple[str, dict[str, Any]]]:
+    """Return the sources of the code cells with what nbgrader knows of them."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return [
+        ("".join(cell["source"]), cell["metadata"]["nbgrader"])
+        for cell in cells
+        if cell["cell_type"] == "code"
+    ]
+
+
+def blank(source: str) -> str:
+    """Return the source without its solution."""
+    before, _, rest = source.partition("### BEGIN SOLUTION")
+    return before + "raise NotImplementedError()" + rest.partition("### END SOLUTION")[2]
+
+
+@pytest.mark.parametrize("share", [1, 0])
+def test_a_notebook_of_a_course(share: int, lend: Lend) -> None:
+    cells = cells_of(NOTEBOOK)
+    answers = [source for source, about in cells if about["solution"]]
+    tests = [(source, about.get("points", 0)) for source, about in cells if about["locked"]]
+    assert sum(points for _, points in tests) == 27
+    student = lend("import numpy as np", *(answers if share else map(blank, answers)))
+    found = run_tests(*[[source for source, _ in tests], student, [p for _, p in tests]])
+    assert [one.score for one in found] == [share * points for _, points in tests]
+    if not share:
+        assert "not written yet" in found[-1].error
