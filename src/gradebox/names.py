@@ -66,7 +66,17 @@ class _Printed:
         return False
 
 
-class _Server(Peer):
+class Lender(Peer):
+    """The end of the line that lends the names; it may serve again after more cells have run.
+
+    Parameters
+    ----------
+    line : Line
+        The line to the checker.
+    namespace : mapping
+        The names, such as ``shell.user_ns``.
+    """
+
     caught = BaseException  # also SystemExit, and the interruption of a call that takes too long
 
     def __init__(self, line: Line, namespace: Mapping[str, Any]) -> None:
@@ -114,28 +124,41 @@ class _Server(Peer):
             self.inside -= 1
 
     def serve(self) -> None:
-        """Answer until the checker ends, or says that this is all for now."""
-        self.serving = True
+        """Answer until the checker ends, or says that this is all for now.
+
+        An interruption (SIGINT) ends the call that is under way, and nothing else.
+        """
+        main = threading.current_thread() is threading.main_thread()
+        before = signal.signal(signal.SIGINT, self._interrupted) if main else None
         out, err = (_Printed(name, self.printed) for name in ("stdout", "stderr"))
+        self.serving = True
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                while True:
-                    message, parts = self.receive()
-                    self.hear(message)
-                    if message.get("ask") == "end":
-                        return
-                    if "ask" in message:
-                        self.answer(message, parts)
+                while self._serve_one():
+                    pass
         except Gone:
             return
         finally:
             self.serving = False
+            if main:
+                signal.signal(signal.SIGINT, before)
+
+    def _serve_one(self) -> bool:
+        message, parts = self.receive()
+        self.hear(message)
+        if message.get("ask") == "end":
+            return False
+        if "ask" in message:
+            self.answer(message, parts)
+        return True
+
+    def _interrupted(self, number: int, frame: Any) -> None:
+        if self.inside:
+            raise KeyboardInterrupt
 
 
 def serve_names(line: Line, namespace: Mapping[str, Any]) -> None:
-    """Let a checker use the names of a notebook, until it ends or has enough for now.
-
-    An interruption (SIGINT) ends the call that is under way, and nothing else.
+    """Let a checker use the names of a notebook, until it ends or has enough.
 
     Parameters
     ----------
@@ -144,19 +167,7 @@ def serve_names(line: Line, namespace: Mapping[str, Any]) -> None:
     namespace : mapping
         The names, such as ``shell.user_ns``.
     """
-    server = _Server(line, namespace)
-    main = threading.current_thread() is threading.main_thread()
-
-    def interrupted(number: int, frame: Any) -> None:
-        if server.inside:
-            raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, interrupted) if main else None
-    try:
-        server.serve()
-    finally:
-        if main:
-            signal.signal(signal.SIGINT, before)
+    Lender(line, namespace).serve()
 
 
 def _names(namespace: Mapping[str, Any]) -> list[str]:
