@@ -101,9 +101,11 @@ class Lender(Peer):
         return rebuilt(error, "")
 
     def outdated(self, message: dict[str, Any], number: int) -> bool:
+        """Return whether a message answers an earlier question, which nobody waits for."""
         return type(message.get("id")) is int and message["id"] < number
 
     def told(self, error: BaseException) -> dict[str, Any]:
+        """Return what the checker learns of an exception."""
         try:
             lines = traceback.format_exception(error, limit=-20)
         except Exception:
