@@ -1,4 +1,17 @@
-"""The verdict: test cells run in the checker, where the student's names are proxies."""
+"""The verdict: test cells run in the checker, where the student's names are proxies.
+
+What differs from a test cell that runs beside the student's code:
+
+- A plain value is a copy each time its name is used. To change it in the test changes nothing there.
+- ``==`` between a student's object and anything else is identity. A test that calls methods of such
+  an object, or uses its operators, gets what the student's class says; compare plain data.
+- Results of torch come without the graph that made them; arrays that share memory do not share it
+  any more; pandas and the like come as objects, not as data.
+- ``except`` knows Python's own exceptions and ``LinAlgError``, not those of a student's class.
+- IPython's magic commands are no part of Python, and no part of a test cell here.
+
+A cell that cannot do without has to run beside the student's code, where its score can be forged.
+"""
 
 import ast
 import builtins
@@ -151,6 +164,14 @@ class Checker:
     @contextlib.contextmanager
     def _limited(self) -> Iterator[None]:
         self.student.until = time.monotonic() + self.seconds
+        try:
+            with self._alarmed():
+                yield
+        finally:
+            self.student.until = math.inf
+
+    @contextlib.contextmanager
+    def _alarmed(self) -> Iterator[None]:
         alarms = hasattr(signal, "setitimer")
         if not alarms or threading.current_thread() is not threading.main_thread():
             yield

@@ -27,7 +27,7 @@ class Callback:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it."""
         server = self._handle.peer
-        if not server._depth and not getattr(server, "serving", True):
+        if not getattr(server, "inside", True):
             raise RuntimeError(f"{self.__name__} can be called only while it is being tested")
         return server.ask("call", (self, args, kwargs))
 
@@ -81,7 +81,7 @@ class Lender(Peer):
 
     def __init__(self, line: Line, namespace: Mapping[str, Any]) -> None:
         super().__init__(line)
-        self._namespace, self.serving, self.inside = namespace, False, 0
+        self._namespace, self.inside = namespace, 0
         self.printed: list[list[str]] = []
 
     def make(self, handle: Handle, callable_: bool) -> Any:
@@ -133,7 +133,6 @@ class Lender(Peer):
         main = threading.current_thread() is threading.main_thread()
         before = signal.signal(signal.SIGINT, self._interrupted) if main else None
         out, err = (_Printed(name, self.printed) for name in ("stdout", "stderr"))
-        self.serving = True
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 while self._serve_one():
@@ -141,7 +140,6 @@ class Lender(Peer):
         except Gone:
             return
         finally:
-            self.serving = False
             if main:
                 signal.signal(signal.SIGINT, before)
 

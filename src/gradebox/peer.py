@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gradebox.values import BadValue, Decoder, Encoder, Node, Unsendable
+from gradebox.values import BadValue, Decoder, Encoder, Limits, Node, Unsendable
 from gradebox.wire import Gone, Line
 
 DEEPEST = 32
@@ -294,11 +294,15 @@ class Peer:
         return found
 
 
+_NO_LIMITS = Limits(items=2**62)  # what has come in was within the limits
+
+
 def _states(known: list[Any]) -> list[Any]:
     """Return what containers hold, in a form to compare."""
+    encoder = Encoder(lambda other: ["object", id(other)], known, _NO_LIMITS)
     found = []
     for value in known:
-        encoder = Encoder(lambda other: ["object", id(other)], known)
+        encoder.parts = []
         found.append((repr(encoder.state(value)), encoder.parts))
     return found
 
