@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import inspect
+import io
 import json
 import os
 import signal
@@ -23,7 +24,7 @@ from hypothesis.extra import numpy as hnp
 from gradebox import values
 from gradebox.checker import Verdict, run_tests
 from gradebox.names import Lender
-from gradebox.peer import StudentError, StudentGone, StudentTimeout
+from gradebox.peer import MOST_PRINTED, StudentError, StudentGone, StudentTimeout
 from gradebox.proxy import Proxy, Student, documentation_of, source_of
 from gradebox.values import BadValue, Decoder, Encoder, Limits, Unsendable
 from gradebox.warm import Notebook, Zygote
@@ -530,6 +531,7 @@ def test_a_forged_answer_is_refused(
         {"ask": "call", "value": ["tuple", ["eval", ["tuple", ["1"]], ["dict", []]]]},
         {"ask": "call", "value": ["tuple", [["yours", 1], ["list", []], ["dict", []]]]},
         {"ask": "call", "value": 3},
+        {"ask": "get", "value": ["tuple", [["yours", 1], ["tuple", [1]], ["dict", []]]]},
         {"ask": 3, "value": None},
         {"ask": ["call"], "value": ["nothing"]},
     ],
@@ -899,6 +901,28 @@ def test_what_a_student_prints_is_shown_and_not_counted(lend: Lend) -> None:
     found = verdict(student, "flood()")
     assert found.score == 0
     assert sum(len(one.get("text", "")) for one in found.outputs) < 3 * 2**20
+
+
+def test_much_printing_harms_nobody(lend: Lend, pair: tuple[Line, socket.socket]) -> None:
+    student = lend("def much():\n    print('x' * 20 * 2**20)\n    return 1")
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert student["much"]() == 1
+    assert printed.getvalue() == "x" * MOST_PRINTED
+    # and a process that does not hold itself back is held back here
+    theirs = Line(pair[1])
+    student = Student(pair[0])
+
+    def prints() -> None:
+        for number in (1, 2):
+            text = [["stdout", "x" * (3 * 2**20)]]
+            theirs.send_parts({"id": number, "value": 1, "changed": [], "printed": text}, [])
+
+    writes = threading.Thread(target=prints)
+    writes.start()
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert student["a"] + student["b"] == 2
+    writes.join()
+    assert len(printed.getvalue()) == MOST_PRINTED
 
 
 def test_the_error_shows_the_test_and_the_students_code(lend: Lend) -> None:

@@ -2,7 +2,7 @@
 
 What differs from a test cell that runs beside the student's code:
 
-- A plain value is a copy each time its name is used. To change it in the test changes nothing there.
+- A plain value is a copy each time its name is used. A test that changes it changes its own copy.
 - ``==`` between a student's object and anything else is identity. A test that calls methods of such
   an object, or uses its operators, gets what the student's class says; compare plain data.
 - Results of torch come without the graph that made them; arrays that share memory do not share it
