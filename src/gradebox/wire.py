@@ -1,12 +1,27 @@
-"""Messages between the grader and the processes that run notebooks: one JSON object a line."""
+"""Messages between the grader and the processes that run notebooks: one JSON object a line.
+
+A message may bring binary parts: then the line is an envelope that tells their sizes, and the parts
+follow it, byte for byte.
+"""
 
 import json
 import socket
 import time
+from collections.abc import Sequence
 from typing import Any
 
 LONGEST = 64 * 2**20
 """No message is longer, in bytes: what one cell may answer at most."""
+
+LONGEST_ENVELOPE = 16 * 2**20
+"""No line that announces parts is longer, in bytes: as objects it takes many times its length."""
+
+MOST_PARTS = 100_000
+"""No message brings more binary parts."""
+
+
+class TooLong(ValueError):
+    """A message exceeds what the other side would accept; nothing of it was sent."""
 
 
 class Gone(Exception):
@@ -50,26 +65,81 @@ class Line:
         Gone
             If the other side ended, or what it sent is too long or no message.
         """
-        until = None if seconds is None else time.monotonic() + seconds
-        while b"\n" not in self._unread:
-            if len(self._unread) > LONGEST:
-                raise Gone(f"a message of more than {LONGEST} bytes")
-            self._unread += self._more(until)
-        line, _, rest = self._unread.partition(b"\n")
-        self._unread = bytearray(rest)
+        return _message(self._line(_until(seconds), LONGEST))
+
+    def send_parts(
+        self, message: dict[str, Any], parts: Sequence[bytes], seconds: float | None = None
+    ) -> None:
+        """Send one message with binary parts.
+
+        Raises
+        ------
+        TooLong
+            If the other side would not accept it. Nothing was sent, and the line is as before.
+        TimeoutError
+            If the other side does not take it within so many seconds; the line is of no use then.
+        Gone
+            If nobody listens any more.
+        """
+        sizes = [len(part) for part in parts]
+        line = json.dumps({"message": message, "sizes": sizes}).encode() + b"\n"
+        if len(line) > LONGEST_ENVELOPE or sum(sizes) > LONGEST or len(sizes) > MOST_PARTS:
+            raise TooLong(
+                f"expected at most {LONGEST_ENVELOPE} bytes of text and {LONGEST} bytes in "
+                f"{MOST_PARTS} parts, got {len(line)} and {sum(sizes)} in {len(sizes)}; "
+                "send less at once"
+            )
+        until = _until(seconds)
         try:
-            message = json.loads(line)
-        except ValueError as error:
-            raise Gone("not a message") from error
-        if not isinstance(message, dict):
+            for piece in (line, *parts):
+                self.end.settimeout(_left(until))
+                self.end.sendall(piece)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise Gone from error
+
+    def receive_parts(self, seconds: float | None = None) -> tuple[dict[str, Any], list[bytes]]:
+        """Wait for one message with its binary parts.
+
+        Raises
+        ------
+        TimeoutError
+            If it has not come whole within so many seconds.
+        Gone
+            If the other side ended, or what it sent is too long or no message.
+        """
+        until = _until(seconds)
+        envelope = _message(self._line(until, LONGEST_ENVELOPE))
+        message, sizes = envelope.get("message"), envelope.get("sizes")
+        if not isinstance(message, dict) or not isinstance(sizes, list):
             raise Gone("not a message")
-        return message
+        if len(sizes) > MOST_PARTS or not all(type(n) is int and 0 <= n <= LONGEST for n in sizes):
+            raise Gone("not the sizes of parts")
+        if sum(sizes) > LONGEST:
+            raise Gone(f"parts of more than {LONGEST} bytes")
+        return message, [self._exactly(size, until) for size in sizes]
+
+    def _line(self, until: float | None, longest: int) -> bytes:
+        searched = 0
+        while (end := self._unread.find(b"\n", searched)) < 0:
+            searched = len(self._unread)
+            if searched > longest:
+                raise Gone(f"a message of more than {longest} bytes")
+            self._unread += self._more(until)
+        line = bytes(self._unread[:end])
+        del self._unread[: end + 1]
+        return line
+
+    def _exactly(self, size: int, until: float | None) -> bytes:
+        while len(self._unread) < size:
+            self._unread += self._more(until)
+        part = bytes(self._unread[:size])
+        del self._unread[:size]
+        return part
 
     def _more(self, until: float | None) -> bytes:
-        left = None if until is None else until - time.monotonic()
-        if left is not None and left <= 0:
-            raise TimeoutError
-        self.end.settimeout(left)
+        self.end.settimeout(_left(until))
         try:
             more = self.end.recv(1 << 16)
         except TimeoutError:
@@ -79,3 +149,27 @@ class Line:
         if not more:
             raise Gone
         return more
+
+
+def _until(seconds: float | None) -> float | None:
+    return None if seconds is None else time.monotonic() + seconds
+
+
+def _left(until: float | None) -> float | None:
+    """Return the seconds that are left; a socket takes 0 for "do not wait at all"."""
+    if until is None:
+        return None
+    left = until - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def _message(line: bytes) -> dict[str, Any]:
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise Gone("not a message") from error
+    if not isinstance(message, dict):
+        raise Gone("not a message")
+    return message

@@ -1,0 +1,267 @@
+"""The verdict: test cells run in the checker, where the student's names are proxies.
+
+What differs from a test cell that runs beside the student's code:
+
+- A plain value is a copy each time its name is used. A test that changes it changes its own copy.
+- ``==`` between a student's object and anything else is identity. A test that calls methods of such
+  an object, or uses its operators, gets what the student's class says; compare plain data.
+- Results of torch come without the graph that made them; arrays that share memory do not share it
+  any more; pandas and the like come as objects, not as data.
+- ``except`` knows Python's own exceptions and ``LinAlgError``, not those of a student's class.
+- IPython's magic commands are no part of Python, and no part of a test cell here.
+
+A cell that cannot do without has to run beside the student's code, where its score can be forged.
+"""
+
+import ast
+import builtins
+import contextlib
+import linecache
+import math
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gradebox.peer import (
+    MOST_TEXT,
+    StudentError,
+    StudentGone,
+    said,
+)
+from gradebox.proxy import GRACE, Late, Proxy, Student
+
+MODULES: Mapping[str, str] = {
+    "np": "numpy",
+    "pd": "pandas",
+    "sp": "scipy",
+    "plt": "matplotlib.pyplot",
+    "sns": "seaborn",
+    "nn": "torch.nn",
+    "F": "torch.nn.functional",
+}
+"""What a module's usual other name means in a test cell that does not import it itself."""
+
+
+@dataclass
+class Verdict:
+    """What one test cell came to: the checker's own result.
+
+    Parameters
+    ----------
+    score, points : float
+        A number from 0 to points.
+    outputs : list of dict
+        What the cell showed, as a notebook keeps it.
+    error : str
+        Why the score is 0; empty if the cell ran to its end.
+    """
+
+    score: float
+    points: float
+    outputs: list[dict[str, Any]] = field(default_factory=list)
+    error: str = ""
+
+
+class _Names(dict[str, Any]):
+    """The names of the test cells, then Python's own, then the student's."""
+
+    def __init__(self, student: Student, answers: Collection[str]) -> None:
+        super().__init__(__name__="__main__", __builtins__=builtins)
+        self._student, self._answers = student, frozenset(answers)
+
+    def __missing__(self, name: str) -> Any:
+        if name.startswith("__") or (hasattr(builtins, name) and name not in self._answers):
+            raise KeyError(name)
+        found = self._student[name]
+        if isinstance(found, Proxy) and found._gradebox.kind == "module":
+            return _module(name)
+        return found
+
+
+def _module(name: str) -> Any:
+    """Return a module of the checker for a name that is a module in the student's process."""
+    found = sys.modules.get(MODULES.get(name, name))
+    if found is None:
+        raise KeyError(name)
+    return found
+
+
+class Checker:
+    """Runs test cells in one namespace, in which a student's names are looked up as they are used.
+
+    Parameters
+    ----------
+    student : Student
+        The student's names.
+    answers : collection of str
+        Names that the student is to define although Python has them, such as ``sum``. Every other
+        name that Python has is Python's own in a test cell, whatever the student calls so.
+    seconds : float
+        The limit of one cell. It needs the main thread and a system with alarms; elsewhere it
+        limits what the cell asks of the student's process, but not the cell's own loops.
+    """
+
+    def __init__(
+        self, student: Student, *, answers: Collection[str] = (), seconds: float = 60.0
+    ) -> None:
+        self.student, self.seconds = student, seconds
+        self.names: dict[str, Any] = _Names(student, answers)
+        self._count = 0
+
+    def run(self, source: str, points: float = 0.0) -> Verdict:
+        """Run one cell."""
+        from gradebox.shell import Outputs, Stream
+
+        outputs = Outputs()
+        self._count += 1
+        verdict = Verdict(0.0, float(points), outputs.items)
+        if self.student.gone:
+            verdict.error = f"not executed: the student's process is gone; {self.student.gone}"
+            outputs.add("error", **_told(StudentGone("StudentGone", verdict.error)))
+            return verdict
+        self.student.troubles.clear()
+        out, err = Stream("stdout", outputs), Stream("stderr", outputs)
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                with self._limited():
+                    value = self._execute(source)
+                if value is not None:
+                    print(_shown(value))
+            verdict.score = _score(value, verdict.points)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and not _of_student(error):
+                raise
+            outputs.add("error", **_told(error))
+            verdict.error = f"{type(error).__name__}: {said(error)}"
+        if self.student.troubles:  # even if the test expected an error, it did not expect this one
+            verdict.score, why = 0.0, self.student.troubles[0]
+            if not verdict.error:
+                verdict.error = why
+                outputs.add("error", **_told(StudentError("StudentError", why)))
+        return verdict
+
+    def _execute(self, source: str) -> Any:
+        """Run the statements and return the value of the last one, if it is an expression."""
+        file = f"<test cell {self._count}>"
+        linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+        tree = ast.parse(source, file)
+        last = tree.body[-1] if tree.body else None
+        if not isinstance(last, ast.Expr):
+            exec(compile(tree, file, "exec"), self.names)
+            return None
+        tree.body.pop()
+        exec(compile(tree, file, "exec"), self.names)
+        value = eval(compile(ast.Expression(last.value), file, "eval"), self.names)
+        return None if source.rstrip().endswith(";") else value
+
+    @contextlib.contextmanager
+    def _limited(self) -> Iterator[None]:
+        self.student.until = time.monotonic() + self.seconds
+        try:
+            with self._alarmed():
+                yield
+        finally:
+            self.student.until = math.inf
+
+    @contextlib.contextmanager
+    def _alarmed(self) -> Iterator[None]:
+        alarms = hasattr(signal, "setitimer")
+        if not alarms or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def ring(number: int, frame: Any) -> None:
+            self.student.troubles.append("the test cell took too long")
+            raise Late(f"longer than {self.seconds:g} s")
+
+        before = signal.signal(signal.SIGALRM, ring)
+        # later than what the student's process is given, and again if an except held it
+        signal.setitimer(signal.ITIMER_REAL, self.seconds + GRACE + 1, 1.0)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+
+def run_tests(
+    cells: Sequence[str],
+    student: Student,
+    points: Sequence[float],
+    *,
+    answers: Collection[str] = (),
+    seconds: float = 60.0,
+) -> list[Verdict]:
+    """Run test cells one after another.
+
+    A cell that raises nothing is worth its points; if its last line is a number, it is worth that
+    number, not less than 0 nor more than its points. One that raises is worth 0. If the student's
+    process ends, or sends what is no value, or takes too long, the cell is worth 0 whatever it made
+    of it. Nothing that is printed counts.
+
+    Parameters
+    ----------
+    cells : sequence of str
+        The sources of the instructor's cells, those that import or define something included.
+    student : Student
+        The student's names.
+    points : sequence of float
+        What each cell is worth at most.
+    answers, seconds
+        As for :class:`Checker`.
+
+    Returns
+    -------
+    list of Verdict
+        One for each cell.
+    """
+    checker = Checker(student, answers=answers, seconds=seconds)
+    return [checker.run(cell, worth) for cell, worth in zip(cells, points, strict=True)]
+
+
+def _score(value: Any, points: float) -> float:
+    """Return the points of a cell that raised nothing and ended with a value."""
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if not number or isinstance(value, bool):
+        return points
+    try:
+        score = float(value)
+    except OverflowError:
+        score = points if value > 0 else 0.0
+    return 0.0 if math.isnan(score) else min(max(score, 0.0), points)
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)[:MOST_TEXT]
+    except Exception as error:
+        return f"<{type(value).__name__}: {type(error).__name__}>"
+
+
+def _of_student(error: BaseException) -> bool:
+    return isinstance(error, StudentError) or isinstance(error.__cause__, StudentError)
+
+
+def _told(error: BaseException) -> dict[str, Any]:
+    """Return an exception as a notebook keeps it, with the student's own traceback if any."""
+    own = getattr(error, "_render_traceback_", None)
+    try:
+        lines = list(own()) if own else traceback.format_exception(error, limit=-20, chain=False)
+    except Exception:
+        lines = []
+    source = error if isinstance(error, StudentError) else error.__cause__
+    if isinstance(source, StudentError) and source.trace:
+        lines.append(f"\nIn the student's code:\n{source.trace}")
+    text = "".join(str(line) if str(line).endswith("\n") else f"{line}\n" for line in lines)
+    return {
+        "ename": type(error).__name__,
+        "evalue": said(error),
+        "traceback": text[-MOST_TEXT:].splitlines(),
+    }

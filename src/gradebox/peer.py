@@ -1,0 +1,385 @@
+"""What the student's process and the checker have in common: questions and answers on a line.
+
+Either side may ask while it is asked. What is no plain data goes by number, and the number is good
+only for what was given out.
+"""
+
+import builtins
+import itertools
+import threading
+import types
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from gradebox.values import BadValue, Decoder, Encoder, Limits, Node, Unsendable
+from gradebox.wire import Gone, Line
+
+DEEPEST = 32
+"""So many calls may wait for one another on the line."""
+
+MOST_PRINTED = 4 * 2**20
+"""So many characters that a student's functions print are passed on; the rest is dropped."""
+
+MOST_EXPORTS = 100_000
+"""So many functions and objects of one side the other one may hold at once."""
+
+MOST_TEXT = 100_000
+"""So many characters of a message, a traceback, a source are passed on."""
+
+
+BINARY = (
+    *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"),
+    *("and_", "or_", "xor", "lshift", "rshift"),
+)
+"""The operators with two sides that a student's object may have, as ``operator`` calls them."""
+
+
+class StudentError(Exception):
+    """An exception in the student's process.
+
+    An exception of a type of Python's own is raised as that type, with this one as its cause.
+    """
+
+    def __init__(self, name: str, message: str = "", trace: str = "") -> None:
+        super().__init__(f"{name}: {message}" if message else name)
+        self.name, self.message, self.trace = name, message, trace
+
+
+class StudentTimeout(StudentError, TimeoutError):
+    """The student's process took longer than it may."""
+
+
+class StudentGone(StudentError):
+    """The student's process ended, or what it sends makes no sense any more."""
+
+
+class Exports:
+    """Objects of this process that the other one may name by number."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, list[Any]] = {}
+        self._numbers: dict[int, int] = {}
+        self._next = itertools.count(1)
+
+    def number(self, value: Any) -> int:
+        """Return the number of an object, one more time."""
+        number = self._numbers.get(id(value))
+        if number is None:
+            if len(self._entries) >= MOST_EXPORTS:
+                raise Unsendable(f"expected at most {MOST_EXPORTS} functions and objects, got more")
+            number = self._numbers[id(value)] = next(self._next)
+            self._entries[number] = [value, 0]
+        self._entries[number][1] += 1
+        return number
+
+    def find(self, number: Any) -> Any:
+        """Return the object of a number that was given out."""
+        if type(number) is not int or number not in self._entries:
+            raise BadValue("expected the number of a function or object, got one never given out")
+        return self._entries[number][0]
+
+    def release(self, pairs: Any) -> None:
+        """Forget objects as often as they were given out."""
+        if type(pairs) is not list:
+            raise BadValue("expected a list of what is not needed any more")
+        for pair in pairs:
+            if type(pair) is not list or len(pair) != 2 or not all(type(n) is int for n in pair):
+                raise BadValue("expected a number and a count")
+            entry = self._entries.get(pair[0])
+            if entry is not None:
+                entry[1] -= max(pair[1], 0)
+                if entry[1] <= 0:
+                    del self._entries[pair[0]]
+                    del self._numbers[id(entry[0])]
+
+
+class Handle:
+    """The number of an object of the other process, and how often it has come."""
+
+    def __init__(self, peer: "Peer", number: int, kind: str, type_name: str, name: str) -> None:
+        self.peer, self.number, self.count = peer, number, 0
+        self.kind, self.type_name, self.name = kind, type_name, name
+
+
+class Peer:
+    """One end: asks, and answers while it waits for an answer."""
+
+    def __init__(self, line: Line) -> None:
+        self.line, self.exports = line, Exports()
+        self.writes_back = True
+        self._lock, self._depth = threading.RLock(), 0
+        self._questions = itertools.count(1)
+        self._unneeded: deque[Handle] = deque()
+        self._met: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+    # what differs between the two ends
+
+    def make(self, handle: Handle, callable_: bool) -> Any:
+        """Return what stands for an object of the other process."""
+        raise NotImplementedError
+
+    def handle_of(self, value: Any) -> Handle | None:
+        """Return the handle of what stands for an object of the other process."""
+        raise NotImplementedError
+
+    def do(self, question: str, message: dict[str, Any], value: Any) -> Any:
+        """Answer a question."""
+        raise NotImplementedError
+
+    def may_export(self, value: Any) -> bool:
+        """Return whether the other process may have a handle of it."""
+        raise NotImplementedError
+
+    def failed(self, error: dict[str, Any]) -> Exception:
+        """Return the exception for what the other process says has failed."""
+        raise NotImplementedError
+
+    def send(self, message: dict[str, Any], parts: Sequence[bytes]) -> None:
+        """Send a message."""
+        self.line.send_parts(message, parts)
+
+    def receive(self) -> tuple[dict[str, Any], list[bytes]]:
+        """Wait for a message."""
+        return self.line.receive_parts()
+
+    def hear(self, message: dict[str, Any]) -> None:
+        """Take in what a message tells by the way."""
+        self.exports.release(message.get("unneeded", []))
+
+    # what is the same
+
+    def ask(self, question: str, value: Any = None, **more: Any) -> Any:
+        """Ask the other process, and answer its questions until it answers."""
+        with self._lock:
+            if self._depth >= DEEPEST:
+                raise RecursionError(f"more than {DEEPEST} calls between the two processes")
+            encoder = Encoder(self._export)
+            node = encoder.encode(value)
+            number = next(self._questions)
+            self._depth += 1
+            try:
+                self._send({"ask": question, "id": number, "value": node, **more}, encoder.parts)
+                while (came := self._next_answer(number)) is None:
+                    pass
+                return self._read(number, *came, encoder.known)
+            finally:
+                self._depth -= 1
+
+    def _next_answer(self, number: int) -> tuple[dict[str, Any], list[bytes]] | None:
+        """Return the next message, or None if it was a question, which is answered then."""
+        try:
+            message, parts = self.receive()
+            self.hear(message)
+            if "ask" in message:
+                self.answer(message, parts)
+                return None
+        except BaseException as error:
+            self.spoil(error)
+            raise
+        return None if self.outdated(message, number) else (message, parts)
+
+    def spoil(self, error: BaseException) -> None:
+        """Take note that a question stays without an answer."""
+
+    def outdated(self, message: dict[str, Any], number: int) -> bool:
+        """Return whether a message answers an earlier question, which nobody waits for."""
+        return False
+
+    def answer(self, message: dict[str, Any], parts: list[bytes]) -> None:
+        """Answer one question of the other process."""
+        number = message.get("id")
+        reply: dict[str, Any]
+        encoder = Encoder(self._export)
+        try:
+            decoder = Decoder(parts, self._import)
+            value = decoder.decode(message.get("value"))
+            decoder.finish()
+            before = _states(decoder.known)
+            result = self.do(str(message["ask"]), message, value)
+            encoder = Encoder(self._export, decoder.known)
+            node = encoder.encode(result)
+            after = _states(decoder.known) if before else []
+            changed = [
+                [i, encoder.state(decoder.known[i])]
+                for i, (old, new) in enumerate(zip(before, after, strict=True))
+                if old != new
+            ]
+            reply = {"id": number, "value": node, "changed": changed}
+            self._send(reply, encoder.parts)
+        except self.caught as error:
+            if self.lost(error):
+                raise
+            self._send({"id": number, "error": self.told(error)}, [])
+
+    caught: type[BaseException] = Exception
+
+    def lost(self, error: BaseException) -> bool:
+        """Return whether an error means that the line is of no use any more."""
+        return isinstance(error, Gone)
+
+    def told(self, error: BaseException) -> dict[str, Any]:
+        """Return what the other process learns of an exception."""
+        return described(error)
+
+    def _send(self, message: dict[str, Any], parts: Sequence[bytes]) -> None:
+        unneeded = []
+        while self._unneeded:
+            handle = self._unneeded.popleft()
+            unneeded.append([handle.number, handle.count])
+        self.send({**message, "unneeded": unneeded}, parts)
+
+    def _read(
+        self, number: int, message: dict[str, Any], parts: list[bytes], sent: list[Any]
+    ) -> Any:
+        if type(message.get("id")) is not int or message["id"] != number:
+            raise Gone("an answer to another question")
+        if "error" in message:
+            raise self.failed(message["error"])
+        decoder = Decoder(parts, self._import, sent)
+        value = decoder.decode(message.get("value"))
+        changed, actions = message.get("changed"), []
+        if type(changed) is not list or len(changed) > len(sent):
+            raise BadValue("expected a list of changed arguments")
+        for pair in changed:
+            if type(pair) is not list or len(pair) != 2 or type(pair[0]) is not int:
+                raise BadValue("expected the number of an argument and what it holds")
+            if not 0 <= pair[0] < len(sent):
+                raise BadValue("expected the number of an argument")
+            actions.append(decoder.restore(sent[pair[0]], pair[1]))
+        decoder.finish()
+        for act in actions if self.writes_back else []:
+            act()
+        return value
+
+    def _export(self, value: Any) -> Node:
+        handle = self.handle_of(value)
+        if handle is not None:
+            if handle.peer is not self:
+                raise Unsendable("expected a function or object of this student, got another's")
+            return ["yours", handle.number]
+        if not self.may_export(value):
+            raise Unsendable(
+                f"expected plain data or a function, got a {type(value).__name__}; "
+                "it cannot cross to the other process"
+            )
+        name = short(getattr(value, "__name__", ""))
+        type_name = short(type(value).__name__)
+        number = self.exports.number(value)
+        return ["handle", number, _kind(value), type_name, name, callable(value)]
+
+    def _import(self, node: list[Any]) -> Any:
+        if node[0] == "yours" and len(node) == 2:
+            return self.exports.find(node[1])
+        if node[0] != "handle" or len(node) != 6:
+            raise BadValue(f"expected a known kind of value, got {str(node[0])[:40]!r}")
+        _, number, kind, type_name, name, callable_ = node
+        texts = all(type(text) is str and len(text) <= 200 for text in (kind, type_name, name))
+        if type(number) is not int or not 0 < number < 2**63 or type(callable_) is not bool:
+            raise BadValue("expected the number of a function or object")
+        if not texts or kind not in ("function", "class", "module", "object"):
+            raise BadValue("expected the kind and the names of a function or object")
+        found = self._met.get(number)
+        if found is None:
+            handle = Handle(self, number, kind, type_name, name)
+            found = self._met[number] = self.make(handle, callable_)
+            weakref.finalize(found, self._unneeded.append, handle).atexit = False
+        found_handle = self.handle_of(found)
+        assert found_handle is not None
+        found_handle.count += 1
+        return found
+
+
+_NO_LIMITS = Limits(items=2**62)  # what has come in was within the limits
+
+
+def _states(known: list[Any]) -> list[Any]:
+    """Return what containers hold, in a form to compare."""
+    encoder = Encoder(lambda other: ["object", id(other)], known, _NO_LIMITS)
+    found = []
+    for value in known:
+        encoder.parts = []
+        found.append((repr(encoder.state(value)), encoder.parts))
+    return found
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, type):
+        return "class"
+    if isinstance(value, types.ModuleType):
+        return "module"
+    functions = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, np.ufunc, partial)
+    return "function" if isinstance(value, functions) else "object"
+
+
+def short(value: Any) -> str:
+    """Return a name, or an empty text for what is none."""
+    return str.__str__(value)[:200] if isinstance(value, str) else ""
+
+
+def said(error: BaseException) -> str:
+    """Return the text of an exception, even of one that cannot give it."""
+    try:
+        return str(str(error))[:MOST_TEXT]
+    except BaseException:
+        return ""
+
+
+def described(error: BaseException) -> dict[str, Any]:
+    """Return what can be told of an exception."""
+    plain = all(type(one) in (str, int, float, bool, type(None)) for one in error.args)
+    small = plain and len(repr(error.args)) < MOST_TEXT and len(error.args) <= 5
+    return {
+        "types": [short(one.__name__) for one in type(error).__mro__[:20]],
+        "message": said(error),
+        "args": list(error.args) if small else None,
+    }
+
+
+_NEVER = (StopIteration, StopAsyncIteration, BaseExceptionGroup)
+
+
+@lru_cache(maxsize=100)
+def _mixed(name: str) -> type[Exception]:
+    return type("StudentError", (StudentError, _own(name) or Exception), {})
+
+
+def rebuilt(told: Any, trace: Any) -> Exception:
+    """Return an exception of Python's own, or of ours, for one of the other process."""
+    names = told.get("types") if type(told) is dict else None
+    if type(names) is not list or not 0 < len(names) <= 20:
+        raise BadValue("expected the types of an exception")
+    if not all(type(name) is str and len(name) <= 200 for name in names):
+        raise BadValue("expected the names of the types of an exception")
+    message, args = told.get("message"), told.get("args")
+    if type(message) is not str or type(trace) is not str:
+        raise BadValue("expected the text of an exception")
+    source = StudentError(names[0], message[:MOST_TEXT], trace[:MOST_TEXT])
+    base = next(filter(None, map(_own, names)), None)
+    if base is None:
+        return source
+    plain = (str, int, float, bool, type(None))
+    fits = type(args) is list and len(args) <= 5 and all(type(one) in plain for one in args)
+    try:
+        if names[0] != base.__name__:
+            return (
+                source
+                if base is Exception
+                else _mixed(base.__name__)(names[0], source.message, source.trace)
+            )
+        made = base(*args) if fits else base(message)
+    except Exception:
+        return source
+    made.__cause__ = source
+    return made
+
+
+def _own(name: str) -> type[Exception] | None:
+    found = np.linalg.LinAlgError if name == "LinAlgError" else getattr(builtins, name, None)
+    if not isinstance(found, type) or not issubclass(found, Exception) or found is Exception:
+        return Exception if found is Exception else None
+    return None if issubclass(found, _NEVER) else found

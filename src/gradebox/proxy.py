@@ -1,0 +1,407 @@
+"""The names of a student's notebook, in a process that the student's code cannot reach.
+
+Two processes share a line. One has run the cells of a notebook and lends their names, see
+:mod:`gradebox.names`. The other, the checker, makes a :class:`Student` of its end: plain values
+arrive as copies, functions and objects as a :class:`Proxy`. A function of the checker's own that is
+passed as an argument is called back through the same line, to any moderate depth. What a function
+does to lists, dicts, sets, arrays, tensors and random generators that it is given is done to the
+checker's own too, as in one process.
+
+The checker believes nothing that comes in: :mod:`gradebox.values` builds exact types of Python,
+NumPy and torch, and what NumPy, torch or ``copy`` look for on their own in a proxy does not go to
+the student's process. ``==`` between a proxy and anything else is identity.
+"""
+
+import inspect
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from gradebox.peer import BINARY, MOST_PRINTED, Handle, Peer, StudentGone, StudentTimeout, rebuilt
+from gradebox.values import BadValue
+from gradebox.wire import Gone, Line
+
+GRACE = 3.0
+"""Seconds that a call has to end when it is interrupted."""
+
+
+_PLAIN_NAMES = frozenset(("__name__", "__qualname__"))
+
+
+class Proxy:
+    """A function, class or object of the student's process."""
+
+    __slots__ = ("__weakref__", "_gradebox")
+    __array_ufunc__ = None  # NumPy leaves the operator to the proxy
+    _gradebox: Handle
+
+    def __getattr__(self, name: str) -> Any:
+        handle = self._gradebox
+        if name in _PLAIN_NAMES and (handle.name or name == "__qualname__"):
+            return handle.name if name == "__name__" else _described(self)["qualname"]
+        if name.startswith("__"):  # what NumPy, torch, copy … look for without being asked
+            raise AttributeError(f"{self!r} has no attribute {name!r} that the checker may see")
+        return handle.peer.ask("getattr", (self, name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._gradebox.peer.ask("setattr", (self, name, value))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return hash((id(self._gradebox.peer), self._gradebox.number))
+
+    def __repr__(self) -> str:
+        handle = self._gradebox
+        return f"<the student's {handle.kind} {handle.name or handle.type_name}>"
+
+    def __copy__(self) -> Any:
+        return self._copied(False)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self._copied(True)
+
+    def _copied(self, deep: bool) -> Any:
+        if self._gradebox.kind != "object":
+            return self
+        return self._gradebox.peer.ask("copy", (self, deep))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"{self!r} cannot be pickled")
+
+
+class _Callable(Proxy):
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._gradebox.peer.ask("call", (self, args, kwargs))
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        told = _described(self)["parameters"]
+        if told is None:
+            raise AttributeError("__signature__")
+        return inspect.Signature(
+            [
+                inspect.Parameter(name, kind, default=... if default else inspect.Parameter.empty)
+                for name, kind, default in told
+            ]
+        )
+
+    def __instancecheck__(self, value: Any) -> bool:
+        if not isinstance(value, Proxy):
+            return False
+        return self._gradebox.peer.ask("operate", ("isinstance", value, self)) is True
+
+
+class _Object(Proxy):
+    __slots__ = ()
+
+    def _operate(self, name: str, *values: Any) -> Any:
+        return self._gradebox.peer.ask("operate", (name, *values))
+
+    def __len__(self) -> int:
+        return self._operate("len", self)
+
+    def __iter__(self) -> Iterator[Any]:
+        iterator = self._operate("iter", self)
+        while item := self._gradebox.peer.ask("next", (iterator,)):
+            yield _one(item)
+
+    def __next__(self) -> Any:
+        item = self._gradebox.peer.ask("next", (self,))
+        if not item:
+            raise StopIteration
+        return _one(item)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._operate("getitem", self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._operate("setitem", self, key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        self._operate("delitem", self, key)
+
+    def __contains__(self, item: Any) -> bool:
+        return self._operate("contains", self, item) is True
+
+    def __bool__(self) -> bool:
+        return self._operate("bool", self) is True
+
+    def __int__(self) -> int:
+        return self._operate("int", self)
+
+    def __float__(self) -> float:
+        return self._operate("float", self)
+
+    def __str__(self) -> str:
+        return self._operate("str", self)
+
+    def __neg__(self) -> Any:
+        return self._operate("neg", self)
+
+    def __pos__(self) -> Any:
+        return self._operate("pos", self)
+
+    def __abs__(self) -> Any:
+        return self._operate("abs", self)
+
+    def __invert__(self) -> Any:
+        return self._operate("invert", self)
+
+
+class _CallableObject(_Callable, _Object):
+    __slots__ = ()
+
+
+def _binary(name: str) -> None:
+    def forward(self: Any, other: Any) -> Any:
+        return self._operate(name, self, other)
+
+    def backward(self: Any, other: Any) -> Any:
+        return self._operate(name, other, self)
+
+    short = name.rstrip("_")
+    setattr(_Object, f"__{short}__", forward)
+    setattr(_Object, f"__r{short}__", backward)
+
+
+for _name in BINARY:
+    _binary(_name)
+
+
+def _one(item: Any) -> Any:
+    if type(item) is not tuple or len(item) != 1:
+        raise BadValue("expected one item of an iterator")
+    return item[0]
+
+
+def _described(proxy: Proxy) -> dict[str, Any]:
+    """Return name, documentation and parameters of a student's function, as plain text."""
+    told = proxy._gradebox.peer.ask("describe", (proxy,))
+    if type(told) is not dict or type(told.get("qualname")) is not str:
+        raise BadValue("expected the description of a function")
+    if type(told.get("doc")) not in (str, type(None)):
+        raise BadValue("expected the documentation of a function")
+    parameters = told.get("parameters")
+    if parameters is not None:
+        if type(parameters) is not list or not all(_is_parameter(one) for one in parameters):
+            raise BadValue("expected the parameters of a function")
+        told["parameters"] = [
+            (name, inspect._ParameterKind(kind), default) for name, kind, default in parameters
+        ]
+    return told
+
+
+def _is_parameter(one: Any) -> bool:
+    return (
+        type(one) is list
+        and [type(field) for field in one] == [str, int, bool]
+        and one[0].isidentifier()
+        and 0 <= one[1] <= 4
+    )
+
+
+def source_of(proxy: Proxy) -> str:
+    """Return the source of a student's function or class, as its process tells it."""
+    source = proxy._gradebox.peer.ask("source", (proxy,))
+    if type(source) is not str:
+        raise BadValue("expected a source")
+    return source
+
+
+def documentation_of(proxy: Proxy) -> str | None:
+    """Return the documentation of a student's function or class."""
+    return _described(proxy)["doc"]
+
+
+for _class in (Proxy, _Callable, _Object, _CallableObject):
+    type.__setattr__(_class, "__doc__", property(documentation_of))
+
+
+class Late(BaseException):
+    """A test cell has used up its time; no ``except Exception`` of a test holds it."""
+
+
+class Student(Peer):
+    """The names of a student's notebook, in the checker.
+
+    Parameters
+    ----------
+    line : Line
+        The line to a process that runs :func:`serve_names`.
+    seconds : float
+        The limit of one call, with all that it calls back.
+    interrupt : callable, optional
+        Interrupts the student's process, say by SIGINT, when a call takes too long. Without it, or
+        when the call still does not end, nothing more is asked of that process.
+    writes_back : bool
+        Whether a function may change lists, arrays … that it is given, as in one process.
+
+    Raises
+    ------
+    StudentError
+        And what is derived from it, in every method and every proxy.
+    """
+
+    def __init__(
+        self,
+        line: Line,
+        *,
+        seconds: float = 30.0,
+        interrupt: Callable[[], None] | None = None,
+        writes_back: bool = True,
+    ) -> None:
+        super().__init__(line)
+        self.seconds, self.writes_back, self._interrupt = seconds, writes_back, interrupt
+        self.until = math.inf
+        """No call lasts beyond this time of ``time.monotonic``."""
+        self.troubles: list[str] = []
+        """What no honest function does, in the order in which it happened."""
+        self.gone = ""
+        """Why nothing can be asked any more; empty while something can."""
+        self._call_until, self._late, self._printed_left = math.inf, False, MOST_PRINTED
+
+    def names(self) -> list[str]:
+        """Return the names that the student's cells have defined."""
+        found = self.ask("names", ())
+        if type(found) is not list or not all(type(name) is str for name in found):
+            raise BadValue("expected a list of names")
+        return found
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a copy of a plain value, or the proxy of a function or object."""
+        return self.ask("get", (name,))
+
+    def end(self) -> None:
+        """Let the student's process go on with its cells."""
+        if not self.gone:
+            self.send({"ask": "end", "id": 0}, [])
+
+    def ask(self, question: str, value: Any = None, **more: Any) -> Any:
+        """Ask, within the limits of time."""
+        if self.gone:
+            raise StudentGone("StudentGone", self.gone)
+        if not self._depth:
+            self._call_until, self._late = min(time.monotonic() + self.seconds, self.until), False
+        if self._late or time.monotonic() >= self._call_until:
+            raise self._timeout()
+        try:
+            return super().ask(question, value, **more)
+        except BadValue as error:
+            self.troubles.append(f"the student's process sent what is no value: {error}")
+            raise
+
+    def make(self, handle: Handle, callable_: bool) -> Any:
+        """Return what stands for an object of the other process."""
+        is_object = handle.kind == "object"
+        kinds = (Proxy, _Callable, _Object, _CallableObject)
+        proxy = object.__new__(kinds[callable_ + 2 * is_object])
+        object.__setattr__(proxy, "_gradebox", handle)
+        return proxy
+
+    def handle_of(self, value: Any) -> Handle | None:
+        """Return the handle of what stands for an object of the other process."""
+        return value._gradebox if isinstance(value, Proxy) else None
+
+    def may_export(self, value: Any) -> bool:
+        """Return whether the other process may have a handle of it."""
+        return callable(value)
+
+    def failed(self, error: dict[str, Any]) -> Exception:
+        """Return the exception for what the other process says has failed."""
+        if self._late:
+            return self._timeout()
+        return rebuilt(error, error.get("trace", "") if type(error) is dict else "")
+
+    def lost(self, error: BaseException) -> bool:
+        """Return whether the line is of no use any more."""
+        return bool(self.gone)
+
+    def spoil(self, error: BaseException) -> None:
+        """Take note that the line is of no use any more."""
+        if not self.gone:
+            late = isinstance(error, StudentTimeout | Late)
+            self.gone = "it took too long" if late else "it ended, or makes no sense any more"
+            self.troubles.append(f"nothing more can be asked of the student's process: {self.gone}")
+
+    def send(self, message: dict[str, Any], parts: Sequence[bytes]) -> None:
+        """Send a message, with what goes with it."""
+        left = max(self._call_until - time.monotonic(), GRACE if self._late else 0.01)
+        try:
+            self.line.send_parts(message, parts, left if math.isfinite(left) else self.seconds)
+        except TimeoutError:
+            error = self._timeout()
+            self.spoil(error)
+            raise error from None
+        except Gone as error:
+            self.spoil(error)
+            raise StudentGone("StudentGone", self.gone) from None
+
+    def receive(self) -> tuple[dict[str, Any], list[bytes]]:
+        """Wait for a message, within the limits of time."""
+        try:
+            try:
+                return self.line.receive_parts(max(self._call_until - time.monotonic(), 0.0))
+            except TimeoutError:
+                if self._interrupt is None or self._late:
+                    raise self._timeout() from None
+                self._late, self._call_until = True, time.monotonic() + GRACE
+                self._interrupt()
+                return self.line.receive_parts(GRACE)
+        except StudentTimeout:
+            raise
+        except TimeoutError:
+            raise self._timeout() from None
+        except Gone as error:
+            self.spoil(error)
+            raise StudentGone("StudentGone", self.gone) from None
+
+    def hear(self, message: dict[str, Any]) -> None:
+        """Take in what a message tells by the way."""
+        super().hear(message)
+        printed = message.get("printed", [])
+        if type(printed) is not list or not all(_is_printed(one) for one in printed):
+            raise BadValue("expected what was printed")
+        for name, text in printed:
+            text = text[: self._printed_left]
+            self._printed_left -= len(text)
+            getattr(sys, name).write(text)
+
+    def do(self, question: str, message: dict[str, Any], value: Any) -> Any:
+        """Answer a question."""
+        if self._late:
+            raise self._timeout()
+        if question != "call" or type(value) is not tuple or len(value) != 3:
+            raise BadValue("expected a call")
+        function, args, kwargs = value
+        if not callable(function) or type(args) is not tuple or type(kwargs) is not dict:
+            raise BadValue("expected a function and its arguments")
+        if not all(type(name) is str for name in kwargs):
+            raise BadValue("expected the names of arguments")
+        return function(*args, **kwargs)
+
+    def _read(
+        self, number: int, message: dict[str, Any], parts: list[bytes], sent: list[Any]
+    ) -> Any:
+        if self._late:
+            raise self._timeout()
+        try:
+            return super()._read(number, message, parts, sent)
+        except Gone as error:
+            self.spoil(error)
+            raise StudentGone("StudentGone", self.gone) from None
+
+    def _timeout(self) -> StudentTimeout:
+        self.troubles.append("a call took too long")
+        return StudentTimeout("StudentTimeout", f"longer than {self.seconds:g} s, or than is left")
+
+
+def _is_printed(one: Any) -> bool:
+    if type(one) is not list or len(one) != 2 or one[0] not in ("stdout", "stderr"):
+        return False
+    return type(one[1]) is str

@@ -1,0 +1,717 @@
+"""Plain data between two processes that do not trust each other.
+
+A value becomes a *node*, which JSON can carry, and binary parts. ``None``, truth values, numbers
+and text stand for themselves; all else is a list that begins with its kind. What is no plain data,
+such as a function, is left to the caller, who gives it a number.
+
+What comes in is built from exact types of Python, NumPy and torch, and from nothing else: no class
+of the sender is looked up, no code of its is run. Lists, dicts, sets, arrays and generators are
+numbered in the order in which they are met, so that an answer can say "your second list", and that
+a function may change its arguments as it does within one process.
+"""
+
+import keyword
+import math
+import re
+import sys
+from collections import namedtuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+Node = Any
+
+
+class BadValue(ValueError):
+    """What came in is not what an honest process sends."""
+
+
+class Unsendable(TypeError):
+    """A value is no plain data, or too much of it."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one message may hold.
+
+    Parameters
+    ----------
+    depth : int
+        Containers within containers.
+    items : int
+        Values in all, each item of a list counted.
+    bits : int
+        Of one integer.
+    entries : int
+        Of one array, with empty axes left out: an empty array of shape (0, n) makes n of its sum.
+    """
+
+    depth: int = 64
+    items: int = 1_000_000
+    bits: int = 2**20
+    entries: int = 2**26
+
+
+LIMITS = Limits()
+
+FAR = 2**32
+"""A generator that comes back may have moved on by so many draws."""
+
+_INLINE = 2**63
+_DTYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f(?:2|4|8|12|16)|c(?:8|16|24|32)|[SU]\d{1,7})")
+_TIME = re.compile(r"[<>][Mm]8(?:\[(?:\d{1,9})?(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?")
+_INTEGERS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
+_FLOATS = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+_TENSORS = frozenset(("bool", *_INTEGERS, *_FLOATS))
+
+
+# --- out --------------------------------------------------------------------------------------
+
+
+class Encoder:
+    """Turns values into nodes and binary parts.
+
+    Parameters
+    ----------
+    export : callable
+        Returns the node of what is no plain data, or raises :class:`Unsendable`.
+    known : sequence
+        Objects that have come in with the message that is answered.
+    """
+
+    def __init__(
+        self, export: Callable[[Any], Node], known: Sequence[Any] = (), limits: Limits = LIMITS
+    ) -> None:
+        self.parts: list[bytes] = []
+        self.known = list(known)
+        self._numbers = {id(one): number for number, one in enumerate(self.known)}
+        self._export, self._limits, self._items = export, limits, 0
+
+    def encode(self, value: Any, depth: int = 0) -> Node:
+        """Return the node of a value."""
+        self._items += 1
+        if depth > self._limits.depth or self._items > self._limits.items:
+            raise Unsendable(
+                f"expected at most {self._limits.items} values in {self._limits.depth} levels, "
+                "got more; send an array, or less"
+            )
+        if value is None or isinstance(value, bool):
+            return value
+        if id(value) in self._numbers:
+            return ["ref", self._numbers[id(value)]]
+        node = _scalar(self, value)
+        return self.state(value, depth) if node is None else node
+
+    def state(self, value: Any, depth: int = 0) -> Node:
+        """Return the node of what a container holds, even if the container is known."""
+        for kind, write in _WRITERS:
+            if isinstance(value, kind):
+                return write(self, value, depth)
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(value, torch.Tensor):
+            return _write_tensor(self, value)
+        if torch is not None and isinstance(value, torch.dtype):
+            return ["torch.dtype", str(value).removeprefix("torch.")]
+        return self._export(value)
+
+    def note(self, value: Any) -> None:
+        """Give a container the next number."""
+        if id(value) not in self._numbers:
+            self._numbers[id(value)] = len(self.known)
+            self.known.append(value)
+
+    def each(self, values: Any, depth: int) -> list[Node]:
+        """Return the nodes of items."""
+        return [self.encode(value, depth + 1) for value in values]
+
+    def attach(self, data: bytes) -> None:
+        """Add a binary part."""
+        self.parts.append(data)
+
+
+def _scalar(encoder: Encoder, value: Any) -> Node | None:
+    """Return the node of a number or text; a subclass is sent as its base."""
+    if isinstance(value, np.generic):
+        return _write_scalar(encoder, value)
+    if isinstance(value, int):
+        plain = int.__int__(value)
+        if abs(plain) < _INLINE:
+            return plain
+        if plain.bit_length() > encoder._limits.bits:
+            raise Unsendable(f"expected at most {encoder._limits.bits} bits, got a longer integer")
+        return ["int", hex(plain)]
+    if isinstance(value, float):
+        return float.__float__(value)
+    if isinstance(value, complex):
+        return ["complex", value.real, value.imag]
+    if isinstance(value, str):
+        return str.__str__(value)
+    return None
+
+
+def _write_scalar(encoder: Encoder, value: Any) -> Node:
+    text = _dtype_text(value.dtype)
+    encoder.attach(value.tobytes()[: value.dtype.itemsize])  # an empty text has bytes in NumPy
+    return ["scalar", text]
+
+
+def _dtype_text(dtype: Any) -> str:
+    text = str(dtype.str)
+    if dtype.names or not (_DTYPE.fullmatch(text) or _TIME.fullmatch(text)):
+        raise Unsendable(f"expected numbers, text or times, got an array of dtype {dtype}")
+    return text
+
+
+def _write_bytes(encoder: Encoder, value: Any, depth: int) -> Node:
+    encoder.attach(bytes(value))
+    return ["bytes"]
+
+
+def _write_bytearray(encoder: Encoder, value: Any, depth: int) -> Node:
+    encoder.note(value)
+    encoder.attach(bytes(value))
+    return ["bytearray"]
+
+
+def _write_tuple(encoder: Encoder, value: Any, depth: int) -> Node:
+    names = getattr(type(value), "_fields", None)
+    items = encoder.each(tuple.__iter__(value), depth)
+    if isinstance(names, tuple) and _are_names(names) and len(names) == len(items):
+        return ["named", type(value).__name__, list(names), items]
+    return ["tuple", items]
+
+
+def _write_list(encoder: Encoder, value: Any, depth: int) -> Node:
+    encoder.note(value)
+    return ["list", encoder.each(list.__iter__(value), depth)]
+
+
+def _write_set(encoder: Encoder, value: Any, depth: int) -> Node:
+    encoder.note(value)
+    return ["set", encoder.each(set.__iter__(value), depth)]
+
+
+def _write_frozenset(encoder: Encoder, value: Any, depth: int) -> Node:
+    return ["frozenset", encoder.each(frozenset.__iter__(value), depth)]
+
+
+def _write_dict(encoder: Encoder, value: Any, depth: int) -> Node:
+    encoder.note(value)
+    return ["dict", [encoder.each(pair, depth) for pair in dict.items(value)]]
+
+
+def _write_bounds(encoder: Encoder, value: Any, depth: int) -> Node:
+    kind = "slice" if isinstance(value, slice) else "range"
+    return [kind, *encoder.each((value.start, value.stop, value.step), depth)]
+
+
+def _write_array(encoder: Encoder, value: Any, depth: int) -> Node:
+    text = _dtype_text(value.dtype)
+    plain = np.asarray(value)
+    _check_entries(plain.shape, encoder._limits, Unsendable)
+    encoder.note(value)
+    encoder.attach(plain.tobytes())
+    return ["array", text, list(plain.shape), bool(value.flags.writeable)]
+
+
+def _write_dtype(encoder: Encoder, value: Any, depth: int) -> Node:
+    return ["dtype", _dtype_text(value)]
+
+
+def _write_tensor(encoder: Encoder, value: Any) -> Node:
+    import torch
+
+    dtype = str(value.dtype).removeprefix("torch.")
+    if value.layout is not torch.strided or dtype not in _TENSORS:
+        raise Unsendable(f"expected a dense tensor of numbers, got {value.layout}, {value.dtype}")
+    plain = value.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    _check_entries(plain.shape, encoder._limits, Unsendable)
+    encoder.note(value)
+    data = plain.reshape(-1).view(torch.uint8).numpy().tobytes() if plain.numel() else b""
+    encoder.attach(data)
+    return ["tensor", dtype, list(plain.shape), bool(value.requires_grad)]
+
+
+def _write_generator(encoder: Encoder, value: Any, depth: int) -> Node:
+    state = value.bit_generator.state
+    name, inner = state["bit_generator"], state["state"]
+    rest = [int(state.get("has_uint32", 0)), int(state.get("uinteger", 0))]
+    if name not in _GENERATORS:
+        raise Unsendable(f"expected one of {', '.join(_GENERATORS)}, got a generator by {name}")
+    encoder.note(value)
+    if name in _MULTIPLIERS:
+        return ["rng", name, hex(inner["state"]), hex(inner["inc"]), *rest]
+    arrays = [inner[key] for key in _GENERATORS[name][0]]
+    if name == "Philox":
+        arrays.append(state["buffer"])
+    encoder.attach(b"".join(np.ascontiguousarray(one).tobytes() for one in arrays))
+    position = inner.get("pos", state.get("buffer_pos", 0))
+    return ["rng", name, int(position), *rest]
+
+
+_WRITERS: tuple[tuple[Any, Callable[[Encoder, Any, int], Node]], ...] = (
+    (np.ndarray, _write_array),
+    (list, _write_list),
+    (tuple, _write_tuple),
+    (dict, _write_dict),
+    (bytes, _write_bytes),
+    (set, _write_set),
+    (frozenset, _write_frozenset),
+    ((slice, range), _write_bounds),
+    (bytearray, _write_bytearray),
+    (type(...), lambda encoder, value, depth: ["ellipsis"]),
+    (np.dtype, _write_dtype),
+    (np.random.Generator, _write_generator),
+)
+
+
+# --- in ---------------------------------------------------------------------------------------
+
+
+class Decoder:
+    """Builds values from nodes that nobody vouches for.
+
+    Parameters
+    ----------
+    parts : sequence of bytes
+        The binary parts, each for one value, in the order of the nodes.
+    resolve : callable
+        Returns what the node of another kind stands for, or raises :class:`BadValue`.
+    known : sequence
+        Objects that have gone out with the message that this one answers.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[bytes],
+        resolve: Callable[[list[Any]], Any],
+        known: Sequence[Any] = (),
+        limits: Limits = LIMITS,
+    ) -> None:
+        self.known = list(known)
+        self.limits, self._unnumbered = limits, False
+        self._parts, self._next, self._resolve, self._items = list(parts), 0, resolve, 0
+
+    def decode(self, node: Node, depth: int = 0) -> Any:
+        """Return the value of a node."""
+        self._items += 1
+        if depth > self.limits.depth:
+            raise BadValue(f"expected at most {self.limits.depth} levels, got more")
+        if self._items > self.limits.items:
+            raise BadValue(f"expected at most {self.limits.items} values, got more")
+        if node is None or type(node) in (bool, float, str):
+            return node
+        if type(node) is int:
+            return self.bounded(node)
+        kind = self.kind(node)
+        if kind == "ref":
+            return self.known[_integer(_fields(node, 1)[0], 0, len(self.known) - 1, "a reference")]
+        if kind in _READERS:
+            return _READERS[kind](self, node, depth)
+        return self._resolve(node)
+
+    def finish(self) -> None:
+        """Refuse parts that belong to no value."""
+        if self._next != len(self._parts):
+            raise BadValue(f"expected {self._next} binary parts, got {len(self._parts)}")
+
+    def restore(self, target: Any, node: Node) -> Callable[[], None]:
+        """Return an action that gives a container of ours the content that came back."""
+        kind = self.kind(node)
+        self._unnumbered = True
+        fresh = self.decode(node)
+        self._unnumbered = False
+        if type(fresh) is dict and isinstance(target, dict):
+            return lambda: (dict.clear(target), dict.update(target, fresh))[1]
+        if type(fresh) is set and isinstance(target, set):
+            return lambda: (set.clear(target), set.update(target, fresh))[1]
+        if type(fresh) is list and isinstance(target, list):
+            return lambda: list.__setitem__(target, slice(None), fresh)
+        if type(fresh) is bytearray and isinstance(target, bytearray):
+            return lambda: bytearray.__setitem__(target, slice(None), fresh)
+        if kind == "array" and isinstance(target, np.ndarray):
+            return _restore_array(target, fresh)
+        if kind == "tensor" and isinstance(target, _torch().Tensor):
+            return _restore_tensor(target, fresh)
+        if kind == "rng" and isinstance(target, np.random.Generator):
+            return _restore_generator(target, fresh)
+        raise BadValue(f"expected what a {type(target).__name__} holds, got {kind!r}")
+
+    def kind(self, node: Node) -> str:
+        """Return the kind of a node that is a list."""
+        if type(node) is not list or not node or type(node[0]) is not str:
+            raise BadValue(f"expected a list that begins with its kind, got {_brief(node)}")
+        return node[0]
+
+    def bounded(self, value: int) -> int:
+        """Return an integer that is not too long."""
+        if value.bit_length() > self.limits.bits:
+            raise BadValue(f"expected at most {self.limits.bits} bits, got {value.bit_length()}")
+        return value
+
+    def integer(self, text: Any) -> int:
+        """Return the integer of a hexadecimal text."""
+        if type(text) is not str or len(text) > self.limits.bits // 4 + 4:
+            raise BadValue(f"expected the text of an integer, got {_brief(text)}")
+        if not re.fullmatch(r"-?0x[0-9a-f]+", text):
+            raise BadValue(f"expected the text of an integer, got {_brief(text)}")
+        return self.bounded(int(text, 16))
+
+    def each(self, nodes: Any, depth: int) -> list[Any]:
+        """Return the values of a list of nodes."""
+        if type(nodes) is not list:
+            raise BadValue(f"expected a list of items, got {_brief(nodes)}")
+        if len(nodes) > self.limits.items - self._items:
+            raise BadValue(f"expected at most {self.limits.items} values, got {len(nodes)} more")
+        return [self.decode(node, depth + 1) for node in nodes]
+
+    def part(self, size: int | None = None) -> bytes:
+        """Return the next binary part, which must have so many bytes."""
+        if self._next == len(self._parts):
+            raise BadValue(f"expected more than {self._next} binary parts")
+        data = self._parts[self._next]
+        self._next += 1
+        if size is not None and len(data) != size:
+            raise BadValue(f"expected {size} bytes, got {len(data)}")
+        return data
+
+    def note(self, value: Any) -> Any:
+        """Give a container the next number, unless it only tells what another one holds."""
+        if self._unnumbered:
+            self._unnumbered = False
+        else:
+            self.known.append(value)
+        return value
+
+    def shape(self, node: Any) -> tuple[int, ...]:
+        """Return the shape of an array."""
+        if type(node) is not list or len(node) > 32:
+            raise BadValue(f"expected a shape of at most 32 axes, got {_brief(node)}")
+        shape = tuple(_integer(n, 0, 2**31 - 1, "the length of an axis") for n in node)
+        _check_entries(shape, self.limits, BadValue)
+        return shape
+
+
+def _check_entries(shape: Sequence[int], limits: Limits, error: type[Exception]) -> None:
+    if math.prod(n for n in shape if n) > limits.entries:
+        raise error(f"expected at most {limits.entries} entries, got the shape {tuple(shape)}")
+
+
+def _fields(node: list[Any], count: int) -> list[Any]:
+    if len(node) != count + 1:
+        raise BadValue(f"expected {count} fields of {node[0]!r}, got {len(node) - 1}")
+    return node[1:]
+
+
+def _integer(value: Any, low: int, high: int, what: str) -> int:
+    if type(value) is not int or not low <= value <= high:
+        raise BadValue(f"expected {what} from {low} to {high}, got {_brief(value)}")
+    return value
+
+
+def _brief(node: Any) -> str:
+    """Return a node in short; a deep one has no repr that is safe to make."""
+    if type(node) in (list, dict):
+        return f"a {type(node).__name__} of {len(node)}"
+    return repr(node)[:80] if type(node) is not int else f"an integer of {node.bit_length()} bits"
+
+
+def _read_complex(decoder: Decoder, node: list[Any], depth: int) -> complex:
+    real, imag = _fields(node, 2)
+    if type(real) is not float or type(imag) is not float:
+        raise BadValue("expected two floats of a complex number")
+    return complex(real, imag)
+
+
+def _hashed(make: Callable[[Any], Any], items: Any) -> Any:
+    try:
+        return make(items)
+    except TypeError:
+        raise BadValue("expected keys that can be hashed") from None
+
+
+def _read_list(decoder: Decoder, node: list[Any], depth: int) -> list[Any]:
+    value: list[Any] = decoder.note([])
+    value.extend(decoder.each(_fields(node, 1)[0], depth))
+    return value
+
+
+def _read_set(decoder: Decoder, node: list[Any], depth: int) -> set[Any]:
+    value: set[Any] = decoder.note(set())
+    _hashed(value.update, decoder.each(_fields(node, 1)[0], depth))
+    return value
+
+
+def _read_frozenset(decoder: Decoder, node: list[Any], depth: int) -> Any:
+    return _hashed(frozenset, decoder.each(_fields(node, 1)[0], depth))
+
+
+def _read_dict(decoder: Decoder, node: list[Any], depth: int) -> dict[Any, Any]:
+    value: dict[Any, Any] = decoder.note({})
+    [pairs] = _fields(node, 1)
+    if type(pairs) is not list:
+        raise BadValue(f"expected a list of pairs, got {_brief(pairs)}")
+    for pair in pairs:
+        if type(pair) is not list or len(pair) != 2:
+            raise BadValue(f"expected a key and a value, got {_brief(pair)}")
+        key, item = decoder.each(pair, depth)
+        _hashed(lambda pair: value.update([pair]), (key, item))
+    return value
+
+
+def _are_names(names: Sequence[Any]) -> bool:
+    return (
+        len(names) <= 100
+        and len(set(map(str, names))) == len(names)
+        and all(
+            type(n) is str and n.isidentifier() and not keyword.iskeyword(n) and n[0] != "_"
+            for n in names
+        )
+        and sum(map(len, names)) <= 4000
+    )
+
+
+@lru_cache(maxsize=100)
+def _named(name: str, fields: tuple[str, ...]) -> Any:
+    return namedtuple(name, fields)
+
+
+def _read_named(decoder: Decoder, node: list[Any], depth: int) -> Any:
+    name, names, items = _fields(node, 3)
+    if type(names) is not list or not _are_names(names):
+        raise BadValue("expected the names of fields")
+    if type(name) is not str or not _are_names([name.lstrip("_") or "x"]):
+        raise BadValue("expected the name of a type")
+    values = decoder.each(items, depth)
+    if len(values) != len(names):
+        raise BadValue(f"expected {len(names)} fields, got {len(values)}")
+    return _named(name.lstrip("_") or "x", tuple(names))._make(values)
+
+
+def _read_slice(decoder: Decoder, node: list[Any], depth: int) -> slice:
+    return slice(*decoder.each(_fields(node, 3), depth))
+
+
+def _read_range(decoder: Decoder, node: list[Any], depth: int) -> range:
+    bounds = decoder.each(_fields(node, 3), depth)
+    if not all(type(bound) is int for bound in bounds) or not bounds[2]:
+        raise BadValue("expected three integers of a range, the step not 0")
+    return range(*bounds)
+
+
+def _read_dtype(text: Any) -> np.dtype[Any]:
+    if type(text) is not str or not (_DTYPE.fullmatch(text) or _TIME.fullmatch(text)):
+        raise BadValue(f"expected the dtype of numbers, text or times, got {_brief(text)}")
+    try:
+        return np.dtype(text)
+    except (TypeError, ValueError, OverflowError):
+        raise BadValue(f"expected a dtype of this machine, got {text!r}") from None
+
+
+def _read_numbers(decoder: Decoder, text: Any, shape: tuple[int, ...]) -> np.ndarray:
+    dtype = _read_dtype(text)
+    data = decoder.part(math.prod(shape) * dtype.itemsize)
+    if not data:
+        return np.zeros(shape, dtype)
+    values = np.frombuffer(data, dtype).copy()
+    if dtype.kind == "b" and values.view(np.uint8).max() > 1:
+        raise BadValue("expected truth values of 0 and 1")
+    if dtype.kind == "U" and values.view(dtype.byteorder + "u4").max() > sys.maxunicode:
+        raise BadValue("expected code points of Unicode")
+    return values.reshape(shape)
+
+
+def _read_array(decoder: Decoder, node: list[Any], depth: int) -> np.ndarray:
+    text, lengths, writeable = _fields(node, 3)
+    value = _read_numbers(decoder, text, decoder.shape(lengths))
+    if type(writeable) is not bool:
+        raise BadValue("expected whether the array may be written")
+    value.flags.writeable = writeable
+    return decoder.note(value)
+
+
+def _read_scalar(decoder: Decoder, node: list[Any], depth: int) -> Any:
+    [text] = _fields(node, 1)
+    return _read_numbers(decoder, text, ())[()]
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise BadValue("expected no tensor: torch is not installed here") from None
+    return torch
+
+
+def _read_tensor(decoder: Decoder, node: list[Any], depth: int) -> Any:
+    name, lengths, graded = _fields(node, 3)
+    if type(name) is not str or name not in _TENSORS or type(graded) is not bool:
+        raise BadValue(f"expected the dtype of a tensor, got {_brief(name)}")
+    torch, shape = _torch(), decoder.shape(lengths)
+    dtype = getattr(torch, name)
+    if graded and not (dtype.is_floating_point or dtype.is_complex):
+        raise BadValue(f"expected no gradient of a tensor of {name}")
+    data = decoder.part(math.prod(shape) * dtype.itemsize)
+    if name == "bool" and data and max(data) > 1:
+        raise BadValue("expected truth values of 0 and 1")
+    value = torch.frombuffer(bytearray(data), dtype=dtype) if data else torch.empty(0, dtype=dtype)
+    return decoder.note(value.reshape(shape).clone().requires_grad_(graded))
+
+
+def _read_torch_dtype(decoder: Decoder, node: list[Any], depth: int) -> Any:
+    [name] = _fields(node, 1)
+    if type(name) is not str or name not in _TENSORS:
+        raise BadValue(f"expected the dtype of a tensor, got {_brief(name)}")
+    return getattr(_torch(), name)
+
+
+_READERS: dict[str, Callable[[Decoder, list[Any], int], Any]] = {
+    "int": lambda decoder, node, depth: decoder.integer(*_fields(node, 1)),
+    "complex": _read_complex,
+    "bytes": lambda decoder, node, depth: decoder.part(),
+    "bytearray": lambda decoder, node, depth: decoder.note(bytearray(decoder.part())),
+    "tuple": lambda decoder, node, depth: tuple(decoder.each(_fields(node, 1)[0], depth)),
+    "named": _read_named,
+    "list": _read_list,
+    "set": _read_set,
+    "frozenset": _read_frozenset,
+    "dict": _read_dict,
+    "slice": _read_slice,
+    "range": _read_range,
+    "ellipsis": lambda decoder, node, depth: ...,
+    "array": _read_array,
+    "scalar": _read_scalar,
+    "dtype": lambda decoder, node, depth: _read_dtype(*_fields(node, 1)),
+    "tensor": _read_tensor,
+    "torch.dtype": _read_torch_dtype,
+    "rng": lambda decoder, node, depth: _read_generator(decoder, node),
+}
+
+
+# --- generators -------------------------------------------------------------------------------
+
+_GENERATORS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, int], ...], int]] = {
+    "PCG64": ((), (), 0),
+    "PCG64DXSM": ((), (), 0),
+    "MT19937": (("key",), (("u4", 624),), 624),
+    "Philox": (("counter", "key"), (("u8", 4), ("u8", 2), ("u8", 4)), 4),
+    "SFC64": (("state",), (("u8", 4),), 0),
+}
+"""Of each kind: the arrays of its state, their dtypes and lengths, and the last position.
+
+NumPy itself does not check a position, and would read beyond the array.
+"""
+
+_MULTIPLIERS = {"PCG64": 0x2360ED051FC65DA44385DF649FCCF645, "PCG64DXSM": 0xDA942042E4DD58B5}
+
+
+def _read_generator(decoder: Decoder, node: list[Any]) -> np.random.Generator:
+    name = node[1] if len(node) > 1 else None
+    if type(name) is not str or name not in _GENERATORS:
+        raise BadValue(f"expected a generator by {', '.join(_GENERATORS)}, got {_brief(name)}")
+    linear = name in _MULTIPLIERS
+    fields = _fields(node, 5 if linear else 4)
+    rest: dict[str, Any] = {
+        "has_uint32": _integer(fields[-2], 0, 1, "whether half a draw is left"),
+        "uinteger": _integer(fields[-1], 0, 2**32 - 1, "half a draw"),
+    }
+    made = np.random.Generator(getattr(np.random, name)(0))
+    if linear:
+        numbers = [decoder.integer(text) for text in fields[1:3]]
+        if not all(0 <= number < 2**128 for number in numbers):
+            raise BadValue("expected the state of a generator in 128 bits")
+        inner: dict[str, Any] = dict(zip(("state", "inc"), numbers, strict=True))
+    else:
+        names, arrays, last = _GENERATORS[name]
+        data = decoder.part(sum(np.dtype(kind).itemsize * size for kind, size in arrays))
+        pieces, at = [], 0
+        for kind, size in arrays:
+            pieces.append(np.frombuffer(data, kind, size, at).copy())
+            at += pieces[-1].nbytes
+        position = _integer(fields[1], 0, last, "the position of a generator")
+        inner = dict(zip(names, pieces, strict=False))
+        if name == "MT19937":
+            inner["pos"] = position
+        if name == "Philox":
+            rest |= {"buffer": pieces[2], "buffer_pos": position}
+    made.bit_generator.state = {"bit_generator": name, "state": inner, **rest}
+    return decoder.note(made)
+
+
+def _restore_generator(target: Any, fresh: Any) -> Callable[[], None]:
+    """Let a generator move on as its draws move it, not jump to where its draws are known."""
+    old, new = target.bit_generator.state, fresh.bit_generator.state
+    if old["bit_generator"] != new["bit_generator"] or not _reaches(old, new):
+        raise BadValue("expected a generator that has moved on, got one in another state")
+
+    def act() -> None:
+        target.bit_generator.state = new
+
+    return act
+
+
+def _reaches(old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Return whether draws lead from one state of a generator to the other, and not too many."""
+    name, before, after = old["bit_generator"], old["state"], new["state"]
+    if name in _MULTIPLIERS:
+        if before["inc"] != after["inc"]:
+            return False
+        steps = _distance(before["state"], after["state"], _MULTIPLIERS[name], before["inc"])
+        return steps <= FAR
+    if name == "Philox":
+        counts = [
+            sum(int(n) << 64 * i for i, n in enumerate(s["counter"])) for s in (before, after)
+        ]
+        same = np.array_equal(before["key"], after["key"])
+        return bool(same and (counts[1] - counts[0]) % 2**256 <= FAR)
+    walker = getattr(np.random, name)(0)
+    walker.state = old
+    if name == "SFC64":
+        steps = (int(after["state"][3]) - int(before["state"][3])) % 2**64
+        if steps > 2**24:
+            return False
+        walker.random_raw(steps, output=False)
+        return bool(np.array_equal(walker.state["state"]["state"], after["state"]))
+    for _ in range(4096):
+        if np.array_equal(walker.state["state"]["key"], after["key"]):
+            return True
+        walker.random_raw(625 - walker.state["state"]["pos"], output=False)
+    return False
+
+
+def _distance(state: int, goal: int, multiplier: int, increment: int) -> int:
+    """Return how many steps of x → ax + c modulo 2¹²⁸ lead from one state to the other.
+
+    Bit by bit from the lowest: a step of 2ᵏ changes bit k and leaves those below as they are.
+    """
+    mask, bit, steps = 2**128 - 1, 1, 0
+    if not increment & 1:
+        return FAR + 1  # such a generator does not pass through all states
+    while state != goal:
+        if (state ^ goal) & bit:
+            state = (state * multiplier + increment) & mask
+            steps |= bit
+        increment = (multiplier + 1) * increment & mask
+        multiplier = multiplier * multiplier & mask
+        bit <<= 1
+    return steps
+
+
+def _restore_array(target: Any, fresh: Any) -> Callable[[], None]:
+    if target.shape != fresh.shape or target.dtype != fresh.dtype or not target.flags.writeable:
+        raise BadValue("expected an array of the same shape and dtype that may be written")
+    return lambda: np.copyto(target, fresh)
+
+
+def _restore_tensor(target: Any, fresh: Any) -> Callable[[], None]:
+    if target.shape != fresh.shape or target.dtype != fresh.dtype:
+        raise BadValue("expected a tensor of the same shape and dtype")
+
+    def act() -> None:
+        with _torch().no_grad():
+            target.copy_(fresh)
+
+    return act
