@@ -26,6 +26,7 @@ from gradebox.checker import Verdict, run_tests
 from gradebox.names import Lender
 from gradebox.peer import MOST_PRINTED, StudentError, StudentGone, StudentTimeout
 from gradebox.proxy import Proxy, Student, documentation_of, source_of
+from gradebox.seal import Level
 from gradebox.values import BadValue, Decoder, Encoder, Limits, Unsendable
 from gradebox.warm import Notebook, Zygote
 from gradebox.wire import Gone, Line, TooLong
@@ -68,7 +69,7 @@ def lend(zygote: Zygote, tmp_path: Path) -> Iterator[Lend]:
     with contextlib.ExitStack() as stack:
 
         def make(*cells: str, **more: Any) -> Student:
-            process = stack.enter_context(zygote.notebook(tmp_path, {}))
+            process = stack.enter_context(zygote.notebook(tmp_path, {}, level=Level.NONE))
             for cell in (LIMITED, *cells):
                 assert process.run(cell, 60)[0]["ok"], cell
             path = str(tmp_path / f"line{process.pid}")
@@ -843,7 +844,7 @@ FORGERIES = {
 def test_what_fools_a_test_beside_it_does_not_fool_the_checker(
     cell: str, test: str, lend: Lend, zygote: Zygote, tmp_path: Path
 ) -> None:
-    with zygote.notebook(tmp_path, {}) as process:  # the control
+    with zygote.notebook(tmp_path, {}, level=Level.NONE) as process:  # the control
         process.run(cell, 60)
         assert process.run(test, 60)[0]["ok"]
     found = verdict(lend(cell), test)
