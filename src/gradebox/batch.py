@@ -190,7 +190,7 @@ class Batch:
         resources = chain.resources(student, self.course.assignment, name, folder)
         with standing_in(self._sources):
             nb, resources = chain.run([*chain.sanitize, *chain.before], nb, resources)
-        (folder / f"{name}.ipynb").write_text(nbformat.writes(nb), encoding="utf-8")
+        (folder / f"{name}.ipynb").write_text(_text(nb), encoding="utf-8")
         return chain.execute(nb, resources)[0]
 
     def _finish(self, book: Book, done: _Executed) -> Outcome:
@@ -235,11 +235,13 @@ class Batch:
         shutil.copytree(done.kept / store.FILES, made)
         for name, nb in notebooks.items():
             resources = chain.resources(done.student, assignment, name, made)
-            nb, _ = chain.run(chain.after, nbformat.from_dict(nb), resources)
-            text = nbformat.writes(nb, version=getattr(chain.exporter, "nbformat_version", 4))
+            nb, _ = chain.run(chain.after, _node(nb), resources)
+            nbformat.validate(nb, relax_add_props=True)
             place = made / f"{name}.ipynb"
             place.unlink(missing_ok=True)
-            place.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+            place.write_text(
+                _text(nb, getattr(chain.exporter, "nbformat_version", 4)), encoding="utf-8"
+            )
             store.sync([place])
         chain.hook("post", done.student, assignment, sorted(notebooks))
         final = self.course.autograded(done.student)
@@ -256,6 +258,17 @@ def _failed(student: str, error: Exception, before: bool) -> Outcome:
     if before:
         why += " (the gradebook keeps the scores of the work handed in before)"
     return Outcome(student, "failed", why=why)
+
+
+def _node(plain: dict[str, Any]) -> Any:
+    return nbformat.from_dict(plain)  # type: ignore[no-untyped-call]
+
+
+def _text(nb: Any, version: int = 4) -> str:
+    if version != nb.nbformat:
+        nb = nbformat.convert(nb, version)  # type: ignore[no-untyped-call]
+    text: str = nbformat.versions[version].writes(nb)
+    return text.rstrip("\n") + "\n"
 
 
 def close() -> None:

@@ -70,15 +70,15 @@ def command(arguments: argparse.Namespace) -> int:
     if not (root / CONFIG).is_file():
         raise Problem(f"there is no {CONFIG} in {root}; go to the folder of a course")
     if not hasattr(os, "fork"):
-        raise Problem(
-            "this system has no fork; grade on Linux or macOS, or with nbgrader autograde"
-        )
+        raise Problem("this system has no fork; use Linux or macOS, or nbgrader autograde")
     # nbgrader takes a second to import: not before the command line is known to be right
     with _no_grammar():
         from gradebox import batch
     from gradebox.course import Course
     from gradebox.store import Busy
 
+    # a thread that waits for a cell must not wait again for the one that computes
+    sys.setswitchinterval(0.0002)
     console = Console(highlight=False)
     course = Course(root, arguments.assignment, arguments.timeout)
     students = course.students(arguments.student)

@@ -130,7 +130,7 @@ def parse(name: str, content: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise Refused(f"{name}.ipynb is not UTF-8 text: {error.reason}; save it anew") from error
     try:
-        nb = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
+        nb = nbformat.convert(nbformat.reader.reads(text), 4)  # type: ignore[no-untyped-call]
         _, nb = nbformat.validator.normalize(nb)
         nbformat.validate(nb, relax_add_props=True)
     except nbformat.reader.NotJSONError as error:
