@@ -276,7 +276,9 @@ class Chain:
     def __init__(self, app: AutogradeApp, root: Path, timeout: int | None = None) -> None:
         self.directory = CourseDirectory(parent=app, root=str(root))
         self.converter = Autograde(coursedir=self.directory, parent=app)
-        self.exporter = self.converter.exporter_class(parent=self.converter)
+        made = self.converter.exporter_class
+        # both: an exporter takes no configuration from its parent
+        self.exporter = made(parent=self.converter, config=self.converter.config)
         self.sanitize = self._make(self.converter.sanitize_preprocessors)
         steps = self._make(self.converter.autograde_preprocessors)
         places = [place for place, step in enumerate(steps) if isinstance(step, Execute)]
