@@ -185,11 +185,14 @@ class Batch:
 
     def _run(self, chain: Chain, student: str, name: str, content: bytes, folder: Path) -> Any:
         nb = intake.parse(name, content)
+        for cell in self._sources.strangers(name, nb):
+            self.course.warn(f"cell {cell} is none of the assignment's")
         for cell in self._sources.changed(name, nb, chain.released):
             self.course.warn(f"the text of the locked cell {cell} was changed; it was put back")
         resources = chain.resources(student, self.course.assignment, name, folder)
         with standing_in(self._sources):
             nb, resources = chain.run([*chain.sanitize, *chain.before], nb, resources)
+        nb = intake.normal(nb)  # cells that were put back have no id yet
         (folder / f"{name}.ipynb").write_text(_text(nb), encoding="utf-8")
         return chain.execute(nb, resources)[0]
 

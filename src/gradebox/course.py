@@ -28,7 +28,7 @@ with warnings.catch_warnings():
     from nbgrader.converters import Autograde
     from nbgrader.coursedir import CourseDirectory
     from nbgrader.nbgraderformat import MetadataValidator
-    from nbgrader.preprocessors import CheckCellMetadata, ClearHiddenTests, ClearMarkScheme, Execute
+    from nbgrader.preprocessors import CheckCellMetadata, ClearHiddenTests, ClearMarkScheme, DeduplicateIds, Execute
     from nbgrader.utils import find_all_files
 
 from gradebox.execute import WarmExecute
@@ -252,7 +252,21 @@ class _Check(CheckCellMetadata):  # type: ignore[misc]
         return nb, resources
 
 
+class _Once(DeduplicateIds):  # type: ignore[misc]
+    """nbgrader's removal of copied cells, whose leavings its next step stumbles over."""
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        """Make plain cells of all but the last of those that have the same name."""
+        nb, resources = super().preprocess(nb, resources)
+        for cell in nb.cells:
+            if "nbgrader" in cell.metadata and not cell.metadata.nbgrader:
+                del cell.metadata["nbgrader"]
+        return nb, resources
+
+
 _OURS = {
+    DeduplicateIds: _Once,
+    "nbgrader.preprocessors.DeduplicateIds": _Once,
     Execute: WarmExecute,
     CheckCellMetadata: _Check,
     "nbgrader.preprocessors.Execute": WarmExecute,

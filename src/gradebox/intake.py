@@ -131,11 +131,22 @@ def parse(name: str, content: bytes) -> Any:
         raise Refused(f"{name}.ipynb is not UTF-8 text: {error.reason}; save it anew") from error
     try:
         nb = nbformat.convert(nbformat.reader.reads(text), 4)  # type: ignore[no-untyped-call]
-        _, nb = nbformat.validator.normalize(nb)
+        nb = normal(nb)
         nbformat.validate(nb, relax_add_props=True)
     except nbformat.reader.NotJSONError as error:
         raise Refused(f"{name}.ipynb is no JSON; save it anew in Jupyter") from error
     except Exception as error:  # whatever a strange notebook brings nbformat to raise
         why = (str(error).splitlines() or [""])[0][:200]
         raise Refused(f"{name}.ipynb is no notebook: {type(error).__name__} {why}") from error
+    return nb
+
+
+def normal(nb: Any) -> Any:
+    """Give each cell an id of its own, the same in every run, where the format knows ids."""
+    if (nb.nbformat, nb.nbformat_minor) >= (4, 5):
+        seen: set[Any] = set()
+        for place, cell in enumerate(nb.cells):
+            while not cell.get("id") or cell.id in seen:
+                cell.id = f"{cell.get('id') or 'cell'}-{place}"
+            seen.add(cell.id)
     return nb

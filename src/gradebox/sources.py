@@ -137,6 +137,19 @@ class Sources(_StandIn):
         kernels = [[name, one.kernelspec] for name, one in sorted(self._notebooks.items())]
         return digest([json.dumps([cells, graded, kernels])])
 
+    def strangers(self, notebook: str, nb: Any) -> list[str]:
+        """Make plain cells of those that say they are the assignment's and are not.
+
+        nbgrader stumbles over them. Returns what they called themselves.
+        """
+        found = []
+        for cell in nb.cells:
+            name = (cell.metadata.get("nbgrader") or {}).get("grade_id")
+            if "nbgrader" in cell.metadata and (notebook, name) not in self._cells:
+                del cell.metadata["nbgrader"]
+                found += [] if name is None else [str(name)]
+        return found
+
     def changed(self, notebook: str, nb: Any, released: Callable[[str], str]) -> list[str]:
         """Return the locked cells of a notebook whose text is not what students were given.
 
@@ -151,7 +164,7 @@ class Sources(_StandIn):
         """
         found = []
         for cell in nb.cells:
-            name = cell.metadata.get("nbgrader", {}).get("grade_id")
+            name = (cell.metadata.get("nbgrader") or {}).get("grade_id")
             source = self._cells.get((notebook, name))
             if source is not None and source.locked:
                 given = (source.source, released(source.source))
