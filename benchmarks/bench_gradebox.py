@@ -65,11 +65,17 @@ def run(folder: Path, *command: str) -> float:
     environment = os.environ | backend.environment()
     start = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", *command], cwd=folder, env=environment, capture_output=True, text=True
+        [sys.executable, "-m", *command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     seconds = time.perf_counter() - start
     if done.returncode:
-        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+        raise SystemExit(
+            f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-2000:]}"
+        )
     return seconds
 
 

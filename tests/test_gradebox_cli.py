@@ -1,4 +1,4 @@
-"""``gradebox grade`` writes what ``nbgrader autograde`` writes, loses nothing and stops for nobody."""
+"""``gradebox grade`` writes what nbgrader writes, loses nothing and stops for nobody."""
 
 import json
 import os
@@ -38,7 +38,9 @@ c.Execute.timeout = 20
 """
 
 ANSWER = "def double(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION"
-TEST = "assert double(2) == 4\n### BEGIN HIDDEN TESTS\nassert double(-3) == -6\n### END HIDDEN TESTS"
+TEST = (
+    "assert double(2) == 4\n### BEGIN HIDDEN TESTS\nassert double(-3) == -6\n### END HIDDEN TESTS"
+)
 
 SCORES = """
 SELECT submitted_assignment.student_id, notebook.name, base_cell.name, grade.auto_score,
@@ -342,7 +344,7 @@ DEATHS = {
     "among the scores": ("gradebox.batch.Batch", "_write", 2),
     "before the old page goes": ("gradebox.store", "remove", 9),
     "before the page is put in place": ("shutil", "move", 3),
-    "before the commit": ("sqlalchemy.orm.Session", "commit", 12),
+    "before the commit": ("sqlalchemy.orm.Session", "commit", 5),
     "after the commit": ("gradebox.store.Store", "drop_others", 2),
     "before the report": ("gradebox.batch", "report", 1),
 }
@@ -412,7 +414,7 @@ def test_a_killed_run_goes_on_where_it_stopped(
         assert grade() == 0
     assert sorted(made) == sorted({f"s{number}" for number in range(5)} - done)
     assert (rows(course), pages(course)) == expected
-    assert not list((course / ".gradebox/work").iterdir())
+    assert not list((course / ".gradebox/work").glob("*"))
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.02, 0.1])
@@ -576,7 +578,11 @@ def test_a_change_of_the_course_asks_to_grade_anew(course: Path) -> None:
 
 def test_imports_are_seen_in_the_cells(tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("")
-    texts = ["import numpy as np, json\nfrom os.path import join", "%matplotlib inline", "import no_x"]
+    texts = [
+        "import numpy as np, json\nfrom os.path import join",
+        "%matplotlib inline",
+        "import no_x",
+    ]
     assert imports_of(texts, tmp_path) == ["numpy", "os.path"]
 
 

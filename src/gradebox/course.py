@@ -28,7 +28,13 @@ with warnings.catch_warnings():
     from nbgrader.converters import Autograde
     from nbgrader.coursedir import CourseDirectory
     from nbgrader.nbgraderformat import MetadataValidator
-    from nbgrader.preprocessors import CheckCellMetadata, ClearHiddenTests, ClearMarkScheme, DeduplicateIds, Execute
+    from nbgrader.preprocessors import (
+        CheckCellMetadata,
+        ClearHiddenTests,
+        ClearMarkScheme,
+        DeduplicateIds,
+        Execute,
+    )
     from nbgrader.utils import find_all_files
 
 from gradebox.execute import WarmExecute

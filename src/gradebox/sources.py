@@ -145,7 +145,7 @@ class Sources(_StandIn):
         found = []
         for cell in nb.cells:
             name = (cell.metadata.get("nbgrader") or {}).get("grade_id")
-            if "nbgrader" in cell.metadata and (notebook, name) not in self._cells:
+            if "nbgrader" in cell.metadata and (notebook, str(name)) not in self._cells:
                 del cell.metadata["nbgrader"]
                 found += [] if name is None else [str(name)]
         return found
@@ -162,9 +162,9 @@ class Sources(_StandIn):
         released : callable
             Gives the text of a cell as it is released.
         """
-        found = []
+        found: list[str] = []
         for cell in nb.cells:
-            name = (cell.metadata.get("nbgrader") or {}).get("grade_id")
+            name = str((cell.metadata.get("nbgrader") or {}).get("grade_id"))
             source = self._cells.get((notebook, name))
             if source is not None and source.locked:
                 given = (source.source, released(source.source))
