@@ -44,6 +44,11 @@ def takes_p_for_the_probability_to_keep(u, p):
     return (u < p) / p
 
 
+def keeps_the_small_draws(u, p):
+    """Keep where u < 1 − p."""
+    return (u < 1 - p) / (1 - p)
+
+
 def keeps_what_should_be_dropped(u, p):
     """Keep where u < p."""
     return (u < p) / (1 - p)
@@ -83,6 +88,12 @@ def _forward_cases(rng: np.random.Generator) -> Iterator[Case]:
             "rng": np.random.default_rng(rng.integers(1000)),
             "training": training,
         }
+
+
+def keeps_the_small_draws_forward(x, p, rng, training):
+    """Keep where u < 1 − p."""
+    mask = (rng.random(x.shape) < 1 - p) / (1 - p) if training else np.ones(x.shape)
+    return x * mask, mask
 
 
 def drops_at_inference_too(x, p, rng, training):
@@ -501,6 +512,10 @@ EXERCISES = (
                 keeps_what_should_be_dropped,
             ),
             Misconception(
+                "you keep where u < 1 − p, which is as likely; here the mask keeps where u ≥ p",
+                keeps_the_small_draws,
+            ),
+            Misconception(
                 "you multiply by 1 − p; while training, divide by it", multiplies_by_the_kept_share
             ),
             Misconception(
@@ -514,6 +529,10 @@ EXERCISES = (
         reference=dropout_forward,
         cases=_forward_cases,
         misconceptions=(
+            Misconception(
+                "you keep where u < 1 − p, which is as likely; here the mask keeps where u ≥ p",
+                keeps_the_small_draws_forward,
+            ),
             Misconception(
                 "you drop at inference too; there x passes unchanged", drops_at_inference_too
             ),
