@@ -45,7 +45,7 @@ def make(folder: Path, topic: str, students: int) -> None:
     shutil.copy(course.source(topic), source)
     (folder / "nbgrader_config.py").write_text(CONFIG.format(topic=topic))
     sheet = sample_class.sheet(course, topic)
-    wrong = list(sheet.right)[0]
+    wrong = next(iter(sheet.right))
     fillings = (
         sheet.right | sheet.written,
         {},
