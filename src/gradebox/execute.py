@@ -15,6 +15,7 @@ In ``nbgrader_config.py``::
 """
 
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from gradebox.seal import Level, Limits, choose
 from gradebox.warm import Died, Zygote
 
 _ZYGOTES: dict[tuple[str, ...], Zygote] = {}
+_STARTING = threading.Lock()
 
 
 class WarmExecute(Execute):  # type: ignore[misc]
@@ -138,10 +140,11 @@ class WarmExecute(Execute):  # type: ignore[misc]
 
 def _zygote(imports: tuple[str, ...]) -> Zygote:
     """Return the warm process of these imports, made when it is first asked for."""
-    found = _ZYGOTES.get(imports)
-    if found is None or not found.alive:
-        found = _ZYGOTES[imports] = Zygote(imports)
-    return found
+    with _STARTING:  # threads share it
+        found = _ZYGOTES.get(imports)
+        if found is None or not found.alive:
+            found = _ZYGOTES[imports] = Zygote(imports)
+        return found
 
 
 def _keep(cell: NotebookNode, shown: dict[str, Any]) -> None:

@@ -1,0 +1,308 @@
+"""Grade the submissions of one assignment: executed side by side, written one after another.
+
+Threads take submissions in and have them executed in forks of a warm process; what that gives is
+kept in the :class:`~gradebox.store.Store`. The thread that called writes the scores, with one
+transaction for each submission, which also records what the scores were made from. So a run that
+is killed at any instant goes on where it stopped.
+"""
+
+import json
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbgrader.api import MissingEntry
+from nbgrader.utils import setenv
+
+from gradebox import execute, intake, store
+from gradebox.course import Chain, Course, copy_files, imports_of
+from gradebox.execute import WarmExecute
+from gradebox.intake import Refused, Submission
+from gradebox.notes import plainly, troubles
+from gradebox.sources import Book, Sources, standing_in
+from gradebox.store import Store
+
+
+class Unready(Exception):
+    """The course is not ready to be graded; the text says what to do."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one submission.
+
+    Parameters
+    ----------
+    student : str
+        The student.
+    state : str
+        ``graded``, ``unchanged`` or ``failed``.
+    flags : tuple of str
+        What an instructor should look at.
+    why : str
+        Why it failed.
+    """
+
+    student: str
+    state: str
+    flags: tuple[str, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class _Executed:
+    student: str
+    key: str
+    mark: str
+    kept: Path
+
+
+class Batch:
+    """One run over the submissions of an assignment.
+
+    Parameters
+    ----------
+    course : Course
+        The course and its assignment.
+    jobs : int
+        How many submissions are executed at once.
+    resume : bool
+        Leave alone what has been graded already, from the same work, sources and limits.
+
+    Raises
+    ------
+    Unready
+        If the gradebook does not know the assignment, or nobody executes.
+    """
+
+    def __init__(self, course: Course, jobs: int = 1, resume: bool = True) -> None:
+        self.course, self.jobs, self.resume = course, jobs, resume
+        try:
+            self._sources = Sources(course.url, course.course_id, course.assignment)
+        except MissingEntry as error:
+            raise Unready(
+                f"the gradebook knows no assignment {course.assignment!r}; "
+                f"try: nbgrader generate_assignment {course.assignment}"
+            ) from error
+        self._store = Store(course.store, course.assignment)
+        self._writer = self._chain()
+        self._chains = threading.local()
+        self._basis = course.basis(self._writer, self._sources.digest)
+        self._masters = course.source_files(self._writer)
+        self._before = {name: tuple(one["flags"]) for name, one in reported(course).items()}
+
+    def _chain(self) -> Chain:
+        chain = self.course.chain()
+        if isinstance(chain.execute, WarmExecute) and not chain.execute.imports:
+            chain.execute.imports = imports_of(self._sources.texts, self.course.source)
+        return chain
+
+    def grade(self, students: list[str]) -> Iterator[Outcome]:
+        """Grade these students; yield what became of each, as it happens."""
+        with (
+            self._store.locked(),
+            setenv(NBGRADER_EXECUTION="autograde"),
+            ThreadPoolExecutor(self.jobs) as pool,
+        ):
+            book = Book(self.course.url, self.course.course_id)
+            try:
+                marks = book.marks(self.course.assignment)
+                yield from self._grade(students, marks, pool, book)
+            finally:
+                book.end()
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _grade(
+        self,
+        students: list[str],
+        marks: dict[str, tuple[str, str]],
+        pool: ThreadPoolExecutor,
+        book: Book,
+    ) -> Iterator[Outcome]:
+        waiting = iter(students)
+        running: set[Future[_Executed | Outcome]] = set()
+        while True:
+            # a few ahead, not the whole class: memory does not grow with it
+            for student in islice(waiting, 2 * self.jobs - len(running)):
+                running.add(pool.submit(self._safely, student, marks.get(student, ("", str(None)))))
+            if not running:
+                return
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for one in done:
+                result = one.result()
+                yield result if isinstance(result, Outcome) else self._finish(book, result)
+
+    def _safely(self, student: str, marked: tuple[str, str]) -> _Executed | Outcome:
+        """Execute a submission; whatever it brings about, the others are graded."""
+        try:
+            return self._execute(student, *marked)
+        except Exception as error:
+            return _failed(student, error, bool(marked[0]))
+
+    def _execute(self, student: str, marked: str, extension: str) -> _Executed | Outcome:
+        folder = self.course.submitted(student)
+        others = self.course.files_in(folder) if folder.is_dir() else {}
+        taken = intake.take(student, folder, self._sources.names, others)
+        key = store.digest([self._basis, taken.digest])
+        mark = store.digest([key, str(self._sources.duedate), extension])
+        if self.resume and mark == marked and self._complete(taken):
+            return Outcome(student, "unchanged", self._before.get(student, ()))
+        kept = self._store.find(student, key) if self.resume else None
+        return _Executed(student, key, mark, kept or self._make(taken, key))
+
+    def _complete(self, taken: Submission) -> bool:
+        folder = self.course.autograded(taken.student)
+        return all((folder / f"{name}.ipynb").is_file() for name in taken.notebooks)
+
+    def _make(self, taken: Submission, key: str) -> Path:
+        """Execute the notebooks of a submission, and keep what they gave."""
+        if not hasattr(self._chains, "mine"):
+            self._chains.mine = self._chain()
+        chain: Chain = self._chains.mine
+        with self._store.workplace() as made, self.course.notes.gather() as told:
+            folder = made / store.FILES
+            folder.mkdir()
+            for name, content in taken.files.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(content)
+            copy_files(self._masters, folder)
+            chain.hook("pre", taken.student, self.course.assignment, sorted(taken.notebooks))
+            done = {
+                name: self._run(chain, taken.student, name, content, folder)
+                for name, content in sorted(taken.notebooks.items())
+            }
+            flags = [f"{name} is none of the assignment's notebooks" for name in taken.unknown]
+            flags += plainly(told) + [one for nb in done.values() for one in troubles(nb)]
+            result = {"flags": flags, "notebooks": done}
+            return self._store.keep(taken.student, key, made, result)
+
+    def _run(self, chain: Chain, student: str, name: str, content: bytes, folder: Path) -> Any:
+        nb = intake.parse(name, content)
+        for cell in self._sources.strangers(name, nb):
+            self.course.warn(f"cell {cell} is none of the assignment's")
+        for cell in self._sources.changed(name, nb, chain.released):
+            self.course.warn(f"the text of the locked cell {cell} was changed; it was put back")
+        resources = chain.resources(student, self.course.assignment, name, folder)
+        with standing_in(self._sources):
+            nb, resources = chain.run([*chain.sanitize, *chain.before], nb, resources)
+        nb = intake.normal(nb)  # cells that were put back have no id yet
+        (folder / f"{name}.ipynb").write_text(_text(nb), encoding="utf-8")
+        return chain.execute(nb, resources)[0]
+
+    def _finish(self, book: Book, done: _Executed) -> Outcome:
+        """Write the scores of a submission and the notebook that shows them."""
+        try:
+            with self.course.notes.gather() as told, self._store.workplace() as place:
+                result = store.read(done.kept)
+                with book.transaction():
+                    self._enter(book, done, result["notebooks"])
+                    self._write(done, result["notebooks"], place / store.FILES)
+                self._store.drop_others(done.student, done.key)
+            return Outcome(done.student, "graded", tuple(result["flags"] + plainly(told)))
+        except Exception as error:
+            return _failed(done.student, error, False)
+
+    def _enter(self, book: Book, done: _Executed, notebooks: dict[str, Any]) -> None:
+        """Enter the submission into the gradebook; a notebook that is missing has no points."""
+        student, assignment = done.student, self.course.assignment
+        if not self._writer.converter.create_student:
+            book.find_student(student)
+        book.update_or_create_student(student)
+        stamp = self._timestamp(done.kept)
+        more = {"timestamp": stamp} if stamp else {}
+        submission = book.update_or_create_submission(assignment, student, **more)
+        for name in sorted(set(self._sources.names) - set(notebooks)):
+            self.course.warn(f"{name}.ipynb was not handed in")
+            for grade in book.find_submission_notebook(name, assignment, student).grades:
+                grade.auto_score, grade.needs_manual_grade = 0, False
+        book.mark(submission, done.mark)
+
+    def _timestamp(self, kept: Path) -> Any:
+        try:
+            return self._writer.directory.get_existing_timestamp(str(kept / store.FILES))
+        except Exception as error:  # nbgrader fails to say that it cannot read it
+            raise Refused(
+                "timestamp.txt holds no time; expected 2026-01-31 12:00:00 UTC"
+            ) from error
+
+    def _write(self, done: _Executed, notebooks: dict[str, Any], made: Path) -> None:
+        """Score the executed notebooks, and put them where nbgrader looks for them."""
+        chain, assignment = self._writer, self.course.assignment
+        shutil.copytree(done.kept / store.FILES, made)
+        for name, nb in notebooks.items():
+            resources = chain.resources(done.student, assignment, name, made)
+            nb, _ = chain.run(chain.after, _node(nb), resources)
+            nbformat.validate(nb, relax_add_props=True)
+            place = made / f"{name}.ipynb"
+            place.unlink(missing_ok=True)
+            place.write_text(
+                _text(nb, getattr(chain.exporter, "nbformat_version", 4)), encoding="utf-8"
+            )
+            store.sync([place])
+        chain.hook("post", done.student, assignment, sorted(notebooks))
+        final = self.course.autograded(done.student)
+        final.parent.mkdir(parents=True, exist_ok=True)
+        store.remove(final)
+        shutil.move(made, final)
+        chain.converter.set_permissions(assignment, done.student)
+
+
+def _failed(student: str, error: Exception, before: bool) -> Outcome:
+    why = " ".join(str(error).split())[:300]
+    if not isinstance(error, Refused):
+        why = f"{type(error).__name__}: {why}"
+    if before:
+        why += " (the gradebook keeps the scores of the work handed in before)"
+    return Outcome(student, "failed", why=why)
+
+
+def _node(plain: dict[str, Any]) -> Any:
+    return nbformat.from_dict(plain)  # type: ignore[no-untyped-call]
+
+
+def _text(nb: Any, version: int = 4) -> str:
+    if version != nb.nbformat:
+        nb = nbformat.convert(nb, version)  # type: ignore[no-untyped-call]
+    text: str = nbformat.versions[version].writes(nb)
+    return text.rstrip("\n") + "\n"
+
+
+def close() -> None:
+    """End the warm processes."""
+    while execute._ZYGOTES:
+        execute._ZYGOTES.popitem()[1].close()
+
+
+def report(course: Course, outcomes: list[Outcome]) -> Path:
+    """Write what became of the submissions as JSON, beside what it says of others; return where."""
+    told = reported(course) | {
+        one.student: {"state": one.state, "flags": one.flags, "why": one.why} for one in outcomes
+    }
+    store.write(_report(course), json.dumps(told, indent=1, sort_keys=True))
+    return _report(course)
+
+
+def reported(course: Course) -> dict[str, Any]:
+    """Return what became of each submission when it was last graded."""
+    try:
+        told: dict[str, Any] = json.loads(_report(course).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return told
+
+
+def _report(course: Course) -> Path:
+    return course.store / f"{course.assignment}.json"
+
+
+def cores() -> int:
+    """Return how many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1

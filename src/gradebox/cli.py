@@ -1,0 +1,168 @@
+"""The command ``gradebox``: grade an assignment of the nbgrader course in this folder.
+
+``gradebox grade ASSIGNMENT`` executes what was handed in, several submissions at once, and writes
+scores and graded notebooks where nbgrader keeps them. Run again, it grades what is new or changed.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from gradebox.batch import Outcome
+
+CONFIG = "nbgrader_config.py"
+
+
+class Problem(Exception):
+    """The command cannot go on; the text says why and what to do."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    made = argparse.ArgumentParser(prog="gradebox", description=__doc__.splitlines()[0])
+    commands = made.add_subparsers(required=True, metavar="COMMAND")
+    grade = commands.add_parser("grade", help="grade an assignment")
+    grade.add_argument("assignment", metavar="ASSIGNMENT", help="its name in nbgrader")
+    grade.add_argument(
+        "-j", "--jobs", type=_positive, metavar="N", help="submissions at once (one a processor)"
+    )
+    grade.add_argument(
+        "--student", action="append", default=[], metavar="NAME", help="only these; * and ? match"
+    )
+    grade.add_argument(
+        "--resume",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="leave alone what has been graded already and did not change",
+    )
+    grade.add_argument("--timeout", type=_positive, metavar="S", help="seconds that a cell may run")
+    grade.set_defaults(command=command)
+    return made
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, got {text!r}")
+    return int(text)
+
+
+def command(arguments: argparse.Namespace) -> int:
+    """Grade; return 1 if a submission failed."""
+    root = Path.cwd()
+    if not (root / CONFIG).is_file():
+        raise Problem(f"there is no {CONFIG} in {root}; go to the folder of a course")
+    if not hasattr(os, "fork"):
+        raise Problem("this system has no fork; use Linux or macOS, or nbgrader autograde")
+    # nbgrader takes a second to import: not before the command line is known to be right
+    with _no_grammar():
+        from gradebox import batch
+    from gradebox.course import Course
+    from gradebox.store import Busy
+
+    # a thread that waits for a cell must not wait again for the one that computes
+    sys.setswitchinterval(0.0002)
+    console = Console(highlight=False)
+    course = Course(root, arguments.assignment, arguments.timeout)
+    students = course.students(arguments.student)
+    if not students:
+        raise Problem(
+            f"nobody {'of these ' if arguments.student else ''}has handed in "
+            f"{arguments.assignment!r}; expected notebooks in {course.submitted('STUDENT')}"
+        )
+    outcomes: list[batch.Outcome] = []
+    try:
+        with _progress(console) as bar:
+            task = bar.add_task(f"Grade {escape(arguments.assignment)}", total=len(students))
+            run = batch.Batch(course, arguments.jobs or batch.cores(), arguments.resume)
+            for outcome in run.grade(students):
+                outcomes.append(outcome)
+                bar.advance(task)
+    except (batch.Unready, Busy) as error:
+        raise Problem(str(error)) from error
+    finally:
+        batch.close()
+    show(console, outcomes)
+    console.print(f"All of it: {batch.report(course, outcomes)}", soft_wrap=True)
+    return int(any(one.state == "failed" for one in outcomes))
+
+
+@contextlib.contextmanager
+def _no_grammar() -> Iterator[None]:
+    """Spare half of the start: jsonschema, when imported, compiles a grammar of web addresses.
+
+    No schema of notebooks asks for it, and jsonschema does without where it is not installed.
+    """
+    name = "rfc3987_syntax"
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[name]
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+    )
+
+
+def show(console: Console, outcomes: "Sequence[Outcome]") -> None:
+    """Print how many were graded, flagged and failed, and why."""
+    count = Counter(one.state for one in outcomes)
+    flagged = [one for one in outcomes if one.flags and one.state != "failed"]
+    failed = [one for one in outcomes if one.state == "failed"]
+    console.print(
+        f"Graded {count['graded']}, unchanged {count['unchanged']}, "
+        f"flagged {len(flagged)}, failed {len(failed)}."
+    )
+    for title, rows in (
+        ("flagged", [(one.student, "; ".join(one.flags)) for one in flagged]),
+        ("failed", [(one.student, one.why) for one in failed]),
+    ):
+        if rows:
+            table = Table(title, "why", box=None)
+            for row in sorted(rows):
+                table.add_row(*map(escape, row))
+            console.print(table)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    given = parser().parse_args(arguments)
+    try:
+        return int(given.command(given))
+    except Problem as problem:
+        print(f"gradebox: {problem}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nStopped. The same command goes on where it stopped.", file=sys.stderr)
+        sys.stderr.flush()
+        # threads wait for cells that run; nothing is lost when they end with this process
+        os._exit(130)

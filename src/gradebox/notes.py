@@ -1,0 +1,54 @@
+"""Tell in plain words what an instructor should look at in a submission."""
+
+import re
+from typing import Any
+
+_CHANGED = re.compile(r"Attribute '(\w+)' for cell (\S+) has changed!")
+_TWICE = re.compile(r"Cell with id '(.*)' exists multiple times!")
+_MISSING = re.compile(r"Missing grade cell (\S+) encountered")
+_PENALTY = re.compile(r"Late submission penalty: (\S+)")
+_LATE = re.compile(r".* is (\S+) seconds late")
+
+_WHAT = {
+    "points": "the points of cell {} were changed",
+    "cell_type": "the type of cell {} was changed",
+    "locked": "the lock of cell {} was changed",
+}
+
+
+def plainly(warnings: list[str]) -> list[str]:
+    """Return nbgrader's warnings about a submission in the words of an instructor."""
+    told = (_plain(" ".join(warning.split())) for warning in warnings)
+    return list(dict.fromkeys(one for one in told if one))
+
+
+def _plain(warning: str) -> str:
+    if found := _PENALTY.match(warning):
+        return "" if found[1] == "None" else f"{found[1]} points taken off for being late"
+    if found := _CHANGED.match(warning):
+        if found[1] == "checksum":  # so it always is where the release leaves out hidden tests
+            return ""
+        what = _WHAT.get(found[1], f"{found[1]} of cell {{}} was changed")
+        return what.format(found[2]) + "; it was put back"
+    if found := _TWICE.match(warning):
+        return f"cell {found[1]} is there twice; the last one counts"
+    if found := _MISSING.match(warning):
+        return f"cell {found[1]} was missing; it was put back"
+    if found := _LATE.match(warning):
+        return f"handed in {float(found[1]):.0f} s late"
+    return warning[:200]
+
+
+def troubles(nb: Any) -> list[str]:
+    """Return where the execution of a notebook went wrong beyond an error in a cell."""
+    says = {
+        "CellTimeoutError": "a cell took too long",
+        "DeadKernelError": "a cell ended Python",
+    }
+    names = [
+        output.get("ename")
+        for cell in nb.cells
+        for output in cell.get("outputs", [])
+        if output.output_type == "error"
+    ]
+    return [text for name, text in says.items() if name in names]

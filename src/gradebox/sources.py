@@ -1,0 +1,281 @@
+"""What nbgrader's gradebook knows of an assignment, and how nbgrader is led to it.
+
+nbgrader's preprocessors each open the gradebook anew, ask it cell by cell and commit after each
+answer: half of the time that grading takes without kernels. Here they get, for as long as
+:func:`standing_in` lasts and in that thread only, a gradebook that is open already.
+"""
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from nbgrader.api import (
+    BaseCell,
+    Course,
+    Gradebook,
+    MissingEntry,
+    SubmittedAssignment,
+    SubmittedNotebook,
+)
+from sqlalchemy import (
+    Column,
+    DateTime,
+    MetaData,
+    String,
+    Table,
+    delete,
+    func,
+    insert,
+    inspect,
+    select,
+)
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
+
+from gradebox.store import digest
+
+_MARKS = Table(
+    "gradebox",
+    MetaData(),
+    Column("submission_id", String(32), primary_key=True),
+    Column("key", String(64), nullable=False),
+    Column("at", DateTime, server_default=func.now()),
+)
+"""What each score in the gradebook was made from; it stands beside nbgrader's own tables."""
+
+_HERE = threading.local()
+
+
+def _stand_in(cls: type, db_url: str = "", *_: Any, **__: Any) -> Any:
+    book = getattr(_HERE, "book", None)
+    return object.__new__(cls) if book is None or book.url != db_url else book
+
+
+@contextlib.contextmanager
+def standing_in(book: "Sources | Book") -> Iterator[None]:
+    """Give this thread ``book`` wherever nbgrader opens the gradebook of the same address."""
+    Gradebook.__new__ = _stand_in
+    _HERE.book = book
+    try:
+        yield
+    finally:
+        _HERE.book = None
+
+
+class _StandIn(Gradebook):  # type: ignore[misc]
+    """A gradebook that nbgrader neither opens nor closes."""
+
+    url: str
+
+    def __new__(cls, *_: Any) -> Any:
+        return object.__new__(cls)
+
+    def close(self) -> None:
+        """Stay open."""
+
+
+class Sources(_StandIn):
+    """The cells of one assignment as the gradebook has them, read once; for any thread.
+
+    Parameters
+    ----------
+    url : str
+        The address of the gradebook.
+    course_id : str
+        The course.
+    assignment : str
+        The assignment.
+
+    Raises
+    ------
+    MissingEntry
+        If the gradebook does not know the assignment.
+    """
+
+    def __init__(self, url: str, course_id: str = "", assignment: str = "") -> None:
+        if hasattr(self, "url"):
+            return  # nbgrader "opens" it
+        self._notebooks: dict[str, Any] = {}
+        self._cells: dict[tuple[str, str], Any] = {}
+        self._graded: dict[tuple[str, str], Any] = {}
+        with Gradebook(url, course_id) as book:
+            found = book.find_assignment(assignment)
+            for notebook in found.notebooks:
+                self._take(notebook)
+            self.duedate = found.duedate
+            book.db.expunge_all()
+        self.url, self.assignment = url, assignment
+
+    def _take(self, notebook: Any) -> None:
+        self._notebooks[notebook.name] = notebook
+        graded = [*notebook.grade_cells, *notebook.task_cells]
+        self._cells |= {(notebook.name, cell.name): cell for cell in notebook.source_cells}
+        self._graded |= {(notebook.name, cell.name): cell for cell in graded}
+        for one in [notebook, *notebook.source_cells, *graded, *notebook.solution_cells]:
+            for column in inspect(one).mapper.column_attrs:  # some are read when first asked for
+                getattr(one, column.key)
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the notebooks."""
+        return sorted(self._notebooks)
+
+    @property
+    def texts(self) -> list[str]:
+        """Return the sources of the code cells."""
+        return [str(cell.source) for cell in self._cells.values() if cell.cell_type == "code"]
+
+    @property
+    def digest(self) -> str:
+        """Return the checksum of all that grading takes from here."""
+        cells = [
+            [name, cell, one.cell_type, one.locked, one.source, one.checksum]
+            for (name, cell), one in sorted(self._cells.items())
+        ]
+        graded = [[*name, one.max_score] for name, one in sorted(self._graded.items())]
+        kernels = [[name, one.kernelspec] for name, one in sorted(self._notebooks.items())]
+        return digest([json.dumps([cells, graded, kernels])])
+
+    def strangers(self, notebook: str, nb: Any) -> list[str]:
+        """Make plain cells of those that say they are the assignment's and are not.
+
+        nbgrader stumbles over them. Returns what they called themselves.
+        """
+        found = []
+        for cell in nb.cells:
+            name = (cell.metadata.get("nbgrader") or {}).get("grade_id")
+            if "nbgrader" in cell.metadata and (notebook, str(name)) not in self._cells:
+                del cell.metadata["nbgrader"]
+                found += [] if name is None else [str(name)]
+        return found
+
+    def changed(self, notebook: str, nb: Any, released: Callable[[str], str]) -> list[str]:
+        """Return the locked cells of a notebook whose text is not what students were given.
+
+        Parameters
+        ----------
+        notebook : str
+            The name of the notebook.
+        nb : NotebookNode
+            The notebook as it was handed in.
+        released : callable
+            Gives the text of a cell as it is released.
+        """
+        found: list[str] = []
+        for cell in nb.cells:
+            name = str((cell.metadata.get("nbgrader") or {}).get("grade_id"))
+            source = self._cells.get((notebook, name))
+            if source is not None and source.locked:
+                given = (source.source, released(source.source))
+                if cell.source.strip() not in [text.strip() for text in given]:
+                    found.append(name)
+        return found
+
+    def find_notebook(self, name: str, assignment: str) -> Any:
+        """Return a notebook."""
+        return self._get(self._notebooks, name, assignment)
+
+    def find_source_cell(self, name: str, notebook: str, assignment: str) -> Any:
+        """Return the source of a cell."""
+        return self._get(self._cells, (notebook, name), assignment)
+
+    def find_graded_cell(self, name: str, notebook: str, assignment: str) -> Any:
+        """Return a cell that gives points."""
+        return self._get(self._graded, (notebook, name), assignment)
+
+    def _get(self, table: dict[Any, Any], name: Any, assignment: str) -> Any:
+        if assignment != self.assignment or name not in table:
+            raise MissingEntry(f"No such entry: {assignment}/{name}")
+        return table[name]
+
+
+class _Held(Session):
+    """A session in which commits wait for the end of the submission."""
+
+    def commit(self) -> None:
+        """Tell the database, and keep the transaction open."""
+        self.flush()
+
+
+class Book(_StandIn):
+    """The gradebook of the one who writes: one transaction for each submission.
+
+    Parameters
+    ----------
+    url : str
+        The address of the gradebook.
+    course_id : str
+        The course.
+    """
+
+    def __init__(self, url: str, course_id: str = "") -> None:
+        if hasattr(self, "url"):
+            return  # nbgrader "opens" it
+        self._whole = Gradebook(url, course_id)
+        self.engine, self.course_id = self._whole.engine, course_id
+        self.db = scoped_session(sessionmaker(class_=_Held, bind=self.engine, future=True))
+        self.authenticator = None
+        self._entries: dict[str, dict[str, Any]] = {}
+        _MARKS.create(self.engine, checkfirst=True)
+        self.url = url
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Write all that happens inside at once, or nothing of it."""
+        try:
+            with standing_in(self):
+                yield
+            self.db.flush()
+            Session.commit(self.db())
+        finally:
+            self._entries = {}
+            self.db.remove()
+
+    def end(self) -> None:
+        """Close the connections."""
+        self.db.remove()
+        self._whole.close()
+
+    def check_course(self, course_id: str = "default_course", **_: Any) -> Course:
+        """Leave the table of courses alone: it was checked at the start."""
+
+    def add_submission(self, assignment: str, student: str, **more: Any) -> SubmittedAssignment:
+        """Add a submission, and ask nothing of the database while it is half made."""
+        with self.db.no_autoflush:
+            return super().add_submission(assignment, student, **more)
+
+    def find_grade(self, grade_cell: str, notebook: str, assignment: str, student: str) -> Any:
+        """Return a grade; those of a notebook are read together."""
+        return self._entry("grades", grade_cell, notebook, assignment, student)
+
+    def find_comment(self, solution_cell: str, notebook: str, assignment: str, student: str) -> Any:
+        """Return a comment; those of a notebook are read together."""
+        return self._entry("comments", solution_cell, notebook, assignment, student)
+
+    def _entry(self, kind: str, cell: str, notebook: str, assignment: str, student: str) -> Any:
+        name = f"{kind}/{assignment}/{student}/{notebook}"
+        if name not in self._entries:
+            found: SubmittedNotebook = self.find_submission_notebook(notebook, assignment, student)
+            # in the session's memory, so that the names below ask nothing more
+            known = self.db.query(BaseCell).filter(BaseCell.notebook_id == found.notebook_id).all()
+            names = {one.id: one.name for one in known}
+            self._entries[name] = {names[one.cell_id]: one for one in getattr(found, kind)}
+        try:
+            return self._entries[name][cell]
+        except KeyError:
+            raise MissingEntry(f"No such entry: {name}/{cell}") from None
+
+    def mark(self, submission: SubmittedAssignment, key: str) -> None:
+        """Write what the scores of a submission are made from, within its transaction."""
+        self.db.execute(delete(_MARKS).where(_MARKS.c.submission_id == submission.id))
+        self.db.execute(insert(_MARKS).values(submission_id=submission.id, key=key))
+
+    def marks(self, assignment: str) -> dict[str, tuple[str, str]]:
+        """Return for each student with scores what they are made from, and the extension."""
+        keys = {row.submission_id: row.key for row in self.db.execute(select(_MARKS))}
+        try:
+            entries = self.assignment_submissions(assignment)
+            return {one.student_id: (keys.get(one.id, ""), str(one.extension)) for one in entries}
+        finally:
+            self.db.remove()

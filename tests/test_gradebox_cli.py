@@ -1,0 +1,599 @@
+"""``gradebox grade`` writes what nbgrader writes, loses nothing and stops for nobody."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbgrader.api import Gradebook
+from nbgrader.apps.api import NbGraderAPI
+from traitlets.config.loader import PyFileConfigLoader
+
+from gradebox import batch, cli, intake, store
+from gradebox.course import Course, imports_of
+from gradebox.notes import plainly
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.xdist_group("gradebox"),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox grade needs fork"),
+]
+
+CONFIG = """c = get_config()
+c.CourseDirectory.course_id = "toy"
+c.OverwriteCells.add_missing_cells = True
+c.LateSubmissionPlugin.penalty_method = "zero"
+c.Execute.timeout = 20
+"""
+
+ANSWER = "def double(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION"
+TEST = (
+    "assert double(2) == 4\n### BEGIN HIDDEN TESTS\nassert double(-3) == -6\n### END HIDDEN TESTS"
+)
+
+SCORES = """
+SELECT submitted_assignment.student_id, notebook.name, base_cell.name, grade.auto_score,
+       grade.manual_score, grade.needs_manual_grade, submitted_notebook.late_submission_penalty,
+       submitted_assignment.timestamp
+FROM grade JOIN base_cell ON base_cell.id = grade.cell_id
+JOIN submitted_notebook ON submitted_notebook.id = grade.notebook_id
+JOIN notebook ON notebook.id = submitted_notebook.notebook_id
+JOIN submitted_assignment ON submitted_assignment.id = submitted_notebook.assignment_id
+"""
+
+COMMENTS = """
+SELECT submitted_assignment.student_id, base_cell.name, comment.auto_comment
+FROM comment JOIN base_cell ON base_cell.id = comment.cell_id
+JOIN submitted_notebook ON submitted_notebook.id = comment.notebook_id
+JOIN submitted_assignment ON submitted_assignment.id = submitted_notebook.assignment_id
+"""
+
+
+def graded(kind: str, name: str, source: str, **more: Any) -> Any:
+    """Return a cell of an assignment."""
+    about = {
+        "grade": False,
+        "solution": False,
+        "locked": False,
+        "task": False,
+        "grade_id": name,
+        "schema_version": 3,
+        **more,
+    }
+    made = new_code_cell(source) if kind == "code" else new_markdown_cell(source)
+    made.id, made.metadata = name, nbformat.from_dict({"nbgrader": about})
+    return made
+
+
+def assignment() -> Any:
+    return new_notebook(
+        cells=[
+            new_code_cell("import numpy as np", id="start"),
+            graded("code", "answer", ANSWER, solution=True),
+            graded("code", "test", TEST, grade=True, locked=True, points=3),
+            graded("code", "part", "double(1) / 4", grade=True, locked=True, points=1),
+            graded("markdown", "words", "Why?", grade=True, solution=True, points=2),
+            new_code_cell("print(open('data.txt').read())\nopen('made.txt', 'w').write('x')"),
+        ]
+    )
+
+
+def write(path: Path, nb: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(nb, path)
+
+
+def api(root: Path) -> Any:
+    made = NbGraderAPI(
+        config=PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
+    )
+    made.coursedir.root = str(root)
+    return made
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a course with one released assignment of two notebooks."""
+    root = tmp_path_factory.mktemp("course")
+    (root / "nbgrader_config.py").write_text(CONFIG)
+    write(root / "source/toy/toy.ipynb", assignment())
+    (root / "source/toy/data.txt").write_text("the data")
+    small = [graded("code", "two-test", "assert 1", grade=True, locked=True, points=5)]
+    write(root / "source/toy/two.ipynb", new_notebook(cells=small))
+    here = Path.cwd()
+    os.chdir(root)
+    environment = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PATH", environment["PATH"])
+            result = api(root).generate_assignment("toy")
+            assert result["success"], result
+            with Gradebook(f"sqlite:///{root}/gradebook.db", "toy") as book:
+                book.update_or_create_assignment("toy", duedate="2026-01-02 00:00:00 UTC")
+    finally:
+        os.chdir(here)
+    return root
+
+
+@pytest.fixture
+def course(released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a copy of the course; it is the present folder."""
+    root = tmp_path / "course"
+    shutil.copytree(released, root)
+    monkeypatch.chdir(root)
+    yield root
+    batch.close()
+
+
+def hand_in(root: Path, student: str, answer: str | None = "return 2 * x", **more: str) -> Path:
+    """Hand in the released notebooks with an answer; more are cells by name."""
+    folder = root / "submitted" / student / "toy"
+    folder.mkdir(parents=True)
+    for name in ("toy", "two"):
+        nb = nbformat.read(root / f"release/toy/{name}.ipynb", as_version=4)
+        for cell in nb.cells:
+            if cell.id == "answer" and answer is not None:
+                cell.source = f"def double(x):\n    {answer}"
+            cell.source = more.get(cell.id, cell.source)
+        nbformat.write(nb, folder / f"{name}.ipynb")
+    return folder
+
+
+def rows(root: Path, query: str = SCORES) -> list[tuple[Any, ...]]:
+    with sqlite3.connect(root / "gradebook.db") as book:
+        return sorted(book.execute(query).fetchall(), key=repr)
+
+
+def grade(*more: str) -> int:
+    return cli.main(["grade", "toy", "-j", "2", *more])
+
+
+def told(root: Path) -> dict[str, Any]:
+    return json.loads((root / ".gradebox/toy.json").read_text())
+
+
+def pages(root: Path) -> dict[str, Any]:
+    """Return the graded notebooks, without what differs from kernel to kernel."""
+    found = {}
+    for path in sorted((root / "autograded").rglob("*")):
+        content: Any = path.name if path.is_dir() else path.read_bytes()
+        if path.suffix == ".ipynb":
+            content = json.loads(content)
+            content["metadata"].pop("language_info", None)
+            for cell in content["cells"]:
+                cell["metadata"].pop("execution", None)
+                for output in cell.get("outputs", []):
+                    output.pop("traceback", None)
+                if "was missing" in "".join(cell["source"]):
+                    cell["id"] = "random in nbgrader"
+        found[str(path.relative_to(root))] = (content, path.stat().st_mode)
+    return found
+
+
+def a_class(root: Path) -> None:
+    """Hand in what a class hands in."""
+    hand_in(root, "right", words="Because.")
+    hand_in(root, "blank", None)
+    hand_in(root, "wrong", "return x + 2")
+    hand_in(root, "raises", "raise ValueError('no')")
+    hand_in(root, "edits", "return 0", test="print('all is well')")
+    (hand_in(root, "late") / "timestamp.txt").write_text("2026-01-02 01:00:00 UTC")
+    (hand_in(root, "early") / "timestamp.txt").write_text("2026-01-01 01:00:00 UTC")
+    (hand_in(root, "partly") / "two.ipynb").unlink()
+    folder = hand_in(root, "more")
+    (folder / "own.txt").write_text("mine")
+    (folder / "data.txt").write_text("not the data")
+    folder = hand_in(root, "deletes")
+    nb = nbformat.read(folder / "toy.ipynb", as_version=4)
+    nb.cells = [cell for cell in nb.cells if cell.id != "test"]
+    nbformat.write(nb, folder / "toy.ipynb")
+
+
+def stumbling(root: Path) -> None:
+    """Hand in what ends nbgrader."""
+    for student, name in (("copies", "test"), ("adds", "mine")):
+        folder = hand_in(root, student)
+        nb = nbformat.read(folder / "toy.ipynb", as_version=4)
+        copy = nbformat.from_dict({**nb.cells[2], "id": "again"})
+        copy.metadata = {"nbgrader": {**copy.metadata.nbgrader, "grade_id": name}}
+        nb.cells.insert(0, copy)
+        nbformat.write(nb, folder / "toy.ipynb")
+
+
+def test_scores_comments_and_pages_are_nbgraders(course: Path, tmp_path: Path) -> None:
+    a_class(course)
+    stock = tmp_path / "stock"
+    shutil.copytree(course, stock)
+    program = [sys.executable, "-m", "nbgrader", "autograde", "toy"]
+    subprocess.run(program, cwd=stock, check=True, capture_output=True)
+    assert grade() == 0
+    assert len(rows(course)) == 10 * 4
+    assert rows(course) == rows(stock)
+    assert rows(course, COMMENTS) == rows(stock, COMMENTS)
+    ours, theirs = pages(course), pages(stock)
+    # a sealed notebook writes to a copy of its folder: what it makes is gone with it
+    theirs = {name: page for name, page in theirs.items() if not name.endswith("made.txt")}
+    assert ours.keys() == theirs.keys()
+    for name in theirs:
+        assert ours[name] == theirs[name], name
+    by_cell = {(row[0], row[2]): row[3] for row in rows(course)}
+    assert by_cell["right", "test"] == 3
+    assert by_cell["right", "part"] == 0.5
+    assert by_cell["edits", "test"] == 0
+    assert {row[6] for row in rows(course) if row[0] == "late"} == {3.5, 5.0}
+
+
+def test_what_to_look_at_is_told(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a_class(course)
+    stumbling(course)
+    hand_in(course, "dies", "import os; os._exit(1)")
+    hand_in(course, "slow", "while True: pass")
+    assert grade("--timeout", "1") == 0
+    flags = {name: one["flags"] for name, one in told(course).items()}
+    locked = "the text of the locked cell {} was changed; it was put back"
+    assert flags["right"] == flags["blank"] == flags["early"] == []
+    assert flags["edits"] == [locked.format("test")]
+    assert flags["deletes"] == ["cell test was missing; it was put back"]
+    assert flags["copies"] == ["cell test is there twice; the last one counts"]
+    assert flags["adds"] == ["cell mine is none of the assignment's"]
+    assert flags["partly"] == ["two.ipynb was not handed in"]
+    late = ["handed in 3600 s late", "3.5 points taken off for being late"]
+    assert flags["late"][:2] == late
+    assert {row[3] for row in rows(course) if row[0] in ("copies", "adds")} >= {3, 5}
+    assert flags["dies"] == ["a cell ended Python"]
+    assert flags["slow"] == ["a cell took too long"]
+    assert "Graded 14, unchanged 0, flagged 8, failed 0." in capsys.readouterr().out
+
+
+def test_cells_before_a_death_keep_their_points(course: Path) -> None:
+    hand_in(course, "dies", part="import os; os._exit(1)", start="")
+    nb = nbformat.read(course / "submitted/dies/toy/toy.ipynb", as_version=4)
+    nb.cells.append(new_code_cell("import os; os._exit(1)"))
+    nbformat.write(nb, course / "submitted/dies/toy/toy.ipynb")
+    assert grade() == 0
+    assert [row[3] for row in rows(course) if row[2] == "test"] == [3]
+
+
+def faulty(root: Path, secret: Path) -> dict[str, str]:
+    """Hand in what cannot be graded; return what each is told."""
+    (hand_in(root, "json") / "toy.ipynb").write_text('{"cells": [')
+    (hand_in(root, "list") / "toy.ipynb").write_text("[1]")
+    (hand_in(root, "latin") / "toy.ipynb").write_bytes(b'{"cells": "\xe9"}')
+    (hand_in(root, "deep") / "toy.ipynb").write_text("[" * 100_000)
+    (hand_in(root, "nothing") / "toy.ipynb").write_text('{"nbformat": 4, "nbformat_minor": 5}')
+    folder = hand_in(root, "link")
+    (folder / "toy.ipynb").unlink()
+    (folder / "toy.ipynb").symlink_to(root / "source/toy/toy.ipynb")
+    folder = hand_in(root, "zero")
+    (folder / "data.bin").symlink_to("/dev/zero")
+    (hand_in(root, "below") / "folder").symlink_to(secret.parent)
+    folder = hand_in(root, "pipe")
+    (folder / "toy.ipynb").unlink()
+    os.mkfifo(folder / "toy.ipynb")
+    os.mkfifo(hand_in(root, "pipe2") / "beside")
+    folder = hand_in(root, "folder")
+    (folder / "toy.ipynb").unlink()
+    (folder / "toy.ipynb").mkdir()
+    with (hand_in(root, "large") / "toy.ipynb").open("wb") as file:
+        file.truncate(intake.LARGEST + 1)
+    folder = hand_in(root, "name")
+    (folder / "toy.ipynb").rename(folder / "Toy (1).ipynb")
+    (folder / "two.ipynb").unlink()
+    (root / "submitted/empty/toy").mkdir(parents=True)
+    (root / "submitted/file").mkdir()
+    (root / "submitted/file/toy").write_text("x")
+    (root / "submitted/elsewhere").mkdir()
+    (root / "submitted/elsewhere/toy").symlink_to(root / "source/toy")
+    (hand_in(root, "time") / "timestamp.txt").write_text("yesterday, honestly")
+    old = graded("code", "test", TEST, grade=True, locked=True, points=3)
+    old.metadata.nbgrader.schema_version = 99
+    write(hand_in(root, "schema") / "toy.ipynb", new_notebook(cells=[old]))
+    return {
+        "json": "no JSON",
+        "list": "is no notebook",
+        "latin": "not UTF-8",
+        "deep": "is no notebook: RecursionError",
+        "nothing": "is no notebook",
+        "link": "toy.ipynb is a link",
+        "zero": "data.bin is a link",
+        "below": "folder is a link",
+        "pipe": "toy.ipynb is a pipe",
+        "pipe2": "beside is a pipe",
+        "folder": "toy.ipynb is a folder",
+        "large": "more than 50 MB",
+        "name": "expected toy.ipynb or two.ipynb, got Toy (1).ipynb",
+        "empty": "got nothing",
+        "file": "expected a folder, got a plain file",
+        "elsewhere": "expected a folder, got a link",
+        "time": "holds no time",
+        "schema": "too new",
+    }
+
+
+def test_what_cannot_be_graded_is_told_and_the_rest_is_graded(
+    course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = faulty(course, tmp_path / "secret.txt")
+    hand_in(course, "a-right")
+    hand_in(course, "z-right")
+    assert grade() == 1
+    outcomes = told(course)
+    for name, why in expected.items():
+        assert outcomes[name]["state"] == "failed", name
+        assert why in outcomes[name]["why"], (name, outcomes[name])
+    assert {row[0] for row in rows(course)} == {"a-right", "z-right"}
+    assert f"graded 2, unchanged 0, flagged 0, failed {len(expected)}" in (
+        capsys.readouterr().out.lower()
+    )
+    assert sorted(path.name for path in (course / "autograded").iterdir()) == ["a-right", "z-right"]
+
+
+DEATHS = {
+    "while the first result is written": ("gradebox.store", "sync", 1),
+    "before a result is renamed": ("pathlib.Path", "rename", 2),
+    "before scores are written": ("gradebox.batch.Batch", "_enter", 3),
+    "among the scores": ("gradebox.batch.Batch", "_write", 2),
+    "before the old page goes": ("gradebox.store", "remove", 9),
+    "before the page is put in place": ("shutil", "move", 3),
+    "before the commit": ("sqlalchemy.orm.Session", "commit", 5),
+    "after the commit": ("gradebox.store.Store", "drop_others", 2),
+    "before the report": ("gradebox.batch", "report", 1),
+}
+
+DIES = """
+import importlib, os, pkgutil, signal, sys
+import gradebox.batch, gradebox.cli, sqlalchemy.orm
+place, name, left = sys.argv[1], sys.argv[2], [int(sys.argv[3])]
+owner = pkgutil.resolve_name(place)
+was = getattr(owner, name)
+def dies(*values, **more):
+    left[0] -= 1
+    if left[0] == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return was(*values, **more)
+setattr(owner, name, dies)
+sys.exit(gradebox.cli.main(["grade", "toy", "-j", "2"]))
+"""
+
+
+def five(root: Path) -> None:
+    for number, answer in enumerate(("return 2 * x", "return x", "return 2 * x", "1 / 0", "pass")):
+        hand_in(root, f"s{number}", answer)
+
+
+def no_harm(root: Path) -> None:
+    """See that each score in the gradebook is whole, and there once."""
+    found = rows(root)
+    per_student: dict[str, int] = {}
+    for row in found:
+        per_student[row[0]] = per_student.get(row[0], 0) + 1
+        assert row[3] is not None or row[2] == "words", row
+    assert set(per_student.values()) <= {4}
+
+
+@pytest.fixture(scope="module")
+def expected(released: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+    """Return the scores and pages of a run that nothing stopped."""
+    root = tmp_path_factory.mktemp("whole") / "course"
+    shutil.copytree(released, root)
+    five(root)
+    subprocess.run(
+        [sys.executable, "-m", "gradebox", "grade", "toy"], cwd=root, check=True, timeout=100
+    )
+    return rows(root), pages(root)
+
+
+@pytest.mark.parametrize("death", DEATHS.values(), ids=DEATHS)
+def test_a_killed_run_goes_on_where_it_stopped(
+    course: Path, expected: tuple[Any, Any], death: tuple[str, str, int]
+) -> None:
+    five(course)
+    command = [sys.executable, "-c", DIES, *map(str, death)]
+    died = subprocess.run(command, cwd=course, capture_output=True, timeout=100, check=False)
+    assert died.returncode == -signal.SIGKILL, died.stderr[-2000:]
+    no_harm(course)
+    done = {path.parent.name for path in (course / ".gradebox/results/toy").glob("*/*")}
+    made: list[str] = []
+    make = batch.Batch._make
+
+    def counted(self: Any, taken: Any, key: str) -> Path:
+        made.append(taken.student)
+        return make(self, taken, key)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch.Batch, "_make", counted)
+        assert grade() == 0
+    assert sorted(made) == sorted({f"s{number}" for number in range(5)} - done)
+    assert (rows(course), pages(course)) == expected
+    assert not list((course / ".gradebox/work").glob("*"))
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.02, 0.1])
+def test_a_run_killed_from_outside_goes_on(
+    course: Path, expected: tuple[Any, Any], seconds: float
+) -> None:
+    five(course)
+    command = [sys.executable, "-m", "gradebox", "grade", "toy", "-j", "1"]
+    run = subprocess.Popen(command, cwd=course, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    until = time.monotonic() + 60
+    while not (course / ".gradebox/work").exists() and run.poll() is None:
+        assert time.monotonic() < until
+        time.sleep(0.002)
+    time.sleep(seconds)
+    run.kill()
+    run.communicate(timeout=60)
+    no_harm(course)
+    assert grade() == 0
+    assert (rows(course), pages(course)) == expected
+
+
+def test_what_did_not_change_is_left_alone(
+    course: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    five(course)
+    folder = hand_in(course, "edits", test="pass")
+    assert grade() == 0
+    flags = told(course)["edits"]["flags"]
+    before = pages(course)
+    capsys.readouterr()
+
+    def forbidden(*_: Any) -> None:
+        raise AssertionError("it was executed again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(batch.Batch, "_make", forbidden)
+        assert grade() == 0
+        assert "Graded 0, unchanged 6, flagged 1, failed 0." in capsys.readouterr().out
+        assert told(course)["edits"] == {"state": "unchanged", "flags": flags, "why": ""}
+        # a page that is gone is made again from what was kept
+        shutil.rmtree(course / "autograded/s1/toy")
+        assert grade() == 0
+        assert "Graded 1, unchanged 5" in capsys.readouterr().out
+        assert pages(course) == before
+        # so are the penalties of a due date that was changed
+        with Gradebook(f"sqlite:///{course}/gradebook.db", "toy") as book:
+            book.update_or_create_assignment("toy", duedate="2025-01-02 00:00:00 UTC")
+        assert grade() == 0
+        assert "Graded 6, unchanged 0" in capsys.readouterr().out
+        assert grade("--timeout", "9") == 1, "other limits are another execution"
+    assert grade("--no-resume") == 0
+    assert "Graded 6, unchanged 0" in capsys.readouterr().out
+    hand_in_again = nbformat.read(folder / "toy.ipynb", as_version=4)
+    hand_in_again.cells[1].source = "def double(x):\n    return 0"
+    nbformat.write(hand_in_again, folder / "toy.ipynb")
+    assert grade() == 0
+    assert "Graded 1, unchanged 5" in capsys.readouterr().out
+    assert len(list((course / ".gradebox/results/toy/edits").iterdir())) == 1
+    (folder / "toy.ipynb").write_text("broken")
+    assert grade() == 1
+    assert "the work handed in before" in told(course)["edits"]["why"]
+
+
+def test_a_score_given_by_hand_is_kept(course: Path) -> None:
+    hand_in(course, "right", words="Because.")
+    assert grade() == 0
+    with Gradebook(f"sqlite:///{course}/gradebook.db", "toy") as book:
+        book.find_grade("words", "toy", "toy", "right").manual_score = 1.5
+        book.db.commit()
+    assert grade("--no-resume") == 0
+    [row] = [row for row in rows(course) if row[2] == "words"]
+    assert row[3:6] == (None, 1.5, 1)
+
+
+def test_only_those_named_are_graded(course: Path) -> None:
+    five(course)
+    assert grade("--student", "s1", "--student", "s[34]") == 0
+    assert {row[0] for row in rows(course)} == {"s1", "s3", "s4"}
+
+
+def test_two_runs_do_not_meet(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hand_in(course, "s1")
+    with store.Store(course / ".gradebox", "toy").locked():
+        assert grade() == 2
+    assert "another run" in capsys.readouterr().err
+    assert grade() == 0
+
+
+def test_what_a_notebook_leaves_behind_is_no_trap(course: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret")
+    secret.chmod(0o600)
+    hand_in(
+        course,
+        "trap",
+        start=f"import os\nos.symlink({str(secret)!r}, 'link')\nos.mkfifo('pipe')\n"
+        f"os.symlink({str(tmp_path)!r}, 'folder')\nos.makedirs('closed/below')\n"
+        "os.chmod('closed', 0)",
+    )
+    assert grade() == 0
+    names = {path.name for path in (course / "autograded/trap/toy").iterdir()}
+    left = {"toy.ipynb", "two.ipynb", "data.txt"}
+    # where a notebook is sealed its links and folders are gone with its copy of the folder
+    assert left <= names <= left | {"made.txt", "closed"}
+    assert secret.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["grade", "none"], "nobody has handed in 'none'"),
+        (["grade", "toy", "--student", "x"], "nobody of these has handed in"),
+        (["grade", "late"], "try: nbgrader generate_assignment late"),
+    ],
+)
+def test_what_is_not_ready_is_told(
+    course: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    (course / "submitted/s1/late").mkdir(parents=True)
+    assert cli.main(arguments) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_elsewhere_there_is_no_course(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["grade", "toy"]) == 2
+    assert "go to the folder of a course" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "x", "1.5", ""])
+def test_numbers_are_checked(text: str) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["grade", "toy", f"--jobs={text}"])
+
+
+def test_the_configuration_reaches_every_step(course: Path) -> None:
+    with (course / "nbgrader_config.py").open("a") as file:
+        file.write('c.WarmExecute.imports = ["json"]\nc.LimitOutput.max_lines = 7\n')
+    made = Course(course, "toy", 3).chain()
+    assert (made.execute.imports, made.execute.timeout) == (["json"], 3)
+    assert [step.max_lines for step in made.after if hasattr(step, "max_lines")] == [7]
+
+
+def test_a_change_of_the_course_asks_to_grade_anew(course: Path) -> None:
+    (course / "package").mkdir()
+    (course / "package/code.py").write_text("1")
+    with (course / "nbgrader_config.py").open("a") as file:
+        file.write('c.Gradebox.depends = ["package"]\n')
+    made = Course(course, "toy")
+
+    def basis() -> str:
+        return made.basis(made.chain(), "")
+
+    first = basis()
+    assert basis() == first
+    (course / "package/code.py").write_text("2")
+    second = basis()
+    (course / "source/toy/data.txt").write_text("other data")
+    assert len({first, second, basis()}) == 3
+
+
+def test_imports_are_seen_in_the_cells(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("")
+    texts = [
+        "import numpy as np, json\nfrom os.path import join",
+        "%matplotlib inline",
+        "import no_x",
+    ]
+    assert imports_of(texts, tmp_path) == ["numpy", "os.path"]
+
+
+def test_other_warnings_are_told_as_they_are() -> None:
+    warnings = ["Something\n odd", "Attribute 'points' for cell a has changed! (should", "x" * 300]
+    assert plainly(warnings) == [
+        "Something odd",
+        "the points of cell a were changed; it was put back",
+        "x" * 200,
+    ]
