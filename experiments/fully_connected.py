@@ -87,7 +87,7 @@ def tuned(data: Dataset, method: str, batch: int, epochs: int) -> float:
 
 def outcome(data: Dataset, method: str, batch: int, lr: float, epochs: int, seed: int) -> str:
     """Return the test accuracy by epoch in words; the record is kept in a file."""
-    file = RESULTS / f"{data.name}-{batch}-{method}-{seed}-{epochs}.json"
+    file = RESULTS / f"{data.name}-{batch}-{method}-{lr:g}-{seed}-{epochs}.json"
     if not file.exists():
         try:
             record = run(data, method, batch, lr, epochs, seed)

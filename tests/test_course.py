@@ -564,6 +564,12 @@ def test_only_what_changed_is_graded_again(graded: Course) -> None:
     assert _results(graded)["ben-blank"].auto == 0
 
 
+def test_a_class_is_trusted_while_nobody_else_has_handed_in(graded: Course) -> None:
+    members = set(grade.submitters(graded, "toy"))
+    assert course._all_ours(graded, ["toy"], members)
+    assert not course._all_ours(graded, ["toy"], members - {"ben-blank"})
+
+
 def test_marks_given_by_hand_reach_the_feedback(graded: Course) -> None:
     with Backend(graded).gradebook() as book:
         book.find_grade("toy-why", "toy", "toy", "ada-all-correct").manual_score = 3.5

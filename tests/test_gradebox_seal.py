@@ -99,12 +99,11 @@ def outside() -> Iterator[Outside]:
         socket.socket(socket.AF_UNIX) as path,
     ):
         abstract.bind(f"\0gradebox-test-{os.getpid()}")
-        path.bind(f"/tmp/gradebox-test-{os.getpid()}")
+        path.bind(str(folder / "socket"))
         for one in abstract, path:
             one.listen()
         Path(path.getsockname()).chmod(0o777)
         yield Outside(folder, secret, tcp, abstract, path)
-        Path(path.getsockname()).unlink()
         shutil.rmtree(folder)
 
 

@@ -16,7 +16,6 @@ import yaml
 from bs4 import BeautifulSoup
 
 from tools import book
-from tools.kernels import KERNEL_NOT_STARTED
 
 pytestmark = pytest.mark.xdist_group("site")
 
@@ -483,10 +482,10 @@ def test_a_build_whose_kernel_lost_its_port_is_repeated(
 
     def unlucky(*arguments: Any) -> tuple[int, list[str]]:
         runs.append(arguments)
-        return (2, [KERNEL_NOT_STARTED]) if len(runs) == 1 else run(*arguments)
+        return (2, [book.KERNEL_NOT_STARTED]) if len(runs) == 1 else run(*arguments)
 
     monkeypatch.setattr(book, "_jupyter_book", unlucky)
     assert (book.build(out=toy, clean=True) / "book" / "index.html").exists()
-    monkeypatch.setattr(book, "_jupyter_book", lambda *arguments: (2, [KERNEL_NOT_STARTED]))
+    monkeypatch.setattr(book, "_jupyter_book", lambda *arguments: (2, [book.KERNEL_NOT_STARTED]))
     with pytest.raises(book.BookError, match="Kernel died"):
         book.build(out=toy, clean=True)

@@ -12,11 +12,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.kernels import KERNEL_NOT_STARTED, KERNEL_STARTS
-
 ROOT = Path(__file__).resolve().parent.parent
 # Pages show what this code computes; notebooks are cached by their own text alone.
 CODE = ("src/optdl", "book/_ext", "book/_static", "_config.yml", "requirements.txt")
+# A kernel is told five free ports and binds them a second later. Where another process has taken
+# one by then, it dies before any cell has run, with these words; a fresh start mends it.
+KERNEL_NOT_STARTED = "Kernel died before replying to kernel_info"
+KERNEL_STARTS = 3
 
 
 class BookError(RuntimeError):
