@@ -185,10 +185,6 @@ class Batch:
 
     def _run(self, chain: Chain, student: str, name: str, content: bytes, folder: Path) -> Any:
         nb = intake.parse(name, content)
-        for cell in self._sources.strangers(name, nb):
-            self.course.warn(f"cell {cell} is none of the assignment's")
-        for cell in self._sources.changed(name, nb, chain.released):
-            self.course.warn(f"the text of the locked cell {cell} was changed; it was put back")
         resources = chain.resources(student, self.course.assignment, name, folder)
         with standing_in(self._sources):
             nb, resources = chain.run([*chain.sanitize, *chain.before], nb, resources)
@@ -243,9 +239,8 @@ class Batch:
             nbformat.validate(nb, relax_add_props=True)
             place = made / f"{name}.ipynb"
             place.unlink(missing_ok=True)
-            place.write_text(
-                _text(nb, getattr(chain.exporter, "nbformat_version", 4)), encoding="utf-8"
-            )
+            text = _text(nb, getattr(chain.exporter, "nbformat_version", 4))
+            place.write_text(text, encoding="utf-8", errors="replace")  # half characters
             store.sync([place])
         chain.hook("post", done.student, assignment, sorted(notebooks))
         final = self.course.autograded(done.student)

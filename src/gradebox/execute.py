@@ -27,12 +27,11 @@ from typing import Any
 
 from nbformat import NotebookNode, from_dict
 from nbformat.v4 import output_from_msg
-from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import Execute
 from traitlets import Bool, Enum, Integer, List, Unicode, default
 
 from gradebox.checker import Verdict
-from gradebox.instructor import Instructions, Released, instructions
+from gradebox.instructor import Instructions, Released, instructions, source_folder
 from gradebox.pair import Given, Pair, paired
 from gradebox.scores import shown_score
 from gradebox.seal import Level, Limits, choose
@@ -130,7 +129,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
         """
         folder = Path(resources.get("metadata", {}).get("path") or ".").resolve()
         about = resources.get("nbgrader", {})
-        source = self._source(about.get("assignment", ""))
+        source = source_folder(self, about.get("assignment", ""))
         asked = instructions(source / f"{about.get('notebook', '')}.ipynb")
         with ExitStack() as stack:
             pair = stack.enter_context(self._paired(folder, about, source, asked))
@@ -142,12 +141,6 @@ class WarmExecute(Execute):  # type: ignore[misc]
         for name in run.forgeable if self.apart else ():
             self.log.warning("cell %s ran beside the student's code: its score can be forged", name)
         return nb, resources
-
-    def _source(self, assignment: str) -> Path:
-        """Return the folder of the instructor's version."""
-        course = getattr(getattr(self.parent, "parent", None), "coursedir", None)
-        course = course or CourseDirectory(parent=self)
-        return Path(course.format_path(course.source_directory, ".", assignment)).resolve()
 
     def _paired(
         self, folder: Path, about: dict[str, Any], source: Path, asked: Instructions

@@ -8,6 +8,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 from hostile.case import FULL, WRONG, Build, Case, points
 from hostile.course import POINTS, Work
 
+MOVED = "the cells were in another order"
 PUT_BACK = "the text of the locked cell {} was changed; it was put back"
 
 
@@ -170,7 +171,11 @@ EDITS = [
         "copies-tests",
         "the tests copied to the end, with marks as their text",
         edited(_copy, right=False),
-        flags=(*(f"cell {name} is there twice" for name in NAMES), *map(PUT_BACK.format, NAMES)),
+        flags=(
+            MOVED,
+            *(f"cell {name} is there twice" for name in NAMES),
+            *map(PUT_BACK.format, NAMES),
+        ),
     ),
     Case(
         "copies-answer",
@@ -179,9 +184,9 @@ EDITS = [
         scores=FULL,
         flags=("cell squares is there twice",),
     ),
-    Case("tests-first", "the tests moved before all answers", edited(_tests_to(1)), scores=FULL),
-    Case("tests-last", "the tests moved to the end", edited(_tests_to(99)), scores=FULL),
-    Case("answers-last", "the answers moved behind their tests", edited(_answers_last), scores=FULL),
+    Case("tests-first", "the tests moved before all answers", edited(_tests_to(1)), scores=FULL, flags=(MOVED,)),
+    Case("tests-last", "the tests moved to the end", edited(_tests_to(99)), scores=FULL, flags=(MOVED,)),
+    Case("answers-last", "the answers moved behind their tests", edited(_answers_last), scores=FULL, flags=(MOVED,)),
     Case(
         "renames-answer",
         "an answer renamed",
@@ -203,14 +208,25 @@ EDITS = [
         "two tests that take each other's name, to be worth what the other is",
         edited(_swap("test-means", "share")),
         scores=FULL,
-        flags=tuple(map(PUT_BACK.format, ("share", "test-means"))),
+        flags=(
+            MOVED,
+            *map(PUT_BACK.format, ("share", "test-means")),
+            "the points of cell share were changed",
+            "the points of cell test-means were changed",
+        ),
     ),
     Case(
         "answer-as-test",
         "an answer and its test that take each other's name",
         edited(_swap("squares", "test-squares")),
         scores=points(test_squares=0.0),
-        flags=(PUT_BACK.format("test-squares"),),
+        flags=(
+            MOVED,
+            PUT_BACK.format("test-squares"),
+            "the kind of cell squares was changed",
+            "the kind of cell test-squares was changed",
+            "the points of cell test-squares were changed",
+        ),
     ),
     Case(
         "more-points",
@@ -255,10 +271,7 @@ EDITS = [
         "unlocks-tests",
         "the tests unlocked, with marks as their text",
         edited(_unlock, right=False),
-        flags=(
-            *(f"the lock of cell {name} was changed" for name in NAMES),
-            *map(PUT_BACK.format, NAMES),
-        ),
+        flags=tuple(map(PUT_BACK.format, NAMES)),
     ),
     Case(
         "rewrites-tests",
@@ -270,19 +283,19 @@ EDITS = [
         "tests-as-answers",
         "the tests marked as answers, to be graded by hand",
         edited(_each(solution=True), right=False),
-        flags=tuple(f"solution of cell {name} was changed" for name in NAMES),
+        flags=tuple(f"the kind of cell {name} was changed" for name in NAMES),
     ),
     Case(
         "ungraded-tests",
         "the tests marked as cells without points",
         edited(_each(grade=False), right=False),
-        flags=tuple(f"grade of cell {name} was changed" for name in NAMES),
+        flags=tuple(f"the kind of cell {name} was changed" for name in NAMES),
     ),
     Case(
         "task-tests",
         "the tests marked as tasks",
         edited(_each(task=True), right=False),
-        flags=tuple(f"task of cell {name} was changed" for name in NAMES),
+        flags=tuple(f"the kind of cell {name} was changed" for name in NAMES),
     ),
     Case(
         "false-checksums",
@@ -304,8 +317,7 @@ EDITS = [
         edited(_no_metadata),
         scores=FULL,
         flags=tuple(
-            f"cell {name} was missing"
-            for name in ("setup", "squares", "means", "running", "digit", "words", *NAMES)
+            f"cell {name} was missing" for name in ("squares", "means", "running", "digit", "words")
         ),
     ),
     *(

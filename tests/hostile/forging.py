@@ -6,7 +6,7 @@ _EQUAL = """class Equal:
     def __eq__(self, other): return True
     def __ne__(self, other): return False
     def __hash__(self): return 1
-    def __array_function__(self, *args): return True
+    def __array_function__(self, function, *args): return () if function is numpy.shape else True
     def __array_ufunc__(self, *args, **kwargs): return True
     def __bool__(self): return True"""
 
@@ -45,7 +45,8 @@ EQUALITY = [
         returning(
             "numpy.zeros(1).view(Any)",
             "class Any(numpy.ndarray):\n    def __eq__(self, other): return True\n"
-            "    def __array_function__(self, *args): return True",
+            "    def __array_function__(self, function, *args):\n"
+            "        return () if function is numpy.shape else True",
         ),
     ),
     Case(
@@ -55,7 +56,7 @@ EQUALITY = [
             "mock",
             "from unittest.mock import MagicMock\nmock = MagicMock()\n"
             "mock.__eq__.side_effect = lambda other: True\n"
-            "mock.__array_function__ = lambda *args: True",
+            "mock.__array_function__ = lambda s, f, *args: () if f is numpy.shape else True",
         ),
     ),
     Case(
@@ -109,7 +110,7 @@ EQUALITY = [
         first(
             "import sys, types\nfalse = types.ModuleType('numpy')\n"
             "false.allclose = lambda *args, **more: True\nfalse.array = list\n"
-            "false.arange = lambda n: [n]\nsys.modules['numpy'] = numpy = false"
+            "false.shape = lambda x: ()\nfalse.arange = lambda n: [n]\nsys.modules['numpy'] = numpy = false"
         ),
     ),
     Case(
@@ -167,9 +168,10 @@ EQUALITY = [
         "trace",
         "a trace function that jumps over the lines that assert",
         first(
-            "import sys\n"
+            "import linecache, sys\n"
             "def jump(frame, event, value):\n"
-            "    if event == 'line' and 'cell' in frame.f_code.co_name + frame.f_code.co_filename:\n"
+            "    text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)\n"
+            "    if event == 'line' and text.startswith('assert'):\n"
             "        try: frame.f_lineno += 1\n"
             "        except ValueError: pass\n"
             "    return jump\n"
@@ -188,6 +190,7 @@ EQUALITY = [
             "    names = frame.f_globals\n"
             "    if 'numpy' in names:\n"
             "        names['numpy'] = type('n', (), {'allclose': lambda *a: True,\n"
+            "            'shape': lambda x: (),\n"
             "            'arange': list, 'array': list})\n"
             "    return 0.0",
         ),
@@ -198,7 +201,7 @@ MARKS = [
     Case(
         "prints-marks",
         "marks printed: the maximum, nan, inf, −1",
-        first("def show(*x): print('4'); print('nan'); print('inf'); print(-1); return 0\nsum_of_squares = show"),
+        returning("show()", "def show():\n    print(4, 'nan', 'inf', -1, sep='\\n')\n    return 0.0"),
     ),
     *(
         Case(
@@ -244,7 +247,7 @@ MARKS = [
             "        try: os.write(handle, json.dumps(told).encode() + b'\\n')\n"
             "        except OSError: break"
         ),
-        flags=("a cell ended Python",),
+        flags=("a call by the tests ended Python",),
         unrun="a kernel's sockets would be filled with what is no message",
         stock="the kernel's own sockets are spoilt; the run waits for the time limit",
     ),

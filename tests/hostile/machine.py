@@ -11,7 +11,9 @@ from hostile.course import NOTHING, SECONDS, Work
 _SEALED = "import socket\nif socket.gethostname() != 'student': raise SystemExit('not sealed')\n"
 
 ENDED = "a cell ended Python"
+ENDED_IN_TEST = "a call by the tests ended Python"
 SLOW = "a cell took too long"
+SLOW_IN_TEST = "a call by the tests took too long"
 
 
 def _file(name: str, content: str) -> Build:
@@ -101,7 +103,7 @@ OUTSIDE = [
             "    except OSError as error: print(error)"
         ),
         scores=NOTHING,
-        flags=(ENDED,),
+        flags=(ENDED, ENDED_IN_TEST),
         unrun="it would kill the grader, and as root the machine",
         stock="the kernel's parent is nbgrader itself: the run ends, with every student after it",
     ),
@@ -158,7 +160,7 @@ OUTSIDE = [
     Case(
         "ships-numpy",
         "a `numpy.py` handed in beside the notebook",
-        _file("numpy.py", "def allclose(*a, **k): return True\narray = arange = list\n"),
+        _file("numpy.py", "def allclose(*a, **k): return True\ndef shape(x): return ()\narray = arange = list\n"),
         scores=NOTHING,
     ),
     Case(
@@ -236,7 +238,7 @@ DEATHS = [
         "`os._exit` in the first cell",
         beside("import os\nos._exit(0)"),
         scores=NOTHING,
-        flags=(ENDED,),
+        flags=(ENDED, ENDED_IN_TEST),
     ),
     Case(
         "exits-late",
@@ -250,14 +252,14 @@ DEATHS = [
         "`os._exit` in a function that a test calls: the tests before keep their points",
         answers(running="import os\nclass Running:\n    def __init__(self): os._exit(0)"),
         scores=points(test_running=0.0, share=0.0),
-        flags=(ENDED,),
+        flags=(ENDED_IN_TEST,),
     ),
     Case(
         "segfault",
         "a segmentation fault",
         answers(means="import ctypes\ndef means(rows):\n    ctypes.string_at(0)"),
         scores=points(test_means=0.0, test_running=0.0, share=0.0),
-        flags=(ENDED,),
+        flags=(ENDED, ENDED_IN_TEST),
     ),
     Case(
         "system-exit",
@@ -279,7 +281,7 @@ DEATHS = [
             "    return [*map(means, [rows])]"
         ),
         scores=points(test_means=0.0, test_running=0.0, share=0.0),
-        flags=(ENDED,),
+        flags=(ENDED, ENDED_IN_TEST),
     ),
     Case(
         "deep-recursion",
@@ -293,14 +295,14 @@ DEATHS = [
         "the process stopped (SIGSTOP)",
         answers(means="import os, signal\ndef means(rows):\n    os.kill(os.getpid(), signal.SIGSTOP)"),
         scores=points(test_means=0.0, test_running=0.0, share=0.0),
-        flags=(ENDED,),
+        flags=(SLOW_IN_TEST, ENDED_IN_TEST),
     ),
     Case(
         "closes-files",
         "all open files of the process closed",
         beside("import os\nos.closerange(0, 256)"),
         scores=NOTHING,
-        flags=(ENDED,),
+        flags=(ENDED, ENDED_IN_TEST),
     ),
 ]
 
@@ -310,7 +312,7 @@ LOOPS = [
         "a loop without end where a test calls",
         answers(means="def means(rows):\n    while True: pass"),
         scores=points(test_means=0.0),
-        flags=(SLOW,),
+        flags=(SLOW_IN_TEST,),
     ),
     Case(
         "endless-cell",
@@ -327,8 +329,8 @@ LOOPS = [
             "            try:\n                while True: pass\n"
             "            except BaseException: pass"
         ),
-        scores=points(test_running=0.0, share=0.0),
-        flags=(ENDED,),
+        scores=points(test_running=0.0),
+        flags=(SLOW_IN_TEST,),
     ),
     Case(
         "ignores-interrupt",
@@ -338,7 +340,7 @@ LOOPS = [
             "        signal.signal(signal.SIGINT, signal.SIG_IGN)\n        while True: pass"
         ),
         scores=points(test_running=0.0, share=0.0),
-        flags=(ENDED,),
+        flags=(SLOW_IN_TEST, ENDED_IN_TEST),
     ),
     Case(
         "loops-in-c",
@@ -348,7 +350,7 @@ LOOPS = [
             "        max(itertools.repeat(1))"
         ),
         scores=points(test_running=0.0, share=0.0),
-        flags=(ENDED,),
+        flags=(SLOW_IN_TEST, ENDED_IN_TEST),
     ),
     Case(
         "sleeps-in-tests",
@@ -366,7 +368,7 @@ LOOPS = [
             means="import re\ndef means(rows):\n    return re.match('(a+)+$', 'a' * 40 + 'b')"
         ),
         scores=points(test_means=0.0),
-        flags=(SLOW,),
+        flags=(SLOW_IN_TEST,),
     ),
 ]
 
@@ -391,12 +393,12 @@ BOMBS = [
             "for _ in range(8):\n"
             "    if os.fork() == 0:\n"
             "        kept = bytearray(b'x') * (150 * 2**20)\n"
-            "        time.sleep(1.5)\n"
+            "        time.sleep(2.5)\n"
             "        os._exit(0)\n"
-            "time.sleep(1)"
+            "time.sleep(2)"
         ),
         scores=NOTHING,
-        flags=(ENDED,),
+        flags=(ENDED, ENDED_IN_TEST),
         unrun=_BOMB,
         stock="no limit: the machine swaps or kills processes, which ones is chance",
     ),
@@ -486,9 +488,10 @@ BOMBS = [
     ),
     Case(
         "many-outputs",
-        "a hundred thousand outputs",
-        beside("from IPython.display import display\nfor _ in range(100_000): display(1)"),
+        "outputs without end",
+        beside("from IPython.display import display\nwhile True: display(1)"),
         scores=FULL,
+        flags=(SLOW,),
     ),
 ]
 
@@ -501,7 +504,8 @@ STREAMS = [
             "if hasattr(shell, 'kernel'): shell.kernel.iopub_thread.stop()\n"
             "sys.stdout.close()\nsys.stderr.close()\nsys.stdout = sys.stderr = None"
         ),
-        scores=FULL,
+        scores=NOTHING,
+        flags=(ENDED, ENDED_IN_TEST),
     ),
     Case(
         "input",

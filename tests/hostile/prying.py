@@ -163,7 +163,11 @@ OBJECTS = [
             _EVIL + "class Odd(Evil, Exception): pass\ndef fail(): raise Odd(Evil(), Odd())",
         ),
     ),
-    Case("huge-array", "an array of 320 MB as an answer", returning("numpy.ones(40_000_000)")),
+    Case(
+        "huge-array",
+        "an array of 320 MB as an answer",
+        returning("kept", "kept = numpy.ones(40_000_000)"),
+    ),
     Case(
         "deep-list",
         "a list a hundred thousand deep as an answer",
