@@ -26,6 +26,7 @@ from gradebox.course import Chain, Course, copy_files, imports_of
 from gradebox.execute import WarmExecute
 from gradebox.intake import Refused, Submission
 from gradebox.notes import plainly, troubles
+from gradebox.pages import make_harmless
 from gradebox.sources import Book, Sources, standing_in
 from gradebox.store import Store
 
@@ -236,6 +237,7 @@ class Batch:
             resources = chain.resources(done.student, assignment, name, made)
             resources["gradebox"] = verdicts
             nb, _ = chain.run(chain.after, _node(nb), resources)
+            make_harmless(nb)
             nbformat.validate(nb, relax_add_props=True)
             place = made / f"{name}.ipynb"
             place.unlink(missing_ok=True)

@@ -97,6 +97,9 @@ class WarmExecute(Execute):  # type: ignore[misc]
         Unicode(), help="Names of further environment variables that notebooks may see."
     ).tag(config=True)
 
+    max_seconds = Integer(
+        600, help="Seconds that all cells of a notebook may take together; then it is ended."
+    ).tag(config=True)
     max_memory = Integer(
         Limits.memory, help="Bytes of memory that a notebook may use beyond its imports."
     ).tag(config=True)
@@ -162,6 +165,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
             seen,
             given,
             seconds=self.timeout,
+            budget=self.max_seconds,
             level=level,
             limits=self._limits(),
             readable=self.readable,
@@ -195,7 +199,8 @@ class _Run:
     def __init__(self, pair: Pair, released: Released, beside: Collection[str] | None) -> None:
         self.scores: dict[str, float] = {}
         self.forgeable: list[str] = []
-        self._pair, self._released, self._beside, self._dead = pair, released, beside, ""
+        self._pair, self._released, self._beside = pair, released, beside
+        self._dead: tuple[str, ...] = ()
 
     def execute(self, cell: NotebookNode, when_late: dict[str, Any]) -> None:
         """Execute one cell where it belongs."""
@@ -222,7 +227,7 @@ class _Run:
     def _student(self, cell: NotebookNode, source: str, when_late: dict[str, Any]) -> None:
         """Execute a cell in the student's process."""
         if self._dead:
-            cell.outputs.append(_error("DeadKernelError", self._dead))
+            cell.outputs.append(_error(*self._dead))
             return
         try:
             shown, late = self._pair.run(source)
@@ -230,8 +235,8 @@ class _Run:
             if late:
                 cell.outputs.append(_error(**when_late))
         except Died as death:
-            cell.outputs.append(_error("DeadKernelError", str(death)))
-            self._dead = f"not executed, because an earlier cell killed Python: {death}"
+            cell.outputs.append(_error(death.ename, str(death)))
+            self._dead = death.ename, f"not executed, because an earlier cell killed Python: {death}"
 
 
 def _as_scored(verdict: Verdict) -> list[dict[str, Any]]:

@@ -43,6 +43,7 @@ def troubles(nb: Any) -> list[str]:
     """Return where the execution of a notebook went wrong beyond an error in a cell."""
     says = {
         "CellTimeoutError": "a cell took too long",
+        "NotebookTimeoutError": "all cells together took too long",
         "StudentTimeout": "a call by the tests took too long",
         "Late": "a test cell took too long",
         "DeadKernelError": "a cell ended Python",

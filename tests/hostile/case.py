@@ -35,6 +35,8 @@ class Case:
         The points that it must get; None where it must fail as a whole.
     flags : tuple of str
         What the instructor must be told, and nothing else: each is a part of one flag.
+    maybe : tuple of str
+        What the instructor may be told besides, as chance has it.
     why : str
         A part of the reason why it fails.
     says : mapping
@@ -54,6 +56,7 @@ class Case:
     build: Build
     scores: Mapping[str, float] | None = field(default_factory=lambda: NOTHING)
     flags: tuple[str, ...] = ()
+    maybe: tuple[str, ...] = ()
     why: str = ""
     says: Mapping[str, str] = field(default_factory=dict)
     either: tuple[str, ...] = ()

@@ -196,7 +196,7 @@ FAULTS = [
     Case("shell", "a command that removes everything", answers(squares="!rm -rf MARK /student/* ./*\n%cd /tmp\ndef sum_of_squares(x): return 0"), points(test_squares=0.0), unrun="it removes files", stock="it runs with the instructor's rights"),
     Case("unanswered", "nothing answered", lambda work: None),
     Case("evil-str", "an exception whose `__str__` fails", answers(squares="class Odd(Exception):\n    def __str__(self): raise self\n    __repr__ = __str__\ndef sum_of_squares(x): raise Odd"), points(test_squares=0.0)),
-    Case("endless-str", "an exception whose `__str__` does not end", answers(squares="class Odd(Exception):\n    def __str__(self):\n        while True: pass\ndef sum_of_squares(x): raise Odd"), points(test_squares=0.0), flags=("a cell took too long",)),
+    Case("endless-str", "an exception whose `__str__` does not end", answers(squares="class Odd(Exception):\n    def __str__(self):\n        while True: pass\ndef sum_of_squares(x): raise Odd"), flags=("a call by the tests took too long", "a cell ended Python", "a call by the tests ended Python")),
     Case("evil-class", "an exception whose class and traceback lie", answers(squares="class Odd(Exception):\n    __name__ = 7\n    def _render_traceback_(self): return 'no list', 7, None\nOdd.__name__ = 'AssertionError'\nOdd.__module__ = None\ndef sum_of_squares(x): raise Odd('\\x1b[31m' + '\\ud800')"), points(test_squares=0.0)),
     Case("syntax-in-extra", "a cell of the student's own that fails", lambda work: (work.honest(), work.first("1 / 0"))[0], FULL),
 ]  # fmt: skip

@@ -247,7 +247,7 @@ MARKS = [
             "        try: os.write(handle, json.dumps(told).encode() + b'\\n')\n"
             "        except OSError: break"
         ),
-        flags=("a call by the tests ended Python",),
+        maybe=("a cell ended Python", "a call by the tests ended Python"),
         unrun="a kernel's sockets would be filled with what is no message",
         stock="the kernel's own sockets are spoilt; the run waits for the time limit",
     ),

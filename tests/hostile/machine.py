@@ -252,7 +252,7 @@ DEATHS = [
         "`os._exit` in a function that a test calls: the tests before keep their points",
         answers(running="import os\nclass Running:\n    def __init__(self): os._exit(0)"),
         scores=points(test_running=0.0, share=0.0),
-        flags=(ENDED_IN_TEST,),
+        flags=(ENDED, ENDED_IN_TEST),
     ),
     Case(
         "segfault",
@@ -295,7 +295,7 @@ DEATHS = [
         "the process stopped (SIGSTOP)",
         answers(means="import os, signal\ndef means(rows):\n    os.kill(os.getpid(), signal.SIGSTOP)"),
         scores=points(test_means=0.0, test_running=0.0, share=0.0),
-        flags=(SLOW_IN_TEST, ENDED_IN_TEST),
+        flags=(SLOW_IN_TEST, ENDED, ENDED_IN_TEST),
     ),
     Case(
         "closes-files",
@@ -340,7 +340,7 @@ LOOPS = [
             "        signal.signal(signal.SIGINT, signal.SIG_IGN)\n        while True: pass"
         ),
         scores=points(test_running=0.0, share=0.0),
-        flags=(SLOW_IN_TEST, ENDED_IN_TEST),
+        flags=(SLOW_IN_TEST, ENDED, ENDED_IN_TEST),
     ),
     Case(
         "loops-in-c",
@@ -350,7 +350,7 @@ LOOPS = [
             "        max(itertools.repeat(1))"
         ),
         scores=points(test_running=0.0, share=0.0),
-        flags=(SLOW_IN_TEST, ENDED_IN_TEST),
+        flags=(SLOW_IN_TEST, ENDED, ENDED_IN_TEST),
     ),
     Case(
         "sleeps-in-tests",
@@ -360,6 +360,16 @@ LOOPS = [
             "    return float((numpy.asarray(x) ** 2).sum())"
         ),
         scores=FULL,
+    ),
+    Case(
+        "sleeps-on",
+        "many cells that each sleep just under the limit",
+        lambda work: [work.honest(), *[
+            work.first(f"import time\ntime.sleep({SECONDS - 0.5})") for _ in range(10)
+        ]][0],
+        scores=NOTHING,
+        flags=("all cells together took too long",),
+        maybe=(SLOW,),
     ),
     Case(
         "regular-expression",

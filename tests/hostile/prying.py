@@ -187,6 +187,7 @@ OBJECTS = [
             "    def __getitem__(self, place): return 1.0\n"
             "    def __float__(self): return 1.0",
         ),
+        flags=("a call by the tests took too long",),
     ),
     Case("huge-number", "a number of a hundred thousand digits", returning("10**100_000")),
     Case("nan", "nan as every answer", returning("float('nan')")),
