@@ -40,7 +40,7 @@ _ATTRIBUTE = "|".join(
         rf'style="{_STYLE}"',
         r'(?:border|colspan|rowspan|width|height|start)="\d{1,5}(?:px|%)?"',
         r'(?:halign|valign|align|scope)="[a-z]{1,9}"',
-        r'class="[\w -]*"',
+        r'class="(?:(?:dataframe|data|blank|index_name|(?:row|col)_heading|(?:level|row|col)\d+)\s*)*"',
         r'(?:alt|title)="[^"<>]*"',
         r'href="(?:https?://[^"<>\s]*|#[\w.-]*)"',
         rf'src="{_DATA}"',
@@ -49,7 +49,12 @@ _ATTRIBUTE = "|".join(
 _TAG = re.compile(rf"<(/?)({_PLAIN}|{_BLOCKS})((?:\s+(?:{_ATTRIBUTE}))*)\s*/?>", re.ASCII)
 _BARE = re.compile(rf"</?(?:{_PLAIN})\s*/?>", re.ASCII)
 # what no page would show anyway: a table of pandas comes with a <style>
-_UNSEEN = re.compile(r"<(style|script)\b[^>]*>.*?</\1\s*>|<!--.*?-->", re.DOTALL | re.IGNORECASE)
+_UNSEEN = re.compile(r"<(?:style|script|!--)", re.IGNORECASE)
+_UNSEEN_ENDS = {
+    "t": re.compile("</style>", re.IGNORECASE),
+    "c": re.compile("</script>", re.IGNORECASE),
+    "-": re.compile("-->"),
+}
 _BEGINS = re.compile(r"<(?=[A-Za-z/!?])")
 _SCHEME = re.compile(r"(java|vb)script:", re.IGNORECASE)
 # what is not part of a link's scheme, wherever it stands
@@ -67,7 +72,7 @@ def harmless_html(text: str) -> str:
     A tag that does not close, or closes what was not opened, could move what comes after it: then
     all tags are shown as text.
     """
-    text = _UNSEEN.sub("", text)
+    text = _seen(text)
     opened: list[str] = []
     balanced = True
     pieces, end = [], 0
@@ -83,6 +88,23 @@ def harmless_html(text: str) -> str:
             balanced = False
     pieces.append(_escaped(text[end:]))
     return "".join(pieces) if balanced and not opened else _escaped(text)
+
+
+def _seen(text: str) -> str:
+    """Leave out styles, scripts and comments, in time that grows no faster than the text."""
+    pieces, end = [], 0
+    without_end: set[str] = set()
+    for found in _UNSEEN.finditer(text):
+        kind = found[0][2].lower()
+        if found.start() < end or kind in without_end:
+            continue
+        closing = _UNSEEN_ENDS[kind].search(text, found.end())
+        if closing is None:
+            without_end.add(kind)
+        else:
+            pieces.append(text[end : found.start()])
+            end = closing.end()
+    return "".join([*pieces, text[end:]])
 
 
 def _escaped(text: str) -> str:
