@@ -205,8 +205,8 @@ def test_each_gets_what_it_deserves(graded: Graded, case: Case) -> None:
         assert got[name] in (0.0, FULL[name])
         got[name] = case.scores[name]
     assert got == case.scores, told
-    taken = sum(got.values()) if case.late else 0
-    assert {row[1:] for row in graded.scores[case.name].values()} == {(None, 0.0, taken)}
+    taken = sum(got.values()) if case.late else None
+    assert {row[1:] for row in graded.scores[case.name].values()} == {(None, None, taken)}
 
 
 @pytest.mark.parametrize("case", [one for one in CASES if one.scores], ids=lambda case: case.name)

@@ -25,7 +25,7 @@ from gradebox import execute, intake, store
 from gradebox.course import Chain, Course, copy_files, imports_of
 from gradebox.execute import WarmExecute
 from gradebox.intake import Refused, Submission
-from gradebox.notes import plainly, troubles
+from gradebox.notes import plainly, printable, troubles
 from gradebox.pages import make_harmless
 from gradebox.sources import Book, Sources, standing_in
 from gradebox.store import Store
@@ -179,8 +179,10 @@ class Batch:
                 name: self._run(chain, taken.student, name, content, folder)
                 for name, content in sorted(taken.notebooks.items())
             }
-            flags = [f"{name} is none of the assignment's notebooks" for name in taken.unknown]
-            flags += plainly(told) + [one for nb, _ in done.values() for one in troubles(nb)]
+            strange = [f"{name} is none of the assignment's notebooks" for name in taken.unknown]
+            flags = plainly(strange + told) + [
+                one for nb, _ in done.values() for one in troubles(nb)
+            ]
             result = {"flags": flags, "notebooks": done}
             return self._store.keep(taken.student, key, made, result)
 
@@ -253,7 +255,7 @@ class Batch:
 
 
 def _failed(student: str, error: Exception, before: bool) -> Outcome:
-    why = " ".join(str(error).split())[:300]
+    why = printable(" ".join(str(error).split()))[:300]
     if not isinstance(error, Refused):
         why = f"{type(error).__name__}: {why}"
     if before:

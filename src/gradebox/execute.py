@@ -200,7 +200,7 @@ class _Run:
         self.scores: dict[str, float] = {}
         self.forgeable: list[str] = []
         self._pair, self._released, self._beside = pair, released, beside
-        self._dead: tuple[str, ...] = ()
+        self._dead: tuple[str, str] | None = None
 
     def execute(self, cell: NotebookNode, when_late: dict[str, Any]) -> None:
         """Execute one cell where it belongs."""
@@ -236,7 +236,10 @@ class _Run:
                 cell.outputs.append(_error(**when_late))
         except Died as death:
             cell.outputs.append(_error(death.ename, str(death)))
-            self._dead = death.ename, f"not executed, because an earlier cell killed Python: {death}"
+            self._dead = (
+                death.ename,
+                f"not executed, because an earlier cell killed Python: {death}",
+            )
 
 
 def _as_scored(verdict: Verdict) -> list[dict[str, Any]]:

@@ -224,13 +224,16 @@ def _without_missing(text: str, there: Collection[str]) -> str:
     return _ATTACHED.sub(lambda found: found[0] if found[1] in there else f"no-{found[0]}", text)
 
 
+def _is_word(told: Any) -> bool:
+    return isinstance(told, str) and bool(_WORD.fullmatch(told))
+
+
 def make_harmless(nb: Any) -> None:
     """Leave in a notebook nothing that runs where it is looked at."""
     kept = {}
     for name in ("kernelspec", "language_info"):
         told = nb.metadata.get(name)
-        words = told.items() if isinstance(told, dict) else ()
-        kept[name] = {k: v for k, v in words if isinstance(v, str) and _WORD.fullmatch(v)}
+        kept[name] = told if isinstance(told, dict) and all(map(_is_word, told.values())) else {}
     nb.metadata = type(nb.metadata)({name: one for name, one in kept.items() if one})
     for cell in nb.cells:
         _harmless_cell(cell)

@@ -13,7 +13,7 @@ Two steps take the places of nbgrader's own::
     ]
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,9 +154,8 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
         """Return a cell in place of a missing one, that says so."""
         code = source.type == "code"
         said = self.missing_cell_notification.format(cell_id=source.name)
-        made = (new_code_cell if code else new_markdown_cell)(
-            f"{'# ' if code else ''}{said}{source.source}"
-        )
+        make: Callable[[str], Any] = new_code_cell if code else new_markdown_cell
+        made = make(f"{'# ' if code else ''}{said}{source.source}")
         if not source.solution:
             made.metadata |= {"deletable": False, "editable": False}
         made.metadata["nbgrader"] = {"grade_id": source.name, "cell_type": source.type}
@@ -223,7 +222,9 @@ def _put_back(cell: Any, source: Known) -> list[str]:
     changed = [] if cell.cell_type == source.type else ["type"]
     if [bool(about.get(name)) for name in _KINDS] != [getattr(source, name) for name in _KINDS]:
         changed.append("kind")
-    about |= {name: getattr(source, name) for name in _KINDS}
+    about |= {name: getattr(source, name) for name in ("grade", "solution")}
+    if source.task or "task" in about:
+        about["task"] = source.task
     if is_locked(cell) != source.locked:
         changed.append("lock")
         about["locked"] = source.locked

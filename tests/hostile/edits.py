@@ -77,8 +77,11 @@ def _answers_last(work: Work) -> None:
     work.nb.cells = [*(one for one in work.nb.cells if one not in answers), *answers]
 
 
-def _rename(work: Work) -> None:
-    work.cell("squares").metadata.nbgrader.grade_id = "my-own-name"
+def _rename(name: str) -> Any:
+    def change(work: Work) -> None:
+        work.cell("squares").metadata.nbgrader.grade_id = name
+
+    return change
 
 
 def _rename_tests(work: Work) -> None:
@@ -184,15 +187,40 @@ EDITS = [
         scores=FULL,
         flags=("cell squares is there twice",),
     ),
-    Case("tests-first", "the tests moved before all answers", edited(_tests_to(1)), scores=FULL, flags=(MOVED,)),
-    Case("tests-last", "the tests moved to the end", edited(_tests_to(99)), scores=FULL, flags=(MOVED,)),
-    Case("answers-last", "the answers moved behind their tests", edited(_answers_last), scores=FULL, flags=(MOVED,)),
+    Case(
+        "tests-first",
+        "the tests moved before all answers",
+        edited(_tests_to(1)),
+        scores=FULL,
+        flags=(MOVED,),
+    ),
+    Case(
+        "tests-last",
+        "the tests moved to the end",
+        edited(_tests_to(99)),
+        scores=FULL,
+        flags=(MOVED,),
+    ),
+    Case(
+        "answers-last",
+        "the answers moved behind their tests",
+        edited(_answers_last),
+        scores=FULL,
+        flags=(MOVED,),
+    ),
     Case(
         "renames-answer",
         "an answer renamed",
-        edited(_rename),
+        edited(_rename("my-own-name")),
         scores=FULL,
         flags=("cell my-own-name is none of the assignment's", "cell squares was missing"),
+    ),
+    Case(
+        "renames-for-terminal",
+        "an answer renamed so that its name clears the instructor's terminal",
+        edited(_rename("\x1b[2J\x1b]0;[red]no-name\x07")),
+        scores=FULL,
+        flags=("no-name", "cell squares was missing"),
     ),
     Case(
         "renames-tests",

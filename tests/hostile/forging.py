@@ -201,7 +201,9 @@ MARKS = [
     Case(
         "prints-marks",
         "marks printed: the maximum, nan, inf, −1",
-        returning("show()", "def show():\n    print(4, 'nan', 'inf', -1, sep='\\n')\n    return 0.0"),
+        returning(
+            "show()", "def show():\n    print(4, 'nan', 'inf', -1, sep='\\n')\n    return 0.0"
+        ),
     ),
     *(
         Case(

@@ -160,17 +160,22 @@ OUTSIDE = [
     Case(
         "ships-numpy",
         "a `numpy.py` handed in beside the notebook",
-        _file("numpy.py", "def allclose(*a, **k): return True\ndef shape(x): return ()\narray = arange = list\n"),
+        _file(
+            "numpy.py",
+            "def allclose(*a, **k): return True\ndef shape(x): return ()\narray = arange = list\n",
+        ),
         scores=NOTHING,
     ),
     Case(
         "ships-others",
         "a `sitecustomize.py`, `gradebox.py` and `ast.py` handed in beside the notebook",
-        lambda work: [
-            _file(f"{name}.py", "import builtins\nbuiltins.sum = lambda *a: 4\n")(work)
-            for name in ("sitecustomize", "gradebox", "ast", "numbers")
-        ]
-        and None,
+        lambda work: (
+            [
+                _file(f"{name}.py", "import builtins\nbuiltins.sum = lambda *a: 4\n")(work)
+                for name in ("sitecustomize", "gradebox", "ast", "numbers")
+            ]
+            and None
+        ),
         scores=NOTHING,
     ),
     Case(
@@ -293,7 +298,9 @@ DEATHS = [
     Case(
         "stops-itself",
         "the process stopped (SIGSTOP)",
-        answers(means="import os, signal\ndef means(rows):\n    os.kill(os.getpid(), signal.SIGSTOP)"),
+        answers(
+            means="import os, signal\ndef means(rows):\n    os.kill(os.getpid(), signal.SIGSTOP)"
+        ),
         scores=points(test_means=0.0, test_running=0.0, share=0.0),
         flags=(SLOW_IN_TEST, ENDED, ENDED_IN_TEST),
     ),
@@ -364,9 +371,10 @@ LOOPS = [
     Case(
         "sleeps-on",
         "many cells that each sleep just under the limit",
-        lambda work: [work.honest(), *[
-            work.first(f"import time\ntime.sleep({SECONDS - 0.5})") for _ in range(10)
-        ]][0],
+        lambda work: [
+            work.honest(),
+            *[work.first(f"import time\ntime.sleep({SECONDS - 0.5})") for _ in range(10)],
+        ][0],
         scores=NOTHING,
         flags=("all cells together took too long",),
         maybe=(SLOW,),
@@ -374,9 +382,7 @@ LOOPS = [
     Case(
         "regular-expression",
         "a regular expression that takes exponential time",
-        answers(
-            means="import re\ndef means(rows):\n    return re.match('(a+)+$', 'a' * 40 + 'b')"
-        ),
+        answers(means="import re\ndef means(rows):\n    return re.match('(a+)+$', 'a' * 40 + 'b')"),
         scores=points(test_means=0.0),
         flags=(SLOW_IN_TEST,),
     ),
@@ -388,9 +394,7 @@ BOMBS = [
     Case(
         "memory-bomb",
         "memory taken without end",
-        beside(
-            "kept = []\nfor _ in range(40): kept.append(bytearray(b'x') * (50 * 2**20))"
-        ),
+        beside("kept = []\nfor _ in range(40): kept.append(bytearray(b'x') * (50 * 2**20))"),
         scores=FULL,
         unrun=_BOMB,
         stock="no limit: the machine swaps or kills processes, which ones is chance",

@@ -55,7 +55,7 @@ PAGES = [
             f'''display(HTML("""<a href="javascript:{_script("html-link")}" id="go">x</a>"""))''',
             '''display(HTML("""</div></div></div><h1>Score: 11 / 11</h1>"""))''',
             "display(HTML('<iframe srcdoc=\"<script>parent." + "x=1</script>\"></iframe>'))",
-            "display(HTML('<table border=\"1\" class=\"dataframe\"><tr><td>kept</td></tr></table>'))",
+            'display(HTML(\'<table border="1" class="dataframe"><tr><td>kept</td></tr></table>\'))',
         ),
         scores=FULL,
     ),
@@ -69,8 +69,8 @@ PAGES = [
         "svg-output",
         "a picture (SVG) with a script in it",
         _shown(
-            "text = '''<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"9\" height=\"9\">"
-            f'<script>{_script("svg-output").replace(chr(39), chr(38) + "#39;")}</script></svg>\'\'\'',
+            'text = \'\'\'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">'
+            f"<script>{_script('svg-output').replace(chr(39), chr(38) + '#39;')}</script></svg>'''",
             "display(SVG(text))",
         ),
         scores=FULL,
