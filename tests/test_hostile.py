@@ -8,25 +8,24 @@ import json
 import os
 import resource
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hostile import browser, course, outcome, table
+from hostile.case import FULL, Case
+from hostile.cases import CASES, GROUPS
+from hostile.course import KEY, NAME, NOTHING, PASSWORD, SECONDS, Work
+from hostile.listener import Listener
 
 from gradebox.seal import Level, probe
-from hostile import course, outcome
-from hostile.case import FULL, Case
-from hostile.cases import CASES
-from hostile.course import KEY, NAME, NOTHING, PASSWORD, SECONDS, Work
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -58,44 +57,6 @@ c.WarmExecute.max_output = 200_000
 
 LIMITS = {"AS": 16 * 2**30, "FSIZE": 2**30, "CORE": 0}
 """What the whole run may use, should the barriers fail."""
-
-
-@dataclass
-class Listener:
-    """Hears whoever gets out: at a port of this machine, and at an abstract socket."""
-
-    name: str
-    heard: list[bytes] = field(default_factory=list)
-
-    @contextlib.contextmanager
-    def open(self) -> Iterator[int]:
-        with socket.create_server(("127.0.0.1", 0)) as stream, contextlib.ExitStack() as stack:
-            port = stream.getsockname()[1]
-            packets = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-            packets.bind(("127.0.0.1", port))
-            abstract = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-            abstract.bind(f"\0{self.name}")
-            abstract.listen()
-            done = threading.Event()
-            ends = [stream, packets, abstract]
-            threads = [threading.Thread(target=self._hear, args=(e, done)) for e in ends]
-            for end, thread in zip(ends, threads, strict=True):
-                end.settimeout(0.1)
-                thread.start()
-            yield port
-            done.set()
-            for thread in threads:
-                thread.join()
-
-    def _hear(self, end: socket.socket, done: threading.Event) -> None:
-        while not done.is_set():
-            with contextlib.suppress(TimeoutError):
-                if end.type == socket.SOCK_DGRAM:
-                    self.heard.append(end.recv(100))
-                else:
-                    came, _ = end.accept()
-                    self.heard.append(repr(end).encode())
-                    came.close()
 
 
 @dataclass
@@ -299,6 +260,73 @@ def test_all_pages_can_be_read(graded: Graded) -> None:
         assert path.stat().st_size < 4 * 2**20, student
         json.loads(path.read_text())
         assert outcome.page(graded.root, student).cells
+
+
+def view(root: Path, student: str) -> Path:
+    """Return the page that formgrader shows of a graded notebook."""
+    settings = Config()
+    settings.HTMLExporter.template_name = "formgrade"
+    settings.HTMLExporter.extra_template_basedirs = [handlers.template_path]
+    about = {"index": 0, "total": 1, "base_url": "", "notebook_path": "", "student": student}
+    about |= {"assignment_id": NAME, "notebook_id": NAME, "submission_id": "1"}
+    path = root / f"autograded/{student}/{NAME}/{NAME}.ipynb"
+    text, _ = HTMLExporter(config=settings).from_filename(str(path), resources=about)
+    page = root / f"{student}.html"
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
+@pytest.fixture(scope="module")
+def pages(graded: Graded) -> dict[str, list[Path]]:
+    """Return the pages that are made of what should not run in a browser."""
+    students = [case.name for case in GROUPS["The instructor's browser"]]
+    here = Path.cwd()
+    os.chdir(graded.root)
+    try:
+        api = NbGraderAPI(config=PyFileConfigLoader("nbgrader_config.py").load_config())
+        api.coursedir.root = str(graded.root)
+        for student in students:
+            result = api.generate_feedback(NAME, student)
+            assert result["success"], result
+    finally:
+        os.chdir(here)
+    made = {one: graded.root / f"feedback/{one}/{NAME}/{NAME}.html" for one in students}
+    return {one: [made[one], view(graded.root, one)] for one in students}
+
+
+@pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium or Chrome on this machine")
+def test_no_script_of_a_student_runs_in_a_browser(pages: dict[str, list[Path]]) -> None:
+    pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = browser.ran([page for both in pages.values() for page in both])
+    assert found == [[]] * 2 * len(pages)
+
+
+def test_no_script_of_a_student_is_in_a_page(pages: dict[str, list[Path]]) -> None:
+    for both in pages.values():
+        for page in both:
+            tags = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").find_all()
+            assert not [tag for tag in tags if tag.name == "script" and "ran-" in tag.text]
+            ours = [tag for tag in tags if any("ran-" in str(v) for v in tag.attrs.values())]
+            # a drawing is shown as a picture, in which nothing runs
+            assert all(tag.name == "img" for tag in ours)
+
+
+def test_what_does_no_harm_is_still_on_the_page(pages: dict[str, list[Path]]) -> None:
+    for page in pages["words"]:
+        text = page.read_text(encoding="utf-8")
+        assert "<b>bold</b>" in text
+        assert "$a&lt; b$" in text
+    for page in pages["html-output"]:
+        found = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+        assert found.select_one("table.dataframe td").text == "kept"
+    for page in pages["svg-output"]:
+        assert 'src="data:image/svg+xml;base64,' in page.read_text(encoding="utf-8")
+
+
+def test_the_table_of_the_book_is_up_to_date() -> None:
+    run_once = {case.name for case in CASES if not case.unrun}
+    assert set(table.STOCK) == run_once, "python -m benchmarks.hostile_control"
+    assert table.FILE.read_text(encoding="utf-8") == table.render(), "python -m hostile.table"
 
 
 def test_there_are_enough_of_them() -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell
 
-from hostile.case import FULL, Build, Case, answers, points
+from hostile.case import FULL, Build, Case, answers, beside, points
 from hostile.course import Work
 
+ALL = ("setup", "squares", "means", "running", "digit", "words")
 HUGE = 50 * 2**20 + 1
 
 
@@ -158,45 +159,208 @@ def _odd_names(work: Work) -> None:
 
 
 FAULTS = [
-    Case("cut-json", "JSON cut off in the middle", encoded(lambda text: text[: len(text) // 2]), None, why="is no JSON"),
+    Case(
+        "cut-json",
+        "JSON cut off in the middle",
+        encoded(lambda text: text[: len(text) // 2]),
+        None,
+        why="is no JSON",
+    ),
     Case("empty-file", "an empty file", encoded(lambda text: ""), None, why="is no JSON"),
-    Case("list", "JSON that is no notebook: a list", encoded(lambda text: "[1]"), None, why="is no notebook"),
-    Case("deep-json", "JSON a hundred thousand deep", encoded(lambda text: "[" * 100_000), None, why="RecursionError"),
-    Case("word-file", "another kind of file under the notebook's name", encoded(lambda text: b"PK\x03\x04" + bytes(range(256))), None, why="is not UTF-8"),
-    Case("latin-1", "text in Latin 1", encoded(lambda text: text.replace("squares", "sq\u00fcares").encode("latin-1")), None, why="is not UTF-8"),
-    Case("utf-16", "text in UTF-16", encoded(lambda text: text.encode("utf-16")), None, why="is not UTF-8"),
-    Case("utf-8-bom", "UTF-8 with a byte order mark, as Windows writes it", encoded(lambda text: text.encode("utf-8-sig")), FULL),
-    Case("line-ends", "line ends of Windows", encoded(lambda text: text.replace("\n", "\r\n").encode()), FULL),
+    Case(
+        "list",
+        "JSON that is no notebook: a list",
+        encoded(lambda text: "[1]"),
+        None,
+        why="is no notebook",
+    ),
+    Case(
+        "deep-json",
+        "JSON a hundred thousand deep",
+        encoded(lambda text: "[" * 100_000),
+        None,
+        why="RecursionError",
+    ),
+    Case(
+        "word-file",
+        "another kind of file under the notebook's name",
+        encoded(lambda text: b"PK\x03\x04" + bytes(range(256))),
+        None,
+        why="is not UTF-8",
+    ),
+    Case(
+        "latin-1",
+        "text in Latin 1",
+        encoded(lambda text: text.replace("squares", "sq\u00fcares").encode("latin-1")),
+        None,
+        why="is not UTF-8",
+    ),
+    Case(
+        "utf-16",
+        "text in UTF-16",
+        encoded(lambda text: text.encode("utf-16")),
+        None,
+        why="is not UTF-8",
+    ),
+    Case(
+        "utf-8-bom",
+        "UTF-8 with a byte order mark, as Windows writes it",
+        encoded(lambda text: text.encode("utf-8-sig")),
+        FULL,
+    ),
+    Case(
+        "line-ends",
+        "line ends of Windows",
+        encoded(lambda text: text.replace("\n", "\r\n").encode()),
+        FULL,
+    ),
     Case("surrogate", "half a character (a lone surrogate)", changed(_surrogate), FULL),
     Case("as-lines", "cells as lists of lines", changed(_lines), FULL),
     Case("null-cell", "a cell that is `null`", changed(_null), None, why="is no notebook"),
-    Case("no-cells", "no cells at all", changed(lambda nb: nb.update(cells=[])), flags=tuple(f"cell {name} was missing" for name in ("setup", "squares", "means", "running", "digit", "words", *points()))),
+    Case(
+        "no-cells",
+        "no cells at all",
+        changed(lambda nb: nb.update(cells=[])),
+        flags=tuple(f"cell {name} was missing" for name in (*ALL, *points())),
+    ),
     Case("format-3", "a notebook of version 3", encoded(_third), FULL),
     Case("format-4.0", "a notebook of version 4.0, without ids", changed(_format(4, 0)), FULL),
-    Case("format-5", "a notebook of version 5, which there is not yet", changed(_format(5, 0)), None, why="is no notebook"),
+    Case(
+        "format-5",
+        "a notebook of version 5, which there is not yet",
+        changed(_format(5, 0)),
+        None,
+        why="is no notebook",
+    ),
     *(
-        Case(f"schema-{version}", f"nbgrader's metadata of version {version}", changed(_old(version)), FULL)
+        Case(
+            f"schema-{version}",
+            f"nbgrader's metadata of version {version}",
+            changed(_old(version)),
+            FULL,
+        )
         for version in (1, 2, 99)
     ),
     Case("deep-metadata", "metadata two hundred deep", changed(_deep_metadata), FULL),
-    Case("strange-kernel", "another language, and a kernel's name with a command in it", changed(_strange_kernel), FULL),
-    Case("strange-outputs", "old outputs of a megabyte, and a count of 10³⁰", changed(_strange_outputs), FULL),
+    Case(
+        "strange-kernel",
+        "another language, and a kernel's name with a command in it",
+        changed(_strange_kernel),
+        FULL,
+    ),
+    Case(
+        "strange-outputs",
+        "old outputs of a megabyte, and a count of 10³⁰",
+        changed(_strange_outputs),
+        FULL,
+    ),
     Case("many-cells", "two thousand blank cells", changed(_many), FULL),
-    Case("renamed-file", "the notebook under another name", _other_file("numbers (1).ipynb"), None, why="expected numbers.ipynb, got numbers (1).ipynb"),
-    Case("upper-case", "the notebook under a name in capitals", _other_file("Numbers.ipynb"), None, why="expected numbers.ipynb, got Numbers.ipynb"),
+    Case(
+        "renamed-file",
+        "the notebook under another name",
+        _other_file("numbers (1).ipynb"),
+        None,
+        why="expected numbers.ipynb, got numbers (1).ipynb",
+    ),
+    Case(
+        "upper-case",
+        "the notebook under a name in capitals",
+        _other_file("Numbers.ipynb"),
+        None,
+        why="expected numbers.ipynb, got Numbers.ipynb",
+    ),
     Case("empty-folder", "nothing in the folder", _empty, None, why="got nothing"),
     Case("folder", "a folder under the notebook's name", _folder, None, why="is a folder"),
-    Case("no-folder", "a file in place of the folder", _no_folder, None, why="expected a folder, got a plain file"),
-    Case("extra-notebook", "another notebook besides", _extra_notebook, FULL, flags=("notes.ipynb is none of the assignment's notebooks",)),
-    Case("large-notebook", "a notebook of more than 50 MB", _large, None, why="more than 50 MB", unrun="it would take gigabytes of memory", stock="it is read whole, whatever its size"),
-    Case("large-file", "a file of more than 50 MB beside the notebook", _large_beside, None, why="more than 50 MB"),
-    Case("odd-names", "files with spaces, dashes, control characters in their names", _odd_names, FULL),
-    Case("syntax-error", "an answer that is no Python", answers(squares="def sum_of_squares(x:"), points(test_squares=0.0), says={"squares": "SyntaxError"}),
-    Case("cell-magic", "an answer in another language, by a magic command", answers(squares="%%bash\necho 5"), points(test_squares=0.0)),
-    Case("shell", "a command that removes everything", answers(squares="!rm -rf MARK /student/* ./*\n%cd /tmp\ndef sum_of_squares(x): return 0"), points(test_squares=0.0), unrun="it removes files", stock="it runs with the instructor's rights"),
+    Case(
+        "no-folder",
+        "a file in place of the folder",
+        _no_folder,
+        None,
+        why="expected a folder, got a plain file",
+    ),
+    Case(
+        "extra-notebook",
+        "another notebook besides",
+        _extra_notebook,
+        FULL,
+        flags=("notes.ipynb is none of the assignment's notebooks",),
+    ),
+    Case(
+        "large-notebook",
+        "a notebook of more than 50 MB",
+        _large,
+        None,
+        why="more than 50 MB",
+        unrun="it would take gigabytes of memory",
+        stock="it is read whole, whatever its size",
+    ),
+    Case(
+        "large-file",
+        "a file of more than 50 MB beside the notebook",
+        _large_beside,
+        None,
+        why="more than 50 MB",
+    ),
+    Case(
+        "odd-names",
+        "files with spaces, dashes, control characters in their names",
+        _odd_names,
+        FULL,
+    ),
+    Case(
+        "syntax-error",
+        "an answer that is no Python",
+        answers(squares="def sum_of_squares(x:"),
+        points(test_squares=0.0),
+        says={"squares": "SyntaxError"},
+    ),
+    Case(
+        "cell-magic",
+        "an answer in another language, by a magic command",
+        answers(squares="%%bash\necho 5"),
+        points(test_squares=0.0),
+    ),
+    Case(
+        "shell",
+        "a command that removes everything",
+        answers(squares="!rm -rf MARK /student/* ./*\n%cd /tmp\ndef sum_of_squares(x): return 0"),
+        points(test_squares=0.0),
+        unrun="it removes files",
+        stock="it runs with the instructor's rights",
+    ),
     Case("unanswered", "nothing answered", lambda work: None),
-    Case("evil-str", "an exception whose `__str__` fails", answers(squares="class Odd(Exception):\n    def __str__(self): raise self\n    __repr__ = __str__\ndef sum_of_squares(x): raise Odd"), points(test_squares=0.0)),
-    Case("endless-str", "an exception whose `__str__` does not end", answers(squares="class Odd(Exception):\n    def __str__(self):\n        while True: pass\ndef sum_of_squares(x): raise Odd"), flags=("a call by the tests took too long", "a cell ended Python", "a call by the tests ended Python")),
-    Case("evil-class", "an exception whose class and traceback lie", answers(squares="class Odd(Exception):\n    __name__ = 7\n    def _render_traceback_(self): return 'no list', 7, None\nOdd.__name__ = 'AssertionError'\nOdd.__module__ = None\ndef sum_of_squares(x): raise Odd('\\x1b[31m' + '\\ud800')"), points(test_squares=0.0)),
-    Case("syntax-in-extra", "a cell of the student's own that fails", lambda work: (work.honest(), work.first("1 / 0"))[0], FULL),
-]  # fmt: skip
+    Case(
+        "evil-str",
+        "an exception whose `__str__` fails",
+        answers(
+            squares="class Odd(Exception):\n    def __str__(self): raise self\n"
+            "    __repr__ = __str__\ndef sum_of_squares(x): raise Odd"
+        ),
+        points(test_squares=0.0),
+    ),
+    Case(
+        "endless-str",
+        "an exception whose `__str__` does not end",
+        answers(
+            squares="class Odd(Exception):\n    def __str__(self):\n        while True: pass\n"
+            "def sum_of_squares(x): raise Odd"
+        ),
+        flags=(
+            "a call by the tests took too long",
+            "a cell ended Python",
+            "a call by the tests ended Python",
+        ),
+    ),
+    Case(
+        "evil-class",
+        "an exception whose class and traceback lie",
+        answers(
+            squares="class Odd(Exception):\n    __name__ = 7\n"
+            "    def _render_traceback_(self): return 'no list', 7, None\n"
+            "Odd.__name__ = 'AssertionError'\nOdd.__module__ = None\n"
+            "def sum_of_squares(x): raise Odd('\\x1b[31m' + '\\ud800')"
+        ),
+        points(test_squares=0.0),
+    ),
+    Case("syntax-in-extra", "a cell of the student's own that fails", beside("1 / 0"), FULL),
+]

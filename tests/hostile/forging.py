@@ -110,7 +110,8 @@ EQUALITY = [
         first(
             "import sys, types\nfalse = types.ModuleType('numpy')\n"
             "false.allclose = lambda *args, **more: True\nfalse.array = list\n"
-            "false.shape = lambda x: ()\nfalse.arange = lambda n: [n]\nsys.modules['numpy'] = numpy = false"
+            "false.shape = lambda x: ()\nfalse.arange = lambda n: [n]\n"
+            "sys.modules['numpy'] = numpy = false"
         ),
     ),
     Case(

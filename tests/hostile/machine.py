@@ -2,8 +2,7 @@
 
 import os
 
-from hostile.case import FULL, Case, answers, beside, first, last, points
-from hostile.case import Build
+from hostile.case import FULL, Build, Case, answers, beside, first, last, points
 from hostile.course import NOTHING, SECONDS, Work
 
 # What could hurt a machine hurts none by itself: each bomb ends after an amount that any machine
@@ -25,6 +24,17 @@ def _file(name: str, content: str) -> Build:
         (work.folder / name).write_text(content)
 
     return build
+
+
+def _ships(work: Work) -> None:
+    for name in ("sitecustomize", "gradebox", "ast", "numbers"):
+        _file(f"{name}.py", "import builtins\nbuiltins.sum = lambda *a: 4\n")(work)
+
+
+def _sleeps_on(work: Work) -> None:
+    work.honest()
+    for _ in range(10):
+        work.first(f"import time\ntime.sleep({SECONDS - 0.5})")
 
 
 def _link(name: str, target: str) -> Build:
@@ -115,8 +125,8 @@ OUTSIDE = [
             "if os.fork() == 0:\n"
             "    os.setsid()\n"
             "    if os.fork() == 0:\n"
-            "        os.execv(sys.executable, [sys.executable, '-c', 'import time; time.sleep(20)',\n"
-            "            'MARK-daemon'])\n"
+            "        sleep = 'import time; time.sleep(20)'\n"
+            "        os.execv(sys.executable, [sys.executable, '-c', sleep, 'MARK-daemon'])\n"
             "    os._exit(0)"
         ),
         scores=FULL,
@@ -169,13 +179,7 @@ OUTSIDE = [
     Case(
         "ships-others",
         "a `sitecustomize.py`, `gradebox.py` and `ast.py` handed in beside the notebook",
-        lambda work: (
-            [
-                _file(f"{name}.py", "import builtins\nbuiltins.sum = lambda *a: 4\n")(work)
-                for name in ("sitecustomize", "gradebox", "ast", "numbers")
-            ]
-            and None
-        ),
+        _ships,
         scores=NOTHING,
     ),
     Case(
@@ -371,10 +375,7 @@ LOOPS = [
     Case(
         "sleeps-on",
         "many cells that each sleep just under the limit",
-        lambda work: [
-            work.honest(),
-            *[work.first(f"import time\ntime.sleep({SECONDS - 0.5})") for _ in range(10)],
-        ][0],
+        _sleeps_on,
         scores=NOTHING,
         flags=("all cells together took too long",),
         maybe=(SLOW,),
