@@ -19,11 +19,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bs4 import BeautifulSoup
 from hostile import browser, course, outcome, table
 from hostile.case import FULL, Case
 from hostile.cases import CASES, GROUPS
 from hostile.course import KEY, NAME, NOTHING, PASSWORD, SECONDS, Work
 from hostile.listener import Listener
+from nbconvert.exporters import HTMLExporter
+from nbgrader.apps.api import NbGraderAPI
+from nbgrader.server_extensions.formgrader import handlers
+from traitlets.config import Config
+from traitlets.config.loader import PyFileConfigLoader
 
 from gradebox.seal import Level, probe
 

@@ -118,10 +118,19 @@ PAGES = [
             f'<img src=x onerror="{_script("words-image")}">\n\n'
             f'<details open ontoggle="{_script("words-toggle")}">x</details>\n\n'
             f"[a link](javascript:{_script('words-link').replace(' ', '')})\n"
-            f"[another](&#106;ava&Tab;script:{_script('words-entity').replace(' ', '')})\n\n"
             f"```mermaid\n<script>{_script('words-mermaid')}</script>\n```\n\n"
             f"$$<script>{_script('words-math')}</script>$$\n\n"
             "![a picture](attachment:missing.png)\n"
+        ),
+        scores=FULL,
+    ),
+    Case(
+        "words-disguised",
+        "links to JavaScript in a written answer, disguised by entities and backslashes",
+        _words(
+            f"[one](&#106;ava&Tab;script:{_script('words-entity')})\n\n"
+            f"[two](java\\\nscript:{_script('words-backslash')}) [three][x]\n\n"
+            f"[x]: &#x6a;avascript&colon;{_script('words-reference')}\n"
         ),
         scores=FULL,
     ),

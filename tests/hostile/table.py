@@ -33,7 +33,7 @@ def stock_outcome(case: Case, found: dict[str, Any]) -> str:
     else:
         told.append("no score: does not end within a minute")
     others = sum(FULL.values()) - found.get("neighbour", 0)
-    told += [f"the student after it loses {others:g} points"] if others and found["ended"] else []
+    told += [f"the student after it loses {others:g} points"] if others else []
     secrets = {KEY: "the hidden tests"}
     told += [f"shows {secrets.get(one, 'a password')}" for one in found.get("leaks", ())]
     says = {
