@@ -6,6 +6,7 @@ import difflib
 import importlib
 import io
 import pkgutil
+import sys
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -96,6 +97,10 @@ def _naming(key: str) -> dict[str, Exercise]:
 
 
 def _find(key: str) -> Exercise:
+    for name in [name for name in sys.modules if name.startswith("optdl.checks.")]:
+        for exercise in getattr(sys.modules[name], "EXERCISES", ()):
+            if exercise.key == key:
+                return exercise
     if exercise := _naming(key).get(key):
         return exercise
     known = exercises()
