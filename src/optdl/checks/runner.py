@@ -83,11 +83,14 @@ def check(key: str, function: Function, *, seed: int = 0, properties: bool = Fal
 
 @cache
 def _naming(key: str) -> dict[str, Exercise]:
-    """Return the exercises of the topics whose source names the key.
+    """Return the exercises of the topics that are loaded, or whose source names the key.
 
     A notebook needs one topic. Importing the others takes seconds, where they need torch.
     """
-    found: dict[str, Exercise] = {}
+    loaded = [name for name in sys.modules if name.startswith("optdl.checks.")]
+    found = {one.key: one for name in loaded for one in getattr(sys.modules[name], "EXERCISES", ())}
+    if key in found:
+        return found
     for folder in map(Path, optdl.checks.__path__):
         for file in sorted(folder.glob("*.py")):
             if f'"{key}"' in file.read_text(encoding="utf-8"):
@@ -97,10 +100,6 @@ def _naming(key: str) -> dict[str, Exercise]:
 
 
 def _find(key: str) -> Exercise:
-    for name in [name for name in sys.modules if name.startswith("optdl.checks.")]:
-        for exercise in getattr(sys.modules[name], "EXERCISES", ()):
-            if exercise.key == key:
-                return exercise
     if exercise := _naming(key).get(key):
         return exercise
     known = exercises()
