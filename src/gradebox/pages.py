@@ -59,7 +59,7 @@ _BEGINS = re.compile(r"<(?=[A-Za-z/!?])")
 _SCHEME = re.compile(r"(java|vb)script:", re.IGNORECASE)
 # what is not part of a link's scheme, wherever it stands
 _IGNORED = re.compile(r"[\\\x00-\x1f\x7f\u200b-\u200f\ufeff]")
-_WORD = re.compile(r"[\w .+#-]{0,80}")
+_WORD = re.compile(r"[\w .+#()-]{0,80}")
 _ATTACHED = re.compile(r"attachment:([^\s)\"'<>]*)")
 _FENCES = re.compile(r"~{3,}")
 
@@ -128,8 +128,13 @@ def _runs(text: str) -> bool:
 
 
 def _as_code(text: str) -> str:
-    fence = "~" * (1 + max([3, *(len(found) for found in _FENCES.findall(text))]))
-    return f"{fence}\n{text}\n{fence}"
+    """Return a text as a block of code, which it may be already."""
+    longest = max([3, *map(len, _FENCES.findall(text))])
+    fence = "~" * longest
+    inside = text.removeprefix(f"{fence}\n").removesuffix(f"\n{fence}")
+    if len(inside) == len(text) - 2 * longest - 2 and fence not in inside:
+        return text
+    return f"{fence}~\n{text}\n{fence}~"
 
 
 def _harmless_output(output: Any) -> None:
@@ -140,8 +145,8 @@ def _harmless_output(output: Any) -> None:
     kept = {kind: text for kind, text in data.items() if _is_kept(kind, text)}
     for kind, clean in _CLEANED.items():
         text = _text(data.get(kind))
-        if 0 < len(text) <= LONGEST:
-            kept[kind] = clean(text)
+        if len(text) <= LONGEST and (left := clean(text)):
+            kept[kind] = left
     if "image/svg+xml" in data and not {*_PICTURES, "text/html"} & {*kept}:
         kept["text/html"] = _picture(_text(data["image/svg+xml"]))
     if not kept:
