@@ -81,6 +81,9 @@ def _row(course: Course, topic: str, submission: Any) -> Row:
     )
 
 
+_TOO_LONG = {"CellTimeoutError", "StudentTimeout", "Late", "NotebookTimeoutError"}
+
+
 def notes(notebook: Path) -> list[str]:
     """Return what an instructor should know about how a notebook ran."""
     if not notebook.is_file():
@@ -89,11 +92,11 @@ def notes(notebook: Path) -> list[str]:
     for cell in notebooks.read(notebook).cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id", "a cell")
         for kind in _errors(cell):
-            if kind == "CellTimeoutError":
+            if kind in _TOO_LONG:
                 found.append(f"timeout: {name}")
             elif kind in {"SyntaxError", "IndentationError", "TabError"}:
                 found.append(f"syntax error: {name}")
-            elif kind in {"DeadKernelError", "MemoryError"}:
+            elif kind in {"DeadKernelError", "StudentGone", "MemoryError"}:
                 found.append(f"kernel died: {name}")
         if "was missing from the submission" in cell.source:
             found.append(f"cell deleted: {name}")
