@@ -46,6 +46,10 @@ if os.name == "posix":
     checks = [f"optdl.checks.{topic}" for topic in topics]
     c.WarmExecute.imports = ["numpy", "matplotlib.pyplot", "torch", *checks]
 
+# What gradebox keeps of each execution, and what a change of grades all anew.
+c.Gradebox.folder = "build/gradebox"
+c.Gradebox.depends = ["src/optdl"]
+
 # An endless loop costs its cell and no more: the rest of the notebook is graded.
 c.Execute.timeout = 20
 c.Execute.interrupt_on_timeout = True

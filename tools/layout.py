@@ -94,6 +94,11 @@ class Course:
         """Return the students' notebook of a topic."""
         return self.exercises / topic / f"{topic}.ipynb"
 
+    def submitters(self, topic: str) -> list[str]:
+        """Return who handed in an assignment, sorted."""
+        found = self.submitted.glob(f"*/{topic}")
+        return sorted(path.parent.name for path in found if path.is_dir())
+
     def topics(self) -> list[str]:
         """Return the topics that have an assignment, in the order of the book."""
         found = {

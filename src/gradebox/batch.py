@@ -26,7 +26,7 @@ from gradebox.course import Chain, Course, copy_files, imports_of
 from gradebox.execute import WarmExecute
 from gradebox.intake import Refused, Submission
 from gradebox.notes import plainly, troubles
-from gradebox.sources import Book, Sources, standing_in
+from gradebox.sources import Book, Mark, Sources, standing_in
 from gradebox.store import Store
 
 
@@ -96,7 +96,6 @@ class Batch:
         self._chains = threading.local()
         self._basis = course.basis(self._writer, self._sources.digest)
         self._masters = course.source_files(self._writer)
-        self._before = {name: tuple(one["flags"]) for name, one in reported(course).items()}
 
     def _chain(self) -> Chain:
         chain = self.course.chain()
@@ -122,7 +121,7 @@ class Batch:
     def _grade(
         self,
         students: list[str],
-        marks: dict[str, tuple[str, str]],
+        marks: dict[str, Mark],
         pool: ThreadPoolExecutor,
         book: Book,
     ) -> Iterator[Outcome]:
@@ -131,7 +130,7 @@ class Batch:
         while True:
             # a few ahead, not the whole class: memory does not grow with it
             for student in islice(waiting, 2 * self.jobs - len(running)):
-                running.add(pool.submit(self._safely, student, marks.get(student, ("", str(None)))))
+                running.add(pool.submit(self._safely, student, marks.get(student, Mark())))
             if not running:
                 return
             done, running = wait(running, return_when=FIRST_COMPLETED)
@@ -139,21 +138,21 @@ class Batch:
                 result = one.result()
                 yield result if isinstance(result, Outcome) else self._finish(book, result)
 
-    def _safely(self, student: str, marked: tuple[str, str]) -> _Executed | Outcome:
+    def _safely(self, student: str, marked: Mark) -> _Executed | Outcome:
         """Execute a submission; whatever it brings about, the others are graded."""
         try:
-            return self._execute(student, *marked)
+            return self._execute(student, marked)
         except Exception as error:
-            return _failed(student, error, bool(marked[0]))
+            return _failed(student, error, bool(marked.key))
 
-    def _execute(self, student: str, marked: str, extension: str) -> _Executed | Outcome:
+    def _execute(self, student: str, marked: Mark) -> _Executed | Outcome:
         folder = self.course.submitted(student)
         others = self.course.files_in(folder) if folder.is_dir() else {}
         taken = intake.take(student, folder, self._sources.names, others)
         key = store.digest([self._basis, taken.digest])
-        mark = store.digest([key, str(self._sources.duedate), extension])
-        if self.resume and mark == marked and self._complete(taken):
-            return Outcome(student, "unchanged", self._before.get(student, ()))
+        mark = store.digest([key, str(self._sources.duedate), marked.extension])
+        if self.resume and mark == marked.key and self._complete(taken):
+            return Outcome(student, "unchanged", marked.flags)
         kept = self._store.find(student, key) if self.resume else None
         return _Executed(student, key, mark, kept or self._make(taken, key))
 
@@ -202,14 +201,16 @@ class Batch:
             with self.course.notes.gather() as told, self._store.workplace() as place:
                 result = store.read(done.kept)
                 with book.transaction():
-                    self._enter(book, done, result["notebooks"])
+                    submission = self._enter(book, done, result["notebooks"])
                     self._write(done, result["notebooks"], place / store.FILES)
+                    flags = result["flags"] + plainly(told)
+                    book.mark(submission, done.mark, flags)
                 self._store.drop_others(done.student, done.key)
-            return Outcome(done.student, "graded", tuple(result["flags"] + plainly(told)))
+            return Outcome(done.student, "graded", tuple(flags))
         except Exception as error:
             return _failed(done.student, error, False)
 
-    def _enter(self, book: Book, done: _Executed, notebooks: dict[str, Any]) -> None:
+    def _enter(self, book: Book, done: _Executed, notebooks: dict[str, Any]) -> Any:
         """Enter the submission into the gradebook; a notebook that is missing has no points."""
         student, assignment = done.student, self.course.assignment
         if not self._writer.converter.create_student:
@@ -222,7 +223,7 @@ class Batch:
             self.course.warn(f"{name}.ipynb was not handed in")
             for grade in book.find_submission_notebook(name, assignment, student).grades:
                 grade.auto_score, grade.needs_manual_grade = 0, False
-        book.mark(submission, done.mark)
+        return submission
 
     def _timestamp(self, kept: Path) -> Any:
         try:

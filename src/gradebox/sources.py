@@ -8,8 +8,8 @@ answer: half of the time that grading takes without kernels. Here they get, for 
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from nbgrader.api import (
     BaseCell,
@@ -25,6 +25,7 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
+    Text,
     delete,
     func,
     insert,
@@ -36,13 +37,33 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from gradebox.store import digest
 
 _MARKS = Table(
-    "gradebox",
+    "gradebox_marks",
     MetaData(),
     Column("submission_id", String(32), primary_key=True),
     Column("key", String(64), nullable=False),
+    Column("flags", Text, nullable=False),
     Column("at", DateTime, server_default=func.now()),
 )
-"""What each score in the gradebook was made from; it stands beside nbgrader's own tables."""
+"""What the scores of a submission were made from; it stands beside nbgrader's own tables."""
+
+
+class Mark(NamedTuple):
+    """What the gradebook says of a submission with scores.
+
+    Parameters
+    ----------
+    key : str
+        The checksum of what the scores were made from; empty if nbgrader made them.
+    extension : str
+        How much longer the student may take.
+    flags : tuple of str
+        What an instructor should look at.
+    """
+
+    key: str = ""
+    extension: str = "None"
+    flags: tuple[str, ...] = ()
+
 
 _HERE = threading.local()
 
@@ -266,16 +287,25 @@ class Book(_StandIn):
         except KeyError:
             raise MissingEntry(f"No such entry: {name}/{cell}") from None
 
-    def mark(self, submission: SubmittedAssignment, key: str) -> None:
+    def mark(self, submission: SubmittedAssignment, key: str, flags: Sequence[str]) -> None:
         """Write what the scores of a submission are made from, within its transaction."""
         self.db.execute(delete(_MARKS).where(_MARKS.c.submission_id == submission.id))
-        self.db.execute(insert(_MARKS).values(submission_id=submission.id, key=key))
+        row = {"submission_id": submission.id, "key": key, "flags": json.dumps(flags)}
+        self.db.execute(insert(_MARKS).values(row))
 
-    def marks(self, assignment: str) -> dict[str, tuple[str, str]]:
-        """Return for each student with scores what they are made from, and the extension."""
-        keys = {row.submission_id: row.key for row in self.db.execute(select(_MARKS))}
+    def marks(self, assignment: str) -> dict[str, Mark]:
+        """Return what is known of each student with scores."""
+        rows = {row.submission_id: row for row in self.db.execute(select(_MARKS))}
         try:
-            entries = self.assignment_submissions(assignment)
-            return {one.student_id: (keys.get(one.id, ""), str(one.extension)) for one in entries}
+            return {
+                one.student_id: _mark(rows.get(one.id), str(one.extension))
+                for one in self.assignment_submissions(assignment)
+            }
         finally:
             self.db.remove()
+
+
+def _mark(row: Any, extension: str) -> Mark:
+    if row is None:
+        return Mark(extension=extension)
+    return Mark(row.key, extension, tuple(json.loads(row.flags)))
