@@ -38,13 +38,15 @@ if os.name == "posix":
         "nbgrader.preprocessors.IgnorePattern",
         "nbconvert.preprocessors.ClearMetadataPreprocessor",
         "nbgrader.preprocessors.LimitOutput",
-        "nbgrader.preprocessors.SaveAutoGrades",
+        "gradebox.scores.SaveScores",
         "nbgrader.preprocessors.AssignLatePenalties",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
     topics = sorted(folder.name for folder in (ROOT / "solutions").glob("*/"))
     checks = [f"optdl.checks.{topic}" for topic in topics]
     c.WarmExecute.imports = ["numpy", "matplotlib.pyplot", "torch", *checks]
+    c.WarmExecute.banned = ["optdl.{assignment}"]
+    c.WarmExecute.hollow = ["optdl.checks"]
 
 # What gradebox keeps of each execution, and what a change of grades all anew.
 c.Gradebox.folder = "build/gradebox"

@@ -227,8 +227,9 @@ def test_torch_works_after_the_fork(tmp_path: Path) -> None:
 
 def test_a_warm_process_that_died_is_made_anew(tmp_path: Path) -> None:
     cells_of(WarmExecute, tmp_path, "1", imports=["json"])
-    execute._ZYGOTES[("json",)]._process.kill()
-    execute._ZYGOTES[("json",)]._process.wait()
+    process = execute._zygote(("json",))._process
+    process.kill()
+    process.wait()
     [cell] = cells_of(WarmExecute, tmp_path, "2", imports=["json"])
     assert cell.outputs[0].data["text/plain"] == "2"
 

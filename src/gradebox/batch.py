@@ -178,7 +178,7 @@ class Batch:
                 for name, content in sorted(taken.notebooks.items())
             }
             flags = [f"{name} is none of the assignment's notebooks" for name in taken.unknown]
-            flags += plainly(told) + [one for nb in done.values() for one in troubles(nb)]
+            flags += plainly(told) + [one for nb, _ in done.values() for one in troubles(nb)]
             result = {"flags": flags, "notebooks": done}
             return self._store.keep(taken.student, key, made, result)
 
@@ -192,8 +192,8 @@ class Batch:
         with standing_in(self._sources):
             nb, resources = chain.run([*chain.sanitize, *chain.before], nb, resources)
         nb = intake.normal(nb)  # cells that were put back have no id yet
-        (folder / f"{name}.ipynb").write_text(_text(nb), encoding="utf-8")
-        return chain.execute(nb, resources)[0]
+        nb, resources = chain.execute(nb, resources)
+        return nb, resources.get("gradebox", {})
 
     def _finish(self, book: Book, done: _Executed) -> Outcome:
         """Write the scores of a submission and the notebook that shows them."""
@@ -237,8 +237,9 @@ class Batch:
         """Score the executed notebooks, and put them where nbgrader looks for them."""
         chain, assignment = self._writer, self.course.assignment
         shutil.copytree(done.kept / store.FILES, made)
-        for name, nb in notebooks.items():
+        for name, (nb, verdicts) in notebooks.items():
             resources = chain.resources(done.student, assignment, name, made)
+            resources["gradebox"] = verdicts
             nb, _ = chain.run(chain.after, _node(nb), resources)
             nbformat.validate(nb, relax_add_props=True)
             place = made / f"{name}.ipynb"

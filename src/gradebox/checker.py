@@ -132,9 +132,11 @@ class Checker:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 with self._limited():
                     value = self._execute(source)
+                verdict.score = _score(value, verdict.points)
                 if value is not None:
-                    print(_shown(value))
-            verdict.score = _score(value, verdict.points)
+                    shown = repr(verdict.score) if _is_number(value) else _shown(value)
+                    told = {"data": {"text/plain": shown}, "metadata": {}}
+                    outputs.add("execute_result", execution_count=None, **told)
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and not _of_student(error):
                 raise
@@ -228,14 +230,18 @@ def run_tests(
 
 def _score(value: Any, points: float) -> float:
     """Return the points of a cell that raised nothing and ended with a value."""
-    number = isinstance(value, int | float | np.integer | np.floating)
-    if not number or isinstance(value, bool):
+    if not _is_number(value):
         return points
     try:
         score = float(value)
     except OverflowError:
         score = points if value > 0 else 0.0
     return 0.0 if math.isnan(score) else min(max(score, 0.0), points)
+
+
+def _is_number(value: Any) -> bool:
+    kinds = int | float | np.integer | np.floating
+    return isinstance(value, kinds) and not isinstance(value, bool)
 
 
 def _shown(value: Any) -> str:

@@ -18,7 +18,6 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
-from nbformat import NotebookNode
 from traitlets import List, Unicode
 from traitlets.config import LoggingConfigurable
 
@@ -30,17 +29,18 @@ with warnings.catch_warnings():
     from nbgrader.nbgraderformat import MetadataValidator
     from nbgrader.preprocessors import (
         CheckCellMetadata,
-        ClearHiddenTests,
-        ClearMarkScheme,
         DeduplicateIds,
         Execute,
+        SaveAutoGrades,
     )
     from nbgrader.utils import find_all_files
 
 from gradebox.execute import WarmExecute
+from gradebox.instructor import Released
+from gradebox.scores import SaveScores
 from gradebox.store import digest
 
-VERSION = 1
+VERSION = 2
 """Raised when the same submission may get another score, or another page, than before."""
 
 OF_NO_MATTER = ("CourseDirectory", "Exchange", "NbGrader", "JupyterApp", "Application", "Gradebox")
@@ -275,7 +275,9 @@ _OURS = {
     "nbgrader.preprocessors.DeduplicateIds": _Once,
     Execute: WarmExecute,
     CheckCellMetadata: _Check,
+    SaveAutoGrades: SaveScores,
     "nbgrader.preprocessors.Execute": WarmExecute,
+    "nbgrader.preprocessors.SaveAutoGrades": SaveScores,
     "nbgrader.preprocessors.CheckCellMetadata": _Check,
 }
 
@@ -311,10 +313,7 @@ class Chain:
         self.before, self.execute, self.after = steps[:place], steps[place], steps[place + 1 :]
         if timeout is not None:
             self.execute.timeout = timeout
-        self._clear = (
-            ClearHiddenTests(parent=self.exporter)._remove_hidden_test_region,
-            ClearMarkScheme(parent=self.exporter)._remove_mark_scheme_region,
-        )
+        self.released = Released(self.exporter)
 
     def _make(self, steps: Iterable[Any]) -> list[Any]:
         """Return the preprocessors, kernels replaced by forks of a warm process."""
@@ -347,13 +346,6 @@ class Chain:
         for step in steps:
             nb, resources = step(nb, resources)
         return nb, resources
-
-    def released(self, source: str) -> str:
-        """Return the text of a cell without what the release leaves out."""
-        cell = NotebookNode(source=source)  # type: ignore[no-untyped-call]
-        for clear in self._clear:
-            clear(cell)
-        return str(cell.source)
 
     def hook(self, name: str, student: str, assignment: str, notebooks: list[str]) -> None:
         """Call the function that the configuration gives for before or after a conversion."""

@@ -7,27 +7,38 @@ In ``nbgrader_config.py``::
         "nbgrader.preprocessors.IgnorePattern",
         "nbconvert.preprocessors.ClearMetadataPreprocessor",
         "nbgrader.preprocessors.LimitOutput",
-        "nbgrader.preprocessors.SaveAutoGrades",
+        "gradebox.scores.SaveScores",
         "nbgrader.preprocessors.AssignLatePenalties",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
     c.WarmExecute.imports = ["numpy", "torch"]
+    c.WarmExecute.banned = ["course.{assignment}"]
+
+The student's cells run in one process and the test cells in another, which alone has the tests.
+Locked cells that give no points, such as imports and helpers, run in both.
 """
 
 import os
 import threading
+from collections.abc import Collection
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode, from_dict
 from nbformat.v4 import output_from_msg
+from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import Execute
 from traitlets import Bool, Enum, Integer, List, Unicode, default
 
+from gradebox.checker import Verdict
+from gradebox.instructor import Instructions, Released, instructions
+from gradebox.pair import Given, Pair, paired
+from gradebox.scores import shown_score
 from gradebox.seal import Level, Limits, choose
 from gradebox.warm import Died, Zygote
 
-_ZYGOTES: dict[tuple[str, ...], Zygote] = {}
+_ZYGOTES: dict[tuple[tuple[str, ...], ...], Zygote] = {}
 _STARTING = threading.Lock()
 
 
@@ -40,6 +51,25 @@ class WarmExecute(Execute):  # type: ignore[misc]
 
     imports = List(
         Unicode(), help="Modules to import once, before the first notebook is executed."
+    ).tag(config=True)
+
+    banned = List(
+        Unicode(),
+        help="Modules that notebooks cannot import: the reference implementation of what is "
+        "graded. '{assignment}' in a name stands for the assignment.",
+    ).tag(config=True)
+
+    hollow = List(
+        Unicode(),
+        help="Modules of which notebooks get a stand-in that does nothing: those with the tests. "
+        "'{assignment}' in a name stands for the assignment.",
+    ).tag(config=True)
+
+    apart = Bool(
+        True,
+        help="Run test cells in a process of their own. Without it a student's code can forge "
+        "every score; a single test cell that cannot do without the student's process is better "
+        'marked in its metadata: "gradebox": {"beside": true}.',
     ).tag(config=True)
 
     sealed = Enum(
@@ -93,38 +123,56 @@ class WarmExecute(Execute):  # type: ignore[misc]
     def preprocess(
         self, nb: NotebookNode, resources: dict[str, Any], km: Any = None
     ) -> tuple[NotebookNode, dict[str, Any]]:
-        """Execute all code cells and keep what they show."""
+        """Execute all code cells and keep what they show, and what the tests gave.
+
+        ``resources["gradebox"]`` then has ``scores``, by the names of the cells, and
+        ``forgeable``, the cells that ran beside the student's code.
+        """
         folder = Path(resources.get("metadata", {}).get("path") or ".").resolve()
-        environment = {
-            k: v for k, v in os.environ.items() if k.startswith("NBGRADER") or k in self.environment
-        }
-        level = choose(self.sealed, self.allow_unsealed)
-        zygote = _zygote(tuple(self.imports))
-        why = ""
-        with zygote.notebook(
-            folder, environment, level=level, limits=self._limits(), readable=self.readable
-        ) as process:
-            if process.sealed.level is Level.NONE:
-                self.log.warning("not sealed: this notebook can do whatever you can")
-            else:
-                self.log.debug("sealed by %s", process.sealed)
+        about = resources.get("nbgrader", {})
+        source = self._source(about.get("assignment", ""))
+        asked = instructions(source / f"{about.get('notebook', '')}.ipynb")
+        with ExitStack() as stack:
+            pair = stack.enter_context(self._paired(folder, about, source, asked))
+            run = _Run(pair, Released(self.parent), asked.beside if self.apart else None)
             for cell in nb.cells:
-                if cell.cell_type != "code" or not cell.source.strip():
-                    continue
-                cell.outputs, cell.execution_count = [], None
-                if not why:
-                    try:
-                        shown, late = process.run(cell.source, self.timeout)
-                        _keep(cell, shown)
-                        if late:
-                            cell.outputs.append(_error(**self.error_on_timeout))
-                        continue
-                    except Died as death:
-                        why = f"not executed, because an earlier cell killed Python: {death}"
-                        cell.outputs.append(_error("DeadKernelError", str(death)))
-                        continue
-                cell.outputs.append(_error("DeadKernelError", why))
+                if cell.cell_type == "code" and cell.source.strip():
+                    run.execute(cell, self.error_on_timeout)
+        resources["gradebox"] = {"scores": run.scores, "forgeable": run.forgeable}
+        for name in run.forgeable if self.apart else ():
+            self.log.warning("cell %s ran beside the student's code: its score can be forged", name)
         return nb, resources
+
+    def _source(self, assignment: str) -> Path:
+        """Return the folder of the instructor's version."""
+        course = getattr(getattr(self.parent, "parent", None), "coursedir", None)
+        course = course or CourseDirectory(parent=self)
+        return Path(course.format_path(course.source_directory, ".", assignment)).resolve()
+
+    def _paired(
+        self, folder: Path, about: dict[str, Any], source: Path, asked: Instructions
+    ) -> Any:
+        level = choose(self.sealed, self.allow_unsealed)
+        if level is Level.NONE:
+            self.log.warning("not sealed: this notebook can do whatever you can")
+        seen = {k: v for k, v in os.environ.items() if k.startswith("NBGRADER")}
+        seen |= {name: os.environ[name] for name in self.environment if name in os.environ}
+        name = str(about.get("assignment", ""))
+        barred = [
+            tuple(one.replace("{assignment}", name) for one in names)
+            for names in (self.banned, self.hollow)
+        ]
+        given = Given(asked.imports, asked.answers, [str(source)] if source.is_dir() else [])
+        return paired(
+            _zygote(tuple(self.imports), *(barred if self.apart else ((), ()))),
+            folder,
+            seen,
+            given,
+            seconds=self.timeout,
+            level=level,
+            limits=self._limits(),
+            readable=self.readable,
+        )
 
     def _limits(self) -> Limits:
         return Limits(
@@ -138,17 +186,86 @@ class WarmExecute(Execute):  # type: ignore[misc]
         )
 
 
-def _zygote(imports: tuple[str, ...]) -> Zygote:
+class _Run:
+    """The execution of one notebook, cell by cell.
+
+    Parameters
+    ----------
+    pair : Pair
+        Its processes.
+    released : callable
+        Gives the text of a cell as students get it.
+    beside : collection of str or None
+        The test cells that run beside the student's code; None for all.
+    """
+
+    def __init__(self, pair: Pair, released: Released, beside: Collection[str] | None) -> None:
+        self.scores: dict[str, float] = {}
+        self.forgeable: list[str] = []
+        self._pair, self._released, self._beside, self._dead = pair, released, beside, ""
+
+    def execute(self, cell: NotebookNode, when_late: dict[str, Any]) -> None:
+        """Execute one cell where it belongs."""
+        about = cell.metadata.get("nbgrader", {})
+        cell.outputs, cell.execution_count = [], None
+        name = about.get("grade_id", "")
+        tests = bool(about.get("grade")) and not about.get("solution")
+        if tests and self._beside is not None and name not in self._beside:
+            verdict = self._pair.examine(cell.source, float(about["points"]))
+            self.scores[name] = verdict.score
+            _keep(cell, {"outputs": _as_scored(verdict)})
+        elif tests:
+            self._student(cell, cell.source, when_late)
+            self.forgeable.append(name)
+            self.scores[name] = shown_score(cell.outputs, float(about["points"]))
+        elif about.get("locked") and self._beside is not None:
+            verdict = self._pair.examine(cell.source)
+            self._student(cell, self._released(cell.source), when_late)
+            if not verdict.error and any(one.get("ename") == "ImportError" for one in cell.outputs):
+                _keep(cell, {"outputs": verdict.outputs})  # it needs what students do not get
+        else:
+            self._student(cell, cell.source, when_late)
+
+    def _student(self, cell: NotebookNode, source: str, when_late: dict[str, Any]) -> None:
+        """Execute a cell in the student's process."""
+        if self._dead:
+            cell.outputs.append(_error("DeadKernelError", self._dead))
+            return
+        try:
+            shown, late = self._pair.run(source)
+            _keep(cell, shown)
+            if late:
+                cell.outputs.append(_error(**when_late))
+        except Died as death:
+            cell.outputs.append(_error("DeadKernelError", str(death)))
+            self._dead = f"not executed, because an earlier cell killed Python: {death}"
+
+
+def _as_scored(verdict: Verdict) -> list[dict[str, Any]]:
+    """Return the outputs of a test cell so that nbgrader, too, reads its score from them."""
+    return [
+        one | {"name": "stdout"} if one["output_type"] == "stream" else one
+        for one in verdict.outputs
+    ]
+
+
+def _zygote(
+    imports: tuple[str, ...], banned: tuple[str, ...] = (), hollow: tuple[str, ...] = ()
+) -> Zygote:
     """Return the warm process of these imports, made when it is first asked for."""
     with _STARTING:  # threads share it
-        found = _ZYGOTES.get(imports)
+        key = imports, banned, hollow
+        found = _ZYGOTES.get(key)
+        if found is not None and not found.alive:
+            found.close()
         if found is None or not found.alive:
-            found = _ZYGOTES[imports] = Zygote(imports)
+            found = _ZYGOTES[key] = Zygote(*key)
         return found
 
 
 def _keep(cell: NotebookNode, shown: dict[str, Any]) -> None:
     """Write what a cell showed into it."""
+    cell.outputs = []
     cell.execution_count = shown.get("execution_count")
     for output in shown.get("outputs", []):
         output = dict(output)

@@ -282,6 +282,7 @@ def inspectable(yes: bool) -> None:
 # --- Landlock ------------------------------------------------------------------------------------
 
 READ = 1 << 0 | 1 << 2 | 1 << 3  # execute, read a file, read a folder
+_LIST = 1 << 3
 _ON_FILES = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15
 
 
@@ -293,8 +294,8 @@ def landlock_version() -> int:
         return 0
 
 
-def landlock(readable: Iterable[str], writable: Iterable[str]) -> None:
-    """Leave this process no files but those under some folders.
+def landlock(readable: Iterable[str], writable: Iterable[str], listed: Iterable[str] = ()) -> None:
+    """Leave this process no files but those under some folders; of others, the names.
 
     Where the kernel can (6.7 and 6.12), TCP is closed, and so are sockets without a file and
     signals to processes outside.
@@ -306,7 +307,7 @@ def landlock(readable: Iterable[str], writable: Iterable[str]) -> None:
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     rules = _system("landlock_create_ruleset", struct.pack("QQQ", *wanted), size, 0)
     try:
-        for folders, allowed in (readable, READ), (writable, rights):
+        for folders, allowed in (readable, READ), (writable, rights), (listed, _LIST):
             for folder in folders:
                 _allow(rules, folder, allowed & rights)
         _system("landlock_restrict_self", rules, 0)

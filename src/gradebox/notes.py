@@ -43,7 +43,10 @@ def troubles(nb: Any) -> list[str]:
     """Return where the execution of a notebook went wrong beyond an error in a cell."""
     says = {
         "CellTimeoutError": "a cell took too long",
+        "StudentTimeout": "a call by the tests took too long",
+        "Late": "a test cell took too long",
         "DeadKernelError": "a cell ended Python",
+        "StudentGone": "a call by the tests ended Python",
     }
     names = [
         output.get("ename")

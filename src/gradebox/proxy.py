@@ -12,6 +12,7 @@ NumPy and torch, and what NumPy, torch or ``copy`` look for on their own in a pr
 the student's process. ``==`` between a proxy and anything else is identity.
 """
 
+import contextlib
 import inspect
 import math
 import sys
@@ -19,7 +20,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from gradebox.peer import BINARY, MOST_PRINTED, Handle, Peer, StudentGone, StudentTimeout, rebuilt
+from gradebox.peer import (
+    BINARY,
+    MOST_PRINTED,
+    Handle,
+    Peer,
+    StudentError,
+    StudentGone,
+    StudentTimeout,
+    rebuilt,
+)
 from gradebox.values import BadValue
 from gradebox.wire import Gone, Line
 
@@ -280,7 +290,8 @@ class Student(Peer):
     def end(self) -> None:
         """Let the student's process go on with its cells."""
         if not self.gone:
-            self.send({"ask": "end", "id": 0}, [])
+            with contextlib.suppress(StudentError):
+                self.send({"ask": "end", "id": 0}, [])
 
     def ask(self, question: str, value: Any = None, **more: Any) -> Any:
         """Ask, within the limits of time."""

@@ -208,6 +208,7 @@ def seal(
     environment: Mapping[str, str] | None = None,
     keep: Iterable[int] = (),
     scratch: str | Path | None = None,
+    hidden: Iterable[str | Path] = (),
 ) -> Sealed:
     """Seal this process for good; to be called in a fork with a session of its own.
 
@@ -231,6 +232,9 @@ def seal(
         The open files that it keeps, besides the standard streams.
     scratch : path, optional
         For Landlock: an empty folder to write to, which the caller removes afterwards.
+    hidden : sequence of paths
+        Files and folders that it may not read, wherever they lie; notebooks in ``folder`` are
+        hidden anyway, because after nbgrader has put its cells back they hold the tests.
 
     Raises
     ------
@@ -239,12 +243,13 @@ def seal(
     """
     _close_all_but(sorted(keep))
     paths = view.readable_paths(folder, readable)
+    secret = [place(path) for path in hidden for place in (os.path.abspath, os.path.realpath)]
     if level is Level.NAMESPACES:
-        done = _in_namespaces(limits, str(Path(folder).absolute()), paths)
+        done = _in_namespaces(limits, str(Path(folder).absolute()), paths, secret)
     elif level is Level.LANDLOCK:
         if scratch is None:
             raise ValueError("expected an empty folder as scratch for Landlock, got none")
-        done = _in_landlock(limits, str(folder), paths, str(scratch))
+        done = _in_landlock(limits, str(folder), paths, str(scratch), secret)
     else:
         _limit(limits, None)
         done = Sealed(Level.NONE, ("nothing is barred",), str(folder))
@@ -337,7 +342,7 @@ def _become(users: list[int]) -> None:
 # --- Namespaces ----------------------------------------------------------------------------------
 
 
-def _in_namespaces(limits: Limits, folder: str, readable: list[str]) -> Sealed:
+def _in_namespaces(limits: Limits, folder: str, readable: list[str], hidden: list[str]) -> Sealed:
     users = _known(_strangers()) if _may_change_user(linux.CAP_SYS_ADMIN) else []
     ids = os.geteuid(), os.getegid()
     wanted = linux.NEW_MOUNTS | linux.NEW_PIDS | linux.NEW_NET | linux.NEW_IPC | linux.NEW_UTS
@@ -354,7 +359,7 @@ def _in_namespaces(limits: Limits, folder: str, readable: list[str]) -> Sealed:
         _become(users)
         linux.die_with_parent()
         _stay_behind(first)
-    lacks = view.enter(folder, readable, limits.disk, owner)
+    lacks = view.enter(folder, readable, limits.disk, owner, hidden)
     _become(users)
     linux.die_with_parent()
     linux.inspectable(False)
@@ -438,7 +443,9 @@ def _used(pid: int) -> int:
 # --- Landlock ------------------------------------------------------------------------------------
 
 
-def _in_landlock(limits: Limits, folder: str, readable: list[str], scratch: str) -> Sealed:
+def _in_landlock(
+    limits: Limits, folder: str, readable: list[str], scratch: str, hidden: list[str]
+) -> Sealed:
     version = linux.landlock_version()
     if not version:
         raise OSError(errno.ENOSYS, "Landlock: not in this kernel, or not switched on")
@@ -465,8 +472,11 @@ def _in_landlock(limits: Limits, folder: str, readable: list[str], scratch: str)
     _limit(dataclasses.replace(limits, file_size=file_size), base, others=mine)
     shown = [f"/dev/{name}" for name in ("random", "urandom")]
     shown += ["/proc/self", "/proc/meminfo", "/proc/cpuinfo"]
+    readable, listed = view.around(readable, hidden)
     linux.landlock(
-        [*readable, *shown], [scratch, *(f"/dev/{name}" for name in ("null", "zero", "full"))]
+        [*readable, *shown],
+        [scratch, *(f"/dev/{name}" for name in ("null", "zero", "full"))],
+        listed,
     )
     lacks = ["names and sizes of other files can be asked for"]
     lacks += ["limits on disk and memory hold for each file and each process"]

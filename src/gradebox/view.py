@@ -52,8 +52,31 @@ def readable_paths(folder: str | Path, more: Iterable[str | Path] = ()) -> list[
     return found
 
 
+def around(readable: Iterable[str], hidden: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return what may be read instead, so that what is hidden may not, and what may be listed.
+
+    Landlock can only add rights: a folder with something hidden in it is replaced by what else
+    it holds.
+    """
+    secret = [os.path.realpath(path) for path in hidden]
+    allowed, listed, todo = [], [], list(readable)
+    while todo:
+        path = todo.pop()
+        real = os.path.realpath(path)
+        if real in secret:
+            continue
+        if any(one.startswith(real + "/") for one in secret):
+            listed.append(path)
+            todo += [os.path.join(path, name) for name in os.listdir(path)]
+        else:
+            allowed.append(path)
+    return allowed, listed
+
+
 def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
     """Copy what a student handed in; links stay links, and nothing else but files is taken.
+
+    Notebooks are not taken: nbgrader has put the tests into them.
 
     Raises
     ------
@@ -63,7 +86,7 @@ def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
     left = most
     for folder, folders, files in os.walk(source):
         into = os.path.join(target, os.path.relpath(folder, source))
-        for name in [*folders, *files]:
+        for name in [*folders, *(name for name in files if not name.endswith(".ipynb"))]:
             old, new = os.path.join(folder, name), os.path.join(into, name)
             info = os.lstat(old)
             left -= max(info.st_size, 1) if stat.S_ISREG(info.st_mode) else 1
@@ -84,7 +107,9 @@ def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
             os.chown(new, *owner, follow_symlinks=False)
 
 
-def enter(folder: str, readable: list[str], quota: int, owner: tuple[int, int]) -> list[str]:
+def enter(
+    folder: str, readable: list[str], quota: int, owner: tuple[int, int], hidden: Iterable[str] = ()
+) -> list[str]:
     """Leave this process a root of its own: read-only, but for temporary folders with a quota.
 
     To be called with all capabilities over new mount and pid namespaces, as their first process.
@@ -116,6 +141,8 @@ def enter(folder: str, readable: list[str], quota: int, owner: tuple[int, int]) 
         else:
             linux.bind_read_only(source, path)
     _links(readable, sources)
+    for path in dict.fromkeys(hidden):
+        _cover(path)
     _devices()
     _names(owner)
     for over in ("/.old", "/.own"):
@@ -155,6 +182,15 @@ def _place(path: str, folder: bool) -> None:
     elif not os.path.exists(path):
         os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+
+
+def _cover(path: str) -> None:
+    """Show nothing where something is hidden."""
+    if os.path.isdir(path):
+        flags = linux.READ_ONLY | linux.NO_SUID | linux.NO_DEVICES
+        linux.mount("tmpfs", path, "tmpfs", flags, "mode=755,size=4k")
+    elif os.path.exists(path):
+        linux.bind_read_only("/.old/dev/null", path, devices=True)
 
 
 def _processes() -> list[str]:

@@ -52,6 +52,8 @@ class Zygote:
     ----------
     imports : sequence of str
         The modules that it imports before the first notebook.
+    banned, hollow : sequence of str
+        Modules that a student's process does not get: see :mod:`gradebox.barred`.
 
     Raises
     ------
@@ -59,29 +61,42 @@ class Zygote:
         If it does not start.
     """
 
-    def __init__(self, imports: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        imports: Sequence[str] = (),
+        banned: Sequence[str] = (),
+        hollow: Sequence[str] = (),
+    ) -> None:
         self._lock = threading.Lock()
+        self._barred = bool(banned or hollow)
+        barred = [f"--banned={one}" for one in banned] + [f"--hollow={one}" for one in hollow]
+        self._arguments = [*barred, *imports]
         self._control, end = socket.socketpair()
+        self._of_tests: socket.socket | None = None
         with end:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "gradebox.zygote", *imports],
+                [sys.executable, "-P", "-m", "gradebox.zygote", *self._arguments],
                 stdin=end.fileno(),
                 env=_environment(),
                 start_new_session=True,
             )
-        self._control.settimeout(START)
+        self._empty = tempfile.mkdtemp(prefix="gradebox-")
+        self._await(self._control)
+        atexit.register(self.close)
+
+    def _await(self, control: socket.socket) -> None:
+        control.settimeout(START)
         try:
-            ready = self._control.recv(5)
-        except TimeoutError:
+            ready = control.recv(5)
+        except (TimeoutError, ConnectionError):
             ready = b""
         if ready != b"ready":
             self.close()
             raise RuntimeError(
                 f"the warm process did not start; try: {sys.executable} -m gradebox.zygote "
-                f"{' '.join(imports)}"
+                f"{' '.join(self._arguments)}"
             )
-        self._control.settimeout(None)
-        atexit.register(self.close)
+        control.settimeout(None)
 
     @property
     def alive(self) -> bool:
@@ -97,6 +112,7 @@ class Zygote:
         level: Level,
         limits: Limits | None = None,
         readable: Sequence[str] = (),
+        other: socket.socket | None = None,
     ) -> Iterator["Notebook"]:
         """Fork a process for one notebook; at the end it is killed, with all that it started.
 
@@ -112,31 +128,79 @@ class Zygote:
             What it may use.
         readable : sequence of str
             Folders that it may read besides Python and the system's programs.
+        other : socket, optional
+            The end of a line to the process that runs the test cells.
 
         Raises
         ------
         NotSealed
             If the process could not be sealed.
         """
+        first = {"folder": str(folder), "environment": dict(environment)}
+        first |= {"level": level, "limits": asdict(limits or Limits())}
+        first |= {"readable": [str(path) for path in readable]}
+        with self._forked(self._control, first, other) as notebook:
+            yield notebook
+
+    @contextmanager
+    def examiner(
+        self,
+        other: socket.socket,
+        wanted: Mapping[str, Any],
+        *,
+        level: Level,
+        limits: Limits | None = None,
+        readable: Sequence[str] = (),
+    ) -> Iterator["Notebook"]:
+        """Fork a process that runs test cells, see :class:`gradebox.examiner.Examiner`.
+
+        It is sealed as the student's is, and sees nothing of what was handed in.
+
+        Parameters
+        ----------
+        other : socket
+            The end of a line to the student's process.
+        wanted : mapping
+            What the examiner is told at its start.
+        level, limits, readable
+            As for :meth:`notebook`.
+        """
+        first = {"folder": self._empty, "environment": {}, "examines": dict(wanted)}
+        first |= {"level": level, "limits": asdict(limits or Limits())}
+        first |= {"readable": [str(path) for path in readable]}
+        with self._forked(self._parent_of_tests(), first, other) as notebook:
+            yield notebook
+
+    def _parent_of_tests(self) -> socket.socket:
+        """Return the control of the parent that has imported all, made when it is first needed."""
+        with self._lock:
+            if not self._barred:
+                return self._control
+            if self._of_tests is None:
+                self._of_tests, end = socket.socketpair()
+                with end:
+                    socket.send_fds(self._control, [b"z"], [end.fileno()])
+                    self._control.recv(8)
+                self._await(self._of_tests)
+            return self._of_tests
+
+    @contextmanager
+    def _forked(
+        self, control: socket.socket, first: dict[str, Any], other: socket.socket | None
+    ) -> Iterator["Notebook"]:
         ours, theirs = socket.socketpair()
         with ours:
             with theirs, self._lock:
-                socket.send_fds(self._control, [b"f"], [theirs.fileno()])
-                pid = int.from_bytes(self._control.recv(8), "big")
+                ends = [theirs.fileno(), *([] if other is None else [other.fileno()])]
+                socket.send_fds(control, [b"f"], ends)
+                pid = int.from_bytes(control.recv(8), "big")
             if not pid:
                 raise RuntimeError("the warm process ended")
             notebook = Notebook(Line(ours), pid)
-            scratch = tempfile.mkdtemp(prefix="gradebox-") if level is Level.LANDLOCK else None
-            first = {
-                "folder": str(folder),
-                "environment": dict(environment),
-                "level": level,
-                "limits": asdict(limits or Limits()),
-                "readable": [str(path) for path in readable],
-                "scratch": scratch,
-            }
+            landlock = first["level"] is Level.LANDLOCK
+            scratch = tempfile.mkdtemp(prefix="gradebox-") if landlock else None
             try:
-                notebook.sealed = _sealed(notebook.line, first)
+                notebook.sealed = _sealed(notebook.line, {**first, "scratch": scratch})
                 yield notebook
             finally:
                 notebook.kill()
@@ -145,10 +209,13 @@ class Zygote:
     def close(self) -> None:
         """End it."""
         atexit.unregister(self.close)
-        self._control.close()
+        for control in (self._control, self._of_tests):
+            if control is not None:
+                control.close()
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
         self._process.wait()
+        shutil.rmtree(self._empty, ignore_errors=True)
 
 
 def _environment() -> dict[str, str]:
@@ -206,7 +273,7 @@ class Notebook:
             try:
                 return self.line.receive(seconds), False
             except TimeoutError:
-                self._signal(signal.SIGINT)
+                self.interrupt()
             try:
                 return self.line.receive(GRACE), True
             except TimeoutError:
@@ -214,6 +281,10 @@ class Notebook:
                 raise Died(f"longer than {seconds:g} s, and could not be interrupted") from None
         except Gone:
             raise Died("the process ended while the cell ran") from None
+
+    def interrupt(self) -> None:
+        """Interrupt what it does, as Ctrl-C would."""
+        self._signal(signal.SIGINT)
 
     def kill(self) -> None:
         """End the process and all that belong to its session."""

@@ -4,10 +4,14 @@ It imports once what the notebooks of a course import, and then forks one child 
 A fork takes milliseconds, where a new kernel takes a second and imports everything again. The
 parent never runs a cell, so no notebook sees what another one did.
 
-It is given its end of a socket pair as standard input. Each message on it brings the child's end
-of another pair; the answer is the child's process id. When the pair closes, the parent ends.
+It is given its end of a socket pair as standard input. A message ``f`` on it brings the child's end
+of another pair, and the child's end of a line to the other process of the same notebook where there
+is one; the answer is the child's process id. A message ``z`` brings one end of a new pair, on which
+a fork of this parent serves that has imported the barred modules too: test cells run in *its*
+forks. When the pair closes, the parent ends.
 """
 
+import argparse
 import contextlib
 import importlib
 import io
@@ -15,90 +19,138 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Iterable
 from typing import Any
 
+from gradebox.barred import Barrier
+from gradebox.examiner import Examiner
+from gradebox.names import Lender
 from gradebox.seal import Level, Limits, Sealed, seal
 from gradebox.shell import Shell
 from gradebox.wire import Gone, Line
 
 
-def serve(control: socket.socket, shell: Shell) -> None:
-    """Fork a child for each request until the grader is gone."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are not waited for
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the grader's
-    while True:
-        request, ends, _, _ = socket.recv_fds(control, 1, 1)
-        if not request:
-            return
-        with socket.socket(fileno=ends[0]) as end:
-            pid = os.fork()
-            if not pid:
-                control.close()
-                _run(Line(end), shell)
-        control.sendall(pid.to_bytes(8, "big"))
+class Zygote:
+    """The parent's side.
 
+    Parameters
+    ----------
+    imports : sequence of str
+        What to import; modules that cannot be imported are left to the notebook that needs them.
+    barrier : Barrier
+        The modules that a student's process does not get.
+    """
 
-def _run(line: Line, shell: Shell) -> None:
-    """Run the cells that the grader sends; never return."""
-    try:
-        os.setsid()
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        line.send(_prepare(line, shell))
+    def __init__(self, imports: list[str], barrier: Barrier) -> None:
+        self._imports, self._barrier = imports, barrier
+        sys.meta_path.insert(0, barrier)
+        _import(name for name in imports if not barrier.bars(name))
+        self._shell = Shell.make()
+
+    def serve(self, control: socket.socket) -> None:
+        """Fork a child for each request until the grader is gone."""
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are not waited for
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the grader's
+        control.sendall(b"ready")
         while True:
-            line.send(_cell(line.receive(), shell))
-    except (Gone, KeyboardInterrupt):
-        pass
-    finally:
-        os._exit(0)
+            request, handles, _, _ = socket.recv_fds(control, 1, 2)
+            if not request:
+                return None
+            with contextlib.ExitStack() as stack:
+                ends = [stack.enter_context(socket.socket(fileno=one)) for one in handles]
+                pid = os.fork()
+                if not pid:
+                    control.close()
+                    if request == b"z":
+                        return self._serve_all(ends[0])
+                    self._run(*map(Line, ends))
+            control.sendall(pid.to_bytes(8, "big"))
+
+    def _serve_all(self, control: socket.socket) -> None:
+        """Serve as the parent of those that run test cells."""
+        sys.meta_path.remove(self._barrier)
+        _import(name for name in self._imports if self._barrier.bars(name))
+        self._barrier = Barrier((), ())
+        self.serve(control)
+
+    def _run(self, line: Line, other: Line | None = None) -> None:
+        """Run the cells that the grader sends; never return."""
+        try:
+            os.setsid()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            first = line.receive()
+            line.send(self._prepare(line, other, first))
+            if first.get("examines") and other is not None:
+                Examiner(line, other, first["examines"]).serve()
+            self._serve_cells(line, other)
+        except (Gone, KeyboardInterrupt):
+            pass
+        finally:
+            os._exit(0)
+
+    def _prepare(self, line: Line, other: Line | None, first: dict[str, Any]) -> dict[str, Any]:
+        """Seal this process as the grader's first message says; return what is in force."""
+        ends = [one.end.fileno() for one in (line, other) if one is not None]
+        try:
+            sealed = self._seal(first, sorted(ends))
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            line.send({"refused": f"{type(error).__name__}: {error}"})
+            raise Gone from error
+        sys.path.insert(0, "")
+        sys.stdin = io.StringIO()  # at its end already: nobody answers
+        self._shell.capture()
+        return {"level": sealed.level, "lacks": sealed.lacks, "folder": sealed.folder}
+
+    def _seal(self, wanted: dict[str, Any], ends: list[int]) -> Sealed:
+        limits = Limits(**wanted["limits"])
+        self._shell.outputs.longest = limits.output
+        return seal(
+            limits,
+            wanted["folder"],
+            wanted["readable"],
+            level=Level(wanted["level"]),
+            environment=wanted["environment"],
+            keep=ends,
+            scratch=wanted["scratch"],
+            hidden=self._barrier.files(),
+        )
+
+    def _serve_cells(self, line: Line, other: Line | None) -> None:
+        lender = None if other is None else Lender(other, self._shell.user_ns)
+        while True:
+            message = line.receive()
+            if "lend" in message and lender is not None:
+                lender.serve()
+                line.send({})
+            else:
+                line.send(self._cell(message))
+
+    def _cell(self, message: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return self._shell.execute(message["source"])
+        except KeyboardInterrupt:  # it came when the cell had just ended
+            return {"outputs": self._shell.outputs.items, "execution_count": None, "ok": False}
 
 
-def _prepare(line: Line, shell: Shell) -> dict[str, Any]:
-    """Seal this process as the grader's first message says; return what is in force."""
-    try:
-        sealed = _seal(line.receive(), line.end.fileno(), shell)
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        line.send({"refused": f"{type(error).__name__}: {error}"})
-        raise Gone from error
-    sys.path.insert(0, "")
-    sys.stdin = io.StringIO()  # at its end already: nobody answers
-    shell.capture()
-    return {"level": sealed.level, "lacks": sealed.lacks, "folder": sealed.folder}
-
-
-def _seal(wanted: dict[str, Any], end: int, shell: Shell) -> Sealed:
-    limits = Limits(**wanted["limits"])
-    shell.outputs.longest = limits.output
-    return seal(
-        limits,
-        wanted["folder"],
-        wanted["readable"],
-        level=Level(wanted["level"]),
-        environment=wanted["environment"],
-        keep=[end],
-        scratch=wanted["scratch"],
-    )
-
-
-def _cell(message: dict[str, Any], shell: Shell) -> dict[str, Any]:
-    try:
-        return shell.execute(message["source"])
-    except KeyboardInterrupt:  # it came when the cell had just ended
-        return {"outputs": shell.outputs.items, "execution_count": None, "ok": False}
-
-
-def main(names: list[str]) -> None:
-    """Import, report that all is ready, and serve."""
-    control = socket.socket(fileno=0)
-    null = os.open(os.devnull, os.O_RDWR)
-    for stream in (1, 2):
-        os.dup2(null, stream)
+def _import(names: Iterable[str]) -> None:
     for name in names:
         with contextlib.suppress(ImportError):  # the notebook that needs it will say so
             importlib.import_module(name)
-    shell = Shell.make()
-    control.sendall(b"ready")
-    serve(control, shell)
+
+
+def main(arguments: list[str]) -> None:
+    """Import, report that all is ready, and serve."""
+    parser = argparse.ArgumentParser(prog="python -m gradebox.zygote", description=__doc__)
+    parser.add_argument("imports", nargs="*", metavar="MODULE")
+    parser.add_argument("--banned", action="append", default=[], metavar="MODULE")
+    parser.add_argument("--hollow", action="append", default=[], metavar="MODULE")
+    options = parser.parse_args(arguments)
+    control = socket.socket(fileno=os.dup(0))
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):  # all taken, so that no end of a line gets one of these numbers
+        os.dup2(null, stream)
+    Zygote(options.imports, Barrier(options.banned, options.hollow)).serve(control)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,57 @@
+"""The process that runs test cells: it asks the student's process, and answers the grader."""
+
+import contextlib
+from typing import Any, NoReturn
+
+from gradebox.checker import Checker
+from gradebox.proxy import Student
+from gradebox.wire import Line
+
+
+class Examiner:
+    """Runs the test cells that the grader sends.
+
+    Parameters
+    ----------
+    line : Line
+        The line to the grader.
+    other : Line
+        The line to the student's process.
+    wanted : dict
+        ``seconds``, the limit of a cell; ``answers``, the names that the student is to define
+        although Python has them; ``given``, statements to execute before the first test.
+    """
+
+    def __init__(self, line: Line, other: Line, wanted: dict[str, Any]) -> None:
+        self._line = line
+        seconds = float(wanted["seconds"])
+        self._student = Student(other, seconds=seconds, interrupt=self._interrupt)
+        self._checker = Checker(self._student, answers=wanted["answers"], seconds=seconds)
+        for statement in wanted["given"]:
+            with contextlib.suppress(Exception):  # the test that needs it will say so
+                exec(statement, self._checker.names)
+
+    def serve(self) -> NoReturn:
+        """Run the cells as they come.
+
+        Raises
+        ------
+        Gone
+            When the grader has enough.
+        """
+        while True:
+            message = self._line.receive()
+            verdict = self._checker.run(message["source"], message["points"])
+            self._student.end()
+            self._line.send(
+                {
+                    "score": verdict.score,
+                    "outputs": verdict.outputs,
+                    "error": verdict.error,
+                    "gone": self._student.gone,
+                }
+            )
+
+    def _interrupt(self) -> None:
+        """Have the grader interrupt the student's process, which this one cannot reach."""
+        self._line.send({"interrupt": True})

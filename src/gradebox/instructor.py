@@ -1,0 +1,95 @@
+"""What the instructor's version of a notebook says about how its tests run."""
+
+import ast
+import builtins
+import contextlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme
+
+
+@dataclass(frozen=True)
+class Instructions:
+    """What a source notebook asks for.
+
+    Parameters
+    ----------
+    imports : tuple of str
+        The import statements of its plain cells, which a student may change.
+    answers : frozenset of str
+        Names that its solutions define although Python has them, such as ``sum``.
+    beside : frozenset of str
+        The test cells that are to run beside the student's code: those with
+        ``"gradebox": {"beside": true}`` in their metadata.
+    """
+
+    imports: tuple[str, ...] = ()
+    answers: frozenset[str] = frozenset()
+    beside: frozenset[str] = frozenset()
+
+
+def instructions(notebook: Path) -> Instructions:
+    """Read a source notebook; one that is not there asks for nothing."""
+    try:
+        return _instructions(notebook, notebook.stat().st_mtime_ns)
+    except FileNotFoundError:
+        return Instructions()
+
+
+@lru_cache(maxsize=64)
+def _instructions(notebook: Path, changed: int) -> Instructions:
+    nb = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
+    imports: list[str] = []
+    answers: set[str] = set()
+    beside: set[str] = set()
+    for cell in nb.cells:
+        about = cell.metadata.get("nbgrader", {})
+        if cell.cell_type != "code":
+            continue
+        statements: list[ast.stmt] = []
+        with contextlib.suppress(SyntaxError, ValueError):  # a cell with a magic command
+            statements = ast.parse(cell.source).body
+        if about.get("solution"):
+            answers |= {name for one in statements for name in _defined(one)}
+        elif not about.get("grade") and not about.get("locked"):
+            kinds = ast.Import, ast.ImportFrom
+            imports += [ast.unparse(one) for one in statements if isinstance(one, kinds)]
+        elif about.get("grade") and cell.metadata.get("gradebox", {}).get("beside"):
+            beside.add(about.grade_id)
+    return Instructions(tuple(imports), frozenset(answers & set(dir(builtins))), frozenset(beside))
+
+
+def _defined(statement: ast.stmt) -> list[str]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [statement.name]
+    if isinstance(statement, ast.Assign):
+        return [one.id for one in statement.targets if isinstance(one, ast.Name)]
+    return []
+
+
+class Released:
+    """Gives the text of a cell as students get it.
+
+    Parameters
+    ----------
+    parent : Configurable
+        Holds nbgrader's configuration.
+    """
+
+    def __init__(self, parent: Any) -> None:
+        self._clear = (
+            ClearHiddenTests(parent=parent)._remove_hidden_test_region,
+            ClearMarkScheme(parent=parent)._remove_mark_scheme_region,
+        )
+
+    def __call__(self, source: str) -> str:
+        """Return the text without hidden tests and mark schemes."""
+        cell = NotebookNode(source=source)  # type: ignore[no-untyped-call]
+        for clear in self._clear:
+            clear(cell)
+        return str(cell.source)
