@@ -1,5 +1,6 @@
 """``gradebox grade`` writes what nbgrader writes, loses nothing and stops for nobody."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -7,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,9 @@ from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
 from traitlets.config.loader import PyFileConfigLoader
 
+from benchmarks import bench_kills
+from benchmarks.gradebooks import rows as rows_of
+from benchmarks.gradebooks import url
 from gradebox import batch, cli, intake, store
 from gradebox.course import Course, imports_of
 from gradebox.notes import plainly
@@ -421,23 +424,45 @@ def test_a_killed_run_goes_on_where_it_stopped(
     assert not list((course / ".gradebox/work").glob("*"))
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.02, 0.1])
-def test_a_run_killed_from_outside_goes_on(
-    course: Path, expected: tuple[Any, Any], seconds: float
-) -> None:
+def test_a_run_killed_from_outside_goes_on(course: Path, tmp_path: Path) -> None:
     five(course)
-    command = [sys.executable, "-m", "gradebox", "grade", "toy", "-j", "1"]
-    run = subprocess.Popen(command, cwd=course, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    until = time.monotonic() + 60
-    while not (course / ".gradebox/work").exists() and run.poll() is None:
-        assert time.monotonic() < until
-        time.sleep(0.002)
-    time.sleep(seconds)
-    run.kill()
-    run.communicate(timeout=60)
-    no_harm(course)
-    assert grade() == 0
-    assert (rows(course), pages(course)) == expected
+    of = bench_kills.whole(course, "toy", tmp_path / "whole", jobs=1)
+    assert len(of.told) == 5
+    moments = bench_kills.instants(5, of.seconds, seed=0)
+    found = list(bench_kills.trials(of, moments, 1, tmp_path / "place"))
+    assert sum(running for running, _ in found) >= 4, "the kills came too late"
+    assert 0 in [done for _, done in found]
+
+
+def test_a_lost_or_doubled_score_is_found(course: Path, tmp_path: Path) -> None:
+    five(course)
+    of = bench_kills.whole(course, "toy", tmp_path / "whole", jobs=1)
+    book = tmp_path / "whole/gradebook.db"
+    assert bench_kills.committed(tmp_path / "whole", of) == 5
+    for change in (
+        "DELETE FROM grade WHERE rowid = 2",
+        "DELETE FROM comment WHERE rowid = 2",
+        "UPDATE grade SET auto_score = auto_score + 1 WHERE rowid = 1",
+        "UPDATE submitted_notebook SET late_submission_penalty = 1 WHERE rowid = 1",
+    ):
+        with copied(book, tmp_path / "copy", change) as copy:
+            with pytest.raises(AssertionError):
+                bench_kills.committed(copy, of)
+            assert rows_of(url(copy)) != of.expected
+    orphan = "INSERT INTO grade (id, cell_id, notebook_id) SELECT 'x', cell_id, 'none' FROM grade"
+    with copied(book, tmp_path / "copy", f"{orphan} LIMIT 1") as copy:
+        assert rows_of(url(copy)) != of.expected
+
+
+@contextlib.contextmanager
+def copied(book: Path, folder: Path, change: str) -> Iterator[Path]:
+    """Copy a gradebook into a folder of its own, changed."""
+    folder.mkdir()
+    shutil.copy(book, folder)
+    with sqlite3.connect(folder / book.name) as changed:
+        assert changed.execute(change).rowcount == 1
+    yield folder
+    shutil.rmtree(folder)
 
 
 def test_what_did_not_change_is_left_alone(
