@@ -51,7 +51,8 @@ def rows(url: str) -> Rows:
 def _plain(row: Any) -> tuple[str, ...]:
     """Return a row so that it can be sorted, and is the same from every kind of database."""
     return tuple(
-        repr(float(one)) if isinstance(one, bool | int | float) else str(one) for one in row
+        repr(float(one)) if isinstance(one, int | float) else str(one).removesuffix(".000000")
+        for one in row
     )
 
 

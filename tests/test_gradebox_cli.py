@@ -449,8 +449,11 @@ def test_a_lost_or_doubled_score_is_found(course: Path, tmp_path: Path) -> None:
             with pytest.raises(AssertionError):
                 bench_kills.committed(copy, of)
             assert rows_of(url(copy)) != of.expected
-    orphan = "INSERT INTO grade (id, cell_id, notebook_id) SELECT 'x', cell_id, 'none' FROM grade"
-    with copied(book, tmp_path / "copy", f"{orphan} LIMIT 1") as copy:
+    orphan = (
+        "INSERT INTO grade (id, cell_id, notebook_id, needs_manual_grade) "
+        "SELECT 'x', cell_id, 'none', 0 FROM grade LIMIT 1"
+    )
+    with copied(book, tmp_path / "copy", orphan) as copy:
         assert rows_of(url(copy)) != of.expected
 
 
