@@ -9,6 +9,7 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from nbgrader.api import (
@@ -96,6 +97,14 @@ class _StandIn(Gradebook):  # type: ignore[misc]
         """Stay open."""
 
 
+_KINDS = ("source_cells", "grade_cells", "task_cells", "solution_cells")
+
+
+def _columns(entry: Any) -> dict[str, Any]:
+    """Return what the gradebook has of an entry, by the names of the columns."""
+    return {one.key: getattr(entry, one.key) for one in inspect(entry).mapper.column_attrs}
+
+
 class Sources(_StandIn):
     """The cells of one assignment as the gradebook has them, read once; for any thread.
 
@@ -124,18 +133,40 @@ class Sources(_StandIn):
             found = book.find_assignment(assignment)
             for notebook in found.notebooks:
                 self._take(notebook)
+                for one in (
+                    notebook,
+                    *(cell for kind in _KINDS for cell in getattr(notebook, kind)),
+                ):
+                    _columns(one)  # some are read when first asked for
             self.duedate = found.duedate
             book.db.expunge_all()
         self.url, self.assignment = url, assignment
+
+    @classmethod
+    def of(cls, plain: dict[str, Any], url: str) -> "Sources":
+        """Return what :attr:`plain` told of, for a gradebook of this address."""
+        made: Sources = cls.__new__(cls)
+        made._notebooks, made._cells, made._graded = {}, {}, {}
+        made.url, made.assignment, made.duedate = url, plain["assignment"], None
+        for about in plain["notebooks"]:
+            cells = {kind: [SimpleNamespace(**one) for one in about[kind]] for kind in _KINDS}
+            made._take(SimpleNamespace(**about | cells))
+        return made
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """Return as plain data all that executions need to know."""
+        notebooks = [
+            _columns(one) | {kind: [*map(_columns, getattr(one, kind))] for kind in _KINDS}
+            for one in self._notebooks.values()
+        ]
+        return {"assignment": self.assignment, "notebooks": notebooks}
 
     def _take(self, notebook: Any) -> None:
         self._notebooks[notebook.name] = notebook
         graded = [*notebook.grade_cells, *notebook.task_cells]
         self._cells |= {(notebook.name, cell.name): cell for cell in notebook.source_cells}
         self._graded |= {(notebook.name, cell.name): cell for cell in graded}
-        for one in [notebook, *notebook.source_cells, *graded, *notebook.solution_cells]:
-            for column in inspect(one).mapper.column_attrs:  # some are read when first asked for
-                getattr(one, column.key)
 
     @property
     def names(self) -> list[str]:
