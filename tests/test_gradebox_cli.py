@@ -426,8 +426,9 @@ def test_a_killed_run_goes_on_where_it_stopped(
 
 def test_a_run_killed_from_outside_goes_on(course: Path, tmp_path: Path) -> None:
     five(course)
+    hand_in(course, "edits", test="pass")
     of = bench_kills.whole(course, "toy", tmp_path / "whole", jobs=1)
-    assert len(of.told) == 5
+    assert [name for name, (flags, _) in of.told.items() if flags] == ["edits"]
     moments = bench_kills.instants(5, of.seconds, seed=0)
     found = list(bench_kills.trials(of, moments, 1, tmp_path / "place"))
     assert sum(running for running, _ in found) >= 4, "the kills came too late"
@@ -525,6 +526,17 @@ def test_only_those_named_are_graded(course: Path) -> None:
     five(course)
     assert grade("--student", "s1", "--student", "s[34]") == 0
     assert {row[0] for row in rows(course)} == {"s1", "s3", "s4"}
+
+
+def test_files_that_a_notebook_left_are_read_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below/small").write_text("12")
+    (tmp_path / "large").write_text("123")
+    (tmp_path / "link").symlink_to(__file__)
+    (tmp_path / "folder").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "below").chmod(0)
+    assert store.read_files(tmp_path, 2) == ({"below/small": b"12"}, ["large"])
 
 
 def test_two_runs_do_not_meet(course: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """A Dask cluster gives the scores that this machine gives."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -90,8 +91,6 @@ class Machines:
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     made = Machines(tmp_path_factory.mktemp("cluster"))
-    import json
-
     made.address = json.loads(made.file.read_text())["address"]
     yield made
     made.close()
@@ -157,14 +156,12 @@ def submission(root: Path, student: str) -> dict[str, Any]:
     return {"student": student, "notebooks": notebooks, "files": {}, "unknown": ()}
 
 
-def test_what_a_worker_gets_is_all_it_needs(course: Path) -> None:
+def test_what_a_worker_gets_is_all_it_needs(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hand_in(course, "right")
     told, taken = order(course)[0], submission(course, "right")
     course.rename(course.with_name("elsewhere"))
-    os.chdir(course.parent)
+    monkeypatch.chdir(course.parent)
     result = batch.Result(**remote.execute(told, taken))
-    course.with_name("elsewhere").rename(course)
-    os.chdir(course)
     assert '"test": 3.0' in result.told
     assert result.files == {"data.txt": b"the data"}
     assert [kind for kind in map(type, told.values()) if kind not in (str, dict)] == []

@@ -105,7 +105,7 @@ def read(kept: Path) -> dict[str, Any]:
 
 def write_files(files: Mapping[str, bytes], folder: Path) -> None:
     """Write files to their places in a folder."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
