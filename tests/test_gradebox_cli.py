@@ -1,6 +1,7 @@
 """``gradebox grade`` writes what nbgrader writes, loses nothing and stops for nobody."""
 
 import contextlib
+import importlib.metadata
 import json
 import os
 import shutil
@@ -23,7 +24,7 @@ from benchmarks import bench_kills
 from benchmarks.gradebooks import rows as rows_of
 from benchmarks.gradebooks import url
 from gradebox import batch, cli, intake, store
-from gradebox.course import Course, imports_of
+from gradebox.course import Course, imports_of, packages
 from gradebox.notes import plainly
 
 pytestmark = [
@@ -620,6 +621,13 @@ def test_a_change_of_the_course_asks_to_grade_anew(course: Path) -> None:
     second = basis()
     (course / "source/toy/data.txt").write_text("other data")
     assert len({first, second, basis()}) == 3
+
+
+def test_the_versions_of_packages_are_those_of_their_metadata() -> None:
+    found = packages()
+    for name in ("numpy", "nbgrader", "jupyter_client", "torch"):
+        assert found[name] == importlib.metadata.version(name)
+    assert len(found) > 100
 
 
 def test_imports_are_seen_in_the_cells(tmp_path: Path) -> None:

@@ -13,9 +13,14 @@ from pathlib import Path
 
 import pytest
 from nbgrader.api import Gradebook
+from test_course import make_course
 from test_gradebox_cli import DIES, course, five, grade, hand_in, released, told
 
 from benchmarks.gradebooks import rows, url
+from tools import grade as grade_tool
+from tools import gradebook
+from tools import release as release_tool
+from tools.terminal import ToolError
 
 __all__ = ["course", "released"]
 
@@ -122,6 +127,24 @@ def test_a_killed_run_leaves_whole_submissions(server: str, course: Path) -> Non
     assert len(after["submissions"]) == 5
     assert set(found["grades"]) <= set(after["grades"])
     assert len({row[:3] for row in after["grades"]}) == len(after["grades"]) == 20
+
+
+def test_the_commands_of_the_course_work_with_a_server(server: str, tmp_path: Path) -> None:
+    made = make_course(tmp_path)
+    with (tmp_path / "nbgrader_config.py").open("a") as file:
+        file.write(f"c.CourseDirectory.db_url = {database(server, 'tools')!r}\n")
+    with pytest.raises(ToolError, match="nothing has been graded"):
+        gradebook.command(gradebook.parser().parse_args([]), made)
+    release_tool.write(made, "toy")
+    release_tool.record(made, "toy")
+    for student, place in {"right": made.source("toy"), "blank": made.released("toy")}.items():
+        folder = made.submitted / student / "toy"
+        folder.mkdir(parents=True)
+        shutil.copy(place, folder)
+    assert len(grade_tool.grade(made, "toy").graded) == 2
+    found = {row.student: row.auto for row in gradebook.rows(made, ["toy"])}
+    assert found == {"right": 6, "blank": 0}
+    assert not list(tmp_path.rglob("gradebook.db"))
 
 
 def moved(root: Path, address: str) -> str:

@@ -135,13 +135,11 @@ def _tell_where(
     course: Course, pages: Path | None, sheet: Path, topics: Sequence[str], seconds: float
 ) -> None:
     example = course.feedback / "ada-all-correct" / topics[0] / f"{topics[0]}.html"
+    files = [course.gradebook, sheet]
     where = [
         ("site", (pages / "index.html").as_uri() if pages else ""),
         ("students' notebooks", f"{course.exercises.relative_to(course.root)}/"),
-        (
-            "gradebook",
-            f"{course.gradebook.relative_to(course.root)}, {sheet.relative_to(course.root)}",
-        ),
+        ("gradebook", ", ".join(str(one.relative_to(course.root)) for one in files if one)),
         ("feedback, for one", str(example.relative_to(course.root))),
         ("next", "make lab · make test · make grade A=" + topics[0]),
     ]

@@ -53,7 +53,7 @@ def rows(course: Course, topics: Sequence[str]) -> list[Row]:
 
     Who handed in something that could not be graded has no points, and a note that says so.
     """
-    if not course.gradebook.exists():
+    if not course.has_gradebook:
         raise ToolError("there is no gradebook yet", "grade something first: make course")
     found = []
     with Backend(course).gradebook() as book:

@@ -12,14 +12,13 @@ import platform
 import sys
 import tempfile
 import threading
-from importlib.metadata import distributions
 from pathlib import Path, PurePath
 from typing import Any
 
 from traitlets.config import Config
 
 from gradebox import batch
-from gradebox.course import VERSION, Course
+from gradebox.course import VERSION, Course, packages
 from gradebox.intake import Submission
 from gradebox.sources import Sources
 from gradebox.store import digest, remove, write_files
@@ -81,8 +80,7 @@ def _sendable(value: Any, name: str = "c") -> Any:
 
 def versions() -> dict[str, str]:
     """Return what scores depend on, by name: Python, gradebox, and the packages."""
-    found = {one.name.lower(): one.version for one in distributions()}
-    return found | {"Python": platform.python_version(), "the rules of gradebox": str(VERSION)}
+    return packages() | {"Python": platform.python_version(), "the rules of gradebox": str(VERSION)}
 
 
 def execute(order: dict[str, Any], submission: dict[str, Any]) -> dict[str, Any]:
