@@ -89,11 +89,9 @@ class Line:
                 f"{MOST_PARTS} parts, got {len(line)} and {sum(sizes)} in {len(sizes)}; "
                 "send less at once"
             )
-        until = _until(seconds)
-        try:
-            for piece in (line, *parts):
-                self.end.settimeout(_left(until))
-                self.end.sendall(piece)
+        try:  # in one piece: each one more would wake the other side once more
+            self.end.settimeout(_left(_until(seconds)))
+            self.end.sendall(b"".join((line, *parts)))
         except TimeoutError:
             raise
         except OSError as error:

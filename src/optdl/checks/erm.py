@@ -696,12 +696,12 @@ def _sees_each_example_once(run: Function, rng: np.random.Generator) -> bool:
 
 
 def _mean_follows_the_risk(run: Function, rng: np.random.Generator) -> bool:
-    x, w = np.ones((300, 4, 1)), np.array([3.0])
+    x, w = np.ones((100, 4, 1)), np.array([3.0])
     x *= rng.choice([-1.0, 1.0], size=x.shape)
-    y = x[:, :, 0] * 1.0 + rng.normal(size=(300, 4))
+    y = x[:, :, 0] * 1.0 + rng.normal(size=(100, 4))
     ends = [run(w, stream, labels, 0.5, 2)[-1][0] for stream, labels in zip(x, y, strict=True)]
     # ∇J*(w) = w − 1, so that two steps with η = ½ leave a quarter of the distance
-    return bool(abs(np.mean(ends) - 1.5) < 5 * np.std(ends) / np.sqrt(300))
+    return bool(abs(np.mean(ends) - 1.5) < 5 * np.std(ends) / np.sqrt(100))
 
 
 def _mistakes(*pairs: tuple[str, Callable[..., object]]) -> tuple[Misconception, ...]:

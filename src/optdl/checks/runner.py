@@ -6,6 +6,7 @@ import difflib
 import importlib
 import io
 import pkgutil
+import sys
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -82,11 +83,14 @@ def check(key: str, function: Function, *, seed: int = 0, properties: bool = Fal
 
 @cache
 def _naming(key: str) -> dict[str, Exercise]:
-    """Return the exercises of the topics whose source names the key.
+    """Return the exercises of the topics that are loaded, or whose source names the key.
 
     A notebook needs one topic. Importing the others takes seconds, where they need torch.
     """
-    found: dict[str, Exercise] = {}
+    loaded = [name for name in sys.modules if name.startswith("optdl.checks.")]
+    found = {one.key: one for name in loaded for one in getattr(sys.modules[name], "EXERCISES", ())}
+    if key in found:
+        return found
     for folder in map(Path, optdl.checks.__path__):
         for file in sorted(folder.glob("*.py")):
             if f'"{key}"' in file.read_text(encoding="utf-8"):
