@@ -613,6 +613,7 @@ def test_pages_written_by_other_processes_are_the_same(
     shutil.rmtree(copy.feedback)
     monkeypatch.setattr(grade, "FEW", 0)
     assert grade.grade(copy, "toy", TIMEOUT).feedback == 7
+    assert grade._processes.cache_info().currsize == 1
     pages = sorted(path.relative_to(graded.root) for path in graded.feedback.glob("*/toy/toy.html"))
     assert len(pages) == 7
     for page in pages:
