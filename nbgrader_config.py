@@ -56,6 +56,10 @@ if os.name == "posix":
     c.WarmExecute.banned = ["optdl.{assignment}"]
     c.WarmExecute.hollow = ["optdl.checks"]
 
+# What gradebox keeps of each execution, and what a change of grades all anew.
+c.Gradebox.folder = "build/gradebox"
+c.Gradebox.depends = ["src/optdl"]
+
 # An endless loop costs its cell and no more: the rest of the notebook is graded.
 c.Execute.timeout = 20
 c.Execute.interrupt_on_timeout = True

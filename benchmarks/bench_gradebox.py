@@ -1,40 +1,45 @@
-"""Grade one class with nbgrader and with gradebox: ``python benchmarks/bench_gradebox.py erm``.
+"""Grade one class with nbgrader and with gradebox: ``python -m benchmarks.bench_gradebox``.
 
 Both grade the same submissions of an assignment, each in a folder of its own that is removed at
-the end and with a gradebook of its own, from the start of the command to its end. Their scores
-must be equal. A third of the class hands in right answers, a third nothing, and a third one wrong
-answer.
+the end and with a gradebook of its own, from the start of the command to its end, with nothing
+kept from before. All that their gradebooks say of the students must be equal. A third of the
+class hands in right answers, a third nothing, and a third one wrong answer.
+
+``--only gradebox`` leaves nbgrader out, for large classes, and measures the memory: the largest
+sum, over the command and all processes that it starts, of what each has for itself and its share
+of what they have in common.
 """
 
 import argparse
+import contextlib
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Thread
 
-from tools import answers, backend, sample_class
+import psutil
+
+from benchmarks.gradebooks import rows, url
+from gradebox.course import imports_of
+from tools import answers, backend, notebooks, sample_class
 from tools.layout import ROOT, Course
 
 CONFIG = """c = get_config()
 c.CourseDirectory.course_id = "class"
 c.Execute.extra_arguments = ["--log-level=ERROR"]
-# cells import this when they run, so that gradebox cannot see it in them
-c.WarmExecute.imports = ["numpy", "optdl.checks.{topic}"]
+# cells import the checks when they run, so that gradebox cannot see it in them
+c.WarmExecute.imports = {imports!r}
+c.WarmExecute.banned = ["optdl.{{assignment}}"]
+c.WarmExecute.hollow = ["optdl.checks"]
 """
 
-SCORES = """
-SELECT submitted_assignment.student_id, base_cell.name,
-       grade.auto_score, grade.manual_score, grade.needs_manual_grade
-FROM grade
-JOIN base_cell ON base_cell.id = grade.cell_id
-JOIN submitted_notebook ON submitted_notebook.id = grade.notebook_id
-JOIN submitted_assignment ON submitted_assignment.id = submitted_notebook.assignment_id
-ORDER BY 1, 2
-"""
+PAUSE = 0.1
+"""Seconds between two looks at the memory."""
 
 
 def make(folder: Path, topic: str, students: int) -> None:
@@ -43,7 +48,9 @@ def make(folder: Path, topic: str, students: int) -> None:
     source = folder / "source" / topic
     source.mkdir(parents=True)
     shutil.copy(course.source(topic), source)
-    (folder / "nbgrader_config.py").write_text(CONFIG.format(topic=topic))
+    cells = [cell.source for cell in notebooks.read(course.source(topic)).cells]
+    imports = [*imports_of(cells, source), f"optdl.checks.{topic}"]
+    (folder / "nbgrader_config.py").write_text(CONFIG.format(imports=imports))
     sheet = sample_class.sheet(course, topic)
     wrong = next(iter(sheet.right))
     fillings = (
@@ -57,58 +64,114 @@ def make(folder: Path, topic: str, students: int) -> None:
         place = folder / "submitted" / f"s{number:04d}" / topic
         place.mkdir(parents=True)
         (place / f"{topic}.ipynb").write_bytes(sample_class.submission(sheet, student))
-    run(folder, "nbgrader", "generate_assignment", topic)
+    run(folder, "-m", "nbgrader", "generate_assignment", topic)
 
 
-def run(folder: Path, *command: str) -> float:
-    """Run a command in a folder and return how many seconds it took."""
-    environment = os.environ | backend.environment()
-    start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    seconds = time.perf_counter() - start
-    if done.returncode:
-        raise SystemExit(
-            f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-2000:]}"
+def environment() -> dict[str, str]:
+    """Return the environment of the commands that are measured."""
+    path = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return os.environ | backend.environment() | {"PYTHONPATH": path}
+
+
+def run(folder: Path, *command: str) -> tuple[float, float]:
+    """Run Python in a folder; return how many seconds it took, and the bytes of its memory."""
+    with (folder / "said.txt").open("w+") as said:
+        start = time.perf_counter()
+        began = subprocess.Popen(
+            [sys.executable, *command],
+            cwd=folder,
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=said,
         )
-    return seconds
+        with watched(began.pid) as largest:
+            status = began.wait()
+            seconds = time.perf_counter() - start
+        if status:
+            said.seek(0)
+            raise SystemExit(f"{' '.join(command)} ended with {status}:\n{said.read()[-2000:]}")
+    return seconds, max(largest)
 
 
-def scores(folder: Path) -> list[tuple[object, ...]]:
-    """Return every score in a gradebook."""
-    with sqlite3.connect(folder / "gradebook.db") as book:
-        return book.execute(SCORES).fetchall()
+@contextlib.contextmanager
+def watched(pid: int) -> Iterator[list[float]]:
+    """Look at the memory of a process and its descendants until the end."""
+    largest, over = [0.0], Event()
+
+    def look() -> None:
+        while not over.wait(PAUSE):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                first = psutil.Process(pid)
+                family = [first, *first.children(recursive=True)]
+                largest[0] = max(largest[0], sum(map(memory, family)))
+
+    thread = Thread(target=look)
+    thread.start()
+    try:
+        yield largest
+    finally:
+        over.set()
+        thread.join()
+
+
+def memory(process: psutil.Process) -> float:
+    """Return the bytes that a process has, of shared ones its part."""
+    try:
+        return float(process.memory_full_info().pss)
+    except psutil.AccessDenied:  # of another user: all that it has counts
+        return float(process.memory_info().rss)
+    except psutil.NoSuchProcess:
+        return 0.0
+
+
+def compare(topic: str, students: int, jobs: int) -> None:
+    """Print a line with the times of both."""
+    with tempfile.TemporaryDirectory() as folder:
+        made, copy = Path(folder, "nbgrader"), Path(folder, "gradebox")
+        make(made, topic, students)
+        shutil.copytree(made, copy)
+        theirs, _ = run(made, "-m", "nbgrader", "autograde", topic)
+        ours, _ = run(copy, "-m", "gradebox", "grade", topic, "-j", str(jobs))
+        expected, got = rows(url(made)), rows(url(copy))
+    if not expected["grades"] or got != expected:
+        differ = [sorted(set(expected[name]) ^ set(got[name]))[:10] for name in expected]
+        raise SystemExit(f"the gradebooks differ: {differ}")
+    print(
+        f"| {topic} | {students} | {theirs / students:.3f} | {ours / students:.4f} "
+        f"| {theirs / ours:.1f} |",
+        flush=True,
+    )
+
+
+def alone(topic: str, students: int, jobs: int) -> None:
+    """Print a line with the time and the memory of gradebox."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder, "gradebox")
+        make(made, topic, students)
+        seconds, most = run(made, "-m", "gradebox", "grade", topic, "-j", str(jobs))
+        found = {row[0] for row in rows(url(made))["submissions"]}
+    if len(found) != students:
+        raise SystemExit(f"expected {students} submissions in the gradebook, got {len(found)}")
+    print(f"| {topic} | {students} | {seconds:.1f} | {most / 2**20:.0f} |", flush=True)
 
 
 def main() -> None:
     """Measure, compare, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("topics", nargs="+", metavar="TOPIC")
-    parser.add_argument("--students", type=int, default=30)
+    parser.add_argument("--assignment", nargs="+", default=["erm", "bnp"], metavar="NAME")
+    parser.add_argument("--students", nargs="+", type=int, default=[30, 300], metavar="N")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", choices=["gradebox"])
     given = parser.parse_args()
-    print("| assignment | students | nbgrader, s each | gradebox, s each | ratio |")
-    print("|---|--:|--:|--:|--:|")
-    for topic in given.topics:
-        with tempfile.TemporaryDirectory() as folder:
-            made, copy = Path(folder, "nbgrader"), Path(folder, "gradebox")
-            make(made, topic, given.students)
-            shutil.copytree(made, copy)
-            theirs = run(made, "nbgrader", "autograde", topic)
-            ours = run(copy, "gradebox", "grade", topic, "-j", str(given.jobs))
-            expected, got = scores(made), scores(copy)
-            if not expected or got != expected:
-                raise SystemExit(f"the scores differ: {sorted(set(expected) ^ set(got))[:10]}")
-            print(
-                f"| {topic} | {given.students} | {theirs / given.students:.3f} "
-                f"| {ours / given.students:.4f} | {theirs / ours:.1f} |",
-                flush=True,
-            )
+    if given.only:
+        print("| assignment | students | s | memory, MB |")
+        print("|---|--:|--:|--:|")
+    else:
+        print("| assignment | students | nbgrader, s each | gradebox, s each | ratio |")
+        print("|---|--:|--:|--:|--:|")
+    for topic in given.assignment:
+        for students in given.students:
+            (alone if given.only else compare)(topic, students, given.jobs)
 
 
 if __name__ == "__main__":

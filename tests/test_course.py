@@ -25,6 +25,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from rich.console import Console
 
+from gradebox.store import Store
 from tools import (
     answers,
     course,
@@ -38,7 +39,7 @@ from tools import (
 )
 from tools.backend import Backend
 from tools.layout import ROOT, Course
-from tools.stamps import Stamps, code_digest, digest, files, write_atomically
+from tools.stamps import Stamps, digest, files, write_atomically
 from tools.terminal import ToolError
 
 # nbgrader and Jupyter import each other's deprecated names; the course can do nothing about it.
@@ -248,30 +249,6 @@ def test_stamps_survive_and_forget(tmp_path: Path) -> None:
     assert not Stamps(path).fresh("site", "2")
 
 
-def test_code_digest_follows_imports_and_nothing_else(small: Course) -> None:
-    package = small.root / "src" / "optdl"
-    (package / "checks").mkdir(parents=True)
-    for name, text in {
-        "__init__.py": "",
-        "checks/__init__.py": "from optdl.checks.report import Report\n",
-        "checks/report.py": "Report = 1\n",
-        "checks/toy.py": "from optdl import toy\n",
-        "checks/other.py": "from optdl import other\n",
-        "toy.py": "import numpy\n",
-        "other.py": "",
-    }.items():
-        (package / name).write_text(text)
-    before = code_digest(small.root, small.source("toy"))
-    (package / "other.py").write_text("x = 1\n")
-    (package / "checks" / "other.py").write_text("x = 1\n")
-    assert code_digest(small.root, small.source("toy")) == before
-    for name in ("toy.py", "checks/report.py", "checks/toy.py"):
-        (package / name).write_text("changed = True\nfrom optdl import toy\n")
-        after = code_digest(small.root, small.source("toy"))
-        assert after != before
-        before = after
-
-
 # --- release
 
 
@@ -446,6 +423,7 @@ def test_submissions_are_the_released_notebook_filled_in(released: Course) -> No
 # --- grading, from beginning to end
 
 
+TIMEOUT = 2
 KINDS = ("all correct", "blank", "late", "syntax error", "endless loop", "deletes cells")
 
 
@@ -457,7 +435,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Course]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sample_class, "exercises", _exercises)
         patch.setattr(sample_class, "STUDENTS", few)
-        patch.setattr(course, "TIMEOUT", 2)
+        patch.setattr(course, "TIMEOUT", TIMEOUT)
         arguments = course.parser().parse_args(["--no-site"])
         assert course.command(arguments, made) == 0
         yield made
@@ -540,7 +518,7 @@ def test_feedback_is_written_for_everyone(graded: Course) -> None:
 
 def test_a_second_run_does_nothing(graded: Course) -> None:
     before = {path: path.stat().st_mtime_ns for path in files(graded.root)}
-    summary = grade.grade(graded, "toy")
+    summary = grade.grade(graded, "toy", TIMEOUT)
     assert summary.graded == []
     assert len(summary.unchanged) == 7
     assert summary.feedback == 0
@@ -548,7 +526,7 @@ def test_a_second_run_does_nothing(graded: Course) -> None:
     assert not release.write(graded, "toy")
     assert not release.record(graded, "toy")
     after = {path: path.stat().st_mtime_ns for path in files(graded.root)}
-    ignored = {graded.gradebook}
+    ignored = {graded.gradebook, graded.build / "gradebox" / "toy.json"}
     assert {path for path in after if after[path] != before.get(path)} <= ignored
 
 
@@ -557,15 +535,15 @@ def test_only_what_changed_is_graded_again(graded: Course) -> None:
     blank = work.read_bytes()
     right = (graded.submitted / "ada-all-correct" / "toy" / "toy.ipynb").read_bytes()
     work.write_bytes(right)
-    assert grade.grade(graded, "toy").graded == [("ben-blank", "toy")]
+    assert grade.grade(graded, "toy", TIMEOUT).graded == [("ben-blank", "toy")]
     assert _results(graded)["ben-blank"].auto == 6
     work.write_bytes(blank)
-    assert grade.grade(graded, "toy").graded == [("ben-blank", "toy")]
+    assert grade.grade(graded, "toy", TIMEOUT).graded == [("ben-blank", "toy")]
     assert _results(graded)["ben-blank"].auto == 0
 
 
 def test_a_class_is_trusted_while_nobody_else_has_handed_in(graded: Course) -> None:
-    members = set(grade.submitters(graded, "toy"))
+    members = set(graded.submitters("toy"))
     assert course._all_ours(graded, ["toy"], members)
     assert not course._all_ours(graded, ["toy"], members - {"ben-blank"})
 
@@ -574,7 +552,7 @@ def test_marks_given_by_hand_reach_the_feedback(graded: Course) -> None:
     with Backend(graded).gradebook() as book:
         book.find_grade("toy-why", "toy", "toy", "ada-all-correct").manual_score = 3.5
         book.db.commit()
-    summary = grade.grade(graded, "toy")
+    summary = grade.grade(graded, "toy", TIMEOUT)
     assert (summary.graded, summary.feedback) == ([], 1)
     assert _results(graded)["ada-all-correct"].written == 3.5
 
@@ -590,17 +568,65 @@ def test_an_unreadable_notebook_is_told_and_the_rest_is_graded(
         else:
             (folder / "homework.ipynb").write_text("{}")
     try:
-        assert grade.command(grade.parser().parse_args(["toy"]), graded) == 1
+        assert (
+            grade.command(grade.parser().parse_args(["toy", f"--timeout={TIMEOUT}"]), graded) == 1
+        )
         assert _results(graded)["zac-broken"].notes == "not graded"
+        assert _results(graded)["zac-broken"].max_auto == 6
     finally:
         for name in ("zac-broken", "zoe-other"):
             shutil.rmtree(graded.submitted / name)
-        with Backend(graded).gradebook() as book:
-            book.remove_student("zac-broken")
     said = " ".join(capsys.readouterr().out.split())
-    assert "Graded 0, unchanged 7, failed 2" in said
+    assert "Graded 0, unchanged 7, flagged 3, failed 2" in said
+    assert re.search(r"priya-deletes-cells toy cell \S+ was missing; .*and 2 more", said)
     assert re.search(r"zac-broken toy .*JSON", said)
-    assert "there is no toy.ipynb among what was handed in (homework.ipynb)" in said
+    assert "expected toy.ipynb, got homework.ipynb" in said
+
+
+def test_without_fork_nbgrader_grades_one_by_one(
+    graded: Course,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    copy = Course(tmp_path / "copy")
+    shutil.copytree(graded.root, copy.root)
+    for name in _results(copy).keys() - {"ada-all-correct", "ben-blank"}:
+        shutil.rmtree(copy.submitted / name)
+    (copy.submitted / "ben-blank" / "toy" / "toy.ipynb").write_text("{ half")
+    with Backend(copy).gradebook() as book:
+        book.find_grade("toy-double-visible", "toy", "toy", "ada-all-correct").auto_score = 0
+        book.db.commit()
+    monkeypatch.setattr(grade, "FORKS", False)
+    summary = grade.grade(copy, "toy", TIMEOUT)
+    assert summary.graded == [("ada-all-correct", "toy")]
+    assert [row[:2] for row in summary.failed] == [("ben-blank", "toy")]
+    assert _results(copy)["ada-all-correct"].auto == 6
+    assert "nbgrader grades all, one after another" in capsys.readouterr().out
+
+
+def test_pages_written_by_other_processes_are_the_same(
+    graded: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = Course(tmp_path / "copy")
+    shutil.copytree(graded.root, copy.root)
+    shutil.rmtree(copy.feedback)
+    monkeypatch.setattr(grade, "FEW", 0)
+    assert grade.grade(copy, "toy", TIMEOUT).feedback == 7
+    assert grade._processes.cache_info().currsize == 1
+    pages = sorted(path.relative_to(graded.root) for path in graded.feedback.glob("*/toy/toy.html"))
+    assert len(pages) == 7
+    for page in pages:
+        assert (copy.root / page).read_bytes() == (graded.root / page).read_bytes()
+    grade._processes().shutdown()
+    grade._processes.cache_clear()
+
+
+def test_two_runs_at_once_are_told(graded: Course) -> None:
+    store = Store(graded.build / "gradebox", "toy")
+    with store.locked(), pytest.raises(ToolError, match="another run grades") as caught:
+        grade.grade(graded, "toy", TIMEOUT)
+    assert caught.value.mend == "wait for the end of the other run"
 
 
 def test_grade_without_a_name_or_without_submissions(small: Course) -> None:
@@ -638,7 +664,7 @@ def test_remove_leaves_real_students(graded: Course, tmp_path: Path) -> None:
     shutil.copytree(graded.root, copy.root)
     real = copy.submitted / "emmy" / "toy"
     shutil.copytree(copy.submitted / "ada-all-correct" / "toy", real)
-    assert grade.grade(copy, "toy").graded == [("emmy", "toy")]
+    assert grade.grade(copy, "toy", TIMEOUT).graded == [("emmy", "toy")]
     assert sample_class.remove(copy) == 7
     assert list(_results(copy)) == ["emmy"]
     assert [path.name for path in copy.submitted.iterdir()] == ["emmy"]

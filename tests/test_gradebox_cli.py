@@ -1,5 +1,7 @@
 """``gradebox grade`` writes what nbgrader writes, loses nothing and stops for nobody."""
 
+import contextlib
+import importlib.metadata
 import json
 import os
 import shutil
@@ -7,7 +9,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,11 @@ from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
 from traitlets.config.loader import PyFileConfigLoader
 
+from benchmarks import bench_kills
+from benchmarks.gradebooks import rows as rows_of
+from benchmarks.gradebooks import url
 from gradebox import batch, cli, intake, store
-from gradebox.course import Course, imports_of
+from gradebox.course import Course, imports_of, packages
 from gradebox.notes import plainly
 
 pytestmark = [
@@ -418,23 +422,49 @@ def test_a_killed_run_goes_on_where_it_stopped(
     assert not list((course / ".gradebox/work").glob("*"))
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.02, 0.1])
-def test_a_run_killed_from_outside_goes_on(
-    course: Path, expected: tuple[Any, Any], seconds: float
-) -> None:
+def test_a_run_killed_from_outside_goes_on(course: Path, tmp_path: Path) -> None:
     five(course)
-    command = [sys.executable, "-m", "gradebox", "grade", "toy", "-j", "1"]
-    run = subprocess.Popen(command, cwd=course, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    until = time.monotonic() + 60
-    while not (course / ".gradebox/work").exists() and run.poll() is None:
-        assert time.monotonic() < until
-        time.sleep(0.002)
-    time.sleep(seconds)
-    run.kill()
-    run.communicate(timeout=60)
-    no_harm(course)
-    assert grade() == 0
-    assert (rows(course), pages(course)) == expected
+    hand_in(course, "edits", test="pass")
+    of = bench_kills.whole(course, "toy", tmp_path / "whole", jobs=1)
+    assert [name for name, (flags, _) in of.told.items() if flags] == ["edits"]
+    moments = bench_kills.instants(5, of.seconds, seed=0)
+    found = list(bench_kills.trials(of, moments, 1, tmp_path / "place"))
+    assert sum(running for running, _ in found) >= 4, "the kills came too late"
+    assert 0 in [done for _, done in found]
+
+
+def test_a_lost_or_doubled_score_is_found(course: Path, tmp_path: Path) -> None:
+    five(course)
+    of = bench_kills.whole(course, "toy", tmp_path / "whole", jobs=1)
+    book = tmp_path / "whole/gradebook.db"
+    assert bench_kills.committed(tmp_path / "whole", of) == 5
+    for change in (
+        "DELETE FROM grade WHERE rowid = 2",
+        "DELETE FROM comment WHERE rowid = 2",
+        "UPDATE grade SET auto_score = auto_score + 1 WHERE rowid = 1",
+        "UPDATE submitted_notebook SET late_submission_penalty = 1 WHERE rowid = 1",
+    ):
+        with copied(book, tmp_path / "copy", change) as copy:
+            with pytest.raises(AssertionError):
+                bench_kills.committed(copy, of)
+            assert rows_of(url(copy)) != of.expected
+    orphan = (
+        "INSERT INTO grade (id, cell_id, notebook_id, needs_manual_grade) "
+        "SELECT 'x', cell_id, 'none', 0 FROM grade LIMIT 1"
+    )
+    with copied(book, tmp_path / "copy", orphan) as copy:
+        assert rows_of(url(copy)) != of.expected
+
+
+@contextlib.contextmanager
+def copied(book: Path, folder: Path, change: str) -> Iterator[Path]:
+    """Copy a gradebook into a folder of its own, changed."""
+    folder.mkdir()
+    shutil.copy(book, folder)
+    with sqlite3.connect(folder / book.name) as changed:
+        assert changed.execute(change).rowcount == 1
+    yield folder
+    shutil.rmtree(folder)
 
 
 def test_what_did_not_change_is_left_alone(
@@ -494,6 +524,17 @@ def test_only_those_named_are_graded(course: Path) -> None:
     five(course)
     assert grade("--student", "s1", "--student", "s[34]") == 0
     assert {row[0] for row in rows(course)} == {"s1", "s3", "s4"}
+
+
+def test_files_that_a_notebook_left_are_read_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below/small").write_text("12")
+    (tmp_path / "large").write_text("123")
+    (tmp_path / "link").symlink_to(__file__)
+    (tmp_path / "folder").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "below").chmod(0)
+    assert store.read_files(tmp_path, 2) == ({"below/small": b"12"}, ["large"])
 
 
 def test_two_runs_do_not_meet(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -577,6 +618,13 @@ def test_a_change_of_the_course_asks_to_grade_anew(course: Path) -> None:
     second = basis()
     (course / "source/toy/data.txt").write_text("other data")
     assert len({first, second, basis()}) == 3
+
+
+def test_the_versions_of_packages_are_those_of_their_metadata() -> None:
+    found = packages()
+    for name in ("numpy", "nbgrader", "jupyter_client", "torch"):
+        assert found[name] == importlib.metadata.version(name)
+    assert len(found) > 100
 
 
 def test_imports_are_seen_in_the_cells(tmp_path: Path) -> None:

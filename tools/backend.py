@@ -77,9 +77,10 @@ class Backend:
             config.Execute.timeout = timeout
         config.merge(changes or Config())
         os.environ.update(environment())
-        file = Path(str(config.CourseDirectory.db_url).removeprefix("sqlite:///"))
-        if not file.exists():
-            write_atomically(file, _empty_gradebook(str(config.CourseDirectory.course_id)))
+        if course.gradebook is not None and not course.gradebook.exists():
+            write_atomically(
+                course.gradebook, _empty_gradebook(str(config.CourseDirectory.course_id))
+            )
         self.course = course
         self.api = NbGraderAPI(config=config)
 

@@ -61,7 +61,7 @@ def site(course: Course, tell: Callable[[str], None] = lambda line: None) -> Pat
 def grade_all(course: Course, topics: Sequence[str], tell: Tell) -> grade.Summary:
     """Grade what is new or changed in every assignment."""
     total = grade.Summary()
-    numbers = [len(grade.submitters(course, topic)) for topic in topics]
+    numbers = [2 * len(course.submitters(topic)) for topic in topics]
     for place, topic in enumerate(topics):
         before = sum(numbers[:place])
 
@@ -74,7 +74,7 @@ def grade_all(course: Course, topics: Sequence[str], tell: Tell) -> grade.Summar
 
 def _all_ours(course: Course, topics: Sequence[str], members: set[str]) -> bool:
     """Return whether nobody but the sample class has handed in: its notebooks can be trusted."""
-    return all(members.issuperset(grade.submitters(course, topic)) for topic in topics)
+    return all(members.issuperset(course.submitters(topic)) for topic in topics)
 
 
 def _site_with_progress(course: Course, tell: Tell) -> Path:
@@ -135,13 +135,11 @@ def _tell_where(
     course: Course, pages: Path | None, sheet: Path, topics: Sequence[str], seconds: float
 ) -> None:
     example = course.feedback / "ada-all-correct" / topics[0] / f"{topics[0]}.html"
+    files = [course.gradebook, sheet]
     where = [
         ("site", (pages / "index.html").as_uri() if pages else ""),
         ("students' notebooks", f"{course.exercises.relative_to(course.root)}/"),
-        (
-            "gradebook",
-            f"{course.gradebook.relative_to(course.root)}, {sheet.relative_to(course.root)}",
-        ),
+        ("gradebook", ", ".join(str(one.relative_to(course.root)) for one in files if one)),
         ("feedback, for one", str(example.relative_to(course.root))),
         ("next", "make lab · make test · make grade A=" + topics[0]),
     ]

@@ -1,23 +1,36 @@
 """Grade what is new or changed, and write its feedback: ``python -m tools.grade TOPIC``.
 
-A submission is graded again when it, the assignment, or the code that checks it has changed.
+The scores are gradebox's: a submission is graded again when it, the assignment, or the code that
+checks it has changed. The pages are nbgrader's, written again when the work or a mark has changed.
 """
 
 import argparse
 import json
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
+import gradebox.course
+from gradebox import batch
 from gradebox.seal import survey
+from gradebox.store import Busy
 from tools import gradebook, release
-from tools.backend import Backend, Failed, MissingEntry
+from tools.backend import Backend, Failed
 from tools.layout import ROOT, Course
-from tools.stamps import Stamps, code_digest, digest, files
+from tools.stamps import Stamps, digest
 from tools.terminal import ToolError, console, need_disk, progress, run
+
+FEW = 6
+"""So many pages are written sooner than other processes have started."""
 
 Tell = Callable[[int, int, str], None]
 """Called with the number done, the number of all, and what is done now."""
@@ -29,6 +42,7 @@ class Summary:
 
     graded: list[tuple[str, str]] = field(default_factory=list)
     unchanged: list[tuple[str, str]] = field(default_factory=list)
+    flagged: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
     failed: list[tuple[str, str, str]] = field(default_factory=list)
     feedback: int = 0
 
@@ -36,13 +50,20 @@ class Summary:
         """Take over the results of another summary."""
         self.graded += other.graded
         self.unchanged += other.unchanged
+        self.flagged += other.flagged
         self.failed += other.failed
         self.feedback += other.feedback
 
-
-def submitters(course: Course, topic: str) -> list[str]:
-    """Return who handed in an assignment, sorted."""
-    return sorted(path.parent.name for path in course.submitted.glob(f"*/{topic}") if path.is_dir())
+    def take(self, topic: str, outcome: batch.Outcome) -> None:
+        """Take in what became of one submission."""
+        if outcome.state == "failed":
+            self.failed.append((outcome.student, topic, outcome.why))
+            return
+        (self.graded if outcome.state == "graded" else self.unchanged).append(
+            (outcome.student, topic)
+        )
+        if outcome.flags:
+            self.flagged.append((outcome.student, topic, outcome.flags))
 
 
 def collect(course: Course, topic: str) -> bool:
@@ -72,7 +93,7 @@ def grade(
     timeout : int, optional
         Seconds that a cell may run.
     tell : callable
-        Told about the progress.
+        Told about the progress: a submission counts when it is graded, and when its page is there.
     force : bool
         Grade every submission again.
 
@@ -81,104 +102,155 @@ def grade(
     Summary
         Who was graded, who was not touched, and who failed, with the reason.
     """
-    backend = Backend(course, timeout)
+    total, summary = 2 * len(course.submitters(topic)), Summary()
+    tell(0, total, topic)
+    each = _graded(course, topic, timeout, force) if FORKS else _one_by_one(course, topic, timeout)
+    for number, outcome in enumerate(each, 1):
+        summary.take(topic, outcome)
+        tell(number, total, f"{topic} · {outcome.student}")
     stamps = Stamps(course.build / "stamps.json")
-    basis = _basis(course, topic)
-    names, summary = submitters(course, topic), Summary()
-    recorded = _recorded(backend, topic)
-    for number, student in enumerate(names):
-        tell(number, len(names), f"{topic} · {student}")
-        checksum = digest([basis, *files(course.submitted / student / topic)])
-        result = course.autograded / student / topic / f"{topic}.ipynb"
-        name = f"grade/{student}/{topic}"
-        known = student in recorded and result.exists() and stamps.fresh(name, checksum)
-        if known and not force:
-            summary.unchanged.append((student, topic))
-        else:
-            stamps.forget(name)
-            try:
-                _autograde(backend, topic, student)
-            except Failed as error:
-                summary.failed.append((student, topic, error.reason))
-                continue
-            stamps.record(name, checksum)
-            summary.graded.append((student, topic))
-        summary.feedback += _feedback(backend, stamps, topic, student)
-    tell(len(names), len(names), "")
+    stale = _stale(course, topic, stamps, [one for one, _ in summary.graded + summary.unchanged])
+    for student in _pages(course, topic, list(stale)):
+        stamps.record(f"feedback/{student}/{topic}", stale[student])
+        summary.feedback += 1
+        tell(total - len(stale) + summary.feedback, total, f"{topic} · {student} · feedback")
+    tell(total, total, "")
     return summary
 
 
-def _basis(course: Course, topic: str) -> str:
-    """Return the checksum of all that decides on the scores, besides the submission."""
-    return digest(
-        [*files(course.solutions / topic), code_digest(course.root, course.source(topic))]
-    )
+FORKS = sys.platform != "win32"
+"""Whether the system can fork; without it nbgrader grades, one submission after another."""
 
 
-def _autograde(backend: Backend, topic: str, student: str) -> None:
-    folder = backend.course.submitted / student / topic
-    if not (folder / f"{topic}.ipynb").is_file():
-        others = ", ".join(path.name for path in files(folder)) or "nothing"
-        raise Failed("", f"Error: there is no {topic}.ipynb among what was handed in ({others})")
-    log = backend.autograde(topic, student)
-    result = backend.course.autograded / student / topic / f"{topic}.ipynb"
-    if not result.exists():
-        raise Failed(f"{student}'s {topic} fails", log)
+def _graded(
+    course: Course, topic: str, timeout: int | None, force: bool
+) -> Iterator[batch.Outcome]:
+    """Grade side by side; yield what became of each submission."""
+    # a thread that waits for a cell must not wait again for the one that computes
+    sys.setswitchinterval(0.0002)
+    Backend(course)  # makes the folders and the gradebook
+    made = gradebox.course.Course(course.root, topic, timeout)
+    outcomes = []
+    try:
+        run = batch.Batch(made, batch.cores(), resume=not force)
+        for outcome in run.grade(made.students()):
+            outcomes.append(outcome)
+            yield outcome
+    except batch.Unready as error:
+        raise ToolError(str(error), f"make release A={topic}") from error
+    except Busy as error:
+        raise ToolError(str(error), "wait for the end of the other run") from error
+    finally:
+        batch.close()
+    batch.report(made, outcomes)
 
 
-def _feedback(backend: Backend, stamps: Stamps, topic: str, student: str) -> bool:
-    """Write a feedback page where the work or its scores have changed."""
-    course = backend.course
-    work = course.autograded / student / topic / f"{topic}.ipynb"
-    page = course.feedback / student / topic / f"{topic}.html"
-    checksum = digest([work, json.dumps(_scores(backend, topic, student), sort_keys=True)])
-    name = f"feedback/{student}/{topic}"
-    if page.exists() and stamps.fresh(name, checksum):
-        return False
-    backend.make_feedback(topic, student)
-    stamps.record(name, checksum)
-    return True
+def _one_by_one(course: Course, topic: str, timeout: int | None) -> Iterator[batch.Outcome]:
+    """Have nbgrader grade all, in kernels that nothing seals; yield what became of each."""
+    console.print("No fork on this system: nbgrader grades all, one after another, not sealed.")
+    backend = Backend(course, timeout)
+    for student in course.submitters(topic):
+        try:
+            log = backend.autograde(topic, student)
+            if not (course.autograded / student / topic / f"{topic}.ipynb").is_file():
+                raise Failed(f"{student}'s {topic} fails", log)
+            yield batch.Outcome(student, "graded")
+        except Failed as error:
+            yield batch.Outcome(student, "failed", why=error.reason)
 
 
-def _scores(backend: Backend, topic: str, student: str) -> list[Any]:
+def _stale(course: Course, topic: str, stamps: Stamps, students: Sequence[str]) -> dict[str, str]:
+    """Return whose pages are to be written, with the checksums of what they are made from."""
+    found = {}
+    with Backend(course).gradebook() as book:
+        for student in sorted(students):
+            work = course.autograded / student / topic / f"{topic}.ipynb"
+            page = course.feedback / student / topic / f"{topic}.html"
+            scores = json.dumps(_scores(book, topic, student), sort_keys=True)
+            checksum = digest([work, scores])
+            if not (page.exists() and stamps.fresh(f"feedback/{student}/{topic}", checksum)):
+                found[student] = checksum
+    return found
+
+
+def _scores(book: Any, topic: str, student: str) -> list[Any]:
     """Return the scores and comments that a feedback page shows."""
-    with backend.gradebook() as book:
-        entry = book.find_submission_notebook(topic, topic, student)
-        grades = [
-            [one.name, one.auto_score, one.manual_score, one.extra_credit] for one in entry.grades
-        ]
-        comments = [[one.name, one.auto_comment, one.manual_comment] for one in entry.comments]
+    entry = book.find_submission_notebook(topic, topic, student)
+    grades = [
+        [one.name, one.auto_score, one.manual_score, one.extra_credit] for one in entry.grades
+    ]
+    comments = [[one.name, one.auto_comment, one.manual_comment] for one in entry.comments]
     return [sorted(grades, key=repr), sorted(comments, key=repr)]
 
 
-def _recorded(backend: Backend, topic: str) -> set[str]:
-    """Return whose submissions the gradebook holds."""
-    with backend.gradebook() as book:
-        try:
-            return {one.student.id for one in book.assignment_submissions(topic)}
-        except MissingEntry:
-            return set()
+def _pages(course: Course, topic: str, students: Sequence[str]) -> Iterator[str]:
+    """Write feedback pages, many of them in other processes; yield whose are done."""
+    if len(students) <= FEW:
+        for student in students:
+            yield _page(course.root, topic, student)
+        return
+    running = [_processes().submit(_page, course.root, topic, student) for student in students]
+    try:
+        for one in as_completed(running):
+            yield one.result()
+    finally:
+        for one in running:
+            one.cancel()
+
+
+@cache
+def _processes() -> ProcessPoolExecutor:
+    """Return the processes that write pages; they start when first asked for."""
+    return ProcessPoolExecutor(
+        batch.cores(),
+        get_context("spawn"),  # a fork would take over half of what other threads are doing
+        initializer=signal.signal,
+        initargs=(signal.SIGINT, signal.SIG_IGN),  # Ctrl-C is for the one that called
+    )
+
+
+@cache
+def _nbgrader(root: Path) -> Backend:
+    return Backend(Course(root))
+
+
+def _page(root: Path, topic: str, student: str) -> str:
+    _nbgrader(root).make_feedback(topic, student)
+    return student
 
 
 def show(course: Course, summary: Summary) -> None:
     """Print what was done, and what failed and why."""
     console.print(
         f"Graded {len(summary.graded)}, unchanged {len(summary.unchanged)}, "
-        f"failed {len(summary.failed)}; {summary.feedback} feedback pages written."
+        f"flagged {len(summary.flagged)}, failed {len(summary.failed)}; "
+        f"{summary.feedback} feedback pages written."
     )
     if summary.graded:
         console.print(f"Notebooks ran {str(survey()).splitlines()[0]}.")
+    if summary.flagged:
+        _show("look at", [(student, topic, _few(what)) for student, topic, what in summary.flagged])
     if not summary.failed:
         return
-    table = Table("student", "assignment", "why it could not be graded", box=None)
-    for row in summary.failed:
-        table.add_row(*row)
-    console.print(table)
+    _show("why it could not be graded", summary.failed)
     where = course.submitted.relative_to(course.root)
     console.print(
         f"[bold]Mend:[/] repair or replace the notebook in {where}/STUDENT/ASSIGNMENT "
         "and grade again; the others are done."
     )
+
+
+def _few(flags: Sequence[str]) -> str:
+    """Return the first flags; ``build/gradebox/TOPIC.json`` has all of them."""
+    more = f"; and {len(flags) - 2} more" if len(flags) > 2 else ""
+    return "; ".join(flags[:2]) + more
+
+
+def _show(title: str, rows: Sequence[tuple[str, str, str]]) -> None:
+    table = Table("student", "assignment", title, box=None)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.print(table)
 
 
 def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
@@ -193,7 +265,7 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
     need_disk(course.root)
     for topic in topics:
         collect(course, topic)
-        if not submitters(course, topic):
+        if not course.submitters(topic):
             where = (course.submitted / "STUDENT" / topic).relative_to(course.root)
             raise ToolError(
                 f"nobody has handed in {topic} yet",

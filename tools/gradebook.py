@@ -49,17 +49,25 @@ class Row:
 
 
 def rows(course: Course, topics: Sequence[str]) -> list[Row]:
-    """Return the results of all students in the assignments named, sorted."""
-    if not course.gradebook.exists():
+    """Return the results of all students in the assignments named, sorted.
+
+    Who handed in something that could not be graded has no points, and a note that says so.
+    """
+    if not course.has_gradebook:
         raise ToolError("there is no gradebook yet", "grade something first: make course")
     found = []
     with Backend(course).gradebook() as book:
         for topic in topics:
             try:
-                submissions = book.assignment_submissions(topic)
+                assignment = book.find_assignment(topic)
             except MissingEntry:
                 continue
-            found += [_row(course, topic, one) for one in submissions if one.notebooks]
+            graded = [one for one in book.assignment_submissions(topic) if one.notebooks]
+            found += [_row(course, topic, one) for one in graded]
+            if graded:
+                known = {one.student.id for one in graded}
+                others = [name for name in course.submitters(topic) if name not in known]
+                found += [_not_graded(name, assignment) for name in others]
     return sorted(found, key=lambda row: (row.student, topics.index(row.assignment)))
 
 
@@ -81,6 +89,22 @@ def _row(course: Course, topic: str, submission: Any) -> Row:
     )
 
 
+def _not_graded(student: str, assignment: Any) -> Row:
+    return Row(
+        student=student,
+        first_name="",
+        last_name="",
+        assignment=assignment.name,
+        auto=0,
+        max_auto=assignment.max_code_score,
+        written=0,
+        max_written=assignment.max_written_score + assignment.max_task_score,
+        pending=0,
+        hours_late=0,
+        notes="not graded",
+    )
+
+
 _TOO_LONG = {"CellTimeoutError", "StudentTimeout", "Late", "NotebookTimeoutError"}
 
 
@@ -96,7 +120,7 @@ def notes(notebook: Path) -> list[str]:
                 found.append(f"timeout: {name}")
             elif kind in {"SyntaxError", "IndentationError", "TabError"}:
                 found.append(f"syntax error: {name}")
-            elif kind in {"DeadKernelError", "StudentGone", "MemoryError"}:
+            elif kind in {"DeadKernelError", "MemoryError", "StudentGone"}:
                 found.append(f"kernel died: {name}")
         if "was missing from the submission" in cell.source:
             found.append(f"cell deleted: {name}")

@@ -72,9 +72,15 @@ class Course:
         return self._folder("feedback")
 
     @property
-    def gradebook(self) -> Path:
-        """Return the file that holds all scores."""
-        return Path(str(self.config.CourseDirectory.db_url).removeprefix("sqlite:///"))
+    def gradebook(self) -> Path | None:
+        """Return the file that holds all scores; None where a server holds them."""
+        url = str(self.config.CourseDirectory.db_url)
+        return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite") else None
+
+    @property
+    def has_gradebook(self) -> bool:
+        """Return whether there is a place where scores may be."""
+        return self.gradebook is None or self.gradebook.exists()
 
     @property
     def exchange(self) -> Path:
@@ -93,6 +99,11 @@ class Course:
     def released(self, topic: str) -> Path:
         """Return the students' notebook of a topic."""
         return self.exercises / topic / f"{topic}.ipynb"
+
+    def submitters(self, topic: str) -> list[str]:
+        """Return who handed in an assignment, sorted."""
+        found = self.submitted.glob(f"*/{topic}")
+        return sorted(path.parent.name for path in found if path.is_dir())
 
     def topics(self) -> list[str]:
         """Return the topics that have an assignment, in the order of the book."""

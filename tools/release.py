@@ -142,7 +142,7 @@ def record(course: Course, topic: str, due: datetime | None = None) -> bool:
 
 
 def _is_recorded(course: Course, topic: str) -> bool:
-    if not course.gradebook.exists():
+    if not course.has_gradebook:
         return False
     with Backend(course).gradebook() as book:
         try:

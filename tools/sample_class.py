@@ -267,7 +267,7 @@ def _enroll(course: Course, members: Sequence[Student]) -> None:
 
 def _enrolled(course: Course) -> list[str]:
     """Return the identifiers of the sample students in the gradebook."""
-    if not course.gradebook.exists():
+    if not course.has_gradebook:
         return []
     with Backend(course).gradebook() as book:
         return [one.id for one in book.students if str(one.email or "").endswith(f"@{MAIL}")]

@@ -1,13 +1,10 @@
 """Remember by content what was made from what, so that only changes are made again."""
 
-import ast
 import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-
-from tools import notebooks
 
 
 def digest(parts: Iterable[Path | bytes | str]) -> str:
@@ -85,43 +82,3 @@ class Stamps:
     def _save(self) -> None:
         text = json.dumps(self._known, indent=1, sort_keys=True)
         write_atomically(self.path, text.encode())
-
-
-def code_digest(root: Path, notebook: Path) -> str:
-    """Return the checksum of the reference code that an assignment is graded with.
-
-    The modules are followed from import to import, so that a change of another topic
-    does not grade this one again.
-    """
-    cells = notebooks.read(notebook).cells
-    waiting = [name for cell in cells if cell.cell_type == "code" for name in _imports(cell.source)]
-    waiting += ["optdl.checks", f"optdl.checks.{notebook.stem}"]
-    seen: dict[str, Path] = {}
-    while waiting:
-        name = waiting.pop()
-        path = _module_file(root / "src", name)
-        if name in seen or path is None:
-            continue
-        seen[name] = path
-        waiting += _imports(path.read_text(encoding="utf-8"))
-    return digest(seen[name] for name in sorted(seen))
-
-
-def _imports(source: str) -> list[str]:
-    names: list[str] = []
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:  # a cell with a magic command
-        return names
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return [name for name in names if name.split(".")[0] == "optdl"]
-
-
-def _module_file(source: Path, name: str) -> Path | None:
-    base = source.joinpath(*name.split("."))
-    candidates = (base.with_suffix(".py"), base / "__init__.py")
-    return next((path for path in candidates if path.is_file()), None)

@@ -15,6 +15,7 @@ from rich.progress import (
     SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
+    TimeRemainingColumn,
 )
 
 console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
@@ -68,6 +69,8 @@ def progress() -> Progress:
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
         TextColumn("{task.fields[now]}"),
         console=console,
         transient=False,

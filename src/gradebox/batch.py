@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
@@ -27,7 +27,7 @@ from gradebox.execute import WarmExecute
 from gradebox.intake import Refused, Submission
 from gradebox.notes import plainly, printable, troubles
 from gradebox.pages import make_harmless
-from gradebox.sources import Book, Sources, standing_in
+from gradebox.sources import Book, Mark, Sources, standing_in
 from gradebox.store import Store
 
 
@@ -65,6 +65,75 @@ class _Executed:
     kept: Path
 
 
+@dataclass(frozen=True)
+class Result:
+    """What the execution of a submission gave, as plain data.
+
+    Parameters
+    ----------
+    told : str
+        The executed notebooks with their verdicts, and what an instructor should look at, as JSON.
+    files : dict
+        The bytes of the files beside the notebooks, by their place.
+    """
+
+    told: str
+    files: dict[str, bytes]
+
+
+class Workshop:
+    """Executes submissions of an assignment, on this machine and for any thread.
+
+    Parameters
+    ----------
+    course : Course
+        The course and its assignment.
+    sources : Sources
+        What the gradebook knows of the assignment.
+    """
+
+    def __init__(self, course: Course, sources: Sources) -> None:
+        self.course, self._sources = course, sources
+        self._store = Store(course.store, course.assignment)
+        self._chains = threading.local()
+
+    def chain(self) -> Chain:
+        """Return nbgrader's steps, for the use of this thread."""
+        if not hasattr(self._chains, "mine"):
+            chain = self._chains.mine = self.course.chain()
+            if isinstance(chain.execute, WarmExecute) and not chain.execute.imports:
+                chain.execute.imports = imports_of(self._sources.texts, self.course.source)
+        made: Chain = self._chains.mine
+        return made
+
+    def execute(self, taken: Submission) -> Result:
+        """Execute the notebooks of a submission."""
+        chain = self.chain()
+        with self._store.workplace() as folder, self.course.notes.gather() as told:
+            store.write_files(taken.files, folder)
+            copy_files(self.course.source_files(chain), folder)
+            chain.hook("pre", taken.student, self.course.assignment, sorted(taken.notebooks))
+            done = {
+                name: self._run(chain, taken.student, name, content, folder)
+                for name, content in sorted(taken.notebooks.items())
+            }
+            files, large = store.read_files(folder, intake.LARGEST)
+            strange = [f"{name} is none of the assignment's notebooks" for name in taken.unknown]
+            flags = plainly(strange + told)
+            flags += [one for nb, _ in done.values() for one in troubles(nb)]
+            flags += [f"{name}, which the notebook made, is too large to be kept" for name in large]
+            return Result(json.dumps({"flags": flags, "notebooks": done}), files)
+
+    def _run(self, chain: Chain, student: str, name: str, content: bytes, folder: Path) -> Any:
+        nb = intake.parse(name, content)
+        resources = chain.resources(student, self.course.assignment, name, folder)
+        with standing_in(self._sources):
+            nb, resources = chain.run([*chain.sanitize, *chain.before], nb, resources)
+        nb = intake.normal(nb)  # cells that were put back have no id yet
+        nb, resources = chain.execute(nb, resources)
+        return nb, resources.get("gradebox", {})
+
+
 class Batch:
     """One run over the submissions of an assignment.
 
@@ -86,24 +155,18 @@ class Batch:
     def __init__(self, course: Course, jobs: int = 1, resume: bool = True) -> None:
         self.course, self.jobs, self.resume = course, jobs, resume
         try:
-            self._sources = Sources(course.url, course.course_id, course.assignment)
+            self.sources = Sources(course.url, course.course_id, course.assignment)
         except MissingEntry as error:
             raise Unready(
                 f"the gradebook knows no assignment {course.assignment!r}; "
                 f"try: nbgrader generate_assignment {course.assignment}"
             ) from error
         self._store = Store(course.store, course.assignment)
-        self._writer = self._chain()
-        self._chains = threading.local()
-        self._basis = course.basis(self._writer, self._sources.digest)
-        self._masters = course.source_files(self._writer)
-        self._before = {name: tuple(one["flags"]) for name, one in reported(course).items()}
-
-    def _chain(self) -> Chain:
-        chain = self.course.chain()
-        if isinstance(chain.execute, WarmExecute) and not chain.execute.imports:
-            chain.execute.imports = imports_of(self._sources.texts, self.course.source)
-        return chain
+        workshop = Workshop(course, self.sources)
+        self.execute: Callable[[Submission], Result] = workshop.execute
+        """Executes a submission; another may be put here, which has that done elsewhere."""
+        self._writer = workshop.chain()
+        self._basis = course.basis(self._writer, self.sources.digest)
 
     def grade(self, students: list[str]) -> Iterator[Outcome]:
         """Grade these students; yield what became of each, as it happens."""
@@ -123,7 +186,7 @@ class Batch:
     def _grade(
         self,
         students: list[str],
-        marks: dict[str, tuple[str, str]],
+        marks: dict[str, Mark],
         pool: ThreadPoolExecutor,
         book: Book,
     ) -> Iterator[Outcome]:
@@ -132,7 +195,7 @@ class Batch:
         while True:
             # a few ahead, not the whole class: memory does not grow with it
             for student in islice(waiting, 2 * self.jobs - len(running)):
-                running.add(pool.submit(self._safely, student, marks.get(student, ("", str(None)))))
+                running.add(pool.submit(self._safely, student, marks.get(student, Mark())))
             if not running:
                 return
             done, running = wait(running, return_when=FIRST_COMPLETED)
@@ -140,21 +203,21 @@ class Batch:
                 result = one.result()
                 yield result if isinstance(result, Outcome) else self._finish(book, result)
 
-    def _safely(self, student: str, marked: tuple[str, str]) -> _Executed | Outcome:
+    def _safely(self, student: str, marked: Mark) -> _Executed | Outcome:
         """Execute a submission; whatever it brings about, the others are graded."""
         try:
-            return self._execute(student, *marked)
+            return self._execute(student, marked)
         except Exception as error:
-            return _failed(student, error, bool(marked[0]))
+            return _failed(student, error, bool(marked.key))
 
-    def _execute(self, student: str, marked: str, extension: str) -> _Executed | Outcome:
+    def _execute(self, student: str, marked: Mark) -> _Executed | Outcome:
         folder = self.course.submitted(student)
         others = self.course.files_in(folder) if folder.is_dir() else {}
-        taken = intake.take(student, folder, self._sources.names, others)
+        taken = intake.take(student, folder, self.sources.names, others)
         key = store.digest([self._basis, taken.digest])
-        mark = store.digest([key, str(self._sources.duedate), extension])
-        if self.resume and mark == marked and self._complete(taken):
-            return Outcome(student, "unchanged", self._before.get(student, ()))
+        mark = store.digest([key, str(self.sources.duedate), marked.extension])
+        if self.resume and mark == marked.key and self._complete(taken):
+            return Outcome(student, "unchanged", marked.flags)
         kept = self._store.find(student, key) if self.resume else None
         return _Executed(student, key, mark, kept or self._make(taken, key))
 
@@ -163,37 +226,11 @@ class Batch:
         return all((folder / f"{name}.ipynb").is_file() for name in taken.notebooks)
 
     def _make(self, taken: Submission, key: str) -> Path:
-        """Execute the notebooks of a submission, and keep what they gave."""
-        if not hasattr(self._chains, "mine"):
-            self._chains.mine = self._chain()
-        chain: Chain = self._chains.mine
-        with self._store.workplace() as made, self.course.notes.gather() as told:
-            folder = made / store.FILES
-            folder.mkdir()
-            for name, content in taken.files.items():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (folder / name).write_bytes(content)
-            copy_files(self._masters, folder)
-            chain.hook("pre", taken.student, self.course.assignment, sorted(taken.notebooks))
-            done = {
-                name: self._run(chain, taken.student, name, content, folder)
-                for name, content in sorted(taken.notebooks.items())
-            }
-            strange = [f"{name} is none of the assignment's notebooks" for name in taken.unknown]
-            flags = plainly(strange + told) + [
-                one for nb, _ in done.values() for one in troubles(nb)
-            ]
-            result = {"flags": flags, "notebooks": done}
-            return self._store.keep(taken.student, key, made, result)
-
-    def _run(self, chain: Chain, student: str, name: str, content: bytes, folder: Path) -> Any:
-        nb = intake.parse(name, content)
-        resources = chain.resources(student, self.course.assignment, name, folder)
-        with standing_in(self._sources):
-            nb, resources = chain.run([*chain.sanitize, *chain.before], nb, resources)
-        nb = intake.normal(nb)  # cells that were put back have no id yet
-        nb, resources = chain.execute(nb, resources)
-        return nb, resources.get("gradebox", {})
+        """Have the notebooks of a submission executed, and keep what they gave."""
+        result = self.execute(taken)
+        with self._store.workplace() as made:
+            store.write_files(result.files, made / store.FILES)
+            return self._store.keep(taken.student, key, made, result.told)
 
     def _finish(self, book: Book, done: _Executed) -> Outcome:
         """Write the scores of a submission and the notebook that shows them."""
@@ -201,14 +238,16 @@ class Batch:
             with self.course.notes.gather() as told, self._store.workplace() as place:
                 result = store.read(done.kept)
                 with book.transaction():
-                    self._enter(book, done, result["notebooks"])
+                    submission = self._enter(book, done, result["notebooks"])
                     self._write(done, result["notebooks"], place / store.FILES)
+                    flags = result["flags"] + plainly(told)
+                    book.mark(submission, done.mark, flags)
                 self._store.drop_others(done.student, done.key)
-            return Outcome(done.student, "graded", tuple(result["flags"] + plainly(told)))
+            return Outcome(done.student, "graded", tuple(flags))
         except Exception as error:
             return _failed(done.student, error, False)
 
-    def _enter(self, book: Book, done: _Executed, notebooks: dict[str, Any]) -> None:
+    def _enter(self, book: Book, done: _Executed, notebooks: dict[str, Any]) -> Any:
         """Enter the submission into the gradebook; a notebook that is missing has no points."""
         student, assignment = done.student, self.course.assignment
         if not self._writer.converter.create_student:
@@ -217,11 +256,11 @@ class Batch:
         stamp = self._timestamp(done.kept)
         more = {"timestamp": stamp} if stamp else {}
         submission = book.update_or_create_submission(assignment, student, **more)
-        for name in sorted(set(self._sources.names) - set(notebooks)):
+        for name in sorted(set(self.sources.names) - set(notebooks)):
             self.course.warn(f"{name}.ipynb was not handed in")
             for grade in book.find_submission_notebook(name, assignment, student).grades:
                 grade.auto_score, grade.needs_manual_grade = 0, False
-        book.mark(submission, done.mark)
+        return submission
 
     def _timestamp(self, kept: Path) -> Any:
         try:

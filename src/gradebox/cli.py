@@ -26,7 +26,9 @@ from rich.progress import (
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from gradebox import batch
     from gradebox.batch import Outcome
+    from gradebox.course import Course
 
 CONFIG = "nbgrader_config.py"
 
@@ -54,6 +56,11 @@ def parser() -> argparse.ArgumentParser:
         help="leave alone what has been graded already and did not change",
     )
     grade.add_argument("--timeout", type=_positive, metavar="S", help="seconds that a cell may run")
+    grade.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="execute on a Dask cluster, such as tcp://10.0.0.1:8786; its workers have gradebox",
+    )
     grade.set_defaults(command=command)
     return made
 
@@ -89,9 +96,10 @@ def command(arguments: argparse.Namespace) -> int:
         )
     outcomes: list[batch.Outcome] = []
     try:
-        with _progress(console) as bar:
+        with contextlib.ExitStack() as stack:
+            run = _run(stack, course, arguments)
+            bar = stack.enter_context(_progress(console))
             task = bar.add_task(f"Grade {escape(arguments.assignment)}", total=len(students))
-            run = batch.Batch(course, arguments.jobs or batch.cores(), arguments.resume)
             for outcome in run.grade(students):
                 outcomes.append(outcome)
                 bar.advance(task)
@@ -102,6 +110,25 @@ def command(arguments: argparse.Namespace) -> int:
     show(console, outcomes)
     console.print(f"All of it: {batch.report(course, outcomes)}", soft_wrap=True)
     return int(any(one.state == "failed" for one in outcomes))
+
+
+def _run(
+    stack: contextlib.ExitStack, course: "Course", arguments: argparse.Namespace
+) -> "batch.Batch":
+    """Return the run, connected to the cluster where one is asked for."""
+    from gradebox import batch
+
+    if arguments.scheduler is None:
+        return batch.Batch(course, arguments.jobs or batch.cores(), arguments.resume)
+    try:
+        from gradebox import cluster, remote
+    except ModuleNotFoundError as error:
+        raise Problem(f"--scheduler needs Dask, from the extra [cluster] ({error})") from error
+    workers = stack.enter_context(cluster.connected(arguments.scheduler))
+    # twice as many as run, for each of them waits here most of the time
+    run = batch.Batch(course, arguments.jobs or 2 * workers.slots, arguments.resume)
+    run.execute = workers.executing(remote.packed(course, run.sources))
+    return run
 
 
 @contextlib.contextmanager

@@ -14,12 +14,11 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterable, Iterator
-from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
 from traitlets import List, Unicode
-from traitlets.config import LoggingConfigurable
+from traitlets.config import Config, LoggingConfigurable
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -94,16 +93,29 @@ class Course:
         The assignment.
     timeout : int, optional
         Seconds that a cell may run; the configuration's value when not given.
+    config : Config, optional
+        The configuration; when not given, it is read from the folder.
     """
 
-    def __init__(self, root: Path, assignment: str, timeout: int | None = None) -> None:
-        with contextlib.chdir(root):
-            self._app = AutogradeApp()
-            self._app.initialize([])
-        self.notes = Notes()
+    notes = Notes()
+
+    def __init__(
+        self,
+        root: Path,
+        assignment: str,
+        timeout: int | None = None,
+        config: Config | None = None,
+    ) -> None:
+        if config is None:
+            with contextlib.chdir(root):
+                self._app = AutogradeApp()
+                self._app.initialize([])
+        else:
+            self._app = AutogradeApp(config=config)
+            self._app.coursedir = CourseDirectory(parent=self._app, root=str(root))
         for log in (self._app.log, logging.getLogger("traitlets")):
             log.handlers, log.propagate = [self.notes], False
-        self.assignment, self._timeout = assignment, timeout
+        self.assignment, self.timeout = assignment, timeout
         self.directory: CourseDirectory = self._app.coursedir
         self.root = Path(self.directory.root)
         self.gradebox = Gradebox(parent=self._app)
@@ -122,6 +134,11 @@ class Course:
     def store(self) -> Path:
         """Return where results are kept."""
         return self.root / self.gradebox.folder
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Return the sections of the configuration that scores depend on."""
+        return {k: v for k, v in self._app.config.items() if k not in OF_NO_MATTER}
 
     def submitted(self, student: str) -> Path:
         """Return the folder that a student handed in."""
@@ -162,7 +179,7 @@ class Course:
 
     def chain(self) -> "Chain":
         """Return nbgrader's steps, for the use of one thread."""
-        return Chain(self._app, self.root, self._timeout)
+        return Chain(self._app, self.root, self.timeout)
 
     def source_files(self, chain: "Chain") -> dict[str, Path]:
         """Return the files that stand beside the instructor's notebooks, by their place."""
@@ -177,7 +194,6 @@ class Course:
 
     def basis(self, chain: "Chain", sources: str) -> str:
         """Return the checksum of all that the scores of a class are made from, beside its work."""
-        config = {k: v for k, v in self._app.config.items() if k not in OF_NO_MATTER}
         files = [path for one in self.gradebox.depends for path in _files(self.root / one)]
         files += [*sorted(self.source.glob("*.ipynb")), *self.source_files(chain).values()]
         parts = [
@@ -185,12 +201,22 @@ class Course:
             sys.version,
             self.assignment,
             sources,
-            json.dumps(config, sort_keys=True, default=_name),
+            json.dumps(self.config, sort_keys=True, default=_name),
             json.dumps([_name(type(step)) for step in [*chain.before, *chain.after]]),
             json.dumps([_name(type(chain.execute)), chain.limits], default=str),
-            *sorted(f"{one.name} {one.version}" for one in distributions()),
+            json.dumps(packages(), sort_keys=True),
         ]
         return digest([*parts, *(content for path in files for content in _told(path))])
+
+
+def packages() -> dict[str, str]:
+    """Return the versions of the installed packages, by name.
+
+    The names of the folders tell them; to read the metadata of hundreds takes a while.
+    """
+    folders = (path.glob("*.dist-info") for path in map(Path, reversed(sys.path)) if path.is_dir())
+    names = [path.stem for found in folders for path in found]
+    return {name: version for name, _, version in (one.partition("-") for one in names)}
 
 
 def _told(path: Path) -> list[str | bytes]:

@@ -8,8 +8,9 @@ answer: half of the time that grading takes without kernels. Here they get, for 
 import contextlib
 import json
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 from nbgrader.api import (
     BaseCell,
@@ -25,6 +26,7 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
+    Text,
     delete,
     func,
     insert,
@@ -36,13 +38,33 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from gradebox.store import digest
 
 _MARKS = Table(
-    "gradebox",
+    "gradebox_marks",
     MetaData(),
     Column("submission_id", String(32), primary_key=True),
     Column("key", String(64), nullable=False),
+    Column("flags", Text, nullable=False),
     Column("at", DateTime, server_default=func.now()),
 )
-"""What each score in the gradebook was made from; it stands beside nbgrader's own tables."""
+"""What the scores of a submission were made from; it stands beside nbgrader's own tables."""
+
+
+class Mark(NamedTuple):
+    """What the gradebook says of a submission with scores.
+
+    Parameters
+    ----------
+    key : str
+        The checksum of what the scores were made from; empty if nbgrader made them.
+    extension : str
+        How much longer the student may take.
+    flags : tuple of str
+        What an instructor should look at.
+    """
+
+    key: str = ""
+    extension: str = "None"
+    flags: tuple[str, ...] = ()
+
 
 _HERE = threading.local()
 
@@ -75,6 +97,14 @@ class _StandIn(Gradebook):  # type: ignore[misc]
         """Stay open."""
 
 
+_KINDS = ("source_cells", "grade_cells", "task_cells", "solution_cells")
+
+
+def _columns(entry: Any) -> dict[str, Any]:
+    """Return what the gradebook has of an entry, by the names of the columns."""
+    return {one.key: getattr(entry, one.key) for one in inspect(entry).mapper.column_attrs}
+
+
 class Sources(_StandIn):
     """The cells of one assignment as the gradebook has them, read once; for any thread.
 
@@ -103,18 +133,40 @@ class Sources(_StandIn):
             found = book.find_assignment(assignment)
             for notebook in found.notebooks:
                 self._take(notebook)
+                for one in (
+                    notebook,
+                    *(cell for kind in _KINDS for cell in getattr(notebook, kind)),
+                ):
+                    _columns(one)  # some are read when first asked for
             self.duedate = found.duedate
             book.db.expunge_all()
         self.url, self.assignment = url, assignment
+
+    @classmethod
+    def of(cls, plain: dict[str, Any], url: str) -> "Sources":
+        """Return what :attr:`plain` told of, for a gradebook of this address."""
+        made: Sources = cls.__new__(cls)
+        made._notebooks, made._cells, made._graded = {}, {}, {}
+        made.url, made.assignment, made.duedate = url, plain["assignment"], None
+        for about in plain["notebooks"]:
+            cells = {kind: [SimpleNamespace(**one) for one in about[kind]] for kind in _KINDS}
+            made._take(SimpleNamespace(**about | cells))
+        return made
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """Return as plain data all that executions need to know."""
+        notebooks = [
+            _columns(one) | {kind: [*map(_columns, getattr(one, kind))] for kind in _KINDS}
+            for one in self._notebooks.values()
+        ]
+        return {"assignment": self.assignment, "notebooks": notebooks}
 
     def _take(self, notebook: Any) -> None:
         self._notebooks[notebook.name] = notebook
         graded = [*notebook.grade_cells, *notebook.task_cells]
         self._cells |= {(notebook.name, cell.name): cell for cell in notebook.source_cells}
         self._graded |= {(notebook.name, cell.name): cell for cell in graded}
-        for one in [notebook, *notebook.source_cells, *graded, *notebook.solution_cells]:
-            for column in inspect(one).mapper.column_attrs:  # some are read when first asked for
-                getattr(one, column.key)
 
     @property
     def names(self) -> list[str]:
@@ -231,16 +283,25 @@ class Book(_StandIn):
         except KeyError:
             raise MissingEntry(f"No such entry: {name}/{cell}") from None
 
-    def mark(self, submission: SubmittedAssignment, key: str) -> None:
+    def mark(self, submission: SubmittedAssignment, key: str, flags: Sequence[str]) -> None:
         """Write what the scores of a submission are made from, within its transaction."""
         self.db.execute(delete(_MARKS).where(_MARKS.c.submission_id == submission.id))
-        self.db.execute(insert(_MARKS).values(submission_id=submission.id, key=key))
+        row = {"submission_id": submission.id, "key": key, "flags": json.dumps(flags)}
+        self.db.execute(insert(_MARKS).values(row))
 
-    def marks(self, assignment: str) -> dict[str, tuple[str, str]]:
-        """Return for each student with scores what they are made from, and the extension."""
-        keys = {row.submission_id: row.key for row in self.db.execute(select(_MARKS))}
+    def marks(self, assignment: str) -> dict[str, Mark]:
+        """Return what is known of each student with scores."""
+        rows = {row.submission_id: row for row in self.db.execute(select(_MARKS))}
         try:
-            entries = self.assignment_submissions(assignment)
-            return {one.student_id: (keys.get(one.id, ""), str(one.extension)) for one in entries}
+            return {
+                one.student_id: _mark(rows.get(one.id), str(one.extension))
+                for one in self.assignment_submissions(assignment)
+            }
         finally:
             self.db.remove()
+
+
+def _mark(row: Any, extension: str) -> Mark:
+    if row is None:
+        return Mark(extension=extension)
+    return Mark(row.key, extension, tuple(json.loads(row.flags)))

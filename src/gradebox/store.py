@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ class Store:
         such locks (Windows), two runs at once are not told from one.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("w") as lock:
+        with (self.folder / "lock").open("a") as lock:
             if fcntl is not None:
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -78,10 +78,9 @@ class Store:
         found = self._results / student / key
         return found if found.is_dir() else None
 
-    def keep(self, student: str, key: str, made: Path, result: dict[str, Any]) -> Path:
+    def keep(self, student: str, key: str, made: Path, told: str) -> Path:
         """Keep a folder as the result under a key, and return where it lies now."""
-        tidy(made / FILES)
-        (made / RESULT).write_text(json.dumps(result), encoding="utf-8")
+        (made / RESULT).write_text(told, encoding="utf-8")
         sync([made / RESULT, *(path for path in made.rglob("*") if path.is_dir()), made])
         kept = self._results / student / key
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -104,11 +103,29 @@ def read(kept: Path) -> dict[str, Any]:
     return result
 
 
-def tidy(folder: Path) -> None:
-    """Remove what is neither a plain file nor a folder; what a notebook left may be a trap."""
+def write_files(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write files to their places in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
+def read_files(folder: Path, largest: int) -> tuple[dict[str, bytes], list[str]]:
+    """Return the plain files in a folder by their place, and the names of those too large.
+
+    What a notebook left may be a trap: links, pipes and the like are not followed or opened.
+    """
+    found, large = {}, []
     for path in _below(folder):
-        if path.is_symlink() or not (path.is_file() or path.is_dir()):
-            path.unlink()
+        if path.is_symlink() or not path.is_file():
+            continue
+        name = path.relative_to(folder).as_posix()
+        if path.stat().st_size > largest:
+            large.append(name)
+        else:
+            found[name] = path.read_bytes()
+    return found, large
 
 
 def sync(paths: Iterable[Path]) -> None:

@@ -1,0 +1,68 @@
+"""Have submissions executed by the workers of a Dask cluster; the scores are written here."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from distributed import Client
+
+from gradebox import batch, remote
+from gradebox.intake import Submission
+
+START = 60
+"""Seconds to wait for the scheduler, and for the first worker."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A scheduler and the workers that it has.
+
+    Parameters
+    ----------
+    client : Client
+        The connection.
+    slots : int
+        How many submissions the workers execute at once.
+    """
+
+    client: Client
+    slots: int
+
+    def executing(self, order: dict[str, Any]) -> Callable[[Submission], batch.Result]:
+        """Return a function that has a submission executed by a worker and waits for the result.
+
+        Parameters
+        ----------
+        order : dict
+            What :func:`gradebox.remote.packed` returned; each worker gets it once.
+        """
+        there = self.client.scatter(order, broadcast=True, hash=False)
+        executor = self.client.get_executor(pure=False)
+
+        def execute(taken: Submission) -> batch.Result:
+            result = executor.submit(remote.execute, there, vars(taken)).result()
+            return batch.Result(**result)
+
+        return execute
+
+
+@contextlib.contextmanager
+def connected(address: str) -> Iterator[Cluster]:
+    """Connect to a scheduler.
+
+    Raises
+    ------
+    gradebox.batch.Unready
+        If it does not answer, or has no workers.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            client = stack.enter_context(Client(address, timeout=START, set_as_default=False))
+            client.wait_for_workers(1, timeout=START)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise batch.Unready(
+                f"no cluster answers at {address}, or it has no workers ({error}); start "
+                "`dask scheduler` and on each machine `dask worker ADDRESS`"
+            ) from error
+        yield Cluster(client, sum(client.nthreads().values()))

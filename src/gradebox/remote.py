@@ -1,0 +1,139 @@
+"""Execute submissions on other machines: all that this takes travels as plain data.
+
+A worker has gradebox and what the notebooks import, and nothing of the course. From what
+:func:`packed` returns it makes a folder with the instructor's version, the configuration and what
+the gradebook knows of the assignment, once for all submissions.
+"""
+
+import atexit
+import json
+import os
+import platform
+import sys
+import tempfile
+import threading
+from pathlib import Path, PurePath
+from typing import Any
+
+from traitlets.config import Config
+
+from gradebox import batch
+from gradebox.course import VERSION, Course, packages
+from gradebox.intake import Submission
+from gradebox.sources import Sources
+from gradebox.store import digest, remove, write_files
+
+NOWHERE = "sqlite://"
+"""The address of the gradebook for a worker, which never opens it."""
+
+_WORKSHOPS: dict[str, batch.Workshop] = {}
+_MAKING = threading.Lock()
+
+
+class Unlike(Exception):
+    """A worker has other versions of packages than the machine that keeps the scores."""
+
+
+def packed(course: Course, sources: Sources) -> dict[str, Any]:
+    """Return all that the execution of any submission takes, as texts and bytes.
+
+    Raises
+    ------
+    gradebox.batch.Unready
+        If something in the configuration is no plain data.
+    """
+    about = {
+        "assignment": course.assignment,
+        "timeout": course.timeout,
+        "config": _sendable(course.config),
+        "ignore": list(course.directory.ignore),
+        "sources": sources.plain,
+        "versions": versions(),
+    }
+    files = {
+        path.relative_to(course.source).as_posix(): path.read_bytes()
+        for path in sorted(course.source.rglob("*"))
+        if path.is_file()
+    }
+    told = json.dumps(about, default=str)
+    parts = [part for name, content in files.items() for part in (name, content)]
+    return {"key": digest([told, *parts]), "about": told, "files": files}
+
+
+def _sendable(value: Any, name: str = "c") -> Any:
+    """Return a value of the configuration as plain data."""
+    if isinstance(value, dict):
+        return {key: _sendable(one, f"{name}.{key}") for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_sendable(one, name) for one in value]
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}"
+    if isinstance(value, PurePath):
+        return str(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise batch.Unready(
+        f"{name} cannot be sent to other machines: expected plain data, got a "
+        f"{type(value).__name__}; give a function by its dotted name, and a list as a whole"
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return what scores depend on, by name: Python, gradebox, and the packages."""
+    return packages() | {"Python": platform.python_version(), "the rules of gradebox": str(VERSION)}
+
+
+def execute(order: dict[str, Any], submission: dict[str, Any]) -> dict[str, Any]:
+    """Execute one submission on a worker.
+
+    Parameters
+    ----------
+    order : dict
+        What :func:`packed` returned.
+    submission : dict
+        The fields of a :class:`~gradebox.intake.Submission`.
+
+    Returns
+    -------
+    dict
+        The fields of a :class:`~gradebox.batch.Result`.
+
+    Raises
+    ------
+    Unlike
+        If this machine would give other scores.
+    """
+    with _MAKING:
+        if order["key"] not in _WORKSHOPS:
+            _WORKSHOPS[order["key"]] = _workshop(json.loads(order["about"]), order["files"])
+    return vars(_WORKSHOPS[order["key"]].execute(Submission(**submission)))
+
+
+def _workshop(about: dict[str, Any], files: dict[str, bytes]) -> batch.Workshop:
+    _compare(about["versions"])
+    os.environ["NBGRADER_EXECUTION"] = "autograde"
+    # a thread that waits for a cell must not wait again for the one that computes
+    sys.setswitchinterval(0.0002)
+    root = Path(tempfile.mkdtemp(prefix="gradebox-"))
+    atexit.register(remove, root)
+    write_files(files, root / "source" / about["assignment"])
+    config = Config(about["config"])
+    config.CourseDirectory.source_directory = "source"
+    config.CourseDirectory.ignore = about["ignore"]
+    config.CourseDirectory.db_url = NOWHERE
+    course = Course(root, about["assignment"], about["timeout"], config)
+    return batch.Workshop(course, Sources.of(about["sources"], NOWHERE))
+
+
+def _compare(expected: dict[str, str]) -> None:
+    """Raise unless the packages that both machines have are the same."""
+    here = versions()
+    differ = [
+        f"{name} {here[name]} (expected {version})"
+        for name, version in sorted(expected.items())
+        if here.get(name, version) != version
+    ]
+    if differ:
+        raise Unlike(
+            f"the worker on {platform.node()} has {', '.join(differ)}; install the same versions"
+        )

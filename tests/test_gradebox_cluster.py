@@ -1,0 +1,219 @@
+"""A Dask cluster gives the scores that this machine gives."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from test_gradebox_cli import (
+    a_class,
+    course,
+    five,
+    grade,
+    hand_in,
+    pages,
+    released,
+    rows,
+    stumbling,
+    told,
+)
+
+from gradebox import batch, cli, remote
+from gradebox.course import Course
+from gradebox.intake import Refused
+
+__all__ = ["course", "released"]
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.xdist_group("gradebox"),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox grade needs fork"),
+]
+needs_dask = pytest.mark.skipif(
+    find_spec("distributed") is None, reason="no Dask: install the extra [cluster]"
+)
+
+COMMAND = "-m distributed.cli.dask_{} --scheduler-file {} --no-dashboard"
+
+
+class Machines:
+    """A scheduler and two workers, each a process of its own that listens on loopback only."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.file = folder, folder / "scheduler.json"
+        self.address = ""
+        self.scheduler = self._start("scheduler", "--host 127.0.0.1 --port 0")
+        self.workers = [self._work(), self._work()]
+
+    def _start(self, kind: str, more: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, *COMMAND.format(kind, self.file).split(), *more.split()]
+        with (self.folder / f"{kind}.txt").open("a") as said:
+            return subprocess.Popen(command, cwd=self.folder, stdout=said, stderr=said)
+
+    def _work(self) -> subprocess.Popen[bytes]:
+        self.wait(self.file.exists)
+        time.sleep(0.1)
+        return self._start(
+            "worker",
+            f"--host 127.0.0.1 --nthreads 1 --no-nanny --local-directory {self.folder}",
+        )
+
+    def wait(self, until: Any) -> None:
+        last = time.monotonic() + 60
+        while not until():
+            said = {path.name: path.read_text()[-1000:] for path in self.folder.glob("*.txt")}
+            assert time.monotonic() < last, said
+            time.sleep(0.02)
+
+    def warm(self) -> list[int]:
+        """Return how many warm processes each worker has."""
+        return [
+            sum("gradebox.zygote" in one.cmdline() for one in psutil.Process(worker.pid).children())
+            for worker in self.workers
+            if worker.poll() is None
+        ]
+
+    def close(self) -> None:
+        for one in (*self.workers, self.scheduler):
+            one.terminate()
+            one.wait(60)
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    made = Machines(tmp_path_factory.mktemp("cluster"))
+    made.address = json.loads(made.file.read_text())["address"]
+    yield made
+    made.close()
+
+
+@needs_dask
+def test_two_workers_give_the_same_scores_and_pages(
+    machines: Machines, course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_class(course)
+    stumbling(course)
+    (hand_in(course, "json") / "toy.ipynb").write_text("{")
+    other = tmp_path / "other"
+    shutil.copytree(course, other)
+    assert grade() == 1
+    monkeypatch.chdir(other)
+    assert machines.address.startswith("tcp://127.0.0.1:")
+    assert cli.main(["grade", "toy", "--scheduler", machines.address]) == 1
+    assert machines.warm() == [1, 1]
+    assert rows(other) == rows(course)
+    assert pages(other) == pages(course)
+    assert told(other) == told(course)
+    # and none of it is executed again, here or there
+    assert grade() == 1
+    states = {one["state"] for name, one in told(other).items() if name != "json"}
+    assert states == {"unchanged"}
+
+
+@needs_dask
+def test_a_worker_that_dies_loses_nothing(
+    machines: Machines, course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    five(course)
+    for number in range(5, 20):
+        hand_in(course, f"s{number}")
+    other = tmp_path / "other"
+    shutil.copytree(course, other)
+    assert grade() == 0
+    monkeypatch.chdir(other)
+    finish, done = batch.Batch._finish, []
+
+    def finishing(self: Any, *values: Any) -> Any:
+        done.append(1)
+        if len(done) == 3:
+            machines.workers[0].kill()
+            machines.workers[0].wait(60)
+        return finish(self, *values)
+
+    monkeypatch.setattr(batch.Batch, "_finish", finishing)
+    assert cli.main(["grade", "toy", "--scheduler", machines.address]) == 0
+    assert len(done) == 20
+    assert rows(other) == rows(course)
+
+
+def order(root: Path) -> tuple[dict[str, Any], Course]:
+    made = Course(root, "toy")
+    return remote.packed(made, batch.Batch(made).sources), made
+
+
+def submission(root: Path, student: str) -> dict[str, Any]:
+    folder = root / "submitted" / student / "toy"
+    notebooks = {name: (folder / f"{name}.ipynb").read_bytes() for name in ("toy", "two")}
+    return {"student": student, "notebooks": notebooks, "files": {}, "unknown": ()}
+
+
+def test_what_a_worker_gets_is_all_it_needs(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hand_in(course, "right")
+    told, taken = order(course)[0], submission(course, "right")
+    course.rename(course.with_name("elsewhere"))
+    monkeypatch.chdir(course.parent)
+    result = batch.Result(**remote.execute(told, taken))
+    assert '"test": 3.0' in result.told
+    assert result.files == {"data.txt": b"the data"}
+    assert [kind for kind in map(type, told.values()) if kind not in (str, dict)] == []
+    assert {type(one) for one in told["files"].values()} == {bytes}
+
+
+def test_a_broken_notebook_is_refused_as_it_is_here(course: Path) -> None:
+    hand_in(course, "right")
+    taken = submission(course, "right") | {"notebooks": {"toy": b"{"}}
+    with pytest.raises(Refused, match="no JSON"):
+        remote.execute(order(course)[0], taken)
+
+
+def test_a_worker_with_other_packages_is_refused(course: Path) -> None:
+    made, _ = order(course)
+    made["about"] = made["about"].replace('"Python": "3', '"Python": "2')
+    with pytest.raises(remote.Unlike, match=r"has Python 3\.\S+ \(expected 2"):
+        remote.execute(made | {"key": "other"}, {})
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("c.Autograde.pre_convert_hook = lambda **_: None", "c.Autograde.pre_convert_hook"),
+        ("c.WarmExecute.imports.append('json')", "c.WarmExecute.imports"),
+    ],
+)
+def test_a_configuration_that_cannot_travel_is_told(course: Path, line: str, name: str) -> None:
+    with (course / "nbgrader_config.py").open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(batch.Unready, match=rf"^{name} cannot be sent"):
+        order(course)
+
+
+@needs_dask
+def test_a_cluster_that_does_not_answer_is_told(
+    course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from gradebox import cluster
+
+    monkeypatch.setattr(cluster, "START", 0.2)
+    hand_in(course, "right")
+    assert cli.main(["grade", "toy", "--scheduler", "tcp://127.0.0.1:9"]) == 2
+    assert "no cluster answers at tcp://127.0.0.1:9" in capsys.readouterr().err
+
+
+def test_without_dask_the_extra_is_named(
+    course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hand_in(course, "right")
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.delitem(sys.modules, "gradebox.cluster", raising=False)
+    monkeypatch.delattr("gradebox.cluster", raising=False)
+    assert cli.main(["grade", "toy", "--scheduler", "tcp://127.0.0.1:9"]) == 2
+    assert "the extra [cluster]" in capsys.readouterr().err
