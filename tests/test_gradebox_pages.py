@@ -36,7 +36,8 @@ class Tags(HTMLParser):
 
 def acts(text: str) -> list[Any]:
     """Return the tags that run something, or could."""
-    bad = ("script", "style", "iframe", "object", "embed", "form", "svg", "math", "base", "meta")
+    bad = {"script", "style", "iframe", "object", "embed", "form", "svg", "math", "base", "meta"}
+    bad |= {"link", "input", "button", "textarea"}
     return [
         (tag, attrs)
         for tag, attrs in Tags(text).found

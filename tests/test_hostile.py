@@ -6,6 +6,7 @@ One batch grades all of them, each bounded by itself, by the grader's limits and
 import contextlib
 import json
 import os
+import re
 import resource
 import signal
 import sqlite3
@@ -61,6 +62,26 @@ c.WarmExecute.max_file_size = 16 * 2**20
 c.WarmExecute.max_output = 200_000
 """
 
+STEPS = """
+c.Autograde.sanitize_preprocessors = [
+    "nbgrader.preprocessors.ClearOutput",
+    "gradebox.rebuild.Recognize",
+    "nbgrader.preprocessors.OverwriteKernelspec",
+    "gradebox.rebuild.Rebuild",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+c.Autograde.autograde_preprocessors = [
+    "gradebox.execute.WarmExecute",
+    "nbgrader.preprocessors.IgnorePattern",
+    "nbgrader.preprocessors.LimitOutput",
+    "gradebox.scores.SaveScores",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+    "gradebox.pages.Harmless",
+]
+"""
+"""What makes nbgrader's own command do the same."""
+
 LIMITS = {"AS": 16 * 2**30, "FSIZE": 2**30, "CORE": 0}
 """What the whole run may use, should the barriers fail."""
 
@@ -87,7 +108,7 @@ def _limit() -> None:
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
 
 
-def grade(root: Path, *more: str) -> subprocess.CompletedProcess[str]:
+def grade(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """Grade all of the class, within limits."""
     (root / "home").mkdir(exist_ok=True)
     environment = {
@@ -97,9 +118,8 @@ def grade(root: Path, *more: str) -> subprocess.CompletedProcess[str]:
         "GRADER_PASSWORD": PASSWORD,
         "COLUMNS": "200",
     }
-    command = [sys.executable, "-m", "gradebox", "grade", NAME, "-j", "4", *more]
     with subprocess.Popen(
-        command,
+        [sys.executable, "-m", *command],
         cwd=root,
         env=environment,
         stdout=subprocess.PIPE,
@@ -113,7 +133,7 @@ def grade(root: Path, *more: str) -> subprocess.CompletedProcess[str]:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise
-    return subprocess.CompletedProcess(command, process.returncode, out, err)
+    return subprocess.CompletedProcess([*command], process.returncode, out, err)
 
 
 def hand_in(root: Path, port: int, mark: str) -> None:
@@ -151,7 +171,7 @@ def graded() -> Iterator[Graded]:
         course.make(root, SETTINGS)
         hand_in(root, port, mark)
         before = files(root)
-        run = grade(root)
+        run = grade(root, "gradebox", "grade", NAME, "-j", "4")
         assert (root / f".gradebox/{NAME}.json").is_file(), run.stderr[-3000:]
         yield Graded(
             root, run, outcome.scores(root), outcome.told(root), listener.heard, before, mark
@@ -327,6 +347,32 @@ def test_what_does_no_harm_is_still_on_the_page(pages: dict[str, list[Path]]) ->
         assert found.select_one("table.dataframe td").text == "kept"
     for page in pages["svg-output"]:
         assert 'src="data:image/svg+xml;base64,' in page.read_text(encoding="utf-8")
+
+
+BY_NBGRADER = (
+    *("skip-tags", "copies-tests", "tests-first", "no-metadata", "tests-as-answers", "schema-1"),
+    *("equal-to-all", "shows-inf", "exits-in-test", "stderr", "html-output", "words"),
+)
+
+
+def test_nbgraders_own_command_does_the_same(tmp_path: Path) -> None:
+    root = tmp_path / "course"
+    course.make(root, SETTINGS + STEPS)
+    cases = [case for case in CASES if case.name in BY_NBGRADER]
+    for case in cases:
+        work = Work(root, case.name)
+        case.build(work)
+        work.save()
+    run = grade(root, "nbgrader", "autograde", NAME)
+    assert run.returncode == 0, run.stderr[-3000:]
+    found = outcome.scores(root)
+    for case in cases:
+        assert {name: found[case.name][name][0] for name in FULL} == case.scores, case.name
+        nb = outcome.page(root, case.name)
+        data = [one.get("data", {}) for cell in nb.cells for one in cell.get("outputs", [])]
+        texts = [one.get("text/html", "") for one in data]
+        texts += [cell.source for cell in nb.cells if cell.cell_type == "markdown"]
+        assert not re.search(r"<(script|img|svg|iframe|details)\b", "".join(texts)), case.name
 
 
 def test_the_table_of_the_book_is_up_to_date() -> None:

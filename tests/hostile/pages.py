@@ -120,7 +120,6 @@ PAGES = [
             f"[a link](javascript:{_script('words-link').replace(' ', '')})\n"
             f"```mermaid\n<script>{_script('words-mermaid')}</script>\n```\n\n"
             f"$$<script>{_script('words-math')}</script>$$\n\n"
-            "![a picture](attachment:missing.png)\n"
         ),
         scores=FULL,
     ),
@@ -132,6 +131,12 @@ PAGES = [
             f"[two](java\\\nscript:{_script('words-backslash')}) [three][x]\n\n"
             f"[x]: &#x6a;avascript&colon;{_script('words-reference')}\n"
         ),
+        scores=FULL,
+    ),
+    Case(
+        "no-attachment",
+        "a written answer with a picture that is not attached",
+        _words("![a picture](attachment:missing.png)"),
         scores=FULL,
     ),
     Case(
