@@ -204,8 +204,7 @@ class PreconditionedDense(Dense):
         self.mean.lerp_(mean, new)
         # one row has no spread: it is measured from the running mean
         center = self.mean if h.shape[1] == 1 else mean
-        var = torch.linalg.vector_norm(h - center, dim=1, keepdim=True).square_().div_(h.shape[1])
-        self.var.lerp_(var, new)
+        self.var.lerp_((h - center).square_().mean(1, keepdim=True), new)
 
     def tensors(self) -> list[Tensor]:
         """Return all that training changes."""
