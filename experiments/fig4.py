@@ -2,8 +2,8 @@
 
 ::
 
-    python experiments/fig4.py --only -6-
-    python experiments/fig4.py --only -1-
+    python experiments/fig4.py --only=-6-
+    python experiments/fig4.py --only=-1-
 """
 
 from optdl.experiments import Experiment, Panel, Run, draw_curves
