@@ -39,11 +39,14 @@ from optdl.bnp import scale_dense
 from optdl.data import Examples
 from optdl.networks import fully_connected
 from optdl.records import Record
+from optdl.training import recorded
 
 __all__ = ["METHODS", "RULES", "Ensemble", "train_ensemble"]
 
 Features = Float[Tensor, "s N d"]
 Labels = Int[Tensor, "s N"]
+Left, Right = Float[Tensor, "s N n"], Float[Tensor, "s N o"]
+"""Factors of a gradient, which is ``left.mT @ right``."""
 
 METHODS = ("vanilla", "BN", "LN", "Renorm", "BNP")
 """What a member may do beside gradient descent; a normalization stands after each ReLU."""
@@ -58,7 +61,7 @@ class SGD:
     def __init__(self, rates: Float[Tensor, "s 1 1"], parameters: Sequence[Tensor]) -> None:
         self.rates = rates
 
-    def move(self, p: Tensor, left: Features, right: Features) -> None:
+    def move(self, p: Tensor, left: Left, right: Right) -> None:
         """Take a step along the gradient ``left.mT @ right``."""
         p.baddbmm_(left.mT, right * -self.rates)
 
@@ -76,7 +79,7 @@ class Momentum(SGD):
         super().__init__(rates, parameters)
         self.velocities = {id(p): torch.zeros_like(p) for p in parameters}
 
-    def move(self, p: Tensor, left: Features, right: Features) -> None:
+    def move(self, p: Tensor, left: Left, right: Right) -> None:
         """Take a step along the velocity, to which the gradient is added."""
         velocity = self.velocities[id(p)].baddbmm_(left.mT, right, beta=self.alpha)
         p.addcmul_(velocity, self.rates, value=-1)
@@ -97,7 +100,7 @@ class Adam(SGD):
             id(p): (torch.zeros_like(p), torch.zeros_like(p), p.new_zeros(())) for p in parameters
         }
 
-    def move(self, p: Tensor, left: Features, right: Features) -> None:
+    def move(self, p: Tensor, left: Left, right: Right) -> None:
         """Take a step along the corrected first moment over the root of the second."""
         first, second, steps = self.moments[id(p)]
         gradient = torch.bmm(left.mT, right)
@@ -127,17 +130,19 @@ class Dense:
         self.weight = torch.stack([weight.detach().T for weight in weights]).contiguous()
         self.bias = torch.stack([bias.detach()[None] for bias in biases])
 
-    def forward(self, h: Features, training: bool) -> Features:
+    def forward(self, h: Features) -> Float[Tensor, "s N o"]:
         """Return the outputs."""
         return torch.baddbmm(self.bias, h, self.weight)
 
-    def backward(self, h: Features, delta: Features, rule: SGD, first: bool) -> Features | None:
+    def backward(
+        self, h: Features, delta: Float[Tensor, "s N o"], rule: SGD, first: bool
+    ) -> Features | None:
         """Move the parameters, and return the gradient of the inputs, if anyone asks for it."""
         gradient = None if first else torch.bmm(delta, self.weight.mT)
         self.learn(h, delta, rule)
         return gradient
 
-    def learn(self, h: Features, delta: Features, rule: SGD) -> None:
+    def learn(self, h: Features, delta: Float[Tensor, "s N o"], rule: SGD) -> None:
         """Take a step with the gradients of weight and bias."""
         ones = h.new_ones(len(h), 1, 1)
         rule.move(self.weight, h, delta)
@@ -183,7 +188,7 @@ class PreconditionedDense(Dense):
         self.var = torch.ones_like(self.mean)
         self.steps = self.weight.new_zeros(())
 
-    def learn(self, h: Features, delta: Features, rule: SGD) -> None:
+    def learn(self, h: Features, delta: Float[Tensor, "s N o"], rule: SGD) -> None:
         """Update the statistics, then take a step with the preconditioned gradients."""
         self._update(h)
         scale = scale_dense(h.shape[2], h.shape[1])
@@ -223,6 +228,8 @@ class Normalization:
         normalization.
     renorm : bool
         Whether the outputs in training are those of inference, as in batch renormalization.
+    s_max, d_max : float
+        Limits of its correction, as in :class:`optdl.batchnorm.BatchRenorm`.
     rho, eps : float
         Share of the old average, and what is added to the variance.
     """
@@ -234,7 +241,10 @@ class Normalization:
         renorm: bool = False,
         rho: float = 0.99,
         eps: float = 1e-3,
+        s_max: float = math.inf,
+        d_max: float = math.inf,
     ) -> None:
+        self.s_max, self.d_max = s_max, d_max
         members, features = like.shape[0], like.shape[2]
         self.axis, self.renorm, self.rho, self.eps = axis, renorm, rho, eps
         self.gamma, self.beta = like.new_ones(members, 1, features), like.new_zeros(
@@ -264,8 +274,9 @@ class Normalization:
     def _renormalize(self, mean: Tensor) -> None:
         """Correct to the moving averages; the correction counts as constant when backward."""
         kept = (self.var + self.eps).rsqrt()
-        ratio = kept / self.factor
-        self.normalized = self.standardized * ratio + (mean - self.mean) * kept
+        ratio = (kept / self.factor).clamp(1 / self.s_max, self.s_max)
+        shift = ((mean - self.mean) * kept).clamp(-self.d_max, self.d_max)
+        self.normalized = self.standardized * ratio + shift
         self.gain = ratio
 
     def _remember(self, mean: Tensor, var: Tensor, rows: int) -> None:
@@ -347,6 +358,7 @@ class Ensemble:
         each = [rates] * len(seeds) if isinstance(rates, float | int) else list(rates)
         _require_known(method, rule, seeds, each)
         self.method, self.seeds = method, tuple(seeds)
+        self.last: tuple[Tensor, Tensor] | None = None
         models = [fully_connected(widths, seed=seed).to(device, dtype) for seed in seeds]
         kind = PreconditionedDense if method == "BNP" else Dense
         own = dict(settings or {})
@@ -375,6 +387,7 @@ class Ensemble:
                 f"{self.method} needs 2 examples or more in a minibatch: one has no variance"
             )
         inputs, active, scores = self._forward(x, training=True)
+        self.last = (inputs[-1], scores)
         logs = functional.log_softmax(scores, dim=2)
         losses = -logs.gather(2, y[..., None]).mean((1, 2))
         delta = logs.exp_().scatter_add_(2, y[..., None], logs.new_full((*y.shape, 1), -1.0))
@@ -385,10 +398,10 @@ class Ensemble:
         """Return the inputs of the dense layers, what left the ReLUs, and the scores."""
         inputs, active = [x], []
         for number, layer in enumerate(self.dense[:-1]):
-            h = layer.forward(inputs[-1], training).relu_()
+            h = layer.forward(inputs[-1]).relu_()
             active.append(h)
             inputs.append(self.norms[number].forward(h, training) if self.norms else h)
-        return inputs, active, self.dense[-1].forward(inputs[-1], training)
+        return inputs, active, self.dense[-1].forward(inputs[-1])
 
     def _backward(self, inputs: list[Tensor], active: list[Tensor], delta: Features) -> None:
         for number in reversed(range(len(self.dense))):
@@ -438,6 +451,8 @@ def train_ensemble(
     epochs: int,
     batch_size: int,
     config: Mapping[str, Any] | None = None,
+    watch: Callable[[Ensemble], Sequence[Mapping[str, float]]] | None = None,
+    watch_every: int = 1,
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> list[Record]:
@@ -457,6 +472,13 @@ def train_ensemble(
         Passes through the training examples, and examples in a step of each member.
     config : mapping, optional
         What else the records should say.
+    watch : callable, optional
+        The ensemble to one mapping from names to numbers for each member, which are added to the
+        curves of these names. Of the step just taken, ``ensemble.last`` holds the inputs of the
+        last layer and the scores.
+    watch_every : int
+        Steps from one call to the next; the first is after step 1. The curve ``watched_step``
+        counts them.
     progress : bool
         Show a progress bar with an estimate of the end.
     checkpoint : path, optional
@@ -482,6 +504,8 @@ def train_ensemble(
             f"number of examples; got {epochs} and {batch_size}"
         )
     run = _Run(ensemble, train_examples, validation, batch_size, dict(config or {}))
+    if watch is not None:
+        run.watch, run.watch_every = watch, watch_every
     run.resume(None if checkpoint is None else Path(checkpoint), epochs)
     steps = math.ceil(len(train_examples) / batch_size)
     with tqdm(total=epochs * steps, initial=run.epoch * steps, unit="step", disable=not progress,
@@ -508,11 +532,13 @@ class _Run:
         self.x, self.y = _on_device(train_examples, like)
         self.validation = _on_device(validation, like)
         self.generators = [torch.Generator().manual_seed(seed) for seed in ensemble.seeds]
-        self.step = _captured(self._step, ensemble.tensors()) if like.is_cuda else self._step
+        self.step = recorded(self._step)
         self.curves: list[dict[str, list[float]]] = [{} for _ in ensemble.seeds]
         self.diverged: list[int] = [0] * len(ensemble.seeds)
         self.epoch, self.seconds = 0, 0.0
         self.path: Path | None = None
+        self.watch: Callable[[Ensemble], Sequence[Mapping[str, float]]] | None = None
+        self.watch_every = 1
 
     def train_epoch(self, tell: Callable[[int], Any]) -> None:
         """Visit every example once, measure, and write the checkpoint."""
@@ -522,11 +548,22 @@ class _Run:
         losses = self.x.new_empty(len(parts), len(order))
         for number, rows in enumerate(parts):
             losses[number] = self.step(rows)
+            if self.watch is not None:
+                self._look(self.epoch * len(parts) + number, self.watch)
             tell(1)
         self._record(losses, self.x.new_tensor([rows.shape[1] for rows in parts]))
         self.epoch += 1
         self.seconds += time.perf_counter() - began
         self._save()
+
+    def _look(
+        self, step: int, watch: Callable[[Ensemble], Sequence[Mapping[str, float]]]
+    ) -> None:
+        if step % self.watch_every:
+            return
+        for curves, seen in zip(self.curves, watch(self.ensemble), strict=True):
+            for name, value in {"watched_step": step + 1, **seen}.items():
+                curves.setdefault(name, []).append(value)
 
     def _step(self, rows: Int[Tensor, "s N"]) -> Float[Tensor, " s"]:
         x = self.x.index_select(0, rows.reshape(-1)).view(*rows.shape, -1)
@@ -631,34 +668,3 @@ class _Run:
 def _on_device(examples: Examples, like: Tensor) -> tuple[Tensor, Tensor]:
     x = torch.from_numpy(np.ascontiguousarray(examples.x)).flatten(1).to(like)
     return x, torch.from_numpy(np.ascontiguousarray(examples.y)).to(like.device, torch.int64)
-
-
-def _captured(
-    step: Callable[[Tensor], Tensor], changed: Sequence[Tensor]
-) -> Callable[[Tensor], Tensor]:
-    """Return a step for a GPU that replays one recording for each size of minibatch."""
-    graphs: dict[torch.Size, tuple[torch.cuda.CUDAGraph, Tensor, Tensor]] = {}
-
-    def record(rows: Tensor) -> None:
-        before = [tensor.clone() for tensor in changed]
-        given, stream = rows.clone(), torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            step(given)  # libraries must have started before a recording
-        torch.cuda.current_stream().wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            losses = step(given)
-        for tensor, value in zip(changed, before, strict=True):
-            tensor.copy_(value)
-        graphs[rows.shape] = (graph, given, losses)
-
-    def replay(rows: Tensor) -> Tensor:
-        if rows.shape not in graphs:
-            record(rows)
-        graph, given, losses = graphs[rows.shape]
-        given.copy_(rows)
-        graph.replay()
-        return losses
-
-    return replay

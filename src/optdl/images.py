@@ -1,6 +1,7 @@
 """Images as files: a folder in ImageNet's layout, one folder for each class.
 
-Axis letters, fixed for the module: ``s`` is the side of the square crop.
+Axis letters, fixed for the module: ``s`` is the side of the square crop; ``N`` examples, ``c``
+channels, ``r`` and ``w`` height and width.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from PIL import Image, UnidentifiedImageError
+from torch.nn import functional
 
-__all__ = ["ImageFolder"]
+__all__ = ["ImageFolder", "PadCropFlip"]
 
 ENDINGS = {".jpeg", ".jpg", ".png", ".bmp", ".webp"}
 MEAN = np.array([0.485, 0.456, 0.406])
@@ -118,3 +120,51 @@ class ImageFolder:
 
 def _images(folder: Path) -> list[Path]:
     return sorted(file for file in folder.iterdir() if file.suffix.lower() in ENDINGS)
+
+
+class PadCropFlip:
+    """Pads images with zeros, cuts a part of the old size out at random, and mirrors half of them.
+
+    For many images at once, on their device.
+
+    Parameters
+    ----------
+    padding : int
+        Rows and columns of zeros on each side.
+
+    Notes
+    -----
+    Source: P-27
+
+    Examples
+    --------
+    >>> image = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+    >>> PadCropFlip(1)(image, torch.tensor([[1, 1, 1]]))  # in the middle, mirrored
+    tensor([[[[2., 1.],
+              [4., 3.]]]])
+    """
+
+    def __init__(self, padding: int = 4) -> None:
+        if padding < 0:
+            raise ValueError(f"padding must be 0 pixels or more; got {padding}")
+        self.padding = padding
+
+    def draw(self, m: int, generator: torch.Generator) -> Int[torch.Tensor, "{m} 3"]:
+        """Return for each of m images where its part begins, and whether it is mirrored."""
+        places = torch.randint(0, 2 * self.padding + 1, (m, 2), generator=generator)
+        return torch.cat([places, torch.randint(0, 2, (m, 1), generator=generator)], dim=1)
+
+    def __call__(
+        self, x: Float[torch.Tensor, "N c r w"], draws: Int[torch.Tensor, "N 3"]
+    ) -> Float[torch.Tensor, "N c r w"]:
+        """Return the parts."""
+        height, width = x.shape[2:]
+        padded = functional.pad(x, (self.padding,) * 4)
+        down = torch.arange(height, device=x.device)
+        across = torch.arange(width, device=x.device)
+        top, left, mirrored = draws[:, :1], draws[:, 1:2], draws[:, 2:]
+        rows = top + down
+        columns = left + torch.where(mirrored.bool(), width - 1 - across, across)
+        images = torch.arange(len(x), device=x.device)[:, None, None]
+        # the channels come last, which is how convolutions like them best; their axis is the second
+        return padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)

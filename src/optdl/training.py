@@ -9,10 +9,10 @@ import os
 import pickle
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -22,10 +22,21 @@ from tqdm.auto import tqdm
 from optdl.data import Examples
 from optdl.records import Record
 
-__all__ = ["Hook", "State", "train", "zero_one"]
+__all__ = ["Hook", "State", "recorded", "train", "zero_one"]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Scores and labels of a batch to one number, the mean over the batch."""
+
+@runtime_checkable
+class Augmentation(Protocol):
+    """Changes the features of a minibatch, by numbers that are drawn once an epoch."""
+
+    def draw(self, m: int, generator: torch.Generator) -> Tensor:
+        """Return one row of whole numbers for each of m examples."""
+
+    def __call__(self, x: Tensor, draws: Tensor) -> Tensor:
+        """Return the features of a minibatch, changed by the rows of its examples."""
+
 
 Error = Callable[[Tensor, Tensor], Tensor]
 """Scores and labels of a batch to one truth value per example: is it wrong?"""
@@ -48,8 +59,9 @@ class State:
         Names to one number per epoch so far. A hook may add curves of its own.
     epoch, step : int
         Counted from 1; steps are counted through all epochs.
-    loss : float
-        Loss of the present minibatch, before its step.
+    loss : float or tensor
+        Loss of the present minibatch, before its step. On a GPU it is a tensor: ``float`` reads
+        it, and waits for the device.
     stop : str or None
         Set it to a reason, and training ends after the present step and its measurements.
     """
@@ -59,7 +71,7 @@ class State:
     curves: dict[str, list[float]]
     epoch: int = 0
     step: int = 0
-    loss: float = math.nan
+    loss: float | Tensor = math.nan
     stop: str | None = None
 
 
@@ -122,6 +134,10 @@ def train(
     config: Mapping[str, Any] | None = None,
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
+    augmentation: Augmentation | None = None,
+    autocast: torch.dtype | None = None,
+    record_steps: bool = False,
+    measure_training: bool = True,
 ) -> Record:
     """Train a model by minibatches, without replacement, and record its curves.
 
@@ -159,6 +175,18 @@ def train(
         exists, training goes on from it, and ends as if it had never stopped. An interruption
         costs the epoch under way. More epochs may be asked for than before, but nothing else may
         change. Torch's global generators are put where the file says.
+    augmentation : object, optional
+        What is done to the features of a minibatch on the device, such as
+        :class:`optdl.images.PadCropFlip`.
+    autocast : dtype, optional
+        Run forward passes under ``torch.autocast`` with this type, such as ``torch.bfloat16``.
+    record_steps : bool
+        On a GPU, record the operations of a step once and replay them (a CUDA graph). Hooks that
+        act after the backward pass are recorded with it and must not wait for the device:
+        ``BNP(model, check_finite=False)``. A learning rate that changes must be a tensor, and the
+        optimizer ``fused``. Elsewhere it does nothing.
+    measure_training : bool
+        Whether to measure the training examples after each epoch.
 
     Returns
     -------
@@ -166,7 +194,8 @@ def train(
         One number per epoch in each curve:
 
         - ``train_loss``, ``train_error``, ``validation_loss``, ``validation_error``: means over
-          all examples, with the parameters at the end of the epoch, in evaluation mode;
+          all examples, with the parameters at the end of the epoch, in evaluation mode; the first
+          two only with ``measure_training``;
         - ``minibatch_loss``: mean over the examples of the loss just before their step;
         - ``gradient_norm``: mean over the steps of ‖g‖ of the minibatch, before any hook acts.
 
@@ -180,10 +209,14 @@ def train(
         If a hook has none of the three methods, or its state is not made of tensors, numbers,
         strings, lists and dicts.
     FloatingPointError
-        If the loss is no longer finite; the message says at which step.
+        If the loss is no longer finite; the message says at which step. On a GPU it is raised at
+        the end of the epoch.
 
     Notes
     -----
+    The examples lie on the device of the model. A GPU is waited for once an epoch, if no hook asks
+    for more.
+
     Going on from a checkpoint gives the same bits on the same machine, as far as torch's kernels
     do: some on a GPU never give the same twice. On another device it goes on as well, with other
     rounding errors.
@@ -213,12 +246,16 @@ def train(
         asked = _run_identity(state, train_examples, validation, batch_size, seed, hooks, config)
         file = _Checkpoint(Path(checkpoint), asked, generator, hooks)
         began -= file.resume(state, epochs)
+    measured = {name: part for name, part in parts.items() if measure_training or name != "train"}
+    epoch = _Epoch(state, parts["train"], batch_size, loss, hooks, augmentation, autocast)
+    if record_steps:
+        epoch.advance = recorded(epoch.advance)
     todo = range(state.epoch + 1, epochs + 1) if state.stop is None else ()
-    bar = tqdm(todo, initial=state.epoch, total=epochs, unit="epoch", disable=not progress)
-    for state.epoch in bar:
+    bar = _bar(state.epoch, epochs, progress)
+    for state.epoch in todo:
         model.train()
-        _run_epoch(state, *parts["train"], batch_size, generator, loss, hooks)
-        _measure(state, parts, batch_size, loss, error)
+        epoch.run(generator, bar.update)
+        _measure(state, measured, batch_size, loss, error, autocast)
         _call(hooks, "after_epoch", state)
         if file is not None:
             file.save(state, time.perf_counter() - began)
@@ -237,37 +274,73 @@ def train(
     )
 
 
-def _run_epoch(
-    state: State,
-    x: Tensor,
-    y: Tensor,
-    batch_size: int,
-    generator: torch.Generator,
-    loss: Loss,
-    hooks: Sequence[Any],
-) -> None:
-    total, visited, norms = 0.0, 0, []
-    for rows in _minibatches(len(y), batch_size, generator):
-        rows = rows.to(y.device)
+class _Epoch:
+    """Visits every training example once."""
+
+    def __init__(
+        self,
+        state: State,
+        examples: tuple[Tensor, Tensor],
+        batch_size: int,
+        loss: Loss,
+        hooks: Sequence[Any],
+        augmentation: Augmentation | None,
+        autocast: torch.dtype | None,
+    ) -> None:
+        self.state, self.batch_size, self.loss, self.hooks = state, batch_size, loss, hooks
+        self.x, self.y = examples
+        self.augmentation, self.autocast = augmentation, autocast
+        self.advance: Callable[[Tensor], Tensor] = self._advance
+
+    def run(self, generator: torch.Generator, tell: Callable[[float], Any]) -> None:
+        """Take the steps of an epoch, and append to the curves."""
+        plan, state, results = self._plan(generator), self.state, []
+        for rows in plan.split(self.batch_size):
+            state.step += 1
+            results.append(self.advance(rows).clone())
+            _call(self.hooks, "after_step", state)
+            tell(len(rows) / len(plan))
+            if state.stop:
+                break
+        losses, norms = (values.tolist() for values in torch.stack(results).T)
+        for number, value in enumerate(losses, state.step - len(losses) + 1):
+            _require_finite(value, number, state)
+        sizes = [len(rows) for rows in plan.split(self.batch_size)][: len(losses)]
+        total = sum(value * size for value, size in zip(losses, sizes, strict=True))
+        _append(state.curves, "minibatch_loss", total / sum(sizes))
+        _append(state.curves, "gradient_norm", sum(norms) / len(norms))
+
+    def _plan(self, generator: torch.Generator) -> Tensor:
+        """Return the order of the examples, and what the augmentation draws for each."""
+        # drawn on the CPU, so that both are the same on every device
+        order = torch.randperm(len(self.y), generator=generator)[:, None]
+        if self.augmentation is not None:
+            order = torch.cat([order, self.augmentation.draw(len(self.y), generator)], dim=1)
+        return order.to(self.y.device)
+
+    def _advance(self, plan: Tensor) -> Tensor:
+        """Take a step, and return the loss before it and the norm of its gradient."""
+        state, rows = self.state, plan[:, 0]
+        x = self.x[rows]
+        if self.augmentation is not None:
+            x = self.augmentation(x, plan[:, 1:])
         state.optimizer.zero_grad()
-        value = loss(state.model(x[rows]), y[rows])
-        state.step, state.loss = state.step + 1, value.item()
-        _require_finite(state)
+        value = self.loss(_scores(state.model, x, self.autocast), self.y[rows])
+        # to read it costs nothing on the CPU; a GPU would be waited for
+        state.loss = value.detach() if value.is_cuda else value.item()
+        if not value.is_cuda:
+            _require_finite(value.item(), state.step, state)
         value.backward()  # type: ignore[no-untyped-call]
-        norms.append(_gradient_norm(state.model))
-        _call(hooks, "after_backward", state)
+        norm = _gradient_norm(state.model)
+        _call(self.hooks, "after_backward", state)
         state.optimizer.step()
-        _call(hooks, "after_step", state)
-        total, visited = total + state.loss * len(rows), visited + len(rows)
-        if state.stop:
-            break
-    _append(state.curves, "minibatch_loss", total / visited)
-    _append(state.curves, "gradient_norm", sum(norms) / len(norms))
+        return torch.stack([value.detach().double(), norm.double()])
 
 
-def _minibatches(m: int, batch_size: int, generator: torch.Generator) -> Iterator[Tensor]:
-    # drawn on the CPU, so that the order is the same on every device
-    yield from torch.split(torch.randperm(m, generator=generator), batch_size)
+def _scores(model: nn.Module, x: Tensor, autocast: torch.dtype | None) -> Tensor:
+    with torch.autocast(x.device.type, autocast, enabled=autocast is not None):
+        scores: Tensor = model(x)
+    return scores if autocast is None else scores.float()
 
 
 @torch.no_grad()
@@ -277,19 +350,21 @@ def _measure(
     batch_size: int,
     loss: Loss,
     error: Error | None,
+    autocast: torch.dtype | None,
 ) -> None:
     state.model.eval()
     # large chunks are faster; they bound the memory, and weighting makes their size irrelevant
     chunk = max(batch_size, 1000)
     for name, (x, y) in parts.items():
-        losses, errors = 0.0, 0.0
+        losses, errors = x.new_zeros((), dtype=torch.float64), y.new_zeros((), dtype=torch.int64)
         for xs, ys in zip(torch.split(x, chunk), torch.split(y, chunk), strict=True):
-            scores = state.model(xs)
-            losses += loss(scores, ys).item() * len(ys)
-            errors += 0.0 if error is None else error(scores, ys).sum().item()
-        _append(state.curves, f"{name}_loss", losses / len(y))
+            scores = _scores(state.model, xs, autocast)
+            losses += loss(scores, ys).double() * len(ys)
+            if error is not None:
+                errors += error(scores, ys).sum()
+        _append(state.curves, f"{name}_loss", losses.item() / len(y))
         if error is not None:
-            _append(state.curves, f"{name}_error", errors / len(y))
+            _append(state.curves, f"{name}_error", errors.item() / len(y))
 
 
 def _append(curves: dict[str, list[float]], name: str, value: float) -> None:
@@ -302,9 +377,15 @@ def _call(hooks: Sequence[Any], event: str, state: State) -> None:
             method(state)
 
 
-def _gradient_norm(model: nn.Module) -> float:
+def _gradient_norm(model: nn.Module) -> Tensor:
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
-    return torch.nn.utils.get_total_norm(gradients).item()
+    return torch.nn.utils.get_total_norm(gradients)
+
+
+def _bar(done: int, epochs: int, progress: bool) -> Any:
+    """Return a bar that counts parts of epochs, so that the first one has an estimate too."""
+    shown = "{l_bar}{bar}| {n:.3g}/{total} epochs [{elapsed}<{remaining}{postfix}]"
+    return tqdm(initial=done, total=epochs, bar_format=shown, disable=not progress)
 
 
 def _tensors(examples: Examples, like: Tensor, part: str) -> tuple[Tensor, Tensor]:
@@ -345,15 +426,67 @@ def _require_sense(
             )
 
 
-def _require_finite(state: State) -> None:
-    if math.isfinite(state.loss):
+def _require_finite(loss: float, step: int, state: State) -> None:
+    if math.isfinite(loss):
         return
-    rates = ", ".join(f"{group['lr']:g}" for group in state.optimizer.param_groups)
+    rates = ", ".join(f"{float(group['lr']):g}" for group in state.optimizer.param_groups)
     raise FloatingPointError(
-        f"the loss is {state.loss} at step {state.step}, in epoch {state.epoch}. "
+        f"the loss is {loss} at step {step}, in epoch {state.epoch}. "
         f"Try a smaller learning rate than {rates}; check the features and the initial parameters "
         "for nan, inf and very large numbers."
     )
+
+
+# --- A GPU ------------------------------------------------------------------------------------
+
+
+def recorded(step: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """Return a step whose operations a GPU records once and then replays (a CUDA graph).
+
+    Without a GPU it is the step itself. There the first calls run as ever, so that libraries
+    start and optimizers allocate what they keep; then one recording is made for each number of rows.
+
+    Parameters
+    ----------
+    step : callable
+        Rows of the examples to a tensor. It may change tensors in place, but must not wait for the
+        device, nor decide by their values.
+
+    Returns
+    -------
+    callable
+        The result is overwritten by the next call.
+    """
+    graphs: dict[torch.Size, tuple[Any, Tensor, Tensor]] = {}
+    calls: dict[torch.Size, int] = {}
+
+    def replay(rows: Tensor) -> Tensor:
+        if not rows.is_cuda:
+            return step(rows)
+        calls[rows.shape] = calls.get(rows.shape, 0) + 1
+        if calls[rows.shape] <= 3:
+            return _aside(step, rows)
+        if rows.shape not in graphs:
+            given, graph = rows.clone(), torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                result = step(given)
+            graphs[rows.shape] = (graph, given, result)
+        graph, given, result = graphs[rows.shape]
+        given.copy_(rows)
+        graph.replay()
+        return result
+
+    return replay
+
+
+def _aside(step: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
+    """Take a step on a stream of its own, which a recording asks for beforehand."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        result = step(rows)
+    torch.cuda.current_stream().wait_stream(stream)
+    return result
 
 
 # --- Going on after an interruption -----------------------------------------------------------
