@@ -20,9 +20,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from optdl.batchnorm import BatchNorm, BatchRenorm, FourThingsNorm
+from optdl.bnp import BNP, hessian_condition_numbers
 from optdl.data import Dataset, Examples, load
-from optdl.ensembles import METHODS, Ensemble, train_ensemble
+from optdl.ensembles import Ensemble, train_ensemble
+from optdl.images import PadCropFlip
+from optdl.networks import Normalization, cnn5, fully_connected, group_norm, resnet_cifar
 from optdl.records import Record, versions
+from optdl.training import Schedule, train
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +56,11 @@ class Run:
     optimizer : str
         A name of ``optdl.ensembles.RULES``.
     settings : mapping
-        What the method should have other than its defaults.
+        What the method should have other than its defaults. For networks that train by
+        themselves also ``weight_decay``, ``init_scale``, ``group_size``, ``augment``, ``decay``
+        (epochs), ``warmup_steps`` or ``warmup_epochs``.
+    watch_every : int
+        Steps between two looks at the conditioning of the first output unit; 0 for none.
     """
 
     label: str
@@ -63,6 +72,7 @@ class Run:
     epochs: int
     optimizer: str = "sgd"
     settings: Mapping[str, Any] = field(default_factory=dict)
+    watch_every: int = 0
 
     @property
     def name(self) -> str:
@@ -159,8 +169,11 @@ class Experiment:
 
     def _finish(self, run: Run) -> None:
         todo = [seed for seed in self.seeds if not _is_done(self.file(run, seed), run)]
-        if not todo:
-            return
+        together = [todo] if run.network in FULLY_CONNECTED and todo else [[s] for s in todo]
+        for seeds in together:
+            self._finish_seeds(run, seeds)
+
+    def _finish_seeds(self, run: Run, todo: Sequence[int]) -> None:
         try:
             records = self._train(run, todo)
         except Exception as error:
@@ -170,7 +183,7 @@ class Experiment:
             reason = f"{outcome}: {str(error).splitlines()[0]}"
             records = [Record({}, seed=seed, stop=reason) for seed in todo]
         for record in records:
-            record.config = {**asdict(run), "settings": dict(run.settings)}
+            record.config = Record({}, asdict(run)).config
             record.versions = versions() | _commit()
             record.device = _device_name(self.device)
             record.save(self.file(run, record.seed))
@@ -178,12 +191,55 @@ class Experiment:
                 print(f"{run.name}, seed {record.seed}: {record.stop}")
 
     def _train(self, run: Run, seeds: Sequence[int]) -> list[Record]:
-        data = self.data(run.data)
         numbers = "-".join(map(str, seeds))
         checkpoint = self.checkpoints / f"{self.name}-{run.name}-{numbers}.pt"
-        records = self._train_side_by_side(run, data, seeds, checkpoint)
+        data, how = self.data(run.data), self._train_alone
+        if run.network in FULLY_CONNECTED:
+            how = self._train_side_by_side
+        records = how(run, data, seeds, checkpoint)
         checkpoint.unlink(missing_ok=True)
         return records
+
+    def _train_alone(
+        self, run: Run, data: Dataset, seeds: Sequence[int], checkpoint: Path
+    ) -> list[Record]:
+        """Train one network by itself."""
+        (seed,) = seeds
+        settings, on_gpu = run.settings, self.device.startswith("cuda")
+        model = build(run, data, seed, depth=8 if self.options.smoke else 110)
+        model.to(self.device, memory_format=torch.channels_last)
+        examples = _images(whole_batches(Examples(data.x_train, data.y_train), run.batch), data)
+        optimizer = _optimizer(run, model)
+        steps = -(-len(examples) // run.batch)
+        warmup = settings.get("warmup_steps", settings.get("warmup_epochs", 0) * steps)
+        hooks: list[Any] = [
+            Schedule(
+                optimizer, steps, settings.get("decay", ()), warmup,
+                linear="warmup_steps" not in settings,
+            )
+        ]  # fmt: skip
+        if run.method.startswith("BNP"):
+            hooks.append(BNP(model, check_finite=not on_gpu))
+        print(f"{run.name}, seed {seed}", file=sys.stderr)
+        return [
+            train(
+                model,
+                examples,
+                optimizer,
+                validation=_images(Examples(data.x_test, data.y_test), data),
+                epochs=run.epochs,
+                batch_size=run.batch,
+                hooks=hooks,
+                seed=seed,
+                config={"name": run.name},
+                progress=True,
+                checkpoint=checkpoint,
+                augmentation=PadCropFlip() if settings.get("augment") else None,
+                autocast=torch.bfloat16 if on_gpu and run.network.startswith("resnet") else None,
+                record_steps=True,
+                measure_training=False,
+            )
+        ]
 
     def _train_side_by_side(
         self, run: Run, data: Dataset, seeds: Sequence[int], checkpoint: Path
@@ -199,7 +255,9 @@ class Experiment:
             Examples(data.x_test, data.y_test),
             epochs=run.epochs,
             batch_size=run.batch,
-            config={"data": run.data},
+            config={"name": run.name},
+            watch=last_unit_conditioning if run.watch_every else None,
+            watch_every=run.watch_every,
             progress=True,
             checkpoint=checkpoint,
         )
@@ -222,6 +280,79 @@ class Experiment:
             small = self.options.smoke and len(whole.y_train) > SMOKE_EXAMPLES
             self._data[name] = whole.subset(SMOKE_EXAMPLES, 60) if small else whole
         return self._data[name]
+
+
+# --- Networks and methods ---------------------------------------------------------------------
+
+
+def build(run: Run, data: Dataset, seed: int, depth: int = 110) -> torch.nn.Module:
+    """Return the network of a run with its initial weights."""
+    channels, size, _ = data.image_shape
+    normalization, classes = _normalization(run), len(data.classes)
+    if run.network == "cnn5":
+        return cnn5(channels, size, classes, normalization, seed=seed)
+    return resnet_cifar(
+        depth,
+        classes,
+        normalization,
+        preactivation=run.network == "resnet110-pre",
+        init_scale=run.settings.get("init_scale", 1.0),
+        seed=seed,
+    )
+
+
+def _normalization(run: Run) -> Normalization:
+    """Return what a method puts into a network; constants are those of the paper's library."""
+    library = {"rho": 0.99, "eps": 1e-3}  # TensorFlow's
+    own = {key: run.settings[key] for key in ("groups", "ghost_size") if key in run.settings}
+    if "GN" in run.method:
+        return group_norm(run.settings.get("group_size", 4))
+    if run.method == "BN" and run.network.startswith("resnet"):
+        return "bn"
+    makers: dict[str, Normalization] = {
+        "BN": lambda width: BatchNorm(width, **library),
+        "Renorm": lambda width: BatchRenorm(width, **library),
+        "Four": lambda width: FourThingsNorm(width, **own, example_share=0.1, **library),
+    }
+    return makers.get(run.method)
+
+
+def _optimizer(run: Run, model: torch.nn.Module) -> torch.optim.Optimizer:
+    on_gpu = next(model.parameters()).is_cuda
+    rate: Any = torch.tensor(run.rate, device="cuda") if on_gpu else run.rate
+    decay = run.settings.get("weight_decay", 0.0)
+    if run.optimizer == "adam":
+        return torch.optim.Adam(model.parameters(), rate, weight_decay=decay, capturable=on_gpu)
+    momentum = 0.9 if run.optimizer == "momentum" else 0.0
+    return torch.optim.SGD(
+        model.parameters(), rate, momentum=momentum, weight_decay=decay, fused=on_gpu or None
+    )
+
+
+def _images(examples: Examples, data: Dataset) -> Examples:
+    return Examples(examples.x.reshape(-1, *data.image_shape), examples.y)
+
+
+def last_unit_conditioning(ensemble: Ensemble) -> list[dict[str, float]]:
+    """Return for each member the condition numbers of the Hessian of the first output unit.
+
+    Over the minibatch of the step just taken: as it is, after P, and that of D.
+
+    Notes
+    -----
+    Source: P-18
+    """
+    assert ensemble.last is not None
+    found = []
+    for inputs, scores in zip(*(part.double().cpu() for part in ensemble.last), strict=True):
+        p = scores.softmax(1)[:, 0].numpy()
+        kappas = hessian_condition_numbers(inputs.numpy(), p * (1 - p))
+        names = ("hessian", "preconditioned", "D")
+        found.append({name: float(f"{k:.4g}") for name, k in zip(names, kappas, strict=True)})
+    return found
+
+
+# --- Data -------------------------------------------------------------------------------------
 
 
 def whole_batches(examples: Examples, batch: int) -> Examples:
@@ -256,7 +387,7 @@ def _is_done(file: Path, run: Run) -> bool:
     if not file.exists():
         return False
     record = Record.load(file)
-    wanted = asdict(run)
+    wanted = Record({}, asdict(run)).config  # as a file holds it
     same = all(record.config.get(key) == wanted[key] for key in wanted if key != "epochs")
     ended = record.stop.startswith(("all ", "diverged"))
     return ended and same and record.config["epochs"] >= run.epochs
@@ -311,7 +442,8 @@ def _parser(description: str | None) -> argparse.ArgumentParser:
 def spread(records: Sequence[Record], curve: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the mean, the least and the largest value of a curve over the seeds, by epoch.
 
-    Curves of different lengths, as after a divergence, are taken as far as the shortest goes.
+    Seeds that diverged have no part in it. Curves of different lengths are taken as far as the
+    shortest goes.
 
     Examples
     --------
@@ -319,20 +451,26 @@ def spread(records: Sequence[Record], curve: str) -> tuple[np.ndarray, np.ndarra
     >>> [values.tolist() for values in spread([one, two], "loss")]
     [[2.0, 2.0], [1.0, 2.0], [3.0, 2.0]]
     """
+    whole = [record for record in records if not record.stop.startswith("diverged")]
+    records = whole or records
     length = min(len(record.curves[curve]) for record in records)
     values = np.array([record.curves[curve][:length] for record in records])
     return values.mean(0), values.min(0), values.max(0)
+
+
+ORDER = ("vanilla", "BN", "LN", "BNP", "Renorm", "Four")
+"""Methods that have a color and dashes of their own, in all figures."""
 
 
 def draw_curves(experiment: Experiment) -> list[Path]:
     """Draw test accuracy above and training loss below, mean and range, a column for each panel."""
     from matplotlib import pyplot as plt
 
-    from optdl.plotting import plot_curves, use_style
+    from optdl.plotting import use_style
 
     records = experiment.records()
     panels = [
-        (panel.title, {run.label: records[run.name] for run in panel.runs if run.name in records})
+        (panel.title, [(run, records[run.name]) for run in panel.runs if run.name in records])
         for panel in experiment.panels
     ]
     panels = [(title, runs) for title, runs in panels if runs]
@@ -343,22 +481,38 @@ def draw_curves(experiment: Experiment) -> list[Path]:
         2, len(panels), figsize=(1 + 4.3 * len(panels), 6.4), sharex="col", squeeze=False
     )
     for (above, below), (title, runs) in zip(axes.T, panels, strict=True):
-        for ax, curve, name in (
-            (above, "validation_error", "test accuracy"),
-            (below, "minibatch_loss", "training loss"),
-        ):
-            _draw_spreads(ax, runs, curve, name)
-        above.set_title(title)
-        above.set_xlabel("")
-        below.get_legend().remove()
+        draw_spreads(above, runs, "validation_error", "test accuracy")
+        draw_spreads(below, runs, "minibatch_loss", "training loss")
+        above.set(title=title, xlabel="")
+        above.get_legend().remove()
+        # a run that wanders off at first would press all others to the floor
+        below.set_ylim(0, min(below.get_ylim()[1], 2.5))
+        below.legend(loc="upper right")
+        below.xaxis.get_major_locator().set_params(integer=True)
     return experiment.save(fig)
 
 
-def _draw_spreads(ax: Axes, runs: Mapping[str, Sequence[Record]], curve: str, name: str) -> None:
-    from optdl.plotting import plot_curves
+def draw_spreads(
+    ax: Axes, runs: Sequence[tuple[Run, Sequence[Record]]], curve: str, name: str
+) -> None:
+    """Draw the mean and the range of a curve for each run; errors become accuracies."""
+    from optdl.plotting import COLORS, DASHES, plot_curves
 
-    for label, records in runs.items():
+    taken: set[str] = set()
+    for run, records in runs:
         mean, low, high = spread(records, curve)
         if curve.endswith("error"):
             mean, low, high = 1 - mean, 1 - high, 1 - low
+        style = _style(run.method, taken)
+        ax.set_prop_cycle(color=[COLORS[style]], linestyle=[DASHES[style]])
+        ended = sum(record.stop.startswith("diverged") for record in records)
+        label = f"{run.label} ({ended} of {len(records)} diverged)" if ended else run.label
         plot_curves({label: mean}, ax, bands={label: (low, high)}, ylabel=name)
+
+
+def _style(method: str, taken: set[str]) -> int:
+    """Return the number of a style: that of the method, or the next that is free."""
+    free = [method, *ORDER]
+    name = next(name for name in free if name in ORDER and name not in taken)
+    taken.add(name)
+    return ORDER.index(name)
