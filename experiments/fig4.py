@@ -25,14 +25,14 @@ PANELS = [
     ),
     Panel(
         "three dense layers, minibatches of 1",
-        [Run(name, "cifar10", "fc3", name, 1, rate, epochs=5) for name, rate in ONE.items()],
+        [Run(name, "cifar10", "fc3", name, 1, rate, epochs=3) for name, rate in ONE.items()],
     ),
     Panel(
         "convolutions, minibatches of 1",
         [
-            Run("vanilla", "cifar10", "cnn5", "vanilla", 1, 1e-3, 5),
-            Run("4 Things", "cifar10", "cnn5", "Four", 1, 1e-3, 5, "adam", FOUR),
-            Run("BNP", "cifar10", "cnn5", "BNP", 1, 1e-1, 5),
+            Run("vanilla", "cifar10", "cnn5", "vanilla", 1, 1e-3, 3),
+            Run("4 Things", "cifar10", "cnn5", "Four", 1, 1e-3, 3, "adam", FOUR),
+            Run("BNP", "cifar10", "cnn5", "BNP", 1, 1e-1, 3),
         ],
     ),
 ]

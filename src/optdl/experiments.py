@@ -12,6 +12,7 @@ import argparse
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,6 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn import functional
+from tqdm.auto import tqdm
 
 from optdl.batchnorm import BatchNorm, BatchRenorm, FourThingsNorm
 from optdl.bnp import BNP, hessian_condition_numbers
@@ -183,12 +187,47 @@ class Experiment:
             reason = f"{outcome}: {str(error).splitlines()[0]}"
             records = [Record({}, seed=seed, stop=reason) for seed in todo]
         for record in records:
-            record.config = Record({}, asdict(run)).config
-            record.versions = versions() | _commit()
-            record.device = _device_name(self.device)
-            record.save(self.file(run, record.seed))
+            self._keep(run, record)
             if record.stop.startswith("diverged"):
                 print(f"{run.name}, seed {record.seed}: {record.stop}")
+
+    def perform_in_turns(self) -> dict[str, list[Record]]:
+        """Time the epochs of the runs of each panel, which take turns, and return the records.
+
+        A disturbance of the machine then meets all of them. The curve is ``epoch_seconds``.
+        """
+        for panel in self.panels:
+            for seed in self.seeds:
+                if all(_is_done(self.file(run, seed), run) for run in panel.runs):
+                    continue
+                for run, record in zip(panel.runs, self._time(panel.runs, seed), strict=True):
+                    self._keep(run, record)
+        return self.records()
+
+    def _time(self, runs: Sequence[Run], seed: int) -> list[Record]:
+        data = self.data(runs[0].data)
+        x = torch.from_numpy(data.x_train).to(self.device)
+        y = torch.from_numpy(data.y_train).to(self.device)
+        epochs = [_plain_epoch(run, data, seed, self.device) for run in runs]
+        seconds: list[list[float]] = [[] for _ in runs]
+        for number in tqdm(range(runs[0].epochs), desc=f"{runs[0].batch}, seed {seed}"):
+            order = torch.randperm(len(y), generator=torch.Generator().manual_seed(number))
+            rows = order.to(self.device).split(runs[0].batch)
+            for epoch, times in zip(epochs, seconds, strict=True):
+                if number == 0:
+                    epoch(x, y, rows[:3])  # libraries start
+                times.append(epoch(x, y, rows))
+        return [
+            Record({"epoch_seconds": each}, seed=seed, stop=f"all {len(each)} epochs")
+            for each in seconds
+        ]
+
+    def _keep(self, run: Run, record: Record) -> None:
+        """Complete a record and write it."""
+        record.config = Record({}, asdict(run)).config
+        record.versions = versions() | _commit()
+        record.device = _device_name(self.device)
+        record.save(self.file(run, record.seed))
 
     def _train(self, run: Run, seeds: Sequence[int]) -> list[Record]:
         numbers = "-".join(map(str, seeds))
@@ -327,6 +366,30 @@ def _optimizer(run: Run, model: torch.nn.Module) -> torch.optim.Optimizer:
     return torch.optim.SGD(
         model.parameters(), rate, momentum=momentum, weight_decay=decay, fused=on_gpu or None
     )
+
+
+def _plain_epoch(
+    run: Run, data: Dataset, seed: int, device: str
+) -> Callable[[Tensor, Tensor, Sequence[Tensor]], float]:
+    """Return an epoch of ordinary training of a fully connected network; it returns its seconds."""
+    widths = (data.x_train.shape[1], *FULLY_CONNECTED[run.network], len(data.classes))
+    model = fully_connected(widths, "bn" if run.method == "BN" else None, seed=seed).to(device)
+    bnp = BNP(model, check_finite=False) if run.method == "BNP" else None
+    optimizer = torch.optim.SGD(model.parameters(), run.rate)
+
+    def epoch(x: Tensor, y: Tensor, parts: Sequence[Tensor]) -> float:
+        began = time.perf_counter()
+        for rows in parts:
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x[rows]), y[rows]).backward()
+            if bnp is not None:
+                bnp.step()
+            optimizer.step()
+        if x.is_cuda:
+            torch.cuda.synchronize()
+        return time.perf_counter() - began
+
+    return epoch
 
 
 def _images(examples: Examples, data: Dataset) -> Examples:
