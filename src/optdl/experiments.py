@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 from tqdm.auto import tqdm
@@ -28,8 +29,8 @@ from optdl.batchnorm import BatchNorm, BatchRenorm, FourThingsNorm
 from optdl.bnp import BNP, hessian_condition_numbers
 from optdl.data import Dataset, Examples, load
 from optdl.ensembles import Ensemble, train_ensemble
-from optdl.images import PadCropFlip
-from optdl.networks import Normalization, cnn5, fully_connected, group_norm, resnet_cifar
+from optdl.images import ImageFolder, PadCropFlip, StreamedImages
+from optdl.networks import Normalization, cnn5, fully_connected, group_norm, resnet18, resnet_cifar
 from optdl.records import Record, versions
 from optdl.training import Schedule, train
 
@@ -126,12 +127,16 @@ class Experiment:
         self.figures = self.results if self.options.results else build / "figures"
         self.checkpoints = self.results if self.options.results else build / "checkpoints"
         self.device = self.options.device
-        self.seeds = tuple(range(2 if self.options.smoke else self.options.seeds))
+        self.seeds = tuple(range(min(2, self.options.seeds) if self.options.smoke else self.options.seeds))
         self.panels = [
             Panel(panel.title, [run for each in panel.runs for run in self._asked(each)])
             for panel in panels
         ]
         self._data: dict[str, Dataset] = {}
+        if self.options.smoke and not self.options.imagenet:
+            self.options.imagenet = self.results / "imagenet"
+            if any(run.data == "imagenet" for panel in self.panels for run in panel.runs):
+                write_images(self.options.imagenet)
         torch.set_num_threads(self.options.threads)
 
     def _asked(self, run: Run) -> Iterable[Run]:
@@ -141,7 +146,12 @@ class Experiment:
             return
         data = options.data or (_smoke_data(run.network) if options.smoke else run.data)
         epochs = options.epochs or (1 if options.smoke else run.epochs)
-        yield replace(run, data=data, epochs=epochs)
+        settings = dict(run.settings)
+        if options.smoke and data == "imagenet":
+            settings["size"] = 32
+        small = options.smoke and run.network not in FULLY_CONNECTED
+        batch = min(run.batch, 32) if small else run.batch
+        yield replace(run, data=data, epochs=epochs, batch=batch, settings=settings)
 
     # --- Runs
 
@@ -232,53 +242,55 @@ class Experiment:
     def _train(self, run: Run, seeds: Sequence[int]) -> list[Record]:
         numbers = "-".join(map(str, seeds))
         checkpoint = self.checkpoints / f"{self.name}-{run.name}-{numbers}.pt"
-        data, how = self.data(run.data), self._train_alone
         if run.network in FULLY_CONNECTED:
-            how = self._train_side_by_side
-        records = how(run, data, seeds, checkpoint)
+            records = self._train_side_by_side(run, self.data(run.data), seeds, checkpoint)
+        else:
+            records = [self._train_alone(run, seeds[0], checkpoint)]
         checkpoint.unlink(missing_ok=True)
         return records
 
-    def _train_alone(
-        self, run: Run, data: Dataset, seeds: Sequence[int], checkpoint: Path
-    ) -> list[Record]:
+    def _train_alone(self, run: Run, seed: int, checkpoint: Path) -> Record:
         """Train one network by itself."""
-        (seed,) = seeds
         settings, on_gpu = run.settings, self.device.startswith("cuda")
-        model = build(run, data, seed, depth=8 if self.options.smoke else 110)
+        examples, validation, shape, classes = self._examples(run, seed)
+        model = build(run, shape, classes, seed, depth=8 if self.options.smoke else 110)
         model.to(self.device, memory_format=torch.channels_last)
-        examples = _images(whole_batches(Examples(data.x_train, data.y_train), run.batch), data)
         optimizer = _optimizer(run, model)
-        steps = -(-len(examples) // run.batch)
-        warmup = settings.get("warmup_steps", settings.get("warmup_epochs", 0) * steps)
-        hooks: list[Any] = [
-            Schedule(
-                optimizer, steps, settings.get("decay", ()), warmup,
-                linear="warmup_steps" not in settings,
-            )
-        ]  # fmt: skip
+        hooks: list[Any] = [_schedule(run, optimizer, -(-len(examples) // run.batch))]
         if run.method.startswith("BNP"):
             hooks.append(BNP(model, check_finite=not on_gpu))
         print(f"{run.name}, seed {seed}", file=sys.stderr)
-        return [
-            train(
-                model,
-                examples,
-                optimizer,
-                validation=_images(Examples(data.x_test, data.y_test), data),
-                epochs=run.epochs,
-                batch_size=run.batch,
-                hooks=hooks,
-                seed=seed,
-                config={"name": run.name},
-                progress=True,
-                checkpoint=checkpoint,
-                augmentation=PadCropFlip() if settings.get("augment") else None,
-                autocast=torch.bfloat16 if on_gpu and run.network.startswith("resnet") else None,
-                record_steps=True,
-                measure_training=False,
-            )
-        ]
+        return train(
+            model,
+            examples,
+            optimizer,
+            validation=validation,
+            epochs=run.epochs,
+            batch_size=run.batch,
+            hooks=hooks,
+            seed=seed,
+            config={"name": run.name},
+            progress=True,
+            checkpoint=checkpoint,
+            augmentation=PadCropFlip() if settings.get("augment") else None,
+            autocast=torch.bfloat16 if on_gpu and run.network.startswith("resnet") else None,
+            record_steps=True,
+            measure_training=False,
+        )
+
+    def _examples(self, run: Run, seed: int) -> tuple[Any, Any, tuple[int, int, int], int]:
+        """Return training and test examples, the shape of an image, and how many classes."""
+        if run.data == "imagenet":
+            root, size = Path(self.options.imagenet or "imagenet"), run.settings["size"]
+            parts = [ImageFolder(root / "train", size, train=True, seed=seed)]
+            parts.append(ImageFolder(root / "val", size))
+            streams = [StreamedImages(part, self.options.readers) for part in parts]
+            return *streams, (3, size, size), len(parts[0].classes)
+        data = self.data(run.data)
+        train_part = whole_batches(Examples(data.x_train, data.y_train), run.batch)
+        test_part = Examples(data.x_test, data.y_test)
+        both = [Examples(e.x.reshape(-1, *data.image_shape), e.y) for e in (train_part, test_part)]
+        return *both, data.image_shape, len(data.classes)
 
     def _train_side_by_side(
         self, run: Run, data: Dataset, seeds: Sequence[int], checkpoint: Path
@@ -324,20 +336,24 @@ class Experiment:
 # --- Networks and methods ---------------------------------------------------------------------
 
 
-def build(run: Run, data: Dataset, seed: int, depth: int = 110) -> torch.nn.Module:
+def build(
+    run: Run, shape: tuple[int, int, int], classes: int, seed: int, depth: int = 110
+) -> torch.nn.Module:
     """Return the network of a run with its initial weights."""
-    channels, size, _ = data.image_shape
-    normalization, classes = _normalization(run), len(data.classes)
+    normalization, scale = _normalization(run), run.settings.get("init_scale", 1.0)
     if run.network == "cnn5":
-        return cnn5(channels, size, classes, normalization, seed=seed)
-    return resnet_cifar(
-        depth,
-        classes,
-        normalization,
-        preactivation=run.network == "resnet110-pre",
-        init_scale=run.settings.get("init_scale", 1.0),
-        seed=seed,
-    )
+        return cnn5(shape[0], shape[1], classes, normalization, seed=seed)
+    if run.network == "resnet18":
+        return resnet18(classes, normalization, scale, seed=seed)
+    before = run.network == "resnet110-pre"
+    return resnet_cifar(depth, classes, normalization, before, scale, seed=seed)
+
+
+def _schedule(run: Run, optimizer: torch.optim.Optimizer, steps: int) -> Schedule:
+    settings = run.settings
+    warmup = settings.get("warmup_steps", settings.get("warmup_epochs", 0) * steps)
+    linear = "warmup_steps" not in settings
+    return Schedule(optimizer, steps, settings.get("decay", ()), warmup, linear=linear)
 
 
 def _normalization(run: Run) -> Normalization:
@@ -392,10 +408,6 @@ def _plain_epoch(
     return epoch
 
 
-def _images(examples: Examples, data: Dataset) -> Examples:
-    return Examples(examples.x.reshape(-1, *data.image_shape), examples.y)
-
-
 def last_unit_conditioning(ensemble: Ensemble) -> list[dict[str, float]]:
     """Return for each member the condition numbers of the Hessian of the first output unit.
 
@@ -424,7 +436,7 @@ def whole_batches(examples: Examples, batch: int) -> Examples:
     return Examples(examples.x[:keep], examples.y[:keep])
 
 
-def generated_images(examples: int = 300, seed: int = 0) -> Dataset:
+def generated_images(examples: int = 150, seed: int = 0) -> Dataset:
     """Return 32 × 32 images in three colors, each a noisy copy of the pattern of its class.
 
     Examples
@@ -441,7 +453,23 @@ def generated_images(examples: int = 300, seed: int = 0) -> Dataset:
     return Dataset("generated", x[:keep], y[:keep], x[keep:], y[keep:], (3, 32, 32), names)
 
 
+def write_images(root: Path, examples: int = 60) -> None:
+    """Write generated images as files, in ImageNet's layout."""
+    data = generated_images(examples)
+    for part, pixels, labels in (
+        ("train", data.x_train, data.y_train),
+        ("val", data.x_test, data.y_test),
+    ):
+        images = (255 * pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)).astype(np.uint8)
+        for number, (image, label) in enumerate(zip(images, labels, strict=True)):
+            folder = root / part / data.classes[label]
+            folder.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(image).save(folder / f"{number}.png")
+
+
 def _smoke_data(network: str) -> str:
+    if network == "resnet18":
+        return "imagenet"
     return "digits" if network in FULLY_CONNECTED else "generated"
 
 
@@ -494,6 +522,8 @@ def _parser(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--data", help="instead of that of the figure: digits, mnist, cifar10, ...")
     parser.add_argument("--only", help="runs whose name contains this text, such as -60-bnp-")
     parser.add_argument("--threads", type=int, default=1, help="of the CPU")
+    parser.add_argument("--imagenet", help="folder with train/CLASS/FILE and val/CLASS/FILE")
+    parser.add_argument("--readers", type=int, default=8, help="threads that read images")
     parser.add_argument("--smoke", action="store_true", help="show in seconds that it works")
     parser.add_argument("--results", help="another folder for results, figures and checkpoints")
     return parser

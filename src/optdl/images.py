@@ -6,7 +6,9 @@ channels, ``r`` and ``w`` height and width.
 
 from __future__ import annotations
 
+import hashlib
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ from jaxtyping import Float, Int
 from PIL import Image, UnidentifiedImageError
 from torch.nn import functional
 
-__all__ = ["ImageFolder", "PadCropFlip"]
+__all__ = ["ImageFolder", "PadCropFlip", "StreamedImages"]
 
 ENDINGS = {".jpeg", ".jpg", ".png", ".bmp", ".webp"}
 MEAN = np.array([0.485, 0.456, 0.406])
@@ -168,3 +170,41 @@ class PadCropFlip:
         images = torch.arange(len(x), device=x.device)[:, None, None]
         # the channels come last, which is how convolutions like them best; their axis is the second
         return padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+
+
+class StreamedImages:
+    """The images of a folder as training examples that are read when a minibatch asks for them.
+
+    :func:`optdl.training.train` takes them where it takes ``Examples``. While a GPU works on one
+    minibatch, the next is read.
+
+    Parameters
+    ----------
+    folder : ImageFolder
+        Where they lie, and how they are cut.
+    threads : int
+        Images that are read at once.
+    """
+
+    def __init__(self, folder: ImageFolder, threads: int = 8) -> None:
+        self.folder, self.y = folder, np.array(folder.labels)
+        self._pool = ThreadPoolExecutor(threads)
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return len(self.folder)
+
+    def __getitem__(self, rows: Int[torch.Tensor, " N"]) -> Float[torch.Tensor, "N 3 s s"]:
+        """Return the images of these numbers."""
+        images = self._pool.map(self.folder.__getitem__, rows.tolist())
+        return torch.stack([image for image, _ in images])
+
+    def begin(self, epoch: int) -> None:
+        """Draw other crops from now on."""
+        self.folder.epoch = epoch
+
+    def identity(self) -> str:
+        """Return what tells these examples from others."""
+        names = "".join(f"{file.parent.name}/{file.name}\n" for file in self.folder.files)
+        settings = (self.folder.size, self.folder.train, self.folder.seed)
+        return hashlib.sha256((names + repr(settings)).encode()).hexdigest()[:12]

@@ -28,6 +28,25 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 """Scores and labels of a batch to one number, the mean over the batch."""
 
 @runtime_checkable
+class Streamed(Protocol):
+    """Examples that are read when they are asked for, such as ``optdl.images.StreamedImages``."""
+
+    y: np.ndarray
+
+    def __len__(self) -> int:
+        """Return m."""
+
+    def __getitem__(self, rows: Tensor) -> Tensor:
+        """Return the features of these examples, on the CPU."""
+
+    def begin(self, epoch: int) -> None:
+        """Prepare for an epoch."""
+
+    def identity(self) -> str:
+        """Return what tells these examples from others."""
+
+
+@runtime_checkable
 class Augmentation(Protocol):
     """Changes the features of a minibatch, by numbers that are drawn once an epoch."""
 
@@ -184,10 +203,10 @@ def zero_one(scores: Tensor, labels: Tensor) -> Tensor:
 
 def train(
     model: nn.Module,
-    train_examples: Examples,
+    train_examples: Examples | Streamed,
     optimizer: torch.optim.Optimizer,
     *,
-    validation: Examples | None = None,
+    validation: Examples | Streamed | None = None,
     epochs: int,
     batch_size: int,
     hooks: Sequence[Any] = (),
@@ -209,7 +228,7 @@ def train(
     model : Module
         Maps (n, ...) features to scores. Its first parameter says on which device and with which
         precision to work.
-    train_examples : Examples
+    train_examples : Examples or Streamed
         m examples; each epoch visits all of them once, in a new order.
     optimizer : Optimizer
         Any optimizer of torch over the parameters of the model.
@@ -311,7 +330,7 @@ def train(
         began -= file.resume(state, epochs)
     measured = {name: part for name, part in parts.items() if measure_training or name != "train"}
     epoch = _Epoch(state, parts["train"], batch_size, loss, hooks, augmentation, autocast)
-    if record_steps:
+    if record_steps and isinstance(epoch.x, Tensor):
         epoch.advance = recorded(epoch.advance)
     todo = range(state.epoch + 1, epochs + 1) if state.stop is None else ()
     bar = _bar(state.epoch, epochs, progress)
@@ -343,7 +362,7 @@ class _Epoch:
     def __init__(
         self,
         state: State,
-        examples: tuple[Tensor, Tensor],
+        examples: tuple[Tensor | Streamed, Tensor],
         batch_size: int,
         loss: Loss,
         hooks: Sequence[Any],
@@ -358,6 +377,8 @@ class _Epoch:
     def run(self, generator: torch.Generator, tell: Callable[[float], Any]) -> None:
         """Take the steps of an epoch, and append to the curves."""
         plan, state, results = self._plan(generator), self.state, []
+        if not isinstance(self.x, Tensor):
+            self.x.begin(state.epoch)
         for rows in plan.split(self.batch_size):
             state.step += 1
             results.append(self.advance(rows).clone())
@@ -379,12 +400,13 @@ class _Epoch:
         order = torch.randperm(len(self.y), generator=generator)[:, None]
         if self.augmentation is not None:
             order = torch.cat([order, self.augmentation.draw(len(self.y), generator)], dim=1)
-        return order.to(self.y.device)
+        # what is read from files is asked for by the CPU
+        return order.to(self.y.device) if isinstance(self.x, Tensor) else order
 
     def _advance(self, plan: Tensor) -> Tensor:
         """Take a step, and return the loss before it and the norm of its gradient."""
         state, rows = self.state, plan[:, 0]
-        x = self.x[rows]
+        x = _features(self.x, rows, state.model)
         if self.augmentation is not None:
             x = self.augmentation(x, plan[:, 1:])
         state.optimizer.zero_grad()
@@ -400,6 +422,13 @@ class _Epoch:
         return torch.stack([value.detach().double(), norm.double()])
 
 
+def _features(x: Tensor | Streamed, rows: Tensor, model: nn.Module) -> Tensor:
+    """Return the features of some examples where the model is."""
+    if isinstance(x, Tensor):
+        return x[rows]
+    return x[rows].to(next(model.parameters()), non_blocking=True)
+
+
 def _scores(model: nn.Module, x: Tensor, autocast: torch.dtype | None) -> Tensor:
     with torch.autocast(x.device.type, autocast, enabled=autocast is not None):
         scores: Tensor = model(x)
@@ -409,19 +438,21 @@ def _scores(model: nn.Module, x: Tensor, autocast: torch.dtype | None) -> Tensor
 @torch.no_grad()
 def _measure(
     state: State,
-    parts: Mapping[str, tuple[Tensor, Tensor]],
+    parts: Mapping[str, tuple[Tensor | Streamed, Tensor]],
     batch_size: int,
     loss: Loss,
     error: Error | None,
     autocast: torch.dtype | None,
 ) -> None:
     state.model.eval()
-    # large chunks are faster; they bound the memory, and weighting makes their size irrelevant
-    chunk = max(batch_size, 1000)
     for name, (x, y) in parts.items():
-        losses, errors = x.new_zeros((), dtype=torch.float64), y.new_zeros((), dtype=torch.int64)
-        for xs, ys in zip(torch.split(x, chunk), torch.split(y, chunk), strict=True):
-            scores = _scores(state.model, xs, autocast)
+        losses = torch.zeros((), dtype=torch.float64, device=y.device)
+        errors = torch.zeros((), dtype=torch.int64, device=y.device)
+        # large chunks are faster; they bound the memory, and weighting makes their size irrelevant
+        chunk = max(batch_size, 1000) if isinstance(x, Tensor) else batch_size
+        for rows in torch.arange(len(y), device=y.device).split(chunk):
+            ys = y[rows]
+            scores = _scores(state.model, _features(x, rows, state.model), autocast)
             losses += loss(scores, ys).double() * len(ys)
             if error is not None:
                 errors += error(scores, ys).sum()
@@ -451,10 +482,16 @@ def _bar(done: int, epochs: int, progress: bool) -> Any:
     return tqdm(initial=done, total=epochs, bar_format=shown, disable=not progress)
 
 
-def _tensors(examples: Examples, like: Tensor, part: str) -> tuple[Tensor, Tensor]:
+def _tensors(
+    examples: Examples | Streamed, like: Tensor, part: str
+) -> tuple[Tensor | Streamed, Tensor]:
     if len(examples) == 0:
         raise ValueError(f"the {part} examples must be at least one; got none")
-    x = torch.from_numpy(np.ascontiguousarray(examples.x)).to(like)
+    x: Tensor | Streamed
+    if isinstance(examples, Examples):
+        x = torch.from_numpy(np.ascontiguousarray(examples.x)).to(like)
+    else:
+        x = examples
     y = torch.from_numpy(np.ascontiguousarray(examples.y))
     return x, y.to(like) if y.is_floating_point() else y.to(like.device, torch.int64)
 
@@ -462,7 +499,7 @@ def _tensors(examples: Examples, like: Tensor, part: str) -> tuple[Tensor, Tenso
 def _require_sense(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    examples: Examples,
+    examples: Examples | Streamed,
     epochs: int,
     batch_size: int,
     hooks: Sequence[Any],
@@ -666,8 +703,8 @@ class _Checkpoint:
 
 def _run_identity(
     state: State,
-    examples: Examples,
-    validation: Examples | None,
+    examples: Examples | Streamed,
+    validation: Examples | Streamed | None,
     batch_size: int,
     seed: int,
     hooks: Sequence[Any],
@@ -691,7 +728,9 @@ def _run_identity(
     }
 
 
-def _examples_checksum(examples: Examples) -> str:
+def _examples_checksum(examples: Examples | Streamed) -> str:
+    if not isinstance(examples, Examples):
+        return examples.identity()
     x, y = (np.ascontiguousarray(values) for values in (examples.x, examples.y))
     return _checksum(repr((x.shape, x.dtype, y.dtype)).encode(), x.data, y.data)
 
