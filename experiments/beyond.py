@@ -31,8 +31,9 @@ OTHERS = [
     )
     for optimizer, rates in OPTIMIZERS.items()
 ]
+PANELS = [*STARTS, *OTHERS]
 
 if __name__ == "__main__":
-    experiment = Experiment(__file__, [*STARTS, *OTHERS], description=__doc__)
+    experiment = Experiment(__file__, PANELS, description=__doc__)
     experiment.perform()
     draw_curves(experiment)

@@ -15,6 +15,7 @@ RUNS = [
     Run("vanilla", "cifar10", "fc2", "vanilla", 60, 0.01, epochs=20),
     Run("BNP", "cifar10", "fc2", "BNP", 60, 0.1, epochs=20, watch_every=25),
 ]
+PANELS = [Panel("", RUNS)]
 NAMES = {"hessian": "Hessian", "preconditioned": "$P^T$ Hessian $P$", "D": "$D$"}
 
 
@@ -35,6 +36,6 @@ def draw(experiment):
 
 
 if __name__ == "__main__":
-    experiment = Experiment(__file__, [Panel("", RUNS)], description=__doc__)
+    experiment = Experiment(__file__, PANELS, description=__doc__)
     experiment.perform()
     draw(experiment)

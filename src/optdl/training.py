@@ -333,7 +333,7 @@ def train(
     if record_steps and isinstance(epoch.x, Tensor):
         epoch.advance = recorded(epoch.advance)
     todo = range(state.epoch + 1, epochs + 1) if state.stop is None else ()
-    bar = _bar(state.epoch, epochs, progress)
+    bar = _bar(state.epoch, epochs, len(train_examples), progress)
     for state.epoch in todo:
         model.train()
         epoch.run(generator, bar.update)
@@ -374,7 +374,7 @@ class _Epoch:
         self.augmentation, self.autocast = augmentation, autocast
         self.advance: Callable[[Tensor], Tensor] = self._advance
 
-    def run(self, generator: torch.Generator, tell: Callable[[float], Any]) -> None:
+    def run(self, generator: torch.Generator, tell: Callable[[int], Any]) -> None:
         """Take the steps of an epoch, and append to the curves."""
         plan, state, results = self._plan(generator), self.state, []
         if not isinstance(self.x, Tensor):
@@ -383,7 +383,7 @@ class _Epoch:
             state.step += 1
             results.append(self.advance(rows).clone())
             _call(self.hooks, "after_step", state)
-            tell(len(rows) / len(plan))
+            tell(len(rows))
             if state.stop:
                 break
         losses, norms = (values.tolist() for values in torch.stack(results).T)
@@ -476,10 +476,16 @@ def _gradient_norm(model: nn.Module) -> Tensor:
     return torch.nn.utils.get_total_norm(gradients)
 
 
-def _bar(done: int, epochs: int, progress: bool) -> Any:
-    """Return a bar that counts parts of epochs, so that the first one has an estimate too."""
-    shown = "{l_bar}{bar}| {n:.3g}/{total} epochs [{elapsed}<{remaining}{postfix}]"
-    return tqdm(initial=done, total=epochs, bar_format=shown, disable=not progress)
+def _bar(done: int, epochs: int, m: int, progress: bool) -> Any:
+    """Return a bar that counts examples and shows epochs: the first one has an estimate too."""
+    shown = "{l_bar}{bar}| {n:.3g}/{total:.0f} epochs [{elapsed}<{remaining}{postfix}]"
+    return tqdm(
+        initial=done * m,
+        total=epochs * m,
+        unit_scale=1 / m,
+        bar_format=shown,
+        disable=not progress,
+    )
 
 
 def _tensors(
