@@ -247,8 +247,9 @@ class Normalization:
         self.s_max, self.d_max = s_max, d_max
         members, features = like.shape[0], like.shape[2]
         self.axis, self.renorm, self.rho, self.eps = axis, renorm, rho, eps
-        self.gamma, self.beta = like.new_ones(members, 1, features), like.new_zeros(
-            members, 1, features
+        self.gamma, self.beta = (
+            like.new_ones(members, 1, features),
+            like.new_zeros(members, 1, features),
         )
         self.mean, self.var = torch.zeros_like(self.beta), torch.ones_like(self.gamma)
 
@@ -377,7 +378,9 @@ class Ensemble:
             if normalized
         ]
         rates_of = torch.tensor(each, device=device, dtype=dtype)[:, None, None]
-        self.rule = RULES[rule](rates_of, [p for layer in self._layers() for p in layer.parameters()])
+        self.rule = RULES[rule](
+            rates_of, [p for layer in self._layers() for p in layer.parameters()]
+        )
 
     @torch.no_grad()
     def step(self, x: Features, y: Labels) -> Float[Tensor, " s"]:
@@ -425,9 +428,7 @@ class Ensemble:
         return [*self.dense, *self.norms]
 
 
-def _require_known(
-    method: str, rule: str, seeds: Sequence[int], rates: Sequence[float]
-) -> None:
+def _require_known(method: str, rule: str, seeds: Sequence[int], rates: Sequence[float]) -> None:
     if method not in METHODS or rule not in RULES:
         raise ValueError(
             f"method must be one of {', '.join(METHODS)} and rule one of {', '.join(RULES)}; "
@@ -508,8 +509,14 @@ def train_ensemble(
         run.watch, run.watch_every = watch, watch_every
     run.resume(None if checkpoint is None else Path(checkpoint), epochs)
     steps = math.ceil(len(train_examples) / batch_size)
-    with tqdm(total=epochs * steps, initial=run.epoch * steps, unit="step", disable=not progress,
-              mininterval=1.0, desc=f"{ensemble.method} {batch_size}") as bar:
+    with tqdm(
+        total=epochs * steps,
+        initial=run.epoch * steps,
+        unit="step",
+        disable=not progress,
+        mininterval=1.0,
+        desc=f"{ensemble.method} {batch_size}",
+    ) as bar:
         while run.epoch < epochs and not all(run.diverged):
             run.train_epoch(bar.update)
             bar.set_postfix_str(f"epoch {run.epoch}, error {run.mean_error():.3f}")
@@ -556,9 +563,7 @@ class _Run:
         self.seconds += time.perf_counter() - began
         self._save()
 
-    def _look(
-        self, step: int, watch: Callable[[Ensemble], Sequence[Mapping[str, float]]]
-    ) -> None:
+    def _look(self, step: int, watch: Callable[[Ensemble], Sequence[Mapping[str, float]]]) -> None:
         if step % self.watch_every:
             return
         for curves, seen in zip(self.curves, watch(self.ensemble), strict=True):
@@ -660,8 +665,17 @@ class _Run:
         rates = self.ensemble.rule.rates.flatten().tolist()
         shapes = [tuple(tensor.shape) for tensor in self.ensemble.tensors()]
         return repr(
-            (self.ensemble.method, type(self.ensemble.rule).__name__, self.ensemble.seeds, rates,
-             shapes, self.x.dtype, self.batch_size, self.x.shape, sorted(self.config.items()))
+            (
+                self.ensemble.method,
+                type(self.ensemble.rule).__name__,
+                self.ensemble.seeds,
+                rates,
+                shapes,
+                self.x.dtype,
+                self.batch_size,
+                self.x.shape,
+                sorted(self.config.items()),
+            )
         )
 
 

@@ -127,7 +127,9 @@ class Experiment:
         self.figures = self.results if self.options.results else build / "figures"
         self.checkpoints = self.results if self.options.results else build / "checkpoints"
         self.device = self.options.device
-        self.seeds = tuple(range(min(2, self.options.seeds) if self.options.smoke else self.options.seeds))
+        self.seeds = tuple(
+            range(min(2, self.options.seeds) if self.options.smoke else self.options.seeds)
+        )
         self.panels = [
             Panel(panel.title, [run for each in panel.runs for run in self._asked(each)])
             for panel in panels
@@ -297,8 +299,13 @@ class Experiment:
     ) -> list[Record]:
         widths = (data.x_train.shape[1], *FULLY_CONNECTED[run.network], len(data.classes))
         ensemble = Ensemble(
-            widths, run.method, seeds, run.rate,
-            rule=run.optimizer, settings=run.settings, device=self.device,
+            widths,
+            run.method,
+            seeds,
+            run.rate,
+            rule=run.optimizer,
+            settings=run.settings,
+            device=self.device,
         )
         return train_ensemble(
             ensemble,

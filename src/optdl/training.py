@@ -27,6 +27,7 @@ __all__ = ["Hook", "Schedule", "State", "recorded", "train", "zero_one"]
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Scores and labels of a batch to one number, the mean over the batch."""
 
+
 @runtime_checkable
 class Streamed(Protocol):
     """Examples that are read when they are asked for, such as ``optdl.images.StreamedImages``."""
@@ -550,7 +551,7 @@ def recorded(step: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """Return a step whose operations a GPU records once and then replays (a CUDA graph).
 
     Without a GPU it is the step itself. There the first calls run as ever, so that libraries
-    start and optimizers allocate what they keep; then one recording is made for each number of rows.
+    start and optimizers allocate what they keep; then each number of rows has one recording.
 
     Parameters
     ----------
