@@ -6,7 +6,7 @@ seeds side by side for the fully connected network, and on a GPU recorded steps,
 channels last for the ResNet. Both take turns; the numbers are images a second, over all seeds, and
 the ratio is the median of the rounds. ::
 
-    python benchmarks/bench_experiments.py                 # fully connected, minibatches of 60 and 6
+    python benchmarks/bench_experiments.py        # fully connected, minibatches of 60 and 6
     python benchmarks/bench_experiments.py --network cnn5
     python benchmarks/bench_experiments.py --device cuda --network resnet110
 """

@@ -213,3 +213,11 @@ def test_streamed_training_images_are_cut_anew_in_each_epoch(root: Path) -> None
     sgd = torch.optim.SGD(model.parameters(), lr=0.01)
     train(model, StreamedImages(folder), sgd, epochs=3, batch_size=3)
     assert folder.epoch == 3
+
+
+def test_a_part_of_a_folder_has_images_of_all_its_length(root: Path) -> None:
+    folder = ImageFolder(root, 32)
+    files = folder.files
+    folder.keep(2)
+    assert folder.files == (files[0], files[2])
+    assert folder.labels == (0, 1)

@@ -45,7 +45,8 @@ __all__ = ["METHODS", "RULES", "Ensemble", "train_ensemble"]
 
 Features = Float[Tensor, "s N d"]
 Labels = Int[Tensor, "s N"]
-Left, Right = Float[Tensor, "s N n"], Float[Tensor, "s N o"]
+Left = Float[Tensor, "s N n"]
+Right = Float[Tensor, "s N o"]
 """Factors of a gradient, which is ``left.mT @ right``."""
 
 METHODS = ("vanilla", "BN", "LN", "Renorm", "BNP")
@@ -71,7 +72,7 @@ class SGD:
 
 
 class Momentum(SGD):
-    r"""Heavy ball, as torch writes it: :math:`v \leftarrow \alpha v + g,\ w \leftarrow w - \eta v`."""
+    r"""Heavy ball, as torch writes it: :math:`v \leftarrow \alpha v + g`, and a step along v."""
 
     alpha = 0.9
 
@@ -123,7 +124,7 @@ RULES: dict[str, type[SGD]] = {"sgd": SGD, "momentum": Momentum, "adam": Adam}
 
 
 class Dense:
-    """A dense layer of every member: :math:`h \\mapsto hW + b`."""
+    r"""A dense layer of every member: :math:`h \mapsto hW + b`."""
 
     def __init__(self, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> None:
         # contiguous as (n, o): the other way round than nn.Linear
@@ -551,7 +552,7 @@ class _Run:
         """Visit every example once, measure, and write the checkpoint."""
         began = time.perf_counter()
         order = torch.stack([torch.randperm(len(self.y), generator=g) for g in self.generators])
-        parts = order.to(self.y.device).split(self.batch_size, dim=1)
+        parts = torch.split(order.to(self.y.device), self.batch_size, dim=1)
         losses = self.x.new_empty(len(parts), len(order))
         for number, rows in enumerate(parts):
             losses[number] = self.step(rows)
@@ -593,7 +594,7 @@ class _Run:
     def _validate(self) -> tuple[Tensor, Tensor]:
         x, y = self.validation
         loss, wrong = x.new_zeros(len(self.curves)), x.new_zeros(len(self.curves))
-        for xs, ys in zip(x.split(1000), y.split(1000), strict=True):
+        for xs, ys in zip(torch.split(x, 1000), torch.split(y, 1000), strict=True):
             scores = self.ensemble.scores(xs)
             logs = functional.log_softmax(scores, dim=2)
             loss -= logs[:, torch.arange(len(ys)), ys].sum(1)

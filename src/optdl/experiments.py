@@ -159,10 +159,10 @@ class Experiment:
 
     def perform(self) -> dict[str, list[Record]]:
         """Do what is not done yet, and return the records of each run that has any, by name."""
+        runs = [run for panel in self.panels for run in panel.runs if not self.options.draw]
         try:
-            for panel in self.panels:
-                for run in panel.runs:
-                    self._finish(run)
+            for run in runs:
+                self._finish(run)
         except KeyboardInterrupt:
             print("\ninterrupted: the same command goes on where the last epoch ended")
             sys.exit(130)
@@ -208,7 +208,7 @@ class Experiment:
 
         A disturbance of the machine then meets all of them. The curve is ``epoch_seconds``.
         """
-        for panel in self.panels:
+        for panel in [] if self.options.draw else self.panels:
             for seed in self.seeds:
                 if all(_is_done(self.file(run, seed), run) for run in panel.runs):
                     continue
@@ -224,7 +224,7 @@ class Experiment:
         seconds: list[list[float]] = [[] for _ in runs]
         for number in tqdm(range(runs[0].epochs), desc=f"{runs[0].batch}, seed {seed}"):
             order = torch.randperm(len(y), generator=torch.Generator().manual_seed(number))
-            rows = order.to(self.device).split(runs[0].batch)
+            rows = torch.split(order.to(self.device), runs[0].batch)
             for epoch, times in zip(epochs, seconds, strict=True):
                 if number == 0:
                     epoch(x, y, rows[:3])  # libraries start
@@ -256,7 +256,7 @@ class Experiment:
         settings, on_gpu = run.settings, self.device.startswith("cuda")
         examples, validation, shape, classes = self._examples(run, seed)
         model = build(run, shape, classes, seed, depth=8 if self.options.smoke else 110)
-        model.to(self.device, memory_format=torch.channels_last)
+        model.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         optimizer = _optimizer(run, model)
         hooks: list[Any] = [_schedule(run, optimizer, -(-len(examples) // run.batch))]
         if run.method.startswith("BNP"):
@@ -286,13 +286,15 @@ class Experiment:
             root, size = Path(self.options.imagenet or "imagenet"), run.settings["size"]
             parts = [ImageFolder(root / "train", size, train=True, seed=seed)]
             parts.append(ImageFolder(root / "val", size))
+            for part in parts:
+                part.keep(self.options.examples or len(part))
             streams = [StreamedImages(part, self.options.readers) for part in parts]
-            return *streams, (3, size, size), len(parts[0].classes)
+            return streams[0], streams[1], (3, size, size), len(parts[0].classes)
         data = self.data(run.data)
         train_part = whole_batches(Examples(data.x_train, data.y_train), run.batch)
         test_part = Examples(data.x_test, data.y_test)
         both = [Examples(e.x.reshape(-1, *data.image_shape), e.y) for e in (train_part, test_part)]
-        return *both, data.image_shape, len(data.classes)
+        return both[0], both[1], data.image_shape, len(data.classes)
 
     def _train_side_by_side(
         self, run: Run, data: Dataset, seeds: Sequence[int], checkpoint: Path
@@ -335,8 +337,9 @@ class Experiment:
         if name not in self._data:
             self._data.clear()  # one at a time: they are large
             whole = generated_images() if name == "generated" else load(name)
-            small = self.options.smoke and len(whole.y_train) > SMOKE_EXAMPLES
-            self._data[name] = whole.subset(SMOKE_EXAMPLES, 60) if small else whole
+            most = self.options.examples or (SMOKE_EXAMPLES if self.options.smoke else 10**9)
+            small = len(whole.y_train) > most
+            self._data[name] = whole.subset(most, min(most, len(whole.y_test))) if small else whole
         return self._data[name]
 
 
@@ -365,7 +368,7 @@ def _schedule(run: Run, optimizer: torch.optim.Optimizer, steps: int) -> Schedul
 
 def _normalization(run: Run) -> Normalization:
     """Return what a method puts into a network; constants are those of the paper's library."""
-    library = {"rho": 0.99, "eps": 1e-3}  # TensorFlow's
+    library: dict[str, Any] = {"rho": 0.99, "eps": 1e-3}  # TensorFlow's
     own = {key: run.settings[key] for key in ("groups", "ghost_size") if key in run.settings}
     if "GN" in run.method:
         return group_norm(run.settings.get("group_size", 4))
@@ -404,7 +407,8 @@ def _plain_epoch(
         began = time.perf_counter()
         for rows in parts:
             optimizer.zero_grad()
-            functional.cross_entropy(model(x[rows]), y[rows]).backward()
+            loss = functional.cross_entropy(model(x[rows]), y[rows])
+            loss.backward()  # type: ignore[no-untyped-call]
             if bnp is not None:
                 bnp.step()
             optimizer.step()
@@ -528,6 +532,8 @@ def _parser(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--epochs", type=int, help="instead of those of the figure")
     parser.add_argument("--data", help="instead of that of the figure: digits, mnist, cifar10, ...")
     parser.add_argument("--only", help="runs whose name contains this text, such as -60-bnp-")
+    parser.add_argument("--draw", action="store_true", help="run nothing, draw what is there")
+    parser.add_argument("--examples", type=int, help="so many training examples only, and tests")
     parser.add_argument("--threads", type=int, default=1, help="of the CPU")
     parser.add_argument("--imagenet", help="folder with train/CLASS/FILE and val/CLASS/FILE")
     parser.add_argument("--readers", type=int, default=8, help="threads that read images")

@@ -86,6 +86,11 @@ class ImageFolder:
         """Return the number of images."""
         return len(self.files)
 
+    def keep(self, most: int) -> None:
+        """Keep every k-th image, so that no more than this many are left."""
+        step = -(-len(self) // most)
+        self.files, self.labels = self.files[::step], self.labels[::step]
+
     def __getitem__(self, index: int) -> tuple[Float[torch.Tensor, "3 s s"], int]:
         """Return an image and its class."""
         pixels = self._crop(self._scaled(self.files[index]), index)

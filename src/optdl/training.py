@@ -380,7 +380,7 @@ class _Epoch:
         plan, state, results = self._plan(generator), self.state, []
         if not isinstance(self.x, Tensor):
             self.x.begin(state.epoch)
-        for rows in plan.split(self.batch_size):
+        for rows in torch.split(plan, self.batch_size):
             state.step += 1
             results.append(self.advance(rows).clone())
             _call(self.hooks, "after_step", state)
@@ -390,7 +390,7 @@ class _Epoch:
         losses, norms = (values.tolist() for values in torch.stack(results).T)
         for number, value in enumerate(losses, state.step - len(losses) + 1):
             _require_finite(value, number, state)
-        sizes = [len(rows) for rows in plan.split(self.batch_size)][: len(losses)]
+        sizes = [len(rows) for rows in torch.split(plan, self.batch_size)][: len(losses)]
         total = sum(value * size for value, size in zip(losses, sizes, strict=True))
         _append(state.curves, "minibatch_loss", total / sum(sizes))
         _append(state.curves, "gradient_norm", sum(norms) / len(norms))
@@ -451,7 +451,7 @@ def _measure(
         errors = torch.zeros((), dtype=torch.int64, device=y.device)
         # large chunks are faster; they bound the memory, and weighting makes their size irrelevant
         chunk = max(batch_size, 1000) if isinstance(x, Tensor) else batch_size
-        for rows in torch.arange(len(y), device=y.device).split(chunk):
+        for rows in torch.split(torch.arange(len(y), device=y.device), chunk):
             ys = y[rows]
             scores = _scores(state.model, _features(x, rows, state.model), autocast)
             losses += loss(scores, ys).double() * len(ys)
@@ -588,7 +588,7 @@ def recorded(step: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
 
 def _aside(step: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
     """Take a step on a stream of its own, which a recording asks for beforehand."""
-    stream = torch.cuda.Stream()
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         result = step(rows)
