@@ -11,6 +11,7 @@ import pytest
 import optdl.checks.runner as runner
 from optdl.checks import CheckFailed, Exercise, Misconception, Property, check, exercises
 from optdl.checks.compare import disagreement
+from optdl.checks.report import show
 
 COURSE = exercises()
 MISTAKES = [
@@ -168,12 +169,49 @@ def test_warnings_and_errors_that_an_answer_prints_reach_no_cell(toy, capsys):
         ((1.0, 2.0), [1.0, 2.0], None),
         ([np.ones(1), np.ones(2)], (np.ones(1), np.ones(2)), None),
         ([np.ones(1), np.ones(2)], [np.ones(1), np.zeros(2)], "value 2 of 2: "),
+        (np.ones(1), np.zeros(1), "the values differ"),
         (np.ones(2), [[1.0], [1.0, 2.0]], "expected an array of shape (2,), got a list"),
     ],
 )
 def test_values_of_every_kind_are_compared(expected, got, reason):
     found = disagreement(expected, got, rtol=1e-9, atol=1e-12)
     assert found is None if reason is None else found.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ((1.0, 2.5), "(1, 2.5)"),
+        (
+            (np.eye(2), (np.ones(1), 3.0)),
+            "value 1: [[1. 0.]\n          [0. 1.]]\n         (shape (2, 2))\n"
+            "value 2: value 1: [1.]  (shape (1,))\n         value 2: 3",
+        ),
+        ([(np.ones(1),)], "value 1: value 1: [1.]  (shape (1,))"),
+        (np.array([0.01, 99.5]), "[ 0.01 99.5 ]  (shape (2,))"),
+        (np.array([1e-5, 0.5]), "[1.e-05 5.e-01]  (shape (2,))"),
+        (np.zeros((2, 1, 1)), "[[[0.]]\n [[0.]]]\n(shape (2, 1, 1))"),
+    ],
+)
+def test_values_are_shown_so_that_numbers_stand_below_numbers(value, shown):
+    assert show(value) == shown
+
+
+def test_a_matrix_of_usual_size_is_shown_in_full_and_a_large_one_is_not():
+    assert "..." not in show(np.ones((6, 9)))
+    assert "..." in show(np.ones((60, 90)))
+
+
+def test_an_error_is_told_with_the_line_of_the_student(toy):
+    def careless(values, count):
+        return values[count + 1]
+
+    namespace = {}
+    exec("def unseen(values, count):\n    return values[count + 1]", namespace)
+    assert "`return values[count + 1]`)" in message(careless)
+    text = message(namespace["unseen"])
+    assert "raised IndexError" in text
+    assert "(line" not in text
 
 
 def test_what_is_not_a_function_is_refused(toy):
@@ -190,7 +228,9 @@ def test_a_property_catches_what_the_cases_missed(toy, monkeypatch):
     def fragile(v, n):
         return spread(v, n) if len(v) in shown else v[10]
 
-    assert "your function raised IndexError" in message(fragile, properties=True)
+    text = message(fragile, properties=True)
+    assert "your function raised IndexError" in text
+    assert "`return spread(v, n) if len(v) in shown else v[10]`)" in text
 
 
 def test_an_unknown_exercise_names_the_nearest(toy):

@@ -25,7 +25,8 @@ from gradebox import execute, intake, store
 from gradebox.course import Chain, Course, copy_files, imports_of
 from gradebox.execute import WarmExecute
 from gradebox.intake import Refused, Submission
-from gradebox.notes import plainly, troubles
+from gradebox.notes import plainly, printable, troubles
+from gradebox.pages import make_harmless
 from gradebox.sources import Book, Mark, Sources, standing_in
 from gradebox.store import Store
 
@@ -118,17 +119,14 @@ class Workshop:
                 for name, content in sorted(taken.notebooks.items())
             }
             files, large = store.read_files(folder, intake.LARGEST, masters)
-            flags = [f"{name} is none of the assignment's notebooks" for name in taken.unknown]
-            flags += plainly(told) + [one for nb, _ in done.values() for one in troubles(nb)]
+            strange = [f"{name} is none of the assignment's notebooks" for name in taken.unknown]
+            flags = plainly(strange + told)
+            flags += [one for nb, _ in done.values() for one in troubles(nb)]
             flags += [f"{name}, which the notebook made, is too large to be kept" for name in large]
             return Result(json.dumps({"flags": flags, "notebooks": done}), files)
 
     def _run(self, chain: Chain, student: str, name: str, content: bytes, folder: Path) -> Any:
         nb = intake.parse(name, content)
-        for cell in self._sources.strangers(name, nb):
-            self.course.warn(f"cell {cell} is none of the assignment's")
-        for cell in self._sources.changed(name, nb, chain.released):
-            self.course.warn(f"the text of the locked cell {cell} was changed; it was put back")
         resources = chain.resources(student, self.course.assignment, name, folder)
         with standing_in(self._sources):
             nb, resources = chain.run([*chain.sanitize, *chain.before], nb, resources)
@@ -283,12 +281,12 @@ class Batch:
             resources = chain.resources(done.student, assignment, name, made)
             resources["gradebox"] = verdicts
             nb, _ = chain.run(chain.after, _node(nb), resources)
+            make_harmless(nb)
             nbformat.validate(nb, relax_add_props=True)
             place = made / f"{name}.ipynb"
             place.unlink(missing_ok=True)
-            place.write_text(
-                _text(nb, getattr(chain.exporter, "nbformat_version", 4)), encoding="utf-8"
-            )
+            text = _text(nb, getattr(chain.exporter, "nbformat_version", 4))
+            place.write_text(text, encoding="utf-8", errors="replace")  # half characters
             store.sync([place])
         chain.hook("post", done.student, assignment, sorted(notebooks))
         final = self.course.autograded(done.student)
@@ -299,7 +297,7 @@ class Batch:
 
 
 def _failed(student: str, error: Exception, before: bool) -> Outcome:
-    why = " ".join(str(error).split())[:300]
+    why = printable(" ".join(str(error).split()))[:300]
     if not isinstance(error, Refused):
         why = f"{type(error).__name__}: {why}"
     if before:

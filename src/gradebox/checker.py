@@ -8,6 +8,8 @@ What differs from a test cell that runs beside the student's code:
 - Results of torch come without the graph that made them; arrays that share memory do not share it
   any more; pandas and the like come as objects, not as data.
 - ``except`` knows Python's own exceptions and ``LinAlgError``, not those of a student's class.
+- A cell whose value is an array, a tensor or a student's object gives no points: a sum of
+  comparisons becomes one when a student returns an array. End it with ``;`` to show nothing.
 - IPython's magic commands are no part of Python, and no part of a test cell here.
 
 A cell that cannot do without has to run beside the student's code, where its score can be forged.
@@ -229,7 +231,16 @@ def run_tests(
 
 
 def _score(value: Any, points: float) -> float:
-    """Return the points of a cell that raised nothing and ended with a value."""
+    """Return the points of a cell that raised nothing and ended with a value.
+
+    A comparison with a student's array gives an array, not a truth value; a sum of those would be
+    no number, and so be worth all points.
+    """
+    if isinstance(value, Proxy) or type(value).__name__ in ("ndarray", "Tensor"):
+        raise TypeError(
+            f"expected a number as the value of this cell, got {_shown(value)[:100]}; "
+            "an answer may have another type than the test expects"
+        )
     if not _is_number(value):
         return points
     try:

@@ -30,16 +30,17 @@ with warnings.catch_warnings():
         CheckCellMetadata,
         DeduplicateIds,
         Execute,
+        OverwriteCells,
         SaveAutoGrades,
     )
     from nbgrader.utils import find_all_files
 
 from gradebox.execute import WarmExecute
-from gradebox.instructor import Released
+from gradebox.rebuild import Rebuild, Recognize
 from gradebox.scores import SaveScores
 from gradebox.store import digest
 
-VERSION = 2
+VERSION = 3
 """Raised when the same submission may get another score, or another page, than before."""
 
 OF_NO_MATTER = ("CourseDirectory", "Exchange", "NbGrader", "JupyterApp", "Application", "Gradebox")
@@ -284,24 +285,14 @@ class _Check(CheckCellMetadata):  # type: ignore[misc]
         return nb, resources
 
 
-class _Once(DeduplicateIds):  # type: ignore[misc]
-    """nbgrader's removal of copied cells, whose leavings its next step stumbles over."""
-
-    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
-        """Make plain cells of all but the last of those that have the same name."""
-        nb, resources = super().preprocess(nb, resources)
-        for cell in nb.cells:
-            if "nbgrader" in cell.metadata and not cell.metadata.nbgrader:
-                del cell.metadata["nbgrader"]
-        return nb, resources
-
-
 _OURS = {
-    DeduplicateIds: _Once,
-    "nbgrader.preprocessors.DeduplicateIds": _Once,
+    DeduplicateIds: Recognize,
+    OverwriteCells: Rebuild,
     Execute: WarmExecute,
     CheckCellMetadata: _Check,
     SaveAutoGrades: SaveScores,
+    "nbgrader.preprocessors.DeduplicateIds": Recognize,
+    "nbgrader.preprocessors.OverwriteCells": Rebuild,
     "nbgrader.preprocessors.Execute": WarmExecute,
     "nbgrader.preprocessors.SaveAutoGrades": SaveScores,
     "nbgrader.preprocessors.CheckCellMetadata": _Check,
@@ -339,7 +330,6 @@ class Chain:
         self.before, self.execute, self.after = steps[:place], steps[place], steps[place + 1 :]
         if timeout is not None:
             self.execute.timeout = timeout
-        self.released = Released(self.exporter)
 
     def _make(self, steps: Iterable[Any]) -> list[Any]:
         """Return the preprocessors, kernels replaced by forks of a warm process."""

@@ -27,12 +27,11 @@ from typing import Any
 
 from nbformat import NotebookNode, from_dict
 from nbformat.v4 import output_from_msg
-from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import Execute
 from traitlets import Bool, Enum, Integer, List, Unicode, default
 
 from gradebox.checker import Verdict
-from gradebox.instructor import Instructions, Released, instructions
+from gradebox.instructor import Instructions, Released, instructions, source_folder
 from gradebox.pair import Given, Pair, paired
 from gradebox.scores import shown_score
 from gradebox.seal import Level, Limits, choose
@@ -98,6 +97,9 @@ class WarmExecute(Execute):  # type: ignore[misc]
         Unicode(), help="Names of further environment variables that notebooks may see."
     ).tag(config=True)
 
+    max_seconds = Integer(
+        600, help="Seconds that all cells of a notebook may take together; then it is ended."
+    ).tag(config=True)
     max_memory = Integer(
         Limits.memory, help="Bytes of memory that a notebook may use beyond its imports."
     ).tag(config=True)
@@ -130,7 +132,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
         """
         folder = Path(resources.get("metadata", {}).get("path") or ".").resolve()
         about = resources.get("nbgrader", {})
-        source = self._source(about.get("assignment", ""))
+        source = source_folder(self, about.get("assignment", ""))
         asked = instructions(source / f"{about.get('notebook', '')}.ipynb")
         with ExitStack() as stack:
             pair = stack.enter_context(self._paired(folder, about, source, asked))
@@ -142,12 +144,6 @@ class WarmExecute(Execute):  # type: ignore[misc]
         for name in run.forgeable if self.apart else ():
             self.log.warning("cell %s ran beside the student's code: its score can be forged", name)
         return nb, resources
-
-    def _source(self, assignment: str) -> Path:
-        """Return the folder of the instructor's version."""
-        course = getattr(getattr(self.parent, "parent", None), "coursedir", None)
-        course = course or CourseDirectory(parent=self)
-        return Path(course.format_path(course.source_directory, ".", assignment)).resolve()
 
     def _paired(
         self, folder: Path, about: dict[str, Any], source: Path, asked: Instructions
@@ -169,6 +165,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
             seen,
             given,
             seconds=self.timeout,
+            budget=self.max_seconds,
             level=level,
             limits=self._limits(),
             readable=self.readable,
@@ -202,7 +199,8 @@ class _Run:
     def __init__(self, pair: Pair, released: Released, beside: Collection[str] | None) -> None:
         self.scores: dict[str, float] = {}
         self.forgeable: list[str] = []
-        self._pair, self._released, self._beside, self._dead = pair, released, beside, ""
+        self._pair, self._released, self._beside = pair, released, beside
+        self._dead: tuple[str, str] | None = None
 
     def execute(self, cell: NotebookNode, when_late: dict[str, Any]) -> None:
         """Execute one cell where it belongs."""
@@ -229,7 +227,7 @@ class _Run:
     def _student(self, cell: NotebookNode, source: str, when_late: dict[str, Any]) -> None:
         """Execute a cell in the student's process."""
         if self._dead:
-            cell.outputs.append(_error("DeadKernelError", self._dead))
+            cell.outputs.append(_error(*self._dead))
             return
         try:
             shown, late = self._pair.run(source)
@@ -237,8 +235,11 @@ class _Run:
             if late:
                 cell.outputs.append(_error(**when_late))
         except Died as death:
-            cell.outputs.append(_error("DeadKernelError", str(death)))
-            self._dead = f"not executed, because an earlier cell killed Python: {death}"
+            cell.outputs.append(_error(death.ename, str(death)))
+            self._dead = (
+                death.ename,
+                f"not executed, because an earlier cell killed Python: {death}",
+            )
 
 
 def _as_scored(verdict: Verdict) -> list[dict[str, Any]]:

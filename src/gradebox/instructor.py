@@ -10,6 +10,7 @@ from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
+from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme
 
 
@@ -26,11 +27,17 @@ class Instructions:
     beside : frozenset of str
         The test cells that are to run beside the student's code: those with
         ``"gradebox": {"beside": true}`` in their metadata.
+    order : tuple of str
+        The names of its cells in nbgrader, in their order.
+    plain : frozenset of str
+        The texts of its code cells that nbgrader knows nothing of.
     """
 
     imports: tuple[str, ...] = ()
     answers: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
+    order: tuple[str, ...] = ()
+    plain: frozenset[str] = frozenset()
 
 
 def instructions(notebook: Path) -> Instructions:
@@ -61,7 +68,20 @@ def _instructions(notebook: Path, changed: int) -> Instructions:
             imports += [ast.unparse(one) for one in statements if isinstance(one, kinds)]
         elif about.get("grade") and cell.metadata.get("gradebox", {}).get("beside"):
             beside.add(about.grade_id)
-    return Instructions(tuple(imports), frozenset(answers & set(dir(builtins))), frozenset(beside))
+    return Instructions(
+        tuple(imports),
+        frozenset(answers & set(dir(builtins))),
+        frozenset(beside),
+        tuple(cell.metadata.nbgrader.grade_id for cell in nb.cells if "nbgrader" in cell.metadata),
+        frozenset(cell.source.strip() for cell in nb.cells if "nbgrader" not in cell.metadata),
+    )
+
+
+def source_folder(step: Any, assignment: str) -> Path:
+    """Return the folder of the instructor's version, as one of nbgrader's steps knows it."""
+    course = getattr(getattr(step.parent, "parent", None), "coursedir", None)
+    course = course or CourseDirectory(parent=step)
+    return Path(course.format_path(course.source_directory, ".", assignment)).resolve()
 
 
 def _defined(statement: ast.stmt) -> list[str]:

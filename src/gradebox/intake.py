@@ -1,6 +1,8 @@
 """Take a submission in: read it once, without being led anywhere else, or say why not."""
 
+import json
 import os
+import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +11,8 @@ from typing import Any
 import nbformat
 
 from gradebox.store import digest
+
+_HALF = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 
 LARGEST = 50 * 2**20
 """So many bytes a file that is handed in may have."""
@@ -130,7 +134,7 @@ def parse(name: str, content: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise Refused(f"{name}.ipynb is not UTF-8 text: {error.reason}; save it anew") from error
     try:
-        nb = nbformat.convert(nbformat.reader.reads(text), 4)  # type: ignore[no-untyped-call]
+        nb = nbformat.convert(nbformat.reader.reads(_whole(text)), 4)  # type: ignore[no-untyped-call]
         nb = normal(nb)
         nbformat.validate(nb, relax_add_props=True)
     except nbformat.reader.NotJSONError as error:
@@ -139,6 +143,14 @@ def parse(name: str, content: bytes) -> Any:
         why = (str(error).splitlines() or [""])[0][:200]
         raise Refused(f"{name}.ipynb is no notebook: {type(error).__name__} {why}") from error
     return nb
+
+
+def _whole(text: str) -> str:
+    r"""Return JSON in which no text has half a character (``\ud800`` alone), as no file can."""
+    if not _HALF.search(text):
+        return text
+    plain = json.dumps(json.loads(text), ensure_ascii=False)
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def normal(nb: Any) -> Any:

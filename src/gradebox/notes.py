@@ -18,8 +18,13 @@ _WHAT = {
 
 def plainly(warnings: list[str]) -> list[str]:
     """Return nbgrader's warnings about a submission in the words of an instructor."""
-    told = (_plain(" ".join(warning.split())) for warning in warnings)
+    told = (_plain(printable(" ".join(warning.split()))) for warning in warnings)
     return list(dict.fromkeys(one for one in told if one))
+
+
+def printable(text: str) -> str:
+    """Return a text that does nothing to a terminal: students choose names of cells and files."""
+    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
 
 
 def _plain(warning: str) -> str:
@@ -43,6 +48,7 @@ def troubles(nb: Any) -> list[str]:
     """Return where the execution of a notebook went wrong beyond an error in a cell."""
     says = {
         "CellTimeoutError": "a cell took too long",
+        "NotebookTimeoutError": "all cells together took too long",
         "StudentTimeout": "a call by the tests took too long",
         "Late": "a test cell took too long",
         "DeadKernelError": "a cell ended Python",

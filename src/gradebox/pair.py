@@ -1,6 +1,7 @@
 """The two processes of one notebook: one has the student's cells, the other the tests."""
 
 import contextlib
+import math
 import socket
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 from gradebox.checker import Verdict
 from gradebox.proxy import GRACE
 from gradebox.seal import Level, Limits
-from gradebox.warm import Notebook, Zygote
+from gradebox.warm import Died, Notebook, TooLong, Zygote
 from gradebox.wire import Gone
 
 PATIENCE = 4 * GRACE
@@ -41,8 +42,11 @@ class Given:
 class Pair:
     """A notebook in two processes; see :func:`paired`."""
 
-    def __init__(self, student: Notebook, examiner: Notebook, seconds: float) -> None:
+    def __init__(
+        self, student: Notebook, examiner: Notebook, seconds: float, budget: float = math.inf
+    ) -> None:
         self.student, self._examiner, self._seconds = student, examiner, seconds
+        self._budget, self._until = budget, time.monotonic() + budget
         self._gone = ""
 
     def run(self, source: str) -> tuple[dict[str, Any], bool]:
@@ -53,7 +57,19 @@ class Pair:
         Died
             If the student's process ended, or had to be ended.
         """
-        return self.student.run(source, self._seconds)
+        left = self._until - time.monotonic()
+        if left <= 0:
+            self._end()
+            raise TooLong(self._spent)
+        return self.student.run(source, min(self._seconds, left))
+
+    @property
+    def _spent(self) -> str:
+        return f"all cells together took longer than {self._budget:g} s"
+
+    def _end(self) -> None:
+        self._examiner.kill()
+        self.student.kill()
 
     def examine(self, source: str, points: float = 0.0) -> Verdict:
         """Run one test cell, and return what it came to.
@@ -61,8 +77,12 @@ class Pair:
         Whatever the student's process does meanwhile, or the test cell itself, costs no more than
         this cell's points and those of the cells that need what is lost.
         """
+        if not self._gone and time.monotonic() > self._until:
+            self._gone = self._spent
+            self._end()
         if self._gone:
-            return _failed(points, self._gone)
+            name = TooLong.ename if self._gone == self._spent else Died.ename
+            return _failed(points, self._gone, name)
         with contextlib.suppress(Gone):  # it ended: the test cell is told when it asks
             self.student.line.send({"lend": True})
         try:
@@ -70,9 +90,8 @@ class Pair:
         except (Gone, TimeoutError) as error:
             how = "took too long" if isinstance(error, TimeoutError) else "ended"
             self._gone = f"the process of the test cells {how}"
-            self._examiner.kill()
-            self.student.kill()
-            return _failed(points, self._gone)
+            self._end()
+            return _failed(points, self._gone, Died.ename)
         try:
             if told["gone"]:
                 raise Gone
@@ -90,9 +109,9 @@ class Pair:
         return told
 
 
-def _failed(points: float, why: str) -> Verdict:
-    output = {"output_type": "error", "ename": "DeadKernelError", "evalue": why}
-    told = f"\x1b[0;31mDeadKernelError\x1b[0m: {why}"
+def _failed(points: float, why: str, name: str) -> Verdict:
+    output = {"output_type": "error", "ename": name, "evalue": why}
+    told = f"\x1b[0;31m{name}\x1b[0m: {why}"
     return Verdict(0.0, points, [{**output, "traceback": [told]}], why)
 
 
@@ -104,6 +123,7 @@ def paired(
     given: Given,
     *,
     seconds: float,
+    budget: float = math.inf,
     level: Level,
     limits: Limits,
     readable: Sequence[str] = (),
@@ -122,6 +142,8 @@ def paired(
         What the test cells are given.
     seconds : float
         The limit of each cell.
+    budget : float
+        The limit of all cells together.
     level, limits, readable
         How both are sealed; see :meth:`gradebox.warm.Zygote.notebook`.
 
@@ -149,4 +171,4 @@ def paired(
                     folder, environment, level=level, limits=limits, readable=readable, other=ours
                 )
             )
-        yield Pair(student, examiner, seconds)
+        yield Pair(student, examiner, seconds, budget)

@@ -8,7 +8,7 @@ answer: half of the time that grading takes without kernels. Here they get, for 
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -188,41 +188,6 @@ class Sources(_StandIn):
         graded = [[*name, one.max_score] for name, one in sorted(self._graded.items())]
         kernels = [[name, one.kernelspec] for name, one in sorted(self._notebooks.items())]
         return digest([json.dumps([cells, graded, kernels])])
-
-    def strangers(self, notebook: str, nb: Any) -> list[str]:
-        """Make plain cells of those that say they are the assignment's and are not.
-
-        nbgrader stumbles over them. Returns what they called themselves.
-        """
-        found = []
-        for cell in nb.cells:
-            name = (cell.metadata.get("nbgrader") or {}).get("grade_id")
-            if "nbgrader" in cell.metadata and (notebook, str(name)) not in self._cells:
-                del cell.metadata["nbgrader"]
-                found += [] if name is None else [str(name)]
-        return found
-
-    def changed(self, notebook: str, nb: Any, released: Callable[[str], str]) -> list[str]:
-        """Return the locked cells of a notebook whose text is not what students were given.
-
-        Parameters
-        ----------
-        notebook : str
-            The name of the notebook.
-        nb : NotebookNode
-            The notebook as it was handed in.
-        released : callable
-            Gives the text of a cell as it is released.
-        """
-        found: list[str] = []
-        for cell in nb.cells:
-            name = str((cell.metadata.get("nbgrader") or {}).get("grade_id"))
-            source = self._cells.get((notebook, name))
-            if source is not None and source.locked:
-                given = (source.source, released(source.source))
-                if cell.source.strip() not in [text.strip() for text in given]:
-                    found.append(name)
-        return found
 
     def find_notebook(self, name: str, assignment: str) -> Any:
         """Return a notebook."""

@@ -44,6 +44,15 @@ GRACE = 5.0
 class Died(Exception):
     """The process that runs the notebook is gone, with all that its cells had made."""
 
+    ename = "DeadKernelError"
+    """What a notebook calls it."""
+
+
+class TooLong(Died):
+    """The process was ended because all cells of its notebook had taken too long together."""
+
+    ename = "NotebookTimeoutError"
+
 
 class Zygote:
     """The warm parent: see :mod:`gradebox.zygote`.

@@ -950,11 +950,11 @@ EXERCISES = (
         misconceptions=(
             Misconception("you divide by σ̃; divide by its square", divides_by_the_deviation),
             Misconception(
-                "you take the old G_w for G_b; step 5 uses the new one",
+                "you take the old G_w for G_b; the second line uses the new one",
                 uses_the_old_gradient_for_the_bias,
             ),
             Misconception(
-                "you update G_b first; step 4, G_w, uses the old G_b",
+                "you update G_b first; the new G_w comes from the old G_b",
                 uses_the_new_bias_for_the_weight,
             ),
             Misconception(

@@ -78,7 +78,7 @@ def _array_disagreement(expected: Any, got: Any, rtol: float, atol: float) -> st
         agree = np.isclose(answer, right, rtol=rtol, atol=atol, equal_nan=True)
     if agree.all():
         return None
-    if right.ndim == 0:
+    if right.size == 1:
         return "the values differ"
     return f"{int((~agree).sum())} of {right.size} values differ"
 

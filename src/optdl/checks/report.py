@@ -23,15 +23,20 @@ def show(value: Any) -> str:
     '[0.5    0.3333]  (shape (2,))'
     >>> show(0.1)
     '0.1'
+    >>> print(show((np.array([1.0]), (np.array([2.0]), np.array([3.0])))))
+    value 1: [1.]  (shape (1,))
+    value 2: value 1: [2.]  (shape (1,))
+             value 2: [3.]  (shape (1,))
     """
     if isinstance(value, np.ndarray) and value.ndim:
-        text = np.array2string(value, precision=4, threshold=24, edgeitems=3, max_line_width=76)
-        separator = "\n" if "\n" in text else "  "
-        return f"{text}{separator}(shape {value.shape})"
+        return _show_array(value)
     if isinstance(value, np.ndarray | np.generic):
         return show(value.item())
     if isinstance(value, float):
         return f"{value:.10g}"
+    if _holds_arrays(value):
+        items = enumerate(map(show, value), start=1)
+        return "\n".join(_hang(f"value {number}: ", text) for number, text in items)
     if isinstance(value, tuple):
         return "(" + ", ".join(show(item) for item in value) + ")"
     if isinstance(value, np.random.Generator):
@@ -42,10 +47,33 @@ def show(value: Any) -> str:
     return text if len(text) <= 400 else text[:397] + "..."
 
 
-def _indent(name: str, text: str) -> str:
+def _show_array(array: np.ndarray) -> str:
+    # 0.0083 beside 11.14 needs no exponent; where four digits would hide something, it does.
+    plain = array.dtype.kind == "f" and np.array_equal(array, array.round(4))
+    text = np.array2string(
+        array, precision=4, threshold=64, edgeitems=3, max_line_width=76, suppress_small=plain
+    )
+    # The brackets tell where a block begins; NumPy's empty lines between blocks only take room.
+    text = "\n".join(line for line in text.splitlines() if line)
+    separator = "\n" if "\n" in text else "  "
+    return f"{text}{separator}(shape {array.shape})"
+
+
+def _holds_arrays(value: Any) -> bool:
+    """Return whether a tuple or list has an array in it, at any depth."""
+    return isinstance(value, tuple | list) and any(
+        isinstance(item, np.ndarray) or _holds_arrays(item) for item in value
+    )
+
+
+def _hang(lead: str, text: str) -> str:
+    """Return a text behind its lead, with the later lines below the first."""
     first, *rest = text.splitlines() or [""]
-    pad = " " * (len(name) + 5)
-    return "\n".join([f"  {name} = {first}", *(pad + line for line in rest)])
+    return "\n".join([lead + first, *(" " * len(lead) + line for line in rest)])
+
+
+def _indent(name: str, text: str) -> str:
+    return _hang(f"  {name} = ", text)
 
 
 def failing_case(

@@ -7,6 +7,7 @@ import importlib
 import io
 import pkgutil
 import sys
+import traceback
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -119,7 +120,7 @@ def _check_cases(exercise: Exercise, function: Function, cases: list[Case]) -> N
     failing = [
         (_size(case), number, reason)
         for number, case in enumerate(cases)
-        if (reason := _reason(exercise, expected[number], outcomes[number]))
+        if (reason := _reason(exercise, function, expected[number], outcomes[number]))
     ]
     if not failing:
         return
@@ -165,14 +166,24 @@ def _changed_argument(before: Case, after: Case) -> str:
     return ""
 
 
-def _reason(exercise: Exercise, expected: _Outcome, outcome: _Outcome) -> str | None:
+def _reason(
+    exercise: Exercise, function: Function, expected: _Outcome, outcome: _Outcome
+) -> str | None:
     if outcome.error is not None:
-        return f"your function raised {type(outcome.error).__name__}: {outcome.error}"
+        return _raised(outcome.error, function)
     if outcome.value is None and expected.value is not None and outcome.printed:
         return "your function prints its answer and returns None; `return` it instead"
     if outcome.changed:
         return f"your function changes its argument `{outcome.changed}` in place; work on a copy"
     return disagreement(expected.value, outcome.value, exercise.rtol, exercise.atol)
+
+
+def _raised(error: Exception, function: Function) -> str:
+    """Return in words what was raised, and in which line of the student's code, where known."""
+    text = f"your function raised {type(error).__name__}: {error}"
+    file = getattr(getattr(function, "__code__", None), "co_filename", None)
+    own = [at for at in traceback.extract_tb(error.__traceback__) if at.filename == file]
+    return f"{text} (line {own[-1].lineno}: `{own[-1].line}`)" if own and own[-1].line else text
 
 
 def _cause(
@@ -204,8 +215,7 @@ def _check_properties(exercise: Exercise, function: Function, rng: np.random.Gen
                 holds = fact.holds(function, rng)
         except Exception as error:
             raise CheckFailed(
-                f"✗ {title}: while checking that {fact.claim}, "
-                f"your function raised {type(error).__name__}: {error}"
+                f"✗ {title}: while checking that {fact.claim}, {_raised(error, function)}"
             ) from None
         if not holds:
             raise CheckFailed(f"✗ {title}: it should hold that {fact.claim}, but it does not.")

@@ -1,0 +1,42 @@
+"""Look at pages with a browser that reaches no other machine, and see what ran in them."""
+
+import os
+import shutil
+from pathlib import Path
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+PROGRAM = next(filter(None, map(shutil.which, NAMES)), None)
+
+_FLAGS = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+_FLAGS.append("--host-resolver-rules=MAP * ~NOTFOUND")
+
+# what waits for the mouse, too
+_TOUCH = """() => {
+  for (const one of document.querySelectorAll('body *')) {
+    for (const kind of ['mouseover', 'focus', 'toggle', 'load', 'error'])
+      one.dispatchEvent(new Event(kind));
+    if (one.tagName === 'A' && /script:/i.test(one.href)) one.click();
+  }
+}"""
+_RAN = "() => [...document.documentElement.classList].filter(name => name.startsWith('ran-'))"
+
+
+def ran(pages: list[Path]) -> list[list[str]]:
+    """Return for each page the names of the scripts of :mod:`hostile.pages` that ran in it."""
+    from playwright.sync_api import sync_playwright
+
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    found = []
+    with sync_playwright() as playwright:
+        flags = [*_FLAGS, *(["--no-sandbox"] if root else [])]
+        browser = playwright.chromium.launch(executable_path=PROGRAM, args=flags)
+        for path in pages:
+            page = browser.new_page()
+            page.goto(path.as_uri(), wait_until="load")
+            page.evaluate(_TOUCH)
+            page.wait_for_timeout(100)
+            names = page.evaluate(_RAN)
+            found.append(sorted(name.removeprefix("ran-") for name in names))
+            page.close()
+        browser.close()
+    return found

@@ -1,0 +1,84 @@
+"""The table of the suite, for the book: ``python -m hostile.table`` in the folder ``tests``."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hostile.case import FULL, Case
+from hostile.cases import CASES, GROUPS
+from hostile.course import KEY
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = ROOT / "book/_include/hostile.md"
+STOCK = json.loads((ROOT / "tests/hostile/stock.json").read_text(encoding="utf-8"))
+ALL = f"{sum(FULL.values()):g}"
+
+
+def stock_outcome(case: Case, found: dict[str, Any]) -> str:
+    """Say what became of a case with stock nbgrader."""
+    if case.unrun:
+        return f"*read from its code:* {case.stock}"
+    told = []
+    if "scores" in found:
+        got = sum(score or 0 for score in found["scores"].values())
+        by_hand = sum(score is None for score in found["scores"].values())
+        told.append(f"{got:g} of {ALL}")
+        told += [f"{by_hand} cells wait to be graded by hand"] if by_hand else []
+        told += (
+            [f"{found['by_hand']:g} points written by the student"] if "by_hand" in found else []
+        )
+        told += ["all taken off as late"] if "late" in found else []
+    elif found.get("ended"):
+        told.append(f"no score: {found.get('error', 'the whole run stops')}")
+    else:
+        told.append("no score: does not end within a minute")
+    others = sum(FULL.values()) - found.get("neighbour", 0)
+    told += [f"the student after it loses {others:g} points"] if others else []
+    secrets = {KEY: "the hidden tests"}
+    told += [f"shows {secrets.get(one, 'a password')}" for one in found.get("leaks", ())]
+    says = {
+        "heard": "data get out",
+        "left": "its process goes on",
+        "reduced": "its program runs in the grader",
+    }
+    told += [text for name, text in says.items() if name in found]
+    ran = len(found.get("ran", ()))
+    told += [f"{ran} script{'s' if ran > 1 else ''} run in the feedback"] if ran else []
+    if "scores" in found and case in GROUPS["The instructor's browser"] and "feedback" not in found:
+        told.append("no feedback can be made")
+    return "; ".join(told)
+
+
+def gradebox_outcome(case: Case) -> str:
+    """Say what must become of a case with gradebox; the test of the suite holds it to that."""
+    if case.scores is None:
+        return f"refused: {case.why}"
+    got = sum(case.scores.values())
+    least = got - sum(FULL[name] for name in case.either)
+    points = f"{got:g} of {ALL}" if least == got else f"{least:g} or {got:g} of {ALL}"
+    told = [points, *(["all taken off as late"] if case.late else []), *case.flags[:2]]
+    return "; ".join(told) + (" …" if len(case.flags) > 2 else "")
+
+
+def render() -> str:
+    """Return the table as Markdown."""
+    lines = [
+        "<!-- Generated from tests/hostile by: cd tests && python -m hostile.table -->",
+        "",
+        f"{len(CASES)} submissions; {sum(bool(one.unrun) for one in CASES)} of them could hurt a "
+        "machine and were not run with stock nbgrader.",
+    ]
+    for group, cases in GROUPS.items():
+        lines += ["", f"**{group}**", "", "| What it tries | Stock nbgrader | gradebox |"]
+        lines.append("|---|---|---|")
+        for case in cases:
+            cells = [case.tries, stock_outcome(case, STOCK.get(case.name, {})), ""]
+            cells[2] = gradebox_outcome(case)
+            cells[0] = cells[0][0].upper() + cells[0][1:]
+            lines.append("| " + " | ".join(one.replace("|", r"\|") for one in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.parent.mkdir(exist_ok=True)
+    FILE.write_text(render(), encoding="utf-8")
