@@ -22,16 +22,20 @@ NAMES = {"hessian": "Hessian", "preconditioned": "$P^T$ Hessian $P$", "D": "$D$"
 def draw(experiment):
     """Draw training curves, and the condition numbers of the first seed."""
     use_style()
-    fig, axes = plt.subplots(1, 4, figsize=(17, 3.6))
+    fig, ((above, first), (below, second)) = plt.subplots(2, 2, figsize=(10, 6.4))
     found = experiment.records()
     runs = [(run, found[run.name]) for run in experiment.panels[0].runs if run.name in found]
-    draw_spreads(axes[0], runs, "validation_error", "test accuracy")
-    draw_spreads(axes[1], runs, "minibatch_loss", "training loss")
+    draw_spreads(above, runs, "validation_error", "test accuracy")
+    draw_spreads(below, runs, "minibatch_loss", "training loss")
     watched = next(records[0].curves for run, records in runs if run.watch_every)
-    for ax, names in ((axes[2], ("hessian", "preconditioned")), (axes[3], ("D",))):
+    for ax, names in ((first, ("hessian", "preconditioned")), (second, ("D",))):
         curves = {NAMES[name]: watched[name] for name in names}
-        plot_curves(curves, ax, x=watched["watched_step"], xlabel="step", ylabel="κ")
+        plot_curves(curves, ax, x=watched["watched_step"], xlabel="step", ylabel="condition number")
         ax.set_yscale("log")
+        ax.locator_params(axis="x", nbins=5)
+        for line in ax.lines:
+            line.set(linewidth=0.8, linestyle="-")
+        ax.legend(loc="upper left" if ax is first else "upper right")
     return experiment.save(fig)
 
 

@@ -584,7 +584,7 @@ def draw_curves(experiment: Experiment) -> list[Path]:
         return []
     use_style()
     fig, axes = plt.subplots(
-        2, len(panels), figsize=(1 + 4.3 * len(panels), 6.4), sharex="col", squeeze=False
+        2, len(panels), figsize=(1 + 4.3 * len(panels), 7.2), sharex="col", squeeze=False
     )
     for (above, below), (title, runs) in zip(axes.T, panels, strict=True):
         draw_spreads(above, runs, "validation_error", "test accuracy")
@@ -593,7 +593,8 @@ def draw_curves(experiment: Experiment) -> list[Path]:
         above.get_legend().remove()
         # a run that wanders off at first would press all others to the floor
         below.set_ylim(0, min(below.get_ylim()[1], 2.5))
-        below.legend(loc="upper right")
+        # where it hides no curve
+        below.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
         below.xaxis.get_major_locator().set_params(integer=True)
     return experiment.save(fig)
 
