@@ -4,9 +4,11 @@ PYTHON := $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 PY := .venv/bin/python
+# figures 6 and 7 need a GPU: experiments/README.md
+F ?= fig3 fig4 fig5 fig8 fig9 sensitivity beyond
 
 .DEFAULT_GOAL := help
-.PHONY: help course test book lab release grade lint clean
+.PHONY: help course test book lab release grade figures lint clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -40,6 +42,9 @@ release: .venv/ready ## make exercises/ from solutions/ (A=topic for one)
 
 grade: .venv/ready ## grade what was handed in for one assignment (A=erm)
 	@$(PY) -m tools.grade $(A)
+
+figures: .venv/ready ## run what the figures of experiments/ lack, and draw them (F=fig3 for one)
+	@for figure in $(F); do $(PY) experiments/$$figure.py || exit $$?; done
 
 lint: .venv/ready ## style, types, spelling
 	@$(PY) -m ruff check .

@@ -26,6 +26,10 @@ MAY_IMPORT = {
     "records": set(),
     "topic": {"problems", "data", "images", "networks", "topic"},
     "training": {"data", "networks", "records"},
+    "ensembles": {"topic", "data", "networks", "records", "training"},
+    "experiments": {
+        *("topic", "data", "images", "networks", "records", "training", "ensembles", "plotting")
+    },
     "results": {"records"},
     "plotting": {"records", "results"},
     "checks": {"checks", "topic", "problems", "data"},

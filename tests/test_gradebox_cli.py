@@ -533,8 +533,10 @@ def test_files_that_a_notebook_left_are_read_and_nothing_else(tmp_path: Path) ->
     (tmp_path / "link").symlink_to(__file__)
     (tmp_path / "folder").symlink_to(tmp_path)
     os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "given").write_text("from the instructor")
     (tmp_path / "below").chmod(0)
-    assert store.read_files(tmp_path, 2) == ({"below/small": b"12"}, ["large"])
+    found = store.read_files(tmp_path, 2, {"given"})
+    assert found == ({"below/small": b"12"}, ["large"])
 
 
 def test_two_runs_do_not_meet(course: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -158,12 +158,14 @@ def submission(root: Path, student: str) -> dict[str, Any]:
 
 def test_what_a_worker_gets_is_all_it_needs(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hand_in(course, "right")
-    told, taken = order(course)[0], submission(course, "right")
+    told = order(course)[0]
+    taken = submission(course, "right") | {"files": {"own.txt": b"mine", "data.txt": b"not it"}}
     course.rename(course.with_name("elsewhere"))
     monkeypatch.chdir(course.parent)
     result = batch.Result(**remote.execute(told, taken))
     assert '"test": 3.0' in result.told
-    assert result.files == {"data.txt": b"the data"}
+    assert "the data" in result.told
+    assert result.files == {"own.txt": b"mine"}
     assert [kind for kind in map(type, told.values()) if kind not in (str, dict)] == []
     assert {type(one) for one in told["files"].values()} == {bytes}
 

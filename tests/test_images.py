@@ -8,8 +8,10 @@ import pytest
 import torch
 from PIL import Image
 
-from optdl.images import MEAN, STD, ImageFolder
+from optdl.data import Examples
+from optdl.images import MEAN, STD, ImageFolder, PadCropFlip, StreamedImages
 from optdl.networks import group_norm, resnet18
+from optdl.training import train
 
 
 def pattern(width: int, height: int) -> np.ndarray:
@@ -140,3 +142,82 @@ def test_real_images() -> None:
         assert x.shape[1:] == (3, 224, 224)
         assert abs(x.mean()) < 1
         assert 0.5 < x.std() < 2
+
+
+# --- Many images at once ----------------------------------------------------------------------
+
+
+@pytest.mark.row("P-27")
+def test_parts_of_padded_images_are_those_of_numpy(rng: np.random.Generator) -> None:
+    images = rng.normal(size=(50, 3, 8, 6)).astype(np.float32)
+    augmentation = PadCropFlip(2)
+    draws = augmentation.draw(50, torch.Generator().manual_seed(0))
+    found = augmentation(torch.from_numpy(images), draws).numpy()
+    for image, part, (top, left, mirrored) in zip(images, found, draws.tolist(), strict=True):
+        cut = np.pad(image, ((0, 0), (2, 2), (2, 2)))[:, top : top + 8, left : left + 6]
+        np.testing.assert_array_equal(part, cut[:, :, ::-1] if mirrored else cut)
+
+
+@pytest.mark.row("P-27")
+def test_every_place_and_both_mirrors_are_drawn_equally_often() -> None:
+    draws = PadCropFlip(4).draw(90_000, torch.Generator().manual_seed(1))
+    for column, count in ((0, 9), (1, 9), (2, 2)):
+        found = torch.bincount(draws[:, column])
+        assert len(found) == count
+        # five deviations of a binomial
+        expected = 90_000 / count
+        assert (found - expected).abs().max() < 5 * np.sqrt(expected)
+
+
+def test_padding_cannot_be_negative() -> None:
+    with pytest.raises(ValueError, match="0 pixels or more; got -1"):
+        PadCropFlip(-1)
+
+
+@pytest.mark.row("P-28")
+def test_streamed_images_are_those_of_the_folder(root: Path) -> None:
+    folder = ImageFolder(root, 56, train=True)
+    stream = StreamedImages(folder, threads=2)
+    assert (len(stream), stream.y.tolist()) == (3, [0, 0, 1])
+    stream.begin(2)
+    for place, row in enumerate((2, 0)):
+        assert torch.equal(stream[torch.tensor([2, 0])][place], folder[row][0])
+    other = StreamedImages(ImageFolder(root, 48, train=True))
+    assert stream.identity() == StreamedImages(ImageFolder(root, 56, train=True)).identity()
+    assert stream.identity() != other.identity()
+
+
+@pytest.mark.row("P-28")
+def test_training_on_streamed_images_is_training_on_their_pixels(
+    root: Path, tmp_path: Path
+) -> None:
+    folder = ImageFolder(root, 32)  # the middle ones: the same in every epoch
+    pixels = torch.stack([folder[row][0] for row in range(3)]).numpy()
+    records = []
+    for examples in (StreamedImages(folder), Examples(pixels, np.array(folder.labels))):
+        model = resnet18(2, seed=1)
+        sgd = torch.optim.SGD(model.parameters(), lr=0.01)
+        file = tmp_path / f"{type(examples).__name__}.pt"
+        options = {"epochs": 2, "batch_size": 3, "validation": examples, "checkpoint": file}
+        records.append(train(model, examples, sgd, **options))
+    assert records[0].curves.keys() == records[1].curves.keys()
+    for name, values in records[0].curves.items():
+        np.testing.assert_allclose(values, records[1].curves[name], rtol=1e-4, err_msg=name)
+    with pytest.raises(ValueError, match="training examples"):
+        train(model, StreamedImages(ImageFolder(root, 40)), sgd, **options)
+
+
+def test_streamed_training_images_are_cut_anew_in_each_epoch(root: Path) -> None:
+    folder = ImageFolder(root, 32, train=True)
+    model = resnet18(2)
+    sgd = torch.optim.SGD(model.parameters(), lr=0.01)
+    train(model, StreamedImages(folder), sgd, epochs=3, batch_size=3)
+    assert folder.epoch == 3
+
+
+def test_a_part_of_a_folder_has_images_of_all_its_length(root: Path) -> None:
+    folder = ImageFolder(root, 32)
+    files = folder.files
+    folder.keep(2)
+    assert folder.files == (files[0], files[2])
+    assert folder.labels == (0, 1)

@@ -12,7 +12,7 @@ from torch import nn
 
 from optdl.bnp import BNP
 from optdl.data import Examples
-from optdl.training import Hook, State, train, zero_one
+from optdl.training import Hook, Schedule, State, recorded, train, zero_one
 
 torch.set_num_threads(1)
 
@@ -421,6 +421,115 @@ def test_runs_where_the_model_is(rng):
         assert record.device.startswith(device)
         curves.append(record.curves["train_loss"])
     np.testing.assert_allclose(*curves, rtol=1e-10)
+
+
+# --- What the experiments ask for --------------------------------------------------------------
+
+
+class AddDraws:
+    """Add to the features what was drawn, and keep it."""
+
+    def __init__(self):
+        self.seen = []
+
+    def draw(self, m, generator):
+        return torch.randint(0, 5, (m, 2), generator=generator)
+
+    def __call__(self, x, draws):
+        self.seen.append((x[:, 0].clone(), draws))
+        return x + draws[:, :1]
+
+
+def test_augmentation_gets_the_draws_of_its_examples_and_its_features_are_used():
+    m, augmentation, drawn = 7, AddDraws(), {}
+    x, y = np.arange(m, dtype=float)[:, None], np.zeros(m)
+    model, (weight, bias) = linear(1)
+    frozen = sgd(model, 0.0)
+    record = train(
+        model, Examples(x, y), frozen, epochs=2, batch_size=3, loss=squared, error=None, seed=4,
+        augmentation=augmentation,
+    )  # fmt: skip
+    generator = torch.Generator().manual_seed(4)
+    for epoch in range(2):
+        order = torch.randperm(m, generator=generator)
+        drawn = torch.randint(0, 5, (m, 2), generator=generator)
+        seen = augmentation.seen[3 * epoch : 3 * epoch + 3]
+        assert torch.equal(torch.cat([rows for rows, _ in seen]), order.double())
+        assert torch.equal(torch.cat([draws for _, draws in seen]), drawn)
+        inputs = order.numpy() + drawn[:, 0].numpy()
+        expected = np.mean((weight * inputs + bias) ** 2)
+        assert record.curves["minibatch_loss"][epoch] == pytest.approx(expected, rel=1e-12)
+    # what is measured is not changed
+    assert record.curves["train_loss"][0] == pytest.approx(np.mean((weight * x + bias) ** 2))
+
+
+def test_training_examples_are_measured_unless_it_is_refused(rng):
+    model, _ = linear()
+    data = regression(rng)
+    options = {"epochs": 1, "batch_size": 5, "loss": squared, "error": None, "validation": data}
+    record = train(model, data, sgd(model), measure_training=False, **options)
+    assert set(record.curves) == {"minibatch_loss", "gradient_norm", "validation_loss"}
+
+
+def test_autocast_computes_scores_in_the_narrow_type_and_the_loss_in_single_precision(rng):
+    types = []
+
+    def loss(scores, labels):
+        types.append(scores.dtype)
+        return ((scores[:, 0] - labels) ** 2).mean()
+
+    model = nn.Linear(3, 1)
+    model.register_forward_hook(lambda layer, inputs, output: types.append(output.dtype))
+    train(
+        model, regression(rng), sgd(model), epochs=1, batch_size=10, loss=loss, error=None,
+        autocast=torch.bfloat16,
+    )  # fmt: skip
+    assert types == [torch.bfloat16, torch.float32] * 2
+
+
+def test_without_a_gpu_a_recorded_step_is_the_step(rng):
+    data, curves = regression(rng), []
+    for record_steps in (False, True):
+        model, _ = linear()
+        options = {"epochs": 2, "batch_size": 4, "loss": squared, "error": None}
+        curves.append(train(model, data, sgd(model), record_steps=record_steps, **options).curves)
+    assert curves[0] == curves[1]
+    assert recorded(lambda rows: 2 * rows)(torch.tensor([3])).item() == 6
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_recorded_step_gives_the_same_curves(rng):
+    data, curves = regression(rng, 64), []
+    for record_steps in (False, True):
+        model = linear()[0].cuda()
+        rate = torch.tensor(0.05, device="cuda")
+        optimizer = torch.optim.SGD(model.parameters(), rate, momentum=0.9, fused=True)
+        hooks = [Schedule(optimizer, 16, (2,)), BNP(model, check_finite=False)]
+        options = {"epochs": 4, "batch_size": 4, "loss": squared, "error": None, "hooks": hooks}
+        curves.append(train(model, data, optimizer, record_steps=record_steps, **options).curves)
+    for name, values in curves[0].items():
+        np.testing.assert_allclose(values, curves[1][name], rtol=1e-10)
+
+
+@pytest.mark.row("P-27", "P-28")
+@pytest.mark.parametrize("as_tensor", [False, True])
+def test_schedule_warms_up_and_decays(rng, as_tensor):
+    model, _ = linear()
+    rate = torch.tensor(0.1) if as_tensor else 0.1
+    optimizer = torch.optim.SGD(model.parameters(), rate)
+    used = []
+
+    class Watch(Hook):
+        def after_backward(self, state):
+            used.append(float(state.optimizer.param_groups[0]["lr"]))
+
+    hooks = [Watch(), Schedule(optimizer, 2, decay=(3, 4), warmup=4, start=0.02)]
+    options = {"epochs": 5, "batch_size": 5, "loss": squared, "error": None, "hooks": hooks}
+    train(model, regression(rng), optimizer, **options)
+    expected = [0.02, 0.04, 0.06, 0.08, 0.1, 0.1, 0.01, 0.01, 0.001, 0.001]
+    np.testing.assert_allclose(used, expected, rtol=1e-6)
+    jump = Schedule(torch.optim.SGD(model.parameters(), 0.1), 2, warmup=3, linear=False)
+    assert [jump.rate(step) for step in range(5)] == [0.01, 0.01, 0.01, 0.1, 0.1]
 
 
 # --- Going on after an interruption -----------------------------------------------------------

@@ -74,7 +74,7 @@ class Result:
     told : str
         The executed notebooks with their verdicts, and what an instructor should look at, as JSON.
     files : dict
-        The bytes of the files beside the notebooks, by their place.
+        The bytes of the files beside the notebooks, by their place, without the instructor's.
     """
 
     told: str
@@ -111,13 +111,14 @@ class Workshop:
         chain = self.chain()
         with self._store.workplace() as folder, self.course.notes.gather() as told:
             store.write_files(taken.files, folder)
-            copy_files(self.course.source_files(chain), folder)
+            masters = self.course.source_files(chain)
+            copy_files(masters, folder)
             chain.hook("pre", taken.student, self.course.assignment, sorted(taken.notebooks))
             done = {
                 name: self._run(chain, taken.student, name, content, folder)
                 for name, content in sorted(taken.notebooks.items())
             }
-            files, large = store.read_files(folder, intake.LARGEST)
+            files, large = store.read_files(folder, intake.LARGEST, masters)
             strange = [f"{name} is none of the assignment's notebooks" for name in taken.unknown]
             flags = plainly(strange + told)
             flags += [one for nb, _ in done.values() for one in troubles(nb)]
@@ -167,6 +168,7 @@ class Batch:
         """Executes a submission; another may be put here, which has that done elsewhere."""
         self._writer = workshop.chain()
         self._basis = course.basis(self._writer, self.sources.digest)
+        self._masters = course.source_files(self._writer)
 
     def grade(self, students: list[str]) -> Iterator[Outcome]:
         """Grade these students; yield what became of each, as it happens."""
@@ -230,6 +232,7 @@ class Batch:
         result = self.execute(taken)
         with self._store.workplace() as made:
             store.write_files(result.files, made / store.FILES)
+            copy_files(self._masters, made / store.FILES)
             return self._store.keep(taken.student, key, made, result.told)
 
     def _finish(self, book: Book, done: _Executed) -> Outcome:

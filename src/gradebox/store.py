@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -111,16 +111,18 @@ def write_files(files: Mapping[str, bytes], folder: Path) -> None:
         (folder / name).write_bytes(content)
 
 
-def read_files(folder: Path, largest: int) -> tuple[dict[str, bytes], list[str]]:
-    """Return the plain files in a folder by their place, and the names of those too large.
+def read_files(
+    folder: Path, largest: int, without: Collection[str] = ()
+) -> tuple[dict[str, bytes], list[str]]:
+    """Return the plain files in a folder by their place, and the places of those too large.
 
     What a notebook left may be a trap: links, pipes and the like are not followed or opened.
     """
     found, large = {}, []
     for path in _below(folder):
-        if path.is_symlink() or not path.is_file():
-            continue
         name = path.relative_to(folder).as_posix()
+        if name in without or path.is_symlink() or not path.is_file():
+            continue
         if path.stat().st_size > largest:
             large.append(name)
         else:

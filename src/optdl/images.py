@@ -1,19 +1,23 @@
 """Images as files: a folder in ImageNet's layout, one folder for each class.
 
-Axis letters, fixed for the module: ``s`` is the side of the square crop.
+Axis letters, fixed for the module: ``s`` is the side of the square crop; ``N`` examples, ``c``
+channels, ``r`` and ``w`` height and width.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from PIL import Image, UnidentifiedImageError
+from torch.nn import functional
 
-__all__ = ["ImageFolder"]
+__all__ = ["ImageFolder", "PadCropFlip", "StreamedImages"]
 
 ENDINGS = {".jpeg", ".jpg", ".png", ".bmp", ".webp"}
 MEAN = np.array([0.485, 0.456, 0.406])
@@ -82,6 +86,11 @@ class ImageFolder:
         """Return the number of images."""
         return len(self.files)
 
+    def keep(self, most: int) -> None:
+        """Keep every k-th image, so that no more than this many are left."""
+        step = -(-len(self) // most)
+        self.files, self.labels = self.files[::step], self.labels[::step]
+
     def __getitem__(self, index: int) -> tuple[Float[torch.Tensor, "3 s s"], int]:
         """Return an image and its class."""
         pixels = self._crop(self._scaled(self.files[index]), index)
@@ -118,3 +127,89 @@ class ImageFolder:
 
 def _images(folder: Path) -> list[Path]:
     return sorted(file for file in folder.iterdir() if file.suffix.lower() in ENDINGS)
+
+
+class PadCropFlip:
+    """Pads images with zeros, cuts a part of the old size out at random, and mirrors half of them.
+
+    For many images at once, on their device.
+
+    Parameters
+    ----------
+    padding : int
+        Rows and columns of zeros on each side.
+
+    Notes
+    -----
+    Source: P-27
+
+    Examples
+    --------
+    >>> image = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+    >>> PadCropFlip(1)(image, torch.tensor([[1, 1, 1]]))  # in the middle, mirrored
+    tensor([[[[2., 1.],
+              [4., 3.]]]])
+    """
+
+    def __init__(self, padding: int = 4) -> None:
+        if padding < 0:
+            raise ValueError(f"padding must be 0 pixels or more; got {padding}")
+        self.padding = padding
+
+    def draw(self, m: int, generator: torch.Generator) -> Int[torch.Tensor, "{m} 3"]:
+        """Return for each of m images where its part begins, and whether it is mirrored."""
+        places = torch.randint(0, 2 * self.padding + 1, (m, 2), generator=generator)
+        return torch.cat([places, torch.randint(0, 2, (m, 1), generator=generator)], dim=1)
+
+    def __call__(
+        self, x: Float[torch.Tensor, "N c r w"], draws: Int[torch.Tensor, "N 3"]
+    ) -> Float[torch.Tensor, "N c r w"]:
+        """Return the parts."""
+        height, width = x.shape[2:]
+        padded = functional.pad(x, (self.padding,) * 4)
+        down = torch.arange(height, device=x.device)
+        across = torch.arange(width, device=x.device)
+        top, left, mirrored = draws[:, :1], draws[:, 1:2], draws[:, 2:]
+        rows = top + down
+        columns = left + torch.where(mirrored.bool(), width - 1 - across, across)
+        images = torch.arange(len(x), device=x.device)[:, None, None]
+        # the channels come last, which is how convolutions like them best; their axis is the second
+        return padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+
+
+class StreamedImages:
+    """The images of a folder as training examples that are read when a minibatch asks for them.
+
+    :func:`optdl.training.train` takes them where it takes ``Examples``. While a GPU works on one
+    minibatch, the next is read.
+
+    Parameters
+    ----------
+    folder : ImageFolder
+        Where they lie, and how they are cut.
+    threads : int
+        Images that are read at once.
+    """
+
+    def __init__(self, folder: ImageFolder, threads: int = 8) -> None:
+        self.folder, self.y = folder, np.array(folder.labels)
+        self._pool = ThreadPoolExecutor(threads)
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return len(self.folder)
+
+    def __getitem__(self, rows: Int[torch.Tensor, " N"]) -> Float[torch.Tensor, "N 3 s s"]:
+        """Return the images of these numbers."""
+        images = self._pool.map(self.folder.__getitem__, rows.tolist())
+        return torch.stack([image for image, _ in images])
+
+    def begin(self, epoch: int) -> None:
+        """Draw other crops from now on."""
+        self.folder.epoch = epoch
+
+    def identity(self) -> str:
+        """Return what tells these examples from others."""
+        names = "".join(f"{file.parent.name}/{file.name}\n" for file in self.folder.files)
+        settings = (self.folder.size, self.folder.train, self.folder.seed)
+        return hashlib.sha256((names + repr(settings)).encode()).hexdigest()[:12]
