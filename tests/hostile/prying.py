@@ -4,11 +4,14 @@ from hostile.case import Case, answers, first, points, returning
 
 _FIND = (
     "import re\n"
+    "calls = []\n"
     "def find(texts):\n"
     "    for text in texts:\n"
     "        print(text)\n"
-    "        found = re.findall(r'\\), ([0-9.]+)\\)', text)\n"
-    "        if found: return float(found[-1])\n"
+    "        found = re.findall(r', ([0-9.]+)\\)$', text, re.MULTILINE)\n"
+    "        if found:\n"
+    "            calls.append(text)\n"
+    "            return float(found[(len(calls) - 1) % len(found)])\n"
     "    return 0.0\n"
 )
 
@@ -18,7 +21,7 @@ _READ = (
     "    for pattern in patterns:\n"
     "        for path in sorted(Path().resolve().parents[2].glob(pattern)):\n"
     "            text = path.read_bytes().decode('utf-8', 'replace')\n"
-    "            print(path, len(text), text[text.find('kestrel') - 20:][:40])\n"
+    "            print(path, len(text), text[text.find('kes' + 'trel') - 20:][:40])\n"
 )
 
 READING = [

@@ -29,7 +29,7 @@ def stock_outcome(case: Case, found: dict[str, Any]) -> str:
         )
         told += ["all taken off as late"] if "late" in found else []
     elif found.get("ended"):
-        told.append(f"no score: {found.get('error', 'the whole run stops')}")
+        told.append(f"no score: {found['error']}" if "error" in found else "no score")
     else:
         told.append("no score: does not end within a minute")
     others = sum(FULL.values()) - found.get("neighbour", 0)
@@ -38,6 +38,7 @@ def stock_outcome(case: Case, found: dict[str, Any]) -> str:
     told += [f"shows {secrets.get(one, 'a password')}" for one in found.get("leaks", ())]
     says = {
         "heard": "data get out",
+        "copied": "the secret is copied into the graded folder",
         "left": "its process goes on",
         "reduced": "its program runs in the grader",
     }
