@@ -154,16 +154,18 @@ OUTSIDE = [
         "root-tricks",
         "root's calls: another user, another root, a mount, the clock, a device",
         beside(
-            _SEALED + "import os, time\n"
+            _SEALED + "import os, time\nrefused = []\n"
             "def tell(name, call, *args):\n"
-            "    try: print(name, call(*args), 'allowed')\n"
-            "    except OSError as error: print(name, 'refused')\n"
+            "    try: call(*args)\n"
+            "    except OSError: refused.append(name)\n"
             "tell('setuid', os.setuid, 0)\ntell('chroot', os.chroot, '/tmp')\n"
             "tell('clock', time.clock_settime, time.CLOCK_REALTIME, 0)\n"
             "tell('device', os.mknod, 'sda', 0o60600, os.makedev(8, 0))\n"
-            "tell('nice', os.setpriority, os.PRIO_PROCESS, 0, -20)"
+            "tell('nice', os.setpriority, os.PRIO_PROCESS, 0, -20)\n"
+            "print(*refused)"
         ),
         scores=FULL,
+        says={"cell 1": "setuid chroot clock device nice"},
         unrun="it would set this machine's clock",
         stock="the calls are made with the instructor's rights",
     ),
@@ -397,6 +399,7 @@ BOMBS = [
         "memory taken without end",
         beside("kept = []\nfor _ in range(40): kept.append(bytearray(b'x') * (50 * 2**20))"),
         scores=FULL,
+        says={"cell 1": "MemoryError"},
         unrun=_BOMB,
         stock="no limit: the machine swaps or kills processes, which ones is chance",
     ),
@@ -429,9 +432,10 @@ BOMBS = [
             "            os._exit(0)\n"
             "        started += 1\n"
             "    except OSError: time.sleep(0.1)\n"
-            "print('refused' if started < 300 else 'not refused')"
+            "print('held back' if started < 300 else 'let through')"
         ),
         scores=FULL,
+        says={"cell 1": "held back"},
         unrun=_BOMB,
         stock="no limit: the machine has no process left for anybody",
     ),
@@ -443,11 +447,12 @@ BOMBS = [
             "stop = threading.Event()\n"
             "try:\n"
             "    for number in range(300): threading.Thread(target=stop.wait, args=(1,)).start()\n"
-            "    print('not refused')\n"
-            "except RuntimeError as error: print('refused')\n"
+            "    print('let through')\n"
+            "except RuntimeError as error: print('held back')\n"
             "stop.set()"
         ),
         scores=FULL,
+        says={"cell 1": "held back"},
         unrun=_BOMB,
         stock="no limit",
     ),
@@ -458,10 +463,11 @@ BOMBS = [
             "try:\n"
             "    with open('big', 'wb') as file:\n"
             "        for _ in range(200): file.write(b'x' * 2**20)\n"
-            "    print('not refused')\n"
-            "except OSError as error: print('refused', error)"
+            "    print('let through')\n"
+            "except OSError as error: print('held back', error)"
         ),
         scores=FULL,
+        says={"cell 1": "held back"},
         unrun=_BOMB,
         stock="no limit: the disk of the gradebook fills up",
     ),
@@ -472,10 +478,11 @@ BOMBS = [
             "from pathlib import Path\n"
             "try:\n"
             "    for number in range(30_000): Path(f'/tmp/{number}').touch()\n"
-            "    print('not refused')\n"
-            "except OSError as error: print('refused', error)"
+            "    print('let through')\n"
+            "except OSError as error: print('held back', error)"
         ),
         scores=FULL,
+        says={"cell 1": "held back"},
         unrun=_BOMB,
         stock="no limit: the folder lies on the disk of the gradebook",
     ),
@@ -484,6 +491,7 @@ BOMBS = [
         "20 MB printed",
         beside("for _ in range(200): print('x' * 100_000)"),
         scores=FULL,
+        says={"cell 1": "the rest is left out"},
     ),
     Case(
         "output-in-test",

@@ -58,6 +58,7 @@ def gradebox_outcome(case: Case) -> str:
     least = got - sum(FULL[name] for name in case.either)
     points = f"{got:g} of {ALL}" if least == got else f"{least:g} or {got:g} of {ALL}"
     told = [points, *(["all taken off as late"] if case.late else []), *case.flags[:2]]
+    told += ["no script runs"] if case in GROUPS["The instructor's browser"] else []
     return "; ".join(told) + (" …" if len(case.flags) > 2 else "")
 
 
@@ -67,7 +68,9 @@ def render() -> str:
         "<!-- Generated from tests/hostile by: cd tests && python -m hostile.table -->",
         "",
         f"{len(CASES)} submissions; {sum(bool(one.unrun) for one in CASES)} of them could hurt a "
-        "machine and were not run with stock nbgrader.",
+        "machine and were not run with stock nbgrader. Feedback was opened in a browser without a "
+        "network: a script that needs jQuery, as JavaScript shown by stock nbgrader does, cannot "
+        "run there.",
     ]
     for group, cases in GROUPS.items():
         lines += ["", f"**{group}**", "", "| What it tries | Stock nbgrader | gradebox |"]
