@@ -659,9 +659,9 @@ def _moments(x: torch.Tensor, features: int) -> tuple[torch.Tensor, torch.Tensor
     """Return the mean and the variance of each feature of (m, d, positions)."""
     if x.shape[0] * x.shape[2] < 2:
         raise ValueError(
-            f"each of the {features} features has a single value in this minibatch (shape "
-            f"{tuple(x.shape)}): it has no variance. Use 2 examples or more, or a normalization "
-            "that does not look across examples"
+            f"each of the {features} features has a single value in this minibatch (examples: "
+            f"{x.shape[0]}, positions: {x.shape[2]}): it has no variance. Use 2 examples or more, "
+            "or a normalization that does not look across examples"
         )
     mean = x.mean((0, 2))
     return mean, (x - mean[:, None]).square().mean((0, 2))

@@ -569,7 +569,7 @@ def _renorm_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def turns_s_upside_down(x, gamma, beta, mean, std, eps):
-    """Take s = σ/σ_H."""
+    """Take s = σ/σ_B."""
     batch_std = np.sqrt(x.var(axis=0) + eps)
     s, d = std / batch_std, (x.mean(axis=0) - mean) / std
     normalized = (x - x.mean(axis=0)) / batch_std
@@ -577,7 +577,7 @@ def turns_s_upside_down(x, gamma, beta, mean, std, eps):
 
 
 def divides_d_by_the_minibatch(x, gamma, beta, mean, std, eps):
-    """Take d = (μ_H − μ)/σ_H."""
+    """Take d = (μ_B − μ)/σ_B."""
     batch_std = np.sqrt(x.var(axis=0) + eps)
     s, d = batch_std / std, (x.mean(axis=0) - mean) / batch_std
     normalized = (x - x.mean(axis=0)) / batch_std
@@ -585,7 +585,7 @@ def divides_d_by_the_minibatch(x, gamma, beta, mean, std, eps):
 
 
 def does_not_divide_d(x, gamma, beta, mean, std, eps):
-    """Take d = μ_H − μ."""
+    """Take d = μ_B − μ."""
     batch_std = np.sqrt(x.var(axis=0) + eps)
     s, d = batch_std / std, x.mean(axis=0) - mean
     normalized = (x - x.mean(axis=0)) / batch_std
@@ -593,7 +593,7 @@ def does_not_divide_d(x, gamma, beta, mean, std, eps):
 
 
 def shifts_the_wrong_way(x, gamma, beta, mean, std, eps):
-    """Take d = (μ − μ_H)/σ."""
+    """Take d = (μ − μ_B)/σ."""
     batch_std = np.sqrt(x.var(axis=0) + eps)
     s, d = batch_std / std, (mean - x.mean(axis=0)) / std
     normalized = (x - x.mean(axis=0)) / batch_std
@@ -637,7 +637,7 @@ def keeps_what_is_corrected(x, gamma, beta, mean, std, eps):
 
 
 def keeps_a_factor_with_s_alone(x, gamma, beta, mean, std, eps):
-    """Keep γs, and forget to divide by σ_H."""
+    """Keep γs, and forget to divide by σ_B."""
     batch_std = np.sqrt(x.var(axis=0) + eps)
     normalized = (x - x.mean(axis=0)) / batch_std
     return gamma * (x - mean) / std + beta, (normalized, gamma * batch_std / std)
@@ -1115,31 +1115,31 @@ EXERCISES: tuple[Exercise, ...] = (
         reference=renorm_forward,
         cases=_renorm_cases,
         misconceptions=(
-            Misconception("your s is upside down; it is σ_H/σ", turns_s_upside_down),
+            Misconception("your s is upside down; it is σ_B/σ", turns_s_upside_down),
             Misconception(
-                "you divide d by σ_H; divide it by σ, the moving average",
+                "you divide d by σ_B; divide it by σ, the moving average",
                 divides_d_by_the_minibatch,
             ),
             Misconception("your d is not divided by σ", does_not_divide_d),
-            Misconception("your d has the wrong sign; it is (μ_H − μ)/σ", shifts_the_wrong_way),
+            Misconception("your d has the wrong sign; it is (μ_B − μ)/σ", shifts_the_wrong_way),
             Misconception("γ multiplies d, too: γ(x̂s + d) + β", adds_d_after_gamma),
             Misconception("you scale d by s; scale first, then add d: x̂s + d", scales_d_by_s),
             Misconception("yours is plain batch norm; correct x̂ to x̂s + d", does_not_correct),
             Misconception(
-                "your output is right; the factor that you keep lacks s: γs/σ_H",
+                "your output is right; the factor that you keep lacks s: γs/σ_B",
                 keeps_a_factor_without_s,
             ),
             Misconception(
                 "your output is right; you keep the corrected x̂s + d, where x̂ is wanted: "
-                "s and d are constants, and the gradient passes through μ_H and σ_H",
+                "s and d are constants, and the gradient passes through μ_B and σ_B",
                 keeps_what_is_corrected,
             ),
             Misconception(
-                "your output is right; the factor that you keep is not divided by σ_H: γs/σ_H",
+                "your output is right; the factor that you keep is not divided by σ_B: γs/σ_B",
                 keeps_a_factor_with_s_alone,
             ),
             Misconception(
-                "your output is right, your x̂ lacks ε: σ_H = √(variance + ε)",
+                "your output is right, your x̂ lacks ε: σ_B = √(variance + ε)",
                 leaves_eps_out_of_renorm,
             ),
         ),

@@ -944,6 +944,34 @@ EXERCISES = (
         ),
     ),
     Exercise(
+        key="P-24:scale",
+        reference=scale_conv,
+        cases=_scale_cases,
+        misconceptions=(
+            Misconception("take the root of rs", forgets_the_root),
+            Misconception("divide c k² by N, the images of the minibatch", forgets_the_images),
+            Misconception(
+                "you count one side of the kernel; it has height times width entries",
+                forgets_to_square_the_kernel,
+            ),
+            Misconception(
+                "an output sees all c input channels; you count one", forgets_the_channels
+            ),
+            Misconception("you take the smaller of the two; take the larger", takes_the_smaller),
+            Misconception(
+                "you treat the Nrs rows as independent; their windows overlap, and count as N√(rs)",
+                counts_all_rows,
+            ),
+            Misconception("you return q; return its square", returns_q),
+        ),
+        properties=(
+            Property(
+                "with very many images the root of rs is left, with one pixel of one c k²",
+                _many_images_leave_the_root,
+            ),
+        ),
+    ),
+    Exercise(
         key="P-24",
         reference=precondition_conv,
         cases=_step_cases,
@@ -983,34 +1011,6 @@ EXERCISES = (
             ),
         ),
         properties=(Property("the step is the matrix P Pᵀ / q²", _is_the_matrix_form),),
-    ),
-    Exercise(
-        key="P-24:scale",
-        reference=scale_conv,
-        cases=_scale_cases,
-        misconceptions=(
-            Misconception("take the root of rs", forgets_the_root),
-            Misconception("divide c k² by N, the images of the minibatch", forgets_the_images),
-            Misconception(
-                "you count one side of the kernel; it has height times width entries",
-                forgets_to_square_the_kernel,
-            ),
-            Misconception(
-                "an output sees all c input channels; you count one", forgets_the_channels
-            ),
-            Misconception("you take the smaller of the two; take the larger", takes_the_smaller),
-            Misconception(
-                "you treat the Nrs rows as independent; their windows overlap, and count as N√(rs)",
-                counts_all_rows,
-            ),
-            Misconception("you return q; return its square", returns_q),
-        ),
-        properties=(
-            Property(
-                "with very many images the root of rs is left, with one pixel of one c k²",
-                _many_images_leave_the_root,
-            ),
-        ),
     ),
     Exercise(
         key="P-25",

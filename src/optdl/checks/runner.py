@@ -183,7 +183,9 @@ def _raised(error: Exception, function: Function) -> str:
     text = f"your function raised {type(error).__name__}: {error}"
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
     own = [at for at in traceback.extract_tb(error.__traceback__) if at.filename == file]
-    return f"{text} (line {own[-1].lineno}: `{own[-1].line}`)" if own and own[-1].line else text
+    if not own or not own[-1].line:
+        return text
+    return f"{text}\n  in line {own[-1].lineno}: `{own[-1].line}`"
 
 
 def _cause(
