@@ -73,7 +73,10 @@ def ours(name: str, method: str, batch: int, x: torch.Tensor, y: torch.Tensor, d
     """Return a round of the experiments' loop; it returns its images a second, over all seeds."""
     x, y = x.to(device), y.to(device)
     if name == "fc3":
-        ensemble, members = Ensemble(WIDTHS, method, range(SEEDS), 1e-3, device=device), SEEDS
+        members = SEEDS
+        ensemble = Ensemble(
+            WIDTHS, method, range(SEEDS), 1e-3, outputs_last=batch < 20, device=device
+        )
 
         def step(rows: torch.Tensor) -> torch.Tensor:
             inputs = x.index_select(0, rows.reshape(-1)).view(*rows.shape, -1)

@@ -126,9 +126,11 @@ RULES: dict[str, type[SGD]] = {"sgd": SGD, "momentum": Momentum, "adam": Adam}
 class Dense:
     r"""A dense layer of every member: :math:`h \mapsto hW + b`."""
 
-    def __init__(self, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> None:
-        # (n, o), not as nn.Linear has it: the update for few examples is four times faster so
-        self.weight = torch.stack([weight.detach().T for weight in weights]).contiguous()
+    def __init__(
+        self, weights: Sequence[Tensor], biases: Sequence[Tensor], outputs_last: bool = True
+    ) -> None:
+        weight = torch.stack([weight.detach().T for weight in weights])
+        self.weight = weight if outputs_last else weight.mT.contiguous().mT
         self.bias = torch.stack([bias.detach()[None] for bias in biases])
 
     def forward(self, h: Features) -> Float[Tensor, "s N o"]:
@@ -165,6 +167,8 @@ class PreconditionedDense(Dense):
     ----------
     weights, biases : sequence of tensors
         Those of each member.
+    outputs_last : bool
+        How a weight lies in memory: see :class:`Ensemble`.
     rho, eps1, eps2 : float
         As in :class:`optdl.bnp.BNP`.
     corrected : bool
@@ -177,12 +181,13 @@ class PreconditionedDense(Dense):
         self,
         weights: Sequence[Tensor],
         biases: Sequence[Tensor],
+        outputs_last: bool = True,
         rho: float = 0.99,
         eps1: float = 1e-2,
         eps2: float = 1e-4,
         corrected: bool = False,
     ) -> None:
-        super().__init__(weights, biases)
+        super().__init__(weights, biases, outputs_last)
         members, inputs, _ = self.weight.shape
         self.rho, self.eps1, self.eps2, self.corrected = rho, eps1, eps2, corrected
         self.mean = self.weight.new_zeros(members, 1, inputs)
@@ -326,6 +331,10 @@ class Ensemble:
         One of ``RULES``.
     settings : mapping
         What the layers of the method should have other than their defaults, such as ``rho``.
+    outputs_last : bool
+        Whether a weight lies in memory as (n, o); otherwise as (o, n), as in ``nn.Linear``. With 6
+        examples the first makes the update four times faster, with 60 the second makes it a sixth
+        faster (3072 × 100, AVX-512).
     device, dtype
         Where and how precisely to compute.
 
@@ -354,6 +363,7 @@ class Ensemble:
         *,
         rule: str = "sgd",
         settings: Mapping[str, Any] | None = None,
+        outputs_last: bool = True,
         device: str | torch.device = "cpu",
         dtype: torch.dtype = torch.float32,
     ) -> None:
@@ -368,6 +378,7 @@ class Ensemble:
             kind(
                 [model.get_parameter(f"{place}.weight") for model in models],
                 [model.get_parameter(f"{place}.bias") for model in models],
+                outputs_last,
                 **(own if method == "BNP" else {}),
             )
             for place in range(1, 2 * len(widths) - 2, 2)
