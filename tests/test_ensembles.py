@@ -49,7 +49,9 @@ def alone(method, rule, batch, seed, rate, dtype=torch.float64, epochs=2):
 
 
 def side_by_side(method, rule, batch, rates, dtype=torch.float64, epochs=2, **options):
-    ensemble = Ensemble(WIDTHS, method, SEEDS, rates, rule=rule, dtype=dtype)
+    ensemble = Ensemble(
+        WIDTHS, method, SEEDS, rates, rule=rule, dtype=dtype, outputs_last=batch < 20
+    )
     return train_ensemble(ensemble, TRAIN, TEST, epochs=epochs, batch_size=batch, **options)
 
 

@@ -2,13 +2,13 @@ r"""Several fully connected networks trained side by side, as one more axis of e
 
 A network of three layers of 100 units is so small that a step spends its time on starting
 operations, not on arithmetic. The five seeds of an experiment ask for the same operations, so they
-share them: a weight is an (s, o, n) array, and one batched product serves all members.
+share them: a weight is an (s, n, o) array, and one batched product serves all members.
 Members differ in their seed, which gives initial weights and the order of the examples, and may
 differ in their learning rate. They share nothing else: each has the curves it would have alone,
 up to rounding.
 
 Forward and backward pass are written out, as the chapters derive them. The gradient of a weight
-never exists by itself: it is the product :math:`\delta^T H` that goes straight into the
+never exists by itself: it is the product :math:`H^T\delta` that goes straight into the
 parameters. BNP then costs no pass over the weights, because its transformation of the gradient is
 one of the input:
 
@@ -45,8 +45,8 @@ __all__ = ["METHODS", "RULES", "Ensemble", "train_ensemble"]
 
 Features = Float[Tensor, "s N d"]
 Labels = Int[Tensor, "s N"]
-Left = Float[Tensor, "s N o"]
-Right = Float[Tensor, "s N n"]
+Left = Float[Tensor, "s N n"]
+Right = Float[Tensor, "s N o"]
 """Factors of a gradient, which is ``left.mT @ right``."""
 
 METHODS = ("vanilla", "BN", "LN", "Renorm", "BNP")
@@ -64,7 +64,7 @@ class SGD:
 
     def move(self, p: Tensor, left: Left, right: Right) -> None:
         """Take a step along the gradient ``left.mT @ right``."""
-        p.baddbmm_((left * -self.rates).mT, right)
+        p.baddbmm_(left.mT, right * -self.rates)
 
     def tensors(self) -> list[Tensor]:
         """Return what the rule remembers."""
@@ -124,28 +124,31 @@ RULES: dict[str, type[SGD]] = {"sgd": SGD, "momentum": Momentum, "adam": Adam}
 
 
 class Dense:
-    r"""A dense layer of every member: :math:`h \mapsto hW^T + b`."""
+    r"""A dense layer of every member: :math:`h \mapsto hW + b`."""
 
-    def __init__(self, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> None:
-        self.weight = torch.stack([weight.detach() for weight in weights])
+    def __init__(
+        self, weights: Sequence[Tensor], biases: Sequence[Tensor], outputs_last: bool = True
+    ) -> None:
+        weight = torch.stack([weight.detach().T for weight in weights])
+        self.weight = weight if outputs_last else weight.mT.contiguous().mT
         self.bias = torch.stack([bias.detach()[None] for bias in biases])
 
     def forward(self, h: Features) -> Float[Tensor, "s N o"]:
         """Return the outputs."""
-        return torch.baddbmm(self.bias, h, self.weight.mT)
+        return torch.baddbmm(self.bias, h, self.weight)
 
     def backward(
         self, h: Features, delta: Float[Tensor, "s N o"], rule: SGD, first: bool
     ) -> Features | None:
         """Move the parameters, and return the gradient of the inputs, if anyone asks for it."""
-        gradient = None if first else torch.bmm(delta, self.weight)
+        gradient = None if first else torch.bmm(delta, self.weight.mT)
         self.learn(h, delta, rule)
         return gradient
 
     def learn(self, h: Features, delta: Float[Tensor, "s N o"], rule: SGD) -> None:
         """Take a step with the gradients of weight and bias."""
         ones = h.new_ones(len(h), 1, 1)
-        rule.move(self.weight, delta, h)
+        rule.move(self.weight, h, delta)
         rule.move(self.bias, ones, delta.sum(1, keepdim=True))
 
     def parameters(self) -> list[Tensor]:
@@ -164,6 +167,8 @@ class PreconditionedDense(Dense):
     ----------
     weights, biases : sequence of tensors
         Those of each member.
+    outputs_last : bool
+        How a weight lies in memory: see :class:`Ensemble`.
     rho, eps1, eps2 : float
         As in :class:`optdl.bnp.BNP`.
     corrected : bool
@@ -176,13 +181,14 @@ class PreconditionedDense(Dense):
         self,
         weights: Sequence[Tensor],
         biases: Sequence[Tensor],
+        outputs_last: bool = True,
         rho: float = 0.99,
         eps1: float = 1e-2,
         eps2: float = 1e-4,
         corrected: bool = False,
     ) -> None:
-        super().__init__(weights, biases)
-        members, _, inputs = self.weight.shape
+        super().__init__(weights, biases, outputs_last)
+        members, inputs, _ = self.weight.shape
         self.rho, self.eps1, self.eps2, self.corrected = rho, eps1, eps2, corrected
         self.mean = self.weight.new_zeros(members, 1, inputs)
         self.var = torch.ones_like(self.mean)
@@ -195,7 +201,7 @@ class PreconditionedDense(Dense):
         smoothed = torch.add(self.var, self.var.amax(2, keepdim=True), alpha=self.eps1)
         inverse = smoothed.add_(self.eps2).mul_(scale).reciprocal_()
         inputs = torch.sub(h, self.mean).mul_(inverse)
-        rule.move(self.weight, delta, inputs)
+        rule.move(self.weight, inputs, delta)
         # G_b/q² − Σ_j G_w(·, j) μ(j), where G_w is a product as well
         shares = 1 / scale - torch.bmm(inputs, self.mean.mT)
         rule.move(self.bias, h.new_ones(len(h), 1, 1), torch.bmm(shares.mT, delta))
@@ -325,6 +331,10 @@ class Ensemble:
         One of ``RULES``.
     settings : mapping
         What the layers of the method should have other than their defaults, such as ``rho``.
+    outputs_last : bool
+        Whether a weight lies in memory as (n, o); otherwise as (o, n), as in ``nn.Linear``. With 6
+        examples the first makes the update four times faster, with 60 the second makes it a sixth
+        faster (3072 × 100, AVX-512).
     device, dtype
         Where and how precisely to compute.
 
@@ -353,6 +363,7 @@ class Ensemble:
         *,
         rule: str = "sgd",
         settings: Mapping[str, Any] | None = None,
+        outputs_last: bool = True,
         device: str | torch.device = "cpu",
         dtype: torch.dtype = torch.float32,
     ) -> None:
@@ -367,6 +378,7 @@ class Ensemble:
             kind(
                 [model.get_parameter(f"{place}.weight") for model in models],
                 [model.get_parameter(f"{place}.bias") for model in models],
+                outputs_last,
                 **(own if method == "BNP" else {}),
             )
             for place in range(1, 2 * len(widths) - 2, 2)

@@ -307,6 +307,7 @@ class Experiment:
             run.rate,
             rule=run.optimizer,
             settings=run.settings,
+            outputs_last=run.batch < 20,
             device=self.device,
         )
         return train_ensemble(
