@@ -49,7 +49,9 @@ class WarmExecute(Execute):  # type: ignore[misc]
     """
 
     imports = List(
-        Unicode(), help="Modules to import once, before the first notebook is executed."
+        Unicode(),
+        help="Modules to import once, before the first notebook is executed. '{assignment}' in a "
+        "name stands for the assignment.",
     ).tag(config=True)
 
     banned = List(
@@ -154,13 +156,13 @@ class WarmExecute(Execute):  # type: ignore[misc]
         seen = {k: v for k, v in os.environ.items() if k.startswith("NBGRADER")}
         seen |= {name: os.environ[name] for name in self.environment if name in os.environ}
         name = str(about.get("assignment", ""))
-        barred = [
+        imports, *barred = (
             tuple(one.replace("{assignment}", name) for one in names)
-            for names in (self.banned, self.hollow)
-        ]
+            for names in (self.imports, self.banned, self.hollow)
+        )
         given = Given(asked.imports, asked.answers, [str(source)] if source.is_dir() else [])
         return paired(
-            _zygote(tuple(self.imports), *(barred if self.apart else ((), ()))),
+            _zygote(imports, *(barred if self.apart else ((), ()))),
             folder,
             seen,
             given,
