@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from optdl.experiments import Experiment, Panel, Run
-from optdl.plotting import plot_curves, use_style
+from optdl.plotting import COLORS, DASHES, plot_curves, use_style
 
 PAPER = {16: (16.08, 16.69), 256: (10.81, 10.70), 512: (10.67, 10.57)}
 PANELS = [
@@ -49,8 +49,10 @@ def draw(experiment):
             times = np.cumsum([r.curves["epoch_seconds"] for r in found[run.name]], axis=1)
             curves[run.label] = times.mean(axis=0)
             bands[run.label] = (times.min(axis=0), times.max(axis=0))
+        ax.set_prop_cycle(color=(COLORS[1], COLORS[3]), linestyle=(DASHES[1], DASHES[3]))
         plot_curves(curves, ax, bands=bands, ylabel="seconds")
         ax.set_title(panel.title)
+        ax.xaxis.get_major_locator().set_params(integer=True)
     return experiment.save(fig)
 
 

@@ -218,6 +218,12 @@ def test_spread_leaves_out_what_diverged_and_shows_it_if_there_is_nothing_else()
     assert spread([bad], "loss")[0].tolist() == [9.0]
 
 
+def test_a_method_has_its_color_in_all_figures():
+    # vanilla 0, BN 1, LN 2, BNP 3, Renorm 4, Four 5; a second vanilla takes what is free
+    assert experiments._styles(["vanilla", "vanilla", "BN", "BNP"]) == [0, 2, 1, 3]
+    assert experiments._styles(["GN", "BNP", "BNP+GN", "BN"]) == [0, 3, 2, 1]
+
+
 def test_generated_images_can_be_told_apart():
     data = generated_images()
     centers = np.array([data.x_train[data.y_train == label].mean(axis=0) for label in range(10)])

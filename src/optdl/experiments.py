@@ -9,6 +9,7 @@ one line, recorded, and the other runs go on.
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 import subprocess
 import sys
@@ -606,21 +607,22 @@ def draw_spreads(
     """Draw the mean and the range of a curve for each run; errors become accuracies."""
     from optdl.plotting import COLORS, DASHES, plot_curves
 
-    taken: set[str] = set()
-    for run, records in runs:
+    styles = _styles([run.method for run, _ in runs])
+    for (run, records), style in zip(runs, styles, strict=True):
         mean, low, high = spread(records, curve)
         if curve.endswith("error"):
             mean, low, high = 1 - mean, 1 - high, 1 - low
-        style = _style(run.method, taken)
         ax.set_prop_cycle(color=[COLORS[style]], linestyle=[DASHES[style]])
         ended = sum(record.stop.startswith("diverged") for record in records)
         label = f"{run.label} ({ended} of {len(records)} diverged)" if ended else run.label
         plot_curves({label: mean}, ax, bands={label: (low, high)}, ylabel=name)
 
 
-def _style(method: str, taken: set[str]) -> int:
-    """Return the number of a style: that of the method, or the next that is free."""
-    free = [method, *ORDER]
-    name = next(name for name in free if name in ORDER and name not in taken)
-    taken.add(name)
-    return ORDER.index(name)
+def _styles(methods: Sequence[str]) -> list[int]:
+    """Return the number of a style for each run: that of its method, or one that nobody has."""
+    own = [
+        ORDER.index(method) if method in ORDER and method not in methods[:number] else None
+        for number, method in enumerate(methods)
+    ]
+    free = itertools.cycle([n for n in range(len(ORDER)) if n not in own] or range(len(ORDER)))
+    return [next(free) if style is None else style for style in own]
