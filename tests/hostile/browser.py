@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -23,6 +24,11 @@ _RAN = "() => [...document.documentElement.classList].filter(name => name.starts
 
 def ran(pages: list[Path]) -> list[list[str]]:
     """Return for each page the names of the scripts of :mod:`hostile.pages` that ran in it."""
+    with ThreadPoolExecutor(1) as apart:  # another test may have left a loop of events here
+        return apart.submit(_ran, pages).result()
+
+
+def _ran(pages: list[Path]) -> list[list[str]]:
     from playwright.sync_api import sync_playwright
 
     root = hasattr(os, "geteuid") and os.geteuid() == 0

@@ -168,8 +168,8 @@ OBJECTS = [
     ),
     Case(
         "huge-array",
-        "an array of 320 MB as an answer",
-        returning("kept", "kept = numpy.ones(40_000_000)"),
+        "an array of 80 MB as an answer",
+        returning("kept", "kept = numpy.ones(10_000_000)"),
     ),
     Case(
         "deep-list",
