@@ -616,6 +616,10 @@ def draw_spreads(
         ended = sum(record.stop.startswith("diverged") for record in records)
         label = f"{run.label} ({ended} of {len(records)} diverged)" if ended else run.label
         plot_curves({label: mean}, ax, bands={label: (low, high)}, ylabel=name)
+        if len(mean) == 1:  # no line: a mark, and the range as a bar
+            spans = np.array([mean - low, high - mean])
+            place = 1 + (ORDER.index(run.method) if run.method in ORDER else 0) / 50
+            ax.errorbar([place], mean, yerr=spans, fmt="o", capsize=3, color=COLORS[style])
 
 
 def _styles(methods: Sequence[str]) -> list[int]:
