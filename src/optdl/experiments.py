@@ -597,7 +597,7 @@ def draw_curves(experiment: Experiment) -> list[Path]:
         below.set_ylim(0, min(below.get_ylim()[1], 2.5))
         # where it hides no curve
         below.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
-        below.xaxis.get_major_locator().set_params(integer=True)
+        below.locator_params(axis="x", integer=True, min_n_ticks=1)
     return experiment.save(fig)
 
 
@@ -618,8 +618,9 @@ def draw_spreads(
         plot_curves({label: mean}, ax, bands={label: (low, high)}, ylabel=name)
         if len(mean) == 1:  # no line: a mark, and the range as a bar
             spans = np.array([mean - low, high - mean])
-            place = 1 + (ORDER.index(run.method) if run.method in ORDER else 0) / 50
+            place = 1 + (style - 2.5) / 20  # side by side
             ax.errorbar([place], mean, yerr=spans, fmt="o", capsize=3, color=COLORS[style])
+            ax.set_xlim(0.5, 1.5)
 
 
 def _styles(methods: Sequence[str]) -> list[int]:
