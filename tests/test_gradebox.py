@@ -14,7 +14,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.preprocessors import Execute
 
-from gradebox import execute, wire
+from gradebox import parents, wire
 from gradebox.execute import WarmExecute
 from gradebox.warm import Zygote
 
@@ -30,8 +30,7 @@ pytestmark = [
 def zygotes() -> Iterator[None]:
     """End the warm processes after the tests."""
     yield
-    while execute._ZYGOTES:
-        execute._ZYGOTES.popitem()[1].close()
+    parents.close()
 
 
 def cells_of(
@@ -227,7 +226,7 @@ def test_torch_works_after_the_fork(tmp_path: Path) -> None:
 
 def test_a_warm_process_that_died_is_made_anew(tmp_path: Path) -> None:
     cells_of(WarmExecute, tmp_path, "1", imports=["json"])
-    process = execute._zygote(("json",))._process
+    process = parents.parent((("json",), (), ()))._process
     process.kill()
     process.wait()
     [cell] = cells_of(WarmExecute, tmp_path, "2", imports=["json"])

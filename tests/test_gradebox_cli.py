@@ -23,7 +23,7 @@ from traitlets.config.loader import PyFileConfigLoader
 from benchmarks import bench_kills
 from benchmarks.gradebooks import rows as rows_of
 from benchmarks.gradebooks import url
-from gradebox import batch, cli, intake, store
+from gradebox import batch, cli, intake, parents, store
 from gradebox.course import Course, imports_of, packages
 from gradebox.notes import plainly
 
@@ -137,7 +137,7 @@ def course(released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     shutil.copytree(released, root)
     monkeypatch.chdir(root)
     yield root
-    batch.close()
+    parents.close()
 
 
 def hand_in(root: Path, student: str, answer: str | None = "return 2 * x", **more: str) -> Path:
@@ -173,7 +173,7 @@ def pages(root: Path) -> dict[str, Any]:
     for path in sorted((root / "autograded").rglob("*")):
         content: Any = path.name if path.is_dir() else path.read_bytes()
         if path.suffix == ".ipynb":
-            content = json.loads(content)
+            content = nbformat.reads(content.decode(), 4)
             content["metadata"].pop("language_info", None)
             for cell in content["cells"]:
                 cell["metadata"].pop("execution", None)

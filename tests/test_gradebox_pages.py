@@ -135,6 +135,14 @@ def test_markdown_stays_as_it_is(text: str) -> None:
     assert harmless_markdown(text) == text
 
 
+@pytest.mark.parametrize("text", ["```&Tab;", "~~~ &NewLine; \nx = 1\n~~~", "- ```&#32;\n  x"])
+def test_no_text_stops_the_page_from_being_made(text: str) -> None:
+    with pytest.raises(IndexError):
+        markdown2html(text)
+    assert "&amp;" in markdown2html(harmless_markdown(text))
+    assert harmless_markdown(harmless_markdown(text)) == harmless_markdown(text)
+
+
 LINKS = [
     "[x](javascript:run())",
     "[x]( JaVaScRiPt:run())",

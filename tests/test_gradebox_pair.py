@@ -10,7 +10,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from traitlets.config import Config
 
-from gradebox import batch, execute
+from gradebox import parents
 from gradebox.execute import WarmExecute
 from gradebox.instructor import instructions
 from gradebox.seal import Level, Limits, choose
@@ -29,7 +29,7 @@ TEST = "import numpy\nassert numpy.allclose(square(3), 9)\nassert square(-2) == 
 def zygotes() -> Iterator[None]:
     """End the warm processes after the tests."""
     yield
-    batch.close()
+    parents.close()
 
 
 def cell(name: str, source: str, points: float | None = None, **more: Any) -> Any:
@@ -321,6 +321,6 @@ def test_a_source_that_is_not_there_asks_for_nothing(tmp_path: Path) -> None:
 
 def test_the_tests_have_a_parent_of_their_own(tmp_path: Path, package: Path) -> None:
     executed(tmp_path, cell("test", "pass", 1), imports=["json", "course.tests"], **BARRED)
-    keys = [one for one in execute._ZYGOTES if "course.tests" in one[0]]
+    keys = [one for one in parents._made if "course.tests" in one[0]]
     assert keys == [(("json", "course.tests"), ("course.toy",), ("course.tests",))]
-    assert execute._ZYGOTES[keys[0]]._of_tests is not None
+    assert parents._made[keys[0]]._of_tests is not None

@@ -547,7 +547,7 @@ def test_the_checker_answers_no_question_but_calls(
     theirs.receive_parts(5)
     told = theirs.receive_parts(5)[0]
     assert told["id"] == 7
-    assert set(told) == {"id", "error", "unneeded"}
+    assert set(told) == {"id", "error"}
     assert "trace" not in told["error"]
     assert not called
 

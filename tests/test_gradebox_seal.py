@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from gradebox import execute, linux, seal, view
+from gradebox import linux, parents, seal, view
 from gradebox.execute import WarmExecute
 from gradebox.seal import MIB, Found, Level, Limits, NotSealed
 from gradebox.warm import Died, Notebook, Zygote
@@ -567,7 +567,7 @@ def test_other_systems_have_no_level(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "expected Linux, got darwin" in str(found)
     linux._libc.cache_clear()
     with pytest.raises(OSError, match="expected Linux, got darwin"):
-        linux.unshare(0)
+        linux.fork_into(0)
 
 
 def test_other_machines_have_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -582,8 +582,7 @@ def executed(folder: Path, source: str, **settings: Any) -> str:
     notebook = new_notebook(cells=[new_code_cell(source)])
     resources = {"metadata": {"path": str(folder)}}
     [cell] = WarmExecute(timeout=20, **settings).preprocess(notebook, resources)[0].cells
-    while execute._ZYGOTES:
-        execute._ZYGOTES.popitem()[1].close()
+    parents.close()
     [output] = cell.outputs
     return str(output.get("text") or output.get("ename")).strip()
 

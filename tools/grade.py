@@ -20,7 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import gradebox.course
-from gradebox import batch
+from gradebox import batch, parents
 from gradebox.seal import survey
 from gradebox.store import Busy
 from tools import gradebook, release
@@ -141,7 +141,7 @@ def _graded(
     except Busy as error:
         raise ToolError(str(error), "wait for the end of the other run") from error
     finally:
-        batch.close()
+        parents.close()
     batch.report(made, outcomes)
 
 

@@ -6,6 +6,7 @@ scores and graded notebooks where nbgrader keeps them. Run again, it grades what
 
 import argparse
 import contextlib
+import gc
 import os
 import sys
 from collections import Counter
@@ -78,12 +79,18 @@ def command(arguments: argparse.Namespace) -> int:
         raise Problem(f"there is no {CONFIG} in {root}; go to the folder of a course")
     if not hasattr(os, "fork"):
         raise Problem("this system has no fork; use Linux or macOS, or nbgrader autograde")
-    # nbgrader takes a second to import: not before the command line is known to be right
+    # nbgrader takes a second to import: not before the command line is known to be right, and
+    # beside the modules of the course
+    from gradebox import parents
+
+    if arguments.scheduler is None:
+        parents.start(root, arguments.assignment)
     with _no_grammar():
         from gradebox import batch
     from gradebox.course import Course
     from gradebox.store import Busy
 
+    gc.freeze()  # what was imported stays: it is not looked through again, not even at the end
     # a thread that waits for a cell must not wait again for the one that computes
     sys.setswitchinterval(0.0002)
     console = Console(highlight=False)
@@ -106,7 +113,7 @@ def command(arguments: argparse.Namespace) -> int:
     except (batch.Unready, Busy) as error:
         raise Problem(str(error)) from error
     finally:
-        batch.close()
+        parents.close()
     show(console, outcomes)
     console.print(f"All of it: {batch.report(course, outcomes)}", soft_wrap=True)
     return int(any(one.state == "failed" for one in outcomes))

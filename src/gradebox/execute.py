@@ -19,26 +19,22 @@ Locked cells that give no points, such as imports and helpers, run in both.
 """
 
 import os
-import threading
 from collections.abc import Collection
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode, from_dict
-from nbformat.v4 import output_from_msg
 from nbgrader.preprocessors import Execute
 from traitlets import Bool, Enum, Integer, List, Unicode, default
 
+from gradebox import parents
 from gradebox.checker import Verdict
 from gradebox.instructor import Instructions, Released, instructions, source_folder
 from gradebox.pair import Given, Pair, paired
 from gradebox.scores import shown_score
 from gradebox.seal import Level, Limits, choose
-from gradebox.warm import Died, Zygote
-
-_ZYGOTES: dict[tuple[tuple[str, ...], ...], Zygote] = {}
-_STARTING = threading.Lock()
+from gradebox.warm import Died
 
 
 class WarmExecute(Execute):  # type: ignore[misc]
@@ -156,13 +152,10 @@ class WarmExecute(Execute):  # type: ignore[misc]
         seen = {k: v for k, v in os.environ.items() if k.startswith("NBGRADER")}
         seen |= {name: os.environ[name] for name in self.environment if name in os.environ}
         name = str(about.get("assignment", ""))
-        imports, *barred = (
-            tuple(one.replace("{assignment}", name) for one in names)
-            for names in (self.imports, self.banned, self.hollow)
-        )
+        wanted = parents.modules(name, self.imports, self.banned, self.hollow, apart=self.apart)
         given = Given(asked.imports, asked.answers, [str(source)] if source.is_dir() else [])
         return paired(
-            _zygote(imports, *(barred if self.apart else ((), ()))),
+            parents.parent(wanted),
             folder,
             seen,
             given,
@@ -252,20 +245,6 @@ def _as_scored(verdict: Verdict) -> list[dict[str, Any]]:
     ]
 
 
-def _zygote(
-    imports: tuple[str, ...], banned: tuple[str, ...] = (), hollow: tuple[str, ...] = ()
-) -> Zygote:
-    """Return the warm process of these imports, made when it is first asked for."""
-    with _STARTING:  # threads share it
-        key = imports, banned, hollow
-        found = _ZYGOTES.get(key)
-        if found is not None and not found.alive:
-            found.close()
-        if found is None or not found.alive:
-            found = _ZYGOTES[key] = Zygote(*key)
-        return found
-
-
 def _keep(cell: NotebookNode, shown: dict[str, Any]) -> None:
     """Write what a cell showed into it."""
     cell.outputs = []
@@ -273,9 +252,7 @@ def _keep(cell: NotebookNode, shown: dict[str, Any]) -> None:
     for output in shown.get("outputs", []):
         output = dict(output)
         output.pop("display_id", None)
-        kind = output.pop("output_type")
-        message = {"header": {"msg_type": kind}, "content": output}
-        cell.outputs.append(output_from_msg(message))  # type: ignore[no-untyped-call]
+        cell.outputs.append(from_dict(output))  # type: ignore[no-untyped-call]
 
 
 def _error(ename: str, evalue: str, traceback: list[str] | None = None) -> NotebookNode:

@@ -8,6 +8,7 @@ import ctypes
 import errno
 import os
 import platform
+import signal
 import struct
 import sys
 from collections.abc import Iterable, Sequence
@@ -186,9 +187,27 @@ def _prctl(option: int, *values: int) -> None:
     _done(f"prctl {option}", _libc().prctl(ctypes.c_int(option), *padded))
 
 
-def unshare(flags: int) -> None:
-    """Give this process namespaces of its own."""
-    _library("unshare", ctypes.c_int(flags))
+def fork_into(namespaces: int) -> int:
+    """Fork as ``os.fork`` does; the child is the first process of new namespaces.
+
+    To be called where no other thread runs.
+    """
+    _libc()  # raises on other systems
+    number = ctypes.c_long(_number("clone") or -1)
+    flags = ctypes.c_ulong(namespaces | signal.SIGCHLD)
+    # not through a library that lets other threads run meanwhile: the child has none
+    call = ctypes.PyDLL(None, use_errno=True).syscall
+    call.restype = ctypes.c_long
+    ctypes.pythonapi.PyOS_BeforeFork()
+    pid = int(call(number, flags, *map(ctypes.c_ulong, (0, 0, 0, 0))))
+    if pid == 0:
+        ctypes.pythonapi.PyOS_AfterFork_Child()
+        return 0
+    error = ctypes.get_errno()
+    ctypes.pythonapi.PyOS_AfterFork_Parent()
+    if pid < 0:
+        raise OSError(error, f"clone: {os.strerror(error)}")
+    return pid
 
 
 def mount(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:

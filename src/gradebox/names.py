@@ -114,8 +114,10 @@ class Lender(Peer):
 
     def send(self, message: dict[str, Any], parts: Sequence[bytes]) -> None:
         """Send a message, with what goes with it."""
-        printed, self.printed[:] = list(self.printed), []
-        super().send({**message, "printed": printed}, parts)
+        if self.printed:
+            message["printed"] = list(self.printed)
+            self.printed.clear()
+        super().send(message, parts)
 
     def do(self, question: str, message: dict[str, Any], value: Any) -> Any:
         """Answer a question."""

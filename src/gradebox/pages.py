@@ -62,6 +62,8 @@ _IGNORED = re.compile(r"[\\\x00-\x1f\x7f\u200b-\u200f\ufeff]")
 _WORD = re.compile(r"[\w .+#()-]{0,80}")
 _ATTACHED = re.compile(r"attachment:([^\s)\"'<>]*)")
 _FENCES = re.compile(r"~{3,}")
+# a language that is an entity for a blank, as in ```&Tab;, makes nbconvert's Markdown give up
+_LANGUAGE_WITH_ENTITY = re.compile(r"(?:`{3}|~{3})[^\n]*&")
 
 _PICTURES = ("image/png", "image/jpeg", "image/gif")
 
@@ -119,7 +121,7 @@ def harmless_markdown(text: str) -> str:
     text = _BEGINS.sub(lambda found: "<" if _BARE.match(text, found.start()) else "< ", text)
     if _runs(text):
         text = _SCHEME.sub(lambda found: f"{found[0][:-1]} :", text)
-    return _as_code(text) if _runs(text) else text
+    return _as_code(text) if _runs(text) or _LANGUAGE_WITH_ENTITY.search(text) else text
 
 
 def _runs(text: str) -> bool:

@@ -149,7 +149,8 @@ class Peer:
 
     def hear(self, message: dict[str, Any]) -> None:
         """Take in what a message tells by the way."""
-        self.exports.release(message.get("unneeded", []))
+        if "unneeded" in message:
+            self.exports.release(message["unneeded"])
 
     # what is the same
 
@@ -227,11 +228,12 @@ class Peer:
         return described(error)
 
     def _send(self, message: dict[str, Any], parts: Sequence[bytes]) -> None:
-        unneeded = []
-        while self._unneeded:
-            handle = self._unneeded.popleft()
-            unneeded.append([handle.number, handle.count])
-        self.send({**message, "unneeded": unneeded}, parts)
+        if self._unneeded:
+            unneeded = message["unneeded"] = []
+            while self._unneeded:
+                handle = self._unneeded.popleft()
+                unneeded.append([handle.number, handle.count])
+        self.send(message, parts)
 
     def _read(
         self, number: int, message: dict[str, Any], parts: list[bytes], sent: list[Any]
@@ -299,6 +301,8 @@ _NO_LIMITS = Limits(items=2**62)  # what has come in was within the limits
 
 def _states(known: list[Any]) -> list[Any]:
     """Return what containers hold, in a form to compare."""
+    if all(type(value) is np.ndarray for value in known):
+        return [(one.dtype, one.shape, one.flags.writeable, one.tobytes()) for one in known]
     encoder = Encoder(lambda other: ["object", id(other)], known, _NO_LIMITS)
     found = []
     for value in known:

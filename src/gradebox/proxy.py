@@ -375,7 +375,9 @@ class Student(Peer):
     def hear(self, message: dict[str, Any]) -> None:
         """Take in what a message tells by the way."""
         super().hear(message)
-        printed = message.get("printed", [])
+        if "printed" not in message:
+            return
+        printed = message["printed"]
         if type(printed) is not list or not all(_is_printed(one) for one in printed):
             raise BadValue("expected what was printed")
         for name, text in printed:

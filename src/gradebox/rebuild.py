@@ -132,7 +132,8 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
         """Put the instructor's cells in order, into the places that they have together."""
         places = [place for place, cell in enumerate(nb.cells) if name_of(cell) is not None]
         found = [nb.cells[place] for place in places]
-        ordered = sorted(found, key=lambda cell: order.index(str(name_of(cell))))
+        rank = {name: place for place, name in enumerate(order)}
+        ordered = sorted(found, key=lambda cell: rank[str(name_of(cell))])
         if ordered != found:
             self.log.warning("the cells were in another order; they were put back")
             for place, cell in zip(places, ordered, strict=True):
@@ -140,14 +141,14 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
 
     def _complete(self, nb: Any, known: dict[str, Known]) -> None:
         """Add what is missing, each after the cell that it follows in the instructor's version."""
-        place = 0
+        place, names = 0, [name_of(cell) for cell in nb.cells]
         for source in known.values():
-            found = [at for at, cell in enumerate(nb.cells) if name_of(cell) == source.name]
-            if found:
-                place = found[0] + 1
+            if source.name in names:
+                place = names.index(source.name) + 1
                 continue
             self.log.warning("cell %s was missing; it was put back", source.name)
             nb.cells.insert(place, self._missing(source))
+            names.insert(place, source.name)
             place += 1
 
     def _missing(self, source: Known) -> Any:

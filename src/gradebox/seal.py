@@ -199,6 +199,36 @@ def choose(wanted: str = "auto", allow_unsealed: bool = False) -> Level:
 # --- Sealing -------------------------------------------------------------------------------------
 
 
+@dataclass
+class _Began:
+    """What a process was before it got namespaces of its own."""
+
+    root: bool = False
+    ids: tuple[int, int] = (0, 0)
+    refused: str = ""
+
+
+_began = _Began()
+
+
+def fork(level: Level) -> int:
+    """Fork as ``os.fork`` does a process that can be sealed with a level.
+
+    Namespaces must be there from the start: the first process of a namespace ends all the others
+    with it. Where the kernel refuses them the child is forked all the same, and ``seal`` says so.
+    """
+    if level is not Level.NAMESPACES:
+        return os.fork()
+    _began.root = _may_change_user(linux.CAP_SYS_ADMIN)
+    _began.ids = os.geteuid(), os.getegid()
+    wanted = linux.NEW_MOUNTS | linux.NEW_PIDS | linux.NEW_NET | linux.NEW_IPC | linux.NEW_UTS
+    try:
+        return linux.fork_into(wanted if _began.root else wanted | linux.NEW_USER)
+    except OSError as error:
+        _began.refused = str(error)
+        return os.fork()
+
+
 def seal(
     limits: Limits,
     folder: str | Path,
@@ -210,11 +240,10 @@ def seal(
     scratch: str | Path | None = None,
     hidden: Iterable[str | Path] = (),
 ) -> Sealed:
-    """Seal this process for good; to be called in a fork with a session of its own.
+    """Seal this process for good; to be called in a child of :func:`fork`, with its own session.
 
-    With namespaces it returns in a grandchild of the process that called it. The caller stays
-    behind, passes SIGINT on, and ends with the grandchild's exit status; when it is killed, all
-    end.
+    With namespaces it returns in a child of the process that called it. The caller stays behind,
+    passes SIGINT on, and ends with the child's exit status; when it is killed, all end.
 
     Parameters
     ----------
@@ -322,7 +351,8 @@ def _may_change_user(*more: int) -> bool:
 
 def _strangers() -> list[int]:
     """Return users that own nothing: one for this process alone, and nobody."""
-    return [0x70000000 + os.getpid() % 0x400000, 65534]
+    # /proc is still that of the machine, where each process has a number of its own
+    return [0x70000000 + int(os.readlink("/proc/self")) % 0x400000, 65534]
 
 
 def _become(users: list[int]) -> None:
@@ -343,22 +373,16 @@ def _become(users: list[int]) -> None:
 
 
 def _in_namespaces(limits: Limits, folder: str, readable: list[str], hidden: list[str]) -> Sealed:
-    users = _known(_strangers()) if _may_change_user(linux.CAP_SYS_ADMIN) else []
-    ids = os.geteuid(), os.getegid()
-    wanted = linux.NEW_MOUNTS | linux.NEW_PIDS | linux.NEW_NET | linux.NEW_IPC | linux.NEW_UTS
-    linux.unshare(wanted if users else wanted | linux.NEW_USER)
+    if os.getpid() != 1:
+        raise OSError(errno.EPERM, f"no namespaces: {_began.refused or 'this is no fork of seal'}")
+    users = _known(_strangers()) if _began.root else []
     if not users:
         Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"{_USER} {ids[0]} 1")
-        Path("/proc/self/gid_map").write_text(f"{_USER} {ids[1]} 1")
+        Path("/proc/self/uid_map").write_text(f"{_USER} {_began.ids[0]} 1")
+        Path("/proc/self/gid_map").write_text(f"{_USER} {_began.ids[1]} 1")
     owner = (users[0],) * 2 if users else (_USER, _USER)
     socket.sethostname("student")
     linux.drop_bounds()
-    first = os.fork()
-    if first:
-        _become(users)
-        linux.die_with_parent()
-        _stay_behind(first)
     lacks = view.enter(folder, readable, limits.disk, owner, hidden)
     _become(users)
     linux.die_with_parent()
@@ -370,7 +394,7 @@ def _in_namespaces(limits: Limits, folder: str, readable: list[str], hidden: lis
         _keep_house(second, limits.memory)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
     linux.inspectable(True)
-    _limit(limits, base, others=3)
+    _limit(limits, base, others=2)
     lacks += _filter(_beyond())
     return Sealed(Level.NAMESPACES, tuple(lacks), folder)
 
@@ -380,17 +404,6 @@ def _known(users: list[int]) -> list[int]:
     lines = Path("/proc/self/uid_map").read_text().splitlines()
     ranges = [(int(start), int(many)) for start, _, many in (line.split() for line in lines)]
     return [user for user in users if any(a <= user < a + n for a, n in ranges)]
-
-
-def _stay_behind(child: int) -> NoReturn:
-    """Pass interrupts on to the child and end when it ends.
-
-    No file can be opened here: the child changes the root of this process too.
-    """
-    _forward(child)
-    _close_from(3)
-    _, status = os.waitpid(child, 0)
-    os._exit(_code(status))
 
 
 def _forward(child: int) -> None:
@@ -575,7 +588,7 @@ def _outward(version: int) -> linux.Filter:
 def _try(level: Level, secret: Path) -> str:
     """Seal a fork and let it try to break out; return ``works`` or what went wrong."""
     reading, writing = os.pipe()
-    pid = os.fork()
+    pid = fork(level)
     if not pid:
         _try_inside(level, secret, writing)
     os.close(writing)

@@ -211,8 +211,7 @@ class _Held(Session):
     """A session in which commits wait for the end of the submission."""
 
     def commit(self) -> None:
-        """Tell the database, and keep the transaction open."""
-        self.flush()
+        """Keep the transaction open: changes are written together, before anything is read."""
 
 
 class Book(_StandIn):
@@ -233,7 +232,7 @@ class Book(_StandIn):
         self.engine, self.course_id = self._whole.engine, course_id
         self.db = scoped_session(sessionmaker(class_=_Held, bind=self.engine, future=True))
         self.authenticator = None
-        self._entries: dict[str, dict[str, Any]] = {}
+        self._entries: dict[str, dict[tuple[str, str], Any]] = {}
         _MARKS.create(self.engine, checkfirst=True)
         self.url = url
 
@@ -271,17 +270,21 @@ class Book(_StandIn):
         return self._entry("comments", solution_cell, notebook, assignment, student)
 
     def _entry(self, kind: str, cell: str, notebook: str, assignment: str, student: str) -> Any:
-        name = f"{kind}/{assignment}/{student}/{notebook}"
+        name = f"{assignment}/{student}/{notebook}"
         if name not in self._entries:
             found: SubmittedNotebook = self.find_submission_notebook(notebook, assignment, student)
             # in the session's memory, so that the names below ask nothing more
             known = self.db.query(BaseCell).filter(BaseCell.notebook_id == found.notebook_id).all()
             names = {one.id: one.name for one in known}
-            self._entries[name] = {names[one.cell_id]: one for one in getattr(found, kind)}
+            self._entries[name] = {
+                (kind, names[one.cell_id]): one
+                for kind in ("grades", "comments")
+                for one in getattr(found, kind)
+            }
         try:
-            return self._entries[name][cell]
+            return self._entries[name][kind, cell]
         except KeyError:
-            raise MissingEntry(f"No such entry: {name}/{cell}") from None
+            raise MissingEntry(f"No such entry: {name}/{cell} among the {kind}") from None
 
     def mark(self, submission: SubmittedAssignment, key: str, flags: Sequence[str]) -> None:
         """Write what the scores of a submission are made from, within its transaction."""

@@ -98,10 +98,12 @@ class Encoder:
                 f"expected at most {self._limits.items} values in {self._limits.depth} levels, "
                 "got more; send an array, or less"
             )
-        if value is None or isinstance(value, bool):
+        if value is None or type(value) in (bool, float, str):
             return value
         if id(value) in self._numbers:
             return ["ref", self._numbers[id(value)]]
+        if type(value) in _EXACT:
+            return _EXACT[type(value)](self, value, depth)
         node = _scalar(self, value)
         return self.state(value, depth) if node is None else node
 
@@ -158,6 +160,7 @@ def _write_scalar(encoder: Encoder, value: Any) -> Node:
     return ["scalar", text]
 
 
+@lru_cache(maxsize=100)
 def _dtype_text(dtype: Any) -> str:
     text = str(dtype.str)
     if dtype.names or not (_DTYPE.fullmatch(text) or _TIME.fullmatch(text)):
@@ -177,8 +180,8 @@ def _write_bytearray(encoder: Encoder, value: Any, depth: int) -> Node:
 
 
 def _write_tuple(encoder: Encoder, value: Any, depth: int) -> Node:
-    names = getattr(type(value), "_fields", None)
     items = encoder.each(tuple.__iter__(value), depth)
+    names = None if type(value) is tuple else getattr(type(value), "_fields", None)
     if isinstance(names, tuple) and _are_names(names) and len(names) == len(items):
         return ["named", type(value).__name__, list(names), items]
     return ["tuple", items]
@@ -266,6 +269,9 @@ _WRITERS: tuple[tuple[Any, Callable[[Encoder, Any, int], Node]], ...] = (
     (np.dtype, _write_dtype),
     (np.random.Generator, _write_generator),
 )
+
+_EXACT = {kind: write for kind, write in _WRITERS if kind in (np.ndarray, list, tuple, dict)}
+"""For what comes most often, so that nothing needs to be asked of it."""
 
 
 # --- in ---------------------------------------------------------------------------------------
@@ -396,6 +402,8 @@ class Decoder:
 
 
 def _check_entries(shape: Sequence[int], limits: Limits, error: type[Exception]) -> None:
+    if len(shape) == 1 and shape[0] <= limits.entries:
+        return
     if math.prod(n for n in shape if n) > limits.entries:
         raise error(f"expected at most {limits.entries} entries, got the shape {tuple(shape)}")
 
@@ -503,7 +511,14 @@ def _read_range(decoder: Decoder, node: list[Any], depth: int) -> range:
 
 
 def _read_dtype(text: Any) -> np.dtype[Any]:
-    if type(text) is not str or not (_DTYPE.fullmatch(text) or _TIME.fullmatch(text)):
+    if type(text) is not str:
+        raise BadValue(f"expected the dtype of numbers, text or times, got {_brief(text)}")
+    return _dtype_of(text)
+
+
+@lru_cache(maxsize=100)
+def _dtype_of(text: str) -> np.dtype[Any]:
+    if not (_DTYPE.fullmatch(text) or _TIME.fullmatch(text)):
         raise BadValue(f"expected the dtype of numbers, text or times, got {_brief(text)}")
     try:
         return np.dtype(text)

@@ -90,8 +90,8 @@ class Zygote:
                 start_new_session=True,
             )
         self._empty = tempfile.mkdtemp(prefix="gradebox-")
-        self._await(self._control)
         atexit.register(self.close)
+        self._await(self._control)
 
     def _await(self, control: socket.socket) -> None:
         control.settimeout(START)
@@ -177,10 +177,10 @@ class Zygote:
         first = {"folder": self._empty, "environment": {}, "examines": dict(wanted)}
         first |= {"level": level, "limits": asdict(limits or Limits())}
         first |= {"readable": [str(path) for path in readable]}
-        with self._forked(self._parent_of_tests(), first, other) as notebook:
+        with self._forked(self.start_parent_of_tests(), first, other) as notebook:
             yield notebook
 
-    def _parent_of_tests(self) -> socket.socket:
+    def start_parent_of_tests(self) -> socket.socket:
         """Return the control of the parent that has imported all, made when it is first needed."""
         with self._lock:
             if not self._barred:
@@ -201,7 +201,8 @@ class Zygote:
         with ours:
             with theirs, self._lock:
                 ends = [theirs.fileno(), *([] if other is None else [other.fileno()])]
-                socket.send_fds(control, [b"f"], ends)
+                request = b"n" if first["level"] is Level.NAMESPACES else b"f"
+                socket.send_fds(control, [request], ends)
                 pid = int.from_bytes(control.recv(8), "big")
             if not pid:
                 raise RuntimeError("the warm process ended")

@@ -50,7 +50,7 @@ class Line:
             If nobody listens any more.
         """
         try:
-            self.end.settimeout(None)
+            self._wait_at_most(None)
             self.end.sendall(json.dumps(message).encode() + b"\n")
         except OSError as error:
             raise Gone from error
@@ -90,7 +90,7 @@ class Line:
                 "send less at once"
             )
         try:  # in one piece: each one more would wake the other side once more
-            self.end.settimeout(_left(_until(seconds)))
+            self._wait_at_most(seconds)
             self.end.sendall(b"".join((line, *parts)))
         except TimeoutError:
             raise
@@ -137,7 +137,7 @@ class Line:
         return part
 
     def _more(self, until: float | None) -> bytes:
-        self.end.settimeout(_left(until))
+        self._wait_at_most(_left(until))
         try:
             more = self.end.recv(1 << 16)
         except TimeoutError:
@@ -148,24 +148,24 @@ class Line:
             raise Gone
         return more
 
+    def _wait_at_most(self, seconds: float | None) -> None:
+        if seconds is not None and seconds <= 0:  # which a socket takes for "do not wait at all"
+            raise TimeoutError
+        if seconds is not None or self.end.gettimeout() is not None:  # it is a call of the system
+            self.end.settimeout(seconds)
+
 
 def _until(seconds: float | None) -> float | None:
     return None if seconds is None else time.monotonic() + seconds
 
 
 def _left(until: float | None) -> float | None:
-    """Return the seconds that are left; a socket takes 0 for "do not wait at all"."""
-    if until is None:
-        return None
-    left = until - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    return left
+    return None if until is None else until - time.monotonic()
 
 
 def _message(line: bytes) -> dict[str, Any]:
     try:
-        message = json.loads(line)
+        message = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
         raise Gone("not a message") from error
     if not isinstance(message, dict):

@@ -6,9 +6,9 @@ parent never runs a cell, so no notebook sees what another one did.
 
 It is given its end of a socket pair as standard input. A message ``f`` on it brings the child's end
 of another pair, and the child's end of a line to the other process of the same notebook where there
-is one; the answer is the child's process id. A message ``z`` brings one end of a new pair, on which
-a fork of this parent serves that has imported the barred modules too: test cells run in *its*
-forks. When the pair closes, the parent ends.
+is one; the answer is the child's process id. ``n`` asks for a child with namespaces of its own. A
+message ``z`` brings one end of a new pair, on which a fork of this parent serves that has imported
+the barred modules too: test cells run in *its* forks. When the pair closes, the parent ends.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from typing import Any
 from gradebox.barred import Barrier
 from gradebox.examiner import Examiner
 from gradebox.names import Lender
-from gradebox.seal import Level, Limits, Sealed, seal
+from gradebox.seal import Level, Limits, Sealed, fork, seal
 from gradebox.shell import Shell
 from gradebox.wire import Gone, Line
 
@@ -62,7 +62,7 @@ class Zygote:
                 return None
             with contextlib.ExitStack() as stack:
                 ends = [stack.enter_context(socket.socket(fileno=one)) for one in handles]
-                pid = os.fork()
+                pid = fork(Level.NAMESPACES) if request == b"n" else os.fork()
                 if not pid:
                     control.close()
                     if request == b"z":
