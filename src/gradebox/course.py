@@ -40,7 +40,7 @@ from gradebox.rebuild import Rebuild, Recognize
 from gradebox.scores import SaveScores
 from gradebox.store import digest
 
-VERSION = 3
+VERSION = 4
 """Raised when the same submission may get another score, or another page, than before."""
 
 OF_NO_MATTER = ("CourseDirectory", "Exchange", "NbGrader", "JupyterApp", "Application", "Gradebox")

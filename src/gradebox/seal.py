@@ -352,7 +352,7 @@ def _may_change_user(*more: int) -> bool:
 def _strangers() -> list[int]:
     """Return users that own nothing: one for this process alone, and nobody."""
     # /proc is still that of the machine, where each process has a number of its own
-    return [0x70000000 + int(os.readlink("/proc/self")) % 0x400000, 65534]
+    return [0x70000000 + int(Path("/proc/self").readlink().name) % 0x400000, 65534]
 
 
 def _become(users: list[int]) -> None:

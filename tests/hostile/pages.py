@@ -140,6 +140,12 @@ PAGES = [
         scores=FULL,
     ),
     Case(
+        "fence-language",
+        "a written answer with a block of code whose language is an entity for a blank",
+        _words("```&Tab;\nmy answer\n```"),
+        scores=FULL,
+    ),
+    Case(
         "attachments",
         "a written answer with attachments that are no pictures",
         _words(
