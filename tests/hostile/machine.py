@@ -409,12 +409,12 @@ BOMBS = [
         "memory taken by many processes, each under the limit",
         beside(
             _SEALED + "import os, time\n"
-            "for _ in range(8):\n"
+            "for _ in range(5):\n"
             "    if os.fork() == 0:\n"
-            "        kept = bytearray(b'x') * (150 * 2**20)\n"
-            "        time.sleep(2.5)\n"
+            "        kept = bytearray(b'x') * (130 * 2**20)\n"
+            "        time.sleep(4)\n"
             "        os._exit(0)\n"
-            "time.sleep(2)"
+            "time.sleep(2.7)"
         ),
         scores=NOTHING,
         flags=(ENDED, ENDED_IN_TEST),
