@@ -15,14 +15,7 @@ help:
 
 .venv/ready: requirements.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or later was found. Install one (python.org, or your system's package manager), then run make again."; exit 1; }
-	@test "$$(df -Pk . | awk 'NR==2 {print int($$4/1048576)}')" -ge 6 || { echo "Less than 6 GB of disk are free here; the packages need about 5. Free some space, then run make again."; exit 1; }
-	@echo "Making .venv with $$($(PYTHON) --version) and installing the pinned packages (a few minutes, most of it the download) ..."
-	@$(PYTHON) -m venv .venv || { echo "Python cannot make a virtual environment. On Debian or Ubuntu: apt install python3-venv"; exit 1; }
-	@{ $(PY) -m pip install --disable-pip-version-check -r requirements.txt || echo FAILED; } | awk \
-	'/^Collecting/ {printf "\r  package %3d: %-50.50s", ++n, $$2; fflush()} \
-	/^Installing collected/ {printf "\r  putting %d packages in place ...%-40s\n", n, ""; fflush()} \
-	/^FAILED/ {exit 1}' || { echo "The packages could not be installed: see pip's message above (no network, or no disk?). Then run make again."; exit 1; }
-	@$(PY) -m pip install --disable-pip-version-check -q --no-deps -e .
+	@$(PYTHON) -P tools/install.py
 	@touch $@
 
 course: .venv/ready ## build the site, release, grade a sample class, print the gradebook
