@@ -1,128 +1,224 @@
 """Build the site strictly: a warning, a broken link or a raising cell is an error.
 
-Run as ``python -m tools.book``; with ``--clean`` everything is made anew.
+Run as ``python -m tools.book``. Pages whose code, data and modules have not changed keep their
+outputs (see `tools.pages`), and Sphinx checks and writes all pages anew, so that it sees every
+warning. With ``--clean`` every page is executed again.
 """
 
 import argparse
-import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+
+from tools.stamps import digest, files
+from tools.terminal import ToolError, console, run
 
 ROOT = Path(__file__).resolve().parent.parent
-# Pages show what this code computes; notebooks are cached by their own text alone.
-CODE = ("src/optdl", "book/_ext", "book/_static", "_config.yml", "requirements.txt")
-# A kernel is told five free ports and binds them a second later. Where another process has taken
-# one by then, it dies before any cell has run, with these words; a fresh start mends it.
-KERNEL_NOT_STARTED = "Kernel died before replying to kernel_info"
-KERNEL_STARTS = 3
+# All that Sphinx reads; the page on coverage gathers rows from code, tests and assignments.
+READ = (
+    "book",
+    "exercises",
+    "experiments",
+    "solutions",
+    "src/optdl",
+    "tests",
+    "tools",
+    "_config.yml",
+    "_toc.yml",
+    "requirements.txt",
+)
+WARNING = re.compile(r"^[^:\s]+\.(?:md|py|yml|bib):.*(?:WARNING|ERROR|CRITICAL)")
+"""A line in which Sphinx names what is wrong, and where."""
+SHARE = re.compile(r"^(reading sources|writing output)\.\.\. *\[ *(\d+)%\] *(\S*)")
+
+Tell = Callable[[int, int, str], None]
+"""Called with the number of pages done, the number of all, and what is done now."""
 
 
 class BookError(RuntimeError):
-    """The site could not be built; the message holds the end of the build's own output."""
+    """The site could not be built; the message says in at most ten lines why."""
 
 
 def build(
-    out: Path = ROOT, clean: bool = False, progress: Callable[[str], None] = lambda line: None
+    out: Path = ROOT,
+    clean: bool = False,
+    tell: Tell = lambda done, total, now: None,
+    stop: threading.Event | None = None,
 ) -> Path:
     """Build the site below ``out`` and return the folder of its pages.
 
-    A build after a failure, or after a change of the code that pages run, starts from
-    clean: an incremental one would not see what is wrong. ``progress`` is called with
-    each line that the build prints.
+    Nothing is done when nothing has changed. Pages that were executed stay kept whatever happens
+    afterwards, and the site that is in place is only replaced by one that is whole.
+
+    Parameters
+    ----------
+    out : Path
+        The site is built in ``_build/html`` below it.
+    clean : bool
+        Execute every page again.
+    tell : callable
+        Told about the progress.
+    stop : threading.Event, optional
+        Set it to end the build from another thread.
 
     Raises
     ------
     BookError
-        When the build fails or warns.
+        When a cell raises or hangs, or when Sphinx fails or warns.
+    KeyboardInterrupt
+        When ``stop`` was set.
     """
-    target = out / "_build"
-    stamp = target / "code.sha256"
-    digest = _digest()
-    if clean or not stamp.exists() or stamp.read_text() != digest:
-        shutil.rmtree(target, ignore_errors=True)
-    stamp.unlink(missing_ok=True)
-    _run_jupyter_book(out, progress)
-    stamp.write_text(digest)
+    target, stop = out / "_build", stop or threading.Event()
+    stamp, checksum = target / "site.sha256", _checksum()
+    if not clean and (target / "html" / "index.html").is_file() and _text(stamp) == checksum:
+        return target / "html"
+    _execute(out, clean, tell, stop)
+    _write(target, tell, stop)
+    stamp.write_text(checksum, encoding="utf-8")
     return target / "html"
 
 
-def _digest() -> str:
-    """Return one checksum of all the code that the pages depend on."""
-    total = hashlib.sha256()
-    for name in CODE:
-        path = ROOT / name
-        files = sorted(path.rglob("*")) if path.is_dir() else [path]
-        for file in files:
-            if file.is_file() and "__pycache__" not in file.parts:
-                total.update(file.relative_to(ROOT).as_posix().encode() + file.read_bytes())
-    return total.hexdigest()
+def _checksum() -> str:
+    """Return one checksum of all that the site is made from."""
+    found = files(*(ROOT / name for name in READ))
+    return digest(part for path in found for part in (path.relative_to(ROOT).as_posix(), path))
 
 
-def _run_jupyter_book(out: Path, progress: Callable[[str], None]) -> None:
-    for _ in range(KERNEL_STARTS):
-        status, lines = _jupyter_book(out, progress)
-        if not status or not any(KERNEL_NOT_STARTED in line for line in lines):
-            break
-        # The pages that were read already would not be checked again.
-        shutil.rmtree(out / "_build" / ".doctrees", ignore_errors=True)
-    log = out / "_build" / "build.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_text("".join(lines))
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def _execute(out: Path, clean: bool, tell: Tell, stop: threading.Event) -> None:
+    """Execute the pages that have to be, and hand all outputs to Jupyter Book's cache."""
+    # imported here: a build that has nothing to do does not wait for them
+    from jupyter_cache import get_cache
+    from jupyter_cache.base import CacheBundleIn
+
+    from tools import execution, pages
+
+    found, store = pages.find(ROOT), pages.Store(ROOT)
+    missing = [page for page in found if clean or store.load(page) is None]
+    failed = execution.execute(missing, store, tell, stop)
+    if failed:
+        raise BookError(_shown(failed, store))
+    folder = out / "_build" / "next" / "_build" / ".jupyter_cache"
+    shutil.rmtree(folder, ignore_errors=True)
+    cache = get_cache(folder)
+    for page in found:
+        kept = store.load(page)
+        assert kept is not None, f"{page.name} has changed while it was executed"
+        seconds = {"execution_seconds": kept.wall}
+        bundle = CacheBundleIn(kept.fill(page), str(page.path), data=seconds)
+        cache.cache_notebook_bundle(bundle, check_validity=False)
+
+
+def _shown(failed: Sequence[Any], store: Any) -> str:
+    """Return the failures of pages in at most ten lines."""
+    lines: list[str] = []
+    for failure in failed[:2]:
+        log = store.log(failure.page)
+        lines += [*str(failure).splitlines(), f"The whole log: {_relative(log)}"]
+    if len(failed) > 2:
+        names = ", ".join(failure.page.name for failure in failed[2:])
+        lines.append(f"Also: {names}; see build/pages")
+    return "\n".join([*lines, "The other pages are kept: the next run executes only what failed."])
+
+
+def _relative(path: Path) -> Path:
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+
+
+def _write(target: Path, tell: Tell, stop: threading.Event) -> None:
+    """Have Sphinx check and write all pages, and put the new site in place of the old."""
+    made = target / "next" / "_build"
+    for name in ("html", ".doctrees"):
+        shutil.rmtree(made / name, ignore_errors=True)
+    status, lines = _jupyter_book(target / "next", tell, stop)
+    log = target / "build.log"
+    log.write_text("".join(lines), encoding="utf-8")
+    if stop.is_set():
+        raise KeyboardInterrupt
     if status:
-        raise BookError(f"{_causes(lines)}\nThe book does not build; the whole log is {log}")
+        raise BookError(
+            f"{_causes(lines)}\nMend: correct the places named, then run the same command again.\n"
+            f"The whole log: {_relative(log)}"
+        )
+    old = target / "old"
+    shutil.rmtree(old, ignore_errors=True)
+    if (target / "html").exists():
+        (target / "html").rename(old)
+    (made / "html").rename(target / "html")
+    shutil.rmtree(old, ignore_errors=True)
 
 
-def _jupyter_book(out: Path, progress: Callable[[str], None]) -> tuple[int, list[str]]:
+def _jupyter_book(out: Path, tell: Tell, stop: threading.Event) -> tuple[int, list[str]]:
     """Run Jupyter Book once; return its exit status and the lines that it printed."""
-    run = "from jupyter_book.cli.main import main; main()"
-    command = [sys.executable, "-c", run, "build", str(ROOT)]
+    run_it = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", run_it, "build", str(ROOT)]
     command += ["-W", "-n", "--keep-going", "--path-output", str(out)]
-    # One thread for each kernel: the pages' small arrays gain nothing from more.
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
     lines = []
     with subprocess.Popen(
         command,
         cwd=ROOT,
-        env=environment,
+        env=os.environ | {"NO_COLOR": "1", "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     ) as process:
         for line in process.stdout or ():
             lines.append(line)
-            progress(line.strip())
+            if share := SHARE.match(line.strip()):
+                tell(int(share[2]), 100, f"{share[1]} {share[3]}".strip())
+            if stop.is_set():
+                process.terminate()
     return process.returncode, lines
 
 
-def _causes(lines: list[str]) -> str:
-    """Return what explains a failed build: its warnings and raising cells, and how it ended."""
-    marks = ("WARNING", "ERROR", "CellExecutionError")
-    marked = [
-        number
-        for number, line in enumerate(lines)
-        # a kernel warns about its own transport; nothing is wrong with the book
-        if any(mark in line for mark in marks) and "[IPKernelApp]" not in line
-    ]
-    shown = {near for number in marked for near in range(number, number + 30)}
-    shown |= set(range(len(lines) - 30, len(lines)))
-    return "".join(line for number, line in enumerate(lines) if number in shown)
+def _causes(lines: Sequence[str]) -> str:
+    """Return the lines that say why Sphinx failed."""
+    plain = [line.strip().replace(f"{ROOT}{os.sep}", "") for line in lines]
+    named = list(dict.fromkeys(line for line in plain if WARNING.match(line)))
+    marks = ("WARNING", "ERROR", "Error:", "Exception")
+    causes = named or [line for line in plain if any(mark in line for mark in marks)] or plain[-5:]
+    more = [f"and {len(causes) - 6} more"] if len(causes) > 6 else []
+    return "\n".join([*(line[:300] for line in causes[:6]), *more])
 
 
-def main() -> None:
+def command(arguments: argparse.Namespace) -> int:
     """Build the site and say where it is."""
-    parser = argparse.ArgumentParser(prog="make book", description=build.__doc__)
-    parser.add_argument("--clean", action="store_true", help="make everything anew")
-    arguments = parser.parse_args()
-    try:
-        pages = build(clean=arguments.clean, progress=print)
-    except BookError as error:
-        sys.exit(str(error))
-    print(f"The site is {(pages / 'index.html').as_uri()}")
+    from tools.terminal import progress
+
+    with progress() as bar:
+        task = bar.add_task("Site", total=None, now="")
+
+        def tell(done: int, total: int, now: str) -> None:
+            bar.update(task, completed=done, total=total, now=now[-48:])
+
+        try:
+            pages = build(clean=arguments.clean, tell=tell)
+        except BookError as error:
+            raise ToolError(str(error), "see above") from None
+    console.print(f"The site is {(pages / 'index.html').as_uri()}")
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line of this tool."""
+    made = argparse.ArgumentParser(prog="python -m tools.book", description=__doc__)
+    made.add_argument("--clean", action="store_true", help="execute every page again")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    return run(command, parser(), arguments)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

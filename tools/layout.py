@@ -116,9 +116,7 @@ class Course:
         return sorted(found, key=lambda topic: (order.get(topic, len(order)), topic))
 
     def _book_order(self) -> dict[str, int]:
-        contents = self.root / "_toc.yml"
-        text = contents.read_text(encoding="utf-8") if contents.exists() else ""
-        pages = [Path(page).name for page in _files(yaml.safe_load(text))]
+        pages = [Path(page).name for page in contents(self.root)]
         return {page: place for place, page in enumerate(pages)}
 
     def choose(self, names: list[str]) -> list[str]:
@@ -146,6 +144,12 @@ class Course:
         self.exchange.mkdir(parents=True, exist_ok=True)
         # nbgrader's own rule: whoever may submit must be able to write here.
         self.exchange.chmod(0o777)
+
+
+def contents(root: Path) -> list[str]:
+    """Return the pages that ``_toc.yml`` names, without their suffixes, in order."""
+    file = root / "_toc.yml"
+    return _files(yaml.safe_load(file.read_text(encoding="utf-8"))) if file.exists() else []
 
 
 def _files(node: Any) -> list[str]:

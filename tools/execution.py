@@ -1,0 +1,277 @@
+"""Execute pages of the book side by side, one kernel for each processor, and keep the outputs."""
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+import psutil
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+from tools.pages import Execution, Page, Store, checksum
+from tools.stamps import write_atomically
+
+PROCESSOR_SECONDS = 600.0
+"""A cell that computes longer is taken to be in an endless loop."""
+WALL_SECONDS = 1800
+"""A cell that has not ended by then hangs, however slow the machine is."""
+POLL = 0.5
+"""Seconds between two looks at the kernels."""
+
+HERE = Path(__file__).resolve().parent.parent
+COLORS = re.compile(r"\x1b\[[0-9;]*m")
+UNCOUNTED = {".venv", "build", "_build", "__pycache__", ".git"}
+
+Tell = Callable[[int, int, str], None]
+"""Called with the number done, the number of all, and what is done now."""
+
+
+class PageFailed(Exception):
+    """A cell of a page raised, hung, or ended its kernel.
+
+    Parameters
+    ----------
+    page : Page
+        The page.
+    cell : int
+        The number of its code cell, from 0.
+    error : str
+        What happened, in one line.
+    mend : str
+        What to do about it.
+    log : str
+        All that is known, such as the traceback.
+    """
+
+    def __init__(self, page: Page, cell: int, error: str, mend: str, log: str) -> None:
+        self.page, self.cell, self.error, self.mend, self.log = page, cell, error, mend, log
+        source = page.cells[cell].source.strip().splitlines()
+        self.code = next((line for line in source if not line.startswith(("import", "from"))), "")
+        where = f"{page.path.relative_to(page.root).as_posix()}:{page.line(cell)}"
+        super().__init__(f"{where}, cell {cell + 1}: {self.code[:100]}\n{error}\nMend: {mend}")
+
+
+class Runner:
+    """The execution of one page in a kernel of its own.
+
+    Parameters
+    ----------
+    page : Page
+        The page.
+    folder : Path
+        A folder for the kernel's sockets and notes; its path must be short.
+    """
+
+    def __init__(self, page: Page, folder: Path) -> None:
+        self.page, self._folder = page, folder
+        self._cell, self._before, self._total = -1, 0.0, 0.0
+        self._seconds: list[float] = []
+        self._endless = False
+        self._client: NotebookClient | None = None
+
+    def run(self) -> Execution:
+        """Execute all cells.
+
+        Raises
+        ------
+        PageFailed
+            When a cell does not end well.
+        """
+        start = time.monotonic()
+        client = self._client = self._make()
+        reads = self._folder / "reads"
+        reads.touch()
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join([str(self.page.root / "src"), str(HERE)]),
+            "PAGE_READS": str(reads),
+            "PAGE_ROOT": str(self.page.root),
+            # One thread for each kernel: the pages' small arrays gain nothing from more.
+            "OMP_NUM_THREADS": "1",
+            # what a page shows does not depend on the reader's own settings
+            "IPYTHONDIR": str(self._folder / "ipython"),
+        }
+        try:
+            with asyncio.Runner() as loop:
+                loop.run(client.async_execute(env=environment))
+        except (CellExecutionError, CellTimeoutError, DeadKernelError, RuntimeError) as error:
+            raise self._failure(error) from None
+        cells = [cell for cell in client.nb.cells if cell.cell_type == "code"]
+        return Execution(
+            outputs=[cell.outputs for cell in cells],
+            language=client.nb.metadata.get("language_info", {}),
+            data=self._data(reads),
+            seconds=[round(seconds, 2) for seconds in self._seconds],
+            wall=round(time.monotonic() - start, 1),
+        )
+
+    def _make(self) -> NotebookClient:
+        manager = AsyncKernelManager(
+            kernel_name="python3", connection_file=str(self._folder / "kernel.json")
+        )
+        if sys.platform != "win32":
+            # Sockets in a folder of its own: no other process can take a port from the kernel.
+            manager.transport = "ipc"
+        empty = Execution([[] for _ in self.page.cells], {})
+        return NotebookClient(
+            empty.fill(self.page),
+            km=manager,
+            timeout=WALL_SECONDS,
+            startup_timeout=WALL_SECONDS,
+            resources={"metadata": {"path": str(self.page.path.parent)}},
+            extra_arguments=[
+                "--log-level=ERROR",
+                "--ext=tools.reads",
+                "--HistoryManager.enabled=False",
+            ],
+            on_cell_execute=self._begin,
+            on_cell_executed=self._end,
+        )
+
+    def _begin(self, cell: Any, cell_index: int) -> None:
+        self._cell += 1
+        self._before = self._used()
+
+    def _end(self, cell: Any, cell_index: int, execute_reply: Any) -> None:
+        self._seconds.append(self._used() - self._before)
+
+    @property
+    def _kernel(self) -> psutil.Process | None:
+        """Return the kernel's process; None before it has started or after its end."""
+        manager = self._client.km if self._client else None
+        pid = getattr(getattr(manager, "provisioner", None), "pid", None)
+        with contextlib.suppress(psutil.Error):
+            return psutil.Process(pid) if pid else None
+        return None
+
+    def _used(self) -> float:
+        """Return the processor seconds of the kernel and of the processes that it started."""
+        kernel, total = self._kernel, 0.0
+        with contextlib.suppress(psutil.Error):
+            for process in [kernel, *kernel.children(recursive=True)] if kernel else []:
+                with contextlib.suppress(psutil.Error):
+                    total += sum(process.cpu_times()[:2])
+        self._total = max(self._total, total)  # of a process that has ended nothing is known
+        return self._total
+
+    @property
+    def now(self) -> str:
+        """Return which cell runs."""
+        return f"{self.page.name} {max(self._cell, 0)}/{len(self.page.cells)}"
+
+    def watch(self) -> None:
+        """Interrupt a cell that has computed for too long; end the kernel if that does not help."""
+        used = self._used() - self._before if self._cell >= 0 else 0.0
+        if used > PROCESSOR_SECONDS + 30:
+            self.stop()
+        elif used > PROCESSOR_SECONDS and not self._endless:
+            self._endless = True
+            if self._kernel and sys.platform != "win32":
+                self._kernel.send_signal(signal.SIGINT)
+            else:
+                self.stop()
+
+    def stop(self) -> None:
+        """End the kernel at once."""
+        with contextlib.suppress(psutil.Error):
+            if self._kernel:
+                self._kernel.kill()
+
+    def _failure(self, error: Exception) -> PageFailed:
+        log = COLORS.sub("", str(error))
+        mend = "correct the cell, or what it calls: the log has the traceback"
+        if self._endless:
+            said = f"the cell computed for more than {PROCESSOR_SECONDS:g} s of processor time"
+            mend = "look for a loop that does not end, or make it a recorded run in experiments/"
+        elif isinstance(error, CellTimeoutError):
+            said = f"the cell had not ended after {WALL_SECONDS // 60} minutes"
+            mend = "look for what it waits for: the cell hangs"
+        elif isinstance(error, CellExecutionError):
+            said = f"{error.ename}: {error.evalue}".splitlines()[0][:200]
+        else:
+            said = f"the kernel ended: {log.splitlines()[0] if log else type(error).__name__}"
+            mend = "look for a crash of compiled code, or for too little memory"
+        return PageFailed(self.page, max(self._cell, 0), said, mend, log)
+
+    def _data(self, reads: Path) -> dict[str, str]:
+        """Return the checksums of the data that the page read."""
+        root = self.page.root.resolve()
+        paths = [Path(line) for line in reads.read_text(encoding="utf-8").splitlines()]
+        names = {path.relative_to(root) for path in paths if path.exists()}
+        return {
+            name.as_posix(): checksum(root / name)
+            for name in sorted(names)
+            if not UNCOUNTED & set(name.parts) and name.parts[:1] not in {("src",), ("tools",), ()}
+        }
+
+
+def cores() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def execute(
+    pages: Sequence[Page], store: Store, tell: Tell, stop: threading.Event
+) -> list[PageFailed]:
+    """Execute pages side by side and keep each as soon as it has ended; return what failed.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        When ``stop`` is set; kernels are ended, and pages that had been executed stay kept.
+    """
+    failed: list[PageFailed] = []
+    done = 0
+    with tempfile.TemporaryDirectory(prefix="page-") as folder, ThreadPoolExecutor(cores()) as pool:
+        runners: dict[Future[None], Runner] = {}
+        for page in pages:
+            own = Path(folder, page.name)
+            own.mkdir()
+            runner = Runner(page, own)
+            runners[pool.submit(_run, runner, store)] = runner
+        waiting = set(runners)
+        try:
+            while waiting:
+                ended, waiting = wait(waiting, POLL, FIRST_COMPLETED)
+                for future in ended:
+                    done += 1
+                    failed += _result(future, store)
+                running = [runners[future] for future in waiting if future.running()]
+                for runner in running:
+                    runner.watch()
+                tell(done, len(pages), " · ".join(runner.now for runner in running))
+                if stop.is_set():
+                    raise KeyboardInterrupt
+        except BaseException:
+            for future in waiting:
+                future.cancel()
+            while wait(waiting, POLL).not_done:
+                for future in waiting:
+                    runners[future].stop()
+            raise
+    return failed
+
+
+def _run(runner: Runner, store: Store) -> None:
+    store.save(runner.page, runner.run())
+
+
+def _result(future: Future[None], store: Store) -> list[PageFailed]:
+    try:
+        future.result()
+    except PageFailed as failure:
+        write_atomically(store.log(failure.page), f"{failure}\n\n{failure.log}\n".encode())
+        return [failure]
+    return []

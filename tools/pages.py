@@ -1,0 +1,182 @@
+"""The pages of the book that hold code, what their outputs depend on, and the outputs kept of each.
+
+An execution is kept in a file whose name is the page's and a checksum of what the page ran: its
+code cells, the modules of ``optdl`` that they import, and the pinned packages. The file also lists
+the data that the page read, with checksums. Text between the cells plays no part.
+"""
+
+import json
+import platform
+import sys
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml  # type: ignore[import-untyped]
+from IPython.core.inputtransformer2 import TransformerManager
+from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
+from myst_parser.config.main import MdParserConfig
+from nbformat import NotebookNode
+
+from tools import modules
+from tools.layout import contents
+from tools.stamps import digest, write_atomically
+
+FORMAT = "1"
+"""Raise it when executions must be made anew although nothing that they are made from changed."""
+KEPT = 3
+"""So many executions of each page are kept: those of other branches, for example."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the book that holds code.
+
+    Parameters
+    ----------
+    root : Path
+        The folder of the repository.
+    path : Path
+        The page.
+    notebook : NotebookNode
+        The page as a notebook without outputs.
+    """
+
+    root: Path
+    path: Path
+    notebook: NotebookNode
+
+    @property
+    def name(self) -> str:
+        """Return the name without its folder and suffix."""
+        return self.path.stem
+
+    @cached_property
+    def cells(self) -> list[NotebookNode]:
+        """Return the code cells, in order."""
+        return [cell for cell in self.notebook.cells if cell.cell_type == "code"]
+
+    @cached_property
+    def code(self) -> list[Path]:
+        """Return the files of ``optdl`` on which the outputs depend."""
+        plain = TransformerManager().transform_cell  # type: ignore[no-untyped-call]
+        return modules.needed((plain(cell.source) for cell in self.cells), self.root / "src")
+
+    @cached_property
+    def key(self) -> str:
+        """Return the checksum of all that the page runs."""
+        environment = [FORMAT, sys.platform, platform.python_version()]
+        names = [path.relative_to(self.root).as_posix() for path in self.code]
+        sources = [json.dumps([cell.source, cell.metadata]) for cell in self.cells]
+        return digest([*environment, *sources, *names, *self.code, self.root / "requirements.txt"])[
+            :20
+        ]
+
+    def line(self, cell: int) -> int:
+        """Return the line of the page on which a code cell begins."""
+        starts = self.notebook.metadata.source_map
+        numbers = [n for n, other in enumerate(self.notebook.cells) if other.cell_type == "code"]
+        return int(starts[numbers[cell]]) + 1
+
+
+def find(root: Path) -> list[Page]:
+    """Return the pages of the book that hold code, in the order of the contents."""
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    extensions = config["sphinx"]["config"]["myst_enable_extensions"]
+    syntax = MdParserConfig(enable_extensions=set(extensions))
+    found = []
+    for name in contents(root):
+        path = root / f"{name}.md"
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        if is_myst_markdown_notebook(text):
+            notebook = read_myst_markdown_notebook(text, syntax, add_source_map=True, path=path)
+            if any(cell.cell_type == "code" for cell in notebook.cells):
+                found.append(Page(root, path, notebook))
+    return found
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What the code cells of a page showed.
+
+    Parameters
+    ----------
+    outputs : list of list of dict
+        The outputs of each code cell.
+    language : dict
+        What the kernel says about its language.
+    data : dict
+        The checksum of each file, and of each folder's listing, that the page read.
+    seconds : list of float
+        The processor time of each cell.
+    wall : float
+        Seconds from the start of the kernel to its end.
+    """
+
+    outputs: list[list[dict[str, Any]]]
+    language: dict[str, Any]
+    data: dict[str, str] = field(default_factory=dict)
+    seconds: list[float] = field(default_factory=list)
+    wall: float = 0.0
+
+    def fill(self, page: Page) -> NotebookNode:
+        """Return the page as a notebook with these outputs."""
+        notebook: NotebookNode = nbformat.from_dict(page.notebook)  # type: ignore[no-untyped-call]
+        cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+        for number, (cell, outputs) in enumerate(zip(cells, self.outputs, strict=True), 1):
+            cell.execution_count = number
+            cell.outputs = [
+                nbformat.from_dict(output)  # type: ignore[no-untyped-call]
+                for output in outputs
+            ]
+        notebook.metadata["language_info"] = self.language
+        return notebook
+
+
+def checksum(path: Path) -> str:
+    """Return the checksum of a file's content, or of the names in a folder."""
+    if path.is_dir():
+        return digest(sorted(child.name for child in path.iterdir()))
+    return digest([path])
+
+
+class Store:
+    """The executions that were kept.
+
+    Parameters
+    ----------
+    root : Path
+        The folder of the repository; the files lie in ``build/pages`` below it.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.folder = root, root / "build" / "pages"
+
+    def _file(self, page: Page) -> Path:
+        return self.folder / f"{page.name}-{page.key}.json"
+
+    def log(self, page: Page) -> Path:
+        """Return the file for the log of a page that failed."""
+        return self.folder / f"{page.name}.log"
+
+    def load(self, page: Page) -> Execution | None:
+        """Return the kept execution of a page; None if there is none or its data has changed."""
+        try:
+            kept = Execution(**json.loads(self._file(page).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+        fresh = all(checksum(self.root / name) == value for name, value in kept.data.items())
+        return kept if fresh and len(kept.outputs) == len(page.cells) else None
+
+    def save(self, page: Page, execution: Execution) -> None:
+        """Keep an execution, and of older ones the newest."""
+        content = json.dumps(execution.__dict__, ensure_ascii=False)
+        write_atomically(self._file(page), content.encode())
+        self.log(page).unlink(missing_ok=True)
+        kept = sorted(
+            self.folder.glob(f"{page.name}-*.json"), key=lambda file: file.stat().st_mtime
+        )
+        for file in kept[:-KEPT]:
+            file.unlink(missing_ok=True)
