@@ -20,7 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 FREE_GIGABYTES = 6
 """What must be free on the disk: the packages take about 5 GB, and pip unpacks them beside it."""
 SECONDS = 5.0
-"""How long nothing may be printed."""
+"""How long no news of pip may stay unprinted."""
+PATIENCE = 30.0
+"""How long nothing is printed where there is no news."""
 PACKAGES = 10
 """After how many packages a line is printed where there is no terminal."""
 
@@ -59,51 +61,54 @@ class Report:
     ----------
     screen : TextIO
         Where to print.
+    stage : str
+        What is being done until pip says more.
     clock : callable
         Returns the time in seconds.
     """
 
-    def __init__(self, screen: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-        self._screen, self._clock = screen, clock
+    def __init__(
+        self, screen: TextIO, stage: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._screen, self._stage, self._clock = screen, stage, clock
         self._terminal = screen.isatty()
         self._began = self._printed = clock()
-        self._packages = 0
-        self._stage = "waiting for pip"
+        self._printed_stage = stage
+        self._packages, self._package = 0, ""
 
     def take(self, stream: str, line: str) -> None:
         """Take in a line of pip's output; a warning or an error is printed whole."""
         if stream == "stderr":
             if not HARMLESS.search(line):
                 self._print_whole(line)
-            return
-        if found := re.match(r"Collecting (\S+)", line):
+        elif found := re.match(r"(?:Collecting|Processing) (?:\S*[/\\])?(\S+)", line):
             self._packages += 1
-            self._stage = f"package {self._packages}: {found[1]}"
-            self._show(due=self._packages % PACKAGES == 0)
-        elif found := re.match(r"\s*Downloading (\S+?)-.* \((.* [kMG]B)\)", line):
-            self._stage = f"package {self._packages}: {found[1]}, {found[2]}"
-            self._show()
-        elif line.startswith("Installing collected packages"):
-            self._stage = f"putting {self._packages} packages in place"
-            self._show(due=True)
+            self._package = f"package {self._packages}: {found[1]}"
+            self._show(self._package, due=self._packages % PACKAGES == 0)
+        elif found := re.match(r"\s*Downloading .*\((.* [kMG]B)\)", line):
+            self._show(f"{self._package}, {found[1]}")
+        elif found := re.match(r"Installing collected packages: (.*)", line):
+            self._show(f"putting {len(found[1].split(','))} packages in place", due=True)
 
     def wait(self) -> None:
         """Show that the work goes on, though pip says nothing."""
-        self._show()
+        self._show(self._stage)
 
     def finish(self) -> None:
-        """Leave the line that changes."""
+        """Clear the line that changes."""
         if self._terminal:
             self._screen.write("\r\033[K")
+            self._screen.flush()
 
-    def _show(self, due: bool = False) -> None:
-        now = self._clock()
-        text = f"  {self._stage} ({now - self._began:.0f} s)"
+    def _show(self, stage: str, due: bool = False) -> None:
+        self._stage, now = stage, self._clock()
+        text = f"  {stage} ({now - self._began:.0f} s)"
+        patience = PATIENCE if stage == self._printed_stage else SECONDS
         if self._terminal:
             width = shutil.get_terminal_size().columns - 1
             self._screen.write(f"\r\033[K{text[:width]}")
-        elif due or now - self._printed >= SECONDS:
-            self._printed = now
+        elif due or now - self._printed >= patience:
+            self._printed, self._printed_stage = now, stage
             self._screen.write(f"{text}\n")
         self._screen.flush()
 
@@ -187,8 +192,12 @@ def make(root: Path, screen: TextIO) -> None:
         )
     python = made / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     install = [str(python), "-m", "pip", "install", "--progress-bar", "off"]
-    for what in (["-r", str(root / "requirements.txt")], ["--no-deps", "-e", str(root)]):
-        if not pip([*install, *what], Report(screen)):
+    steps = {
+        "waiting for pip": ["-r", str(root / "requirements.txt")],
+        "adding the course itself": ["--no-deps", "-q", "-e", str(root)],
+    }
+    for stage, what in steps.items():
+        if not pip([*install, *what], Report(screen, stage)):
             raise InstallError(
                 "The packages could not be installed: see pip's message above (no network, or "
                 "no disk?). Then run the same command again."
