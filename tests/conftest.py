@@ -12,7 +12,7 @@ import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
 # The same examples in every run; `pytest --hypothesis-profile=explore` tries new ones.
-settings.register_profile("fixed", derandomize=True)
+settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=2000, deadline=None)
 settings.load_profile("fixed")
 

@@ -23,6 +23,7 @@ from hypothesis.extra import numpy as hnp
 
 from gradebox import values
 from gradebox.checker import Verdict, run_tests
+from gradebox.deadline import Deadline
 from gradebox.names import Lender
 from gradebox.peer import MOST_PRINTED, StudentError, StudentGone, StudentTimeout
 from gradebox.proxy import Proxy, Student, documentation_of, source_of
@@ -32,6 +33,9 @@ from gradebox.warm import Notebook, Zygote
 from gradebox.wire import Gone, Line, TooLong
 
 pytestmark = pytest.mark.xdist_group("gradebox")
+
+HANG = 1800
+"""Seconds after which something hangs, however slow the machine is."""
 
 NOTEBOOK = Path(__file__).parents[1] / "solutions" / "erm" / "erm.ipynb"
 
@@ -71,12 +75,12 @@ def lend(zygote: Zygote, tmp_path: Path) -> Iterator[Lend]:
         def make(*cells: str, **more: Any) -> Student:
             process = stack.enter_context(zygote.notebook(tmp_path, {}, level=Level.NONE))
             for cell in (LIMITED, *cells):
-                assert process.run(cell, 60)[0]["ok"], cell
+                assert process.run(cell, HANG)[0]["ok"], cell
             path = str(tmp_path / f"line{process.pid}")
             with socket.socket(socket.AF_UNIX) as door:
                 door.bind(path)
                 door.listen()
-                door.settimeout(60)
+                door.settimeout(HANG)
                 waits = threading.Thread(target=_run, args=(process, LEND.format(path)))
                 waits.start()
                 stack.callback(waits.join)
@@ -91,7 +95,7 @@ def lend(zygote: Zygote, tmp_path: Path) -> Iterator[Lend]:
 
 def _run(process: Notebook, cell: str) -> None:
     with contextlib.suppress(Exception):  # the process may be killed meanwhile
-        process.run(cell, 120)
+        process.run(cell, HANG)
 
 
 def verdict(student: Student, *cells: str, points: float = 4, **more: Any) -> Verdict:
@@ -459,6 +463,35 @@ def test_parts_that_do_not_come_are_not_waited_for(pair: tuple[Line, socket.sock
         line.receive_parts(0.1)
 
 
+def test_what_comes_in_pieces_is_put_together(pair: tuple[Line, socket.socket]) -> None:
+    line, theirs = pair
+    content = b'{"message":{"a":1},"sizes":[2,3]}\nxxyyy{"b": 2}\n'
+    arrived = []
+    for byte in content:
+        with contextlib.suppress(TimeoutError):
+            arrived.append(line.receive(0) if arrived else line.receive_parts(0))
+        theirs.send(bytes([byte]))
+    assert [*arrived, line.receive(0)] == [({"a": 1}, [b"xx", b"yyy"]), {"b": 2}]
+
+
+def test_what_is_taken_slowly_is_sent_whole(pair: tuple[Line, socket.socket]) -> None:
+    line, theirs = pair
+    asked: list[int] = []
+    reading = Line(theirs)
+
+    def left() -> float:
+        asked.append(1)
+        with contextlib.suppress(TimeoutError):
+            arrived.append(reading.receive_parts(0))
+        return 0.01
+
+    arrived: list[Any] = []
+    line.send_parts({"a": 1}, [b"0" * 2**22], left)
+    assert len(asked) > 1
+    arrived.append(reading.receive_parts(0))
+    assert arrived == [({"a": 1}, [b"0" * 2**22])]
+
+
 def test_too_much_is_not_sent(pair: tuple[Line, socket.socket]) -> None:
     line, _ = pair
     with pytest.raises(TooLong):
@@ -466,7 +499,7 @@ def test_too_much_is_not_sent(pair: tuple[Line, socket.socket]) -> None:
     with pytest.raises(TooLong):
         line.send_parts({"a": "x" * 2**24}, [])
     with pytest.raises(TimeoutError):  # nobody reads
-        line.send_parts({}, [b"0" * 2**25], 0.1)
+        line.send_parts({}, [b"0" * 2**25], Deadline(0.1).left)
 
 
 # --- forged answers ---------------------------------------------------------------------------

@@ -23,7 +23,6 @@ import math
 import signal
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from gradebox.deadline import Deadline
 from gradebox.peer import (
     MOST_TEXT,
     StudentError,
@@ -106,8 +106,9 @@ class Checker:
         Names that the student is to define although Python has them, such as ``sum``. Every other
         name that Python has is Python's own in a test cell, whatever the student calls so.
     seconds : float
-        The limit of one cell. It needs the main thread and a system with alarms; elsewhere it
-        limits what the cell asks of the student's process, but not the cell's own loops.
+        The limit of one cell, by the student's clock. It needs the main thread and a system with
+        alarms; elsewhere it limits what the cell asks of the student's process, but not the cell's
+        own loops.
     """
 
     def __init__(
@@ -167,12 +168,12 @@ class Checker:
 
     @contextlib.contextmanager
     def _limited(self) -> Iterator[None]:
-        self.student.until = time.monotonic() + self.seconds
+        self.student.cell = Deadline(self.seconds, self.student.clock)
         try:
             with self._alarmed():
                 yield
         finally:
-            self.student.until = math.inf
+            self.student.cell = None
 
     @contextlib.contextmanager
     def _alarmed(self) -> Iterator[None]:
@@ -181,13 +182,19 @@ class Checker:
             yield
             return
 
+        # later than what the student's process is given
+        deadline = Deadline(self.seconds + GRACE + 1, self.student.clock)
+
         def ring(number: int, frame: Any) -> None:
+            if left := deadline.left():
+                signal.setitimer(signal.ITIMER_REAL, left, 1.0)
+                return
             self.student.troubles.append("the test cell took too long")
             raise Late(f"longer than {self.seconds:g} s")
 
         before = signal.signal(signal.SIGALRM, ring)
-        # later than what the student's process is given, and again if an except held it
-        signal.setitimer(signal.ITIMER_REAL, self.seconds + GRACE + 1, 1.0)
+        # it rings again if an except held it
+        signal.setitimer(signal.ITIMER_REAL, deadline.seconds, 1.0)
         try:
             yield
         finally:

@@ -56,7 +56,9 @@ def parser() -> argparse.ArgumentParser:
         default=True,
         help="leave alone what has been graded already and did not change",
     )
-    grade.add_argument("--timeout", type=_positive, metavar="S", help="seconds that a cell may run")
+    grade.add_argument(
+        "--timeout", type=_positive, metavar="S", help="seconds that a cell may have"
+    )
     grade.add_argument(
         "--scheduler",
         metavar="ADDRESS",

@@ -10,8 +10,12 @@ from distributed import Client
 from gradebox import batch, remote
 from gradebox.intake import Submission
 
-START = 60
-"""Seconds to wait for the scheduler, and for the first worker."""
+START = 300
+"""Seconds of wall time to wait for the scheduler, and for the first worker.
+
+Other machines tell nothing of their own time. Nothing has begun that could be lost, and a wrong
+address is told of after these minutes.
+"""
 
 
 @dataclass(frozen=True)

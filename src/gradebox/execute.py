@@ -40,8 +40,10 @@ from gradebox.warm import Died
 class WarmExecute(Execute):  # type: ignore[misc]
     """Execute each notebook in a process of its own, forked from one that has imported already.
 
-    The limits are nbgrader's: ``timeout`` for each cell, ``interrupt_on_timeout``. Where nbgrader
-    gives up a whole notebook because its kernel died, the cells before keep their marks here.
+    The limits are nbgrader's: ``timeout`` for each cell, ``interrupt_on_timeout``. They are in own
+    time, see :mod:`gradebox.own_time`: a slow and busy machine ends nothing that an idle one would
+    not. Where nbgrader gives up a whole notebook because its kernel died, the cells before keep
+    their marks here.
     """
 
     imports = List(
@@ -96,7 +98,8 @@ class WarmExecute(Execute):  # type: ignore[misc]
     ).tag(config=True)
 
     max_seconds = Integer(
-        600, help="Seconds that all cells of a notebook may take together; then it is ended."
+        600,
+        help="Seconds of own time that all cells of a notebook may take together; then it ends.",
     ).tag(config=True)
     max_memory = Integer(
         Limits.memory, help="Bytes of memory that a notebook may use beyond its imports."
@@ -228,7 +231,8 @@ class _Run:
             shown, late = self._pair.run(source)
             _keep(cell, shown)
             if late:
-                cell.outputs.append(_error(**when_late))
+                told = {"evalue": when_late["evalue"] or late}
+                cell.outputs.append(_error(**when_late | told))
         except Died as death:
             cell.outputs.append(_error(death.ename, str(death)))
             self._dead = (

@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from gradebox.checker import Verdict
+from gradebox.deadline import CAP, Deadline, pace
+from gradebox.own_time import OwnTime
 from gradebox.proxy import GRACE
 from gradebox.seal import Level, Limits
 from gradebox.warm import Died, Notebook, TooLong, Zygote
 from gradebox.wire import Gone
 
 PATIENCE = 4 * GRACE
-"""Seconds beyond a test cell's own limit after which its process is given up."""
+"""Seconds of own time beyond a test cell's limit after which its process is given up."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,10 @@ class Pair:
         self, student: Notebook, examiner: Notebook, seconds: float, budget: float = math.inf
     ) -> None:
         self.student, self._examiner, self._seconds = student, examiner, seconds
-        self._budget, self._until = budget, time.monotonic() + budget
-        self._gone = ""
+        self._budget, self._until = budget, time.monotonic() + CAP + 3 * budget
+        self._examined, self._gone = 0.0, ""
 
-    def run(self, source: str) -> tuple[dict[str, Any], bool]:
+    def run(self, source: str) -> tuple[dict[str, Any], str]:
         """Run one cell of the student's; see :meth:`gradebox.warm.Notebook.run`.
 
         Raises
@@ -57,15 +59,25 @@ class Pair:
         Died
             If the student's process ended, or had to be ended.
         """
-        left = self._until - time.monotonic()
-        if left <= 0:
+        if spent := self._spent:
             self._end()
-            raise TooLong(self._spent)
-        return self.student.run(source, min(self._seconds, left))
+            raise TooLong(spent)
+        return self.student.run(source, min(self._seconds, self._left))
+
+    @property
+    def _left(self) -> float:
+        """Seconds of own time that are left to all cells together."""
+        return self._budget - self.student.spent - self._examined
 
     @property
     def _spent(self) -> str:
-        return f"all cells together took longer than {self._budget:g} s"
+        """Why no further cell is run; empty while there is time."""
+        if self._left <= 0:
+            return f"all cells together took longer than {self._budget:g} s"
+        if time.monotonic() > self._until:
+            minutes = (CAP + 3 * self._budget) / 60
+            return f"all cells together took longer than {minutes:.0f} minutes of wall time"
+        return ""
 
     def _end(self) -> None:
         self._examiner.kill()
@@ -77,36 +89,45 @@ class Pair:
         Whatever the student's process does meanwhile, or the test cell itself, costs no more than
         this cell's points and those of the cells that need what is lost.
         """
-        if not self._gone and time.monotonic() > self._until:
-            self._gone = self._spent
+        if not self._gone and (spent := self._spent):
+            self._gone, self._name = spent, TooLong.ename
             self._end()
         if self._gone:
-            name = TooLong.ename if self._gone == self._spent else Died.ename
-            return _failed(points, self._gone, name)
+            return _failed(points, self._gone, self._name)
+        clock = OwnTime(self._examiner.pid, self.student.pid)
         with contextlib.suppress(Gone):  # it ended: the test cell is told when it asks
             self.student.line.send({"lend": True})
         try:
-            told = self._verdict({"source": source, "points": points})
+            told = self._verdict({"source": source, "points": points}, clock)
         except (Gone, TimeoutError) as error:
             how = "took too long" if isinstance(error, TimeoutError) else "ended"
-            self._gone = f"the process of the test cells {how}"
+            self._gone, self._name = f"the process of the test cells {how}", Died.ename
             self._end()
             return _failed(points, self._gone, Died.ename)
         try:
             if told["gone"]:
                 raise Gone
-            self.student.line.receive(GRACE)
+            self.student.acknowledged(clock)
         except (Gone, TimeoutError):
             self.student.kill()
         return Verdict(told["score"], points, told["outputs"], told["error"])
 
-    def _verdict(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Send a test cell and wait; interrupt the student's process when asked to."""
-        line, until = self._examiner.line, time.monotonic() + self._seconds + PATIENCE
-        line.send(message)
-        while "interrupt" in (told := line.receive(max(until - time.monotonic(), 0.01))):
-            self.student.interrupt()
-        return told
+    def _verdict(self, message: dict[str, Any], clock: OwnTime) -> dict[str, Any]:
+        """Send a test cell and wait; tell its process the time, interrupt the student's."""
+        line, patience = self._examiner.line, self._seconds + PATIENCE
+        deadline = Deadline(patience, clock.seconds, look=pace(self._seconds))
+        try:
+            line.send(message)
+            while True:
+                told = deadline.wait(line.receive)
+                if "clock" in told:
+                    line.send({"used": clock.seconds()})
+                elif "interrupt" in told:
+                    self.student.interrupt()
+                else:
+                    return told
+        finally:
+            self._examined += deadline.spent()
 
 
 def _failed(points: float, why: str, name: str) -> Verdict:

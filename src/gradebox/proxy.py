@@ -14,12 +14,11 @@ the student's process. ``==`` between a proxy and anything else is identity.
 
 import contextlib
 import inspect
-import math
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from gradebox.deadline import Deadline
 from gradebox.peer import (
     BINARY,
     MOST_PRINTED,
@@ -34,7 +33,7 @@ from gradebox.values import BadValue
 from gradebox.wire import Gone, Line
 
 GRACE = 3.0
-"""Seconds that a call has to end when it is interrupted."""
+"""Seconds, by the clock of the limits, that a call has to end when it is interrupted."""
 
 
 _PLAIN_NAMES = frozenset(("__name__", "__qualname__"))
@@ -246,6 +245,9 @@ class Student(Peer):
         The line to a process that runs :func:`serve_names`.
     seconds : float
         The limit of one call, with all that it calls back.
+    clock : callable, optional
+        Returns the own time that both processes have used since the present test cell began: see
+        :mod:`gradebox.own_time`. Without it limits are in wall time.
     interrupt : callable, optional
         Interrupts the student's process, say by SIGINT, when a call takes too long. Without it, or
         when the call still does not end, nothing more is asked of that process.
@@ -263,18 +265,21 @@ class Student(Peer):
         line: Line,
         *,
         seconds: float = 30.0,
+        clock: Callable[[], float] | None = None,
         interrupt: Callable[[], None] | None = None,
         writes_back: bool = True,
     ) -> None:
         super().__init__(line)
         self.seconds, self.writes_back, self._interrupt = seconds, writes_back, interrupt
-        self.until = math.inf
-        """No call lasts beyond this time of ``time.monotonic``."""
+        self.clock = clock
+        self.cell: Deadline | None = None
+        """No call lasts longer than the test cell may."""
         self.troubles: list[str] = []
         """What no honest function does, in the order in which it happened."""
         self.gone = ""
         """Why nothing can be asked any more; empty while something can."""
-        self._call_until, self._late, self._printed_left = math.inf, False, MOST_PRINTED
+        self._call = self._deadline = Deadline(seconds)
+        self._late, self._printed_left = False, MOST_PRINTED
 
     def names(self) -> list[str]:
         """Return the names that the student's cells have defined."""
@@ -290,6 +295,8 @@ class Student(Peer):
     def end(self) -> None:
         """Let the student's process go on with its cells."""
         if not self.gone:
+            if not self._deadline.left():
+                self._deadline = self._begun(GRACE)
             with contextlib.suppress(StudentError):
                 self.send({"ask": "end", "id": 0}, [])
 
@@ -298,14 +305,24 @@ class Student(Peer):
         if self.gone:
             raise StudentGone("StudentGone", self.gone)
         if not self._depth:
-            self._call_until, self._late = min(time.monotonic() + self.seconds, self.until), False
-        if self._late or time.monotonic() >= self._call_until:
+            self._call, self._late = self._soonest(), False
+            self._deadline = self._call
+        if self._late or not self._deadline.left():
             raise self._timeout()
         try:
             return super().ask(question, value, **more)
         except BadValue as error:
             self.troubles.append(f"the student's process sent what is no value: {error}")
             raise
+
+    def _soonest(self) -> Deadline:
+        """Return the limit of a call that begins."""
+        if self.cell is not None and self.cell.left() <= self.seconds:
+            return self.cell
+        return self._begun(self.seconds)
+
+    def _begun(self, seconds: float) -> Deadline:
+        return Deadline(seconds, self.clock, since=self.clock() if self.clock else 0.0)
 
     def make(self, handle: Handle, callable_: bool) -> Any:
         """Return what stands for an object of the other process."""
@@ -342,9 +359,8 @@ class Student(Peer):
 
     def send(self, message: dict[str, Any], parts: Sequence[bytes]) -> None:
         """Send a message, with what goes with it."""
-        left = max(self._call_until - time.monotonic(), GRACE if self._late else 0.01)
         try:
-            self.line.send_parts(message, parts, left if math.isfinite(left) else self.seconds)
+            self.line.send_parts(message, parts, self._deadline.left)
         except TimeoutError:
             error = self._timeout()
             self.spoil(error)
@@ -357,13 +373,14 @@ class Student(Peer):
         """Wait for a message, within the limits of time."""
         try:
             try:
-                return self.line.receive_parts(max(self._call_until - time.monotonic(), 0.0))
+                return self._deadline.wait(self.line.receive_parts)
             except TimeoutError:
                 if self._interrupt is None or self._late:
                     raise self._timeout() from None
-                self._late, self._call_until = True, time.monotonic() + GRACE
+                self._late = True
                 self._interrupt()
-                return self.line.receive_parts(GRACE)
+                self._deadline = self._begun(GRACE)
+                return self._deadline.wait(self.line.receive_parts)
         except StudentTimeout:
             raise
         except TimeoutError:
@@ -411,7 +428,7 @@ class Student(Peer):
 
     def _timeout(self) -> StudentTimeout:
         self.troubles.append("a call took too long")
-        return StudentTimeout("StudentTimeout", f"longer than {self.seconds:g} s, or than is left")
+        return StudentTimeout("StudentTimeout", f"{self._call.says}, or than is left")
 
 
 def _is_printed(one: Any) -> bool:

@@ -56,7 +56,7 @@ THREADS = (
 
 _USER = 1000
 _LOOK = 0.25
-_PROBE = 30.0
+_PROBE = 1800.0  # seconds of wall time, against a probe that hangs; one that fails ends at once
 
 
 class Level(StrEnum):
@@ -81,7 +81,7 @@ class Limits:
         Bytes beyond what the imports use: of address space for each process, and, with
         namespaces, of memory for all its processes together.
     cpu : int
-        Seconds of computing for each process; the limits on wall time are the grader's.
+        Seconds of computing for each process; the limits on own time are the grader's.
     processes : int
         Processes and threads at one time, besides the notebook's own.
     files : int
@@ -626,6 +626,7 @@ def _breaches(secret: Path) -> str:
         file.write("broken")
     attempts: dict[str, Callable[[], Any]] = {
         "a file outside can be read": secret.read_bytes,
+        # the seconds matter where there is a network only: without it the call fails at once
         "a network can be used": lambda: socket.create_connection(("127.0.0.1", 9), 0.1),
     }
     for told, attempt in attempts.items():

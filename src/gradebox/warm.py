@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import math
 import os
 import shutil
 import signal
@@ -17,11 +18,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from gradebox.deadline import Deadline, pace
+from gradebox.own_time import OwnTime
 from gradebox.seal import PASSED, THREADS, Level, Limits, NotSealed, Sealed
 from gradebox.wire import Gone, Line
 
-START = 120.0
-"""Seconds that the imports may take."""
+START = 1800.0
+"""Seconds of wall time after which a process that says nothing hangs.
+
+Imports of a large package take minutes on a slow machine. What ends is noticed at once.
+"""
 
 IMPORTING = (
     "HOME",
@@ -38,7 +44,7 @@ IMPORTING = (
 """Variables that imports may need, besides Python's own and those that cells see."""
 
 GRACE = 5.0
-"""Seconds that a cell has to end when it is interrupted."""
+"""Seconds of own time that a cell has to end when it is interrupted."""
 
 
 class Died(Exception):
@@ -269,28 +275,52 @@ class Notebook:
     def __init__(self, line: Line, pid: int) -> None:
         self.line, self.pid = line, pid
         self.sealed = Sealed(Level.NONE)
+        self.spent = 0.0
+        """Seconds of own time that its cells have used."""
 
-    def run(self, source: str, seconds: float | None) -> tuple[dict[str, Any], bool]:
-        """Run one cell; return what it showed, and whether it had to be interrupted.
+    def run(self, source: str, seconds: float | None) -> tuple[dict[str, Any], str]:
+        """Run one cell; return what it showed, and why it had to be interrupted, if it had to.
+
+        Parameters
+        ----------
+        source : str
+            The cell.
+        seconds : float, optional
+            Its limit, in own time: see :mod:`gradebox.own_time`.
 
         Raises
         ------
         Died
             If the process ended, or had to be ended because it could not be interrupted.
         """
+        limit, clock = math.inf if seconds is None else seconds, OwnTime(self.pid)
+        deadline = Deadline(limit, clock.seconds, look=pace(limit))
         try:
             self.line.send({"source": source})
             try:
-                return self.line.receive(seconds), False
+                return deadline.wait(self.line.receive), ""
             except TimeoutError:
                 self.interrupt()
             try:
-                return self.line.receive(GRACE), True
+                return self.acknowledged(clock), deadline.says
             except TimeoutError:
                 self.kill()
-                raise Died(f"longer than {seconds:g} s, and could not be interrupted") from None
+                raise Died(f"{deadline.says}, and could not be interrupted") from None
         except Gone:
             raise Died("the process ended while the cell ran") from None
+        finally:
+            self.spent += deadline.spent()
+
+    def acknowledged(self, clock: OwnTime) -> dict[str, Any]:
+        """Wait for what the process says when it is interrupted, or at an end.
+
+        Raises
+        ------
+        TimeoutError
+            If it says nothing in the seconds of grace.
+        """
+        grace = Deadline(GRACE, clock.seconds, since=clock.seconds(), look=pace(GRACE))
+        return grace.wait(self.line.receive)
 
     def interrupt(self) -> None:
         """Interrupt what it does, as Ctrl-C would."""

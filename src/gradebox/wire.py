@@ -4,10 +4,11 @@ A message may bring binary parts: then the line is an envelope that tells their 
 follow it, byte for byte.
 """
 
+import itertools
 import json
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 LONGEST = 64 * 2**20
@@ -40,6 +41,7 @@ class Line:
     def __init__(self, end: socket.socket) -> None:
         self.end = end
         self._unread = bytearray()
+        self._envelope: tuple[dict[str, Any], list[int]] | None = None
 
     def send(self, message: dict[str, Any]) -> None:
         """Send one message.
@@ -61,23 +63,36 @@ class Line:
         Raises
         ------
         TimeoutError
-            If none comes within so many seconds.
+            If none has come whole within so many seconds; what came is kept for the next time.
+            Without any seconds it takes what is there already.
         Gone
             If the other side ended, or what it sent is too long or no message.
         """
         return _message(self._line(_until(seconds), LONGEST))
 
     def send_parts(
-        self, message: dict[str, Any], parts: Sequence[bytes], seconds: float | None = None
+        self,
+        message: dict[str, Any],
+        parts: Sequence[bytes],
+        left: Callable[[], float] | None = None,
     ) -> None:
         """Send one message with binary parts.
+
+        Parameters
+        ----------
+        message : dict
+            The message.
+        parts : sequence of bytes
+            What goes with it.
+        left : callable, optional
+            Returns for how many seconds to wait before it is asked again; 0 when there are none.
 
         Raises
         ------
         TooLong
             If the other side would not accept it. Nothing was sent, and the line is as before.
         TimeoutError
-            If the other side does not take it within so many seconds; the line is of no use then.
+            If the other side has not taken it when none is left; the line is of no use then.
         Gone
             If nobody listens any more.
         """
@@ -90,12 +105,26 @@ class Line:
                 "send less at once"
             )
         try:  # in one piece: each one more would wake the other side once more
-            self._wait_at_most(seconds)
-            self.end.sendall(b"".join((line, *parts)))
+            self._send(b"".join((line, *parts)), left)
         except TimeoutError:
             raise
         except OSError as error:
             raise Gone from error
+
+    def _send(self, content: bytes, left: Callable[[], float] | None) -> None:
+        if left is None:
+            self._wait_at_most(None)
+            return self.end.sendall(content)
+        rest = memoryview(content)
+        while rest:
+            seconds = left()
+            self.end.settimeout(seconds)
+            try:
+                rest = rest[self.end.send(rest) :]
+            except (TimeoutError, BlockingIOError):
+                if seconds <= 0:
+                    raise TimeoutError from None
+        return None
 
     def receive_parts(self, seconds: float | None = None) -> tuple[dict[str, Any], list[bytes]]:
         """Wait for one message with its binary parts.
@@ -103,11 +132,21 @@ class Line:
         Raises
         ------
         TimeoutError
-            If it has not come whole within so many seconds.
+            If it has not come whole within so many seconds; what came is kept for the next time.
         Gone
             If the other side ended, or what it sent is too long or no message.
         """
         until = _until(seconds)
+        if self._envelope is None:
+            self._envelope = self._announced(until)
+        message, sizes = self._envelope
+        whole = self._exactly(sum(sizes), until)
+        self._envelope = None
+        ends = [*itertools.accumulate(sizes)]
+        return message, [whole[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+
+    def _announced(self, until: float | None) -> tuple[dict[str, Any], list[int]]:
+        """Return the next message, and the sizes of the parts that follow it."""
         envelope = _message(self._line(until, LONGEST_ENVELOPE))
         message, sizes = envelope.get("message"), envelope.get("sizes")
         if not isinstance(message, dict) or not isinstance(sizes, list):
@@ -116,7 +155,7 @@ class Line:
             raise Gone("not the sizes of parts")
         if sum(sizes) > LONGEST:
             raise Gone(f"parts of more than {LONGEST} bytes")
-        return message, [self._exactly(size, until) for size in sizes]
+        return message, sizes
 
     def _line(self, until: float | None, longest: int) -> bytes:
         searched = 0
@@ -140,8 +179,8 @@ class Line:
         self._wait_at_most(_left(until))
         try:
             more = self.end.recv(1 << 16)
-        except TimeoutError:
-            raise
+        except (TimeoutError, BlockingIOError):
+            raise TimeoutError from None
         except OSError as error:
             raise Gone from error
         if not more:
@@ -149,8 +188,6 @@ class Line:
         return more
 
     def _wait_at_most(self, seconds: float | None) -> None:
-        if seconds is not None and seconds <= 0:  # which a socket takes for "do not wait at all"
-            raise TimeoutError
         if seconds is not None or self.end.gettimeout() is not None:  # it is a call of the system
             self.end.settimeout(seconds)
 
@@ -160,7 +197,7 @@ def _until(seconds: float | None) -> float | None:
 
 
 def _left(until: float | None) -> float | None:
-    return None if until is None else until - time.monotonic()
+    return None if until is None else max(0.0, until - time.monotonic())
 
 
 def _message(line: bytes) -> dict[str, Any]:

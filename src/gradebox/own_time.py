@@ -1,0 +1,180 @@
+"""Measure the time that processes had, which is what the limits of a notebook count.
+
+A process computes, or it has nothing to do, or it waits for a processor that others use. The first
+two make its *own time*; the third is the machine's doing and counts against nobody. On an idle
+machine own time is wall time. On a slow and busy one it passes more slowly, so that an honest cell
+is not ended there, while an endless loop and a deadlock still are.
+
+Linux tells for each thread how long it has waited for a processor (``/proc/PID/schedstat``, field
+2). Of the threads of a notebook the one that waited longest counts, because another one may sleep
+until that one is done. Lest a notebook keeps itself waiting by many busy threads, its own time is
+never less than what all its processes have computed, nor do threads count that have lowered their
+own priority.
+
+Elsewhere own time is the time computed, or all the time of an interval in which it was close to
+none: then the process slept.
+"""
+
+import os
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+Thread = tuple[int, int]
+"""The ids of a process and of one of its threads."""
+
+_IDLE = 0.01
+_SHORTEST = 0.02  # the kernel tells computed time in steps of a hundredth of a second
+
+_PARENT, _SESSION, _COMPUTED, _NICE, _POLICY = 1, 3, slice(11, 15), 16, 38
+"""Where these stand in ``/proc/PID/stat`` behind the name of the program."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the processes of some notebooks have had, in seconds.
+
+    Parameters
+    ----------
+    computed : float
+        The processor time of all of them.
+    waited : tuple of dict, optional
+        For each notebook, how long each of its threads has waited for a processor; None where the
+        system does not tell.
+    """
+
+    computed: float
+    waited: tuple[dict[Thread, float], ...] | None = None
+
+
+def own_part(passed: float, before: Reading, after: Reading) -> float:
+    """Return the own time in an interval of wall time between two readings.
+
+    The processes of several notebooks work in turns, each one waiting for the other, so that what
+    one waits for a processor is added to what the other does.
+
+    >>> waits = [{(7, 7): seconds} for seconds in (1.0, 3.5)]
+    >>> own_part(4.0, Reading(10.0, (waits[0],)), Reading(11.5, (waits[1],)))
+    1.5
+    """
+    computed = min(max(after.computed - before.computed, 0.0), passed)
+    if before.waited is None or after.waited is None:
+        return passed if computed < _IDLE * passed else computed
+    return max(passed - sum(map(_longest, before.waited, after.waited)), computed)
+
+
+def _longest(before: dict[Thread, float], after: dict[Thread, float]) -> float:
+    """Return how long that thread waited which waited longest; a new one began at zero."""
+    return max((wait - before.get(thread, 0.0) for thread, wait in after.items()), default=0.0)
+
+
+class OwnTime:
+    """The own time of notebooks, from its making on.
+
+    Nothing is read before the first look, so that it costs a fast cell nothing; the time until then
+    counts in full.
+
+    Parameters
+    ----------
+    pids : int
+        For each notebook the process in which its session began.
+    """
+
+    def __init__(self, *pids: int) -> None:
+        self._pids = pids
+        self._own, self._looked = 0.0, time.monotonic()
+        self._reading: Reading | None = None
+
+    def seconds(self) -> float:
+        """Look, and return the own time so far."""
+        now = time.monotonic()
+        passed = now - self._looked
+        if passed < _SHORTEST:
+            return self._own + passed
+        reading = read(self._pids)
+        self._own += own_part(passed, self._reading, reading) if self._reading else passed
+        self._reading, self._looked = reading, now
+        return self._own
+
+
+def read(pids: Iterable[int]) -> Reading:
+    """Return what the notebooks have had so far."""
+    if not _waits_are_told():
+        return Reading(sum(map(_computed_by_family, pids)))
+    table = dict(_table())
+    families = [_family(pid, table) for pid in pids]
+    computed = sum(_computed(table[one]) for family in families for one in family)
+    waited = tuple(
+        {thread: wait for one in family for thread, wait in _waited(one)} for family in families
+    )
+    return Reading(computed, waited)
+
+
+@cache
+def _waits_are_told() -> bool:
+    """Return whether the kernel counts how long threads wait; some are built without it."""
+    try:
+        return int(Path("/proc/self/schedstat").read_text().split()[2]) > 0
+    except (OSError, ValueError, IndexError):
+        return False
+
+
+def _fields(folder: Path) -> list[str]:
+    """Return the fields behind the name of the program, which may hold anything."""
+    text = (folder / "stat").read_text(encoding="utf-8", errors="replace")
+    return text.rpartition(")")[2].split()
+
+
+def _table() -> Iterable[tuple[int, list[str]]]:
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with suppress(OSError):  # it ended meanwhile
+                yield int(folder.name), _fields(folder)
+
+
+def _family(pid: int, table: dict[int, list[str]]) -> set[int]:
+    """Return the processes of a session with all that they have started."""
+    family = {one for one, fields in table.items() if pid in (one, int(fields[_SESSION]))}
+    more = family
+    while more:
+        more = {one for one, fields in table.items() if int(fields[_PARENT]) in more} - family
+        family = family | more
+    return family
+
+
+def _computed(fields: list[str]) -> float:
+    """Return the processor time of a process, and of its children that have ended."""
+    return sum(map(int, fields[_COMPUTED])) / os.sysconf("SC_CLK_TCK")
+
+
+def _waited(pid: int) -> Iterable[tuple[Thread, float]]:
+    """Yield how long the threads of a process have waited, if they want to run as much as this."""
+    ours = _priority(_fields(Path("/proc/self")))
+    with suppress(OSError):
+        for folder in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                if _priority(_fields(folder)) == ours:
+                    waited = int((folder / "schedstat").read_text().split()[1])
+                    yield (pid, int(folder.name)), waited / 1e9
+
+
+def _priority(fields: list[str]) -> tuple[str, str]:
+    return fields[_NICE], fields[_POLICY]
+
+
+def _computed_by_family(pid: int) -> float:
+    """Return the processor time of a process and its descendants on any system."""
+    import psutil
+
+    total = 0.0
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        for one in (process, *process.children(recursive=True)):
+            with suppress(psutil.Error):
+                times = one.cpu_times()
+                total += times.user + times.system
+                total += getattr(times, "children_user", 0) + getattr(times, "children_system", 0)
+    return total

@@ -1,0 +1,248 @@
+"""Limits count the time that processes had, not what others take of a processor."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+from gradebox import deadline, own_time
+from gradebox.deadline import CAP, Deadline
+from gradebox.own_time import OwnTime, Reading, own_part
+
+BUSY = "while True: pass"
+LINUX = pytest.mark.skipif(
+    not own_time._waits_are_told(), reason="the system does not tell how long a process waits"
+)
+
+
+@pytest.mark.parametrize(
+    ("computed", "waited", "expected"),
+    [
+        (1.5, [2.5], 1.5),  # it computes and waits in turns
+        (0.0, [0.0], 4.0),  # it sleeps
+        (1.0, [1.0], 3.0),  # it does all three
+        (0.5, [1.0, 2.0], 1.0),  # two processes that work in turns
+        (3.9, [3.5], 3.9),  # many threads that keep one of them waiting
+        (9.0, [3.5], 4.0),  # never more than has passed
+        (0.0, [4.5], 0.0),  # nor less than nothing
+        (0.02, None, 4.0),  # where waits are not told: it sleeps
+        (1.5, None, 1.5),  # it computes, and may have waited
+        (9.0, None, 4.0),
+    ],
+)
+def test_the_own_part_of_four_seconds(
+    computed: float, waited: list[float] | None, expected: float
+) -> None:
+    def at(seconds: float, waits: list[float]) -> Reading:
+        told = waited is not None
+        return Reading(seconds, tuple({(7, 8): one} for one in waits) if told else None)
+
+    before = at(3.0, [10.0 for _ in waited or ()])
+    after = at(3.0 + computed, [10.0 + one for one in waited or ()])
+    assert own_part(4.0, before, after) == pytest.approx(expected)
+
+
+def test_the_thread_that_waited_longest_counts() -> None:
+    before = Reading(0.0, ({(1, 1): 5.0, (1, 2): 0.0},))
+    after = Reading(0.0, ({(1, 1): 5.5, (1, 2): 1.0, (3, 3): 3.0},))
+    assert own_part(4.0, before, after) == 1.0
+
+
+Start = Callable[..., psutil.Process]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Return a function that starts a program on one and the same processor."""
+    with ExitStack() as stack:
+
+        def begin(source: str) -> psutil.Process:
+            pinned = "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+            command = [sys.executable, "-c", f"{pinned}\nprint(1, flush=True)\n{source}"]
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, start_new_session=True, text=True
+            )
+            stack.enter_context(process)
+            stack.callback(os.killpg, process.pid, 9)
+            assert process.stdout is not None
+            process.stdout.readline()
+            return psutil.Process(process.pid)
+
+        yield begin
+
+
+def computed(process: psutil.Process) -> float:
+    """Return the processor time of a process and its children."""
+    return sum(sum(one.cpu_times()[:2]) for one in (process, *process.children(recursive=True)))
+
+
+def measured(process: psutil.Process, least: float) -> tuple[float, float, float]:
+    """Return own, computed and wall time of a process, until it has computed so much."""
+    clock = OwnTime(process.pid)
+    time.sleep(0.05)
+    first, started, began = clock.seconds(), computed(process), time.monotonic()
+    while computed(process) - started < least:
+        time.sleep(0.1)
+    return clock.seconds() - first, computed(process) - started, time.monotonic() - began
+
+
+@LINUX
+def test_what_others_compute_counts_not(start: Start) -> None:
+    process = start(BUSY)
+    for _ in range(3):
+        start(BUSY)
+    own, cpu, _ = measured(process, 0.5)
+    assert 0.8 * cpu <= own <= 1.4 * cpu + 0.05
+
+
+@LINUX
+def test_a_child_that_waits_is_waited_for(start: Start) -> None:
+    for _ in range(3):
+        start(BUSY)
+    child = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BUSY!r}])"
+    own, cpu, _ = measured(start(child), 0.5)
+    assert own <= 1.5 * cpu + 0.05
+
+
+@LINUX
+@pytest.mark.parametrize(
+    "many",
+    [
+        "from threading import Thread\n"
+        f"for _ in range(8): Thread(target=exec, args=({BUSY!r},)).start()",
+        "import os\nfor _ in range(8):\n    if not os.fork(): break",
+        "import os\nfor _ in range(4):\n    if not os.fork(): break\nelse: os.nice(19)",
+    ],
+    ids=["threads", "children", "priorities"],
+)
+def test_nobody_gains_by_keeping_himself_waiting(start: Start, many: str) -> None:
+    own, cpu, _ = measured(start(f"{many}\n{BUSY}"), 1.0)
+    assert own >= 0.8 * cpu
+
+
+@LINUX
+def test_who_lowers_his_priority_does_not_wait(start: Start) -> None:
+    for _ in range(2):
+        start(BUSY)
+    own, _, wall = measured(start(f"os.nice(10)\n{BUSY}"), 0.05)
+    assert own >= 0.9 * wall
+
+
+@pytest.mark.parametrize("told", [pytest.param(True, marks=LINUX), False])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import time\ntime.sleep(9999)",
+        "import os, signal\nos.kill(0, signal.SIGSTOP)",
+        "import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()",
+    ],
+    ids=["sleeps", "stopped", "deadlock"],
+)
+def test_who_has_nothing_to_do_has_all_the_time(
+    start: Start, monkeypatch: pytest.MonkeyPatch, source: str, told: bool
+) -> None:
+    monkeypatch.setattr(own_time, "_waits_are_told", lambda: told)
+    process = start(source)
+    while process.status() not in ("sleeping", "stopped"):
+        time.sleep(0.01)
+    own, _, wall = measured(process, -1.0)
+    assert own >= 0.9 * wall
+
+
+def test_without_the_kernels_help_the_computed_time_counts(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_time, "_waits_are_told", lambda: False)
+    process = start(BUSY)
+    start(BUSY)
+    own, cpu, _ = measured(process, 0.5)
+    assert 0.8 * cpu <= own <= 1.2 * cpu
+
+
+def test_of_a_process_that_ended_nothing_is_known() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    assert own_time.read([process.pid]).computed == 0.0
+
+
+# --- limits -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return the wall time, which stands still unless a test moves it."""
+    clock = [100.0]
+    monkeypatch.setattr(deadline, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    return clock
+
+
+def test_a_limit_in_wall_time(now: list[float]) -> None:
+    limit = Deadline(3.0)
+    assert limit.left() == 3.0
+    now[0] += 2.0
+    assert (limit.left(), limit.spent(), limit.over) == (1.0, 2.0, False)
+    now[0] += 1.0
+    assert (limit.left(), limit.over, limit.says) == (0.0, True, "longer than 3 s")
+
+
+def test_own_time_is_asked_when_the_wall_time_is_over(now: list[float]) -> None:
+    answers = iter([11.0, 12.5, 13.5])
+    limit = Deadline(3.0, lambda: next(answers), since=10.0)
+    now[0] += 2.9
+    assert limit.left() == pytest.approx(0.1)
+    now[0] += 0.2
+    assert limit.left() == 2.0
+    now[0] += 1.0
+    assert (limit.left(), limit.spent()) == (1.0, 2.0)
+    now[0] += 1.0
+    assert limit.left() == 0.5
+    now[0] += 0.5
+    assert (limit.left(), limit.left(), limit.over) == (0.0, 0.0, True)
+
+
+def test_a_look_now_and_then(now: list[float]) -> None:
+    asked: list[float] = []
+
+    def used() -> float:
+        asked.append(now[0])
+        return (now[0] - 100.0) / 2
+
+    limit = Deadline(3.0, used, look=1.0)
+    while limit.left():
+        now[0] += limit.left()
+    assert asked[:6] == [101.0, 102.0, 103.0, 104.0, 105.0, 105.5]
+    assert asked[-1] == pytest.approx(106.0, abs=0.1)
+
+
+def test_the_last_resort_is_wall_time(now: list[float]) -> None:
+    limit = Deadline(20.0, lambda: 0.0, look=1.0)
+    now[0] += CAP
+    assert limit.left() == 1.0
+    now[0] += 60.0
+    assert limit.left() == 0.0
+    assert limit.says == "longer than 31 minutes of wall time"
+
+
+def test_what_arrives_in_time_is_taken(now: list[float]) -> None:
+    waits: list[float] = []
+
+    def receive(seconds: float) -> Any:
+        waits.append(seconds)
+        now[0] += seconds
+        if len(waits) < 3:
+            raise TimeoutError
+        return "arrived"
+
+    assert Deadline(3.0, lambda: min(now[0] - 100.0, 2.0)).wait(receive) == "arrived"
+    assert waits == [3.0, 1.0, 1.0]
+    waits.clear()
+    with pytest.raises(TimeoutError):
+        Deadline(3.0).wait(receive)
+    assert waits == [3.0, 0.0]  # a last look: it may have come while nobody could look
