@@ -53,6 +53,13 @@ def test_gradient_and_hessian_are_those_of_the_value(problem: Problem, rng):
 
 
 @each
+def test_gradients_at_many_points_are_the_differences_of_the_value(problem: Problem, rng):
+    points = rng.normal(size=(7, len(problem.start)))
+    expected = [difference(problem.value, point) for point in points]
+    np.testing.assert_allclose(problem.gradients(points), expected, rtol=1e-5, atol=1e-6)
+
+
+@each
 def test_known_minimum(problem: Problem):
     if problem.minimum is None:
         return

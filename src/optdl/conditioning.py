@@ -624,7 +624,13 @@ def recurrent_cliff(steps: int = 50, start: float = 0.5, target: float = 0.7) ->
     0.04
     """
 
-    def run(p: Vector) -> tuple[float, np.ndarray, np.ndarray]:
+    def output(p: Vector) -> float:
+        h, (weight, bias) = start, p.tolist()
+        for _ in range(steps):
+            h = 1 / (1 + math.exp(-(weight * h + bias)))
+        return h
+
+    def derivatives(p: Vector) -> tuple[float, np.ndarray, np.ndarray]:
         h, first, second = start, np.zeros(2), np.zeros((2, 2))
         for _ in range(steps):
             slope_in = np.array([h, 1.0]) + p[0] * first
@@ -636,14 +642,14 @@ def recurrent_cliff(steps: int = 50, start: float = 0.5, target: float = 0.7) ->
         return h, first, second
 
     def value(p: Vector) -> float:
-        return float((run(p)[0] - target) ** 2)
+        return (output(p) - target) ** 2
 
     def gradient(p: Vector) -> Vector:
-        h, first, _ = run(p)
+        h, first, _ = derivatives(p)
         return 2 * (h - target) * first
 
     def hessian(p: Vector) -> Matrix:
-        h, first, second = run(p)
+        h, first, second = derivatives(p)
         return 2 * np.outer(first, first) + 2 * (h - target) * second
 
     return Problem("recurrent cliff", value, gradient, hessian, None, np.array([6.0, -3.2]))
@@ -686,7 +692,7 @@ def basins(
     """
     ends = starts.copy()
     for _ in range(steps):
-        ends = ends - lr * np.array([problem.gradient(w) for w in ends])
+        ends = ends - lr * problem.gradients(ends)
     distances = np.linalg.norm(ends[:, None] - minima[None], axis=2)
     return np.where(distances.min(axis=1) < 1e-2, distances.argmin(axis=1), np.nan)
 

@@ -1,6 +1,6 @@
 """Objectives with known gradient, Hessian and minimum, and a population with known risk.
 
-Axis letters, fixed for the module: ``n`` parameters, ``k`` wells, ``m`` examples, ``d`` features.
+Axis letters, fixed for the module: ``n`` parameters, ``k`` wells, ``m`` examples or points, ``d`` features.
 The objectives use only arithmetic and ``exp``, so that each can be followed by hand.
 """
 
@@ -27,6 +27,7 @@ __all__ = [
 
 Vector = Float[np.ndarray, " n"]
 Matrix = Float[np.ndarray, "n n"]
+Points = Float[np.ndarray, "m n"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,8 @@ class Problem:
         A global minimum; None where J is unbounded below.
     start : (n,) array
         A usual starting point.
+    vectorized_gradient : callable, optional
+        (m, n) array to (m, n) array, for objectives that are descended from many points at once.
 
     Examples
     --------
@@ -61,6 +64,30 @@ class Problem:
     hessian: Callable[[Vector], Matrix]
     minimum: Vector | None
     start: Vector
+    vectorized_gradient: Callable[[Points], Points] | None = None
+
+    def gradients(self, points: Points) -> Points:
+        """Return ∇J at many points, in one call where the problem has a vectorized gradient.
+
+        Parameters
+        ----------
+        points : (m, n) array
+            One point a row.
+
+        Returns
+        -------
+        (m, n) array
+            One gradient a row.
+
+        Examples
+        --------
+        >>> saddle().gradients(np.array([[1.0, 1.0], [2.0, 3.0]]))
+        array([[ 1., -1.],
+               [ 2., -3.]])
+        """
+        if self.vectorized_gradient is not None:
+            return self.vectorized_gradient(points)
+        return np.array([self.gradient(point) for point in points])
 
     def surface(
         self, x: Float[np.ndarray, " columns"], y: Float[np.ndarray, " rows"]
@@ -322,6 +349,11 @@ def mixture(
     def gradient(x: Vector) -> Vector:
         return (wells(x) / s**2) @ (x - c)
 
+    def gradients(points: Points) -> Points:
+        from_centers = points[:, None] - c
+        weight = a / s**2 * np.exp(-np.sum(from_centers**2, axis=2) / (2 * s**2))
+        return np.sum(weight[:, :, None] * from_centers, axis=1)
+
     def hessian(x: Vector) -> Matrix:
         weight = wells(x) / s**2
         step = np.sqrt(weight)[:, None] * (x - c) / s[:, None]
@@ -329,7 +361,7 @@ def mixture(
 
     minima = [_mean_shift(wells, c, s, center) for center in c]
     start = np.array([0.0, 0.5]) if centers is None else c.mean(axis=0) + 0.25
-    return Problem("mixture", value, gradient, hessian, min(minima, key=value), start)
+    return Problem("mixture", value, gradient, hessian, min(minima, key=value), start, gradients)
 
 
 def _mean_shift(
