@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hang import HANG
 
 from optdl import experiments
 from optdl.experiments import Experiment, Panel, Run, draw_curves, generated_images, spread
@@ -108,7 +109,9 @@ def test_a_killed_run_goes_on_to_the_same_bits(tmp_path, network):
 
     def execute(code, folder):
         command = [sys.executable, "-c", code, str(folder), network]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=HANG
+        )
 
     assert execute(kill, parts).returncode == -signal.SIGKILL
     assert list(parts.rglob("toy-*.pt"))

@@ -15,6 +15,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from hang import HANG
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
@@ -38,7 +39,9 @@ CONFIG = """c = get_config()
 c.CourseDirectory.course_id = "toy"
 c.OverwriteCells.add_missing_cells = True
 c.LateSubmissionPlugin.penalty_method = "zero"
-c.Execute.timeout = 20
+c.Execute.timeout = 1800
+c.Execute.startup_timeout = 1800
+c.Execute.iopub_timeout = 1800
 """
 
 ANSWER = "def double(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION"
@@ -392,7 +395,7 @@ def expected(released: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     shutil.copytree(released, root)
     five(root)
     subprocess.run(
-        [sys.executable, "-m", "gradebox", "grade", "toy"], cwd=root, check=True, timeout=100
+        [sys.executable, "-m", "gradebox", "grade", "toy"], cwd=root, check=True, timeout=HANG
     )
     return rows(root), pages(root)
 
@@ -403,7 +406,7 @@ def test_a_killed_run_goes_on_where_it_stopped(
 ) -> None:
     five(course)
     command = [sys.executable, "-c", DIES, *map(str, death)]
-    died = subprocess.run(command, cwd=course, capture_output=True, timeout=100, check=False)
+    died = subprocess.run(command, cwd=course, capture_output=True, timeout=HANG, check=False)
     assert died.returncode == -signal.SIGKILL, died.stderr[-2000:]
     no_harm(course)
     done = {path.parent.name for path in (course / ".gradebox/results/toy").glob("*/*")}

@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+from hang import HANG
 from test_gradebox_cli import (
     a_class,
     course,
@@ -68,7 +69,7 @@ class Machines:
         )
 
     def wait(self, until: Any) -> None:
-        last = time.monotonic() + 60
+        last = time.monotonic() + HANG
         while not until():
             said = {path.name: path.read_text()[-1000:] for path in self.folder.glob("*.txt")}
             assert time.monotonic() < last, said
@@ -85,7 +86,7 @@ class Machines:
     def close(self) -> None:
         for one in (*self.workers, self.scheduler):
             one.terminate()
-            one.wait(60)
+            one.wait(HANG)
 
 
 @pytest.fixture(scope="module")

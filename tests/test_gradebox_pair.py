@@ -1,12 +1,14 @@
 """A notebook in two processes: the student's cells cannot reach the tests, nor make up a score."""
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
+from hang import HANG
 from nbformat.v4 import new_code_cell, new_notebook
 from traitlets.config import Config
 
@@ -324,3 +326,29 @@ def test_the_tests_have_a_parent_of_their_own(tmp_path: Path, package: Path) -> 
     keys = [one for one in parents._made if "course.tests" in one[0]]
     assert keys == [(("json", "course.tests"), ("course.toy",), ("course.tests",))]
     assert parents._made[keys[0]]._of_tests is not None
+
+
+def test_the_process_that_starts_early_is_the_one_that_is_used(
+    tmp_path: Path, package: Path
+) -> None:
+    parents.close()
+    settings = {"imports": ["json", "course.tests"], **BARRED}
+    lines = [f"c.WarmExecute.{name} = {value!r}" for name, value in settings.items()]
+    text = "\n".join(["c = get_config()", *lines])
+    (tmp_path / "nbgrader_config.py").write_text(text)
+    parents.start(tmp_path, "toy")
+    until = time.monotonic() + HANG
+    while not parents._made and time.monotonic() < until:
+        time.sleep(0.01)
+    [early] = parents._made.values()
+    executed(tmp_path, cell("test", "pass", 1), **settings)
+    assert [*parents._made.values()] == [early]
+
+
+def test_a_configuration_that_says_nothing_starts_nothing(tmp_path: Path) -> None:
+    parents.close()
+    for text in ("c = get_config()", "raise ValueError", "c.WarmExecute.imports.append('json')"):
+        (tmp_path / "nbgrader_config.py").write_text(text)
+        parents.start(tmp_path, "toy")
+    time.sleep(0.3)
+    assert not parents._made

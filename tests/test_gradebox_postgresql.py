@@ -12,13 +12,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from hang import HANG
 from nbgrader.api import Gradebook
 from test_course import make_course
 from test_gradebox_cli import DIES, course, five, grade, hand_in, released, told
 
 from benchmarks.gradebooks import rows, url
 from tools import grade as grade_tool
-from tools import gradebook
+from tools import gradebook, results
 from tools import release as release_tool
 from tools.terminal import ToolError
 
@@ -55,7 +56,7 @@ def server() -> Iterator[str]:
             os.chown(name, NOBODY, NOBODY)
         making = [PROGRAMS["initdb"], "-D", data, "-U", "teacher", "-A", "trust", "--no-sync"]
         made = subprocess.run(
-            making, cwd=name, capture_output=True, text=True, timeout=120, **unprivileged()
+            making, cwd=name, capture_output=True, text=True, timeout=HANG, **unprivileged()
         )
         assert made.returncode == 0, made.stderr
         running = subprocess.Popen(
@@ -69,7 +70,7 @@ def server() -> Iterator[str]:
             yield f"postgresql+psycopg://teacher@/{{}}?host={name}"
         finally:
             running.terminate()
-            running.wait(60)
+            running.wait(HANG)
 
 
 def database(server: str, name: str) -> str:
@@ -77,7 +78,7 @@ def database(server: str, name: str) -> str:
     import psycopg
 
     host = server.partition("host=")[2]
-    until = time.monotonic() + 60
+    until = time.monotonic() + HANG
     while True:
         try:
             with psycopg.connect(
@@ -117,7 +118,7 @@ def test_a_killed_run_leaves_whole_submissions(server: str, course: Path) -> Non
     five(course)
     address = moved(course, database(server, "killed"))
     command = [sys.executable, "-c", DIES, "sqlalchemy.orm.Session", "commit", "5"]
-    died = subprocess.run(command, cwd=course, capture_output=True, timeout=100, check=False)
+    died = subprocess.run(command, cwd=course, capture_output=True, timeout=HANG, check=False)
     assert died.returncode == -signal.SIGKILL, died.stderr[-2000:]
     found = rows(address)
     assert 0 < len(found["submissions"]) < 5
@@ -142,7 +143,7 @@ def test_the_commands_of_the_course_work_with_a_server(server: str, tmp_path: Pa
         folder.mkdir(parents=True)
         shutil.copy(place, folder)
     assert len(grade_tool.grade(made, "toy").graded) == 2
-    found = {row.student: row.auto for row in gradebook.rows(made, ["toy"])}
+    found = {row.student: row.auto for row in results.rows(made, ["toy"])}
     assert found == {"right": 6, "blank": 0}
     assert not list(tmp_path.rglob("gradebook.db"))
 

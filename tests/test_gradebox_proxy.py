@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hang import HANG
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -33,9 +34,6 @@ from gradebox.warm import Notebook, Zygote
 from gradebox.wire import Gone, Line, TooLong
 
 pytestmark = pytest.mark.xdist_group("gradebox")
-
-HANG = 1800
-"""Seconds after which something hangs, however slow the machine is."""
 
 NOTEBOOK = Path(__file__).parents[1] / "solutions" / "erm" / "erm.ipynb"
 

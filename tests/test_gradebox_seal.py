@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hang import HANG
 from nbformat.v4 import new_code_cell, new_notebook
 
 from gradebox import linux, parents, seal, view
@@ -291,13 +292,17 @@ def test_the_memory_of_all_processes_together(zygote: Zygote, work: Path) -> Non
     if seal.probe() is not Level.NAMESPACES:
         pytest.skip("without namespaces the limit holds for each process, as the level says")
     source = (
-        "import os, time\nfor _ in range(4):\n    if not os.fork():\n"
-        "        x = b'x' * (100 * 2**20)\n        time.sleep(2)\n        os._exit(0)\n"
-        "for _ in range(4): os.wait()\nprint('done')"
-    )
-    assert run(zygote, Level.NAMESPACES, work, source) == "done"
-    with pytest.raises(Died):
-        run(zygote, Level.NAMESPACES, work, source, memory=200 * MIB)
+        "import os, signal, time\nreading, writing = os.pipe()\nchildren = []\n"
+        "for _ in range(4):\n    children.append(os.fork())\n    if not children[-1]:\n"
+        "        x = b'x' * (60 * 2**20)\n        os.write(writing, b'x')\n"
+        "        time.sleep(HANG)\nfor _ in range(4): os.read(reading, 1)\n"
+        "time.sleep(SECONDS)\nfor one in children: os.kill(one, signal.SIGKILL)\nprint('done')"
+    ).replace("HANG", str(HANG))
+    # more than it takes until the sum is looked at
+    assert run(zygote, Level.NAMESPACES, work, source.replace("SECONDS", "0.6")) == "done"
+    ends = source.replace("SECONDS", str(HANG))
+    with pytest.raises(Died, match="the process ended"):
+        run(zygote, Level.NAMESPACES, work, ends, memory=120 * MIB)
 
 
 FORKS = """
@@ -307,8 +312,7 @@ try:
     for _ in range(50):
         pid = os.fork()
         if not pid:
-            time.sleep(10)
-            os._exit(0)
+            time.sleep(3600)
         children.append(pid)
 except BlockingIOError:
     pass
@@ -360,15 +364,24 @@ def processes(mark: str) -> list[int]:
     return found
 
 
-def gone(mark: str) -> bool:
-    """Return whether the processes end within a second; end them by their ids if not."""
-    for _ in range(50):
+def gone(mark: str, seconds: float = HANG) -> bool:
+    """Return whether the processes end in time; end them by their ids if not."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
         if not processes(mark):
             return True
         time.sleep(0.02)
     for pid in processes(mark):
         os.kill(pid, signal.SIGKILL)
     return False
+
+
+def appear(mark: str) -> None:
+    """Wait until the process runs."""
+    until = time.monotonic() + HANG
+    while not processes(mark):
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 DAEMON = """
@@ -380,34 +393,35 @@ if not os.fork():
         os.execvp("sleep", ["sleep", "MARK"])
     os._exit(0)
 os.wait()
-time.sleep(0.3)
 print("started")
 """
 
 
 def test_a_daemon_ends_with_the_notebook(zygote: Zygote, level: Level, work: Path) -> None:
-    mark = f"20.{os.getpid()}1"
+    mark = f"3600.{os.getpid()}1"
     with zygote.notebook(work, {}, level=level) as notebook:
         assert said(notebook, DAEMON.replace("MARK", mark)) == "started"
-        assert processes(mark)
+        appear(mark)
     assert gone(mark)
 
 
 def test_a_daemon_lives_on_where_nothing_is_sealed(zygote: Zygote, work: Path) -> None:
-    mark = f"20.{os.getpid()}2"
-    assert run(zygote, Level.NONE, work, DAEMON.replace("MARK", mark)) == "started"
-    assert not gone(mark)
+    mark = f"3600.{os.getpid()}2"
+    with zygote.notebook(work, {}, level=Level.NONE) as notebook:
+        assert said(notebook, DAEMON.replace("MARK", mark)) == "started"
+        appear(mark)
+    assert not gone(mark, 0.5)
 
 
 def test_all_ends_with_the_warm_process(level: Level, work: Path) -> None:
-    made, mark = Zygote(), f"20.{os.getpid()}3"
+    made, mark = Zygote(), f"3600.{os.getpid()}3"
     with made.notebook(work, {}, level=level) as notebook:
         started = f"import subprocess\nsubprocess.Popen(['sleep', '{mark}'])\nprint('started')"
         assert said(notebook, started) == "started"
         made._process.kill()
         made._process.wait()
         with pytest.raises(Died):
-            said(notebook, "import time\ntime.sleep(5)")
+            said(notebook, f"import time\ntime.sleep({HANG})", HANG)
     assert gone(mark)
 
 
@@ -515,7 +529,7 @@ def test_the_level_in_force_is_reported(zygote: Zygote, level: Level, work: Path
 
 def test_the_level_is_printed() -> None:
     command = [sys.executable, "-m", "gradebox.seal"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG)
     assert done.stdout.splitlines()[0] == f"sealed by: {seal.probe()}"
     assert done.returncode == int(seal.probe() is Level.NONE)
 
@@ -526,7 +540,7 @@ def test_namespaces_work_for_one_who_is_not_root(tmp_path: Path) -> None:
         "print(seal._survey_here())"
     )
     command = [sys.executable, "-c", source]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=True)
     told = done.stdout.splitlines()[1]
     if "refused" in told:
         pytest.skip(f"no user namespaces here:{told}")
@@ -558,6 +572,26 @@ def test_where_nothing_seals_it_refuses(monkeypatch: pytest.MonkeyPatch) -> None
         with pytest.raises(NotSealed, match=told if wanted == "auto" else "got none; if you"):
             seal.choose(wanted)
         assert seal.choose(wanted, allow_unsealed=True) is Level.NONE
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="namespaces are Linux's")
+def test_namespaces_are_refused_to_a_process_that_did_not_begin_in_them(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.setsid()
+            seal.seal(Limits(), tmp_path, level=Level.NAMESPACES, keep=[writing])
+            told = "sealed"
+        except BaseException as error:
+            told = str(error)
+        os.write(writing, told.encode())
+        os._exit(0)
+    os.close(writing)
+    told = os.read(reading, 4096).decode()
+    os.close(reading)
+    os.waitpid(pid, 0)
+    assert "no namespaces: this is no fork of seal" in told
 
 
 def test_other_systems_have_no_level(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
+from hang import HANG
 from hostile import browser, course, outcome, table
 from hostile.case import FULL, Case
 from hostile.cases import CASES, GROUPS
@@ -53,8 +54,8 @@ SETTINGS = """
 c.WarmExecute.sealed = "namespaces"
 c.WarmExecute.imports = ["numpy"]
 c.WarmExecute.banned = ["reference.{assignment}"]
-c.WarmExecute.max_seconds = 15
-c.WarmExecute.max_memory = 512 * 2**20
+c.WarmExecute.max_seconds = 10
+c.WarmExecute.max_memory = 256 * 2**20
 c.WarmExecute.max_cpu = 20
 c.WarmExecute.max_processes = 40
 c.WarmExecute.max_disk = 32 * 2**20
@@ -129,7 +130,7 @@ def grade(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
         start_new_session=True,
     ) as process:
         try:
-            out, err = process.communicate(timeout=240)
+            out, err = process.communicate(timeout=HANG)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise
@@ -258,7 +259,7 @@ def test_the_gradebook_is_whole(graded: Graded) -> None:
 
 
 def test_no_process_is_left(graded: Graded) -> None:
-    until = time.monotonic() + 5
+    until = time.monotonic() + HANG
     while left := _processes(graded.mark) + _processes(str(graded.root)):
         assert time.monotonic() < until, left
         time.sleep(0.1)

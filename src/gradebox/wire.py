@@ -140,9 +140,10 @@ class Line:
         if self._envelope is None:
             self._envelope = self._announced(until)
         message, sizes = self._envelope
-        whole = self._exactly(sum(sizes), until)
-        self._envelope = None
+        # each part's end; a student who replaces `sum` does not disturb this process
         ends = [*itertools.accumulate(sizes)]
+        whole = self._exactly(ends[-1] if ends else 0, until)
+        self._envelope = None
         return message, [whole[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
     def _announced(self, until: float | None) -> tuple[dict[str, Any], list[int]]:

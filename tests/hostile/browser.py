@@ -5,6 +5,8 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from hang import HANG
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PROGRAM = next(filter(None, map(shutil.which, NAMES)), None)
 
@@ -35,9 +37,12 @@ def _ran(pages: list[Path]) -> list[list[str]]:
     found = []
     with sync_playwright() as playwright:
         flags = [*_FLAGS, *(["--no-sandbox"] if root else [])]
-        browser = playwright.chromium.launch(executable_path=PROGRAM, args=flags)
+        browser = playwright.chromium.launch(
+            executable_path=PROGRAM, args=flags, timeout=1000 * HANG
+        )
         for path in pages:
             page = browser.new_page()
+            page.set_default_timeout(1000 * HANG)
             page.goto(path.as_uri(), wait_until="load")
             page.evaluate(_TOUCH)
             page.wait_for_timeout(100)

@@ -16,8 +16,8 @@ from traitlets.config.loader import PyFileConfigLoader
 
 NAME = "numbers"
 DUE = "2026-01-02 00:00:00 UTC"
-SECONDS = 3
-"""So long a cell may run."""
+SECONDS = 2
+"""So much own time a cell may have."""
 
 KEY = "kestrel-4711"
 """Stands in the hidden tests, and nowhere else."""
