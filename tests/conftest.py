@@ -6,10 +6,13 @@ from jaxtyping import install_import_hook
 install_import_hook("optdl", "typechecking.check")
 
 import os  # noqa: E402
+from collections.abc import Generator  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
+from systems import Unavailable, unavailable  # noqa: E402
 
 # The same examples in every run; `pytest --hypothesis-profile=explore` tries new ones.
 settings.register_profile("fixed", derandomize=True, deadline=None)
@@ -29,3 +32,14 @@ def rng() -> np.random.Generator:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the site: its build is the longest, and the other workers go on meanwhile."""
     items.sort(key=lambda item: "test_site" not in item.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path, parent: pytest.Collector
+) -> Generator[None, list[object], list[object]]:
+    """Skip a module that this system cannot run before it is imported, which would fail."""
+    collectors = yield
+    return (
+        [Unavailable.from_parent(parent, path=file_path)] if unavailable(file_path) else collectors
+    )

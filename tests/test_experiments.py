@@ -90,6 +90,7 @@ experiment.perform()
 """
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 @pytest.mark.parametrize("network", ["fc2", "cnn5"])
 def test_a_killed_run_goes_on_to_the_same_bits(tmp_path, network):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
