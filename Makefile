@@ -39,11 +39,12 @@ grade: .venv/ready ## grade what was handed in for one assignment (A=erm)
 figures: .venv/ready ## run what the figures of experiments/ lack, and draw them (F=fig3 for one)
 	@for figure in $(F); do $(PY) experiments/$$figure.py || exit $$?; done
 
-lint: .venv/ready ## style, types, spelling
+lint: .venv/ready ## style, types, spelling, workflows
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
 	@$(PY) -m codespell_lib
+	@.venv/bin/actionlint .github/workflows/*.yml
 
 clean: ## remove all that was built; .venv stays
 	rm -rf _build build .hypothesis .mypy_cache .ruff_cache .pytest_cache .benchmarks .coverage*
