@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "records": set(),
     "topic": {"problems", "data", "images", "networks", "topic"},
     "training": {"data", "networks", "records"},
+    "recordings": {"records", "training"},
     "ensembles": {"topic", "data", "networks", "records", "training"},
     "experiments": {
         *("topic", "data", "images", "networks", "records", "training", "ensembles", "plotting")

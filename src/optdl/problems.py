@@ -1,7 +1,7 @@
 """Objectives with known gradient, Hessian and minimum, and a population with known risk.
 
-Axis letters, fixed for the module: ``n`` parameters, ``k`` wells, ``m`` examples or points, ``d`` features.
-The objectives use only arithmetic and ``exp``, so that each can be followed by hand.
+Axis letters, fixed for the module: ``n`` parameters, ``k`` wells, ``m`` examples or points, ``d``
+features. The objectives use only arithmetic and ``exp``, so that each can be followed by hand.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Record:
     device : str
         Where it ran, such as ``cpu``.
     seconds : float
-        Wall time of the run.
+        Wall time of the run; of a recording, its processor time.
     versions : dict
         Versions of Python, NumPy, torch and optdl; those of now when not given.
 

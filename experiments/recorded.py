@@ -1,0 +1,297 @@
+"""The recorded runs of the book: what its pages would train for longer than a few seconds.
+
+::
+
+    python experiments/recorded.py                   # what is missing, or has another configuration
+    python experiments/recorded.py erm               # what the page needs
+    python experiments/recorded.py bnp-minibatch-6   # by name; --again repeats what is there
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from optdl import batchnorm, bnp, erm
+from optdl.data import Examples, load
+from optdl.networks import cnn5, fully_connected, resnet_cifar
+from optdl.recordings import Recording, main
+from optdl.training import Hook, train
+
+FOLDER = Path(__file__).resolve().parent / "results" / "recorded"
+SEEDS = range(3)
+
+
+# --- Empirical risk minimization --------------------------------------------------------------
+
+
+def all_digits(seed):
+    """Return the features and labels of all digits, in a random order."""
+    digits = load("digits")
+    order = np.random.default_rng(seed).permutation(len(digits.y_train) + len(digits.y_test))
+    x = np.concatenate([digits.x_train, digits.x_test])
+    return x[order], np.concatenate([digits.y_train, digits.y_test])[order]
+
+
+def two_layers(seed, hidden, bias):
+    """Return a network with one hidden layer, and torch's own initial weights."""
+    torch.manual_seed(seed)
+    first = torch.nn.Linear(64, hidden, bias=bias)
+    last = torch.nn.Linear(hidden, 10, bias=bias)
+    return torch.nn.Sequential(first, torch.nn.ReLU(), last)
+
+
+def train_past_zero(seed, few, hidden, lr, hooks, **loop):
+    """Train on few digits, far past the last training error, and watch the margins."""
+    x, y = all_digits(seed)
+    network = two_layers(seed, hidden, bias=False)
+    sgd = torch.optim.SGD(network.parameters(), lr=lr)
+    margins = erm.MarginHook(torch.from_numpy(x[:few]), y[:few])
+    examples, rest = Examples(x[:few], y[:few]), Examples(x[few:], y[few:])
+    return train(
+        network, examples, sgd, validation=rest, hooks=[margins, *hooks], seed=seed, **loop
+    )
+
+
+def train_on_wrong_labels(seed, wrong, hidden, lr, hooks, **loop):
+    """Train on 500 digits of which some have wrong labels, without a halt."""
+    (x, y), rng = all_digits(seed), np.random.default_rng(seed)
+    rows, noisy = rng.choice(500, size=wrong, replace=False), y[:500].copy()
+    noisy[rows] = (noisy[rows] + rng.integers(1, 10, size=wrong)) % 10
+    network = two_layers(seed, hidden, bias=True)
+    sgd = torch.optim.SGD(network.parameters(), lr=lr)
+    tensors, loss = (
+        (torch.from_numpy(x[:500]), torch.from_numpy(noisy)),
+        torch.nn.CrossEntropyLoss(),
+    )
+    hooks = [erm.GradientNormHook(*tensors, loss), *hooks]
+    held_out = Examples(x[500:1000], y[500:1000])
+    return train(
+        network, Examples(x[:500], noisy), sgd, validation=held_out, hooks=hooks, seed=seed, **loop
+    )
+
+
+ERM = [
+    Recording(
+        "erm-after-zero",
+        train_past_zero,
+        {"few": 100, "hidden": 256, "lr": 0.05, "batch_size": 8, "epochs": 170},
+        {f"seed {seed}": {"seed": seed} for seed in range(10)},
+        ("train_error", "validation_error", "normalized_margin"),
+    ),
+    Recording(
+        "erm-without-halt",
+        train_on_wrong_labels,
+        {"wrong": 100, "hidden": 256, "lr": 0.05, "batch_size": 16, "epochs": 300},
+        {"seed 0": {"seed": 0}},
+        ("train_error", "validation_error", "batch_gradient_norm"),
+    ),
+]
+
+
+# --- Initialization ---------------------------------------------------------------------------
+
+HIDDEN = {"tanh": (torch.nn.Tanh, 1.0), "ReLU": (torch.nn.ReLU, 2**0.5)}
+
+
+def train_from_factor(seed, activation, factor, lr, hooks, **loop):
+    """Train three hidden layers whose first weights are multiplied by a factor."""
+    function, gain = HIDDEN[activation]
+    torch.manual_seed(seed)
+    parts = []
+    for _ in range(3):
+        parts += [torch.nn.Linear(64, 64), function()]
+        torch.nn.init.xavier_normal_(parts[-2].weight, gain * factor)
+    network = torch.nn.Sequential(*parts, torch.nn.Linear(64, 10))
+    sgd = torch.optim.SGD(network.parameters(), lr=lr)
+    examples = load("digits").split(validation=300, seed=0).train
+    return train(network, examples, sgd, hooks=hooks, seed=seed, **loop)
+
+
+INITIALIZATION = [
+    Recording(
+        "initialization-factors",
+        train_from_factor,
+        {"lr": 0.02, "batch_size": 32, "epochs": 6},
+        {
+            f"{name}, factor {factor:g}, seed {seed}": {
+                "activation": name,
+                "factor": factor,
+                "seed": seed,
+            }
+            for name in HIDDEN
+            for factor in (0.5, 1, 2, 4, 8)
+            for seed in SEEDS
+        },
+        ("train_loss",),
+    )
+]
+
+
+# --- Batch normalization ----------------------------------------------------------------------
+
+
+def train_by_size(normalization, batch_size, hooks, **loop):
+    """Train two hidden layers at a rate in proportion to the minibatch."""
+    network = fully_connected((64, 50, 50, 10), batchnorm.NORMALIZATIONS[normalization])
+    sgd = torch.optim.SGD(network.parameters(), lr=0.1 * batch_size / 32)
+    split = load("digits").split(validation=300, seed=0)
+    examples = Examples(split.train.x[:1024], split.train.y[:1024])
+    return train(
+        network,
+        examples,
+        sgd,
+        validation=split.validation,
+        batch_size=batch_size,
+        hooks=hooks,
+        **loop,
+    )
+
+
+BATCHNORM = [
+    Recording(
+        "batchnorm-sizes",
+        train_by_size,
+        {"epochs": 5},
+        {
+            f"{name}, {size}": {"normalization": name, "batch_size": size, "seed": 0}
+            for name in ("none", "bn")
+            for size in (2, 4, 8, 16, 32)
+        },
+        ("validation_error",),
+    )
+]
+
+
+# --- Batch normalization preconditioning ------------------------------------------------------
+
+RATES = {
+    60: {"vanilla": 0.3, "BN": 0.3, "BNP": 0.3, "BNP, ρ = 0.9": 0.3},
+    6: {"vanilla": 0.1, "BN": 0.03, "BNP": 0.3, "BNP, ρ = 0.9": 0.3},
+    1: {"vanilla": 0.01, "LN": 0.003, "BNP": 0.3},
+}
+EPOCHS = {60: 15, 6: 6, 1: 3}
+
+
+def train_dense(seed, method, lr, hooks, **loop):
+    """Train three hidden layers of 100 units on digits by one of the methods."""
+    layers = {"BN": "bn", "LN": "ln"}.get(method)
+    network = fully_connected((64, 100, 100, 100, 10), layers, seed=seed)
+    sgd = torch.optim.SGD(network.parameters(), lr=lr)
+    if method.startswith("BNP"):
+        hooks = [bnp.BNP(network, 0.9 if "ρ" in method else 0.99), *hooks]
+    split = load("digits").split(validation=238, seed=0)
+    return train(
+        network, split.train, sgd, validation=split.validation, hooks=hooks, seed=seed, **loop
+    )
+
+
+DENSE = [
+    Recording(
+        f"bnp-minibatch-{size}",
+        train_dense,
+        {"batch_size": size, "epochs": EPOCHS[size]},
+        {
+            f"{method}, seed {seed}": {"method": method, "lr": lr, "seed": seed}
+            for method, lr in rates.items()
+            for seed in SEEDS
+        },
+        ("validation_error",),
+    )
+    for size, rates in RATES.items()
+]
+
+
+# --- Its convolutions -------------------------------------------------------------------------
+
+CNN_METHODS = {
+    "vanilla": None,
+    "BN": "bn",
+    "BN, groups": lambda c: batchnorm.FourThingsNorm(c, groups=c // 4),
+    "BNP": None,
+}
+CNN_RATES = {32: (0.1, 0.3, 0.1, 1.0), 2: (0.03, 0.03, 0.01, 0.3), 1: (0.03, None, 0.003, 1.0)}
+CNN_EPOCHS = {32: 10, 2: 5, 1: 4}
+RESNETS = {
+    "BN": {"normalization": "bn", "scale": 1.0, "weight_decay": 1e-4},
+    "GN": {"normalization": "gn", "scale": 1.0, "weight_decay": 1e-4},
+    "BNP + GN": {"normalization": "gn", "scale": 0.1, "weight_decay": 1.5e-4},
+}
+
+
+def large_digits(channels):
+    """Return 400 digits to train on and the test digits, of 24 × 24 pixels."""
+    data = load("digits").subset(400)
+    parts = (data.x_train, data.y_train), (data.x_test, data.y_test)
+    return [
+        Examples(x.reshape(-1, 1, 8, 8).repeat(channels, 1).repeat(3, 2).repeat(3, 3), y)
+        for x, y in parts
+    ]
+
+
+def train_convolutions(method, lr, hooks, **loop):
+    """Train the network of five layers by one of the methods."""
+    network = cnn5(1, 24, normalization=CNN_METHODS[method])
+    sgd = torch.optim.SGD(network.parameters(), lr=lr)
+    if method == "BNP":
+        hooks = [bnp.BNP(network), *hooks]
+    examples, test = large_digits(channels=1)
+    return train(network, examples, sgd, validation=test, hooks=hooks, **loop)
+
+
+class WarmUp(Hook):
+    """Raise the rate from 0.01 to 0.1 over an epoch."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def after_step(self, state):
+        """Set the rate of the next step."""
+        rate = 0.01 + 0.09 * min(1, state.step / self.steps)
+        state.optimizer.param_groups[0]["lr"] = rate
+
+
+def train_residual(method, normalization, scale, weight_decay, batch_size, hooks, **loop):
+    """Train ResNet-8 by one of the methods."""
+    network = resnet_cifar(8, normalization=normalization, init_scale=scale)
+    sgd = torch.optim.SGD(network.parameters(), 0.01, momentum=0.9, weight_decay=weight_decay)
+    examples, test = large_digits(channels=3)
+    own = [WarmUp(len(examples) // batch_size)] + [bnp.BNP(network)] * ("BNP" in method)
+    return train(
+        network, examples, sgd, validation=test, batch_size=batch_size, hooks=own + hooks, **loop
+    )
+
+
+CONVOLUTIONS = [
+    Recording(
+        "bnp_cnn-minibatches",
+        train_convolutions,
+        {},
+        {
+            f"{method}, {size}": {
+                "method": method,
+                "lr": lr,
+                "batch_size": size,
+                "epochs": CNN_EPOCHS[size],
+                "seed": 0,
+            }
+            for size, rates in CNN_RATES.items()
+            for method, lr in zip(CNN_METHODS, rates, strict=True)
+            if lr is not None
+        },
+        ("validation_error",),
+    ),
+    Recording(
+        "bnp_cnn-resnet",
+        train_residual,
+        {"batch_size": 32, "epochs": 6},
+        {method: {"method": method, **own, "seed": 0} for method, own in RESNETS.items()},
+        ("validation_error",),
+    ),
+]
+
+RECORDINGS = [*ERM, *INITIALIZATION, *BATCHNORM, *DENSE, *CONVOLUTIONS]
+
+if __name__ == "__main__":
+    sys.exit(main(RECORDINGS, FOLDER, sys.argv[1:]))

@@ -1,0 +1,144 @@
+"""Trainings that are too long for a page of the book: their curves are kept in a small file.
+
+A recording is a configuration and a function that trains one network. ``perform`` trains all of
+its networks and makes one record; ``main`` is the command line. The file also keeps the losses of
+the first minibatches, so that a test can repeat these steps in a second and compare.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from optdl.records import Record
+from optdl.training import Hook, State
+
+__all__ = ["FirstLosses", "Recording", "first_losses", "main", "perform"]
+
+STEPS = 10
+"""Minibatches whose losses are kept."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Several trainings that share a function and most of their settings.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file. It begins with the topic of the page that draws it, and a hyphen.
+    train : callable
+        Settings and ``hooks``, as keyword arguments, to the record of one training.
+    settings : mapping
+        What all trainings share.
+    trainings : mapping
+        Labels to the settings that belong to one training, ``seed`` among them.
+    curves : sequence of str
+        The curves of a training that are kept.
+    """
+
+    name: str
+    train: Callable[..., Record]
+    settings: Mapping[str, Any]
+    trainings: Mapping[str, Mapping[str, Any]]
+    curves: Sequence[str]
+
+    @property
+    def topic(self) -> str:
+        """The page that draws the recording."""
+        return self.name.split("-")[0]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration as the file holds it."""
+        return Record({}, {"settings": self.settings, "trainings": self.trainings}).config
+
+
+class FirstLosses(Hook):
+    """Keep the losses of the first minibatches, each before its step.
+
+    Parameters
+    ----------
+    steps : int
+        Number of minibatches.
+    halt : bool
+        Whether to end the training after them.
+    """
+
+    def __init__(self, steps: int, halt: bool = False) -> None:
+        self.steps, self.halt = steps, halt
+        self.losses: list[float] = []
+
+    def after_step(self, state: State) -> None:
+        """Append the loss, or end the training."""
+        if len(self.losses) < self.steps:
+            self.losses.append(float(state.loss))
+        if self.halt and len(self.losses) == self.steps:
+            state.stop = f"the first {self.steps} steps"
+
+
+def perform(recording: Recording) -> Record:
+    """Run all trainings of a recording on one thread, and return its record.
+
+    The record's curves are named ``LABEL: CURVE``, with ``LABEL: first_losses`` for the losses of
+    the first minibatches; its seed is that of the first training. Six significant digits are kept.
+    Its seconds are processor time, which other processes on the machine do not change.
+    """
+    began = time.process_time()
+    torch.set_num_threads(1)  # sums are then added in the same order each time
+    curves: dict[str, list[float]] = {}
+    for label, own in recording.trainings.items():
+        first = FirstLosses(STEPS)
+        record = recording.train(**recording.settings, **own, hooks=[first])
+        kept = {name: record.curves[name] for name in recording.curves}
+        for name, values in {**kept, "first_losses": first.losses}.items():
+            curves[f"{label}: {name}"] = [float(f"{value:.6g}") for value in values]
+    return Record(
+        curves,
+        recording.config,
+        seed=next(iter(recording.trainings.values()))["seed"],
+        stop=f"all {len(recording.trainings)} trainings",
+        device="cpu, 1 thread",
+        seconds=time.process_time() - began,
+    )
+
+
+def first_losses(recording: Recording, label: str) -> list[float]:
+    """Repeat the first steps of a training, and return the losses before them."""
+    first = FirstLosses(STEPS, halt=True)
+    recording.train(**recording.settings, **recording.trainings[label], hooks=[first])
+    return first.losses
+
+
+def main(recordings: Sequence[Recording], folder: Path, arguments: Sequence[str]) -> int:
+    """Make the files that are missing or have another configuration; return an exit status."""
+    names = {part for recording in recordings for part in (recording.topic, recording.name)}
+    parser = argparse.ArgumentParser(description="Make the recorded runs of the book.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(sorted(names)))
+    parser.add_argument("--again", action="store_true", help="repeat what is there")
+    options = parser.parse_args(arguments)
+    if unknown := sorted(set(options.names) - names):
+        print(f"unknown: {', '.join(unknown)}; known: {', '.join(sorted(names))}", file=sys.stderr)
+        return 2
+    for recording in recordings:
+        file = folder / f"{recording.name}.json"
+        if options.names and not {recording.name, recording.topic} & set(options.names):
+            continue
+        if not options.again and _is_done(file, recording):
+            print(f"{recording.name}: finished already")
+            continue
+        record = perform(recording)
+        record.save(file)
+        print(f"{recording.name}: {record.stop}, {record.seconds:.0f} s")
+    return 0
+
+
+def _is_done(file: Path, recording: Recording) -> bool:
+    return file.exists() and Record.load(file).config == recording.config
