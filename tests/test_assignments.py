@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tools import answers, grade, gradebook, notebooks, release, sample_class
+from tools import answers, grade, notebooks, release, results, sample_class
 from tools.layout import ROOT, Course
 
 COURSE = Course(ROOT)
@@ -270,7 +270,7 @@ def test_nbgrader_gives_the_same_marks(assignment: Assignment, tmp_path: Path) -
         (folder / f"{topic}.ipynb").write_bytes(work)
     summary = grade.grade(course, topic, timeout=60)
     assert summary.failed == []
-    by_name = {row.student: row for row in gradebook.rows(course, [topic])}
+    by_name = {row.student: row for row in results.rows(course, [topic])}
     best = by_name[right.id]
     graded = [cell.metadata.get("nbgrader", {}) for cell in assignment.cells]
     points = sum(about["points"] for about in graded if about.get("grade"))
@@ -281,5 +281,5 @@ def test_nbgrader_gives_the_same_marks(assignment: Assignment, tmp_path: Path) -
     assert (none.auto, none.written, none.pending) == (0, 0, 0)
     assert by_name[mistaken.id].auto == 0
     hints = {exercise.misconceptions[0].hint for exercise in assignment.exercises.values()}
-    told = {hint for _, hint in gradebook.causes(course, [topic])}
+    told = {hint for _, hint in results.causes(course, [topic])}
     assert {hint.rstrip(".") for hint in told} == {hint.rstrip(".") for hint in hints}

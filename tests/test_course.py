@@ -14,7 +14,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
@@ -22,18 +23,22 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from hang import HANG
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from rich.console import Console
 
 from gradebox.store import Store
 from tools import (
     answers,
+    book,
     course,
     grade,
     gradebook,
+    happenings,
     lab,
     notebooks,
     release,
+    results,
     sample_class,
     terminal,
 )
@@ -441,8 +446,8 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Course]:
         yield made
 
 
-def _results(of: Course) -> dict[str, gradebook.Row]:
-    return {row.student: row for row in gradebook.rows(of, ["toy"])}
+def _results(of: Course) -> dict[str, results.Row]:
+    return {row.student: row for row in results.rows(of, ["toy"])}
 
 
 def test_scores(graded: Course) -> None:
@@ -472,11 +477,11 @@ def test_notes(graded: Course) -> None:
 
 
 def test_named_misconceptions_are_counted(graded: Course) -> None:
-    assert gradebook.causes(graded, ["toy"]) == {("toy", "you square; doubling adds."): 1}
+    assert results.causes(graded, ["toy"]) == {("toy", "you square; doubling adds."): 1}
 
 
 def test_table(graded: Course, capsys: pytest.CaptureFixture[str]) -> None:
-    gradebook.command(gradebook.parser().parse_args([]), graded)
+    gradebook.command(gradebook.parser().parse_args(["toy"]), graded)
     said = capsys.readouterr().out
     assert re.search(r"ada-all-correct +6/6 ✎", said)
     assert re.search(r"ben-blank +0/6 \+0", said)
@@ -485,21 +490,109 @@ def test_table(graded: Course, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_table_of_many_assignments_is_parted_where_it_would_not_fit() -> None:
-    blank = {field.name: 0 for field in fields(gradebook.Row)}
-    results = [
-        gradebook.Row(
+    blank = {field.name: 0 for field in fields(results.Row)}
+    rows = [
+        results.Row(
             **blank | {"student": student, "assignment": f"assignment{number}", "notes": ""}
         )
         for student in ("ada-all-correct", "ben-blank")
         for number in range(9)
     ]
     screen = Console(width=80, record=True, file=io.StringIO())
-    screen.print(gradebook.table(results, 80))
+    screen.print(gradebook.table(rows, 80))
     said = screen.export_text()
     assert "…" not in said
     assert [said.count(f"assignment{number}") for number in range(9)] == [1] * 9
     assert said.count("ada-all-correct") == said.count("student") > 1
     assert said.count("Gradebook") == said.count("notes") == said.count("late") == 1
+
+
+def test_all_students_have_a_row_each(graded: Course, capsys: pytest.CaptureFixture[str]) -> None:
+    gradebook.command(gradebook.parser().parse_args([]), graded)
+    said = capsys.readouterr().out
+    assert re.search(r"^ada-all-correct +6 +6 +0 +1 *$", said, re.M)
+    assert re.search(r"^lena-late +6 +6 +0 +1 +1 *$", said, re.M)
+    assert re.search(r"^nadia-endless-loop +3 +6 +0 +1 +cells too slow or endless: 2", said, re.M)
+
+
+def test_all_that_is_known_of_a_student(graded: Course, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = gradebook.parser().parse_args(["--student", "priya-deletes-cells"])
+    gradebook.command(arguments, graded)
+    said = capsys.readouterr().out
+    assert re.search(r"^toy +6 +6 +0 +4 +1 *$", said, re.M)
+    assert len(re.findall(r"^toy: cell \S+ was missing; it was put back$", said, re.M)) == 4
+    with pytest.raises(ToolError, match="no results of 'priya'") as caught:
+        gradebook.command(gradebook.parser().parse_args(["--student", "priya"]), graded)
+    assert "did you mean 'priya-deletes-cells'" in caught.value.mend
+
+
+def _a_class(students: int, assignments: int) -> list[results.Row]:
+    """Return results in which every third student has troubles that take many words."""
+    blank = {field.name: 0 for field in fields(results.Row)} | {"first_name": "", "last_name": ""}
+    return [
+        results.Row(
+            **blank
+            | {
+                "student": f"student-{student}-with-a-long-name",
+                "assignment": f"assignment{number}",
+            }
+            | {"notes": "; ".join(f"{kind}: a{number}" for kind in kinds * 9)}
+            | {"auto": number, "max_auto": 27, "pending": 1, "hours_late": student % 2}
+        )
+        for student in range(students)
+        for kinds in [
+            ("timeout", "syntax error", "kernel died", "cell deleted") * (not student % 3)
+        ]
+        for number in range(assignments)
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_the_summary_of_a_class_fits_one_screen(
+    width: int, monkeypatch: pytest.MonkeyPatch, small: Course
+) -> None:
+    screen = Console(width=width, file=io.StringIO(), soft_wrap=True)
+    monkeypatch.setattr(gradebook, "console", screen)
+    rows = _a_class(33, 9)
+    held = Counter({("assignment1", "you [divide] by the root, " * 9): 5})
+    screen.print(gradebook.assignments_table(rows, held))
+    gradebook.show_troubles(small, rows)
+    said = screen.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert max(map(len, said)) <= width
+    assert len(said) <= 26
+    assert [sum(f"assignment{number} " in line for line in said) for number in range(9)] == [1] * 9
+    assert sum(line.startswith("student-") for line in said) == gradebook.SEVERAL
+    assert any(line.startswith("and 3 more") for line in said)
+    assert any("5 × you [divide] by" in line and line.rstrip().endswith("…") for line in said)
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_row_for_each_student_is_one_line(width: int) -> None:
+    screen = Console(width=width, file=io.StringIO())
+    rows = _a_class(33, 9)
+    screen.print(gradebook.students_table(rows, happenings.by_student(rows, {})))
+    said = screen.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert max(map(len, said)) <= width
+    assert sum(line.startswith("student-") for line in said) == 33
+    assert len(said) <= 37
+
+
+def test_what_happened_is_counted_once() -> None:
+    notes = ["cell deleted: a", "cell deleted: b", "syntax error: c"]
+    flags = ["cell a was missing; it was put back", "cell b was missing; it was put back"]
+    flags += ["handed in 18000 s late", "cell x is there twice; the last one counts"]
+    assert happenings.phrase(notes, flags) == (
+        "deleted cells put back: 2, syntax errors: 1, a cell is there twice; the last one counts"
+    )
+
+
+def test_an_endless_call_that_a_check_reports_is_noted(tmp_path: Path) -> None:
+    about = {"ename": "CheckFailed", "evalue": "Why: your function raised StudentTimeout: 10 s"}
+    cell = new_code_cell(id="a", metadata=_about("toy-a"))
+    cell.outputs = [new_output("error", traceback=[], **about)]
+    path = tmp_path / "toy.ipynb"
+    path.write_bytes(notebooks.to_bytes(new_notebook(cells=[cell])))
+    assert results.notes(path) == ["timeout: toy-a"]
 
 
 def test_csv(graded: Course, capsys: pytest.CaptureFixture[str]) -> None:
@@ -522,7 +615,7 @@ def test_a_second_run_does_nothing(graded: Course) -> None:
     assert summary.graded == []
     assert len(summary.unchanged) == 7
     assert summary.feedback == 0
-    sample_class.make(graded)
+    sample_class.make(graded, ["toy"])
     assert not release.write(graded, "toy")
     assert not release.record(graded, "toy")
     after = {path: path.stat().st_mtime_ns for path in files(graded.root)}
@@ -578,7 +671,7 @@ def test_an_unreadable_notebook_is_told_and_the_rest_is_graded(
             shutil.rmtree(graded.submitted / name)
     said = " ".join(capsys.readouterr().out.split())
     assert "Graded 0, unchanged 7, flagged 3, failed 2" in said
-    assert re.search(r"priya-deletes-cells toy cell \S+ was missing; .*and 2 more", said)
+    assert said.count("priya-deletes-cells 1 deleted cells put back: 4") == 1
     assert re.search(r"zac-broken toy .*JSON", said)
     assert "expected toy.ipynb, got homework.ipynb" in said
 
@@ -677,6 +770,133 @@ def test_late(hours: float, text: str) -> None:
     assert gradebook._late(hours) == text
 
 
+# --- a part that fails costs only itself
+
+
+@pytest.fixture
+def whole(
+    graded: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Callable[..., Path]], tuple[int, Course]]:
+    """Return a function that runs the whole command with a site built by the function given."""
+    few = tuple(student for student in sample_class.STUDENTS if student.kind in KINDS)
+    monkeypatch.setattr(sample_class, "exercises", _exercises)
+    monkeypatch.setattr(sample_class, "STUDENTS", few)
+    copy = Course(tmp_path / "copy")
+    shutil.copytree(graded.root, copy.root)
+
+    def go(build: Callable[..., Path]) -> tuple[int, Course]:
+        monkeypatch.setattr(book, "build", build)
+        return course.command(course.parser().parse_args([]), copy), copy
+
+    return go
+
+
+def _built(out: Path, **_: Any) -> Path:
+    return out / "_build" / "html"
+
+
+def _has_gradebook(said: str) -> bool:
+    return bool(re.search(r"^toy +7 +\S+/6 ", said, re.M))
+
+
+def test_all_is_shown_in_lines_that_fit(whole: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    status, made = whole(_built)
+    said = capsys.readouterr().out
+    assert status == 0
+    assert _has_gradebook(said)
+    assert "Ready after" in said
+    address = (made.root / "_build" / "html" / "index.html").as_uri()
+    # an address is never broken: it could not be copied
+    assert re.search(rf"^site +{re.escape(address)}$", said, re.M)
+    lines = [line for line in said.splitlines() if address not in line]
+    assert max(map(len, lines)) <= 100
+    assert "\x1b" not in said
+    assert "\r" not in said
+
+
+def test_a_site_that_fails_does_not_hide_the_gradebook(
+    whole: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def build(**_: Any) -> Path:
+        raise book.BookError("book/erm.md, cell 3: x = [1]\nMend: correct the cell")
+
+    status, _ = whole(build)
+    said = capsys.readouterr().out
+    assert status == 1
+    assert _has_gradebook(said)
+    assert "Not all is ready" in said
+    end = said.split("Not all is ready")[-1]
+    assert re.search(r"Failed: site\n +book/erm.md, cell 3: x = \[1\]\n +Mend: correct", end)
+    assert "html/index.html" not in said
+
+
+def test_an_unexpected_error_leaves_its_traceback_in_a_file(
+    whole: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def build(**_: Any) -> Path:
+        return Path("x") / str(1 // 0)
+
+    status, made = whole(build)
+    said = capsys.readouterr().out
+    assert status == 1
+    assert _has_gradebook(said)
+    assert "ZeroDivisionError: integer division or modulo by zero" in said
+    assert "Traceback" not in said
+    log = made.root / "build" / "logs" / "site.log"
+    assert str(log.relative_to(made.root)) in said
+    assert 'Path("x") / str(1 // 0)' in log.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "part"),
+    [
+        (release, "write", "release of toy"),
+        (sample_class, "ensure", "sample class"),
+        (grade, "grade", "grading of toy"),
+        (results, "rows", "gradebook"),
+    ],
+)
+@pytest.mark.parametrize("error", [ToolError("it is broken", "mend it"), KeyError("broken")])
+def test_a_grading_that_fails_does_not_hide_the_site(
+    whole: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    module: Any,
+    name: str,
+    part: str,
+    error: Exception,
+) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(module, name, fails)
+    status, _ = whole(_built)
+    said = capsys.readouterr().out
+    assert status == 1
+    assert "html/index.html" in said
+    assert f"Failed: {part}" in said
+    assert "broken" in said
+    assert said.count("Mend: ") == said.count("Failed: ") == 1
+
+
+def test_an_interruption_stops_the_site_too(
+    whole: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stopped = []
+
+    def build(out: Path, stop: Any, **_: Any) -> Path:
+        stopped.append(stop.wait(HANG))
+        raise KeyboardInterrupt
+
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(grade, "grade", interrupted)
+    assert terminal.run(lambda _: whole(build)[0], course.parser(), []) == 130
+    assert stopped == [True]
+    assert "goes on where it stopped" in capsys.readouterr().out
+
+
 # --- JupyterLab
 
 
@@ -711,9 +931,10 @@ def _fetch(address: str, token: str, path: str) -> Any:
     request = urllib.request.Request(
         f"{address}{path}", headers={"Authorization": f"token {token}"}
     )
-    for _ in range(600):
+    until = time.monotonic() + HANG
+    while time.monotonic() < until:
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=HANG) as answer:
                 return json.loads(answer.read())
         except urllib.error.URLError as error:
             # the server says where it will be a moment before it listens there
@@ -737,7 +958,8 @@ def test_server_shows_assignments_to_students_and_instructors(small: Course) -> 
     )
     try:
         runtime = Path(environment["JUPYTER_RUNTIME_DIR"])
-        for _ in range(600):
+        until = time.monotonic() + HANG
+        while time.monotonic() < until:
             found = list(runtime.glob("jpserver-*.json"))
             if found and found[0].stat().st_size:
                 break
@@ -756,7 +978,7 @@ def test_server_shows_assignments_to_students_and_instructors(small: Course) -> 
         assert [item["name"] for item in page["content"]] == ["toy.ipynb"]
     finally:
         server.send_signal(signal.SIGTERM)
-        server.wait(timeout=30)
+        server.wait(timeout=HANG)
 
 
 def test_configuration_stops_endless_loops_soon() -> None:

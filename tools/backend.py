@@ -4,13 +4,14 @@ import copy
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from sqlalchemy.orm import joinedload, selectinload, undefer
 from traitlets.config import Config
 
 from tools.layout import Course
@@ -19,7 +20,15 @@ from tools.terminal import ToolError
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    from nbgrader.api import Gradebook, MissingEntry
+    from nbgrader.api import (
+        Assignment,
+        Comment,
+        Grade,
+        Gradebook,
+        MissingEntry,
+        SubmittedAssignment,
+        SubmittedNotebook,
+    )
     from nbgrader.apps.api import NbGraderAPI
 
 
@@ -134,6 +143,34 @@ class Backend:
                 yield book
 
 
+SCORES = (
+    *("code_score", "max_code_score", "written_score", "max_written_score"),
+    *("task_score", "max_task_score"),
+)
+
+
+def submissions(book: Any, topics: Sequence[str]) -> list[Any]:
+    """Return the graded submissions of the assignments, with all their scores and comments.
+
+    A handful of queries reads them all; nbgrader's objects would ask for each score by itself.
+    """
+    notebook = selectinload(SubmittedAssignment.notebooks)
+    query = (
+        book.db.query(SubmittedAssignment)
+        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+        .filter(Assignment.name.in_(topics))
+        .options(
+            joinedload(SubmittedAssignment.student),
+            joinedload(SubmittedAssignment.assignment),
+            notebook.joinedload(SubmittedNotebook.notebook),
+            notebook.selectinload(SubmittedNotebook.grades).joinedload(Grade.cell),
+            notebook.selectinload(SubmittedNotebook.comments).joinedload(Comment.cell),
+            *(undefer(getattr(SubmittedAssignment, name)) for name in SCORES),
+        )
+    )
+    return [found for found in query.all() if found.notebooks]
+
+
 def _reason(log: str) -> str:
     """Return the line of a log that says why: an exception, if it is not nbgrader's own."""
     lines = [line.strip() for line in log.splitlines()]
@@ -149,4 +186,4 @@ def _reason(log: str) -> str:
     return (named or told or [line for line in lines if line] or ["it gave no reason"])[0][:300]
 
 
-__all__ = ["Backend", "Failed", "MissingEntry"]
+__all__ = ["Backend", "Failed", "MissingEntry", "submissions"]

@@ -12,14 +12,16 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tools.stages import Stages, Tell
 from tools.stamps import digest, files
 from tools.terminal import ToolError, console, run
 
-ROOT = Path(__file__).resolve().parent.parent
+HERE = Path(__file__).resolve().parent.parent
+ROOT = HERE
 # All that Sphinx reads; the page on coverage gathers rows from code, tests and assignments.
 READ = (
     "book",
@@ -35,10 +37,8 @@ READ = (
 )
 WARNING = re.compile(r"^[^:\s]+\.(?:md|py|yml|bib):.*(?:WARNING|ERROR|CRITICAL)")
 """A line in which Sphinx names what is wrong, and where."""
+COLORS = re.compile(r"\x1b\[[0-9;]*m")
 SHARE = re.compile(r"^(reading sources|writing output)\.\.\. *\[ *(\d+)%\] *(\S*)")
-
-Tell = Callable[[int, int, str], None]
-"""Called with the number of pages done, the number of all, and what is done now."""
 
 
 class BookError(RuntimeError):
@@ -159,20 +159,20 @@ def _write(target: Path, tell: Tell, stop: threading.Event) -> None:
 
 def _jupyter_book(out: Path, tell: Tell, stop: threading.Event) -> tuple[int, list[str]]:
     """Run Jupyter Book once; return its exit status and the lines that it printed."""
-    run_it = "from jupyter_book.cli.main import main; main()"
-    command = [sys.executable, "-c", run_it, "build", str(ROOT)]
-    command += ["-W", "-n", "--keep-going", "--path-output", str(out)]
+    from gradebox.batch import cores
+
+    command = [sys.executable, "-m", "tools.sphinx_build", str(ROOT), str(out), str(cores())]
     lines = []
     with subprocess.Popen(
         command,
         cwd=ROOT,
-        env=os.environ | {"NO_COLOR": "1", "OMP_NUM_THREADS": "1"},
+        env=os.environ | {"NO_COLOR": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     ) as process:
         for line in process.stdout or ():
-            lines.append(line)
+            lines.append(line := COLORS.sub("", line))
             if share := SHARE.match(line.strip()):
                 tell(int(share[2]), 100, f"{share[1]} {share[3]}".strip())
             if stop.is_set():
@@ -192,16 +192,9 @@ def _causes(lines: Sequence[str]) -> str:
 
 def command(arguments: argparse.Namespace) -> int:
     """Build the site and say where it is."""
-    from tools.terminal import progress
-
-    with progress() as bar:
-        task = bar.add_task("Site", total=None, now="")
-
-        def tell(done: int, total: int, now: str) -> None:
-            bar.update(task, completed=done, total=total, now=now[-48:])
-
+    with Stages() as stages:
         try:
-            pages = build(clean=arguments.clean, tell=tell)
+            pages = build(clean=arguments.clean, tell=stages.add("Site"))
         except BookError as error:
             raise ToolError(str(error), "see above") from None
     console.print(f"The site is {(pages / 'index.html').as_uri()}")

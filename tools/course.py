@@ -1,74 +1,72 @@
 """The whole course in one go: release, site, a sample class, its grades: ``make course``.
 
-A second run makes only what has changed.
+A second run makes only what has changed, and a part that fails costs only itself.
 """
 
 import argparse
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
-from rich.panel import Panel
-from rich.progress import Progress, TaskID
+from rich.text import Text
 
-from tools import book, grade, gradebook, release, sample_class
+from tools import book, grade, gradebook, release, results, sample_class
+from tools.attempts import Attempts
 from tools.layout import ROOT, Course
-from tools.stamps import Stamps, digest, files, write_atomically
-from tools.terminal import ToolError, console, need_disk, progress, run
+from tools.stages import Stages, Tell
+from tools.stamps import write_atomically
+from tools.terminal import ToolError, console, need_disk, run
 
 TIMEOUT = 10
 """Seconds for a cell of the sample class, whose answers take milliseconds or never end."""
 
-Tell = Callable[[int, int, str], None]
 
-
-def site(course: Course, tell: Callable[[str], None] = lambda line: None) -> Path:
+def site(course: Course, tell: Tell, stop: threading.Event) -> Path:
     """Build the site where anything on its pages has changed; return its folder."""
-    stamps = Stamps(course.build / "stamps.json")
-    pages = course.root / "_build" / "html"
-    names = (
-        "book",
-        "src/optdl",
-        "exercises",
-        "_config.yml",
-        "_toc.yml",
-        "requirements.txt",
-        "tools/book.py",
-        "tests",
-        "solutions",
-    )
-    checksum = digest(
-        part
-        for path in files(*(course.root / name for name in names))
-        for part in (path.relative_to(course.root).as_posix(), path)
-    )
-    if stamps.fresh("site", checksum) and (pages / "index.html").is_file():
-        return pages
-    stamps.forget("site")
     try:
-        pages = book.build(out=course.root, progress=tell)
+        return book.build(out=course.root, tell=tell, stop=stop)
     except book.BookError as error:
-        raise ToolError(
-            str(error), "correct the page or the code that the message names, then run it again"
-        ) from None
-    stamps.record("site", checksum)
-    return pages
+        raise ToolError(str(error), "as the message says; then run `make course` again") from None
 
 
-def grade_all(course: Course, topics: Sequence[str], tell: Tell) -> grade.Summary:
+def _release(course: Course, topics: Sequence[str], tell: Tell, attempts: Attempts) -> list[str]:
+    """Release the assignments; return those for which it succeeded."""
+    released = []
+    for number, topic in enumerate(topics):
+        tell(number, len(topics), topic)
+        if attempts.make(f"release of {topic}", partial(_release_topic, course, topic)):
+            released.append(topic)
+    tell(len(topics), len(topics), "")
+    return released
+
+
+def _release_topic(course: Course, topic: str) -> bool:
+    release.write(course, topic)
+    release.record(course, topic)
+    return True
+
+
+def grade_all(
+    course: Course, topics: Sequence[str], tell: Tell, attempts: Attempts
+) -> grade.Summary:
     """Grade what is new or changed in every assignment."""
     total = grade.Summary()
     numbers = [2 * len(course.submitters(topic)) for topic in topics]
-    for place, topic in enumerate(topics):
-        before = sum(numbers[:place])
+    for position, topic in enumerate(topics):
+        before = sum(numbers[:position])
 
         def inner(done: int, number: int, now: str, before: int = before) -> None:
             tell(before + done, sum(numbers), now)
 
-        total.add(grade.grade(course, topic, TIMEOUT, inner))
+        action = partial(grade.grade, course, topic, TIMEOUT, inner)
+        if graded := attempts.make(f"grading of {topic}", action):
+            total.add(graded)
+    tell(sum(numbers), sum(numbers), "")
     return total
 
 
@@ -77,74 +75,91 @@ def _all_ours(course: Course, topics: Sequence[str], members: set[str]) -> bool:
     return all(members.issuperset(course.submitters(topic)) for topic in topics)
 
 
-def _site_with_progress(course: Course, tell: Tell) -> Path:
-    tell(0, 1, "")
-    pages = site(course, lambda line: tell(0, 1, line))
-    tell(1, 1, "")
-    return pages
+def _class(
+    course: Course, topics: Sequence[str], stages: dict[str, Tell], attempts: Attempts
+) -> grade.Summary:
+    """Let the sample class hand in, and grade it."""
+    stages["Class"](0, 1, "")
+    members = attempts.make("sample class", partial(sample_class.ensure, course, topics))
+    if members is None:
+        return grade.Summary()
+    stages["Class"](len(members), len(members), "")
+    if _all_ours(course, topics, set(members)):
+        os.environ.setdefault("GRADEBOX_ALLOW_UNSEALED", "yes")
+    return grade_all(course, topics, stages["Grade"], attempts)
 
 
-def _follow(bar: Progress, task: TaskID) -> Tell:
-    def tell(done: int, total: int, now: str) -> None:
-        bar.update(task, completed=done, total=total, now=now[-48:])
-
-    return tell
+def _show_gradebook(course: Course, topics: Sequence[str]) -> Path:
+    """Print a summary of the gradebook, write the whole as CSV, and return that file."""
+    graded = results.rows(course, topics)
+    sheet = course.build / "gradebook.csv"
+    write_atomically(sheet, results.to_csv(graded).encode())
+    console.print(gradebook.assignments_table(graded, results.causes(course, topics)))
+    gradebook.show_troubles(course, graded)
+    return sheet
 
 
 def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
-    """Do all of it, and say where everything is."""
+    """Do all of it, and say where everything is and what failed."""
     course = course or Course(ROOT)
     start = time.monotonic()
     topics = course.choose([])
     need_disk(course.root, 500)
-    with progress() as bar:
-        tasks = {
-            name: _follow(bar, bar.add_task(name, total=None, now="waits"))
-            for name in ("Release", "Site", "Class", "Grade")
-            if name != "Site" or not arguments.no_site
-        }
-        for number, topic in enumerate(topics):
-            tasks["Release"](number, len(topics), topic)
-            release.write(course, topic)
-            release.record(course, topic)
-        tasks["Release"](len(topics), len(topics), "")
-        # The site is built by another process: it and the grading share the cores.
-        with ThreadPoolExecutor(1) as beside:
-            building = None
-            if not arguments.no_site:
-                building = beside.submit(_site_with_progress, course, tasks["Site"])
-            tasks["Class"](0, 1, "")
-            members = sample_class.make(course)
-            tasks["Class"](len(members), len(members), "")
-            if _all_ours(course, topics, {student.id for student in members}):
-                os.environ.setdefault("GRADEBOX_ALLOW_UNSEALED", "yes")
-            summary = grade_all(course, topics, tasks["Grade"])
-            pages = building.result() if building else None
-    results = gradebook.rows(course, topics)
-    console.print(gradebook.table(results))
-    if found := gradebook.causes(course, topics):
-        console.print(gradebook.causes_table(found, most=3))
-    sheet = course.build / "gradebook.csv"
-    write_atomically(sheet, gradebook.to_csv(results).encode())
-    grade.show(course, summary)
-    _tell_where(course, pages, sheet, topics, time.monotonic() - start)
-    return 1 if summary.failed else 0
+    attempts = Attempts(course.root, course.build / "logs")
+    summary, pages = _make(course, topics, attempts, with_site=not arguments.no_site)
+    sheet = None
+    if course.has_gradebook:
+        sheet = attempts.make("gradebook", partial(_show_gradebook, course, topics))
+        grade.show(course, summary)
+    state = "Not all is ready" if attempts.failures else "Ready"
+    _show_where(course, pages, sheet, topics, f"{state} after {time.monotonic() - start:.0f} s")
+    attempts.show(console)
+    return 1 if summary.failed or attempts.failures else 0
 
 
-def _tell_where(
-    course: Course, pages: Path | None, sheet: Path, topics: Sequence[str], seconds: float
+def _make(
+    course: Course, topics: Sequence[str], attempts: Attempts, with_site: bool
+) -> tuple[grade.Summary, Path | None]:
+    """Release, build the site, and grade the class beside it."""
+    stop = threading.Event()
+    with Stages() as shown, ThreadPoolExecutor(1) as beside:
+        names = ("Release", *(["Site"] if with_site else []), "Class", "Grade")
+        stages = {name: shown.add(name) for name in names}
+        try:
+            released = _release(course, topics, stages["Release"], attempts)
+            building: Future[Path | None] | None = None
+            if with_site:
+                # Other processes execute the pages: they and the grading share the cores.
+                action = partial(site, course, stages["Site"], stop)
+                building = beside.submit(attempts.make, "site", action)
+            summary = _class(course, released, stages, attempts)
+            return summary, building.result() if building else None
+        except BaseException:
+            stop.set()
+            raise
+
+
+def _show_where(
+    course: Course, pages: Path | None, sheet: Path | None, topics: Sequence[str], title: str
 ) -> None:
     example = course.feedback / "ada-all-correct" / topics[0] / f"{topics[0]}.html"
-    files = [course.gradebook, sheet]
+    scores = ", ".join(
+        str(one.relative_to(course.root)) for one in (course.gradebook, sheet) if one
+    )
+    feedback = str(example.relative_to(course.root)) if example.exists() else ""
     where = [
         ("site", (pages / "index.html").as_uri() if pages else ""),
         ("students' notebooks", f"{course.exercises.relative_to(course.root)}/"),
-        ("gradebook", ", ".join(str(one.relative_to(course.root)) for one in files if one)),
-        ("feedback, for one", str(example.relative_to(course.root))),
+        ("gradebook", scores if sheet else ""),
+        ("feedback, for example", feedback),
+        ("details", "python -m tools.gradebook [TOPIC …] [--student NAME]" if sheet else ""),
         ("next", "make lab · make test · make grade A=" + topics[0]),
     ]
-    lines = [f"{name:<20} {value}" for name, value in where if value]
-    console.print(Panel.fit("\n".join(lines), title=f"Ready in {seconds:.0f} s"))
+    console.print(Text(title, style="bold"))
+    for name, value in where:
+        if value:
+            # soft: an address that is broken over two lines cannot be copied
+            console.print(Text(f"{name:<22} {value}"), soft_wrap=True)
 
 
 def parser() -> argparse.ArgumentParser:

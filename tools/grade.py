@@ -8,7 +8,7 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import cache
@@ -23,17 +23,18 @@ import gradebox.course
 from gradebox import batch, parents
 from gradebox.seal import survey
 from gradebox.store import Busy
-from tools import gradebook, release
-from tools.backend import Backend, Failed
+from tools import gradebook, release, results
+from tools.backend import Backend, Failed, submissions
 from tools.layout import ROOT, Course
+from tools.stages import Stages, Tell
 from tools.stamps import Stamps, digest
-from tools.terminal import ToolError, console, need_disk, progress, run
+from tools.terminal import ToolError, console, need_disk, run
 
 FEW = 6
 """So many pages are written sooner than other processes have started."""
 
-Tell = Callable[[int, int, str], None]
-"""Called with the number done, the number of all, and what is done now."""
+MOST = 10
+"""How many of the submissions that failed are listed."""
 
 
 @dataclass
@@ -163,19 +164,19 @@ def _stale(course: Course, topic: str, stamps: Stamps, students: Sequence[str]) 
     """Return whose pages are to be written, with the checksums of what they are made from."""
     found = {}
     with Backend(course).gradebook() as book:
-        for student in sorted(students):
-            work = course.autograded / student / topic / f"{topic}.ipynb"
-            page = course.feedback / student / topic / f"{topic}.html"
-            scores = json.dumps(_scores(book, topic, student), sort_keys=True)
-            checksum = digest([work, scores])
-            if not (page.exists() and stamps.fresh(f"feedback/{student}/{topic}", checksum)):
-                found[student] = checksum
+        scores = {one.student.id: _scores(one, topic) for one in submissions(book, [topic])}
+    for student in sorted(students):
+        work = course.autograded / student / topic / f"{topic}.ipynb"
+        page = course.feedback / student / topic / f"{topic}.html"
+        checksum = digest([work, json.dumps(scores[student], sort_keys=True)])
+        if not (page.exists() and stamps.fresh(f"feedback/{student}/{topic}", checksum)):
+            found[student] = checksum
     return found
 
 
-def _scores(book: Any, topic: str, student: str) -> list[Any]:
+def _scores(submission: Any, topic: str) -> list[Any]:
     """Return the scores and comments that a feedback page shows."""
-    entry = book.find_submission_notebook(topic, topic, student)
+    entry = next(one for one in submission.notebooks if one.name == topic)
     grades = [
         [one.name, one.auto_score, one.manual_score, one.extra_credit] for one in entry.grades
     ]
@@ -220,7 +221,7 @@ def _page(root: Path, topic: str, student: str) -> str:
 
 
 def show(course: Course, summary: Summary) -> None:
-    """Print what was done, and what failed and why."""
+    """Print how many submissions were graded, and which could not be graded and why."""
     console.print(
         f"Graded {len(summary.graded)}, unchanged {len(summary.unchanged)}, "
         f"flagged {len(summary.flagged)}, failed {len(summary.failed)}; "
@@ -228,29 +229,22 @@ def show(course: Course, summary: Summary) -> None:
     )
     if summary.graded:
         console.print(f"Notebooks ran {str(survey()).splitlines()[0]}.")
-    if summary.flagged:
-        _show("look at", [(student, topic, _few(what)) for student, topic, what in summary.flagged])
     if not summary.failed:
         return
-    _show("why it could not be graded", summary.failed)
-    where = course.submitted.relative_to(course.root)
-    console.print(
-        f"[bold]Mend:[/] repair or replace the notebook in {where}/STUDENT/ASSIGNMENT "
-        "and grade again; the others are done."
-    )
-
-
-def _few(flags: Sequence[str]) -> str:
-    """Return the first flags; ``build/gradebox/TOPIC.json`` has all of them."""
-    more = f"; and {len(flags) - 2} more" if len(flags) > 2 else ""
-    return "; ".join(flags[:2]) + more
-
-
-def _show(title: str, rows: Sequence[tuple[str, str, str]]) -> None:
-    table = Table("student", "assignment", title, box=None)
-    for row in rows:
+    table = Table("student", "assignment", "why it could not be graded", box=None, expand=True)
+    for column in table.columns:
+        column.no_wrap, column.overflow = True, "ellipsis"
+    table.columns[-1].ratio = 1
+    for row in summary.failed[:MOST]:
         table.add_row(*map(escape, row))
     console.print(table)
+    if len(summary.failed) > MOST:
+        console.print(f"and {len(summary.failed) - MOST} more; see build/gradebox/")
+    where = course.submitted.relative_to(course.root)
+    console.print(
+        f"[bold]Mend:[/] repair or replace the notebook in {where}/STUDENT/ASSIGNMENT,\n"
+        "then grade again; the others are done."
+    )
 
 
 def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
@@ -273,17 +267,15 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
                 "`python -m tools.sample_class` makes a class to try",
             )
     total = Summary()
-    with progress() as bar:
-        for topic in topics:
+    with Stages() as stages:
+        tells = {topic: stages.add(f"Grade {topic}") for topic in topics}
+        for topic, tell in tells.items():
             release.write(course, topic)
             release.record(course, topic)
-            task = bar.add_task(f"Grade {topic}", total=None, now="")
-
-            def tell(done: int, number: int, now: str, task: Any = task) -> None:
-                bar.update(task, completed=done, total=number, now=now)
-
             total.add(grade(course, topic, arguments.timeout, tell, arguments.force))
-    console.print(gradebook.table(gradebook.rows(course, topics)))
+    graded = results.rows(course, topics)
+    console.print(gradebook.table(graded))
+    gradebook.show_troubles(course, graded)
     show(course, total)
     return 1 if total.failed else 0
 

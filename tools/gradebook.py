@@ -1,150 +1,29 @@
-"""Print the gradebook as a table: ``python -m tools.gradebook [TOPIC …] [--csv FILE]``."""
+"""Print the gradebook: ``python -m tools.gradebook [TOPIC …] [--student NAME] [--csv FILE]``.
+
+Without arguments each student has a row. Assignments that are named stand side by side, and
+``--student`` tells all that is known of a student.
+"""
 
 import argparse
-import csv
-import io
-import re
+import difflib
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from tools import notebooks
-from tools.backend import Backend, MissingEntry
+from tools import happenings
 from tools.layout import ROOT, Course
+from tools.results import Row, causes, rows, to_csv
 from tools.stamps import write_atomically
 from tools.terminal import ToolError, console, run
 
-COLORS = re.compile(r"\x1b\[[0-9;]*m")
-CAUSE = re.compile(r"^Likely cause: (.*)$", re.M)
-
-
-@dataclass(frozen=True)
-class Row:
-    """One student's result in one assignment.
-
-    ``auto`` and ``written`` are the points for code and for answers read by a person;
-    ``pending`` tells how many of the latter wait to be read; ``notes`` tells what went
-    wrong while the notebook ran.
-    """
-
-    student: str
-    first_name: str
-    last_name: str
-    assignment: str
-    auto: float
-    max_auto: float
-    written: float
-    max_written: float
-    pending: int
-    hours_late: float
-    notes: str
-
-
-def rows(course: Course, topics: Sequence[str]) -> list[Row]:
-    """Return the results of all students in the assignments named, sorted.
-
-    Who handed in something that could not be graded has no points, and a note that says so.
-    """
-    if not course.has_gradebook:
-        raise ToolError("there is no gradebook yet", "grade something first: make course")
-    found = []
-    with Backend(course).gradebook() as book:
-        for topic in topics:
-            try:
-                assignment = book.find_assignment(topic)
-            except MissingEntry:
-                continue
-            graded = [one for one in book.assignment_submissions(topic) if one.notebooks]
-            found += [_row(course, topic, one) for one in graded]
-            if graded:
-                known = {one.student.id for one in graded}
-                others = [name for name in course.submitters(topic) if name not in known]
-                found += [_not_graded(name, assignment) for name in others]
-    return sorted(found, key=lambda row: (row.student, topics.index(row.assignment)))
-
-
-def _row(course: Course, topic: str, submission: Any) -> Row:
-    grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
-    notebook = course.autograded / submission.student.id / topic / f"{topic}.ipynb"
-    return Row(
-        student=submission.student.id,
-        first_name=submission.student.first_name or "",
-        last_name=submission.student.last_name or "",
-        assignment=topic,
-        auto=submission.code_score,
-        max_auto=submission.max_code_score,
-        written=submission.written_score + submission.task_score,
-        max_written=submission.max_written_score + submission.max_task_score,
-        pending=sum(bool(grade.needs_manual_grade) for grade in grades),
-        hours_late=round(submission.total_seconds_late / 3600, 1),
-        notes="; ".join(notes(notebook)),
-    )
-
-
-def _not_graded(student: str, assignment: Any) -> Row:
-    return Row(
-        student=student,
-        first_name="",
-        last_name="",
-        assignment=assignment.name,
-        auto=0,
-        max_auto=assignment.max_code_score,
-        written=0,
-        max_written=assignment.max_written_score + assignment.max_task_score,
-        pending=0,
-        hours_late=0,
-        notes="not graded",
-    )
-
-
-_TOO_LONG = {"CellTimeoutError", "StudentTimeout", "Late", "NotebookTimeoutError"}
-
-
-def notes(notebook: Path) -> list[str]:
-    """Return what an instructor should know about how a notebook ran."""
-    if not notebook.is_file():
-        return ["not graded"]
-    found = []
-    for cell in notebooks.read(notebook).cells:
-        name = cell.metadata.get("nbgrader", {}).get("grade_id", "a cell")
-        for kind in _errors(cell):
-            if kind in _TOO_LONG:
-                found.append(f"timeout: {name}")
-            elif kind in {"SyntaxError", "IndentationError", "TabError"}:
-                found.append(f"syntax error: {name}")
-            elif kind in {"DeadKernelError", "MemoryError", "StudentGone"}:
-                found.append(f"kernel died: {name}")
-        if "was missing from the submission" in cell.source:
-            found.append(f"cell deleted: {name}")
-    return found
-
-
-def _errors(cell: Any) -> list[str]:
-    return [one.ename for one in cell.get("outputs", []) if one.output_type == "error"]
-
-
-def causes(course: Course, topics: Iterable[str]) -> Counter[tuple[str, str]]:
-    """Count, for each misconception that a check named, the students who hold it."""
-    counted: Counter[tuple[str, str]] = Counter()
-    for topic in topics:
-        for path in sorted(course.autograded.glob(f"*/{topic}/{topic}.ipynb")):
-            outputs = [
-                COLORS.sub("", "\n".join(one.traceback))
-                for cell in notebooks.read(path).cells
-                for one in cell.get("outputs", [])
-                if one.output_type == "error"
-            ]
-            hints = {hint for text in outputs for hint in CAUSE.findall(text)}
-            counted.update((topic, hint) for hint in hints)
-    return counted
+SEVERAL = 8
+"""How many students with troubles a summary names."""
 
 
 def _points(value: float) -> str:
@@ -219,7 +98,8 @@ def _part(
         made.add_column(topic, no_wrap=True)
     if last:
         made.add_column("late", justify="right", no_wrap=True)
-        made.add_column("notes")
+        made.add_column("notes", no_wrap=True, overflow="ellipsis", ratio=1)
+        made.expand = True
     for number, (student, own) in enumerate(by_student.items()):
         cells: list[str | Text] = [student, *(columns[topic][number] for topic in topics)]
         if last:
@@ -243,32 +123,133 @@ def _cell(row: Row | None) -> Text:
     return made
 
 
-def causes_table(counted: Counter[tuple[str, str]], most: int = 5) -> Table:
-    """Return the misconceptions that most students of an assignment hold."""
-    made = Table(
-        "assignment",
-        "students",
-        "named misconception",
+def _filling(title: str) -> Table:
+    """Return a table that takes the whole width, and a row of it a single line."""
+    return Table(
         box=box.SIMPLE_HEAD,
-        title="What to talk about in class",
+        title=title,
         title_style="bold",
+        title_justify="left",
+        caption_justify="left",
         pad_edge=False,
+        show_edge=False,
+        collapse_padding=True,
+        expand=True,
     )
-    for topic in dict.fromkeys(topic for topic, _ in counted):
-        own = [(number, hint) for (which, hint), number in counted.items() if which == topic]
-        for number, hint in sorted(own, key=lambda item: (-item[0], item[1]))[:most]:
-            made.add_row(topic, str(number), hint)
+
+
+def _add_columns(made: Table, words: Sequence[str], numbers: Sequence[str], last: str) -> None:
+    """Add columns for words and for numbers, and one for a phrase, which is cut at the width."""
+    for name in words:
+        made.add_column(name, no_wrap=True, overflow="ellipsis")
+    for name in numbers:
+        made.add_column(name, no_wrap=True, justify="right")
+    made.add_column(last, no_wrap=True, overflow="ellipsis", ratio=1)
+
+
+def assignments_table(results: Sequence[Row], held: Counter[tuple[str, str]]) -> Table:
+    """Return a row for each assignment: how the class did, and its most frequent misconception."""
+    made = _filling("Gradebook: the assignments")
+    numbers = ("students", "mean", "all", "none", "to read", "late")
+    _add_columns(made, ["assignment"], numbers, "most frequent misconception")
+    for topic in dict.fromkeys(row.assignment for row in results):
+        own = [row for row in results if row.assignment == topic]
+        cells = [
+            len(own),
+            f"{sum(row.auto for row in own) / len(own):.1f}/{_points(own[0].max_auto)}",
+            sum(row.auto == row.max_auto for row in own),
+            sum(row.auto == 0 for row in own),
+            sum(row.pending for row in own) or "",
+            sum(row.hours_late > 0 for row in own) or "",
+        ]
+        hints = _most_held(held, topic)[:1]
+        common = "".join(f"{number} × {hint}" for number, hint in hints)
+        made.add_row(topic, *map(str, cells), Text(common))
+    made.caption = "mean points for code · students with all of them, with none · answers to read"
     return made
 
 
-def to_csv(results: Sequence[Row]) -> str:
-    """Return the results as comma-separated text, a line for each student and assignment."""
-    stream = io.StringIO()
-    names = [one.name for one in fields(Row)]
-    writer = csv.DictWriter(stream, fieldnames=names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(asdict(row) for row in results)
-    return stream.getvalue()
+def students_table(results: Sequence[Row], happened: Mapping[str, str]) -> Table:
+    """Return a row for each student: the points of all assignments, and what happened."""
+    made = _filling("Gradebook: the students")
+    _add_columns(made, ["student"], ("code", "of", "written", "to read", "late"), "what happened")
+    for student in dict.fromkeys(row.student for row in results):
+        own = [row for row in results if row.student == student]
+        cells = [
+            _points(sum(row.auto for row in own)),
+            _points(sum(row.max_auto for row in own)),
+            _points(sum(row.written for row in own)),
+            str(sum(row.pending for row in own) or ""),
+            str(sum(row.hours_late > 0 for row in own) or ""),
+        ]
+        made.add_row(Text(student), *cells, Text(happened.get(student, "")))
+    made.caption = "points for code and for written answers · answers to read · late assignments"
+    return made
+
+
+def troubles_table(results: Sequence[Row], happened: Mapping[str, str]) -> Table:
+    """Return a row for each of the first students to whom something happened."""
+    made = _filling("Look at")
+    _add_columns(made, ["student"], ["assignments"], "what happened")
+    for student in list(happened)[:SEVERAL]:
+        number = sum(row.student == student for row in results)
+        made.add_row(Text(student), str(number), Text(happened[student]))
+    if len(happened) > SEVERAL:
+        made.add_row(f"and {len(happened) - SEVERAL} more", "", "python -m tools.gradebook")
+    return made
+
+
+def student_table(own: Sequence[Row]) -> Table:
+    """Return a row for each assignment of a student."""
+    made = _filling(f"{own[0].student} · {own[0].first_name} {own[0].last_name}".rstrip(" ·"))
+    _add_columns(made, ["assignment"], ("code", "of", "written", "of", "to read"), "late")
+    for row in own:
+        scores = (row.auto, row.max_auto, row.written, row.max_written, row.pending)
+        made.add_row(row.assignment, *map(_points, scores), _late(row.hours_late))
+    return made
+
+
+def _most_held(held: Counter[tuple[str, str]], topic: str) -> list[tuple[int, str]]:
+    """Return the misconceptions of an assignment with their numbers of students, most first."""
+    own = [(number, hint) for (which, hint), number in held.items() if which == topic]
+    return sorted(own, key=lambda item: (-item[0], item[1]))
+
+
+def causes_table(counted: Counter[tuple[str, str]], most: int = 5) -> Table:
+    """Return the misconceptions that most students of an assignment hold."""
+    made = _filling("What to talk about in class")
+    _add_columns(made, ["assignment"], ["students"], "named misconception")
+    for topic in dict.fromkeys(topic for topic, _ in counted):
+        for number, hint in _most_held(counted, topic)[:most]:
+            made.add_row(topic, str(number), Text(hint))
+    return made
+
+
+def show_troubles(course: Course, results: Sequence[Row]) -> None:
+    """Print a row for each of the first students to whom something happened."""
+    said = happenings.flags(course, {row.assignment for row in results})
+    if happened := happenings.by_student(results, said):
+        console.print(troubles_table(results, happened))
+
+
+def show_student(course: Course, results: Sequence[Row], student: str) -> None:
+    """Print the assignments of a student, and all that happened in them, a line each."""
+    own = [row for row in results if row.student == student]
+    if not own:
+        known = sorted({row.student for row in results})
+        near = [name for name in known if name.startswith(student)]
+        near += difflib.get_close_matches(student, known, n=1)
+        guess = f"did you mean {near[0]!r}? " if near else ""
+        raise ToolError(
+            f"there are no results of {student!r}",
+            f"{guess}`python -m tools.gradebook` lists all students",
+        )
+    console.print(student_table(own))
+    said = happenings.flags(course, [row.assignment for row in own])
+    for row in own:
+        notes = [note for note in row.notes.split("; ") if note]
+        for text in dict.fromkeys([*notes, *said.get((student, row.assignment), ())]):
+            console.print(Text(f"{row.assignment}: {text}"))
 
 
 def command(arguments: argparse.Namespace, course: Course | None = None) -> None:
@@ -285,15 +266,23 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
         write_atomically(Path(arguments.csv), to_csv(results).encode())
         console.print(f"Wrote {len(results)} lines to {arguments.csv}")
         return
-    console.print(table(results))
-    if found := causes(course, topics):
-        console.print(causes_table(found))
+    if arguments.student:
+        show_student(course, results, arguments.student)
+        return
+    if arguments.topics:
+        console.print(table(results))
+        if held := causes(course, topics):
+            console.print(causes_table(held))
+        return
+    said = happenings.flags(course, topics)
+    console.print(students_table(results, happenings.by_student(results, said)))
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
     made = argparse.ArgumentParser(prog="python -m tools.gradebook", description=__doc__)
-    made.add_argument("topics", nargs="*", metavar="TOPIC", help="an assignment; all when none")
+    made.add_argument("topics", nargs="*", metavar="TOPIC", help="an assignment, in detail")
+    made.add_argument("--student", metavar="NAME", help="all that is known of one student")
     made.add_argument("--csv", metavar="FILE", help="write to a file in place; - prints it")
     return made
 

@@ -18,8 +18,9 @@ from traitlets.config import Config
 from tools import notebooks
 from tools.backend import Backend, Failed, MissingEntry
 from tools.layout import ROOT, Course
+from tools.stages import Stages
 from tools.stamps import Stamps, digest, files, write_atomically
-from tools.terminal import ToolError, console, need_disk, progress, run
+from tools.terminal import ToolError, console, need_disk, run
 
 SECRETS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME")
 REGION = re.compile(r"^[^\n]*### BEGIN SOLUTION\n(.*?)^[^\n]*### END SOLUTION", re.M | re.S)
@@ -177,10 +178,10 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     topics = course.choose(arguments.topics)
     need_disk(course.root)
     table = Table("assignment", "notebook", "", "exchange", box=None)
-    with progress() as bar:
-        task = bar.add_task("Release", total=len(topics), now="")
-        for topic in topics:
-            bar.update(task, now=topic)
+    with Stages() as stages:
+        tell = stages.add("Release")
+        for number, topic in enumerate(topics):
+            tell(number, len(topics), topic)
             changed = write(course, topic)
             recorded = record(course, topic, arguments.due)
             path = course.released(topic).relative_to(course.root)
@@ -190,7 +191,7 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
                 "[green]new[/]" if changed else "as it was",
                 "published" if recorded else "as it was",
             )
-            bar.update(task, advance=1, now="")
+        tell(len(topics), len(topics), "")
     console.print(table)
 
 

@@ -8,7 +8,7 @@ import argparse
 import importlib
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,7 @@ from rich.table import Table
 from tools import answers, notebooks
 from tools.backend import Backend, MissingEntry
 from tools.layout import ROOT, Course
-from tools.stamps import Stamps, write_atomically
+from tools.stamps import Stamps, digest, files, write_atomically
 from tools.terminal import console, need_disk, run
 
 DUE = datetime(2026, 2, 6, 23, 59)
@@ -210,41 +210,68 @@ def submission(sheet: Sheet, student: Student) -> bytes:
     sources = student.filling(sheet)
     cells = []
     for cell in sheet.released.cells:
-        copy = notebooks.node(cell)
-        copy.source = sources.get(cell.id, cell.source)
-        cells.append(copy)
+        cells.append({**cell, "source": sources.get(cell.id, cell.source)})
     if student.kind == "deletes cells":
-        cells = [cell for cell in cells if not cell.id.endswith(("-visible", "-hidden"))]
+        cells = [cell for cell in cells if not cell["id"].endswith(("-visible", "-hidden"))]
     notebook = notebooks.node({**sheet.released, "cells": cells})
     return notebooks.to_bytes(notebook)
 
 
-def due_dates(course: Course) -> dict[str, datetime]:
-    """Return when each assignment is due for the sample class: one a week."""
-    return {topic: DUE + timedelta(weeks=number) for number, topic in enumerate(course.topics())}
+def due_dates(course: Course, topics: Sequence[str]) -> dict[str, datetime]:
+    """Return when each of the assignments is due for the sample class: one a week."""
+    order = course.topics()
+    return {topic: DUE + timedelta(weeks=order.index(topic)) for topic in topics}
 
 
-def make(course: Course) -> list[Student]:
+def ensure(course: Course, topics: Sequence[str]) -> list[str]:
+    """Make the class unless it is there, from the same sources; return who it is."""
+    stamps = Stamps(course.build / "stamps.json")
+    known = _enrolled(course)
+    if known and stamps.fresh("class", _made_from(course, topics, known)):
+        return known
+    members = [student.id for student in make(course, topics)]
+    # read again: making the class may have made other stamps
+    Stamps(stamps.path).record("class", _made_from(course, topics, members))
+    return members
+
+
+def _made_from(course: Course, topics: Sequence[str], members: Sequence[str]) -> str:
+    """Return the checksum of what the class is made from, and of what it handed in."""
+    assignments = [path(topic) for topic in topics for path in (course.source, course.released)]
+    work = [course.submitted / member / topic for member in sorted(members) for topic in topics]
+    own = [ROOT / "src" / "optdl", *Path(__file__).parent.glob("*.py")]
+    return digest([*files(*own), *assignments, *files(*work), *sorted(members), *topics])
+
+
+def make(course: Course, topics: Sequence[str]) -> list[Student]:
     """Write every submission of the class; unchanged ones are left alone.
+
+    Parameters
+    ----------
+    course : Course
+        The course.
+    topics : sequence of str
+        The assignments in which the class hands in; they are released.
 
     Returns
     -------
     list of Student
         The class.
     """
-    sheets = {topic: sheet(course, topic) for topic in course.topics()}
+    sheets = {topic: sheet(course, topic) for topic in topics}
     members = students(list(sheets.values()))
-    for topic, due in due_dates(course).items():
+    dates = due_dates(course, topics)
+    for topic, due in dates.items():
         for student in members:
             folder = course.submitted / student.id / topic
             handed_in = (due + student.late).strftime("%Y-%m-%d %H:%M:%S UTC\n")
             write_atomically(folder / "timestamp.txt", handed_in.encode())
             write_atomically(folder / f"{topic}.ipynb", submission(sheets[topic], student))
-    _enroll(course, members)
+    _enroll(course, members, dates)
     return members
 
 
-def _enroll(course: Course, members: Sequence[Student]) -> None:
+def _enroll(course: Course, members: Sequence[Student], dates: Mapping[str, datetime]) -> None:
     """Enter the class into the gradebook, and the due dates where there are none."""
     gone = set(_enrolled(course)) - {student.id for student in members}
     _drop(course, sorted(gone))
@@ -256,7 +283,7 @@ def _enroll(course: Course, members: Sequence[Student]) -> None:
                 last_name=f"({student.kind})",
                 email=f"{student.id}@{MAIL}",
             )
-        for topic, due in due_dates(course).items():
+        for topic, due in dates.items():
             try:
                 assignment = book.find_assignment(topic)
             except MissingEntry:
@@ -292,7 +319,7 @@ def remove(course: Course) -> int:
     found = _enrolled(course)
     _drop(course, found)
     with Backend(course).gradebook() as book:
-        for topic, due in due_dates(course).items():
+        for topic, due in due_dates(course, course.topics()).items():
             if any(one.name == topic and one.duedate == due for one in book.assignments):
                 book.update_or_create_assignment(topic, duedate=None)
     return len(found)
@@ -311,7 +338,7 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     for topic in topics:
         release.write(course, topic)
         release.record(course, topic)
-    members = make(course)
+    members = make(course, topics)
     table = Table("student", "what the student does", box=None)
     for student in members:
         table.add_row(student.id, student.kind)

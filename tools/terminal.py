@@ -1,6 +1,7 @@
 """What every command shares: the console, errors that carry their mend, a look at the disk."""
 
 import argparse
+import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -8,17 +9,15 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
-console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+PIPE_WIDTH = 100
+"""Columns of a table that goes to a pipe or a file, unless COLUMNS says otherwise."""
+
+console = Console(
+    highlight=False,
+    soft_wrap=not sys.stdout.isatty(),
+    width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH,
+)
 
 FREE_MEGABYTES = 200
 
@@ -59,22 +58,6 @@ def run(
     except KeyboardInterrupt:
         console.print("\nStopped. Run the same command again: it goes on where it stopped.")
         return 130
-
-
-def progress() -> Progress:
-    """Return the progress bar that all commands show."""
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("[bold]{task.description:<11}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[now]}"),
-        console=console,
-        transient=False,
-    )
 
 
 def need_disk(folder: Path, megabytes: int = FREE_MEGABYTES) -> None:
