@@ -58,7 +58,8 @@ if os.name == "posix":
 c.Gradebox.folder = "build/gradebox"
 c.Gradebox.depends = ["src/optdl"]
 
-# An endless loop costs its cell and no more: the rest of the notebook is graded.
+# An endless loop costs its cell and no more: the rest of the notebook is graded. Where notebooks
+# run in forks this is own time: seconds in which a cell waits for a processor do not count.
 c.Execute.timeout = 20
 c.Execute.interrupt_on_timeout = True
 # Kernels tell errors only: their advice on transports would fill the terminal.

@@ -32,6 +32,7 @@ from hostile.listener import Listener  # noqa: E402
 FILE = ROOT / "tests/hostile/stock.json"
 HONEST = "zz-honest"
 SECONDS = 60
+"""Seconds of wall time until a run counts as one that does not end: run this on an idle machine."""
 LIMITS = {"AS": 8 * 2**30, "FSIZE": 2**28, "CORE": 0, "CPU": 60}
 
 WATCH = """

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -75,12 +75,18 @@ def start() -> Iterator[Start]:
                 command, stdout=subprocess.PIPE, start_new_session=True, text=True
             )
             stack.enter_context(process)
-            stack.callback(os.killpg, process.pid, 9)
+            stack.callback(_kill, psutil.Process(process.pid))
             assert process.stdout is not None
             process.stdout.readline()
             return psutil.Process(process.pid)
 
         yield begin
+
+
+def _kill(process: psutil.Process) -> None:
+    for one in (*process.children(recursive=True), process):
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
 
 
 def computed(process: psutil.Process) -> float:
@@ -110,11 +116,12 @@ def test_what_others_compute_counts_not(start: Start) -> None:
 
 
 @LINUX
-def test_a_child_that_waits_is_waited_for(start: Start) -> None:
+@pytest.mark.parametrize("session", ["", "start_new_session=True"], ids=["here", "apart"])
+def test_a_child_that_waits_is_waited_for(start: Start, session: str) -> None:
     for _ in range(3):
         start(BUSY)
-    child = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BUSY!r}])"
-    own, cpu, _ = measured(start(child), 0.5)
+    command = f"[sys.executable, '-c', {BUSY!r}], {session}"
+    own, cpu, _ = measured(start(f"import subprocess, sys\nsubprocess.run({command})"), 0.5)
     assert own <= 1.5 * cpu + 0.05
 
 

@@ -22,8 +22,8 @@ from tools.stages import Stages, Tell
 from tools.stamps import write_atomically
 from tools.terminal import ToolError, console, need_disk, run
 
-TIMEOUT = 10
-"""Seconds for a cell of the sample class, whose answers take milliseconds or never end."""
+TIMEOUT = 5
+"""Seconds of own time for a cell of the sample class: its answers take milliseconds or never end."""
 
 
 def site(course: Course, tell: Tell, stop: threading.Event) -> Path:
