@@ -19,6 +19,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
+from gradebox.batch import cores
 from tools.pages import Execution, Page, Store, checksum
 from tools.stamps import write_atomically
 
@@ -26,6 +27,8 @@ PROCESSOR_SECONDS = 600.0
 """A cell that computes longer is taken to be in an endless loop."""
 WALL_SECONDS = 1800
 """A cell that has not ended by then hangs, however slow the machine is."""
+START_SECONDS = 1800
+"""A kernel that has not started by then does not start."""
 POLL = 0.5
 """Seconds between two looks at the kernels."""
 
@@ -57,7 +60,8 @@ class PageFailed(Exception):
     def __init__(self, page: Page, cell: int, error: str, mend: str, log: str) -> None:
         self.page, self.cell, self.error, self.mend, self.log = page, cell, error, mend, log
         source = page.cells[cell].source.strip().splitlines()
-        self.code = next((line for line in source if not line.startswith(("import", "from"))), "")
+        beyond = [line for line in source if not line.startswith(("import ", "from "))]
+        self.code = (beyond or source)[0]
         where = f"{page.path.relative_to(page.root).as_posix()}:{page.line(cell)}"
         super().__init__(f"{where}, cell {cell + 1}: {self.code[:100]}\n{error}\nMend: {mend}")
 
@@ -78,7 +82,12 @@ class Runner:
         self._cell, self._before, self._total = -1, 0.0, 0.0
         self._seconds: list[float] = []
         self._endless = False
-        self._client: NotebookClient | None = None
+        self._manager = AsyncKernelManager(
+            kernel_name="python3", connection_file=str(self._folder / "kernel.json")
+        )
+        if sys.platform != "win32":
+            # Sockets in a folder of its own: no other process can take a port from the kernel.
+            self._manager.transport = "ipc"
 
     def run(self) -> Execution:
         """Execute all cells.
@@ -89,7 +98,7 @@ class Runner:
             When a cell does not end well.
         """
         start = time.monotonic()
-        client = self._client = self._make()
+        client = self._make()
         reads = self._folder / "reads"
         reads.touch()
         environment = os.environ | {
@@ -103,7 +112,7 @@ class Runner:
         }
         try:
             with asyncio.Runner() as loop:
-                loop.run(client.async_execute(env=environment))
+                loop.run(_execute(client, self._manager, environment))
         except (CellExecutionError, CellTimeoutError, DeadKernelError, RuntimeError) as error:
             raise self._failure(error) from None
         cells = [cell for cell in client.nb.cells if cell.cell_type == "code"]
@@ -116,18 +125,12 @@ class Runner:
         )
 
     def _make(self) -> NotebookClient:
-        manager = AsyncKernelManager(
-            kernel_name="python3", connection_file=str(self._folder / "kernel.json")
-        )
-        if sys.platform != "win32":
-            # Sockets in a folder of its own: no other process can take a port from the kernel.
-            manager.transport = "ipc"
         empty = Execution([[] for _ in self.page.cells], {})
         return NotebookClient(
             empty.fill(self.page),
-            km=manager,
+            km=self._manager,
             timeout=WALL_SECONDS,
-            startup_timeout=WALL_SECONDS,
+            startup_timeout=START_SECONDS,
             resources={"metadata": {"path": str(self.page.path.parent)}},
             extra_arguments=[
                 "--log-level=ERROR",
@@ -148,8 +151,7 @@ class Runner:
     @property
     def _kernel(self) -> psutil.Process | None:
         """Return the kernel's process; None before it has started or after its end."""
-        manager = self._client.km if self._client else None
-        pid = getattr(getattr(manager, "provisioner", None), "pid", None)
+        pid = getattr(self._manager.provisioner, "pid", None)
         with contextlib.suppress(psutil.Error):
             return psutil.Process(pid) if pid else None
         return None
@@ -215,11 +217,18 @@ class Runner:
         }
 
 
-def cores() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+async def _execute(
+    client: NotebookClient, manager: AsyncKernelManager, environment: dict[str, str]
+) -> None:
+    """Execute a notebook, and leave neither its kernel nor a socket behind, however it ends."""
+    try:
+        await client.async_execute(env=environment)
+    finally:
+        if client.kc is not None:
+            client.kc.stop_channels()
+        if manager.has_kernel:
+            await manager.shutdown_kernel(now=True)
+        manager.context.destroy(linger=0)
 
 
 def execute(

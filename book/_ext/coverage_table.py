@@ -5,8 +5,6 @@
 package which the tests import.
 """
 
-import hashlib
-import json
 import re
 import sys
 from pathlib import Path
@@ -14,7 +12,6 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
@@ -22,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools.coverage import Chapter, Coverage, Evidence, Kind, Row, gather  # noqa: E402
+from tools.coverage import Chapter, Evidence, Kind, Row, gather  # noqa: E402
 
 STYLE = "coverage_table.css"
 COLUMNS: tuple[tuple[str, Kind], ...] = (
@@ -126,12 +123,8 @@ class CoverageTable(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the sections, in the order of the book."""
-        coverage = gather(ROOT)
-        pages: dict[str, str] = vars(self.env).setdefault("coverage_pages", {})
-        pages[self.env.docname] = digest(coverage)
-        return [
-            self._section(number, chapter) for number, chapter in enumerate(coverage.chapters, 1)
-        ]
+        chapters = gather(ROOT).chapters
+        return [self._section(number, chapter) for number, chapter in enumerate(chapters, 1)]
 
     def _section(self, number: int, chapter: Chapter) -> nodes.section:
         section = nodes.section(ids=[f"coverage-{chapter.topic.replace('_', '-')}"])
@@ -197,35 +190,6 @@ class CoverageTable(SphinxDirective):
         return list(inline)
 
 
-def digest(coverage: Coverage) -> str:
-    """Return a checksum of all that the page shows; line numbers are not shown."""
-    shown = [
-        (
-            *(chapter.topic, chapter.title, chapter.exists, row.ids, row.title, row.exercise),
-            *((place.kind, place.name) for place in row.places),
-        )
-        for chapter in coverage.chapters
-        for row in chapter.rows
-    ]
-    return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
-
-
-def outdated(
-    app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
-) -> list[str]:
-    """Return the pages whose table has changed since they were read."""
-    pages: dict[str, str] = vars(env).setdefault("coverage_pages", {})
-    if not pages:
-        return []
-    now = digest(gather(ROOT))
-    return [page for page, then in pages.items() if then != now and page in env.all_docs]
-
-
-def purge(app: Sphinx, env: BuildEnvironment, docname: str) -> None:
-    """Forget a page that is read anew."""
-    vars(env).setdefault("coverage_pages", {}).pop(docname, None)
-
-
 def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Turn each :class:`to_label` into a link to its section."""
     labels = app.env.get_domain("std").labels  # type: ignore[attr-defined]
@@ -277,11 +241,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("coverage-table", CoverageTable)
     app.add_directive("stacking-table", StackingTable)
     app.connect("config-inited", _add_static)
-    app.connect("env-get-outdated", outdated)
-    app.connect("env-purge-doc", purge)
     app.connect("doctree-resolved", resolve)
     app.connect("html-page-context", add_style)
-    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def _add_static(app: Sphinx, config: Any) -> None:

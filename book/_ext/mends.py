@@ -100,6 +100,8 @@ THEME_SCRIPT = """
 class MendedTemplates(BuiltinTemplateLoader):
     """Sphinx's templates, with every page mended as it is rendered."""
 
+    # The same on every page. Pages may be written by several processes; Sphinx renders the first
+    # and the last of them in the process that writes the bundle.
     styles: tuple[str, ...] = ()
 
     def init(self, builder: Any, *args: Any, **options: Any) -> None:
@@ -455,8 +457,6 @@ def write_bundle(app: Sphinx, error: Exception | None) -> None:
     static = Path(app.outdir) / "_static"
     bundle = static / BUNDLE
     styles = getattr(app.builder.templates, "styles", ())
-    if not styles and bundle.exists():
-        styles = tuple(re.findall(r"^/\* from (\S+) \*/$", bundle.read_text("utf-8"), re.MULTILINE))
     parts = []
     for name in styles:
         text = (static / name).read_text("utf-8")
@@ -502,14 +502,22 @@ def use_local_mathjax(app: Sphinx, config: Any) -> None:
     config.mathjax3_config = mathjax
 
 
+def read_side_by_side(app: Sphinx, env: Any, names: list[str]) -> None:
+    """Let several processes read pages: the numbering of chapters begins when all are read."""
+    numbering = app.extensions.get("sphinx_multitoc_numbering")
+    if numbering is not None:  # it does not say itself whether that is safe
+        numbering.parallel_read_safe = True
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the mends with Sphinx."""
     # The tool passes on a value of an extension that is not loaded here.
     app.add_config_value("comments_config", {}, "", types=[dict])
     app.connect("config-inited", use_local_mathjax, priority=900)
+    app.connect("env-before-read-docs", read_side_by_side)
     # Before the bare redirect, which is only written where no page is.
     app.connect("build-finished", write_front_door, priority=400)
     # After the theme has written its colors.
     app.connect("build-finished", write_bundle, priority=950)
     app.connect("build-finished", copy_mathjax)
-    return {"parallel_read_safe": True, "parallel_write_safe": False}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
