@@ -26,6 +26,7 @@ from gradebox import values
 from gradebox.checker import Verdict, run_tests
 from gradebox.deadline import Deadline
 from gradebox.names import Lender
+from gradebox.own_time import OwnTime
 from gradebox.peer import MOST_PRINTED, StudentError, StudentGone, StudentTimeout
 from gradebox.proxy import Proxy, Student, documentation_of, source_of
 from gradebox.seal import Level
@@ -86,6 +87,8 @@ def lend(zygote: Zygote, tmp_path: Path) -> Iterator[Lend]:
                 end, _ = door.accept()
             stack.enter_context(end)
             more.setdefault("interrupt", lambda: os.kill(process.pid, signal.SIGINT))
+            # own time, so that honest answers are in time on a busy machine
+            more.setdefault("clock", OwnTime(os.getpid(), process.pid).seconds)
             return Student(Line(end), **more)
 
         yield make

@@ -23,7 +23,7 @@ from tools.stamps import write_atomically
 from tools.terminal import ToolError, console, need_disk, run
 
 TIMEOUT = 5
-"""Seconds of own time for a cell of the sample class: its answers take milliseconds or never end."""
+"""Seconds of own time for a cell of the sample class: answers take milliseconds or never end."""
 
 
 def site(course: Course, tell: Tell, stop: threading.Event) -> Path:
