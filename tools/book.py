@@ -196,7 +196,7 @@ def command(arguments: argparse.Namespace) -> int:
         try:
             pages = build(clean=arguments.clean, tell=stages.add("Site"))
         except BookError as error:
-            raise ToolError(str(error), "see above") from None
+            raise ToolError(str(error), "as the message says; then run it again") from None
     console.print(f"The site is {(pages / 'index.html').as_uri()}")
     return 0
 

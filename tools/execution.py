@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 
 from gradebox.batch import cores
 from tools.pages import Execution, Page, Store, checksum
+from tools.stages import Tell
 from tools.stamps import write_atomically
 
 PROCESSOR_SECONDS = 600.0
@@ -35,9 +36,6 @@ POLL = 0.5
 HERE = Path(__file__).resolve().parent.parent
 COLORS = re.compile(r"\x1b\[[0-9;]*m")
 UNCOUNTED = {".venv", "build", "_build", "__pycache__", ".git"}
-
-Tell = Callable[[int, int, str], None]
-"""Called with the number done, the number of all, and what is done now."""
 
 
 class PageFailed(Exception):
