@@ -9,11 +9,11 @@ from tools.layout import Course
 from tools.results import Row
 
 KINDS = (
-    (re.compile(r"timeout: |took too long"), "cells too slow or endless"),
+    (re.compile(r"timeout: |took too long"), "endless or slow"),
     (re.compile(r"syntax error: "), "syntax errors"),
-    (re.compile(r"kernel died: |ended Python"), "cells that ended Python"),
-    (re.compile(r"cell deleted: |cell \S+ was missing"), "deleted cells put back"),
-    (re.compile(r"locked cell \S+ was changed"), "changed tests put back"),
+    (re.compile(r"kernel died: |ended Python"), "ended Python"),
+    (re.compile(r"cell deleted: |cell \S+ was missing"), "deleted cells"),
+    (re.compile(r"locked cell \S+ was changed"), "changed tests"),
 )
 """What grading says of a cell, and the phrase that counts such cells."""
 
