@@ -22,6 +22,15 @@ RECORDINGS = {recording.name: recording for recording in PROGRAM["RECORDINGS"]}
 each = pytest.mark.parametrize("recording", RECORDINGS.values(), ids=RECORDINGS.keys())
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Let torch use one thread, as the recordings do; two are slow on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 def kept(recording: Recording) -> Record:
     """Return the record that is committed."""
     return Record.load(PROGRAM["FOLDER"] / f"{recording.name}.json")
@@ -77,17 +86,13 @@ def comparable_steps(label: str) -> int:
 
 @each
 def test_the_first_steps_are_those_of_the_file(recording):
-    record, threads = kept(recording), torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        for label, own in recording.trainings.items():
-            if own["seed"] == 0:
-                n = comparable_steps(label)
-                curve = record.curves[f"{label}: first_losses"][:n]
-                losses = first_losses(recording, label)[:n]
-                np.testing.assert_allclose(losses, curve, rtol=1e-3, err_msg=label)
-    finally:
-        torch.set_num_threads(threads)
+    record = kept(recording)
+    for label, own in recording.trainings.items():
+        if own["seed"] == 0:
+            n = comparable_steps(label)
+            curve = record.curves[f"{label}: first_losses"][:n]
+            losses = first_losses(recording, label)[:n]
+            np.testing.assert_allclose(losses, curve, rtol=1e-3, err_msg=label)
 
 
 def test_each_file_has_its_recording_and_all_are_small():
