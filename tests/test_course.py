@@ -827,6 +827,7 @@ def test_a_site_that_fails_does_not_hide_the_gradebook(
     assert "Not all is ready" in said
     end = said.split("Not all is ready")[-1]
     assert re.search(r"Failed: site\n +book/erm.md, cell 3: x = \[1\]\n +Mend: correct", end)
+    assert end.count("Mend: ") == 1
     assert "html/index.html" not in said
 
 

@@ -28,7 +28,7 @@ class Failure:
     problem : str
         What is wrong.
     mend : str
-        What to do about it.
+        What to do about it; empty where the problem says it already.
     """
 
     part: str
@@ -76,4 +76,5 @@ class Attempts:
             screen.print(Text.assemble(("Failed: ", "bold red"), (failure.part, "bold")))
             for line in failure.problem.splitlines():
                 screen.print(Text(f"  {line}"))
-            screen.print(Text.assemble(("  Mend: ", "bold"), failure.mend))
+            if failure.mend:
+                screen.print(Text.assemble(("  Mend: ", "bold"), failure.mend))

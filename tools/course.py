@@ -31,7 +31,7 @@ def site(course: Course, tell: Tell, stop: threading.Event) -> Path:
     try:
         return book.build(out=course.root, tell=tell, stop=stop)
     except book.BookError as error:
-        raise ToolError(str(error), "as the message says; then run `make course` again") from None
+        raise ToolError(str(error), "") from None  # its message says how to mend it
 
 
 def _release(course: Course, topics: Sequence[str], tell: Tell, attempts: Attempts) -> list[str]:
