@@ -107,7 +107,7 @@ class Pair:
         try:
             if told["gone"]:
                 raise Gone
-            self.student.acknowledged(clock)
+            self.student.acknowledged()
         except (Gone, TimeoutError):
             self.student.kill()
         return Verdict(told["score"], points, told["outputs"], told["error"])

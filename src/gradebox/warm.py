@@ -302,7 +302,7 @@ class Notebook:
             except TimeoutError:
                 self.interrupt()
             try:
-                return self.acknowledged(clock), deadline.says
+                return self.acknowledged(), deadline.says
             except TimeoutError:
                 self.kill()
                 raise Died(f"{deadline.says}, and could not be interrupted") from None
@@ -311,7 +311,7 @@ class Notebook:
         finally:
             self.spent += deadline.spent()
 
-    def acknowledged(self, clock: OwnTime) -> dict[str, Any]:
+    def acknowledged(self) -> dict[str, Any]:
         """Wait for what the process says when it is interrupted, or at an end.
 
         Raises
@@ -319,7 +319,8 @@ class Notebook:
         TimeoutError
             If it says nothing in the seconds of grace.
         """
-        grace = Deadline(GRACE, clock.seconds, since=clock.seconds(), look=pace(GRACE))
+        # a clock of its own: to look at another one would cost each test cell milliseconds
+        grace = Deadline(GRACE, OwnTime(self.pid).seconds, look=pace(GRACE))
         return grace.wait(self.line.receive)
 
     def interrupt(self) -> None:
