@@ -78,8 +78,8 @@ def comparable_steps(label: str) -> int:
     Single precision: another vector unit or another library for matrix products adds in another
     order. In ten steps the losses then differed by up to 3e-4, relatively (torch's kernels without
     vector instructions, MKL's and oneDNN's for old processors). Batch normalization of a
-    convolutional network enlarges the differences up to tenfold in each step, as few examples can
-    have nearly equal values; after two steps they were still below 1e-4.
+    convolutional network with few images divides by small deviations and enlarges the differences
+    up to 27 times in a step; in the first two losses they were still below 1e-4.
     """
     return 2 if re.match(r"BN(, groups)?, \d", label) else STEPS
 
