@@ -1,11 +1,16 @@
 """Shapes and dtypes of every call of optdl are checked while the tests run."""
 
-from jaxtyping import install_import_hook
+import os
+
+# Before NumPy or torch is imported, here or in a process that a test starts. The tests run side by
+# side, and threads that wait for each other on a busy machine wait long.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from jaxtyping import install_import_hook  # noqa: E402
 
 # Before any test imports optdl: each annotation such as Float[np.ndarray, "m n"] becomes a check.
 install_import_hook("optdl", "typechecking.check")
 
-import os  # noqa: E402
 from collections.abc import Generator  # noqa: E402
 from pathlib import Path  # noqa: E402
 
