@@ -6,7 +6,7 @@ import os
 # side, and threads that wait for each other on a busy machine wait long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from jaxtyping import install_import_hook  # noqa: E402
+from jaxtyping import install_import_hook
 
 # Before any test imports optdl: each annotation such as Float[np.ndarray, "m n"] becomes a check.
 install_import_hook("optdl", "typechecking.check")
