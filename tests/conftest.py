@@ -16,6 +16,7 @@ from pathlib import Path  # noqa: E402
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
+import typechecking  # noqa: E402
 from hypothesis import settings  # noqa: E402
 from systems import Unavailable, unavailable  # noqa: E402
 
@@ -28,10 +29,34 @@ settings.load_profile("fixed")
 os.environ.setdefault("GRADEBOX_ALLOW_UNSEALED", "yes")
 
 
+@pytest.fixture(autouse=True)
+def annotations_are_checked() -> None:
+    """Check annotations at the first calls of each test."""
+    typechecking.begin()
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     """Return a generator that is the same in every run."""
     return np.random.default_rng(20)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Refuse a pytest under which xdist spreads a group of tests over several processes.
+
+    Each process would build the site for itself.
+    """
+    if session.config.getoption("loadgroup", False):
+        spread = [
+            item.nodeid
+            for item in session.items
+            if item.get_closest_marker("xdist_group") and "@" not in item.nodeid
+        ]
+        if spread:
+            raise pytest.UsageError(
+                f"expected each group of tests in one process, but {spread[0]} has lost its group: "
+                "this pytest and this pytest-xdist do not fit; install those of requirements.txt"
+            )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,6 +1,7 @@
 """The wheel works without the repository: its files, its dependencies, and a training loop."""
 
 import ast
+import functools
 import os
 import shutil
 import subprocess
@@ -204,9 +205,13 @@ def third_party(source: str) -> set[str]:
     return imported - set(sys.stdlib_module_names) - {"optdl", "gradebox"}
 
 
+# It reads the list of files of every installed package.
+distributions = functools.cache(packages_distributions)
+
+
 def undeclared(source: str, allowed: set[str]) -> set[str]:
     """Return the imports of a file that no allowed distribution provides."""
-    providers = packages_distributions()
+    providers = distributions()
     return {
         name
         for name in third_party(source)

@@ -86,10 +86,11 @@ class Backend:
             config.Execute.timeout = timeout
         config.merge(changes or Config())
         os.environ.update(environment())
-        if course.gradebook is not None and not course.gradebook.exists():
-            write_atomically(
-                course.gradebook, _empty_gradebook(str(config.CourseDirectory.course_id))
-            )
+        directory: Any = config.CourseDirectory
+        url = str(directory.db_url)
+        if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
+            empty = _empty_gradebook(str(directory.course_id))
+            write_atomically(Path(url.removeprefix("sqlite:///")), empty)
         self.course = course
         self.api = NbGraderAPI(config=config)
 
