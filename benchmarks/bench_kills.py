@@ -24,7 +24,7 @@ import psutil
 from benchmarks.bench_gradebox import environment, make
 from benchmarks.gradebooks import Rows, rows, url
 
-LIMIT = 300.0
+LIMIT = 1800.0
 """Seconds after which a run is taken for stuck."""
 
 
@@ -101,7 +101,7 @@ def kill(course: Path, assignment: str, instant: float, jobs: int) -> bool:
     running = run.poll() is None
     run.kill()
     run.wait(LIMIT)
-    _, alive = psutil.wait_procs(family, timeout=60)
+    _, alive = psutil.wait_procs(family, timeout=LIMIT)
     assert not alive, f"still running after the run was killed: {alive}"
     return running
 
