@@ -302,3 +302,17 @@ def test_a_good_book_is_built_once(toy: Toy, monkeypatch: pytest.MonkeyPatch) ->
         assert toy.mark("index") == mark
         assert "A title" in page.read_text("utf-8"), "the old site stays until the new one is whole"
     assert toy.mark("index") == mark
+
+
+def test_what_changes_elsewhere_reaches_a_page_that_does_not_change(toy: Toy) -> None:
+    index = cell("from optdl.number import VALUE", "2 * VALUE") + "\nSee {ref}`there <label>`.\n"
+    toy.code("number", "VALUE = 1234")
+    toy.write(index=index, other="(label)=\n## A section\n\nWords.\n")
+    page = book.build(out=toy.root) / "book" / "index.html"
+    assert "2468" in page.read_text("utf-8")
+    toy.code("number", "VALUE = 1235")
+    book.build(out=toy.root)
+    assert "2470" in page.read_text("utf-8")
+    toy.write(index=index, other="## A section\n\nWords.\n")
+    with pytest.raises(book.BookError, match=r"book/index\.md:.*label"):
+        book.build(out=toy.root)

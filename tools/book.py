@@ -6,6 +6,7 @@ warning. With ``--clean`` every page is executed again.
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -20,6 +21,17 @@ from tools.stages import Stages, Tell
 from tools.stamps import digest, files
 from tools.terminal import ToolError, console, run
 
+# What every page depends on, whatever its own text is: when one of these changes, and after a
+# failure, Sphinx reads all pages anew.
+SHARED = (
+    "book/_ext",
+    "book/references.bib",
+    "book/rows.yml",
+    "tools",
+    "_config.yml",
+    "_toc.yml",
+    "requirements.txt",
+)
 HERE = Path(__file__).resolve().parent.parent
 ROOT = HERE
 # All that Sphinx reads; the page on coverage gathers rows from code, tests and assignments.
@@ -75,18 +87,18 @@ def build(
         When ``stop`` was set.
     """
     target, stop = out / "_build", stop or threading.Event()
-    stamp, checksum = target / "site.sha256", _checksum()
+    stamp, checksum = target / "site.sha256", _checksum(READ)
     if not clean and (target / "html" / "index.html").is_file() and _text(stamp) == checksum:
         return target / "html"
-    _execute(out, clean, tell, stop)
-    _write(target, tell, stop)
+    executed = _execute(out, clean, tell, stop)
+    _write(target, executed, tell, stop)
     stamp.write_text(checksum, encoding="utf-8")
     return target / "html"
 
 
-def _checksum() -> str:
-    """Return one checksum of all that the site is made from."""
-    found = files(*(ROOT / name for name in READ))
+def _checksum(names: Sequence[str]) -> str:
+    """Return one checksum of all files below these names."""
+    found = files(*(ROOT / name for name in names))
     return digest(part for path in found for part in (path.relative_to(ROOT).as_posix(), path))
 
 
@@ -94,8 +106,14 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
-def _execute(out: Path, clean: bool, tell: Tell, stop: threading.Event) -> None:
-    """Execute the pages that have to be, and hand all outputs to Jupyter Book's cache."""
+def _execute(out: Path, clean: bool, tell: Tell, stop: threading.Event) -> set[str]:
+    """Execute the pages that have to be, and hand all outputs to Jupyter Book's cache.
+
+    Returns
+    -------
+    set of str
+        The pages whose outputs are not those of the last build.
+    """
     # imported here: a build that has nothing to do does not wait for them
     from jupyter_cache import get_cache
     from jupyter_cache.base import CacheBundleIn
@@ -107,15 +125,21 @@ def _execute(out: Path, clean: bool, tell: Tell, stop: threading.Event) -> None:
     failed = execution.execute(missing, store, tell, stop)
     if failed:
         raise BookError(_shown(failed, store))
-    folder = out / "_build" / "next" / "_build" / ".jupyter_cache"
-    shutil.rmtree(folder, ignore_errors=True)
-    cache = get_cache(folder)
+    made = out / "_build" / "next" / "_build"
+    shutil.rmtree(made / ".jupyter_cache", ignore_errors=True)
+    cache, shown = get_cache(made / ".jupyter_cache"), {}
     for page in found:
         kept = store.load(page)
         assert kept is not None, f"{page.name} has changed while it was executed"
         seconds = {"execution_seconds": kept.wall}
         bundle = CacheBundleIn(kept.fill(page), str(page.path), data=seconds)
         cache.cache_notebook_bundle(bundle, check_validity=False)
+        name = page.path.relative_to(ROOT).with_suffix("").as_posix()
+        shown[name] = digest([json.dumps(kept.outputs)])
+    record = made / "outputs.json"
+    before = json.loads(_text(record) or "{}")
+    record.write_text(json.dumps(shown), encoding="utf-8")
+    return {name for name, value in shown.items() if before.get(name) != value}
 
 
 def _shown(failed: Sequence[Any], store: Any) -> str:
@@ -134,12 +158,18 @@ def _relative(path: Path) -> Path:
     return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
 
 
-def _write(target: Path, tell: Tell, stop: threading.Event) -> None:
-    """Have Sphinx check and write all pages, and put the new site in place of the old."""
+def _write(target: Path, executed: set[str], tell: Tell, stop: threading.Event) -> None:
+    """Have Sphinx check and write all pages, and put the new site in place of the old.
+
+    Pages that were right and have not changed are not read again; links are checked in all.
+    """
     made = target / "next" / "_build"
-    for name in ("html", ".doctrees"):
-        shutil.rmtree(made / name, ignore_errors=True)
-    status, lines = _jupyter_book(target / "next", tell, stop)
+    shutil.rmtree(made / "html", ignore_errors=True)
+    stamp, checksum = made / "shared.sha256", _checksum(SHARED)
+    if _text(stamp) != checksum:
+        shutil.rmtree(made / ".doctrees", ignore_errors=True)
+    stamp.unlink(missing_ok=True)
+    status, lines = _jupyter_book(target / "next", executed, tell, stop)
     log = target / "build.log"
     log.write_text("".join(lines), encoding="utf-8")
     if stop.is_set():
@@ -149,6 +179,7 @@ def _write(target: Path, tell: Tell, stop: threading.Event) -> None:
             f"{_causes(lines)}\nMend: correct the places named, then run the same command again.\n"
             f"The whole log: {_relative(log)}"
         )
+    stamp.write_text(checksum, encoding="utf-8")
     old = target / "old"
     shutil.rmtree(old, ignore_errors=True)
     if (target / "html").exists():
@@ -157,11 +188,15 @@ def _write(target: Path, tell: Tell, stop: threading.Event) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _jupyter_book(out: Path, tell: Tell, stop: threading.Event) -> tuple[int, list[str]]:
+def _jupyter_book(
+    out: Path, executed: set[str], tell: Tell, stop: threading.Event
+) -> tuple[int, list[str]]:
     """Run Jupyter Book once; return its exit status and the lines that it printed."""
     from gradebox.batch import cores
 
-    command = [sys.executable, "-m", "tools.sphinx_build", str(ROOT), str(out), str(cores())]
+    command = [sys.executable, "-m", "tools.sphinx_build", str(ROOT), str(out)]
+    # Sphinx writes with one process fewer, because it waits for the others itself
+    command += [str(cores() + 1), *sorted(executed)]
     lines = []
     with subprocess.Popen(
         command,

@@ -22,7 +22,7 @@ from tools.stages import Stages, Tell
 from tools.stamps import write_atomically
 from tools.terminal import ToolError, console, need_disk, run
 
-TIMEOUT = 5
+TIMEOUT = 2
 """Seconds of own time for a cell of the sample class: answers take milliseconds or never end."""
 
 

@@ -155,6 +155,14 @@ def mend(soup: BeautifulSoup, context: dict[str, Any]) -> tuple[str, ...]:
     return styles
 
 
+def tags(part: Any, name: str | bool, *classes: str) -> list[Any]:
+    """Return the elements of this name, or of any, that have these classes.
+
+    A page asks for some thirty kinds of them; a selector takes ten times as long.
+    """
+    return [tag for tag in part.find_all(name) if set(classes) <= set(tag.get("class", ()))]
+
+
 def write_out_scripted_markup(soup: BeautifulSoup) -> None:
     """Put in place what the theme writes with `document.write`."""
     for script in soup.find_all("script"):
@@ -222,8 +230,8 @@ def set_theme_early(soup: BeautifulSoup) -> None:
 
 def draw_icons(soup: BeautifulSoup) -> None:
     """Draw each icon as a small picture that assistive technology skips."""
-    for icon in soup.select('[class*="fa-"]'):
-        name = next((c for c in icon["class"] if c in ICONS), None)
+    for icon in tags(soup, True):
+        name = next((c for c in icon.get("class", ()) if c in ICONS), None)
         if name is None:
             continue
         drawing = BeautifulSoup(
@@ -241,7 +249,7 @@ def draw_icons(soup: BeautifulSoup) -> None:
 
 def name_controls(soup: BeautifulSoup) -> None:
     """Give each control the name that it shows, or one if it shows none."""
-    for button in soup.select("button"):
+    for button in tags(soup, "button"):
         title = button.attrs.pop("title", None)
         for attribute in ("data-bs-toggle", "data-bs-placement"):
             button.attrs.pop(attribute, None)
@@ -254,65 +262,67 @@ def name_controls(soup: BeautifulSoup) -> None:
                 "Toggle primary sidebar": "Contents of the course",
                 "Toggle secondary sidebar": "Contents of this page",
             }.get(title, title)
-    for summary in soup.select("summary"):
+    for summary in tags(soup, "summary"):
         if summary.get_text(strip=True):
             summary.attrs.pop("aria-label", None)
         else:
             link = summary.find_previous("a")
             summary["aria-label"] = f"Toggle {link.get_text(strip=True) if link else 'contents'}"
-    for checkbox in soup.select("input.sidebar-toggle"):
+    for checkbox in tags(soup, "input", "sidebar-toggle"):
         checkbox["aria-hidden"] = "true"
         checkbox["tabindex"] = "-1"
-    if len(soup.select("#search-input")) > 1:
+    fields = [field for field in tags(soup, "input") if field.get("id") == "search-input"]
+    for field in fields if len(fields) > 1 else []:
         # The page of the search has a field of its own besides the dialog's.
-        for field in soup.select(".search-button__wrapper #search-input"):
+        if field.find_parent(class_="search-button__wrapper"):
             del field["id"]
-    for link in soup.select(".prev-next-area a"):
-        link.attrs.pop("title", None)
-    for marker in soup.select("svg.sd-octicon"):
+    for area in tags(soup, True, "prev-next-area"):
+        for link in tags(area, "a"):
+            link.attrs.pop("title", None)
+    for marker in tags(soup, "svg", "sd-octicon"):
         marker["aria-hidden"] = "true"
 
 
 def place_in_landmarks(soup: BeautifulSoup) -> None:
     """Leave nothing outside a landmark."""
-    for selector, label in (
-        (".bd-sidebar-primary", "Course"),
-        (".bd-sidebar-secondary", "Page"),
-    ):
-        for part in soup.select(selector):
+    for name, label in (("bd-sidebar-primary", "Course"), ("bd-sidebar-secondary", "Page")):
+        for part in tags(soup, True, name):
             part["role"] = "complementary"
             part["aria-label"] = label
-    for nav in soup.select("nav.page-toc"):
+    for nav in tags(soup, "nav", "page-toc"):
         nav["aria-label"] = "On this page"
     up, main = soup.find(id="pst-back-to-top"), soup.find("main")
     if up is not None and main is not None:
         main.append(up.extract())
     # The empty header stays: the theme's script measures it.
-    for empty in soup.select("footer.bd-footer, footer.bd-footer-content"):
-        if not empty.get_text(strip=True):
-            empty.decompose()
-    for dialog in soup.select(".search-button__wrapper"):
+    for footer in tags(soup, "footer"):
+        kinds = {"bd-footer", "bd-footer-content"}
+        if kinds & set(footer.get("class", ())) and not footer.get_text(strip=True):
+            footer.decompose()
+    for dialog in tags(soup, True, "search-button__wrapper"):
         dialog["role"] = "search"
 
 
 def mend_roles(soup: BeautifulSoup) -> None:
     """Remove roles that promise a structure the page does not have."""
-    for part in soup.select('[role="list"], [role="listitem"], [role^="doc-biblio"]'):
-        if part.name not in ("ul", "ol", "li"):
+    for part in tags(soup, True):
+        role = part.get("role", "")
+        wrong = role in ("list", "listitem") or role.startswith("doc-biblio")
+        if wrong and part.name not in ("ul", "ol", "li"):
             del part["role"]
 
 
 def keep_one_title(soup: BeautifulSoup) -> None:
     """Drop the second copy of title and contents, made for printers, and the second viewport."""
-    for copy in soup.select("#jb-print-docs-body"):
+    if copy := soup.find(id="jb-print-docs-body"):
         copy.decompose()
-    for viewport in soup.select('meta[name="viewport"]')[1:]:
+    for viewport in [meta for meta in tags(soup, "meta") if meta.get("name") == "viewport"][1:]:
         viewport.decompose()
 
 
 def label_logo(soup: BeautifulSoup) -> None:
     """Show one picture for both themes; the name of the course beside it says what it is."""
-    for brand in soup.select("a.navbar-brand"):
+    for brand in tags(soup, "a", "navbar-brand"):
         first, *others = brand.find_all("img")
         for other in others:
             other.decompose()
@@ -321,13 +331,14 @@ def label_logo(soup: BeautifulSoup) -> None:
 
 def unlink_captions(soup: BeautifulSoup) -> None:
     """Drop the sign of a caption's own link, which now and then stood alone on a last line."""
-    for link in soup.select("figcaption a.headerlink"):
-        link.decompose()
+    for caption in tags(soup, "figcaption"):
+        for link in tags(caption, "a", "headerlink"):
+            link.decompose()
 
 
 def reserve_formulas(soup: BeautifulSoup) -> None:
     """Keep about the room that each formula will take, so that typesetting moves nothing."""
-    for formula in soup.select("span.math, div.math"):
+    for formula in tags(soup, "span", "math") + tags(soup, "div", "math"):
         tex = "".join(formula.find_all(string=True, recursive=False))
         if formula.name == "span":
             formula["style"] = f"--room: {_width(tex):.2f}em"
@@ -337,7 +348,7 @@ def reserve_formulas(soup: BeautifulSoup) -> None:
 
 def keep_punctuation(soup: BeautifulSoup) -> None:
     """Let no line begin with the comma or the period that follows a formula."""
-    for formula in soup.select("article span.math"):
+    for formula in tags(soup.find("article") or soup, "span", "math"):
         after = formula.next_sibling
         sign = re.match(r"[,.;:!?)\]’”]+", after) if isinstance(after, NavigableString) else None
         if sign:
@@ -509,11 +520,20 @@ def read_side_by_side(app: Sphinx, env: Any, names: list[str]) -> None:
         numbering.parallel_read_safe = True
 
 
+def executed(
+    app: Sphinx, env: Any, added: set[str], changed: set[str], gone: set[str]
+) -> list[str]:
+    """Return the pages whose outputs have changed, although their text may not have."""
+    return [page for page in app.config.executed_pages if page in env.found_docs]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the mends with Sphinx."""
     # The tool passes on a value of an extension that is not loaded here.
     app.add_config_value("comments_config", {}, "", types=[dict])
     app.connect("config-inited", use_local_mathjax, priority=900)
+    app.add_config_value("executed_pages", [], "", types=[list])
+    app.connect("env-get-outdated", executed)
     app.connect("env-before-read-docs", read_side_by_side)
     # Before the bare redirect, which is only written where no page is.
     app.connect("build-finished", write_front_door, priority=400)
