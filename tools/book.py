@@ -1,8 +1,8 @@
 """Build the site strictly: a warning, a broken link or a raising cell is an error.
 
 Run as ``python -m tools.book``. Pages whose code, data and modules have not changed keep their
-outputs (see `tools.pages`), and Sphinx checks and writes all pages anew, so that it sees every
-warning. With ``--clean`` every page is executed again.
+outputs (see `tools.pages`). Sphinx reads again what has changed, and everything after a failure;
+it checks the links of all pages and writes all of them. With ``--clean`` every page is executed.
 """
 
 import argparse
