@@ -59,9 +59,23 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             )
 
 
+UNTRACED = (
+    "test_assignments",
+    "test_book",
+    "test_course",
+    "test_gradebox",
+    "test_hostile",
+    "test_site",
+)
+"""Modules that test other code than optdl, whose lines are counted; counting doubles their time."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the site: its build is the longest, and the other workers go on meanwhile."""
     items.sort(key=lambda item: "test_site" not in item.nodeid)
+    for item in items:
+        if item.path.stem.startswith(UNTRACED):
+            item.add_marker("no_cover")
 
 
 @pytest.hookimpl(wrapper=True)
