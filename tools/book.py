@@ -90,8 +90,8 @@ def build(
     stamp, checksum = target / "site.sha256", _checksum(READ)
     if not clean and (target / "html" / "index.html").is_file() and _text(stamp) == checksum:
         return target / "html"
-    executed = _execute(out, clean, tell, stop)
-    _write(target, executed, tell, stop)
+    shown = _execute(out, clean, tell, stop)
+    _write(target, shown, tell, stop)
     stamp.write_text(checksum, encoding="utf-8")
     return target / "html"
 
@@ -106,13 +106,13 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
-def _execute(out: Path, clean: bool, tell: Tell, stop: threading.Event) -> set[str]:
+def _execute(out: Path, clean: bool, tell: Tell, stop: threading.Event) -> dict[str, str]:
     """Execute the pages that have to be, and hand all outputs to Jupyter Book's cache.
 
     Returns
     -------
-    set of str
-        The pages whose outputs are not those of the last build.
+    dict
+        The checksum of what each page shows.
     """
     # imported here: a build that has nothing to do does not wait for them
     from jupyter_cache import get_cache
@@ -136,10 +136,7 @@ def _execute(out: Path, clean: bool, tell: Tell, stop: threading.Event) -> set[s
         cache.cache_notebook_bundle(bundle, check_validity=False)
         name = page.path.relative_to(ROOT).with_suffix("").as_posix()
         shown[name] = digest([json.dumps(kept.outputs)])
-    record = made / "outputs.json"
-    before = json.loads(_text(record) or "{}")
-    record.write_text(json.dumps(shown), encoding="utf-8")
-    return {name for name, value in shown.items() if before.get(name) != value}
+    return shown
 
 
 def _shown(failed: Sequence[Any], store: Any) -> str:
@@ -158,7 +155,7 @@ def _relative(path: Path) -> Path:
     return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
 
 
-def _write(target: Path, executed: set[str], tell: Tell, stop: threading.Event) -> None:
+def _write(target: Path, shown: dict[str, str], tell: Tell, stop: threading.Event) -> None:
     """Have Sphinx check and write all pages, and put the new site in place of the old.
 
     Pages that were right and have not changed are not read again; links are checked in all.
@@ -166,6 +163,9 @@ def _write(target: Path, executed: set[str], tell: Tell, stop: threading.Event) 
     made = target / "next" / "_build"
     shutil.rmtree(made / "html", ignore_errors=True)
     stamp, checksum = made / "shared.sha256", _checksum(SHARED)
+    record = made / "outputs.json"  # of the last build that succeeded
+    before = json.loads(_text(record) or "{}")
+    executed = {name for name, value in shown.items() if before.get(name) != value}
     if _text(stamp) != checksum:
         shutil.rmtree(made / ".doctrees", ignore_errors=True)
     stamp.unlink(missing_ok=True)
@@ -179,6 +179,7 @@ def _write(target: Path, executed: set[str], tell: Tell, stop: threading.Event) 
             f"{_causes(lines)}\nMend: correct the places named, then run the same command again.\n"
             f"The whole log: {_relative(log)}"
         )
+    record.write_text(json.dumps(shown), encoding="utf-8")
     stamp.write_text(checksum, encoding="utf-8")
     old = target / "old"
     shutil.rmtree(old, ignore_errors=True)
