@@ -5,20 +5,19 @@
     python experiments/fig3.py
 """
 
-from optdl.experiments import Experiment, Panel, Run, draw_curves
+from optdl.experiments import Experiment, Tuning, dense_panels, draw_curves
 
 # Table 2
-RATES = {
+PAPER = {
     "mnist": {"vanilla": 0.1, "BN": 0.5, "LN": 0.1, "BNP": 0.5},
     "cifar10": {"vanilla": 0.01, "BN": 0.5, "LN": 0.5, "BNP": 0.1},
 }
 TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
+TUNING = Tuning(rates=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0), epochs=5)
 PANELS = [
-    Panel(
-        TITLES[data],
-        [Run(method, data, "fc3", method, 60, rate, epochs=20) for method, rate in rates.items()],
-    )
-    for data, rates in RATES.items()
+    panel
+    for data, rates in PAPER.items()
+    for panel in dense_panels(TITLES[data], data, 60, 20, rates, TUNING)
 ]
 
 if __name__ == "__main__":

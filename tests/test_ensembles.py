@@ -12,19 +12,21 @@ from optdl.bnp import BNP, running_statistics
 from optdl.data import Examples, load
 from optdl.ensembles import METHODS, RULES, Ensemble, train_ensemble
 from optdl.networks import fully_connected
-from optdl.training import train
+from optdl.training import order_seed, train
 
 torch.set_num_threads(1)
 
 WIDTHS, SEEDS = (64, 20, 20, 10), (0, 3)
 DIGITS = load("digits")
 TRAIN = Examples(DIGITS.x_train[:200], DIGITS.y_train[:200])
+VALIDATION = Examples(DIGITS.x_train[200:300], DIGITS.y_train[200:300])
 TEST = Examples(DIGITS.x_test, DIGITS.y_test)
 NORMALIZATIONS = {
     "BN": lambda width: BatchNorm(width, 0.99, 1e-3),
     "LN": lambda width: nn.LayerNorm(width, 1e-3),
     "Renorm": lambda width: BatchRenorm(width, 0.99, 1e-3),
 }
+AT_THE_INPUT = {"BN": {"input": True}, "Renorm": {"input": True}, "BNP": {"first": False}}
 OPTIMIZERS = {
     "sgd": lambda parameters, lr: torch.optim.SGD(parameters, lr),
     "momentum": lambda parameters, lr: torch.optim.SGD(parameters, lr, momentum=0.9),
@@ -33,26 +35,43 @@ OPTIMIZERS = {
 RATES = {"sgd": (0.1, 0.02), "momentum": (0.02, 0.005), "adam": (3e-3, 1e-3)}
 
 
-def alone(method, rule, batch, seed, rate, dtype=torch.float64, epochs=2):
+def alone(method, rule, batch, seed, rate, dtype=torch.float64, epochs=2, settings=None):
     """Train one member by itself, with the ordinary loop."""
-    model = fully_connected(WIDTHS, NORMALIZATIONS.get(method), seed=seed).to(dtype)
+    settings = settings or {}
+    make = NORMALIZATIONS.get(method)
+    model = fully_connected(WIDTHS, make, seed=seed).to(dtype)
+    if settings.get("input"):
+        model = nn.Sequential(nn.Flatten(), make(WIDTHS[0]), *model[1:]).to(dtype)
+    skip = () if settings.get("first", True) else ("1",)
     return train(
         model,
         TRAIN,
         OPTIMIZERS[rule](model.parameters(), rate),
-        validation=TEST,
+        validation=VALIDATION,
+        test=TEST,
         epochs=epochs,
         batch_size=batch,
-        hooks=[BNP(model)] if method == "BNP" else [],
-        seed=seed,
+        hooks=[BNP(model, skip=skip)] if method == "BNP" else [],
+        seed=order_seed(seed),
     )
 
 
-def side_by_side(method, rule, batch, rates, dtype=torch.float64, epochs=2, **options):
+def side_by_side(
+    method, rule, batch, rates, dtype=torch.float64, epochs=2, settings=None, **options
+):
     ensemble = Ensemble(
-        WIDTHS, method, SEEDS, rates, rule=rule, dtype=dtype, outputs_last=batch < 20
+        WIDTHS,
+        method,
+        SEEDS,
+        rates,
+        rule=rule,
+        dtype=dtype,
+        outputs_last=batch < 20,
+        settings=settings,
     )
-    return train_ensemble(ensemble, TRAIN, TEST, epochs=epochs, batch_size=batch, **options)
+    return train_ensemble(
+        ensemble, TRAIN, VALIDATION, test=TEST, epochs=epochs, batch_size=batch, **options
+    )
 
 
 def test_every_rule_is_compared_with_torch():
@@ -77,6 +96,93 @@ def test_each_member_has_the_curves_it_has_alone(method, batch, rule):
         for name, values in record.curves.items():
             # statistics of six values amplify rounding
             np.testing.assert_allclose(values, expected[name], rtol=1e-8, err_msg=name)
+
+
+@pytest.mark.row("P-19")
+@pytest.mark.parametrize("method", AT_THE_INPUT)
+def test_at_the_input_they_do_what_they_are_told(method):
+    settings = AT_THE_INPUT[method]
+    records = side_by_side(method, "sgd", 20, RATES["sgd"], settings=settings)
+    plain = side_by_side(method, "sgd", 20, RATES["sgd"])
+    for seed, rate, record, other in zip(SEEDS, RATES["sgd"], records, plain, strict=True):
+        expected = alone(method, "sgd", 20, seed, rate, settings=settings).curves
+        for name, values in record.curves.items():
+            np.testing.assert_allclose(values, expected[name], rtol=1e-8, err_msg=name)
+        assert record.curves["minibatch_loss"] != other.curves["minibatch_loss"]
+
+
+@pytest.mark.row("F-11")
+@pytest.mark.parametrize("rule", RULES)
+def test_the_split_form_is_the_rule_in_z(rule):
+    """One dense layer: θ = Pz with the P of each step as a matrix, and torch's own optimizer."""
+    rate = RATES[rule][0]
+    ensemble = Ensemble(
+        (3, 2), "BNP", (0,), rate, rule=rule, settings={"split": True}, dtype=torch.float64
+    )
+    layer = ensemble.dense[0]
+    start = torch.cat([layer.bias[0], layer.weight[0]]).numpy().copy()  # rows [b, W], columns units
+    moved = torch.zeros(4, 2, dtype=torch.float64)
+    optimizer = OPTIMIZERS[rule]([moved], rate)
+    rng = np.random.default_rng(0)
+    mean, var = np.zeros(3), np.ones(3)
+    for _ in range(5):
+        x, y = rng.normal(1.0, [1.0, 5.0, 0.2], size=(8, 3)), rng.integers(2, size=8)
+        ensemble.step(torch.from_numpy(x)[None], torch.from_numpy(y)[None])
+        mean = 0.99 * mean + 0.01 * x.mean(0)
+        var = 0.99 * var + 0.01 * x.var(0)
+        q2 = max(3 / 8, 1)
+        deviation = np.sqrt(var + 1e-2 * var.max() + 1e-4)
+        P = np.eye(4)
+        P[0, 1:], P[1:, 1:] = -mean / deviation, np.diag(1 / deviation)
+        P /= np.sqrt(q2)
+        extended = np.column_stack([np.ones(8), x])
+        scores = torch.from_numpy(extended @ start).softmax(1).numpy()
+        gradient = extended.T @ (scores - np.eye(2)[y]) / 8
+        before = moved.clone()
+        moved.grad = torch.from_numpy(P.T @ gradient)
+        optimizer.step()
+        start = start + P @ (moved - before).numpy()
+        np.testing.assert_allclose(
+            torch.cat([layer.bias[0], layer.weight[0]]).numpy(), start, rtol=1e-11
+        )
+
+
+@pytest.mark.row("F-11")
+def test_for_gradient_descent_the_split_form_changes_nothing():
+    plain = side_by_side("BNP", "sgd", 20, 0.1)
+    split = side_by_side("BNP", "sgd", 20, 0.1, settings={"split": True})
+    for one, other in zip(plain, split, strict=True):
+        np.testing.assert_allclose(
+            one.curves["test_loss"], other.curves["test_loss"], rtol=1e-10
+        )
+
+
+@pytest.mark.row("F-12")
+@pytest.mark.parametrize("method", ["BN", "Renorm"])
+@torch.no_grad()
+def test_statistics_computed_anew_are_those_of_all_examples_at_once(method):
+    """One network of torch in training mode over the 150 examples holds them, layer by layer."""
+    ensemble = Ensemble(
+        WIDTHS, method, SEEDS, 0.1, settings={"input": True}, dtype=torch.float64
+    )
+    [*_, other] = train_ensemble(ensemble, TRAIN, TEST, epochs=2, batch_size=20, recompute=150)
+    model = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), *fully_connected(WIDTHS, "bn")[1:])
+    model = model.to(torch.float64).eval()
+    x = torch.from_numpy(TRAIN.x[:150]).double()
+    for place, module in enumerate(model):
+        if isinstance(module, nn.Linear):
+            layer = ensemble.dense[(place - 2) // 3]
+            module.weight.data, module.bias.data = layer.weight[1].mT, layer.bias[1, 0]
+        if isinstance(module, nn.BatchNorm1d):
+            norm = ensemble.norms[(place - 1) // 3]
+            module.weight.data, module.bias.data = norm.gamma[1, 0], norm.beta[1, 0]
+            module.eps = 1e-3
+            module.running_mean, module.running_var = x.mean(0), x.var(0, correction=0)
+        x = module(x)
+    scores = model(torch.from_numpy(TEST.x).double())
+    expected = nn.functional.cross_entropy(scores, torch.from_numpy(TEST.y)).item()
+    assert other.curves["recomputed_loss"][-1] == pytest.approx(expected, rel=1e-8)
+    assert other.curves["validation_loss"][-1] != pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.row("P-19")

@@ -24,7 +24,8 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ from optdl.bnp import scale_dense
 from optdl.data import Examples
 from optdl.networks import fully_connected
 from optdl.records import Record
-from optdl.training import recorded
+from optdl.training import order_seed, recorded
 
 __all__ = ["METHODS", "RULES", "Ensemble", "train_ensemble"]
 
@@ -175,6 +176,10 @@ class PreconditionedDense(Dense):
         Whether to begin with the first minibatch instead of μ = 0 and σ² = 1: after t steps the
         new statistics count :math:`(1-\rho)/(1-\rho^t)`. A moving average that starts at 0 and
         is divided by :math:`1-\rho^t`, as in Adam, has the same values.
+    split : bool
+        Whether the rule works in the coordinates z of θ = Pz: it is given :math:`P^T g`, and its
+        step goes through P. Otherwise it is given :math:`P P^T g`. For gradient descent both are
+        the same.
     """
 
     def __init__(
@@ -186,6 +191,7 @@ class PreconditionedDense(Dense):
         eps1: float = 1e-2,
         eps2: float = 1e-4,
         corrected: bool = False,
+        split: bool = False,
     ) -> None:
         super().__init__(weights, biases, outputs_last)
         members, inputs, _ = self.weight.shape
@@ -193,6 +199,7 @@ class PreconditionedDense(Dense):
         self.mean = self.weight.new_zeros(members, 1, inputs)
         self.var = torch.ones_like(self.mean)
         self.steps = self.weight.new_zeros(())
+        self.moves = [torch.zeros_like(p) for p in super().parameters()] if split else []
 
     def learn(self, h: Features, delta: Float[Tensor, "s N o"], rule: SGD) -> None:
         """Update the statistics, then take a step with the preconditioned gradients."""
@@ -200,11 +207,31 @@ class PreconditionedDense(Dense):
         scale = scale_dense(h.shape[2], h.shape[1])
         smoothed = torch.add(self.var, self.var.amax(2, keepdim=True), alpha=self.eps1)
         inverse = smoothed.add_(self.eps2).mul_(scale).reciprocal_()
+        if self.moves:
+            self._learn_split(h, delta, rule, scale, inverse.sqrt_())
+            return
         inputs = torch.sub(h, self.mean).mul_(inverse)
         rule.move(self.weight, inputs, delta)
         # G_b/q² − Σ_j G_w(·, j) μ(j), where G_w is a product as well
         shares = 1 / scale - torch.bmm(inputs, self.mean.mT)
         rule.move(self.bias, h.new_ones(len(h), 1, 1), torch.bmm(shares.mT, delta))
+
+    def _learn_split(
+        self,
+        h: Features,
+        delta: Float[Tensor, "s N o"],
+        rule: SGD,
+        scale: float,
+        inverse: Float[Tensor, "s 1 n"],
+    ) -> None:
+        """Take a step of the rule in z, and carry it over to the parameters."""
+        ones = h.new_full((len(h), 1, 1), 1 / math.sqrt(scale))
+        weight, bias = (move.zero_() for move in self.moves)
+        rule.move(weight, torch.sub(h, self.mean).mul_(inverse), delta)
+        rule.move(bias, ones, delta.sum(1, keepdim=True))
+        weight.mul_(inverse.mT)
+        self.weight += weight
+        self.bias += bias.mul_(ones).sub_(torch.bmm(self.mean, weight))
 
     def _update(self, h: Features) -> None:
         self.steps += 1
@@ -217,9 +244,13 @@ class PreconditionedDense(Dense):
         center = self.mean if h.shape[1] == 1 else mean
         self.var.lerp_((h - center).square_().mean(1, keepdim=True), new)
 
+    def parameters(self) -> list[Tensor]:
+        """Return what the rule moves."""
+        return self.moves or super().parameters()
+
     def tensors(self) -> list[Tensor]:
         """Return all that training changes."""
-        return [*super().tensors(), self.mean, self.var, self.steps]
+        return [self.weight, self.bias, self.mean, self.var, self.steps]
 
 
 class Normalization:
@@ -302,6 +333,10 @@ class Normalization:
         along = (upstream * self.standardized).mean(self.axis, keepdim=True)
         return upstream.sub_(mean).addcmul_(self.standardized, along, value=-1).mul_(self.factor)
 
+    def measure(self, h: Features) -> None:
+        """Take the statistics for inference from these features, all of them at once."""
+        self.var, self.mean = torch.var_mean(h, 1, correction=0, keepdim=True)
+
     def parameters(self) -> list[Tensor]:
         """Return what the rule moves."""
         return [self.gamma, self.beta]
@@ -330,7 +365,9 @@ class Ensemble:
     rule : str
         One of ``RULES``.
     settings : mapping
-        What the layers of the method should have other than their defaults, such as ``rho``.
+        What the layers of the method should have other than their defaults, such as ``rho``; and
+        what happens at the network's input: ``input=True`` puts a batch normalization there, too
+        (BN, Renorm), ``first=False`` leaves the first layer without preconditioning (BNP).
     outputs_last : bool
         Whether a weight lies in memory as (n, o); otherwise as (o, n), as in ``nn.Linear``. With 6
         examples the first makes the update four times faster, with 60 the second makes it a sixth
@@ -372,23 +409,27 @@ class Ensemble:
         self.method, self.seeds = method, tuple(seeds)
         self.last: tuple[Tensor, Tensor] | None = None
         models = [fully_connected(widths, seed=seed).to(device, dtype) for seed in seeds]
-        kind = PreconditionedDense if method == "BNP" else Dense
         own = dict(settings or {})
-        self.dense: list[Dense] = [
-            kind(
-                [model.get_parameter(f"{place}.weight") for model in models],
-                [model.get_parameter(f"{place}.bias") for model in models],
-                outputs_last,
-                **(own if method == "BNP" else {}),
-            )
-            for place in range(1, 2 * len(widths) - 2, 2)
-        ]
-        normalized = method in ("BN", "LN", "Renorm")
-        self.norms: list[Normalization] = [
-            Normalization(layer.bias, 2 if method == "LN" else 1, method == "Renorm", **own)
-            for layer in self.dense[:-1]
-            if normalized
-        ]
+        from_layer = 0 if own.pop("first", True) else 1
+        at_input = own.pop("input", False)
+        self.dense: list[Dense] = []
+        for number, place in enumerate(range(1, 2 * len(widths) - 2, 2)):
+            parts = [
+                [model.get_parameter(f"{place}.{part}") for model in models]
+                for part in ("weight", "bias")
+            ]
+            if method == "BNP" and number >= from_layer:
+                self.dense.append(PreconditionedDense(*parts, outputs_last, **own))
+            else:
+                self.dense.append(Dense(*parts, outputs_last))
+        self.norms: list[Normalization | None] = [None] * len(self.dense)
+        if method in ("BN", "LN", "Renorm"):
+            self.norms = [
+                Normalization(layer.weight[:, :, :1].mT, 2 if method == "LN" else 1, method == "Renorm", **own)
+                if number or at_input
+                else None
+                for number, layer in enumerate(self.dense)
+            ]
         rates_of = torch.tensor(each, device=device, dtype=dtype)[:, None, None]
         self.rule = RULES[rule](
             rates_of, [p for layer in self._layers() for p in layer.parameters()]
@@ -397,7 +438,7 @@ class Ensemble:
     @torch.no_grad()
     def step(self, x: Features, y: Labels) -> Float[Tensor, " s"]:
         """Take one step of every member, and return their losses before it."""
-        if self.norms and self.norms[0].axis == 1 and x.shape[1] == 1:
+        if self.method in ("BN", "Renorm") and x.shape[1] == 1:
             raise ValueError(
                 f"{self.method} needs 2 examples or more in a minibatch: one has no variance"
             )
@@ -411,25 +452,51 @@ class Ensemble:
 
     def _forward(self, x: Features, training: bool) -> tuple[list[Tensor], list[Tensor], Tensor]:
         """Return the inputs of the dense layers, what left the ReLUs, and the scores."""
-        inputs, active = [x], []
-        for number, layer in enumerate(self.dense[:-1]):
-            h = layer.forward(inputs[-1]).relu_()
-            active.append(h)
-            inputs.append(self.norms[number].forward(h, training) if self.norms else h)
-        return inputs, active, self.dense[-1].forward(inputs[-1])
+        inputs: list[Tensor] = []
+        active, h = [x], x
+        for layer, norm in zip(self.dense, self.norms, strict=True):
+            inputs.append(norm.forward(h, training) if norm else h)
+            h = layer.forward(inputs[-1])
+            if layer is not self.dense[-1]:
+                active.append(h.relu_())
+        return inputs, active, h
 
     def _backward(self, inputs: list[Tensor], active: list[Tensor], delta: Features) -> None:
         for number in reversed(range(len(self.dense))):
-            gradient = self.dense[number].backward(inputs[number], delta, self.rule, not number)
-            if gradient is not None:
-                if self.norms:
-                    gradient = self.norms[number - 1].backward(gradient, self.rule)
-                delta = torch.ops.aten.threshold_backward(gradient, active[number - 1], 0)
+            norm = self.norms[number]
+            alone = not number and norm is None
+            gradient = self.dense[number].backward(inputs[number], delta, self.rule, alone)
+            if gradient is not None and norm:
+                gradient = norm.backward(gradient, self.rule)
+            if number and gradient is not None:
+                delta = torch.ops.aten.threshold_backward(gradient, active[number], 0)
 
     @torch.no_grad()
     def scores(self, x: Float[Tensor, "N n"]) -> Float[Tensor, "s N c"]:
         """Return the scores of every member for the same examples, in evaluation."""
         return self._forward(x.expand(len(self.seeds), *x.shape), training=False)[2]
+
+    @contextmanager
+    @torch.no_grad()
+    def measured(self, x: Float[Tensor, "N n"]) -> Iterator[None]:
+        """Judge with statistics of these examples, in place of the moving averages, for a while.
+
+        The statistics of a normalization are those of what reaches it once the ones before it
+        have been replaced.
+        """
+        norms = [norm for norm in self.norms if norm]
+        kept = [(norm.mean, norm.var) for norm in norms]
+        h = x.expand(len(self.seeds), *x.shape)
+        for layer, norm in zip(self.dense, self.norms, strict=True):
+            if norm:
+                norm.measure(h)
+                h = norm.forward(h, training=False)
+            h = layer.forward(h).relu_()
+        try:
+            yield
+        finally:
+            for norm, (mean, var) in zip(norms, kept, strict=True):
+                norm.mean, norm.var = mean, var
 
     def tensors(self) -> list[Tensor]:
         """Return all that training changes, in a fixed order; the rule's memory comes last."""
@@ -437,7 +504,7 @@ class Ensemble:
         return own + self.rule.tensors()
 
     def _layers(self) -> list[Dense | Normalization]:
-        return [*self.dense, *self.norms]
+        return [*self.dense, *(norm for norm in self.norms if norm)]
 
 
 def _require_known(method: str, rule: str, seeds: Sequence[int], rates: Sequence[float]) -> None:
@@ -463,6 +530,8 @@ def train_ensemble(
     *,
     epochs: int,
     batch_size: int,
+    test: Examples | None = None,
+    recompute: int = 0,
     config: Mapping[str, Any] | None = None,
     watch: Callable[[Ensemble], Sequence[Mapping[str, float]]] | None = None,
     watch_every: int = 1,
@@ -472,7 +541,7 @@ def train_ensemble(
     """Train every member by minibatches, without replacement, and record their curves.
 
     The counterpart of :func:`optdl.training.train` for many seeds at once: a member sees the
-    minibatches that its seed gives there. The examples lie on the device, and the device is
+    minibatches that :func:`optdl.training.order_seed` of its seed gives there. The examples lie on the device, and the device is
     waited for once an epoch.
 
     Parameters
@@ -483,6 +552,11 @@ def train_ensemble(
         What to train on, and what to measure after each epoch.
     epochs, batch_size : int
         Passes through the training examples, and examples in a step of each member.
+    test : Examples, optional
+        Examples that judge: they are measured after each epoch, too.
+    recompute : int
+        So many of the training examples, the first ones, give the statistics with which a network
+        with BN or Renorm is judged once more; 0 for not at all.
     config : mapping, optional
         What else the records should say.
     watch : callable, optional
@@ -501,7 +575,9 @@ def train_ensemble(
     -------
     list of Record
         One for each member. Curves: ``minibatch_loss``, ``validation_loss`` and
-        ``validation_error``, as in :func:`optdl.training.train`. ``stop`` says "all ... epochs",
+        ``validation_error``, as in :func:`optdl.training.train`; ``test_loss`` and ``test_error``;
+        ``recomputed_loss`` and ``recomputed_error``, on the test examples if there are any, and
+        else on those of validation. ``stop`` says "all ... epochs",
         or at which step the loss was no longer finite; the curves end with that epoch.
         ``seconds`` is the member's share of the wall time.
 
@@ -516,7 +592,8 @@ def train_ensemble(
             f"expected 1 epoch or more and a batch_size from 1 to {len(train_examples)}, the "
             f"number of examples; got {epochs} and {batch_size}"
         )
-    run = _Run(ensemble, train_examples, validation, batch_size, dict(config or {}))
+    run = _Run(ensemble, train_examples, validation, test, batch_size, dict(config or {}))
+    run.recompute = recompute
     if watch is not None:
         run.watch, run.watch_every = watch, watch_every
     run.resume(None if checkpoint is None else Path(checkpoint), epochs)
@@ -543,14 +620,20 @@ class _Run:
         ensemble: Ensemble,
         train_examples: Examples,
         validation: Examples,
+        test: Examples | None,
         batch_size: int,
         config: dict[str, Any],
     ) -> None:
         self.ensemble, self.batch_size, self.config = ensemble, batch_size, config
         like = ensemble.dense[0].weight
         self.x, self.y = _on_device(train_examples, like)
-        self.validation = _on_device(validation, like)
-        self.generators = [torch.Generator().manual_seed(seed) for seed in ensemble.seeds]
+        self.parts = {"validation": _on_device(validation, like)}
+        if test is not None:
+            self.parts["test"] = _on_device(test, like)
+        self.recompute = 0
+        self.generators = [
+            torch.Generator().manual_seed(order_seed(seed)) for seed in ensemble.seeds
+        ]
         self.step = recorded(self._step)
         self.curves: list[dict[str, list[float]]] = [{} for _ in ensemble.seeds]
         self.diverged: list[int] = [0] * len(ensemble.seeds)
@@ -592,25 +675,34 @@ class _Run:
         finite = losses.isfinite()
         first = (~finite).int().argmax(0).tolist()
         whole = finite.all(0).tolist()
-        measured = zip(means, *(part.tolist() for part in self._validate()), strict=True)
-        for member, values in enumerate(measured):
+        curves = {"minibatch_loss": means, **self._measure()}
+        for member, kept in enumerate(self.curves):
             if self.diverged[member]:
                 continue
             if not whole[member]:
                 self.diverged[member] = self.epoch * len(losses) + first[member] + 1
-            names = ("minibatch_loss", "validation_loss", "validation_error")
-            for name, value in zip(names, values, strict=True):
-                self.curves[member].setdefault(name, []).append(value)
+            for name, values in curves.items():
+                kept.setdefault(name, []).append(values[member])
 
-    def _validate(self) -> tuple[Tensor, Tensor]:
-        x, y = self.validation
+    def _measure(self) -> dict[str, list[float]]:
+        """Return the losses and the errors of the members on each part."""
+        found = {}
+        for part, (x, y) in self.parts.items():
+            found[f"{part}_loss"], found[f"{part}_error"] = self._judge(x, y)
+        if self.recompute:
+            x, y = list(self.parts.values())[-1]
+            with self.ensemble.measured(self.x[: self.recompute]):
+                found["recomputed_loss"], found["recomputed_error"] = self._judge(x, y)
+        return found
+
+    def _judge(self, x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
         loss, wrong = x.new_zeros(len(self.curves)), x.new_zeros(len(self.curves))
         for xs, ys in zip(torch.split(x, 1000), torch.split(y, 1000), strict=True):
             scores = self.ensemble.scores(xs)
             logs = functional.log_softmax(scores, dim=2)
             loss -= logs[:, torch.arange(len(ys)), ys].sum(1)
             wrong += (scores.argmax(2) != ys).sum(1)
-        return loss / len(y), wrong / len(y)
+        return (loss / len(y)).tolist(), (wrong / len(y)).tolist()
 
     def mean_error(self) -> float:
         """Return the error that the members have now, on average."""

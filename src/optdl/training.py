@@ -22,7 +22,7 @@ from tqdm.auto import tqdm
 from optdl.data import Examples
 from optdl.records import Record
 
-__all__ = ["Hook", "Schedule", "State", "recorded", "train", "zero_one"]
+__all__ = ["Hook", "Schedule", "State", "order_seed", "recorded", "train", "zero_one"]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Scores and labels of a batch to one number, the mean over the batch."""
@@ -202,12 +202,26 @@ def zero_one(scores: Tensor, labels: Tensor) -> Tensor:
     return scores.reshape(-1) * labels <= 0
 
 
+def order_seed(seed: int) -> int:
+    """Return the seed for the order of the examples, where ``seed`` itself draws the weights.
+
+    Weights and order then come from two streams: the same numbers do not decide both.
+
+    Examples
+    --------
+    >>> order_seed(0) == order_seed(0), order_seed(0) == order_seed(1)
+    (True, False)
+    """
+    return int(np.random.SeedSequence(seed).spawn(1)[0].generate_state(1)[0])
+
+
 def train(
     model: nn.Module,
     train_examples: Examples | Streamed,
     optimizer: torch.optim.Optimizer,
     *,
     validation: Examples | Streamed | None = None,
+    test: Examples | Streamed | None = None,
     epochs: int,
     batch_size: int,
     hooks: Sequence[Any] = (),
@@ -234,7 +248,9 @@ def train(
     optimizer : Optimizer
         Any optimizer of torch over the parameters of the model.
     validation : Examples, optional
-        Examples to measure after each epoch.
+        Examples to measure after each epoch: those by which something is chosen.
+    test : Examples, optional
+        Examples to measure after each epoch: those by which nothing is chosen.
     epochs : int
         Passes through the training examples, unless a hook stops earlier.
     batch_size : int
@@ -276,9 +292,9 @@ def train(
     Record
         One number per epoch in each curve:
 
-        - ``train_loss``, ``train_error``, ``validation_loss``, ``validation_error``: means over
-          all examples, with the parameters at the end of the epoch, in evaluation mode; the first
-          two only with ``measure_training``;
+        - ``train_loss``, ``train_error``, ``validation_loss``, ``validation_error``,
+          ``test_loss``, ``test_error``: means over all examples, with the parameters at the end of
+          the epoch, in evaluation mode; the first two only with ``measure_training``;
         - ``minibatch_loss``: mean over the examples of the loss just before their step;
         - ``gradient_norm``: mean over the steps of ‖g‖ of the minibatch, before any hook acts.
 
@@ -322,11 +338,14 @@ def train(
     parts = {"train": _tensors(train_examples, parameter, "training")}
     if validation is not None:
         parts["validation"] = _tensors(validation, parameter, "validation")
+    if test is not None:
+        parts["test"] = _tensors(test, parameter, "test")
     generator = torch.Generator().manual_seed(seed)
     state = State(model, optimizer, curves={})
     file = None
     if checkpoint is not None:
-        asked = _run_identity(state, train_examples, validation, batch_size, seed, hooks, config)
+        given = {"training": train_examples, "validation": validation, "test": test}
+        asked = _run_identity(state, given, batch_size, seed, hooks, config)
         file = _Checkpoint(Path(checkpoint), asked, generator, hooks)
         began -= file.resume(state, epochs)
     measured = {name: part for name, part in parts.items() if measure_training or name != "train"}
@@ -710,8 +729,7 @@ class _Checkpoint:
 
 def _run_identity(
     state: State,
-    examples: Examples | Streamed,
-    validation: Examples | Streamed | None,
+    given: Mapping[str, Examples | Streamed | None],
     batch_size: int,
     seed: int,
     hooks: Sequence[Any],
@@ -728,8 +746,10 @@ def _run_identity(
         "optimizer": f"{type(state.optimizer).__name__} {groups}",
         "batch size": str(batch_size),
         "seed": str(seed),
-        "training examples": _examples_checksum(examples),
-        "validation examples": "none" if validation is None else _examples_checksum(validation),
+        **{
+            f"{name} examples": "none" if part is None else _examples_checksum(part)
+            for name, part in given.items()
+        },
         "hooks": str([type(hook).__name__ for hook in hooks]),
         "config": repr(sorted((config or {}).items())),
     }

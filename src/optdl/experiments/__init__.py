@@ -1,0 +1,26 @@
+"""What every experiment shares: which runs a figure needs, doing those that are not done, drawing.
+
+An experiment is a list of panels, a panel a list of runs: plain data.
+"""
+
+from optdl.experiments.comparison import DENSE_METHODS, dense_panels
+from optdl.experiments.drawing import draw_curves, draw_spreads, spread
+from optdl.experiments.examples import generated_images
+from optdl.experiments.experiment import Experiment
+from optdl.experiments.runs import Panel, Run, Settings, Tuning
+from optdl.experiments.timing import perform_in_turns
+
+__all__ = [
+    "DENSE_METHODS",
+    "Experiment",
+    "Panel",
+    "Run",
+    "Settings",
+    "Tuning",
+    "dense_panels",
+    "draw_curves",
+    "draw_spreads",
+    "generated_images",
+    "perform_in_turns",
+    "spread",
+]

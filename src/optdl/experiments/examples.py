@@ -1,0 +1,127 @@
+"""The examples of a run: three parts, raw or standardized, and generated ones to try things out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from optdl.data import Dataset, Examples
+from optdl.images import ImageFolder, StreamedImages
+
+__all__ = ["Parts", "generated_images", "image_files", "parts", "standardized"]
+
+VALIDATION = 0.1
+"""The share of the training images that only choose."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a run trains on, what chooses, and what judges."""
+
+    train: Any
+    validation: Any
+    test: Any
+    shape: tuple[int, int, int]
+    classes: int
+
+
+def parts(data: Dataset, inputs: str, batch: int, images: bool) -> Parts:
+    """Return the three parts of a data set.
+
+    The training images are split at random, the same way in every run. For standardized inputs
+    mean and variance are those of the training part.
+
+    Parameters
+    ----------
+    data : Dataset
+        What is split.
+    inputs : {"raw", "standardized"}
+        Pixels between 0 and 1, or standardized by channel.
+    batch : int
+        The training part is one shorter where a minibatch of one example would be left, which
+        BN refuses.
+    images : bool
+        Whether examples have the shape of an image, or are flat.
+    """
+    split = data.split(VALIDATION)
+    train, validation, test = split.train, split.validation, split.test
+    if inputs == "standardized":
+        train, validation, test = standardized((train, validation, test), data.image_shape[0])
+    keep = len(train) - (batch > 1 and len(train) % batch == 1)
+    train = Examples(train.x[:keep], train.y[:keep])
+    if images:
+        train, validation, test = (
+            Examples(part.x.reshape(-1, *data.image_shape), part.y)
+            for part in (train, validation, test)
+        )
+    return Parts(train, validation, test, data.image_shape, len(data.classes))
+
+
+def standardized(examples: Iterable[Examples], channels: int) -> list[Examples]:
+    """Subtract the mean of each channel and divide by its deviation, both those of the first part.
+
+    Examples
+    --------
+    >>> x = np.array([[0.0, 2.0], [4.0, 2.0]], dtype=np.float32)
+    >>> standardized([Examples(x, np.array([0, 1]))], channels=1)[0].x.round(2).tolist()
+    [[-1.41, 0.0], [1.41, 0.0]]
+    """
+    first, *others = examples
+    pixels = first.x.reshape(len(first), channels, -1)
+    mean = pixels.mean((0, 2), dtype=np.float64)[:, None]
+    std = pixels.std((0, 2), dtype=np.float64)[:, None]
+    return [
+        Examples(
+            ((part.x.reshape(len(part), channels, -1) - mean) / std)
+            .astype(np.float32)
+            .reshape(part.x.shape),
+            part.y,
+        )
+        for part in (first, *others)
+    ]
+
+
+def image_files(root: Path, size: int, seed: int, most: int | None, readers: int) -> Parts:
+    """Return the parts of a folder in ImageNet's layout, read while training: none chooses."""
+    folders = [ImageFolder(root / "train", size, train=True, seed=seed)]
+    folders.append(ImageFolder(root / "val", size))
+    for folder in folders:
+        folder.keep(most or len(folder))
+    train, test = (StreamedImages(folder, readers) for folder in folders)
+    return Parts(train, None, test, (3, size, size), len(folders[0].classes))
+
+
+def generated_images(examples: int = 150, seed: int = 0) -> Dataset:
+    """Return 32 × 32 images in three colors, each a noisy copy of the pattern of its class.
+
+    Examples
+    --------
+    >>> generated_images(20).x_train.shape
+    (16, 3072)
+    """
+    rng = np.random.default_rng(seed)
+    y = np.arange(examples) % 10
+    patterns = rng.random((10, 3, 4, 4)).repeat(8, axis=2).repeat(8, axis=3)
+    x = (0.7 * patterns[y] + 0.3 * rng.random((examples, 3, 32, 32))).reshape(examples, -1)
+    x, keep = x.astype(np.float32), examples * 4 // 5
+    names = tuple("abcdefghij")
+    return Dataset("generated", x[:keep], y[:keep], x[keep:], y[keep:], (3, 32, 32), names)
+
+
+def write_images(root: Path, examples: int = 60) -> None:
+    """Write generated images as files, in ImageNet's layout."""
+    data = generated_images(examples)
+    for part, pixels, labels in (
+        ("train", data.x_train, data.y_train),
+        ("val", data.x_test, data.y_test),
+    ):
+        images = (255 * pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)).astype(np.uint8)
+        for number, (image, label) in enumerate(zip(images, labels, strict=True)):
+            folder = root / part / data.classes[label]
+            folder.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(image).save(folder / f"{number}.png")

@@ -1,0 +1,398 @@
+"""The runs of one figure: choosing rates, doing what is not done, drawing what is there.
+
+``perform`` makes a record of each run and seed, in a small file of its own. A run whose file is
+there is not repeated; one that was interrupted goes on from its last epoch. What goes wrong is an
+outcome too: it is said in one line, recorded, and the other runs go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from optdl.data import Dataset, load
+from optdl.ensembles import Ensemble, train_ensemble
+from optdl.experiments import examples, models, tuning
+from optdl.experiments.conditioning import last_unit_conditioning
+from optdl.experiments.examples import Parts
+from optdl.experiments.runs import FULLY_CONNECTED, Panel, Run, Tuning
+from optdl.images import PadCropFlip
+from optdl.records import Record, versions
+from optdl.training import order_seed, train
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Experiment"]
+
+SMOKE_EXAMPLES = 240
+"""Training examples of a run that only shows that everything works."""
+
+RECOMPUTED = 10_000
+"""So many training examples give a network with BN the statistics with which it is judged anew."""
+
+
+class Experiment:
+    """The runs of one figure, on this machine.
+
+    Parameters
+    ----------
+    file : path
+        The file of the figure, such as ``experiments/fig3.py``; its results lie in ``results/fig3``
+        beside it.
+    panels : sequence of Panel
+        What the figure shows.
+    arguments : sequence of str, optional
+        The command line; that of the process when not given.
+    description : str, optional
+        What ``--help`` says first.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        panels: Sequence[Panel],
+        arguments: Sequence[str] | None = None,
+        description: str | None = None,
+    ) -> None:
+        self.options = _parser(description).parse_args(arguments)
+        place = Path(file).resolve()
+        self.name, build = place.stem, place.parent.parent / "build"
+        results = build / "smoke" if self.options.smoke else place.parent / "results"
+        self.results = Path(self.options.results or results) / self.name
+        self.figures = self.results if self.options.results else build / "figures"
+        self.checkpoints = self.results if self.options.results else build / "checkpoints"
+        self.device = self.options.device
+        self.seeds = tuple(
+            range(min(2, self.options.seeds) if self.options.smoke else self.options.seeds)
+        )
+        self.panels = [self._asked(panel) for panel in panels]
+        self._data: dict[str, Dataset] = {}
+        self._parts: dict[tuple[object, ...], Parts] = {}
+        if self.options.smoke and not self.options.imagenet:
+            self.options.imagenet = self.results / "imagenet"
+            if any(run.data == "imagenet" for panel in self.panels for run in panel.runs):
+                examples.write_images(self.options.imagenet)
+        torch.set_num_threads(self.options.threads)
+
+    def _asked(self, panel: Panel) -> Panel:
+        """Return the panel as the command line wants it."""
+        runs = [self._asked_run(run) for run in panel.runs]
+        tuned = panel.tuning
+        if tuned and self.options.smoke:
+            tuned = Tuning(tuned.rates[:1], epochs=1, seeds=1)
+        return Panel(panel.title, [run for run in runs if run], tuned)
+
+    def _asked_run(self, run: Run) -> Run | None:
+        options = self.options
+        if options.only and options.only not in f"{run.name}-":
+            return None
+        if not options.smoke:
+            return replace(
+                run, data=options.data or run.data, epochs=options.epochs or run.epochs
+            )
+        data = options.data or _smoke_data(run.network)
+        settings = replace(run.settings, size=32) if data == "imagenet" else run.settings
+        batch = run.batch if run.network in FULLY_CONNECTED else min(run.batch, 32)
+        epochs = options.epochs or 1
+        return replace(run, data=data, epochs=epochs, batch=batch, settings=settings)
+
+    # --- Runs
+
+    def perform(self) -> dict[str, list[Record]]:
+        """Do what is not done yet, and return the records of each run that has any, by name."""
+        try:
+            for panel in [] if self.options.draw else self.panels:
+                for run in panel.runs:
+                    if panel.tuning:
+                        self.tune(run, panel.tuning)
+                    for one in self.variants(panel, run):
+                        self._finish(one, self._seeds(panel, one))
+        except KeyboardInterrupt:
+            print("\ninterrupted: the same command goes on where the last epoch ended")
+            sys.exit(130)
+        return self.records()
+
+    def _seeds(self, panel: Panel, run: Run) -> tuple[int, ...]:
+        """Return the seeds of a run: with a rate that was not chosen only those of the tuning."""
+        aside = panel.tuning and run != self.chosen(panel, run.at(run.rate))
+        return self.seeds[: panel.tuning.seeds] if panel.tuning and aside else self.seeds
+
+    def variants(self, panel: Panel, run: Run) -> list[Run]:
+        """Return a run with its chosen rate, if one was chosen, and with that of the paper."""
+        chosen = self.chosen(panel, run)
+        return [run] if chosen is None or chosen == run else [chosen, run]
+
+    def chosen(self, panel: Panel, run: Run) -> Run | None:
+        """Return a run with the rate that was chosen for it; None while none is."""
+        if panel.tuning is None:
+            return run
+        record = self._tuning_record(run)
+        found = tuning.scores(record, self._classes(run)) if record else {}
+        if not found or tuning.next_rates(found, panel.tuning.rates):
+            if not (found and self.options.smoke):
+                return None
+        return run.at(tuning.best_rate(found))
+
+    def records(self) -> dict[str, list[Record]]:
+        """Return what is there: names of runs to the records of their seeds, with curves."""
+        found: dict[str, list[Record]] = {}
+        for panel in self.panels:
+            for run in (one for each in panel.runs for one in self.variants(panel, each)):
+                files = [self.file(run, seed) for seed in self.seeds]
+                records = [Record.load(file) for file in files if file.exists()]
+                if whole := [record for record in records if record.curves]:
+                    found[run.name] = whole
+        return found
+
+    def file(self, run: Run, seed: int) -> Path:
+        """Return where the record of a run and a seed lies."""
+        return self.results / f"{run.name}-{seed}.json"
+
+    def tuning_file(self, run: Run) -> Path:
+        """Return where the validation errors of all rates of a run lie."""
+        return self.results / "tuning" / f"{run.curve}.json"
+
+    def _tuning_record(self, run: Run) -> Record | None:
+        file = self.tuning_file(run)
+        return Record.load(file) if file.exists() else None
+
+    def tune(self, run: Run, how: Tuning) -> None:
+        """Train with one rate after the other until the best one is not at an end of the grid."""
+        record = self._tuning_record(run) or Record({}, {"diverged": []})
+        short = replace(run, epochs=how.epochs)
+        record.config |= {**_plain(short), "rate": None, "seeds": how.seeds}
+        found = tuning.scores(record, self._classes(run))
+        while rates := tuning.next_rates(found, how.rates):
+            for one in self._attempt(short.at(rates[0]), range(how.seeds), judged=False):
+                name = tuning.entry(rates[0], one.seed)
+                record.curves[name] = one.curves.get("validation_error", [1.0])
+                record.seconds += one.seconds
+                if one.stop.startswith("diverged"):
+                    record.config["diverged"].append(name)
+            self._keep(record, self.tuning_file(run))
+            found = tuning.scores(record, self._classes(run))
+            print(f"{run.curve}: {_table(found)}", file=sys.stderr)
+            if self.options.smoke:
+                return
+
+    def _classes(self, run: Run) -> int:
+        return {"cifar100": 100, "imagenet": 1000}.get(run.data, 10)
+
+    def _finish(self, run: Run, seeds: Sequence[int]) -> None:
+        todo = [seed for seed in seeds if not _is_done(self.file(run, seed), run)]
+        for record in self._attempt(run, todo, judged=True):
+            record.config = _plain(run)
+            self._keep(record, self.file(run, record.seed))
+            if record.stop.startswith("diverged"):
+                print(f"{run.name}, seed {record.seed}: {record.stop}")
+
+    def _attempt(self, run: Run, seeds: Sequence[int], judged: bool) -> Iterable[Record]:
+        """Train; what goes wrong becomes a record as well."""
+        together = [list(seeds)] if run.network in FULLY_CONNECTED else [[s] for s in seeds]
+        for some in together:
+            if not some:
+                continue
+            try:
+                yield from self._train(run, some, judged)
+            except Exception as error:
+                if (outcome := _outcome(error)) is None:
+                    raise
+                print(f"{run.name}: {outcome}: {error}", file=sys.stderr)
+                reason = f"{outcome}: {str(error).splitlines()[0]}"
+                yield from (Record({}, seed=seed, stop=reason) for seed in some)
+
+    def _keep(self, record: Record, file: Path) -> None:
+        """Complete a record and write it."""
+        record.versions = versions() | _commit()
+        record.device = _device_name(self.device)
+        record.save(file)
+
+    def _train(self, run: Run, seeds: Sequence[int], judged: bool) -> list[Record]:
+        numbers = "-".join(map(str, seeds))
+        stage = self.name if judged else f"{self.name}-tuning"
+        checkpoint = self.checkpoints / f"{stage}-{run.name}-{numbers}.pt"
+        if run.network in FULLY_CONNECTED:
+            records = self._train_side_by_side(run, seeds, judged, checkpoint)
+        else:
+            records = [self._train_alone(run, seeds[0], judged, checkpoint)]
+        checkpoint.unlink(missing_ok=True)
+        return records
+
+    def _train_alone(self, run: Run, seed: int, judged: bool, checkpoint: Path) -> Record:
+        """Train one network by itself."""
+        on_gpu = self.device.startswith("cuda")
+        parts = self.parts(run, seed)
+        depth = 8 if self.options.smoke else None
+        model = models.build(run, parts.shape, parts.classes, seed, depth)
+        model.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        optimizer = models.optimizer(run, model)
+        hooks: list[Any] = [
+            models.schedule(run, optimizer, -(-len(parts.train) // run.batch)),
+            *models.preconditioner(run, model, check_finite=not on_gpu),
+        ]
+        print(f"{run.name}, seed {seed}", file=sys.stderr)
+        return train(
+            model,
+            parts.train,
+            optimizer,
+            validation=parts.validation,
+            test=parts.test if judged else None,
+            epochs=run.epochs,
+            batch_size=run.batch,
+            hooks=hooks,
+            seed=order_seed(seed),
+            config={"name": run.name, "weights": seed},
+            progress=True,
+            checkpoint=checkpoint,
+            augmentation=PadCropFlip() if run.settings.augment else None,
+            autocast=torch.bfloat16 if on_gpu and run.network.startswith("resnet") else None,
+            record_steps=True,
+            measure_training=False,
+        )
+
+    def _train_side_by_side(
+        self, run: Run, seeds: Sequence[int], judged: bool, checkpoint: Path
+    ) -> list[Record]:
+        parts = self.parts(run)
+        widths = (parts.train.x.shape[1], *FULLY_CONNECTED[run.network], parts.classes)
+        ensemble = Ensemble(
+            widths,
+            run.method,
+            seeds,
+            run.rate,
+            rule=run.optimizer,
+            settings=run.settings.given(),
+            outputs_last=run.batch < 20,
+            device=self.device,
+        )
+        return train_ensemble(
+            ensemble,
+            parts.train,
+            parts.validation,
+            test=parts.test if judged else None,
+            recompute=RECOMPUTED if judged and run.method in ("BN", "Renorm") else 0,
+            epochs=run.epochs,
+            batch_size=run.batch,
+            config={"name": run.name},
+            watch=last_unit_conditioning if run.watch_every else None,
+            watch_every=run.watch_every,
+            progress=True,
+            checkpoint=checkpoint,
+        )
+
+    # --- Data
+
+    def parts(self, run: Run, seed: int = 0) -> Parts:
+        """Return the examples of a run; they are read once."""
+        if run.data == "imagenet":
+            root = Path(self.options.imagenet or "imagenet")
+            size, most = run.settings.size or 224, self.options.examples
+            return examples.image_files(root, size, seed, most, self.options.readers)
+        images = run.network not in FULLY_CONNECTED
+        key = (run.data, run.inputs, run.batch > 1 and run.batch, images)
+        if key not in self._parts:
+            self._parts.clear()  # one at a time: they are large
+            self._parts[key] = examples.parts(self.data(run.data), run.inputs, run.batch, images)
+        return self._parts[key]
+
+    def data(self, name: str) -> Dataset:
+        """Return a data set; it is read once."""
+        if name not in self._data:
+            self._data.clear()
+            whole = examples.generated_images() if name == "generated" else load(name)
+            most = self.options.examples or (SMOKE_EXAMPLES if self.options.smoke else 10**9)
+            small = len(whole.y_train) > most
+            self._data[name] = whole.subset(most, min(most, len(whole.y_test))) if small else whole
+        return self._data[name]
+
+    # --- Figures
+
+    def save(self, fig: Figure, name: str = "") -> list[Path]:
+        """Write a figure as SVG, and as PNG on white."""
+        self.figures.mkdir(parents=True, exist_ok=True)
+        files = [self.figures / f"{name or self.name}.{ending}" for ending in ("svg", "png")]
+        fig.savefig(files[0], metadata={"Date": None})
+        fig.savefig(files[1], dpi=150, facecolor="white", transparent=False)
+        for file in files:
+            print(f"wrote {file}")
+        return files
+
+
+def _smoke_data(network: str) -> str:
+    if network == "resnet18":
+        return "imagenet"
+    return "digits" if network in FULLY_CONNECTED else "generated"
+
+
+def _plain(run: Run) -> dict[str, Any]:
+    """Return the configuration of a run as a file holds it."""
+    return Record({}, run.config()).config
+
+
+def _table(found: dict[float, float]) -> str:
+    return ", ".join(f"{rate:g}: {100 * right:.1f}" for rate, right in found.items())
+
+
+def _is_done(file: Path, run: Run) -> bool:
+    """Tell whether a record is that of this run, or of the same with more epochs."""
+    if not file.exists():
+        return False
+    record, wanted = Record.load(file), _plain(run)
+    same = all(record.config.get(key) == wanted[key] for key in wanted if key != "epochs")
+    ended = record.stop.startswith(("all ", "diverged"))
+    return ended and same and record.config["epochs"] >= run.epochs
+
+
+def _outcome(error: Exception) -> str | None:
+    """Return what an exception means for a run, or None if it is a fault of the program."""
+    if isinstance(error, FileNotFoundError):
+        return "data missing"
+    if isinstance(error, FloatingPointError):
+        return "diverged"
+    # torch's allocator for the CPU raises a RuntimeError
+    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "allocate memory" in str(error):
+        return "out of memory"
+    return None
+
+
+def _commit() -> dict[str, str]:
+    """Return the commit of the code, where it is known."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return {"commit": done.stdout.strip()}
+
+
+def _device_name(device: str) -> str:
+    if device.startswith("cuda"):
+        return torch.cuda.get_device_name(device)
+    return f"{device}, {torch.get_num_threads()} thread(s)"
+
+
+def _parser(description: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--seeds", type=int, default=5, help="runs of each kind")
+    parser.add_argument("--epochs", type=int, help="instead of those of the figure")
+    parser.add_argument("--data", help="instead of that of the figure: digits, mnist, cifar10, ...")
+    parser.add_argument("--only", help="runs whose name contains this text, such as -60-bnp-")
+    parser.add_argument("--draw", action="store_true", help="run nothing, draw what is there")
+    parser.add_argument("--examples", type=int, help="so many training examples only, and tests")
+    parser.add_argument("--threads", type=int, default=1, help="of the CPU")
+    parser.add_argument("--imagenet", help="folder with train/CLASS/FILE and val/CLASS/FILE")
+    parser.add_argument("--readers", type=int, default=8, help="threads that read images")
+    parser.add_argument("--smoke", action="store_true", help="show in seconds that it works")
+    parser.add_argument("--results", help="another folder for results, figures and checkpoints")
+    return parser

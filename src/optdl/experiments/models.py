@@ -1,0 +1,95 @@
+"""The network of a run, with its method, its optimizer and its schedule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from optdl.batchnorm import BatchNorm, BatchRenorm, FourThingsNorm
+from optdl.bnp import BNP
+from optdl.experiments.runs import Run
+from optdl.networks import Normalization, cnn5, group_norm, resnet18, resnet_cifar
+from optdl.training import Schedule
+
+__all__ = ["build", "optimizer", "preconditioner", "schedule"]
+
+
+def build(
+    run: Run, shape: tuple[int, int, int], classes: int, seed: int, depth: int | None = None
+) -> nn.Module:
+    """Return the network of a run that trains by itself, with its initial weights.
+
+    Parameters
+    ----------
+    depth : int, optional
+        Another number of layers of a residual network than its name says.
+    """
+    make = _normalization(run)
+    if run.network == "cnn5":
+        model = cnn5(shape[0], shape[1], classes, make, seed=seed)
+        if run.settings.input:
+            assert callable(make)
+            model = nn.Sequential(make(shape[0]), *model)
+        return model
+    scale = run.settings.init_scale or 1.0
+    if run.network == "resnet18":
+        return resnet18(classes, make, scale, seed=seed)
+    name, _, version = run.network.partition("-")
+    layers = depth or int(name.removeprefix("resnet"))
+    return resnet_cifar(layers, classes, make, version == "pre", scale, seed=seed)
+
+
+def _normalization(run: Run) -> Normalization:
+    """Return what a method puts into a network; constants are those of the paper's library."""
+    own = run.settings.given()
+    moving = {"rho": own.get("rho", 0.99), "eps": own.get("eps", 1e-3)}  # TensorFlow's
+    limits = {key: own[key] for key in ("s_max", "d_max") if key in own}
+    things = {key: own[key] for key in ("groups", "ghost_size") if key in own}
+    share = own.get("example_share", 0.1)
+    resnet = run.network.startswith("resnet")
+    makers: dict[str, Normalization] = {
+        "vanilla": None,
+        "BNP": None,
+        "BN": "bn" if resnet else lambda width: BatchNorm(width, **moving),
+        "LN": "ln",
+        "GN": group_norm(own.get("group_size", 4)),
+        "BNP+GN": group_norm(own.get("group_size", 4)),
+        "Renorm": lambda width: BatchRenorm(width, **moving, **limits),
+        "Four": lambda width: FourThingsNorm(width, **things, example_share=share, **moving),
+    }
+    return makers[run.method]
+
+
+def preconditioner(run: Run, model: nn.Module, check_finite: bool) -> list[Any]:
+    """Return BNP where the method has it, as a list of hooks."""
+    if not run.method.startswith("BNP"):
+        return []
+    own = run.settings.given()
+    constants = {key: own[key] for key in ("rho", "eps1", "eps2") if key in own}
+    layers = (nn.Linear, nn.Conv2d)
+    first = next(name for name, module in model.named_modules() if isinstance(module, layers))
+    skip = () if own.get("first", True) else (first,)
+    return [BNP(model, **constants, skip=skip, check_finite=check_finite)]
+
+
+def optimizer(run: Run, model: nn.Module) -> torch.optim.Optimizer:
+    """Return the optimizer of a run."""
+    on_gpu = next(model.parameters()).is_cuda
+    rate: Any = torch.tensor(run.rate, device="cuda") if on_gpu else run.rate
+    decay = run.settings.weight_decay or 0.0
+    if run.optimizer == "adam":
+        return torch.optim.Adam(model.parameters(), rate, weight_decay=decay, capturable=on_gpu)
+    momentum = 0.9 if run.optimizer == "momentum" else 0.0
+    return torch.optim.SGD(
+        model.parameters(), rate, momentum=momentum, weight_decay=decay, fused=on_gpu or None
+    )
+
+
+def schedule(run: Run, optimizer: torch.optim.Optimizer, steps: int) -> Schedule:
+    """Return what changes the rate; an epoch has so many steps."""
+    own = run.settings
+    warmup = own.warmup_steps or (own.warmup_epochs or 0) * steps
+    linear = own.warmup_steps is None
+    return Schedule(optimizer, steps, own.decay or (), warmup, linear=linear)
