@@ -8,7 +8,7 @@ PY := .venv/bin/python
 F ?= fig3 fig4 fig5 fig8 fig9 sensitivity beyond recorded
 
 .DEFAULT_GOAL := help
-.PHONY: help course test book lab release grade figures lint clean
+.PHONY: help course test cover book lab release grade figures lint clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -22,6 +22,9 @@ course: .venv/ready ## build the site, release, grade a sample class, print the 
 	@$(PY) -m tools.course
 
 test: .venv/ready ## run every test, the strict book build among them
+	@$(PY) -m pytest -n 2 --dist loadgroup
+
+cover: .venv/ready ## the same, and count which lines of optdl were run (slower)
 	@$(PY) -m pytest --cov --cov-report=term -n 2 --dist loadgroup
 
 book: .venv/ready ## build the site

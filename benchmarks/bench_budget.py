@@ -95,7 +95,7 @@ def course(clone: Clone) -> Iterator[Row]:
 
 def test(clone: Clone) -> Iterator[Row]:
     """Time all tests; they execute the pages."""
-    options = ["--cov", "--cov-report=term", "-n", "2", "--dist", "loadgroup", "-q"]
+    options = ["-n", "2", "--dist", "loadgroup", "-q"]
     yield "make test", clone.time("pytest", *options), 480
 
 
