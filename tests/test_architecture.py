@@ -41,10 +41,11 @@ MAY_IMPORT = {
 
 
 def places(topic: str) -> list[str]:
-    """Return all files that a topic has."""
+    """Return all files that a topic has; its code is a module, or a package."""
+    package = f"src/optdl/{topic}/__init__.py"
     return [
         f"book/{topic}.md",
-        f"src/optdl/{topic}.py",
+        package if (ROOT / package).exists() else f"src/optdl/{topic}.py",
         f"src/optdl/checks/{topic}.py",
         f"solutions/{topic}/{topic}.ipynb",
         f"exercises/{topic}/{topic}.ipynb",
@@ -194,7 +195,7 @@ def test_an_import_that_goes_the_wrong_way_is_named(file: str, source: str, reas
     ("file", "source"),
     [
         ("src/optdl/quadratic.py", "from optdl.problems import quadratic"),
-        ("src/optdl/bnp.py", "from optdl.batchnorm import fold\nfrom optdl.networks import FC"),
+        ("src/optdl/bnp/a.py", "from optdl.batchnorm import fold\nfrom optdl.networks import FC"),
         ("src/optdl/plotting.py", "from optdl.records import Record"),
         ("src/optdl/checks/erm.py", "from optdl import erm\nfrom optdl.checks import check"),
         ("src/optdl/erm.py", "import numpy as np\nfrom collections.abc import Callable"),

@@ -1,0 +1,59 @@
+r"""Batch Normalization Preconditioning: the mathematics, and ``BNP(model)`` for any training loop.
+
+A layer computes :math:`a = W h + b` from its input h. Its Hessian with respect to one row of
+:math:`[b, W]` is :math:`\hat H^T S \hat H`; the rows of :math:`\hat H = [e, H]` are the
+inputs of the minibatch. Features far from zero, or of very different sizes, make it
+ill-conditioned. Batch normalization changes the network so that the features are centered and
+scaled. BNP leaves the network as it is and transforms the gradient, with the same effect on the
+Hessian.
+
+* ``hessian``: the Hessian of a layer, and the preconditioner P = UD;
+* ``algorithm``: one step, as Algorithms 2 and 3 write it, and what it costs;
+* ``model``: :class:`BNP`, on top of ``taps`` (what a layer reads), ``layers`` (P for one layer),
+  ``support`` (which layers), ``processes`` (training on several), and ``optimizers`` (which of
+  them want the split form).
+"""
+
+from optdl.bnp.algorithm import (
+    batch_statistics,
+    bn_flops,
+    bnp_flops,
+    precondition_conv,
+    precondition_dense,
+    running_statistics,
+    scale_conv,
+    scale_dense,
+    smoothed_variance,
+    update_statistics,
+)
+from optdl.bnp.hessian import (
+    absorb_normalization,
+    condition_numbers,
+    extended_activations,
+    hessian_condition_numbers,
+    layer_hessian,
+    normalized_activations,
+    preconditioner,
+)
+from optdl.bnp.model import BNP
+
+__all__ = [
+    "BNP",
+    "absorb_normalization",
+    "batch_statistics",
+    "bn_flops",
+    "bnp_flops",
+    "condition_numbers",
+    "extended_activations",
+    "hessian_condition_numbers",
+    "layer_hessian",
+    "normalized_activations",
+    "precondition_conv",
+    "precondition_dense",
+    "preconditioner",
+    "running_statistics",
+    "scale_conv",
+    "scale_dense",
+    "smoothed_variance",
+    "update_statistics",
+]

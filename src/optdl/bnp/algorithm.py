@@ -1,0 +1,363 @@
+r"""One step of BNP, as Algorithms 2 and 3 write it, and what it costs.
+
+Axis letters: ``N`` rows of H (examples), ``n`` features of the input, ``o`` outputs, ``T`` steps,
+``c`` input channels, ``k`` kernel size, ``r`` and ``s`` height and width.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from jaxtyping import Float
+
+Matrix = Float[np.ndarray, "N n"]
+Vector = Float[np.ndarray, " n"]
+Array = TypeVar("Array", bound=Any)
+"""A NumPy array or a torch tensor."""
+
+
+def batch_statistics(H: Matrix, running_mean: Vector | None = None) -> tuple[Vector, Vector]:
+    r"""Return the mean and the variance (divided by N) of each feature over the minibatch.
+
+    One example has no spread of its own. With ``running_mean`` its variance is measured from
+    there: :math:`\sigma_H^2 = (h - \mu)^2`.
+
+    Notes
+    -----
+    Source: P-14, P-15
+
+    Examples
+    --------
+    >>> batch_statistics(np.array([[1.0], [3.0]]))
+    (array([2.]), array([1.]))
+    >>> batch_statistics(np.array([[3.0]]), running_mean=np.array([1.0]))
+    (array([3.]), array([4.]))
+    """
+    mean = H.mean(axis=0)
+    center = running_mean if running_mean is not None and len(H) == 1 else mean
+    return mean, np.mean((H - center) ** 2, axis=0)
+
+
+def update_statistics(
+    H: Matrix, mean: Vector, var: Vector, rho: float = 0.99
+) -> tuple[Vector, Vector]:
+    r"""Take a minibatch into the running mean and variance: steps 1 and 2 of Algorithm 2.
+
+    .. math:: \mu \leftarrow \rho\mu + (1-\rho)\mu_H, \qquad
+        \sigma^2 \leftarrow \rho\sigma^2 + (1-\rho)\sigma_H^2
+
+    The variance of a single example is measured from the new running mean.
+
+    Parameters
+    ----------
+    H : (N, n) array
+        The inputs of the layer, one example a row.
+    mean, var : (n,) arrays
+        The statistics so far.
+    rho : float
+        ρ in [0, 1): the share of the old statistics in the new ones.
+
+    Raises
+    ------
+    ValueError
+        If ρ does not lie in [0, 1).
+
+    Notes
+    -----
+    Source: P-14, P-15
+
+    Examples
+    --------
+    >>> update_statistics(np.array([[4.0], [8.0]]), np.zeros(1), np.ones(1), rho=0.5)
+    (array([3.]), array([2.5]))
+    >>> update_statistics(np.array([[4.0]]), np.zeros(1), np.ones(1), rho=0.5)
+    (array([2.]), array([2.5]))
+    """
+    if not 0 <= rho < 1:
+        raise ValueError(f"rho must lie in [0, 1), got {rho}: at 1 the statistics never move")
+    new_mean = rho * mean + (1 - rho) * H.mean(axis=0)
+    _, batch_var = batch_statistics(H, new_mean)
+    return new_mean, rho * var + (1 - rho) * batch_var
+
+
+def running_statistics(
+    minibatches: Sequence[Float[np.ndarray, "_ n"]], rho: float = 0.99
+) -> tuple[Float[np.ndarray, "T n"], Float[np.ndarray, "T n"]]:
+    r"""Return the running mean and variance after each of T minibatches.
+
+    They start at :math:`\mu = 0` and :math:`\sigma^2 = 1`, and :func:`update_statistics` moves
+    them.
+
+    Parameters
+    ----------
+    minibatches : sequence of (N, n) arrays
+        The inputs of the layer, step by step; N may change.
+    rho : float
+        ρ in [0, 1): the share of the old statistics in the new ones.
+
+    Returns
+    -------
+    means, variances : (T, n) arrays
+        One row for each step.
+
+    Raises
+    ------
+    ValueError
+        If there is no minibatch, or ρ does not lie in [0, 1).
+
+    Notes
+    -----
+    Source: P-14, P-15
+
+    Examples
+    --------
+    >>> running_statistics([np.array([[4.0], [8.0]]), np.array([[5.0]])], rho=0.5)
+    (array([[3.],
+           [4.]]), array([[2.5 ],
+           [1.75]]))
+    """
+    if not minibatches:
+        raise ValueError("expected at least one minibatch, got none: their features are unknown")
+    mean = np.zeros(minibatches[0].shape[1])
+    path = [(mean, np.ones_like(mean))]
+    for H in minibatches:
+        path.append(update_statistics(H, *path[-1], rho))
+    means, variances = (np.array(values) for values in zip(*path[1:], strict=True))
+    return means, variances
+
+
+def smoothed_variance(var: Array, eps1: float = 1e-2, eps2: float = 1e-4) -> Array:
+    r"""Return :math:`\tilde\sigma^2 = \sigma^2 + \epsilon_1 \max \sigma^2 + \epsilon_2`.
+
+    No feature is then smaller than a hundredth of the largest, and a constant one divides
+    nothing by zero.
+
+    Notes
+    -----
+    Source: P-14
+
+    Examples
+    --------
+    >>> smoothed_variance(np.array([0.0, 4.0]), eps1=0.5, eps2=1.0)
+    array([3., 7.])
+    """
+    return var + eps1 * var.max() + eps2
+
+
+def scale_dense(features: int, rows: int) -> float:
+    r"""Return :math:`q^2 = \max\{n/N, 1\}`, which keeps the Hessian's norm free of n.
+
+    Notes
+    -----
+    Source: P-13, P-14
+
+    Examples
+    --------
+    >>> scale_dense(3072, 60), scale_dense(100, 256)
+    (51.2, 1.0)
+    """
+    return max(features / rows, 1.0)
+
+
+def scale_conv(channels: int, kernel: tuple[int, ...], examples: int, positions: float) -> float:
+    r"""Return :math:`q^2 = \max\{c k^2/N, \sqrt{rs}\}` of a convolution.
+
+    Parameters
+    ----------
+    channels : int
+        c, the input channels that one output channel sees.
+    kernel : tuple of int
+        Height and width of the kernel; :math:`k^2` is their product.
+    examples : int
+        N, the images of the minibatch.
+    positions : float
+        rs, height times width of the output.
+
+    Notes
+    -----
+    Source: P-24
+
+    Examples
+    --------
+    >>> scale_conv(64, (3, 3), 128, 256), scale_conv(64, (3, 3), 2, 256)
+    (16.0, 288.0)
+    """
+    return max(channels * math.prod(kernel) / examples, math.sqrt(positions))
+
+
+def precondition_dense(
+    grad_weight: Array,
+    grad_bias: Array,
+    mean: Array,
+    var: Array,
+    batch_size: int,
+    eps1: float = 1e-2,
+    eps2: float = 1e-4,
+) -> tuple[Array, Array]:
+    r"""Precondition the gradient of a dense layer: steps 3 to 5 of Algorithm 2.
+
+    .. math::
+        G_w(i,j) &\leftarrow \tfrac1{q^2}\,[G_w(i,j) - \mu(j)\,G_b(i)]\,/\,\tilde\sigma^2(j) \\
+        G_b(i) &\leftarrow \tfrac1{q^2}\,G_b(i) - \textstyle\sum_j G_w(i,j)\,\mu(j)
+
+    The second line uses the new :math:`G_w`. Together they are
+    :math:`\frac1{q^2} P P^T [G_b; G_w]`, without forming a matrix.
+
+    Parameters
+    ----------
+    grad_weight : (o, n) array or tensor
+        The gradient of the weight, as ``nn.Linear`` has it.
+    grad_bias : (o,) array or tensor
+        The gradient of the bias.
+    mean, var : (n,) arrays or tensors
+        The running mean and variance of the layer's input.
+    batch_size : int
+        N, the number of rows that the gradient averages over.
+    eps1, eps2 : float
+        What is added to the variance: see :func:`smoothed_variance`.
+
+    Returns
+    -------
+    grad_weight, grad_bias
+        New arrays; the arguments stay as they are.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree.
+
+    Notes
+    -----
+    Source: P-14
+
+    Examples
+    --------
+    >>> weight, bias = np.array([[5.0]]), np.array([1.0])
+    >>> mean, var = np.array([2.0]), np.array([3.0])
+    >>> precondition_dense(weight, bias, mean, var, 8, eps1=0.0, eps2=0.0)
+    (array([[1.]]), array([-1.]))
+    """
+    outputs, features = _matching(grad_weight, grad_bias, mean, var, 1)
+    scale = scale_dense(features, batch_size)
+    smoothed = smoothed_variance(var, eps1, eps2)
+    weight = (grad_weight - grad_bias.reshape(outputs, 1) * mean) / (scale * smoothed)
+    return weight, grad_bias / scale - weight @ mean
+
+
+def precondition_conv(
+    grad_weight: Array,
+    grad_bias: Array,
+    mean: Array,
+    var: Array,
+    batch_size: int,
+    height: int,
+    width: int,
+    eps1: float = 1e-2,
+    eps2: float = 1e-4,
+) -> tuple[Array, Array]:
+    r"""Precondition the gradient of a convolution: steps 3 to 5 of Algorithm 3.
+
+    .. math::
+        G_w(d,p,i,j) &\leftarrow
+            \tfrac1{q^2}\,[G_w(d,p,i,j) - \mu(p)\,G_b(d)]\,/\,\tilde\sigma^2(p) \\
+        G_b(d) &\leftarrow \tfrac1{q^2}\,G_b(d) - \textstyle\sum_{p,i,j} \mu(p)\,G_w(d,p,i,j)
+
+    Parameters
+    ----------
+    grad_weight : (o, c, k, k) array or tensor
+        The gradient of the kernel, as ``nn.Conv2d`` has it.
+    grad_bias : (o,) array or tensor
+        The gradient of the bias.
+    mean, var : (c,) arrays or tensors
+        The running mean and variance of each input channel.
+    batch_size : int
+        N, the images of the minibatch.
+    height, width : int
+        r and s, the size of the output.
+    eps1, eps2 : float
+        What is added to the variance: see :func:`smoothed_variance`.
+
+    Returns
+    -------
+    grad_weight, grad_bias
+        New arrays; the arguments stay as they are.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree.
+
+    Notes
+    -----
+    Source: P-24
+
+    Examples
+    --------
+    >>> weight, bias = np.full((1, 1, 1, 1), 5.0), np.array([1.0])
+    >>> mean, var = np.array([2.0]), np.array([3.0])
+    >>> weight, bias = precondition_conv(weight, bias, mean, var, 8, 1, 1, eps1=0.0, eps2=0.0)
+    >>> weight.item(), bias
+    (1.0, array([-1.]))
+    """
+    outputs, channels = _matching(grad_weight, grad_bias, mean, var, 3)
+    scale = scale_conv(channels, grad_weight.shape[2:], batch_size, height * width)
+    smoothed = smoothed_variance(var, eps1, eps2).reshape(channels, 1, 1)
+    center = mean.reshape(channels, 1, 1)
+    weight = (grad_weight - grad_bias.reshape(outputs, 1, 1, 1) * center) / (scale * smoothed)
+    return weight, grad_bias / scale - (weight * center).reshape(outputs, -1).sum(1)
+
+
+def _matching(weight: Any, bias: Any, mean: Any, var: Any, trailing: int) -> tuple[int, int]:
+    """Return the numbers of outputs and inputs, when all shapes agree on them."""
+    if len(weight.shape) != trailing + 1:
+        raise ValueError(
+            f"grad_weight must have {trailing + 1} axes; got shape {tuple(weight.shape)}"
+        )
+    outputs, features = weight.shape[:2]
+    for name, value, length in (
+        ("grad_bias", bias, outputs),
+        ("mean", mean, features),
+        ("var", var, features),
+    ):
+        if tuple(value.shape) != (length,):
+            raise ValueError(
+                f"{name} must have shape ({length},) beside a grad_weight of shape "
+                f"{tuple(weight.shape)}; got {tuple(value.shape)}"
+            )
+    return outputs, features
+
+
+# --- What it costs ----------------------------------------------------------------------------
+
+
+def bnp_flops(features: int, outputs: int, rows: int) -> int:
+    r"""Return the floating-point operations of one BNP step: :math:`4nN + 6no + 2o + 8n`.
+
+    Notes
+    -----
+    Source: P-16
+
+    Examples
+    --------
+    >>> bnp_flops(100, 100, 60)
+    85000
+    """
+    return 4 * features * rows + 6 * features * outputs + 2 * outputs + 8 * features
+
+
+def bn_flops(features: int, rows: int) -> int:
+    r"""Return the floating-point operations of batch normalization, both ways: :math:`32nN + 4n`.
+
+    Notes
+    -----
+    Source: P-16
+
+    Examples
+    --------
+    >>> bn_flops(100, 60)
+    192400
+    """
+    return 32 * features * rows + 4 * features

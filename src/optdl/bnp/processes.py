@@ -1,0 +1,130 @@
+"""Training on several processes: which of them share a batch, and statistics of all its rows."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from optdl.bnp.layers import Layer
+from optdl.bnp.taps import Rows
+
+
+class Processes:
+    """The processes that share a batch: given, found around the model, or seen in a forward pass.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The model as the user has it.
+    group : process group, None or "auto"
+        None for a batch of its own in each process.
+
+    Raises
+    ------
+    ValueError
+        If parts of the model belong to different groups.
+    """
+
+    def __init__(self, model: nn.Module, group: Any) -> None:
+        self.group: Any = group
+        if group == "auto":
+            found = {
+                id(part.process_group): part.process_group
+                for part in model.modules()
+                if isinstance(part, DistributedDataParallel)
+            }
+            if len(found) > 1:
+                raise ValueError(
+                    f"expected one group of processes around the model, found {len(found)}: make "
+                    "a BNP for each part, or name one with process_group"
+                )
+            self.group = next(iter(found.values()), "auto")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Processes:
+        """Return a copy with the same group, which cannot be copied."""
+        return copy.copy(self)
+
+    def look(self) -> None:
+        """Note the group of the DistributedDataParallel that runs the forward pass, if one does."""
+        if self.group == "auto":
+            active = getattr(DistributedDataParallel, "_active_ddp_module", None)
+            if active is not None:
+                self.group = active.process_group
+
+    def found(self) -> Any:
+        """Return the group to exchange statistics with.
+
+        Raises
+        ------
+        RuntimeError
+            If several processes run, and nothing says how they share a batch.
+        """
+        if self.group != "auto":
+            return self.group
+        if not (distributed.is_available() and distributed.is_initialized()):
+            return None
+        if distributed.get_world_size() > 1:
+            raise RuntimeError(
+                f"{distributed.get_world_size()} processes run, but BNP found no "
+                "DistributedDataParallel around the model. Give BNP what you train: "
+                "BNP(DistributedDataParallel(model)). Where gradients are averaged in another "
+                "way: BNP(model, process_group=torch.distributed.group.WORLD); where each process "
+                "trains alone: BNP(model, process_group=None)"
+            )
+        return None
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """Return the model inside of DistributedDataParallel and compiled modules, in any order."""
+    while True:
+        if isinstance(model, DistributedDataParallel):
+            model = model.module
+        elif isinstance(inner := getattr(model, "_orig_mod", None), nn.Module):
+            model = inner
+        else:
+            return model
+
+
+def over_processes(
+    layers: Sequence[Layer], gathered: Sequence[Rows | None], group: Any
+) -> list[Rows | None]:
+    """Return the statistics of the rows of all processes, after one exchange for all layers.
+
+    Sums are sent about the running mean, which is alike in all processes, so that large means
+    cost no digits. A layer that did not run here may have run elsewhere.
+    """
+    # what a layer read tells where the model is now
+    device = layers[0].module.weight.device
+    sums = [_sums(layer, rows, device) for layer, rows in zip(layers, gathered, strict=True)]
+    sent = torch.cat(sums)
+    distributed.all_reduce(sent, group=group)
+    parts = torch.split(sent, [len(part) for part in sums])
+    counts = torch.stack([part[:3] for part in parts]).round().long().tolist()
+    return [
+        _rows(layer, part[3:], *count) if count[1] else None
+        for layer, part, count in zip(layers, parts, counts, strict=True)
+    ]
+
+
+def _rows(layer: Layer, part: torch.Tensor, examples: int, rows: int, positions: int) -> Rows:
+    """Return the statistics of rows from their sums about the running mean."""
+    sums, squares = part.chunk(2)
+    shift, like = sums / rows, layer.mean
+    mean = layer.mean.flatten().to(part) + shift
+    var = squares / rows - shift**2
+    return Rows(examples, rows, positions, mean.to(like.dtype), var.to(like.dtype))
+
+
+def _sums(layer: Layer, gathered: Rows | None, device: torch.device) -> torch.Tensor:
+    """Return counts, sums, and sums of squares about the running mean, in double precision."""
+    if gathered is None:
+        return torch.zeros(3 + 2 * layer.mean.numel(), dtype=torch.float64, device=device)
+    center = layer.mean.flatten().to(gathered.mean.device)
+    shift = (gathered.mean - center).double()
+    squares = gathered.rows * (gathered.var.double() + shift**2)
+    return torch.cat([shift.new_tensor(gathered[:3]), gathered.rows * shift, squares])
