@@ -454,7 +454,7 @@ def test_a_penalty_in_the_loss_stays_what_it_is(form):
     def penalty():
         return 0.15 * sum(p.square().sum() for p in module.parameters())
 
-    found = settled(module, x, y, sgd, form, penalty, steps=3000)
+    found = settled(module, x, y, sgd, form, penalty, steps=1200)
     assert_close(found, ridge(x, y, 0.3 * np.eye(4)), 1e-9)
 
 
