@@ -11,6 +11,7 @@ import torch
 from torch import distributed, multiprocessing, nn
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
 
 from optdl.bnp import BNP
 from optdl.data import Examples
@@ -366,6 +367,14 @@ def _():
         adam.step()
     assert torch.equal(model[1].weight, before)
     assert not preconditioner.state_dict()["1"]["mean"].any()
+    model[0].zero_grad()
+    loss_of(model[1](batch())).backward()
+    preconditioner.step()
+    kept = model[1].weight.grad.clone()
+    model[0].zero_grad()
+    loss_of(model[0](batch())).backward()
+    preconditioner.step()  # the other one still holds the gradient of an old step
+    assert torch.equal(model[1].weight.grad, kept)
 
 
 @line("An empty minibatch")
@@ -410,16 +419,11 @@ def _():
         model = network()
         preconditioner = BNP(model)
         x = batch().requires_grad_()  # reentrant checkpoints differentiate only such inputs
-        found = stepped(
-            model,
-            preconditioner,
-            x,
-            forward=lambda x, m=model, r=reentrant: torch.utils.checkpoint.checkpoint(
-                m, x, use_reentrant=r
-            ),
-        )
-        assert_same(found, expected())
-        assert preconditioner._layers[0].rows.rows == 8
+        loss_of(checkpoint(model, x, use_reentrant=reentrant)).backward()
+        for layer in preconditioner._layers:
+            assert [one.rows.rows for one in layer.tap.passes] == [8]
+        preconditioner.step()
+        assert_same(gradients(model), expected())
 
 
 @line("`state_dict`, `load_state_dict`")

@@ -7,6 +7,7 @@ group, and a dense layer or a plain convolution is one group.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable
 
 import torch
@@ -27,8 +28,10 @@ class Layer:
         exact = torch.float64 if weight.dtype == torch.float64 else torch.float32
         self.mean = torch.zeros(groups, weight.shape[1], dtype=exact, device=weight.device)
         self.var = torch.ones_like(self.mean)
-        self.rows: Rows | None = None
-        """Those of the last step; q follows from them."""
+        self.q2: float | None = None
+        """That of the last step."""
+        self.used: weakref.ref[torch.Tensor] | None = None
+        self.version = -1
         self.hook = module.register_forward_hook(self.tap, with_kwargs=True)
 
     def scale(self, gathered: Rows) -> float:
@@ -47,7 +50,7 @@ class Layer:
         if gathered.rows == 1:  # one row has no spread: it is measured from the running mean
             var = (mean - self.mean).square_()
         self.var.lerp_(var, 1 - rho)
-        self.rows = gathered
+        self.q2 = self.scale(gathered)
 
     def smoothed(self, eps1: float, eps2: float) -> torch.Tensor:
         """Return the variance of step 3, or the mean square where no bias takes up the mean."""
@@ -99,10 +102,28 @@ class Layer:
     def split(self, eps1: float, eps2: float) -> Scaled | None:
         """Return θ = Pz, as the last step left P; None before the first one."""
         weight, bias = self.module.weight, self.bias
-        if self.rows is None or weight.grad is None:
+        if self.q2 is None or weight.grad is None:
             return None
-        q2 = self.scale(self.rows)
-        deviation = self.aligned(self.smoothed(eps1, eps2).mul_(q2).sqrt_())
+        deviation = self.aligned(self.smoothed(eps1, eps2).mul_(self.q2).sqrt_())
         if bias is None:
             return Scaled(weight, deviation)
-        return Centered(weight, deviation, bias, self.aligned(self.mean), math.sqrt(q2))
+        return Centered(weight, deviation, bias, self.aligned(self.mean), math.sqrt(self.q2))
+
+    def mark(self) -> None:
+        """Remember the gradient, which a step has used."""
+        gradient = self.module.weight.grad
+        if gradient is not None:
+            self.used, self.version = weakref.ref(gradient), gradient._version
+
+    def has_unseen_gradient(self) -> bool:
+        """Tell whether a gradient is there that came past the forward passes of this layer.
+
+        Zeros are none; a frozen layer, or one whose turn is later, may hold that of an old step.
+        """
+        weight = self.module.weight
+        gradient = weight.grad
+        if gradient is None or not weight.requires_grad or self.tap.empty:
+            return False
+        if self.used is not None and self.used() is gradient and gradient._version == self.version:
+            return False
+        return bool(gradient.any())

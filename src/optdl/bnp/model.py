@@ -170,6 +170,7 @@ class BNP:
             layer.precondition(rows, self.eps1, self.eps2)
         if not torch.compiler.is_compiling():
             self._watch.begin()
+            self._mark()
 
     @contextmanager
     def split(self) -> Iterator[None]:
@@ -209,6 +210,7 @@ class BNP:
             raise
         finally:
             self._forward.inside = False
+            self._mark()
 
     @torch.no_grad()
     def _enter(self) -> list[Scaled]:
@@ -252,6 +254,10 @@ class BNP:
             return ran
         finally:
             self.reset()
+
+    def _mark(self) -> None:
+        for layer in self._layers:
+            layer.mark()
 
     def after_backward(self, state: Any) -> None:
         """Take a step, or prepare the split form; so that BNP is a hook of ``training.train``."""
@@ -340,7 +346,9 @@ def _require_passes(layers: Sequence[Layer], ran: Sequence[tuple[Layer, Rows]]) 
     if not ran:
         raise _nothing(layers)
     counted = {layer.name for layer, _ in ran}
-    past = [layer.name for layer in layers if layer.name not in counted and _has_gradient(layer)]
+    past = [
+        layer.name for layer in layers if layer.name not in counted and layer.has_unseen_gradient()
+    ]
     if past:
         raise RuntimeError(
             f"the weights of {past} have a gradient, but none came through a forward pass of these "
@@ -348,12 +356,6 @@ def _require_passes(layers: Sequence[Layer], ran: Sequence[tuple[Layer, Rows]]) 
             "layer.weight); compile the model after BNP(model), in training mode; set gradients "
             "to None after each step. To leave them with their plain gradient: skip"
         )
-
-
-def _has_gradient(layer: Layer) -> bool:
-    """Tell whether a gradient is there that no empty minibatch explains; zeros are none."""
-    gradient = layer.module.weight.grad
-    return gradient is not None and not layer.tap.empty and bool(gradient.any())
 
 
 def _nothing(layers: Sequence[Layer]) -> Exception:
