@@ -1,37 +1,68 @@
-"""Beyond the paper: BNP with statistics that begin with the first minibatch, momentum, Adam.
+"""Beyond the paper: BNP with momentum and Adam, in both forms; statistics that begin at once.
 
-Three hidden layers of 100 units, minibatches of 60. ::
+Three hidden layers of 100 units, minibatches of 60, CIFAR-10. ::
 
-    python experiments/beyond.py --seeds 3
+    python experiments/beyond.py
 """
 
-from optdl.experiments import Experiment, Panel, Run, draw_curves
+from optdl.experiments import Experiment, Panel, Run, Settings, Tuning, draw_curves
+from optdl.experiments.runs import INPUTS
 
-CORRECTED = {"corrected": True}
-STARTING = {"digits": (0.3, 15), "mnist": (0.5, 5), "cifar10": (0.1, 5)}
+# where no paper has a rate, the usual one
+USUAL = {"momentum": 0.01, "adam": 0.001}
+METHODS = {
+    "vanilla": ("vanilla", Settings()),
+    "BNP": ("BNP", Settings()),
+    "BNP, split": ("BNP", Settings(split=True)),
+}
+RATES = {"momentum": (0.001, 0.003, 0.01, 0.03, 0.1), "adam": (3e-5, 1e-4, 3e-4, 1e-3, 3e-3)}
+OTHERS = [
+    Panel(
+        f"{optimizer}, {inputs} inputs",
+        [
+            Run(
+                f"{label}, {optimizer}",
+                "cifar10",
+                "fc3",
+                method,
+                60,
+                USUAL[optimizer],
+                10,
+                optimizer,
+                inputs,
+                settings,
+            )
+            for label, (method, settings) in METHODS.items()
+        ],
+        Tuning(rates, epochs=3, paper=False),
+    )
+    for optimizer, rates in RATES.items()
+    for inputs in INPUTS
+]
 STARTS = [
     Panel(
         f"{data}, rate {rate:g}",
         [
             Run("BNP", data, "fc3", "BNP", 60, rate, epochs),
-            Run("BNP, corrected", data, "fc3", "BNP", 60, rate, epochs, settings=CORRECTED),
+            Run(
+                "BNP, corrected",
+                data,
+                "fc3",
+                "BNP",
+                60,
+                rate,
+                epochs,
+                settings=Settings(corrected=True),
+            ),
         ],
     )
-    for data, (rate, epochs) in STARTING.items()
+    for data, (rate, epochs) in {
+        "digits": (0.3, 15),
+        "mnist": (0.5, 5),
+        "cifar10": (0.1, 5),
+    }.items()
 ]
-OPTIMIZERS = {"momentum": (0.003, 0.01, 0.03), "adam": (3e-4, 1e-3, 3e-3)}
-OTHERS = [
-    Panel(
-        f"cifar10, {optimizer}",
-        [
-            Run(f"{name} {rate:g}, {optimizer}", "cifar10", "fc3", name, 60, rate, 5, optimizer)
-            for name in ("vanilla", "BNP")
-            for rate in rates
-        ],
-    )
-    for optimizer, rates in OPTIMIZERS.items()
-]
-PANELS = [*STARTS, *OTHERS]
+PANELS = [*OTHERS, *STARTS]
 
 if __name__ == "__main__":
     experiment = Experiment(__file__, PANELS, description=__doc__)

@@ -1,36 +1,31 @@
 """Fig. 5: a network of five layers on CIFAR-10, minibatches of 128 and of 2.
 
-Table 3 gives vanilla at 128 the rate 0.1, and the text says that it has Adam: both are run, and
-Adam with its usual rate. ::
+Table 3 gives vanilla at 128 the rate 0.1, and the text says that it has Adam: both are run. ::
 
-    python experiments/fig5.py --seeds 3
+    python experiments/fig5.py --only=-128- --seeds 3
+    python experiments/fig5.py --only=cnn5-2- --seeds 3
 """
 
-from optdl.experiments import Experiment, Panel, Run, draw_curves
+from optdl.experiments import Experiment, Settings, Tuning, convolutional_panels, draw_curves
 
-LARGE = {"ghost_size": 32, "weight_decay": 1e-4}
-SMALL = {"groups": 8, "weight_decay": 1e-4}
+LARGE = {"vanilla": 0.1, "Adam": 0.1, "BN": 0.1, "4 Things": 5e-3, "BNP": 0.1}
+SMALL = {"vanilla": 1e-3, "BN": 1e-3, "Renorm": 1e-2, "4 Things": 1e-4, "BNP": 1e-2}
 PANELS = [
-    Panel(
+    *convolutional_panels(
         "five layers, minibatches of 128",
-        [
-            Run("vanilla", "cifar10", "cnn5", "vanilla", 128, 0.1, 20),
-            Run("Adam 0.001", "cifar10", "cnn5", "vanilla", 128, 1e-3, 20, "adam"),
-            Run("Adam 0.1", "cifar10", "cnn5", "vanilla", 128, 0.1, 20, "adam"),
-            Run("BN", "cifar10", "cnn5", "BN", 128, 0.1, 20),
-            Run("4 Things", "cifar10", "cnn5", "Four", 128, 5e-3, 20, "adam", LARGE),
-            Run("BNP", "cifar10", "cnn5", "BNP", 128, 0.1, 20),
-        ],
+        128,
+        10,
+        LARGE,
+        Tuning(rates=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3), epochs=1),
+        Settings(ghost_size=32),
     ),
-    Panel(
+    *convolutional_panels(
         "five layers, minibatches of 2",
-        [
-            Run("vanilla", "cifar10", "cnn5", "vanilla", 2, 1e-3, 10),
-            Run("BN", "cifar10", "cnn5", "BN", 2, 1e-3, 10),
-            Run("Renorm", "cifar10", "cnn5", "Renorm", 2, 1e-2, 10),
-            Run("4 Things", "cifar10", "cnn5", "Four", 2, 1e-4, 10, "adam", SMALL),
-            Run("BNP", "cifar10", "cnn5", "BNP", 2, 1e-2, 10),
-        ],
+        2,
+        4,
+        SMALL,
+        Tuning(rates=(0.0003, 0.001, 0.003, 0.01, 0.03), epochs=1, examples=9000),
+        Settings(groups=8),
     ),
 ]
 

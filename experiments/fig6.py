@@ -1,40 +1,71 @@
 """Fig. 6: ResNet-110 on CIFAR-10, preactivation ResNet-110 on CIFAR-100, minibatches of 128.
 
-For a GPU::
+In small on a CPU, a network of 14 layers with one drop of the rate, then for a GPU::
 
-    python experiments/fig6.py --device cuda
+    python experiments/fig6.py --only=resnet14 --seeds 2
+    python experiments/fig6.py --only=resnet110 --device cuda
 """
 
-from optdl.experiments import Experiment, Panel, Run, draw_curves
+from optdl.experiments import Experiment, Panel, Run, Settings, Tuning, draw_curves
 
-COMMON = {"augment": True, "weight_decay": 1e-4}
-NETWORKS = {
+METHODS = ("BN", "GN", "BNP", "BNP+GN")
+LARGE = {
     # data, network, epochs, decay, rate of BNP, and what BNP+GN has for itself
     "ResNet-110": ("cifar10", "resnet110", 160, (80, 120), 0.1, (1.5e-4, 0.1)),
     "preactivation ResNet-110": ("cifar100", "resnet110-pre", 300, (150, 220), 0.01, (2e-4, 0.4)),
 }
 
 
-def panel(title):
-    """Return the runs of one network."""
-    data, network, epochs, decay, rate, (weight_decay, scale) = NETWORKS[title]
-    common = {**COMMON, "decay": decay}
-    runs = {
-        "BN": (0.1, {"warmup_steps": 400}),
-        "GN": (0.1, {"warmup_epochs": 1}),
-        "BNP": (rate, {"init_scale": scale}),
-        "BNP+GN": (0.1, {"warmup_epochs": 2, "weight_decay": weight_decay, "init_scale": scale}),
+def large(title):
+    """Return the runs of one network, as the paper has them."""
+    data, network, epochs, decay, rate, (weight_decay, scale) = LARGE[title]
+    common = {"augment": True, "decay": decay}
+    settings = {
+        "BN": Settings(**common, weight_decay=1e-4, warmup_steps=400),
+        "GN": Settings(**common, weight_decay=1e-4, warmup_epochs=1),
+        "BNP": Settings(**common, weight_decay=1e-4, init_scale=scale),
+        "BNP+GN": Settings(**common, weight_decay=weight_decay, warmup_epochs=2, init_scale=scale),
     }
-    return Panel(
-        title,
-        [
-            Run(name, data, network, name, 128, rate, epochs, "momentum", {**common, **own})
-            for name, (rate, own) in runs.items()
-        ],
-    )
+    runs = [
+        Run(
+            name,
+            data,
+            network,
+            name,
+            128,
+            rate if name == "BNP" else 0.1,
+            epochs,
+            "momentum",
+            settings=settings[name],
+        )
+        for name in METHODS
+    ]
+    return Panel(title, runs)
 
 
-PANELS = [panel(title) for title in NETWORKS]
+def small():
+    """Return the runs in small: the four methods are trained alike, but for the rate."""
+    settings = Settings(augment=True, decay=(8,), weight_decay=1e-4, warmup_epochs=1)
+    runs = [
+        Run(
+            name,
+            "cifar10",
+            "resnet14",
+            name,
+            128,
+            0.1,
+            10,
+            "momentum",
+            inputs="standardized",
+            settings=settings,
+        )
+        for name in METHODS
+    ]
+    tuning = Tuning(rates=(0.03, 0.1, 0.3), epochs=1, seeds=2, examples=15_000, paper=False)
+    return Panel("ResNet-14, one drop of the rate", runs, tuning)
+
+
+PANELS = [small(), *map(large, LARGE)]
 
 if __name__ == "__main__":
     experiment = Experiment(__file__, PANELS, description=__doc__)

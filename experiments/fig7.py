@@ -5,19 +5,21 @@ The images come from a folder in ImageNet's layout; for a GPU::
     python experiments/fig7.py --device cuda --imagenet FOLDER --readers 16 --seeds 1
 """
 
-from optdl.experiments import Experiment, Panel, Run, draw_curves
+from dataclasses import replace
 
-COMMON = {"size": 224, "decay": (30, 60, 90), "weight_decay": 1e-4}
+from optdl.experiments import Experiment, Panel, Run, Settings, draw_curves
+
+COMMON = Settings(size=224, decay=(30, 60, 90), weight_decay=1e-4)
 METHODS = {
-    "BN": {},
-    "GN": {"group_size": 32},
-    "BNP+GN": {"group_size": 32, "weight_decay": 8.5e-4},
+    "BN": COMMON,
+    "GN": replace(COMMON, group_size=32),
+    "BNP+GN": replace(COMMON, group_size=32, weight_decay=8.5e-4),
 }
 PANELS = [
     Panel(
         "ResNet-18 on ImageNet",
         [
-            Run(name, "imagenet", "resnet18", name, 256, 0.1, 100, "momentum", {**COMMON, **own})
+            Run(name, "imagenet", "resnet18", name, 256, 0.1, 100, "momentum", settings=own)
             for name, own in METHODS.items()
         ],
     )

@@ -1,11 +1,13 @@
 """Fig. 8: two hidden layers of 100 units on CIFAR-10, vanilla and BNP, and condition numbers.
 
 The Hessian is that of the first output unit's bias and weights, 101 × 101, over the minibatch of
-a step of BNP; every 25th step is looked at. ::
+a step of BNP; every 25th step is looked at. P is made of the running averages, which the step uses,
+and of the minibatch's own statistics; with ε₁ = 0.01 and with ε₁ = 0. ::
 
     python experiments/fig8.py
 """
 
+import numpy as np
 from matplotlib import pyplot as plt
 
 from optdl.experiments import Experiment, Panel, Run, draw_spreads
@@ -16,7 +18,37 @@ RUNS = [
     Run("BNP", "cifar10", "fc2", "BNP", 60, 0.1, epochs=20, watch_every=25),
 ]
 PANELS = [Panel("", RUNS)]
-NAMES = {"hessian": "Hessian", "preconditioned": "$P^T$ Hessian $P$", "D": "$D$"}
+KINDS = {
+    "running P 0.01": "P of the step",
+    "minibatch P 0.01": "P of the minibatch",
+    "running P 0": "of the step, $\\epsilon_1 = 0$",
+    "minibatch P 0": "of the minibatch, $\\epsilon_1 = 0$",
+}
+
+
+def gains(record):
+    """Return for each kind of P the gain κ(H)/κ(PᵀHP) and κ(D), step by step."""
+    before = np.array(record.curves["hessian"])
+    return {
+        kind: (before / record.curves[kind], np.array(record.curves[kind.replace(" P ", " D ")]))
+        for kind in KINDS
+    }
+
+
+def table(records):
+    """Print medians over the steps of all seeds, and the range of the seeds' medians."""
+    print("P, eps1            gain (range)           kappa(D)     gain/kappa(D)  gain/kappa(D)^2")
+    for kind in KINDS:
+        pairs = [gains(record)[kind] for record in records]
+        medians = [np.median(gain) for gain, _ in pairs]
+        gain, kappa = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+        print(
+            f"{kind:18} {np.median(gain):7.1f} ({min(medians):.1f} to {max(medians):.1f})   "
+            f"{np.median(kappa):10.1f} {np.median(gain / kappa):14.3g} "
+            f"{np.median(gain / kappa**2):14.3g}"
+        )
+    ranks = np.concatenate([record.curves["rank"] for record in records])
+    print(f"rank of the 60 x 101 matrix: {ranks.min():.0f} to {ranks.max():.0f}")
 
 
 def draw(experiment):
@@ -25,17 +57,19 @@ def draw(experiment):
     fig, ((above, first), (below, second)) = plt.subplots(2, 2, figsize=(10, 6.4))
     found = experiment.records()
     runs = [(run, found[run.name]) for run in experiment.panels[0].runs if run.name in found]
-    draw_spreads(above, runs, "validation_error", "test accuracy")
+    draw_spreads(above, runs, "test_error", "test accuracy")
     draw_spreads(below, runs, "minibatch_loss", "training loss")
-    watched = next(records[0].curves for run, records in runs if run.watch_every)
-    for ax, names in ((first, ("hessian", "preconditioned")), (second, ("D",))):
-        curves = {NAMES[name]: watched[name] for name in names}
-        plot_curves(curves, ax, x=watched["watched_step"], xlabel="step", ylabel="condition number")
+    records = next(records for run, records in runs if run.watch_every)
+    table(records)
+    curves = records[0].curves
+    shown = {"Hessian": curves["hessian"]} | {KINDS[kind]: curves[kind] for kind in KINDS}
+    deviations = {KINDS[kind]: curves[kind.replace(" P ", " D ")] for kind in KINDS}
+    for ax, each, name in ((first, shown, "condition number"), (second, deviations, "κ(D)")):
+        plot_curves(each, ax, x=curves["watched_step"], xlabel="step", ylabel=name)
         ax.set_yscale("log")
         ax.locator_params(axis="x", nbins=5)
         for line in ax.lines:
             line.set(linewidth=0.8, linestyle="-")
-        ax.legend(loc="upper left" if ax is first else "upper right")
     return experiment.save(fig)
 
 

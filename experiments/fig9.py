@@ -9,7 +9,7 @@ The two methods take turns, epoch by epoch. ::
 import numpy as np
 from matplotlib import pyplot as plt
 
-from optdl.experiments import Experiment, Panel, Run
+from optdl.experiments import Experiment, Panel, Run, perform_in_turns
 from optdl.plotting import COLORS, DASHES, plot_curves, use_style
 
 PAPER = {16: (16.08, 16.69), 256: (10.81, 10.70), 512: (10.67, 10.57)}
@@ -58,6 +58,6 @@ def draw(experiment):
 
 if __name__ == "__main__":
     experiment = Experiment(__file__, PANELS, description=__doc__)
-    experiment.perform_in_turns()
+    perform_in_turns(experiment)
     table(experiment)
     draw(experiment)

@@ -79,6 +79,7 @@ def test_every_rule_is_compared_with_torch():
 
 
 # 60 and 6 leave a ragged last minibatch of 20 and 2
+@pytest.mark.filterwarnings("ignore:bnp.step.. before Adam")
 @pytest.mark.row("P-19")
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize(
@@ -152,9 +153,7 @@ def test_for_gradient_descent_the_split_form_changes_nothing():
     plain = side_by_side("BNP", "sgd", 20, 0.1)
     split = side_by_side("BNP", "sgd", 20, 0.1, settings={"split": True})
     for one, other in zip(plain, split, strict=True):
-        np.testing.assert_allclose(
-            one.curves["test_loss"], other.curves["test_loss"], rtol=1e-10
-        )
+        np.testing.assert_allclose(one.curves["test_loss"], other.curves["test_loss"], rtol=1e-10)
 
 
 @pytest.mark.row("F-12")
@@ -162,9 +161,7 @@ def test_for_gradient_descent_the_split_form_changes_nothing():
 @torch.no_grad()
 def test_statistics_computed_anew_are_those_of_all_examples_at_once(method):
     """One network of torch in training mode over the 150 examples holds them, layer by layer."""
-    ensemble = Ensemble(
-        WIDTHS, method, SEEDS, 0.1, settings={"input": True}, dtype=torch.float64
-    )
+    ensemble = Ensemble(WIDTHS, method, SEEDS, 0.1, settings={"input": True}, dtype=torch.float64)
     [*_, other] = train_ensemble(ensemble, TRAIN, TEST, epochs=2, batch_size=20, recompute=150)
     model = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), *fully_connected(WIDTHS, "bn")[1:])
     model = model.to(torch.float64).eval()

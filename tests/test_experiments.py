@@ -5,6 +5,7 @@ import runpy
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,26 @@ import pytest
 import torch
 from hang import HANG
 
-from optdl import experiments
-from optdl.experiments import Experiment, Panel, Run, draw_curves, generated_images, spread
+from optdl.batchnorm import BatchNorm
+from optdl.data import Examples, load
+from optdl.experiments import (
+    Experiment,
+    Panel,
+    Run,
+    Settings,
+    Tuning,
+    draw_curves,
+    drawing,
+    generated_images,
+    spread,
+    tuning,
+)
+from optdl.experiments import (
+    experiment as performing,
+)
+from optdl.experiments.examples import parts, standardized
+from optdl.experiments.models import build, preconditioner
+from optdl.experiments.runs import METHODS, NETWORKS, kind
 from optdl.records import Record
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,7 +56,10 @@ def test_each_runs_and_draws(name, tmp_path, monkeypatch, capsys):
     found = [Record.load(file) for file in results.glob("*.json")]
     # on the same small data, two panels may ask for the same run
     wanted = {
-        (one.label, one.network, one.batch, one.rate) for p in panels["PANELS"] for one in p.runs
+        (one.label, one.network, batch(one), one.inputs, rate)
+        for panel in panels["PANELS"]
+        for one in panel.runs
+        for rate in (panel.tuning.rates[:1] if panel.tuning else [one.rate])
     }
     assert len(found) == len(wanted)
     for record in found:
@@ -45,16 +67,23 @@ def test_each_runs_and_draws(name, tmp_path, monkeypatch, capsys):
         assert record.versions["torch"] == torch.__version__
         assert {"label", "network", "batch", "rate", "data"} <= set(record.config)
     for ending in ("svg", "png"):
-        assert (results / f"{results.name}.{ending}").stat().st_size > 5000
+        drawn = list(results.glob(f"{results.name}*.{ending}"))
+        assert drawn
+        assert all(file.stat().st_size > 5000 for file in drawn)
     times = {file: file.stat().st_mtime_ns for file in results.glob("*.json")}
     run(name, monkeypatch, tmp_path, "--smoke", "--seeds", "1")
     assert {file: file.stat().st_mtime_ns for file in times} == times  # nothing is run twice
 
 
-def experiment(folder: Path, *arguments: str, **change) -> Experiment:
+def batch(run: Run) -> int:
+    """Return the batch size of a smoke run."""
+    return run.batch if run.network.startswith("fc") else min(run.batch, 32)
+
+
+def experiment(folder: Path, *arguments: str, tuning: Tuning | None = None, **change) -> Experiment:
     """Return an experiment of one small run."""
     one = Run("BNP", "digits", "fc2", "BNP", 60, 0.1, 4)
-    panel = Panel("digits", [experiments.replace(one, **change)])
+    panel = Panel("digits", [replace(one, **change)], tuning)
     return Experiment(
         str(folder / "toy.py"), [panel], ["--seeds", "2", "--results", str(folder), *arguments]
     )
@@ -73,7 +102,7 @@ def test_more_epochs_are_run_anew_and_fewer_are_there(tmp_path, capsys):
 
 def test_another_configuration_is_another_run(tmp_path):
     experiment(tmp_path).perform()
-    records = experiment(tmp_path, settings={"rho": 0.5}).perform()
+    records = experiment(tmp_path, settings=Settings(rho=0.5)).perform()
     [values] = records.values()
     assert {record.config["settings"]["rho"] for record in values} == {0.5}
 
@@ -130,7 +159,7 @@ def test_an_interruption_is_not_an_error(tmp_path, monkeypatch, capsys):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(experiments, "train_ensemble", interrupt)
+    monkeypatch.setattr(performing, "train_ensemble", interrupt)
     with pytest.raises(SystemExit) as stop:
         experiment(tmp_path).perform()
     assert stop.value.code == 130
@@ -174,7 +203,7 @@ def test_what_goes_wrong_is_said_recorded_and_tried_again(
     def fail(*arguments, **options):
         raise error
 
-    monkeypatch.setattr(experiments, "train_ensemble", fail)
+    monkeypatch.setattr(performing, "train_ensemble", fail)
     one = experiment(tmp_path)
     assert one.perform() == {}
     assert outcome.split(":")[0] in capsys.readouterr().err
@@ -190,7 +219,7 @@ def test_a_fault_of_the_program_is_not_an_outcome(tmp_path, monkeypatch):
     def fail(*arguments, **options):
         raise RuntimeError("shapes")
 
-    monkeypatch.setattr(experiments, "train_ensemble", fail)
+    monkeypatch.setattr(performing, "train_ensemble", fail)
     with pytest.raises(RuntimeError, match="shapes"):
         experiment(tmp_path).perform()
 
@@ -198,7 +227,7 @@ def test_a_fault_of_the_program_is_not_an_outcome(tmp_path, monkeypatch):
 def test_missing_data_says_what_to_put_where(tmp_path, capsys):
     one = experiment(
         tmp_path, "--imagenet", str(tmp_path / "none"), data="imagenet", network="resnet18",
-        settings={"size": 32},
+        settings=Settings(size=32),
     )  # fmt: skip
     one.perform()
     assert f"there is no folder {tmp_path / 'none' / 'train'}" in capsys.readouterr().err
@@ -209,10 +238,139 @@ def test_condition_numbers_while_bnp_trains(tmp_path):
     one = experiment(tmp_path, "--epochs", "1", watch_every=5)
     [records] = one.perform().values()
     curves = records[0].curves
-    assert curves["watched_step"] == [1, 6, 11, 16, 21]  # 1438 images: 24 minibatches of 60
-    before, after = np.array(curves["hessian"]), np.array(curves["preconditioned"])
+    assert curves["watched_step"] == [1, 6, 11, 16, 21]  # 1294 images: 22 minibatches of 60
+    before, after = np.array(curves["hessian"]), np.array(curves["minibatch P 0.01"])
     assert (after < before).all()
-    assert (np.array(curves["D"]) > 1).all()
+    assert (np.array(curves["minibatch D 0.01"]) > 1).all()
+    # at the first step the averages still stand at 0.99 of 1: D is nearly the identity
+    assert curves["running D 0"][0] == pytest.approx(1, abs=0.02)
+    assert max(curves["rank"]) <= 60
+
+
+# --- What a run may say -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"network": "resnet100"}, "network must be one of fc3, fc2, cnn5, .*; got 'resnet100'"),
+        ({"method": "Batchnorm"}, "must be one of vanilla, BN, LN, Renorm, BNP; got 'Batchnorm'"),
+        ({"network": "cnn5", "method": "LM"}, "method of a cnn5 network must be one of vanilla"),
+        ({"network": "resnet20", "method": "LN"}, "method of a resnet network must be one of"),
+        ({"data": "cifar"}, "data must be one of digits, mnist, cifar10"),
+        ({"inputs": "normalized"}, "inputs must be one of raw, standardized; got 'normalized'"),
+        ({"optimizer": "adamw"}, "optimizer must be one of sgd, momentum, adam"),
+        ({"settings": Settings(groups=8)}, "BNP on fc2 has no setting groups; it has corrected"),
+        ({"network": "cnn5", "settings": Settings(split=True)}, "no setting split"),
+        ({"method": "BN", "batch": 1}, "BN needs 2 examples or more"),
+        ({"rate": 0.0}, "the rate positive; got 60, 4 and 0.0"),
+    ],
+)
+def test_what_is_not_known_is_refused_and_what_is_known_is_named(change, message):
+    one = Run("BNP", "digits", "fc2", "BNP", 60, 0.1, 4)
+    with pytest.raises(ValueError, match=message):
+        replace(one, **change)
+
+
+def test_settings_are_typed():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'weight_dacay'"):
+        Settings(weight_dacay=1e-4)
+    with pytest.raises(TypeError, match="settings"):
+        Run("BNP", "digits", "fc2", "BNP", 60, 0.1, 4, settings={"rho": 0.5})
+
+
+@pytest.mark.parametrize("network", [name for name in NETWORKS if not name.startswith("fc")])
+def test_each_method_of_a_network_puts_in_what_its_name_says(network):
+    found = {}
+    for method in METHODS[kind(network)]:
+        run = Run(method, "cifar10", network, method, 8, 0.1, 1)
+        model = build(run, (3, 32, 32), 10, seed=0)
+        names = {type(module).__name__ for module in model.modules() if hasattr(module, "eps")}
+        found[method] = (sorted(names), len(preconditioner(run, model, check_finite=True)))
+    expected = {
+        "vanilla": ([], 0),
+        "BN": (["BatchNorm2d"] if network != "cnn5" else ["BatchNorm"], 0),
+        "LN": (["GroupNorm", "LayerNorm"], 0),
+        "Renorm": (["BatchRenorm"], 0),
+        "Four": (["FourThingsNorm"], 0),
+        "GN": (["GroupNorm"], 0),
+        "BNP": ([], 1),
+        "BNP+GN": (["GroupNorm"], 1),
+    }
+    assert found == {method: expected[method] for method in found}
+
+
+def test_the_input_can_be_normalized_and_the_first_layer_left_alone():
+    run = Run("BN", "cifar10", "cnn5", "BN", 8, 0.1, 1, settings=Settings(input=True))
+    model = build(run, (3, 32, 32), 10, seed=0)
+    assert isinstance(model[0], BatchNorm)
+    assert model[0].features == 3
+    run = Run("BNP", "cifar10", "cnn5", "BNP", 8, 0.1, 1, settings=Settings(first=False))
+    model = build(run, (3, 32, 32), 10, seed=0)
+    [bnp] = preconditioner(run, model, check_finite=True)
+    assert "'0'" not in repr(bnp)
+    assert "'3'" in repr(bnp)
+
+
+# --- Examples and rates -----------------------------------------------------------------------
+
+
+def test_the_three_parts_are_disjoint_and_the_test_part_is_the_official_one():
+    digits = load("digits")
+    found = parts(digits, "raw", 60, images=False)
+    rows = [part.x.tobytes() for part in (found.train, found.validation, found.test)]
+    assert len(found.train) + len(found.validation) == len(digits.y_train)
+    assert len(found.validation) == round(0.1 * len(digits.y_train))
+    np.testing.assert_array_equal(found.test.x, digits.x_test)
+    together = np.concatenate([found.train.x, found.validation.x])
+    assert sorted(map(bytes, together)) == sorted(map(bytes, digits.x_train))
+    assert rows[0] == parts(digits, "raw", 60, images=False).train.x.tobytes()  # always the same
+
+
+def test_standardized_pixels_have_the_training_part_s_mean_and_deviation(rng):
+    x = rng.normal([1.0, 2.0, 30.0, 40.0], [1, 2, 3, 4], size=(50, 4)).astype(np.float32)
+    first, other = (Examples(part, np.zeros(25, int)) for part in (x[:25], x[25:]))
+    fitted, moved = standardized((first, other), channels=2)
+    by_channel = fitted.x.reshape(25, 2, 2)
+    np.testing.assert_allclose(by_channel.mean((0, 2)), 0, atol=1e-6)
+    np.testing.assert_allclose(by_channel.std((0, 2)), 1, rtol=1e-6)
+    mean, std = x[:25, 2:].mean(), x[:25, 2:].std()
+    np.testing.assert_allclose(moved.x[:, 2:], (x[25:, 2:] - mean) / std, rtol=1e-4)
+
+
+def test_the_best_rate_is_not_at_an_end(tmp_path, capsys):
+    grid = Tuning(rates=(1e-3, 1e-2), epochs=1, seeds=2)
+    one = experiment(tmp_path, tuning=grid, method="vanilla", label="vanilla")
+    records = one.perform()
+    [panel], [run] = one.panels, one.panels[0].runs
+    found = tuning.scores(Record.load(one.tuning_file(run)), 10)
+    chosen = one.chosen(panel, run)
+    assert min(found) < chosen.rate < max(found)
+    assert found[chosen.rate] == max(found.values())
+    # the paper's rate, 0.1, has as many seeds as the tuning; here that is all
+    assert set(records) == {chosen.name, run.name}
+    for record in records[chosen.name]:
+        assert {"test_error", "validation_error", "minibatch_loss"} <= set(record.curves)
+    [file] = (tmp_path / "toy" / "tuning").glob("*.json")
+    assert not any("test" in name for name in Record.load(file).curves)
+    before = file.stat().st_mtime_ns
+    experiment(tmp_path, tuning=grid, method="vanilla", label="vanilla").perform()
+    assert file.stat().st_mtime_ns == before
+
+
+def test_rates_of_another_schedule_are_not_mixed(tmp_path, capsys):
+    for epochs in (1, 2):
+        grid = Tuning(rates=(0.01, 0.1), epochs=epochs, seeds=1)
+        one = experiment(tmp_path, "--seeds", "1", tuning=grid)
+        one.perform()
+    errors = Record.load(one.tuning_file(one.panels[0].runs[0])).curves
+    assert {len(values) for values in errors.values()} == {2}
+
+
+def test_a_seed_that_diverged_counts_as_a_guess():
+    curves = {"0.1, seed 0": [0.5, 0.4], "0.1, seed 1": [0.2, 0.2], "1, seed 0": [0.95]}
+    record = Record(curves, {"diverged": ["0.1, seed 1"]})
+    assert tuning.scores(record, 10) == {0.1: pytest.approx((0.6 + 0.1) / 2), 1.0: 0.1}
 
 
 def test_spread_leaves_out_what_diverged_and_shows_it_if_there_is_nothing_else():
@@ -224,9 +382,10 @@ def test_spread_leaves_out_what_diverged_and_shows_it_if_there_is_nothing_else()
 
 
 def test_a_method_has_its_color_in_all_figures():
-    # vanilla 0, BN 1, LN 2, BNP 3, Renorm 4, Four 5; a second vanilla takes what is free
-    assert experiments._styles(["vanilla", "vanilla", "BN", "BNP"]) == [0, 2, 1, 3]
-    assert experiments._styles(["GN", "BNP", "BNP+GN", "BN"]) == [0, 3, 2, 1]
+    # vanilla 0, BN 1, LN 2, BNP 3, Renorm 4, Four 5; a second run of a method has other dashes
+    assert drawing._styles(["vanilla", "vanilla", "BN", "BNP"]) == [(0, 0), (0, 2), (1, 1), (3, 3)]
+    # a method without a color of its own takes one that nobody has
+    assert drawing._styles(["GN", "BNP", "BNP+GN", "BN"]) == [(0, 0), (3, 3), (2, 2), (1, 1)]
 
 
 def test_generated_images_can_be_told_apart():
@@ -239,23 +398,45 @@ def test_generated_images_can_be_told_apart():
 # --- The results that are committed -----------------------------------------------------------
 
 RESULTS = sorted(
-    file for file in (FOLDER / "results").rglob("*.json") if file.parent.name != "recorded"
+    file
+    for file in (FOLDER / "results").rglob("*.json")
+    if not {"recorded", "earlier"} & set(file.parts)
 )
 
 
 def test_committed_results_are_small_and_those_of_the_code():
     assert RESULTS
-    assert sum(file.stat().st_size for file in RESULTS) < 2e6
-    runs = {}
+    assert sum(file.stat().st_size for file in RESULTS) < 3e6
+    runs, tuned = {}, {}
     for name in FILES:
         for panel in runpy.run_path(str(FOLDER / name))["PANELS"]:
-            runs |= {(Path(name).stem, one.name): one for one in panel.runs}
+            for one in panel.runs:
+                runs[Path(name).stem, one.curve] = (one, panel)
     for file in RESULTS:
         record = Record.load(file)
-        name, seed = file.stem.rsplit("-", 1)
-        one = runs[file.parent.name, name]
-        expected = Record({}, experiments.asdict(one)).config | {"epochs": None}
-        assert record.config | {"epochs": None} == expected, file.name
+        assert "commit" in record.versions
+        if file.parent.name == "tuning":
+            one, panel = runs[file.parent.parent.name, file.stem]
+            short = replace(one, epochs=panel.tuning.epochs)
+            expected = Record({}, short.config()).config | {
+                "rate": None,
+                "seeds": panel.tuning.seeds,
+                "examples": panel.tuning.examples,
+            }
+            assert {key: record.config[key] for key in expected} == expected, file.name
+            tuned[file.parent.parent.name, file.stem] = tuning.scores(record, 10)
+    for file in RESULTS:
+        if file.parent.name == "tuning":
+            continue
+        record = Record.load(file)
+        curve, _, seed = file.stem.rpartition("-")
+        curve = curve.removesuffix(f"-{record.config['rate']:g}")
+        one, panel = runs[file.parent.name, curve]
+        expected = Record({}, one.config()).config | {"epochs": None, "rate": None}
+        assert record.config | {"epochs": None, "rate": None} == expected, file.name
         assert record.seed == int(seed)
         assert record.stop.startswith(("all ", "diverged"))
-        assert "commit" in record.versions
+        if record.config["rate"] != one.rate:  # then it was chosen, and inside the grid
+            found = tuned[file.parent.name, curve]
+            assert record.config["rate"] == tuning.best_rate(found)
+            assert not tuning.next_rates(found, panel.tuning.rates), file.name

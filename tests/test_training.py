@@ -12,7 +12,7 @@ from torch import nn
 
 from optdl.bnp import BNP
 from optdl.data import Examples
-from optdl.training import Hook, Schedule, State, recorded, train, zero_one
+from optdl.training import Hook, Schedule, State, order_seed, recorded, train, zero_one
 
 torch.set_num_threads(1)
 
@@ -303,6 +303,29 @@ def test_losses_and_errors_are_means_over_all_examples_in_evaluation_mode(rng):
         assert record.curves[f"{name}_error"] == [pytest.approx(wrong)]
     assert record.config == {"epochs": 1, "batch_size": 200, "lr": 0.05}
     assert (record.device, record.seed) == ("cpu", 0)
+
+
+def test_test_examples_are_measured_beside_those_of_validation(rng):
+    one, other = (regression(rng, m) for m in (7, 5))
+    (model, _), data = linear(), regression(rng)
+    record = train(
+        model, data, sgd(model), validation=one, test=other,
+        epochs=1, batch_size=10, loss=squared, error=None,
+    )  # fmt: skip
+    theta = parameters(model)
+    for name, part in (("validation", one), ("test", other)):
+        expected = np.mean((np.column_stack([part.x, np.ones(len(part.x))]) @ theta - part.y) ** 2)
+        assert record.curves[f"{name}_loss"] == [pytest.approx(expected)]
+
+
+def test_the_order_has_a_stream_of_its_own():
+    """The first numbers that a seed gives its weights and its order are not the same."""
+    streams = [
+        torch.rand(3, generator=torch.Generator().manual_seed(s)).tolist()
+        for seed in range(20)
+        for s in (seed, order_seed(seed))
+    ]
+    assert len({tuple(values) for values in streams}) == 40
 
 
 def test_model_is_in_training_mode_at_every_step_and_left_as_it_was(rng):
@@ -655,6 +678,7 @@ def assert_same_run(one, other, record, expected):
     ],
 )
 @pytest.mark.parametrize("step", [2, 9, 29])  # in the first, the second and the last epoch
+@pytest.mark.filterwarnings("ignore:bnp.step.. before Adam")
 def test_interrupted_and_resumed_training_is_bit_identical(tmp_path, make, optimizer, bnp, step):
     whole = Setup(make, optimizer, bnp)
     expected = whole.train()

@@ -63,6 +63,10 @@ class Examples:
         """Return m."""
         return len(self.y)
 
+    def first(self, m: int) -> Examples:
+        """Return the first m examples, or all where there are fewer."""
+        return Examples(self.x[:m], self.y[:m])
+
 
 @dataclass(frozen=True)
 class Split:

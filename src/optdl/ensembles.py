@@ -414,18 +414,17 @@ class Ensemble:
         at_input = own.pop("input", False)
         self.dense: list[Dense] = []
         for number, place in enumerate(range(1, 2 * len(widths) - 2, 2)):
-            parts = [
-                [model.get_parameter(f"{place}.{part}") for model in models]
-                for part in ("weight", "bias")
-            ]
+            weights = [model.get_parameter(f"{place}.weight") for model in models]
+            biases = [model.get_parameter(f"{place}.bias") for model in models]
             if method == "BNP" and number >= from_layer:
-                self.dense.append(PreconditionedDense(*parts, outputs_last, **own))
+                self.dense.append(PreconditionedDense(weights, biases, outputs_last, **own))
             else:
-                self.dense.append(Dense(*parts, outputs_last))
+                self.dense.append(Dense(weights, biases, outputs_last))
         self.norms: list[Normalization | None] = [None] * len(self.dense)
         if method in ("BN", "LN", "Renorm"):
+            axis, renorm = 2 if method == "LN" else 1, method == "Renorm"
             self.norms = [
-                Normalization(layer.weight[:, :, :1].mT, 2 if method == "LN" else 1, method == "Renorm", **own)
+                Normalization(layer.weight[:, :, :1].mT, axis, renorm, **own)
                 if number or at_input
                 else None
                 for number, layer in enumerate(self.dense)
@@ -541,8 +540,8 @@ def train_ensemble(
     """Train every member by minibatches, without replacement, and record their curves.
 
     The counterpart of :func:`optdl.training.train` for many seeds at once: a member sees the
-    minibatches that :func:`optdl.training.order_seed` of its seed gives there. The examples lie on the device, and the device is
-    waited for once an epoch.
+    minibatches that :func:`optdl.training.order_seed` of its seed gives there. The examples lie
+    on the device, and the device is waited for once an epoch.
 
     Parameters
     ----------

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from optdl.experiments.runs import INPUTS, Panel, Run, Settings, Tuning
 
-__all__ = ["DENSE_METHODS", "dense_panels"]
+__all__ = ["DENSE_METHODS", "convolutional_panels", "dense_panels"]
 
 DENSE_METHODS: Mapping[str, tuple[str, Settings]] = {
     "vanilla": ("vanilla", Settings()),
@@ -18,7 +19,7 @@ DENSE_METHODS: Mapping[str, tuple[str, Settings]] = {
     "BNP": ("BNP", Settings()),
     "BNP, not the first layer": ("BNP", Settings(first=False)),
 }
-"""Labels to methods and settings. "BN+input" is equation (2) of the paper from the first layer on."""
+"""Labels to methods and settings. "BN+input" is the paper's equation (2) from ℓ = 1 on."""
 
 
 def dense_panels(
@@ -54,3 +55,42 @@ def dense_panels(
         )
         for inputs in INPUTS
     ]
+
+
+def convolutional_panels(
+    title: str,
+    batch: int,
+    epochs: int,
+    paper: Mapping[str, float],
+    tuning: Tuning,
+    things: Settings,
+) -> list[Panel]:
+    """Return two panels of the network of five layers on CIFAR-10, raw and standardized inputs.
+
+    With raw inputs the paper's rates are run as well, with standardized ones only those that are
+    chosen. "Adam" is the network without any method, "4 Things" has Adam, too, and a weight decay
+    of 0.0001.
+
+    Parameters
+    ----------
+    paper : mapping
+        Labels to the paper's rates.
+    things : Settings
+        Groups or ghost minibatches of 4 Things.
+    """
+    methods = {
+        "Adam": ("vanilla", "adam", Settings()),
+        "4 Things": ("Four", "adam", replace(things, weight_decay=1e-4)),
+    }
+    panels = []
+    for inputs in INPUTS:
+        runs = []
+        for label, rate in paper.items():
+            method, optimizer, own = methods.get(label, (label, "sgd", Settings()))
+            runs.append(
+                Run(label, "cifar10", "cnn5", method, batch, rate, epochs, optimizer, inputs, own)
+            )
+        panels.append(
+            Panel(f"{title}, {inputs} inputs", runs, replace(tuning, paper=inputs == "raw"))
+        )
+    return panels

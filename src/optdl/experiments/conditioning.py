@@ -13,7 +13,7 @@ __all__ = ["STATISTICS", "last_unit_conditioning"]
 EPS1 = (1e-2, 0.0)
 EPS2 = 1e-4
 STATISTICS = ("running", "minibatch")
-"""Which mean and variance P is made of: the averages that the step used, or those of its own rows."""
+"""Of which mean and variance P is made: the averages that the step used, or its own rows'."""
 
 
 def last_unit_conditioning(ensemble: Ensemble) -> list[dict[str, float]]:

@@ -43,19 +43,30 @@ ORDER = ("vanilla", "BN", "LN", "BNP", "Renorm", "Four")
 
 
 def draw_curves(experiment: Experiment) -> list[Path]:
-    """Draw test accuracy above and training loss below, mean and range, a column for each panel."""
+    """Draw test accuracy above and training loss below, mean and range, a column for each panel.
+
+    A run is drawn with its chosen rate, or else with that of the paper. Each figure holds the
+    panels of one data set, network and batch size.
+    """
+    found = experiment.records()
+    figures: dict[str, list[tuple[str, list[tuple[Run, list[Record]]]]]] = {}
+    for panel in experiment.panels:
+        shown = [experiment.variants(panel, run)[:1] for run in panel.runs]
+        runs = [(run, found[run.name]) for some in shown for run in some if run.name in found]
+        if runs:
+            one = runs[0][0]
+            name = f"{experiment.name}-{one.data}-{one.network}-{one.batch}"
+            figures.setdefault(name, []).append((panel.title, runs))
+    return [file for name, panels in figures.items() for file in _draw(experiment, name, panels)]
+
+
+def _draw(
+    experiment: Experiment, name: str, panels: Sequence[tuple[str, list[tuple[Run, list[Record]]]]]
+) -> list[Path]:
     from matplotlib import pyplot as plt
 
     from optdl.plotting import use_style
 
-    records = experiment.records()
-    panels = [
-        (panel.title, [(run, records[run.name]) for run in panel.runs if run.name in records])
-        for panel in experiment.panels
-    ]
-    panels = [(title, runs) for title, runs in panels if runs]
-    if not panels:
-        return []
     use_style()
     fig, axes = plt.subplots(
         2, len(panels), figsize=(1 + 4.3 * len(panels), 7.2), sharex="col", squeeze=False
@@ -70,7 +81,7 @@ def draw_curves(experiment: Experiment) -> list[Path]:
         # where it hides no curve
         below.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
         below.locator_params(axis="x", integer=True, min_n_ticks=1)
-    return experiment.save(fig)
+    return experiment.save(fig, name)
 
 
 def draw_spreads(
@@ -80,26 +91,35 @@ def draw_spreads(
     from optdl.plotting import COLORS, DASHES, plot_curves
 
     styles = _styles([run.method for run, _ in runs])
-    for (run, records), style in zip(runs, styles, strict=True):
+    for number, ((run, records), (color, dashes)) in enumerate(zip(runs, styles, strict=True)):
         mean, low, high = spread(records, curve)
         if curve.endswith("error"):
             mean, low, high = 1 - mean, 1 - high, 1 - low
-        ax.set_prop_cycle(color=[COLORS[style]], linestyle=[DASHES[style]])
+        ax.set_prop_cycle(color=[COLORS[color]], linestyle=[DASHES[dashes]])
         ended = sum(record.stop.startswith("diverged") for record in records)
         label = f"{run.label} ({ended} of {len(records)} diverged)" if ended else run.label
         plot_curves({label: mean}, ax, bands={label: (low, high)}, ylabel=name)
         if len(mean) == 1:  # no line: a mark, and the range as a bar
             spans = np.array([mean - low, high - mean])
-            place = 1 + (style - 2.5) / 20  # side by side
-            ax.errorbar([place], mean, yerr=spans, fmt="o", capsize=3, color=COLORS[style])
+            place = 1 + (number - len(runs) / 2) / 20  # side by side
+            ax.errorbar([place], mean, yerr=spans, fmt="o", capsize=3, color=COLORS[color])
             ax.set_xlim(0.5, 1.5)
 
 
-def _styles(methods: Sequence[str]) -> list[int]:
-    """Return the number of a style for each run: that of its method, or one that nobody has."""
-    own = [
-        ORDER.index(method) if method in ORDER and method not in methods[:number] else None
+def _styles(methods: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the number of a color and of dashes for each run.
+
+    The first run of a method has those of the method, or some that nobody has; the next ones have
+    its color, and other dashes.
+    """
+    free = itertools.cycle(
+        [n for n, method in enumerate(ORDER) if method not in methods] or range(len(ORDER))
+    )
+    own = {
+        method: ORDER.index(method) if method in ORDER else next(free)
+        for method in dict.fromkeys(methods)
+    }
+    return [
+        (own[method], (own[method] + 2 * methods[:number].count(method)) % len(ORDER))
         for number, method in enumerate(methods)
     ]
-    free = itertools.cycle([n for n in range(len(ORDER)) if n not in own] or range(len(ORDER)))
-    return [next(free) if style is None else style for style in own]

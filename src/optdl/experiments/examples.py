@@ -53,7 +53,7 @@ def parts(data: Dataset, inputs: str, batch: int, images: bool) -> Parts:
     if inputs == "standardized":
         train, validation, test = standardized((train, validation, test), data.image_shape[0])
     keep = len(train) - (batch > 1 and len(train) % batch == 1)
-    train = Examples(train.x[:keep], train.y[:keep])
+    train = train.first(keep)
     if images:
         train, validation, test = (
             Examples(part.x.reshape(-1, *data.image_shape), part.y)

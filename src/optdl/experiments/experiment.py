@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Experiment"]
 
-SMOKE_EXAMPLES = 240
+SMOKE_EXAMPLES = 120
 """Training examples of a run that only shows that everything works."""
 
 RECOMPUTED = 10_000
@@ -87,7 +87,8 @@ class Experiment:
         runs = [self._asked_run(run) for run in panel.runs]
         tuned = panel.tuning
         if tuned and self.options.smoke:
-            tuned = Tuning(tuned.rates[:1], epochs=1, seeds=1)
+            first = tuned.rates[:1]
+            tuned = replace(tuned, rates=first, epochs=1, seeds=1, examples=None, paper=False)
         return Panel(panel.title, [run for run in runs if run], tuned)
 
     def _asked_run(self, run: Run) -> Run | None:
@@ -95,9 +96,7 @@ class Experiment:
         if options.only and options.only not in f"{run.name}-":
             return None
         if not options.smoke:
-            return replace(
-                run, data=options.data or run.data, epochs=options.epochs or run.epochs
-            )
+            return replace(run, data=options.data or run.data, epochs=options.epochs or run.epochs)
         data = options.data or _smoke_data(run.network)
         settings = replace(run.settings, size=32) if data == "imagenet" else run.settings
         batch = run.batch if run.network in FULLY_CONNECTED else min(run.batch, 32)
@@ -128,17 +127,17 @@ class Experiment:
     def variants(self, panel: Panel, run: Run) -> list[Run]:
         """Return a run with its chosen rate, if one was chosen, and with that of the paper."""
         chosen = self.chosen(panel, run)
-        return [run] if chosen is None or chosen == run else [chosen, run]
+        paper = [run] if panel.tuning is None or panel.tuning.paper else []
+        return paper if chosen is None else [chosen, *(one for one in paper if one != chosen)]
 
     def chosen(self, panel: Panel, run: Run) -> Run | None:
         """Return a run with the rate that was chosen for it; None while none is."""
         if panel.tuning is None:
             return run
-        record = self._tuning_record(run)
-        found = tuning.scores(record, self._classes(run)) if record else {}
-        if not found or tuning.next_rates(found, panel.tuning.rates):
-            if not (found and self.options.smoke):
-                return None
+        record = self._tuning_record(run, panel.tuning)
+        found = tuning.scores(record, self._classes(run))
+        if not found or (tuning.next_rates(found, panel.tuning.rates) and not self.options.smoke):
+            return None
         return run.at(tuning.best_rate(found))
 
     def records(self) -> dict[str, list[Record]]:
@@ -160,18 +159,25 @@ class Experiment:
         """Return where the validation errors of all rates of a run lie."""
         return self.results / "tuning" / f"{run.curve}.json"
 
-    def _tuning_record(self, run: Run) -> Record | None:
+    def _tuning_record(self, run: Run, how: Tuning) -> Record:
+        """Return what was tried so far; an empty record if that was another configuration."""
+        config = _plain(replace(run, epochs=how.epochs)) | {
+            "rate": None,
+            "seeds": how.seeds,
+            "examples": how.examples,
+        }
         file = self.tuning_file(run)
-        return Record.load(file) if file.exists() else None
+        record = Record.load(file) if file.exists() else Record({})
+        if any(record.config.get(key) != value for key, value in config.items()):
+            record = Record({}, config | {"diverged": []})
+        return record
 
     def tune(self, run: Run, how: Tuning) -> None:
         """Train with one rate after the other until the best one is not at an end of the grid."""
-        record = self._tuning_record(run) or Record({}, {"diverged": []})
-        short = replace(run, epochs=how.epochs)
-        record.config |= {**_plain(short), "rate": None, "seeds": how.seeds}
+        record, short = self._tuning_record(run, how), replace(run, epochs=how.epochs)
         found = tuning.scores(record, self._classes(run))
-        while rates := tuning.next_rates(found, how.rates):
-            for one in self._attempt(short.at(rates[0]), range(how.seeds), judged=False):
+        while rates := not (self.options.smoke and found) and tuning.next_rates(found, how.rates):
+            for one in self._attempt(short.at(rates[0]), range(how.seeds), how):
                 name = tuning.entry(rates[0], one.seed)
                 record.curves[name] = one.curves.get("validation_error", [1.0])
                 record.seconds += one.seconds
@@ -180,28 +186,28 @@ class Experiment:
             self._keep(record, self.tuning_file(run))
             found = tuning.scores(record, self._classes(run))
             print(f"{run.curve}: {_table(found)}", file=sys.stderr)
-            if self.options.smoke:
-                return
 
     def _classes(self, run: Run) -> int:
         return {"cifar100": 100, "imagenet": 1000}.get(run.data, 10)
 
     def _finish(self, run: Run, seeds: Sequence[int]) -> None:
         todo = [seed for seed in seeds if not _is_done(self.file(run, seed), run)]
-        for record in self._attempt(run, todo, judged=True):
+        for record in self._attempt(run, todo):
             record.config = _plain(run)
             self._keep(record, self.file(run, record.seed))
             if record.stop.startswith("diverged"):
                 print(f"{run.name}, seed {record.seed}: {record.stop}")
 
-    def _attempt(self, run: Run, seeds: Sequence[int], judged: bool) -> Iterable[Record]:
-        """Train; what goes wrong becomes a record as well."""
+    def _attempt(
+        self, run: Run, seeds: Sequence[int], how: Tuning | None = None
+    ) -> Iterable[Record]:
+        """Train, to choose or to be judged; what goes wrong becomes a record as well."""
         together = [list(seeds)] if run.network in FULLY_CONNECTED else [[s] for s in seeds]
         for some in together:
             if not some:
                 continue
             try:
-                yield from self._train(run, some, judged)
+                yield from self._train(run, some, how)
             except Exception as error:
                 if (outcome := _outcome(error)) is None:
                     raise
@@ -215,21 +221,23 @@ class Experiment:
         record.device = _device_name(self.device)
         record.save(file)
 
-    def _train(self, run: Run, seeds: Sequence[int], judged: bool) -> list[Record]:
+    def _train(self, run: Run, seeds: Sequence[int], how: Tuning | None) -> list[Record]:
         numbers = "-".join(map(str, seeds))
-        stage = self.name if judged else f"{self.name}-tuning"
+        stage = f"{self.name}-tuning" if how else self.name
         checkpoint = self.checkpoints / f"{stage}-{run.name}-{numbers}.pt"
         if run.network in FULLY_CONNECTED:
-            records = self._train_side_by_side(run, seeds, judged, checkpoint)
+            records = self._train_side_by_side(run, seeds, how, checkpoint)
         else:
-            records = [self._train_alone(run, seeds[0], judged, checkpoint)]
+            records = [self._train_alone(run, seeds[0], how, checkpoint)]
         checkpoint.unlink(missing_ok=True)
         return records
 
-    def _train_alone(self, run: Run, seed: int, judged: bool, checkpoint: Path) -> Record:
+    def _train_alone(self, run: Run, seed: int, how: Tuning | None, checkpoint: Path) -> Record:
         """Train one network by itself."""
         on_gpu = self.device.startswith("cuda")
         parts = self.parts(run, seed)
+        if how and how.examples:
+            parts = replace(parts, train=parts.train.first(how.examples))
         depth = 8 if self.options.smoke else None
         model = models.build(run, parts.shape, parts.classes, seed, depth)
         model.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -239,17 +247,17 @@ class Experiment:
             *models.preconditioner(run, model, check_finite=not on_gpu),
         ]
         print(f"{run.name}, seed {seed}", file=sys.stderr)
-        return train(
+        record = train(
             model,
             parts.train,
             optimizer,
             validation=parts.validation,
-            test=parts.test if judged else None,
+            test=None if how else parts.test,
             epochs=run.epochs,
             batch_size=run.batch,
             hooks=hooks,
             seed=order_seed(seed),
-            config={"name": run.name, "weights": seed},
+            config={"name": run.name},
             progress=True,
             checkpoint=checkpoint,
             augmentation=PadCropFlip() if run.settings.augment else None,
@@ -257,11 +265,15 @@ class Experiment:
             record_steps=True,
             measure_training=False,
         )
+        record.seed = seed
+        return record
 
     def _train_side_by_side(
-        self, run: Run, seeds: Sequence[int], judged: bool, checkpoint: Path
+        self, run: Run, seeds: Sequence[int], how: Tuning | None, checkpoint: Path
     ) -> list[Record]:
         parts = self.parts(run)
+        if how and how.examples:
+            parts = replace(parts, train=parts.train.first(how.examples))
         widths = (parts.train.x.shape[1], *FULLY_CONNECTED[run.network], parts.classes)
         ensemble = Ensemble(
             widths,
@@ -277,8 +289,8 @@ class Experiment:
             ensemble,
             parts.train,
             parts.validation,
-            test=parts.test if judged else None,
-            recompute=RECOMPUTED if judged and run.method in ("BN", "Renorm") else 0,
+            test=None if how else parts.test,
+            recompute=0 if how or run.method not in ("BN", "Renorm") else RECOMPUTED,
             epochs=run.epochs,
             batch_size=run.batch,
             config={"name": run.name},
@@ -316,11 +328,14 @@ class Experiment:
     # --- Figures
 
     def save(self, fig: Figure, name: str = "") -> list[Path]:
-        """Write a figure as SVG, and as PNG on white."""
+        """Write a figure as SVG, and as PNG on white, and close it."""
+        from matplotlib import pyplot as plt
+
         self.figures.mkdir(parents=True, exist_ok=True)
         files = [self.figures / f"{name or self.name}.{ending}" for ending in ("svg", "png")]
         fig.savefig(files[0], metadata={"Date": None})
         fig.savefig(files[1], dpi=150, facecolor="white", transparent=False)
+        plt.close(fig)
         for file in files:
             print(f"wrote {file}")
         return files

@@ -1,4 +1,4 @@
-"""What a run is: a configuration in plain data, refused where it names something that is not known."""
+"""What a run is: plain data, refused where it names something that is not known."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ __all__ = ["DATA", "INPUTS", "METHODS", "NETWORKS", "Panel", "Run", "Settings", 
 FULLY_CONNECTED = {"fc3": (100, 100, 100), "fc2": (100, 100)}
 """Networks that train side by side, by their hidden layers."""
 
-CONVOLUTIONAL = ("cnn5", "resnet8", "resnet14", "resnet20", "resnet110", "resnet110-pre", "resnet18")
+RESIDUAL = ("resnet8", "resnet14", "resnet20", "resnet110", "resnet110-pre", "resnet18")
+CONVOLUTIONAL = ("cnn5", *RESIDUAL)
 """Networks that train by themselves."""
 
 NETWORKS = (*FULLY_CONNECTED, *CONVOLUTIONAL)
@@ -90,7 +91,7 @@ _TRAINING = {"weight_decay", "augment", "decay", "warmup_steps", "warmup_epochs"
 _OF_NETWORK: Mapping[str, set[str]] = {
     **{name: set() for name in FULLY_CONNECTED},
     "cnn5": _TRAINING,
-    **{name: {*_TRAINING, "init_scale"} for name in CONVOLUTIONAL if name.startswith("resnet")},
+    **{name: {*_TRAINING, "init_scale"} for name in RESIDUAL},
     "resnet18": {*_TRAINING, "init_scale", "size"},
 }
 _BN, _BNP = {"rho", "eps", "input"}, {"first", "rho", "eps1", "eps2"}
@@ -126,7 +127,7 @@ def kind(network: str) -> str:
     """Return which methods a network can have: a key of ``METHODS``."""
     if network in FULLY_CONNECTED:
         return "fully connected"
-    return "resnet" if network.startswith("resnet") else network
+    return "resnet" if network in RESIDUAL else network
 
 
 def _require_known(what: str, name: str, known: Sequence[str]) -> None:
@@ -244,11 +245,17 @@ class Tuning:
         Passes through the training examples for each rate.
     seeds : int
         Runs for each rate: seeds 0, 1, ... The paper's rate has as many, the chosen one all.
+    examples : int, optional
+        So many training examples only, the first ones; all when not given.
+    paper : bool
+        Whether the paper's rates are run, too.
     """
 
     rates: Sequence[float]
     epochs: int
     seeds: int = 3
+    examples: int | None = None
+    paper: bool = True
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How a learning rate is chosen: on validation examples, from a grid that reaches beyond the best."""
+"""How a learning rate is chosen: on validation examples, and not at the end of a grid."""
 
 from __future__ import annotations
 
