@@ -122,7 +122,7 @@ class Layer:
         """
         weight = self.module.weight
         gradient = weight.grad
-        if gradient is None or not weight.requires_grad or self.tap.empty:
+        if gradient is None or not weight.requires_grad:
             return False
         if self.used is not None and self.used() is gradient and gradient._version == self.version:
             return False

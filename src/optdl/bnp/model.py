@@ -188,6 +188,10 @@ class BNP:
         RuntimeError, FloatingPointError, ValueError
             As :meth:`step`. A forward pass in the block is refused, as L-BFGS wants one.
 
+        Notes
+        -----
+        Source: F-11
+
         Examples
         --------
         >>> layer = nn.Linear(2, 1)
