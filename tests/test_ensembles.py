@@ -112,7 +112,6 @@ def test_at_the_input_they_do_what_they_are_told(method):
         assert record.curves["minibatch_loss"] != other.curves["minibatch_loss"]
 
 
-@pytest.mark.row("F-11")
 @pytest.mark.parametrize("rule", RULES)
 def test_the_split_form_is_the_rule_in_z(rule):
     """One dense layer: θ = Pz with the P of each step as a matrix, and torch's own optimizer."""
@@ -148,7 +147,6 @@ def test_the_split_form_is_the_rule_in_z(rule):
         )
 
 
-@pytest.mark.row("F-11")
 def test_for_gradient_descent_the_split_form_changes_nothing():
     plain = side_by_side("BNP", "sgd", 20, 0.1)
     split = side_by_side("BNP", "sgd", 20, 0.1, settings={"split": True})
@@ -156,7 +154,6 @@ def test_for_gradient_descent_the_split_form_changes_nothing():
         np.testing.assert_allclose(one.curves["test_loss"], other.curves["test_loss"], rtol=1e-10)
 
 
-@pytest.mark.row("F-12")
 @pytest.mark.parametrize("method", ["BN", "Renorm"])
 @torch.no_grad()
 def test_statistics_computed_anew_are_those_of_all_examples_at_once(method):

@@ -24,6 +24,7 @@ from optdl.experiments import (
     draw_curves,
     drawing,
     generated_images,
+    sensitivity,
     spread,
     tuning,
 )
@@ -33,12 +34,17 @@ from optdl.experiments import (
 from optdl.experiments.examples import parts, standardized
 from optdl.experiments.models import build, preconditioner
 from optdl.experiments.runs import METHODS, NETWORKS, kind
+from optdl.networks import fully_connected
+from optdl.optimizers import SGD, Momentum
 from optdl.records import Record
+from optdl.training import order_seed, train
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "experiments"
-# The recorded runs of the book have another form, and tests of their own.
-FILES = sorted(path.name for path in FOLDER.glob("*.py") if path.name != "recorded.py")
+# The recorded runs of the book and the optimizers of chapter 4 have another form, and tests of
+# their own.
+OTHERS = {"recorded.py", "optimizers.py"}
+FILES = sorted(path.name for path in FOLDER.glob("*.py") if path.name not in OTHERS)
 
 
 def run(name: str, monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str) -> Path:
@@ -373,6 +379,51 @@ def test_a_seed_that_diverged_counts_as_a_guess():
     assert tuning.scores(record, 10) == {0.1: pytest.approx((0.6 + 0.1) / 2), 1.0: 0.1}
 
 
+# --- Optimizers of chapter 4 ------------------------------------------------------------------
+
+
+def test_members_are_trained_as_each_alone_by_torch():
+    digits = parts(load("digits"), "standardized", 60, images=False)
+    train_part = digits.train.first(200)
+    both = sensitivity.validation_errors(
+        Momentum(lr=0.03, alpha=0.9), train_part, digits.validation, (20,), 10,
+        seeds=(0, 3), epochs=3, batch=60,
+    )  # fmt: skip
+    for seed, errors in zip((0, 3), both, strict=True):
+        model = fully_connected((64, 20, 10), seed=seed)
+        record = train(
+            model,
+            train_part,
+            torch.optim.SGD(model.parameters(), 0.03, momentum=0.9),
+            validation=digits.validation,
+            epochs=3,
+            batch_size=60,
+            seed=order_seed(seed),
+        )
+        # in single precision an example may change sides
+        assert errors == pytest.approx(record.curves["validation_error"], abs=1.5 / 144)
+        assert errors[-1] < errors[0]
+
+
+def test_a_member_that_is_not_finite_is_wrong_everywhere():
+    digits = parts(load("digits"), "raw", 60, images=False)
+    [errors] = sensitivity.validation_errors(
+        SGD(lr=1e30), digits.train, digits.validation, (20,), 10, seeds=(0,), epochs=1, batch=60
+    )
+    assert errors == [1.0]
+
+
+def test_the_optimizers_are_tried_and_drawn(tmp_path, monkeypatch, capsys):
+    results = run("optimizers.py", monkeypatch, tmp_path, "--smoke", "--seeds", "2")
+    methods = runpy.run_path(str(FOLDER / "optimizers.py"))["METHODS"]
+    found = {file.stem: Record.load(file) for file in results.glob("*.json")}
+    assert len(found) == len(methods) == 8
+    for (_, first), name in zip(methods.values(), methods, strict=True):
+        record = found[name.lower().replace(" ", "-")]
+        assert set(record.curves) == {f"{first[0]:g}, seed 0", f"{first[0]:g}, seed 1"}
+    assert (results / "optimizers.svg").exists()
+
+
 def test_spread_leaves_out_what_diverged_and_shows_it_if_there_is_nothing_else():
     fine = [Record({"loss": [2.0, 1.0]}), Record({"loss": [4.0, 2.0, 0.5]})]
     bad = Record({"loss": [9.0]}, stop="diverged at step 3")
@@ -400,7 +451,7 @@ def test_generated_images_can_be_told_apart():
 RESULTS = sorted(
     file
     for file in (FOLDER / "results").rglob("*.json")
-    if not {"recorded", "earlier"} & set(file.parts)
+    if not {"recorded", "earlier", "optimizers"} & set(file.parts)
 )
 
 

@@ -3,6 +3,7 @@
 An experiment is a list of panels, a panel a list of runs: plain data.
 """
 
+from optdl.experiments import examples, sensitivity, tuning
 from optdl.experiments.comparison import DENSE_METHODS, convolutional_panels, dense_panels
 from optdl.experiments.drawing import draw_curves, draw_spreads, spread
 from optdl.experiments.examples import generated_images
@@ -21,7 +22,10 @@ __all__ = [
     "dense_panels",
     "draw_curves",
     "draw_spreads",
+    "examples",
     "generated_images",
     "perform_in_turns",
+    "sensitivity",
     "spread",
+    "tuning",
 ]

@@ -161,7 +161,7 @@ class Experiment:
 
     def _tuning_record(self, run: Run, how: Tuning) -> Record:
         """Return what was tried so far; an empty record if that was another configuration."""
-        config = _plain(replace(run, epochs=how.epochs)) | {
+        config = plain(replace(run, epochs=how.epochs)) | {
             "rate": None,
             "seeds": how.seeds,
             "examples": how.examples,
@@ -183,7 +183,7 @@ class Experiment:
                 record.seconds += one.seconds
                 if one.stop.startswith("diverged"):
                     record.config["diverged"].append(name)
-            self._keep(record, self.tuning_file(run))
+            self.keep(record, self.tuning_file(run))
             found = tuning.scores(record, self._classes(run))
             print(f"{run.curve}: {_table(found)}", file=sys.stderr)
 
@@ -191,10 +191,10 @@ class Experiment:
         return {"cifar100": 100, "imagenet": 1000}.get(run.data, 10)
 
     def _finish(self, run: Run, seeds: Sequence[int]) -> None:
-        todo = [seed for seed in seeds if not _is_done(self.file(run, seed), run)]
+        todo = [seed for seed in seeds if not is_done(self.file(run, seed), run)]
         for record in self._attempt(run, todo):
-            record.config = _plain(run)
-            self._keep(record, self.file(run, record.seed))
+            record.config = plain(run)
+            self.keep(record, self.file(run, record.seed))
             if record.stop.startswith("diverged"):
                 print(f"{run.name}, seed {record.seed}: {record.stop}")
 
@@ -215,7 +215,7 @@ class Experiment:
                 reason = f"{outcome}: {str(error).splitlines()[0]}"
                 yield from (Record({}, seed=seed, stop=reason) for seed in some)
 
-    def _keep(self, record: Record, file: Path) -> None:
+    def keep(self, record: Record, file: Path) -> None:
         """Complete a record and write it."""
         record.versions = versions() | _commit()
         record.device = _device_name(self.device)
@@ -347,7 +347,7 @@ def _smoke_data(network: str) -> str:
     return "digits" if network in FULLY_CONNECTED else "generated"
 
 
-def _plain(run: Run) -> dict[str, Any]:
+def plain(run: Run) -> dict[str, Any]:
     """Return the configuration of a run as a file holds it."""
     return Record({}, run.config()).config
 
@@ -356,11 +356,11 @@ def _table(found: dict[float, float]) -> str:
     return ", ".join(f"{rate:g}: {100 * right:.1f}" for rate, right in found.items())
 
 
-def _is_done(file: Path, run: Run) -> bool:
+def is_done(file: Path, run: Run) -> bool:
     """Tell whether a record is that of this run, or of the same with more epochs."""
     if not file.exists():
         return False
-    record, wanted = Record.load(file), _plain(run)
+    record, wanted = Record.load(file), plain(run)
     same = all(record.config.get(key) == wanted[key] for key in wanted if key != "epochs")
     ended = record.stop.startswith(("all ", "diverged"))
     return ended and same and record.config["epochs"] >= run.epochs

@@ -11,7 +11,7 @@ from torch.nn import functional
 from tqdm.auto import tqdm
 
 from optdl.bnp import BNP
-from optdl.experiments.experiment import Experiment, _is_done, _plain
+from optdl.experiments.experiment import Experiment, is_done, plain
 from optdl.experiments.runs import FULLY_CONNECTED, Run
 from optdl.networks import fully_connected
 from optdl.records import Record
@@ -30,13 +30,13 @@ def perform_in_turns(experiment: Experiment) -> dict[str, list[Record]]:
     for panel in [] if experiment.options.draw else experiment.panels:
         for seed in experiment.seeds:
             files = [experiment.file(run, seed) for run in panel.runs]
-            if all(_is_done(file, run) for file, run in zip(files, panel.runs, strict=True)):
+            if all(is_done(file, run) for file, run in zip(files, panel.runs, strict=True)):
                 continue
             seconds = _time(experiment, panel.runs, seed)
             for file, run, each in zip(files, panel.runs, seconds, strict=True):
                 curves = {"epoch_seconds": each}
-                record = Record(curves, _plain(run), seed, f"all {len(each)} epochs")
-                experiment._keep(record, file)
+                record = Record(curves, plain(run), seed, f"all {len(each)} epochs")
+                experiment.keep(record, file)
     return experiment.records()
 
 

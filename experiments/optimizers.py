@@ -1,0 +1,106 @@
+"""How much the rate of each optimizer of chapter 4 matters, on a real network.
+
+Two hidden layers of 100 units, CIFAR-10 standardized by channel, minibatches of 60, 3 epochs, 5
+seeds. The grid of each method goes on beyond either end until the best rate is not at an end.
+Newton's method and delta-bar-delta are left out: one needs the Hessian, the other full batches. ::
+
+    python experiments/optimizers.py
+"""
+
+from matplotlib import pyplot as plt
+
+from optdl.experiments import Experiment, examples, sensitivity, tuning
+from optdl.optimizers import (
+    SGD,
+    AdaDelta,
+    AdaGrad,
+    Adam,
+    Momentum,
+    Nesterov,
+    RMSProp,
+    RMSPropNesterov,
+)
+from optdl.plotting import plot_curves, use_style
+from optdl.records import Record
+
+EPOCHS, BATCH, HIDDEN = 3, 60, (100, 100)
+LARGE, SMALL = (0.003, 0.01, 0.03, 0.1, 0.3), (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
+METHODS = {
+    "SGD": (SGD, LARGE),
+    "Momentum": (Momentum, SMALL),
+    "Nesterov": (Nesterov, SMALL),
+    "AdaGrad": (AdaGrad, SMALL),
+    "RMSProp": (RMSProp, SMALL),
+    "RMSProp with Nesterov": (RMSPropNesterov, SMALL),
+    "AdaDelta": (AdaDelta, (0.1, 0.3, 1.0, 3.0)),
+    "Adam": (Adam, SMALL),
+}
+PANELS = []  # its runs are its own: one file for each method
+
+
+def file(experiment, name):
+    """Return where the validation errors of all rates of a method lie."""
+    return experiment.results / f"{name.lower().replace(' ', '-')}.json"
+
+
+def find(experiment, name):
+    """Try the rates of a method that were not tried; write the file after each."""
+    method, first = METHODS[name]
+    smoke, path = experiment.options.smoke, file(experiment, name)
+    data = experiment.data(experiment.options.data or ("digits" if smoke else "cifar10"))
+    parts = examples.parts(data, "standardized", BATCH, images=False)
+    config = {
+        "method": name, "data": data.name, "epochs": EPOCHS, "batch": BATCH,
+        "hidden": HIDDEN, "seeds": len(experiment.seeds), "diverged": [],
+    }  # fmt: skip
+    record = Record.load(path) if path.exists() else Record({}, config)
+    found = tuning.scores(record, parts.classes)
+    while rates := [] if smoke and found else tuning.next_rates(found, first):
+        errors = sensitivity.validation_errors(
+            method(lr=rates[0]),
+            parts.train,
+            parts.validation,
+            HIDDEN,
+            parts.classes,
+            seeds=experiment.seeds,
+            epochs=EPOCHS,
+            batch=BATCH,
+        )
+        record.curves |= {
+            tuning.entry(rates[0], seed): each
+            for seed, each in zip(experiment.seeds, errors, strict=True)
+        }
+        experiment.keep(record, path)
+        found = tuning.scores(record, parts.classes)
+        print(f"{name}, {rates[0]:g}: {100 * found[rates[0]]:.1f} %", flush=True)
+
+
+def draw(experiment):
+    """Draw the validation accuracy after the last epoch against the rate, mean of the seeds."""
+    use_style()
+    fig, axes = plt.subplots(2, 4, figsize=(13, 6), sharey=True)
+    for ax, name in zip(axes.flat, METHODS, strict=True):
+        if file(experiment, name).exists():
+            record = Record.load(file(experiment, name))
+            found = tuning.scores(record, 10)
+            ends = {rate: [] for rate in found}
+            for entry, errors in record.curves.items():
+                ends[float(entry.partition(",")[0])].append(1 - errors[-1])
+            band = [min(ends[rate]) for rate in found], [max(ends[rate]) for rate in found]
+            plot_curves(
+                {name: list(found.values())},
+                ax,
+                x=list(found),
+                bands={name: band},
+                xlabel="rate",
+                ylabel="validation accuracy",
+            )
+        ax.set(xscale="log", title=name)
+    return experiment.save(fig)
+
+
+if __name__ == "__main__":
+    experiment = Experiment(__file__, PANELS, description=__doc__)
+    for name in [] if experiment.options.draw else METHODS:
+        find(experiment, name)
+    draw(experiment)
