@@ -661,16 +661,28 @@ def test_an_optimizer_of_other_parameters_does_not_warn():
         stepped(torch.optim.Adam, preconditioner=preconditioner, module=module)
 
 
+@pytest.mark.row("F-11")
+def test_a_step_after_the_block_is_refused_until_there_are_new_gradients():
+    module, preconditioner, before = differentiated("dense")
+    adam = torch.optim.Adam(module.parameters())
+    with preconditioner.split():
+        nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+    with pytest.raises(RuntimeError, match="Move it into the block"):
+        adam.step()
+    assert unchanged(module, before)
+    for none in (True, False):
+        adam.zero_grad(set_to_none=none)
+        loss_of(module(inputs(module))).backward()
+        with preconditioner.split():
+            adam.step()
+
+
 def test_the_split_form_does_not_warn_and_nothing_is_left_behind():
     module, preconditioner = stepped(lambda p: torch.optim.SGD(p, lr=0.1))
     adam = torch.optim.Adam(module.parameters())
     loss_of(module(inputs(module))).backward()
     with preconditioner.split():
         adam.step()
-    adam.step()
-    assert optimizers._hook is None
-    loss_of(module(inputs(module))).backward()
-    preconditioner.step()
     assert optimizers._hook is not None
     preconditioner.remove()
     assert optimizers._hook is None

@@ -163,6 +163,17 @@ def _():
     assert_same(results[0], results[2])
 
 
+@line("A step after the block of `split()`")
+def _():
+    model = network()
+    preconditioner, adam = BNP(model), torch.optim.Adam(model.parameters())
+    loss_of(model(batch())).backward()
+    with preconditioner.split():
+        pass
+    with pytest.raises(RuntimeError, match="Move it into the block"):
+        adam.step()
+
+
 @line("LBFGS")
 def _():
     model = network()
@@ -326,15 +337,26 @@ def _():
     assert_same(gradients(model), expected())
 
 
+@line("`torch.autograd.grad` with respect to the weights")
+def _():
+    model = network()
+    preconditioner = BNP(model)
+    found = torch.autograd.grad(loss_of(model(batch())), [*model.parameters()])
+    for parameter, gradient in zip(model.parameters(), found, strict=True):
+        parameter.grad = gradient
+    preconditioner.step()
+    assert_same(gradients(model), expected())
+
+
 @line("A backward pass twice through one forward pass")
 def _():
     model = network()
     preconditioner = BNP(model)
-    value = loss_of(model(batch()))
+    value = loss_of(model(batch(2)))
     (0.25 * value).backward(retain_graph=True)
     (0.75 * value).backward()
     preconditioner.step()
-    assert_same(gradients(model), expected())
+    assert_same(gradients(model), expected(x=batch(2)))  # q² = 5/2: N is 2, not 4
 
 
 @line("A layer in `eval()` that is trained")

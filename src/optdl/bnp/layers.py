@@ -124,6 +124,10 @@ class Layer:
         gradient = weight.grad
         if gradient is None or not weight.requires_grad:
             return False
-        if self.used is not None and self.used() is gradient and gradient._version == self.version:
-            return False
-        return bool(gradient.any())
+        return not self.holds_used_gradient() and bool(gradient.any())
+
+    def holds_used_gradient(self) -> bool:
+        """Tell whether the gradient is still that which :meth:`mark` has seen."""
+        gradient = self.module.weight.grad
+        used = None if self.used is None else self.used()
+        return gradient is not None and gradient is used and gradient._version == self.version

@@ -141,7 +141,7 @@ class BNP:
         self._forward = _Forward(Processes(model, process_group))
         found = list(supported_layers(unwrapped(model), skip))
         self._layers = [Layer(name, module, self._forward) for name, module in found]
-        self._watch = Watch([module for _, module in found])
+        self._watch = Watch(self._layers)
 
     def __repr__(self) -> str:
         """Return the layers by name, and the constants."""
@@ -169,8 +169,8 @@ class BNP:
         for layer, rows in self._update():
             layer.precondition(rows, self.eps1, self.eps2)
         if not torch.compiler.is_compiling():
-            self._watch.begin()
             self._mark()
+            self._watch.begin(split=False)
 
     @contextmanager
     def split(self) -> Iterator[None]:
@@ -186,7 +186,8 @@ class BNP:
         Raises
         ------
         RuntimeError, FloatingPointError, ValueError
-            As :meth:`step`. A forward pass in the block is refused, as L-BFGS wants one.
+            As :meth:`step`. A forward pass in the block is refused, as L-BFGS wants one; so is a
+            step of the optimizer after the block, on gradients of z.
 
         Notes
         -----
@@ -215,6 +216,7 @@ class BNP:
         finally:
             self._forward.inside = False
             self._mark()
+            self._watch.begin(split=True)
 
     @torch.no_grad()
     def _enter(self) -> list[Scaled]:

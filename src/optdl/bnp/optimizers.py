@@ -1,4 +1,4 @@
-"""Which optimizers want the split form: a warning before the first wrong step."""
+"""Which optimizers want the split form, and inside of its block: before a wrong step is taken."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from optdl.bnp.layers import Layer
 
 LINEAR = (torch.optim.SGD, torch.optim.ASGD)
 """Optimizers that move θ linearly in the gradients: P·Opt(Pᵀg) and Opt(PPᵀg) are then the same."""
 
 
 class Watch:
-    """Looks at the optimizers that step after a plain step of BNP, and warns once.
+    """Looks at the optimizers that step on what BNP has made of the gradients.
 
     Parameters
     ----------
-    modules : sequence of nn.Module
+    layers : sequence of Layer
         The layers whose gradients BNP transforms.
     """
 
-    def __init__(self, modules: Sequence[nn.Module]) -> None:
-        self.modules, self.warned = modules, False
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self.layers, self.warned, self.split = layers, False, False
 
-    def begin(self) -> None:
-        """Look at the optimizers that step from now on."""
+    def begin(self, split: bool) -> None:
+        """Look at the optimizers that step from now on, in front of gradients of this form."""
         global _hook
-        if self.warned:
-            return
+        self.split = split
         _watching.add(self)
         if _hook is None:
             _hook = register_optimizer_step_pre_hook(_look)
@@ -45,20 +45,30 @@ class Watch:
             _hook = None
 
     def look(self, optimizer: torch.optim.Optimizer) -> None:
-        """Warn where this optimizer moves the layers."""
+        """Refuse gradients of z outside of the block; warn of an optimizer that is not linear."""
+        if self.split:
+            if any(layer.holds_used_gradient() for layer in self._moved(optimizer)):
+                raise RuntimeError(
+                    "optimizer.step() came after the block of bnp.split(), where the parameters "
+                    "are no longer those of the gradients. Move it into the block: "
+                    "with bnp.split(): optimizer.step()"
+                )
+        elif not (self.warned or isinstance(optimizer, LINEAR)) and self._moved(optimizer):
+            self.warned = True
+            name = type(optimizer).__name__
+            warnings.warn(
+                f"bnp.step() before {name}: only SGD and ASGD are known to be linear in the "
+                f"gradient. {name} may undo the scaling, and break the balance of weight and bias. "
+                "Right for any optimizer is the split form, without bnp.step(): "
+                "with bnp.split(): optimizer.step()",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _moved(self, optimizer: torch.optim.Optimizer) -> list[Layer]:
+        """Return the layers whose weight an optimizer moves."""
         moved = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        if self.warned or not any(id(module.weight) in moved for module in self.modules):
-            return
-        self.warned = True
-        self.end()
-        name = type(optimizer).__name__
-        warnings.warn(
-            f"bnp.step() before {name}: only SGD and ASGD are known to be linear in the gradient. "
-            f"{name} may undo the scaling, and break the balance of weight and bias. Right for any "
-            "optimizer is the split form, without bnp.step(): with bnp.split(): optimizer.step()",
-            UserWarning,
-            stacklevel=4,
-        )
+        return [layer for layer in self.layers if id(layer.module.weight) in moved]
 
 
 _watching: weakref.WeakSet[Watch] = weakref.WeakSet()
@@ -66,6 +76,5 @@ _hook: Any = None
 
 
 def _look(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-    if not isinstance(optimizer, LINEAR):
-        for watch in list(_watching):
-            watch.look(optimizer)
+    for watch in list(_watching):
+        watch.look(optimizer)
