@@ -25,36 +25,34 @@ class Scaled:
     """
 
     def __init__(self, weight: torch.Tensor, deviation: torch.Tensor) -> None:
-        self.weight, self.deviation = weight, deviation
+        self.weight, self.deviation, self.inverse = weight, deviation, deviation.reciprocal()
         self.before = weight.detach().clone()
 
     def enter(self) -> None:
         """Put z in the place of θ, and Pᵀg in the place of g."""
         self._pull(self.weight.grad)
-        self.weight.copy_(self._z())
+        self.weight.mul_(self.deviation)
 
     def _pull(self, gradient: Any) -> None:
         wide = gradient.to(self.deviation.dtype)  # itself, unless of half precision
-        self._center(wide).div_(self.deviation)
+        self._center(wide).mul_(self.inverse)
         if wide is not gradient:
             gradient.copy_(wide)
 
     def _center(self, gradient: torch.Tensor) -> torch.Tensor:
         return gradient
 
-    def _z(self) -> torch.Tensor:
-        return (self.before * self.deviation).to(self.before.dtype)
-
     def leave(self) -> None:
         r"""Return to :math:`\theta + P(z' - z)`, where the optimizer has moved z to z'.
 
         Where it did nothing, θ has the same bits again.
         """
-        self.weight.copy_(self._moved() + self.before)
+        self._subtract().add_(self.before)
 
-    def _moved(self) -> torch.Tensor:
-        """Return how far the weight has moved, in θ."""
-        return (self.weight - self._z()).to(self.deviation.dtype).div_(self.deviation)
+    def _subtract(self) -> torch.Tensor:
+        """Leave in the weight how far it has moved, in θ; in place, as fresh memory is slow."""
+        z = self.before.clone().mul_(self.deviation)  # the bits of enter
+        return self.weight.sub_(z).mul_(self.inverse)
 
     def restore(self) -> None:
         """Return to θ as it was."""
@@ -98,8 +96,12 @@ class Centered(Scaled):
 
     def _center(self, gradient: torch.Tensor) -> torch.Tensor:
         outputs: Any = self.bias.grad
-        outputs = outputs.view(-1, *[1] * (gradient.ndim - 1))
-        return gradient.addcmul_(outputs.to(gradient.dtype), self.center, value=-1)
+        outputs = outputs.to(gradient.dtype)
+        if gradient.ndim == 2:
+            return gradient.addr_(outputs, self.center[0], alpha=-1)
+        return gradient.addcmul_(
+            outputs.view(-1, *[1] * (gradient.ndim - 1)), self.center, value=-1
+        )
 
     def _taken_up(self, weight: torch.Tensor) -> torch.Tensor:
         r"""Return what the rows of a weight make of the mean, :math:`w^T\mu`."""
@@ -109,9 +111,8 @@ class Centered(Scaled):
 
     def leave(self) -> None:
         r"""Return to :math:`\theta + P(z' - z)`, where the optimizer has moved z to z'."""
-        moved = self._moved()
-        shift = (self.bias - self.z_bias).to(moved.dtype) / self.q - self._taken_up(moved)
-        self.weight.copy_(moved + self.before)
+        shift = (self.bias - self.z_bias) / self.q - self._taken_up(self._subtract())
+        self.weight.add_(self.before)
         self.bias.copy_(self.bias_before + shift)
 
     def restore(self) -> None:
