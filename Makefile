@@ -5,7 +5,7 @@ PYTHON := $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	&& { echo $$p; break; }; done)
 PY := .venv/bin/python
 # figures 6 and 7 need a GPU: experiments/README.md
-F ?= fig3 fig4 fig5 fig8 fig9 beyond recorded
+F ?= fig3 fig4 fig5 fig8 fig9 beyond optimizers recorded
 
 .DEFAULT_GOAL := help
 .PHONY: help course test cover book lab release grade figures lint clean

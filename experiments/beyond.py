@@ -5,7 +5,7 @@ Three hidden layers of 100 units, minibatches of 60, CIFAR-10. ::
     python experiments/beyond.py
 """
 
-from optdl.experiments import Experiment, Panel, Run, Settings, Tuning, draw_curves
+from optdl.experiments import Experiment, Panel, Run, Settings, Tuning, draw_curves, table
 from optdl.experiments.runs import INPUTS
 
 # where no paper has a rate, the usual one
@@ -68,3 +68,5 @@ if __name__ == "__main__":
     experiment = Experiment(__file__, PANELS, description=__doc__)
     experiment.perform()
     draw_curves(experiment)
+    for panel in experiment.panels:
+        print(f"\n{table(experiment, panel)}")

@@ -5,7 +5,7 @@
     python experiments/fig3.py
 """
 
-from optdl.experiments import Experiment, Tuning, dense_panels, draw_curves
+from optdl.experiments import Experiment, Tuning, dense_panels, draw_curves, table
 
 # Table 2
 PAPER = {
@@ -24,3 +24,5 @@ if __name__ == "__main__":
     experiment = Experiment(__file__, PANELS, description=__doc__)
     experiment.perform()
     draw_curves(experiment)
+    for panel in experiment.panels:
+        print(f"\n{table(experiment, panel)}")

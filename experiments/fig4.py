@@ -14,6 +14,7 @@ from optdl.experiments import (
     convolutional_panels,
     dense_panels,
     draw_curves,
+    table,
 )
 
 # Tables 2 and 3; BN and Batch Renorm cannot be trained with one example
@@ -35,3 +36,5 @@ if __name__ == "__main__":
     experiment = Experiment(__file__, PANELS, description=__doc__)
     experiment.perform()
     draw_curves(experiment)
+    for panel in experiment.panels:
+        print(f"\n{table(experiment, panel)}")

@@ -6,7 +6,7 @@ Table 3 gives vanilla at 128 the rate 0.1, and the text says that it has Adam: b
     python experiments/fig5.py --only=cnn5-2- --seeds 3
 """
 
-from optdl.experiments import Experiment, Settings, Tuning, convolutional_panels, draw_curves
+from optdl.experiments import Experiment, Settings, Tuning, convolutional_panels, draw_curves, table
 
 LARGE = {"vanilla": 0.1, "Adam": 0.1, "BN": 0.1, "4 Things": 5e-3, "BNP": 0.1}
 SMALL = {"vanilla": 1e-3, "BN": 1e-3, "Renorm": 1e-2, "4 Things": 1e-4, "BNP": 1e-2}
@@ -33,3 +33,5 @@ if __name__ == "__main__":
     experiment = Experiment(__file__, PANELS, description=__doc__)
     experiment.perform()
     draw_curves(experiment)
+    for panel in experiment.panels:
+        print(f"\n{table(experiment, panel)}")

@@ -6,7 +6,7 @@ In small on a CPU, a network of 14 layers with one drop of the rate, then for a 
     python experiments/fig6.py --only=resnet110 --device cuda
 """
 
-from optdl.experiments import Experiment, Panel, Run, Settings, Tuning, draw_curves
+from optdl.experiments import Experiment, Panel, Run, Settings, Tuning, draw_curves, table
 
 METHODS = ("BN", "GN", "BNP", "BNP+GN")
 LARGE = {
@@ -71,3 +71,5 @@ if __name__ == "__main__":
     experiment = Experiment(__file__, PANELS, description=__doc__)
     experiment.perform()
     draw_curves(experiment)
+    for panel in experiment.panels:
+        print(f"\n{table(experiment, panel)}")

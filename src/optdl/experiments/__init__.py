@@ -9,6 +9,7 @@ from optdl.experiments.drawing import draw_curves, draw_spreads, spread
 from optdl.experiments.examples import generated_images
 from optdl.experiments.experiment import Experiment
 from optdl.experiments.runs import Panel, Run, Settings, Tuning
+from optdl.experiments.tables import table
 from optdl.experiments.timing import perform_in_turns
 
 __all__ = [
@@ -27,5 +28,6 @@ __all__ = [
     "perform_in_turns",
     "sensitivity",
     "spread",
+    "table",
     "tuning",
 ]
