@@ -26,6 +26,7 @@ from optdl.experiments import (
     generated_images,
     sensitivity,
     spread,
+    table,
     tuning,
 )
 from optdl.experiments import (
@@ -357,6 +358,12 @@ def test_the_best_rate_is_not_at_an_end(tmp_path, capsys):
     assert set(records) == {chosen.name, run.name}
     for record in records[chosen.name]:
         assert {"test_error", "validation_error", "minibatch_loss"} <= set(record.curves)
+    *_, row = table(one, panel).splitlines()
+    mean = np.mean([100 * (1 - r.curves["test_error"][-1]) for r in records[chosen.name]])
+    cells = [cell.strip() for cell in row.split("|")[1:-1]]
+    assert cells[:2] == ["vanilla", f"{chosen.rate:g}"]
+    assert cells[2].startswith(f"{mean:.1f} (")
+    assert cells[4] == "0.1"
     [file] = (tmp_path / "toy" / "tuning").glob("*.json")
     assert not any("test" in name for name in Record.load(file).curves)
     before = file.stat().st_mtime_ns
