@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.optim.optimizer import _global_optimizer_pre_hooks
 
 from optdl.bnp import BNP, optimizers
 from optdl.data import Examples
@@ -678,6 +679,7 @@ def test_a_step_after_the_block_is_refused_until_there_are_new_gradients():
 
 
 def test_the_split_form_does_not_warn_and_nothing_is_left_behind():
+    gc.collect()  # what other tests have left
     module, preconditioner = stepped(lambda p: torch.optim.SGD(p, lr=0.1))
     adam = torch.optim.Adam(module.parameters())
     loss_of(module(inputs(module))).backward()
@@ -686,6 +688,7 @@ def test_the_split_form_does_not_warn_and_nothing_is_left_behind():
     assert optimizers._hook is not None
     preconditioner.remove()
     assert optimizers._hook is None
+    assert not _global_optimizer_pre_hooks
     adam.step()
     _, preconditioner = stepped(lambda p: torch.optim.SGD(p, lr=0.1))
     assert len(optimizers._watching) == 1

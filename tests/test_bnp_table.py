@@ -613,6 +613,7 @@ def _():
 @line("`nn.DataParallel` on several devices")
 def _():
     model = nn.DataParallel(network())
+    BNP(model)  # on one device it copies nothing
     model.device_ids = [0, 1]
     assert_refused(model, "Use DistributedDataParallel")
 
