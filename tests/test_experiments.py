@@ -268,7 +268,7 @@ def test_condition_numbers_while_bnp_trains(tmp_path):
         ({"inputs": "normalized"}, "inputs must be one of raw, standardized; got 'normalized'"),
         ({"optimizer": "adamw"}, "optimizer must be one of sgd, momentum, adam"),
         ({"settings": Settings(groups=8)}, "BNP on fc2 has no setting groups; it has corrected"),
-        ({"network": "cnn5", "settings": Settings(split=True)}, "no setting split"),
+        ({"network": "cnn5", "settings": Settings(corrected=True)}, "no setting corrected"),
         ({"method": "BN", "batch": 1}, "BN needs 2 examples or more"),
         ({"rate": 0.0}, "the rate positive; got 60, 4 and 0.0"),
     ],
@@ -317,6 +317,11 @@ def test_the_input_can_be_normalized_and_the_first_layer_left_alone():
     [bnp] = preconditioner(run, model, check_finite=True)
     assert "'0'" not in repr(bnp)
     assert "'3'" in repr(bnp)
+    assert not bnp._splits
+    [bnp] = preconditioner(
+        replace(run, settings=Settings(split=True)), build(run, (3, 32, 32), 10, seed=0), True
+    )
+    assert bnp._splits
 
 
 # --- Examples and rates -----------------------------------------------------------------------

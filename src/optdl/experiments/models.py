@@ -67,7 +67,7 @@ def preconditioner(run: Run, model: nn.Module, check_finite: bool) -> list[Any]:
     if not run.method.startswith("BNP"):
         return []
     own = run.settings.given()
-    constants = {key: own[key] for key in ("rho", "eps1", "eps2") if key in own}
+    constants = {key: own[key] for key in ("rho", "eps1", "eps2", "split") if key in own}
     layers = (nn.Linear, nn.Conv2d)
     first = next(name for name, module in model.named_modules() if isinstance(module, layers))
     skip = () if own.get("first", True) else (first,)

@@ -94,14 +94,14 @@ _OF_NETWORK: Mapping[str, set[str]] = {
     **{name: {*_TRAINING, "init_scale"} for name in RESIDUAL},
     "resnet18": {*_TRAINING, "init_scale", "size"},
 }
-_BN, _BNP = {"rho", "eps", "input"}, {"first", "rho", "eps1", "eps2"}
+_BN, _BNP = {"rho", "eps", "input"}, {"first", "rho", "eps1", "eps2", "split"}
 METHODS: Mapping[str, Mapping[str, set[str]]] = {
     "fully connected": {
         "vanilla": set(),
         "BN": _BN,
         "LN": {"eps"},
         "Renorm": {*_BN, "s_max", "d_max"},
-        "BNP": {*_BNP, "corrected", "split"},
+        "BNP": {*_BNP, "corrected"},
     },
     "cnn5": {
         "vanilla": set(),
