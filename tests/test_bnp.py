@@ -772,32 +772,48 @@ def test_a_keyword_argument_is_an_input_too():
 # --- Several processes -----------------------------------------------------------------------
 
 
-def process(rank, folder, sizes):
-    """Train on this process's share of the batch; the first process saves what came of it."""
+SIZES = [(4, 4), (1, 3), (1, 1)]
+"""Examples of each process."""
+
+
+def process(rank, folder):
+    """Train on this process's share of each batch; the first process saves what came of it."""
     torch.set_num_threads(1)
     distributed.init_process_group(
-        "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=len(sizes)
+        "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2
     )
-    model = dense_net()
-    parallel = nn.parallel.DistributedDataParallel(model)
-    preconditioner = BNP(parallel, rho=0.5)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
-    for step in range(3):
-        x, y = (part.split(sizes)[rank] for part in examples(sum(sizes), seed=step))
-        optimizer.zero_grad()
-        # DDP averages over processes; the weights make that the mean over all examples
-        weight = len(x) * len(sizes) / sum(sizes)
-        (weight * functional.cross_entropy(parallel(x), y)).backward()
-        preconditioner.step()
-        optimizer.step()
+    results = {}
+    for sizes in SIZES:
+        model = dense_net()
+        parallel = nn.parallel.DistributedDataParallel(model)
+        preconditioner = BNP(parallel, rho=0.5)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+        for step in range(3):
+            x, y = (part.split(sizes)[rank] for part in examples(sum(sizes), seed=step))
+            optimizer.zero_grad()
+            # DDP averages over processes; the weights make that the mean over all examples
+            weight = len(x) * len(sizes) / sum(sizes)
+            (weight * functional.cross_entropy(parallel(x), y)).backward()
+            preconditioner.step()
+            optimizer.step()
+        results[sizes] = [model.state_dict(), preconditioner.state_dict()]
     if rank == 0:
-        torch.save([model.state_dict(), preconditioner.state_dict()], f"{folder}/result.pt")
+        torch.save(results, f"{folder}/results.pt")
+    distributed.barrier()
     distributed.destroy_process_group()
 
 
+@pytest.fixture(scope="module")
+def of_two_processes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("processes")
+    multiprocessing.spawn(process, (str(folder),), nprocs=2)
+    return torch.load(folder / "results.pt")
+
+
+@pytest.mark.xdist_group("bnp_processes")
 @pytest.mark.skipif(not distributed.is_gloo_available(), reason="torch was built without gloo")
-@pytest.mark.parametrize("sizes", [(4, 4), (1, 3), (1, 1)])
-def test_two_processes_on_parts_equal_one_on_the_whole(tmp_path, sizes):
+@pytest.mark.parametrize("sizes", SIZES)
+def test_two_processes_on_parts_equal_one_on_the_whole(of_two_processes, sizes):
     model = dense_net()
     preconditioner = BNP(model, rho=0.5)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
@@ -807,8 +823,7 @@ def test_two_processes_on_parts_equal_one_on_the_whole(tmp_path, sizes):
         functional.cross_entropy(model(x), y).backward()
         preconditioner.step()
         optimizer.step()
-    multiprocessing.spawn(process, (str(tmp_path), sizes), nprocs=len(sizes))
-    weights, statistics = torch.load(tmp_path / "result.pt")
+    weights, statistics = of_two_processes[sizes]
     for name, value in model.state_dict().items():
         assert_close(weights[name].numpy(), value.numpy(), 1e-10)
     for name, values in preconditioner.state_dict().items():

@@ -63,7 +63,7 @@ def test_each_runs_and_draws(name, tmp_path, monkeypatch, capsys):
     found = [Record.load(file) for file in results.glob("*.json")]
     # on the same small data, two panels may ask for the same run
     wanted = {
-        (one.label, one.network, batch(one), one.inputs, rate)
+        (one.label, one.network, min(one.batch, 32), one.inputs, rate)
         for panel in panels["PANELS"]
         for one in panel.runs
         for rate in (panel.tuning.rates[:1] if panel.tuning else [one.rate])
@@ -80,11 +80,6 @@ def test_each_runs_and_draws(name, tmp_path, monkeypatch, capsys):
     times = {file: file.stat().st_mtime_ns for file in results.glob("*.json")}
     run(name, monkeypatch, tmp_path, "--smoke", "--seeds", "1")
     assert {file: file.stat().st_mtime_ns for file in times} == times  # nothing is run twice
-
-
-def batch(run: Run) -> int:
-    """Return the batch size of a smoke run."""
-    return run.batch if run.network.startswith("fc") else min(run.batch, 32)
 
 
 def experiment(folder: Path, *arguments: str, tuning: Tuning | None = None, **change) -> Experiment:
@@ -114,49 +109,47 @@ def test_another_configuration_is_another_run(tmp_path):
     assert {record.config["settings"]["rho"] for record in values} == {0.5}
 
 
-INTERRUPTED = """
+PERFORM = """
 import sys
-from optdl import ensembles, training
 from optdl.experiments import Experiment, Panel, Run
-run = Run("BNP", "digits", sys.argv[2], "BNP", 16, 0.1, 4)
-if sys.argv[2] == "cnn5":
-    run = Run("BNP", "generated", "cnn5", "BNP", 16, 0.01, 4)
-experiment = Experiment(sys.argv[1] + "/toy.py", [Panel("", [run])],
-                        ["--seeds", "1", "--results", sys.argv[1]])
-experiment.perform()
+network, *folders = sys.argv[1:]
+data, rate = ("generated", 0.01) if network == "cnn5" else ("digits", 0.1)
+run = Run("BNP", data, network, "BNP", 16, rate, 4)
+for folder in folders:
+    arguments = ["--seeds", "1", "--results", folder]
+    Experiment(f"{folder}/toy.py", [Panel("", [run])], arguments).perform()
+"""
+
+KILLED = """
+import os, signal, torch
+count = [0]
+def save(*arguments, plain=torch.save):
+    plain(*arguments)
+    count[0] += 1
+    if count[0] == TIMES:
+        os.kill(os.getpid(), signal.SIGKILL)
+torch.save = save
 """
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
-@pytest.mark.parametrize("network", ["fc2", "cnn5"])
-def test_a_killed_run_goes_on_to_the_same_bits(tmp_path, network):
+@pytest.mark.parametrize(("network", "times"), [("fc2", 3), ("cnn5", 4)])
+def test_a_killed_run_goes_on_to_the_same_bits(tmp_path, network, times):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    kill = INTERRUPTED.replace(
-        "experiment.perform()",
-        "import os, signal, torch\n"
-        "count = [0]\n"
-        "def save(*arguments, plain=torch.save):\n"
-        "    plain(*arguments)\n"
-        "    count[0] += 1\n"
-        f"    if count[0] == {4 if network == 'cnn5' else 3}:\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "torch.save = save\n"
-        "experiment.perform()",
-    )
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
 
-    def execute(code, folder):
-        command = [sys.executable, "-c", code, str(folder), network]
+    def execute(code, *folders):
+        command = [sys.executable, "-c", code, network, *map(str, folders)]
         return subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=HANG
         )
 
-    assert execute(kill, parts).returncode == -signal.SIGKILL
+    killed = KILLED.replace("TIMES", str(times)) + PERFORM
+    assert execute(killed, parts).returncode == -signal.SIGKILL
     assert list(parts.rglob("toy-*.pt"))
     assert not list(parts.rglob("*.json"))
-    for folder in (whole, parts):
-        done = execute(INTERRUPTED, folder)
-        assert done.returncode == 0, done.stderr
+    done = execute(PERFORM, whole, parts)
+    assert done.returncode == 0, done.stderr
     records = [Record.load(next(folder.rglob("*.json"))) for folder in (whole, parts)]
     assert records[0].curves == records[1].curves
     assert len(records[0].curves["minibatch_loss"]) == 4

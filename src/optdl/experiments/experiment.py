@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Experiment"]
 
-SMOKE_EXAMPLES = 120
+SMOKE_EXAMPLES = 60
 """Training examples of a run that only shows that everything works."""
 
 RECOMPUTED = 10_000
@@ -99,7 +99,7 @@ class Experiment:
             return replace(run, data=options.data or run.data, epochs=options.epochs or run.epochs)
         data = options.data or _smoke_data(run.network)
         settings = replace(run.settings, size=32) if data == "imagenet" else run.settings
-        batch = run.batch if run.network in FULLY_CONNECTED else min(run.batch, 32)
+        batch = min(run.batch, 32)
         epochs = options.epochs or 1
         return replace(run, data=data, epochs=epochs, batch=batch, settings=settings)
 
