@@ -7,7 +7,7 @@ from typing import Any
 from beartype import BeartypeConf, beartype
 from jaxtyping import config
 
-MOST = 4000
+MOST = 1000
 """So many checks are made in each test.
 
 A check takes longer than most functions. After so many, a test does the same in a loop.
@@ -24,15 +24,22 @@ def begin() -> None:
 
 
 def check(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that checks its arguments, and ends all checks after the last of a test."""
-    checked = beartype(conf=BeartypeConf(is_pep484_tower=True))(function)
+    """Return a function that checks its arguments, and ends all checks after the last of a test.
+
+    The checks are written at the first call: most functions are never called by a process.
+    """
+    checked: Callable[..., Any] | None = None
 
     @functools.wraps(function)
     def counted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal checked
         global _made
         _made += 1
         if _made > MOST:
             config.update("jaxtyping_disable", True)
+            return function(*args, **kwargs)
+        if checked is None:
+            checked = beartype(conf=BeartypeConf(is_pep484_tower=True))(function)
         return checked(*args, **kwargs)
 
     return counted
