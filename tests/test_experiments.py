@@ -369,6 +369,18 @@ def test_the_best_rate_is_not_at_an_end(tmp_path, capsys):
     assert file.stat().st_mtime_ns == before
 
 
+def test_what_goes_wrong_while_a_rate_is_chosen_is_no_score(tmp_path, monkeypatch, capsys):
+    def fail(*arguments, **options):
+        raise MemoryError("too large")
+
+    grid = Tuning(rates=(0.01, 0.1), epochs=1, seeds=1)
+    monkeypatch.setattr(performing, "train_ensemble", fail)
+    one = experiment(tmp_path, "--seeds", "1", tuning=grid)
+    assert one.perform() == {}
+    assert not one.tuning_file(one.panels[0].runs[0]).exists()
+    assert "out of memory" in capsys.readouterr().err
+
+
 def test_rates_of_another_schedule_are_not_mixed(tmp_path, capsys):
     for epochs in (1, 2):
         grid = Tuning(rates=(0.01, 0.1), epochs=epochs, seeds=1)

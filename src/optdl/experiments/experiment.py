@@ -121,7 +121,7 @@ class Experiment:
 
     def _seeds(self, panel: Panel, run: Run) -> tuple[int, ...]:
         """Return the seeds of a run: with a rate that was not chosen only those of the tuning."""
-        aside = panel.tuning and run != self.chosen(panel, run.at(run.rate))
+        aside = panel.tuning and run != self.chosen(panel, run)
         return self.seeds[: panel.tuning.seeds] if panel.tuning and aside else self.seeds
 
     def variants(self, panel: Panel, run: Run) -> list[Run]:
@@ -178,6 +178,8 @@ class Experiment:
         found = tuning.scores(record, self._classes(run))
         while rates := not (self.options.smoke and found) and tuning.next_rates(found, how.rates):
             for one in self._attempt(short.at(rates[0]), range(how.seeds), how):
+                if not _ended(one):
+                    return  # it says nothing about the rate, and is tried again the next time
                 name = tuning.entry(rates[0], one.seed)
                 record.curves[name] = one.curves.get("validation_error", [1.0])
                 record.seconds += one.seconds
@@ -362,8 +364,12 @@ def is_done(file: Path, run: Run) -> bool:
         return False
     record, wanted = Record.load(file), plain(run)
     same = all(record.config.get(key) == wanted[key] for key in wanted if key != "epochs")
-    ended = record.stop.startswith(("all ", "diverged"))
-    return ended and same and record.config["epochs"] >= run.epochs
+    return _ended(record) and same and record.config["epochs"] >= run.epochs
+
+
+def _ended(record: Record) -> bool:
+    """Tell whether a run is over: trained to its end, or diverged."""
+    return record.stop.startswith(("all ", "diverged"))
 
 
 def _outcome(error: Exception) -> str | None:
