@@ -34,7 +34,7 @@ OTHERS = [
             )
             for label, (method, settings) in METHODS.items()
         ],
-        Tuning(rates, epochs=3, paper=False),
+        Tuning(rates, epochs=3, paper=0),
     )
     for optimizer, rates in RATES.items()
     for inputs in INPUTS

@@ -11,7 +11,7 @@ from optdl.experiments import (
     Experiment,
     Settings,
     Tuning,
-    convolutional_panels,
+    convolutional_panel,
     dense_panels,
     draw_curves,
     table,
@@ -23,11 +23,11 @@ ONE = {"vanilla": 5e-4, "LN": 1e-2, "BNP": 1e-1}
 CONVOLUTIONS = {"vanilla": 1e-3, "4 Things": 1e-3, "BNP": 1e-1}
 DENSE = Tuning(rates=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3), epochs=3)
 DENSE_ONE = Tuning(rates=(0.0003, 0.001, 0.003, 0.01, 0.03, 0.1), epochs=1)
-SHORT = Tuning(rates=(0.0003, 0.001, 0.003, 0.01, 0.03), epochs=1, examples=9000)
+SHORT = Tuning((0.0003, 0.001, 0.003, 0.01, 0.03), epochs=1, examples=9000, paper=1)
 PANELS = [
     *dense_panels("minibatches of 6", "cifar10", 6, 10, SIX, DENSE),
     *dense_panels("minibatches of 1", "cifar10", 1, 3, ONE, DENSE_ONE),
-    *convolutional_panels(
+    convolutional_panel(
         "convolutions, minibatches of 1", 1, 3, CONVOLUTIONS, SHORT, Settings(groups=8)
     ),
 ]

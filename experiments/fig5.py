@@ -6,25 +6,25 @@ Table 3 gives vanilla at 128 the rate 0.1, and the text says that it has Adam: b
     python experiments/fig5.py --only=cnn5-2- --seeds 3
 """
 
-from optdl.experiments import Experiment, Settings, Tuning, convolutional_panels, draw_curves, table
+from optdl.experiments import Experiment, Settings, Tuning, convolutional_panel, draw_curves, table
 
 LARGE = {"vanilla": 0.1, "Adam": 0.1, "BN": 0.1, "4 Things": 5e-3, "BNP": 0.1}
 SMALL = {"vanilla": 1e-3, "BN": 1e-3, "Renorm": 1e-2, "4 Things": 1e-4, "BNP": 1e-2}
 PANELS = [
-    *convolutional_panels(
+    convolutional_panel(
         "five layers, minibatches of 128",
         128,
         10,
         LARGE,
-        Tuning(rates=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3), epochs=1),
+        Tuning((0.001, 0.003, 0.01, 0.03, 0.1, 0.3), epochs=2, examples=15_000, paper=1),
         Settings(ghost_size=32),
     ),
-    *convolutional_panels(
+    convolutional_panel(
         "five layers, minibatches of 2",
         2,
         4,
         SMALL,
-        Tuning(rates=(0.0003, 0.001, 0.003, 0.01, 0.03), epochs=1, examples=9000),
+        Tuning((0.0003, 0.001, 0.003, 0.01, 0.03), epochs=1, examples=9000, paper=1),
         Settings(groups=8),
     ),
 ]

@@ -61,7 +61,7 @@ def small():
         )
         for name in METHODS
     ]
-    tuning = Tuning(rates=(0.03, 0.1, 0.3), epochs=1, seeds=2, examples=15_000, paper=False)
+    tuning = Tuning(rates=(0.03, 0.1, 0.3), epochs=2, seeds=2, examples=15_000, paper=0)
     return Panel("ResNet-14, one drop of the rate", runs, tuning)
 
 

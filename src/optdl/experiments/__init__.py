@@ -4,7 +4,7 @@ An experiment is a list of panels, a panel a list of runs: plain data.
 """
 
 from optdl.experiments import examples, sensitivity, tuning
-from optdl.experiments.comparison import DENSE_METHODS, convolutional_panels, dense_panels
+from optdl.experiments.comparison import DENSE_METHODS, convolutional_panel, dense_panels
 from optdl.experiments.drawing import draw_curves, draw_spreads, spread
 from optdl.experiments.examples import generated_images
 from optdl.experiments.experiment import Experiment
@@ -19,7 +19,7 @@ __all__ = [
     "Run",
     "Settings",
     "Tuning",
-    "convolutional_panels",
+    "convolutional_panel",
     "dense_panels",
     "draw_curves",
     "draw_spreads",

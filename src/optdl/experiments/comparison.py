@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from optdl.experiments.runs import INPUTS, Panel, Run, Settings, Tuning
 
-__all__ = ["DENSE_METHODS", "convolutional_panels", "dense_panels"]
+__all__ = ["DENSE_METHODS", "convolutional_panel", "dense_panels"]
 
 DENSE_METHODS: Mapping[str, tuple[str, Settings]] = {
     "vanilla": ("vanilla", Settings()),
@@ -57,19 +57,18 @@ def dense_panels(
     ]
 
 
-def convolutional_panels(
+def convolutional_panel(
     title: str,
     batch: int,
     epochs: int,
     paper: Mapping[str, float],
     tuning: Tuning,
     things: Settings,
-) -> list[Panel]:
-    """Return two panels of the network of five layers on CIFAR-10, raw and standardized inputs.
+) -> Panel:
+    """Return a panel of the network of five layers on CIFAR-10, with standardized inputs.
 
-    With raw inputs the paper's rates are run as well, with standardized ones only those that are
-    chosen. "Adam" is the network without any method, "4 Things" has Adam, too, and a weight decay
-    of 0.0001.
+    "Adam" is the network without any method, "4 Things" has Adam, too, and a weight decay of
+    0.0001.
 
     Parameters
     ----------
@@ -82,15 +81,21 @@ def convolutional_panels(
         "Adam": ("vanilla", "adam", Settings()),
         "4 Things": ("Four", "adam", replace(things, weight_decay=1e-4)),
     }
-    panels = []
-    for inputs in INPUTS:
-        runs = []
-        for label, rate in paper.items():
-            method, optimizer, own = methods.get(label, (label, "sgd", Settings()))
-            runs.append(
-                Run(label, "cifar10", "cnn5", method, batch, rate, epochs, optimizer, inputs, own)
+    runs = []
+    for label, rate in paper.items():
+        method, optimizer, own = methods.get(label, (label, "sgd", Settings()))
+        runs.append(
+            Run(
+                label,
+                "cifar10",
+                "cnn5",
+                method,
+                batch,
+                rate,
+                epochs,
+                optimizer,
+                "standardized",
+                own,
             )
-        panels.append(
-            Panel(f"{title}, {inputs} inputs", runs, replace(tuning, paper=inputs == "raw"))
         )
-    return panels
+    return Panel(title, runs, tuning)

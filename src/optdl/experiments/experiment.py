@@ -88,7 +88,7 @@ class Experiment:
         tuned = panel.tuning
         if tuned and self.options.smoke:
             first = tuned.rates[:1]
-            tuned = replace(tuned, rates=first, epochs=1, seeds=1, examples=None, paper=False)
+            tuned = replace(tuned, rates=first, epochs=1, seeds=1, examples=None, paper=0)
         return Panel(panel.title, [run for run in runs if run], tuned)
 
     def _asked_run(self, run: Run) -> Run | None:
@@ -120,9 +120,9 @@ class Experiment:
         return self.records()
 
     def _seeds(self, panel: Panel, run: Run) -> tuple[int, ...]:
-        """Return the seeds of a run: with a rate that was not chosen only those of the tuning."""
+        """Return the seeds of a run: a rate of the paper that was not chosen may have fewer."""
         aside = panel.tuning and run != self.chosen(panel, run)
-        return self.seeds[: panel.tuning.seeds] if panel.tuning and aside else self.seeds
+        return self.seeds[: panel.tuning.paper] if panel.tuning and aside else self.seeds
 
     def variants(self, panel: Panel, run: Run) -> list[Run]:
         """Return a run with its chosen rate, if one was chosen, and with that of the paper."""

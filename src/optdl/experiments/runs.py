@@ -244,18 +244,18 @@ class Tuning:
     epochs : int
         Passes through the training examples for each rate.
     seeds : int
-        Runs for each rate: seeds 0, 1, ... The paper's rate has as many, the chosen one all.
+        Runs for each rate that is tried: seeds 0, 1, ... The chosen one has all seeds.
     examples : int, optional
         So many training examples only, the first ones; all when not given.
-    paper : bool
-        Whether the paper's rates are run, too.
+    paper : int
+        Runs with the paper's rate, where it was not chosen: seeds 0, 1, ...
     """
 
     rates: Sequence[float]
     epochs: int
     seeds: int = 3
     examples: int | None = None
-    paper: bool = True
+    paper: int = 3
 
 
 @dataclass(frozen=True)
