@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize
-from torch import distributed, multiprocessing, nn
+from torch import distributed, nn
 from torch.nn import functional
+from two_processes import given_by_two
 
 from optdl import bnp
 from optdl.bnp import BNP
@@ -776,12 +777,8 @@ SIZES = [(4, 4), (1, 3), (1, 1)]
 """Examples of each process."""
 
 
-def process(rank, folder):
-    """Train on this process's share of each batch; the first process saves what came of it."""
-    torch.set_num_threads(1)
-    distributed.init_process_group(
-        "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2
-    )
+def trained_on_a_share(rank):
+    """Train on this process's share of each batch; return what came of it."""
     results = {}
     for sizes in SIZES:
         model = dense_net()
@@ -797,17 +794,12 @@ def process(rank, folder):
             preconditioner.step()
             optimizer.step()
         results[sizes] = [model.state_dict(), preconditioner.state_dict()]
-    if rank == 0:
-        torch.save(results, f"{folder}/results.pt")
-    distributed.barrier()
-    distributed.destroy_process_group()
+    return results
 
 
 @pytest.fixture(scope="module")
 def of_two_processes(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("processes")
-    multiprocessing.spawn(process, (str(folder),), nprocs=2)
-    return torch.load(folder / "results.pt")
+    return given_by_two(trained_on_a_share, tmp_path_factory.mktemp("processes"))
 
 
 @pytest.mark.xdist_group("bnp_processes")
@@ -823,11 +815,12 @@ def test_two_processes_on_parts_equal_one_on_the_whole(of_two_processes, sizes):
         functional.cross_entropy(model(x), y).backward()
         preconditioner.step()
         optimizer.step()
-    weights, statistics = of_two_processes[sizes]
-    for name, value in model.state_dict().items():
-        assert_close(weights[name].numpy(), value.numpy(), 1e-10)
-    for name, values in preconditioner.state_dict().items():
-        assert_close(statistics[name]["var"].numpy(), values["var"].numpy(), 1e-10)
+    for results in of_two_processes:
+        weights, statistics = results[sizes]
+        for name, value in model.state_dict().items():
+            assert_close(weights[name].numpy(), value.numpy(), 1e-10)
+        for name, values in preconditioner.state_dict().items():
+            assert_close(statistics[name]["var"].numpy(), values["var"].numpy(), 1e-10)
 
 
 # --- Compiled ---------------------------------------------------------------------------------

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import distributed, multiprocessing, nn
+from torch import distributed, nn
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
+from two_processes import given_by_two
 
 from optdl.bnp import BNP
 from optdl.data import Examples
@@ -516,12 +517,8 @@ def of_wrapped(model):
     }
 
 
-def process(rank, folder):
-    """Take steps with half of the batch, wrapped in each way; save what came of it."""
-    torch.set_num_threads(1)
-    distributed.init_process_group(
-        "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2
-    )
+def with_half_of_the_batch(rank):
+    """Take steps with half of the batch, wrapped in each way; return what came of it."""
     results = {}
     for kind in ("ddp", "module", "wrapper", "group", "compiled"):
         torch.compiler.reset()
@@ -546,16 +543,12 @@ def process(rank, folder):
         except RuntimeError as error:
             results[kind] = str(error)
         preconditioner.remove()
-    torch.save(results, f"{folder}/{rank}.pt")
-    distributed.barrier()
-    distributed.destroy_process_group()
+    return results
 
 
 @pytest.fixture(scope="module")
 def two_processes(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("processes")
-    multiprocessing.spawn(process, (str(folder),), nprocs=2)
-    return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
+    return given_by_two(with_half_of_the_batch, tmp_path_factory.mktemp("processes"))
 
 
 def of_the_whole():

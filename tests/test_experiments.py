@@ -78,7 +78,7 @@ def test_each_runs_and_draws(name, tmp_path, monkeypatch, capsys):
         assert drawn
         assert all(file.stat().st_size > 5000 for file in drawn)
     times = {file: file.stat().st_mtime_ns for file in results.glob("*.json")}
-    run(name, monkeypatch, tmp_path, "--smoke", "--seeds", "1")
+    Experiment(str(FOLDER / name), panels["PANELS"]).perform()  # with the same arguments
     assert {file: file.stat().st_mtime_ns for file in times} == times  # nothing is run twice
 
 
