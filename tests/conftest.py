@@ -1,5 +1,6 @@
 """Shapes and dtypes of every call of optdl are checked while the tests run."""
 
+import gc
 import os
 
 # Before NumPy or torch is imported, here or in a process that a test starts. The tests run side by
@@ -44,8 +45,11 @@ def rng() -> np.random.Generator:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Refuse a pytest under which xdist spreads a group of tests over several processes.
 
-    Each process would build the site for itself.
+    Each process would build the site for itself. What is there by now stays until the end: the
+    garbage collector need not look at it again and again.
     """
+    gc.collect()
+    gc.freeze()
     if session.config.getoption("loadgroup", False):
         spread = [
             item.nodeid
