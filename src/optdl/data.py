@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import importlib.util
 import os
 import tarfile
 import tempfile
@@ -21,7 +22,6 @@ from pathlib import Path
 import numpy as np
 import pooch
 from jaxtyping import Float, Float32, Int, Int64, UInt8
-from sklearn.datasets import load_digits
 
 __all__ = ["Dataset", "Examples", "Split", "load"]
 
@@ -235,8 +235,13 @@ def _root(root: str | os.PathLike[str] | None) -> Path:
 
 
 def _digits(root: Path) -> Dataset:
-    pixels, labels = load_digits(return_X_y=True)
-    x, y = (pixels / 16).astype(np.float32), labels.astype(np.int64)
+    # importing scikit-learn to read its file takes longer than all else here
+    found = importlib.util.find_spec("sklearn")
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError("digits are a file of scikit-learn: pip install scikit-learn")
+    file = Path(found.origin).parent / "datasets" / "data" / "digits.csv.gz"
+    table = np.loadtxt(file, delimiter=",", dtype=np.float32)
+    x, y = table[:, :-1] / 16, table[:, -1].astype(np.int64)
     test = np.arange(len(y)) % 5 == 4
     names = tuple("0123456789")
     return Dataset("digits", x[~test], y[~test], x[test], y[test], (1, 8, 8), names)
