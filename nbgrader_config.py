@@ -25,7 +25,10 @@ c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", ".DS_S
 
 # A local exchange: the instructor releases into it, students fetch from it and submit to it.
 c.Exchange.root = str(BUILD / "exchange")
-c.Exchange.assignment_dir = str(BUILD / "work")
+# Students work here. What they edit in another of these folders is gathered and handed in, too.
+c.Exchange.assignment_dir = str(ROOT / "work")
+c.ExchangeFactory.submit = "gradebox.submit.Submit"
+c.Submit.places = ["exercises", "build/work"]
 c.Exchange.timezone = "UTC"
 # A second release of the same assignment replaces the first.
 c.ExchangeReleaseAssignment.force = True

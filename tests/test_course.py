@@ -4,8 +4,10 @@ import ast
 import csv
 import inspect
 import io
+import itertools
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -25,9 +27,12 @@ from typing import Any
 import pytest
 from hang import HANG
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbgrader.coursedir import CourseDirectory
 from rich.console import Console
 
 from gradebox.store import Store
+from gradebox.submit import Submit
+from gradebox.work import Releases
 from tools import (
     answers,
     book,
@@ -164,7 +169,8 @@ def test_topics_come_in_the_order_of_the_book(small: Course) -> None:
 
 def test_all_that_is_made_lies_below_build(small: Course) -> None:
     made = (small.submitted, small.autograded, small.feedback, small.gradebook, small.exchange)
-    assert all(path.is_relative_to(small.root / "build") for path in (*made, small.work))
+    assert all(path.is_relative_to(small.root / "build") for path in made)
+    assert small.work == small.root / "work"
     assert small.solutions == small.root / "solutions"
     assert small.exercises == small.root / "exercises"
 
@@ -909,12 +915,84 @@ def test_work_that_has_begun_is_never_overwritten(small: Course) -> None:
     release.write(small, "toy")
     assert lab.copy_for_work(small, "toy")
     assert b"again" in work.read_bytes()
-    work.write_text("my work")
-    assert lab.copy_for_work(small, "toy")
+    mine = work.read_bytes().replace(b"raise NotImplementedError()", b"return 'mine'")
+    work.write_bytes(mine)
     _change_source(small, lambda notebook: notebook.cells[0].update(source="# Toy, at last"))
     release.write(small, "toy")
+    assert lab.copy_for_work(small, "toy")  # its tests are those of the release
+    _change_source(small, lambda notebook: notebook.cells[3].update(source="assert f(2)"))
+    release.write(small, "toy")
     assert not lab.copy_for_work(small, "toy")
-    assert work.read_text() == "my work"
+    assert work.read_bytes() == mine
+    work.write_text("damaged")
+    assert not lab.copy_for_work(small, "toy")
+    assert work.read_text() == "damaged"
+
+
+MOVES = ("edit the exercise", "edit the work", "make lab", "release", "submit", "unpack anew")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_order_of_commands_loses_work(
+    small: Course, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    draw, clock = random.Random(seed), itertools.count(1)
+    version, work = small.released("toy"), small.work / "toy" / "toy.ipynb"
+    mine: dict[Path, str] = {}  # what the student saved in each place, and did not save over
+    releases = [0]
+    monkeypatch.setattr(release, "render", lambda *_: f"release {releases[0]}".encode())
+    release.write(small, "toy")
+
+    def save(file: Path) -> None:
+        text = f"answer {next(clock)}"
+        mine.pop(file, None)
+        mine[file] = text  # the last in the order of saving
+        file.write_text(text)
+        os.utime(file, (1e9 + 60 * next(clock),) * 2)
+
+    for move in [draw.choice(MOVES) for _ in range(8)]:
+        if move == "edit the exercise":
+            save(version)
+        elif move == "edit the work" and work.exists():
+            if work.read_text() in mine.values():  # gathered from elsewhere, and now saved over
+                del mine[next(file for file, text in mine.items() if text == work.read_text())]
+            save(work)
+        elif move == "make lab":
+            lab.copy_for_work(small, "toy")
+        elif move == "release":
+            releases[0] += 1
+            release.write(small, "toy")
+        elif move == "submit":
+            config = small.config
+            if work.exists() or mine:
+                coursedir = CourseDirectory(config=config, assignment_id="toy")
+                exchange = Submit(coursedir=coursedir, config=config)
+                exchange.init_src()
+                handed_in = Path(exchange.src_path, "toy.ipynb").read_text()
+                last = list(mine.values())[-1:]
+                assert [handed_in] == last or not mine
+        elif move == "unpack anew" and version not in mine:
+            releases[0] += 1
+            version.write_text(f"release {releases[0]}")
+            Releases(small.exercises).remember([version])
+    texts = {file.read_text() for file in small.root.rglob("*.ipynb")}
+    assert set(mine.values()) <= texts
+
+
+def test_a_copy_without_solutions_opens_its_exercises(
+    small: Course, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release.write(small, "toy")
+    shutil.rmtree(small.solutions)
+    monkeypatch.setattr(lab, "_serve", lambda command, course: len(lab.settings(course)) * 0)
+    arguments = lab.parser().parse_args(["--no-browser"])
+    assert lab.command(arguments, Course(small.root)) == 0
+    assert (small.work / "toy" / "toy.ipynb").exists()
+    assert "formgrader" not in capsys.readouterr().out
+    page = small.build / "jupyter" / "config" / "labconfig" / "page_config.json"
+    assert "@jupyter/nbgrader:formgrader" in json.loads(page.read_text())["disabledExtensions"]
+    with pytest.raises(ToolError, match="a student's copy"):
+        release.command(release.parser().parse_args([]), Course(small.root))
 
 
 def test_jupyter_keeps_to_the_course(small: Course) -> None:
@@ -924,7 +1002,7 @@ def test_jupyter_keeps_to_the_course(small: Course) -> None:
         assert Path(settings[key]).is_dir()
     command = lab.jupyterlab(small, "toy", browser=False, port=8899)
     assert f"--ServerApp.root_dir={small.root}" in command
-    assert "--LabApp.default_url=/lab/tree/build/work/toy/toy.ipynb" in command
+    assert "--LabApp.default_url=/lab/tree/work/toy/toy.ipynb" in command
     assert {"--no-browser", "--port=8899"} <= set(command)
 
 

@@ -1,6 +1,7 @@
 """Open JupyterLab on the released notebooks, with nbgrader: ``python -m tools.lab``.
 
-The notebooks open as copies below ``build/work``, so that ``exercises`` stays as released.
+The notebooks open as copies in ``work``, so that ``exercises`` stays as released. Work that has
+begun is never overwritten, and what was edited in ``exercises`` is gathered.
 The user's own Jupyter settings are neither read nor changed.
 """
 
@@ -10,41 +11,59 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from tools import release
+from gradebox.submit import told
+from gradebox.work import Releases, copy, gather
+from tools import notebooks, release
 from tools.backend import environment
 from tools.layout import ROOT, Course
-from tools.stamps import Stamps, digest, files, write_atomically
+from tools.stamps import files, write_atomically
 from tools.terminal import console, need_disk, run
 
 # No question about news and no look for updates: the course works without a network.
-PAGE = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
+DISABLED = ("@jupyterlab/apputils-extension:announcements",)
+FOR_INSTRUCTORS = tuple(
+    f"@jupyter/nbgrader:{name}" for name in ("create-assignment", "formgrader", "course-list")
+)
 
 
 def copy_for_work(course: Course, topic: str) -> bool:
-    """Put a copy of a released notebook where it can be worked on.
+    """Put a copy of a released notebook where it can be worked on; gather what is elsewhere.
 
-    Returns whether the copy is that of the latest release: work that has begun is never
+    Returns whether the copy has the tests of the latest release: work that has begun is never
     overwritten.
     """
-    stamps = Stamps(course.build / "stamps.json")
-    target = course.work / topic / f"{topic}.ipynb"
-    released = course.released(topic).read_bytes()
-    name = f"work/{topic}"
-    if target.exists() and not stamps.fresh(name, digest([target])):
-        return target.read_bytes() == released or stamps.fresh(f"{name}/from", digest([released]))
+    releases = Releases(course.exercises)
+    for one in gather(course.work, topic, course.other_places, releases):
+        console.print(f"[yellow]{told(one, course.root)}[/]")
     for path in files(course.exercises / topic):
-        copy = course.work / topic / path.relative_to(course.exercises / topic)
-        write_atomically(copy, path.read_bytes())
-    stamps.record(name, digest([target]))
-    stamps.record(f"{name}/from", digest([released]))
-    return True
+        name = path.relative_to(course.exercises / topic).as_posix()
+        target = course.work / topic / name
+        if not target.exists() or releases.knows(topic, name, target):
+            copy(path, target)
+    return _tests(course.work / topic / f"{topic}.ipynb") == _tests(course.released(topic))
+
+
+def _tests(notebook: Path) -> dict[str, str] | None:
+    """Return the graded cells that nobody may change; None of a notebook that is damaged."""
+    try:
+        cells = notebooks.read(notebook).cells
+    except Exception:  # whatever nbformat finds wrong with somebody's file
+        return None
+    return {
+        cell.metadata.nbgrader["grade_id"]: cell.source
+        for cell in cells
+        if cell.metadata.get("nbgrader", {}).get("locked")
+    }
 
 
 def settings(course: Course) -> dict[str, str]:
     """Return the environment that keeps Jupyter's settings and caches inside the course."""
     home = course.build / "jupyter"
-    write_atomically(home / "config" / "labconfig" / "page_config.json", json.dumps(PAGE).encode())
+    disabled = DISABLED if course.has_solutions else DISABLED + FOR_INSTRUCTORS
+    page = json.dumps({"disabledExtensions": dict.fromkeys(disabled, True)})
+    write_atomically(home / "config" / "labconfig" / "page_config.json", page.encode())
     # The assignment list looks for nbgrader's settings among Jupyter's, not in the course.
     shared = f'load_subconfig("nbgrader_config.py", path={str(course.root)!r})\n'
     write_atomically(home / "config" / "nbgrader_config.py", shared.encode())
@@ -82,8 +101,9 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
     need_disk(course.root)
     course.prepare()
     for topic in topics:
-        release.write(course, topic)
-        release.record(course, topic)
+        if course.has_solutions:
+            release.write(course, topic)
+            release.record(course, topic)
         if not copy_for_work(course, topic):
             where = (course.work / topic).relative_to(course.root)
             console.print(
@@ -91,9 +111,11 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
                 "and stays. Move it away to get the new one."
             )
     where = course.work.relative_to(course.root)
+    menu = "assignment list"
+    menu += " (students), formgrader (instructors)" if course.has_solutions else ""
     console.print(
-        f"You work in {where}/. [bold]Validate[/] runs the visible tests. Under [bold]Nbgrader[/]"
-        " in the menu: assignment list (students), formgrader (instructors). Ctrl-C twice stops."
+        f"You work in {where}/, on {', '.join(topics)}. [bold]Validate[/] runs the visible tests. "
+        f"Under [bold]Nbgrader[/] in the menu: {menu}. Ctrl-C twice stops."
     )
     sys.stdout.flush()
     return _serve(jupyterlab(course, first, not arguments.no_browser, arguments.port), course)

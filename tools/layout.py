@@ -89,8 +89,13 @@ class Course:
 
     @property
     def work(self) -> Path:
-        """Return the folder in which fetched notebooks are worked on."""
+        """Return the folder in which students work."""
         return Path(str(self.config.Exchange.assignment_dir))
+
+    @property
+    def other_places(self) -> list[Path]:
+        """Return the folders in which students may have edited an assignment as well."""
+        return [self.root / place for place in self.config.Submit.places]
 
     def source(self, topic: str) -> Path:
         """Return the instructor's notebook of a topic."""
@@ -107,13 +112,25 @@ class Course:
 
     def topics(self) -> list[str]:
         """Return the topics that have an assignment, in the order of the book."""
+        place = self.solutions if self.has_solutions else self.exercises
         found = {
-            path.parent.name
-            for path in self.solutions.glob("*/*.ipynb")
-            if path.stem == path.parent.name
+            path.parent.name for path in place.glob("*/*.ipynb") if path.stem == path.parent.name
         }
         order = self._book_order()
         return sorted(found, key=lambda topic: (order.get(topic, len(order)), topic))
+
+    @property
+    def has_solutions(self) -> bool:
+        """Return whether this is an instructor's copy of the course, and not a student's."""
+        return self.solutions.is_dir()
+
+    def need_solutions(self) -> None:
+        """Raise in a student's copy of the course, which has nothing to release or to grade."""
+        if not self.has_solutions:
+            raise ToolError(
+                f"there is no {self.solutions.name}/ here: this is a student's copy of the course",
+                "`make lab` opens the assignments; releasing and grading want the whole repository",
+            )
 
     def _book_order(self) -> dict[str, int]:
         pages = [Path(page).name for page in contents(self.root)]
@@ -124,7 +141,7 @@ class Course:
         known = self.topics()
         if not known:
             raise ToolError(
-                f"there is no assignment in {self.solutions}",
+                f"there is no assignment in {self.solutions} or {self.exercises}",
                 "write one as solutions/TOPIC/TOPIC.ipynb, or get the whole repository",
             )
         for name in names:

@@ -15,6 +15,8 @@ from nbformat import NotebookNode
 from rich.table import Table
 from traitlets.config import Config
 
+from gradebox.submit import told
+from gradebox.work import Releases, gather
 from tools import notebooks
 from tools.backend import Backend, Failed, MissingEntry
 from tools.layout import ROOT, Course
@@ -95,15 +97,22 @@ def _secret_lines(source: NotebookNode) -> list[str]:
 
 
 def write(course: Course, topic: str) -> bool:
-    """Write the students' notebook and its data files; return whether anything changed."""
+    """Write the students' notebook and its data files; return whether anything changed.
+
+    What somebody edited there is copied to the place of work before.
+    """
     stamps = Stamps(course.build / "stamps.json")
     if stamps.fresh(f"release/{topic}", _made_from(course, topic)):
         return False
-    changed = write_atomically(course.released(topic), render(course, topic))
+    rendered, releases = render(course, topic), Releases(course.exercises)
+    for one in gather(course.work, topic, [course.exercises], releases):
+        console.print(f"[yellow]{told(one, course.root)}[/]")
+    changed = write_atomically(course.released(topic), rendered)
     for path in files(course.solutions / topic):
         if path.suffix != ".ipynb":
             target = course.exercises / topic / path.relative_to(course.solutions / topic)
             changed |= write_atomically(target, path.read_bytes())
+    releases.remember(files(course.exercises / topic))
     stamps.record(f"release/{topic}", _made_from(course, topic))
     return changed
 
@@ -175,6 +184,7 @@ def parse_due(text: str) -> datetime:
 def command(arguments: argparse.Namespace, course: Course | None = None) -> None:
     """Release the assignments named, or all."""
     course = course or Course(ROOT)
+    course.need_solutions()
     topics = course.choose(arguments.topics)
     need_disk(course.root)
     table = Table("assignment", "notebook", "", "exchange", box=None)

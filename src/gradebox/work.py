@@ -1,0 +1,181 @@
+"""One place of work: what a student saved last, wherever it lies, is gathered there.
+
+A course releases notebooks into a folder, and a student works on copies of them in another. Some
+edit the released file itself. Nothing is lost: whatever differs from every release is somebody's
+work. It is copied to the place of work; where that is edited too, the file that was saved last
+stands there, and the other is kept beside.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+MANIFEST = "released.json"
+"""In the folder of releases: the checksums of each of its files, of every release so far."""
+GATHERED = ".gathered.json"
+"""In the place of work: the checksums of what was gathered from elsewhere."""
+KEPT = "kept"
+"""In the place of work: files that were saved earlier than those that took their place."""
+LEFT_ALONE = {"__pycache__", ".ipynb_checkpoints", "feedback"}
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """A file that a student edited elsewhere.
+
+    Parameters
+    ----------
+    source : Path
+        Where it was edited.
+    target : Path
+        Its name in the place of work.
+    is_newer : bool
+        Whether it stands there now. If not, the file there was saved later, and stays.
+    kept : Path, optional
+        Where a copy of the file lies that was saved earlier, if both were edited.
+    """
+
+    source: Path
+    target: Path
+    is_newer: bool
+    kept: Path | None = None
+
+
+class Releases:
+    """The checksums of all files that a course ever released.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of releases.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._file = folder, folder / MANIFEST
+        known = _read(self._file, {})
+        self._known: dict[str, list[str]] = {
+            name: sums for name, sums in known.items() if isinstance(sums, list)
+        }
+
+    def remember(self, files: Iterable[Path]) -> None:
+        """Add the files, as they are, to what was released."""
+        known = json.loads(json.dumps(self._known))
+        for file in files:
+            sums = known.setdefault(file.relative_to(self.folder).as_posix(), [])
+            if (checksum := digest(file)) not in sums:
+                sums.append(checksum)
+        if known != self._known:
+            self._known = known
+            _write(self._file, json.dumps(known, indent=1, sort_keys=True) + "\n")
+
+    def knows(self, topic: str, name: str, file: Path) -> bool:
+        """Tell whether a file is just what was released under this name at some time."""
+        return digest(file) in self._known.get(f"{topic}/{name}", ())
+
+
+def digest(file: Path) -> str:
+    """Return the checksum of a file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def gather(work: Path, topic: str, places: Sequence[Path], releases: Releases) -> list[Gathered]:
+    """Copy what a student edited elsewhere to the place of work; return what was copied.
+
+    Parameters
+    ----------
+    work : Path
+        The place of work: a folder with a folder for each assignment.
+    topic : str
+        The assignment.
+    places : sequence of Path
+        Where else its folder may lie, and may have been edited.
+    releases : Releases
+        What is nobody's work.
+    """
+    log = work / GATHERED
+    before: list[str] = _read(log, [])
+    found: list[Gathered] = []
+    for place in places:
+        for name, source in _files(place / topic):
+            checksum = digest(source)
+            if checksum in before or releases.knows(topic, name, source):
+                continue
+            found += _take(source, work, topic, name, releases)
+            before.append(checksum)
+    if found:
+        _write(log, json.dumps(before, indent=1) + "\n")
+    return found
+
+
+def _take(source: Path, work: Path, topic: str, name: str, releases: Releases) -> list[Gathered]:
+    target = work / topic / name
+    if target.exists() and digest(target) == digest(source):
+        return []
+    begun = target.exists() and not releases.knows(topic, name, target)
+    if begun and target.stat().st_mtime >= source.stat().st_mtime:
+        return [Gathered(source, target, False, keep(source, work, topic, name))]
+    kept = keep(target, work, topic, name) if begun else None
+    copy(source, target)
+    return [Gathered(source, target, True, kept)]
+
+
+def keep(file: Path, work: Path, topic: str, name: str) -> Path:
+    """Copy a file aside, with the moment of its last change in the name; return where it lies."""
+    moment = datetime.fromtimestamp(file.stat().st_mtime)
+    path = Path(name)
+    stem = f"{path.stem} of {moment:%Y-%m-%d %H.%M.%S}"
+    aside = work / KEPT / topic / path.parent / f"{stem}{path.suffix}"
+    number = 1
+    while aside.exists() and digest(aside) != digest(file):
+        number += 1
+        aside = aside.with_name(f"{stem} ({number}){path.suffix}")
+    copy(file, aside)
+    return aside
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy a file whole or not at all, with the time of its last change."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as made:
+        made.write(source.read_bytes())
+    try:
+        shutil.copystat(source, made.name)
+        Path(made.name).chmod(0o644)
+        Path(made.name).replace(target)
+    except BaseException:
+        Path(made.name).unlink(missing_ok=True)
+        raise
+
+
+def _files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Give the files of an assignment's folder with their names in it."""
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        hidden = name.name.startswith(".") or LEFT_ALONE & set(name.parts)
+        if path.is_file() and not path.is_symlink() and not hidden:
+            yield name.as_posix(), path
+
+
+def _read(file: Path, empty: Any) -> Any:
+    """Return what a JSON file holds; what is empty where there is none, or a damaged one."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return empty
+    return found if isinstance(found, type(empty)) else empty
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as made:
+        made.write(text)
+    Path(made.name).chmod(0o644)
+    Path(made.name).replace(file)
