@@ -995,6 +995,23 @@ def test_a_copy_without_solutions_opens_its_exercises(
         release.command(release.parser().parse_args([]), Course(small.root))
 
 
+def test_work_in_an_older_copy_is_taken_along(
+    small: Course,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release.write(small, "toy")
+    older = tmp_path_factory.mktemp("older") / "course"
+    shutil.copytree(small.exercises, older / "exercises")
+    shutil.copytree(small.exercises / "toy", older / "work" / "toy")
+    (older / "work" / "toy" / "toy.ipynb").write_text("my answer")
+    monkeypatch.setattr(lab, "_serve", lambda command, course: 0)
+    lab.command(lab.parser().parse_args(["--from", str(older)]), small)
+    assert (small.work / "toy" / "toy.ipynb").read_text() == "my answer"
+    with pytest.raises(ToolError, match="is no copy of the course"):
+        lab.command(lab.parser().parse_args(["--from", str(older / "work")]), small)
+
+
 def test_jupyter_keeps_to_the_course(small: Course) -> None:
     settings = lab.settings(small)
     for key in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):

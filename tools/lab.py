@@ -19,7 +19,7 @@ from tools import notebooks, release
 from tools.backend import environment
 from tools.layout import ROOT, Course
 from tools.stamps import files, write_atomically
-from tools.terminal import console, need_disk, run
+from tools.terminal import ToolError, console, need_disk, run
 
 # No question about news and no look for updates: the course works without a network.
 DISABLED = ("@jupyterlab/apputils-extension:announcements",)
@@ -28,14 +28,20 @@ FOR_INSTRUCTORS = tuple(
 )
 
 
-def copy_for_work(course: Course, topic: str) -> bool:
+def copy_for_work(course: Course, topic: str, older: Path | None = None) -> bool:
     """Put a copy of a released notebook where it can be worked on; gather what is elsewhere.
 
     Returns whether the copy has the tests of the latest release: work that has begun is never
     overwritten.
+
+    Parameters
+    ----------
+    older : Path, optional
+        An older copy of the course, in which the student has worked.
     """
     releases = Releases(course.exercises)
-    for one in gather(course.work, topic, course.other_places, releases):
+    places = [*course.other_places, *([older / "work", older / "exercises"] if older else [])]
+    for one in gather(course.work, topic, places, releases):
         console.print(f"[yellow]{told(one, course.root)}[/]")
     for path in files(course.exercises / topic):
         name = path.relative_to(course.exercises / topic).as_posix()
@@ -100,11 +106,17 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
     first = course.choose([arguments.topic] if arguments.topic else [])[0]
     need_disk(course.root)
     course.prepare()
+    older = Path(arguments.older).resolve() if arguments.older else None
+    if older and not (older / "exercises").is_dir():
+        raise ToolError(
+            f"{older} is no copy of the course: it has no exercises/",
+            "name the folder in which you started JupyterLab before",
+        )
     for topic in topics:
         if course.has_solutions:
             release.write(course, topic)
             release.record(course, topic)
-        if not copy_for_work(course, topic):
+        if not copy_for_work(course, topic, older):
             where = (course.work / topic).relative_to(course.root)
             console.print(
                 f"[yellow]{topic} was released anew;[/] your work in {where}/ was begun before "
@@ -135,6 +147,12 @@ def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
     made = argparse.ArgumentParser(prog="python -m tools.lab", description=__doc__)
     made.add_argument("topic", nargs="?", metavar="TOPIC", help="the assignment to open")
+    made.add_argument(
+        "--from",
+        dest="older",
+        metavar="FOLDER",
+        help="an older copy of the course; your work in it is taken along",
+    )
     made.add_argument("--no-browser", action="store_true", help="only print the address")
     made.add_argument("--port", type=int, help="where to listen; 8888 or the next free one")
     return made
