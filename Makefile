@@ -8,7 +8,7 @@ PY := .venv/bin/python
 F ?= fig3 fig4 fig5 fig8 fig9 beyond optimizers recorded
 
 .DEFAULT_GOAL := help
-.PHONY: help course test cover book lab release grade figures lint clean
+.PHONY: help course test cover book lab release handout grade figures lint clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -35,6 +35,9 @@ lab: .venv/ready ## open JupyterLab with nbgrader on the released notebooks
 
 release: .venv/ready ## make exercises/ from solutions/ (A=topic for one)
 	@$(PY) -m tools.release $(A)
+
+handout: .venv/ready ## pack a copy for students, without solutions/
+	@$(PY) -m tools.handout
 
 grade: .venv/ready ## grade what was handed in for one assignment (A=erm)
 	@$(PY) -m tools.grade $(A)

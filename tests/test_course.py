@@ -322,6 +322,7 @@ def test_a_wrong_source_leaves_the_exercise_as_it_was(
 def test_due_date() -> None:
     due = release.parser().parse_args(["toy", "--due", "2026-03-01 23:59"]).due
     assert due.isoformat() == "2026-03-01T23:59:00"
+    assert release.parser().parse_args(["toy", "--due", "none"]).due == "none"
     with pytest.raises(SystemExit):
         release.parser().parse_args(["toy", "--due", "tomorrow"])
 

@@ -123,10 +123,15 @@ def _made_from(course: Course, topic: str) -> str:
     return digest([*own, *files(course.solutions / topic), *files(course.exercises / topic)])
 
 
-def record(course: Course, topic: str, due: datetime | None = None) -> bool:
+def record(course: Course, topic: str, due: datetime | str | None = None) -> bool:
     """Record the cells of an assignment in the gradebook, and publish it to the exchange.
 
     Returns whether there was anything to do.
+
+    Parameters
+    ----------
+    due : datetime or "none", optional
+        The deadline, in UTC, or that there is none; as it was when not given.
     """
     stamps = Stamps(course.build / "stamps.json")
     checksum = digest([course.source(topic), course.released(topic)])
@@ -144,7 +149,11 @@ def record(course: Course, topic: str, due: datetime | None = None) -> bool:
             raise _explained(error, topic) from None
     with backend.gradebook() as book:
         if due is not None:
-            book.update_or_create_assignment(topic, duedate=due)
+            if due == NO_DEADLINE:
+                book.find_assignment(topic).duedate = None
+                book.db.commit()
+            else:
+                book.update_or_create_assignment(topic, duedate=due)
     if sys.platform != "win32":
         Backend(course).publish(topic)
     stamps.record(f"record/{topic}", checksum)
@@ -171,13 +180,18 @@ def _explained(error: Failed, topic: str) -> ToolError:
     )
 
 
-def parse_due(text: str) -> datetime:
-    """Return the moment, in UTC, that a text such as ``2026-03-01 23:59`` names."""
+NO_DEADLINE = "none"
+
+
+def parse_due(text: str) -> datetime | str:
+    """Return the moment, in UTC, that a text such as ``2026-03-01 23:59`` names, or "none"."""
+    if text == NO_DEADLINE:
+        return text
     try:
         return datetime.strptime(text, "%Y-%m-%d %H:%M")
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no moment; write it as 2026-03-01 23:59 (UTC)"
+            f"{text!r} is no moment; write it as 2026-03-01 23:59 (UTC), or none"
         ) from None
 
 
@@ -210,7 +224,10 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m tools.release", description=__doc__)
     made.add_argument("topics", nargs="*", metavar="TOPIC", help="an assignment; all when none")
     made.add_argument(
-        "--due", type=parse_due, metavar="WHEN", help="when it is due, UTC: '2026-03-01 23:59'"
+        "--due",
+        type=parse_due,
+        metavar="WHEN",
+        help="when it is due, UTC: '2026-03-01 23:59'; none takes a deadline away",
     )
     return made
 

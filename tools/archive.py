@@ -1,0 +1,169 @@
+"""Keep a term: ``python -m tools.archive`` packs what a class handed in, and its marks.
+
+With ``--anonymize`` every student becomes a code, such as s017, in the names of files, in the
+gradebook and in what is written in notebooks and comments. The codes are drawn at random and kept
+nowhere. What else may tell who somebody is, such as a photograph, stays: look before you publish.
+"""
+
+import argparse
+import contextlib
+import random
+import re
+import sqlite3
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from tools.layout import ROOT, Course
+from tools.stages import Stages, Tell
+from tools.stamps import files, write_atomically
+from tools.terminal import ToolError, console, need_disk, run
+
+SHORTEST = 3
+"""A name with fewer letters is not looked for in what is written: it is a part of too many words."""
+
+
+def archive(course: Course, target: Path, anonymous: bool, tell: Tell | None = None) -> int:
+    """Write the archive whole or not at all; return the number of students in it.
+
+    Raises
+    ------
+    ToolError
+        When there is no gradebook in a file.
+    """
+    book = course.gradebook
+    if book is None:
+        raise ToolError("the gradebook is on a server", "archive it with pg_dump")
+    if not book.exists():
+        raise ToolError("there is no gradebook yet", "grade something first: make grade A=erm")
+    with TemporaryDirectory(prefix="archive-") as folder:
+        copy = Path(folder, "gradebook.db")
+        _copy_database(book, copy)
+        rename = _anonymize(copy) if anonymous else str
+        with contextlib.closing(sqlite3.connect(copy)) as database:
+            students = database.execute("SELECT count(*) FROM student").fetchone()[0]
+            database.execute("VACUUM")  # or deleted names could be read in the file
+        places = [course.submitted] if anonymous else [course.submitted, course.feedback]
+        found = [(place.name, path.relative_to(place), path) for place in places
+                 for path in files(place)]  # fmt: skip
+        made = Path(folder, "archive.zip")
+        with ZipFile(made, "w", ZIP_DEFLATED) as archived:
+            archived.write(copy, copy.name)
+            for number, (place, name, path) in enumerate(found):
+                if tell:
+                    tell(number, len(found), name.parts[0])
+                archived.writestr(f"{place}/{rename(name.as_posix())}", _content(path, rename))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(target, made.read_bytes())
+    if tell:
+        tell(len(found), len(found), "")
+    return int(students)
+
+
+def _content(path: Path, rename: Callable[[str], str]) -> bytes:
+    content = path.read_bytes()
+    try:
+        return rename(content.decode("utf-8")).encode("utf-8")
+    except UnicodeDecodeError:
+        return content
+
+
+def _copy_database(source: Path, target: Path) -> None:
+    """Copy a database that somebody may be writing to."""
+    with (
+        contextlib.closing(sqlite3.connect(source)) as one,
+        contextlib.closing(sqlite3.connect(target)) as other,
+    ):
+        one.backup(other)
+
+
+def _anonymize(book: Path) -> Callable[[str], str]:
+    """Put codes in place of students; return what does the same to a text."""
+    with contextlib.closing(sqlite3.connect(book)) as database:
+        rows = database.execute("SELECT id, first_name, last_name, email, lms_user_id FROM student")
+        students = [tuple(str(cell) if cell else "" for cell in row) for row in rows]
+        random.SystemRandom().shuffle(students)
+        width = max(3, len(str(len(students))))
+        codes = {row[0]: f"s{number:0{width}}" for number, row in enumerate(students, start=1)}
+        rename = _renamer({name: codes[row[0]] for row in students for name in row if name})
+        database.execute("PRAGMA foreign_keys = OFF")
+        for old, code in codes.items():
+            database.execute(
+                "UPDATE student SET id = ?, first_name = NULL, last_name = NULL, email = NULL, "
+                "lms_user_id = NULL WHERE id = ?",
+                (code, old),
+            )
+            database.execute(
+                "UPDATE submitted_assignment SET student_id = ? WHERE student_id = ?", (code, old)
+            )
+        for row, *texts in database.execute("SELECT id, auto_comment, manual_comment FROM comment"):
+            new = [text and rename(text) for text in texts]
+            if new != texts:
+                database.execute(
+                    "UPDATE comment SET auto_comment = ?, manual_comment = ? WHERE id = ?",
+                    (*new, row),
+                )
+        database.commit()
+    return rename
+
+
+def _renamer(codes: Mapping[str, str]) -> Callable[[str], str]:
+    """Return what puts codes for whole words; the longest name first, whatever its case."""
+    known = {name.lower(): code for name, code in codes.items() if len(name) >= SHORTEST}
+    if not known:
+        return str
+    longest_first = sorted(known, key=len, reverse=True)
+    words = "|".join(map(re.escape, longest_first))
+    pattern = re.compile(rf"(?<![^\W_])(?:{words})(?![^\W_])", re.IGNORECASE)
+    return lambda text: pattern.sub(lambda found: known[found[0].lower()], text)
+
+
+def command(arguments: argparse.Namespace, course: Course | None = None) -> None:
+    """Archive a term, and say how to begin the next."""
+    course = course or Course(ROOT)
+    need_disk(course.root)
+    kind = "anonymous" if arguments.anonymize else "term"
+    day = datetime.now(UTC).strftime("%Y-%m-%d")
+    target = Path(arguments.to or course.build / "archive" / f"{kind}-{day}.zip").resolve()
+    if target.exists():
+        raise ToolError(
+            f"{target} is there already", "move it away, or give another name with --to"
+        )
+    with Stages() as stages:
+        students = archive(course, target, arguments.anonymize, stages.add("Archive"))
+    where = target.relative_to(course.root) if target.is_relative_to(course.root) else target
+    what = (
+        "submissions and gradebook" if arguments.anonymize else "submissions, gradebook, feedback"
+    )
+    console.print(f"{where}: {what} of {students} students.", soft_wrap=True)
+    if not arguments.anonymize:
+        console.print(
+            "Nothing was removed. To begin a new term, keep a copy of the archive elsewhere and "
+            "remove build/gradebook.db, build/submitted, build/autograded, build/feedback and "
+            "build/exchange by hand.",
+            soft_wrap=True,
+        )
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line of this tool."""
+    made = argparse.ArgumentParser(
+        prog="python -m tools.archive",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--anonymize", action="store_true", help="put codes in place of students")
+    made.add_argument("--to", metavar="FILE", help="where to write it, instead of build/archive")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    return run(command, parser(), arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

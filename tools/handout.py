@@ -1,0 +1,128 @@
+"""Pack a copy of the course for students, without the solutions: ``python -m tools.handout``.
+
+It holds the released notebooks, the code that their checks import, and what opens JupyterLab.
+"""
+
+import argparse
+import ast
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from tools import release
+from tools.layout import ROOT, Course
+from tools.stages import Stages
+from tools.stamps import files
+from tools.terminal import ToolError, console, need_disk, run
+
+NAME = "learning-as-optimization"
+TOP = ("LICENSE", "_toc.yml", "nbgrader_config.py", "pyproject.toml", "requirements.txt")
+FOLDERS = ("exercises", "src")
+COMMANDS = ("install", "lab")
+OWN = ROOT / "tools" / "handout_files"
+"""What students get in place of the instructor's files of the same names."""
+
+
+def pack(course: Course, target: Path, site: Path | None = None) -> list[str]:
+    """Write the archive whole or not at all; return the names of the files in it.
+
+    Parameters
+    ----------
+    target : Path
+        The archive. Its only folder has the archive's name.
+    site : Path, optional
+        The built site, to go with it.
+    """
+    content = dict(_content(course, site))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as made:
+        temporary = Path(made.name)
+        try:
+            with ZipFile(made, "w", ZIP_DEFLATED) as archive:
+                for name, path in content.items():
+                    archive.write(path, f"{target.stem}/{name}")
+            temporary.chmod(0o644)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    temporary.replace(target)
+    return list(content)
+
+
+def _content(course: Course, site: Path | None) -> Iterator[tuple[str, Path]]:
+    """Give names in the archive with the files that stand for them."""
+    for path in files(OWN):
+        yield path.relative_to(OWN).as_posix(), path
+    roots = [course.root / name for name in (*TOP, *FOLDERS)]
+    for path in [*files(*(root for root in roots if root.exists())), *_tools()]:
+        if ".egg-info" not in str(path) and path.suffix != ".pyc":
+            base = ROOT if path.is_relative_to(ROOT / "tools") else course.root
+            yield path.relative_to(base).as_posix(), path
+    if site:
+        yield from ((f"site/{path.relative_to(site).as_posix()}", path) for path in files(site))
+
+
+def _tools() -> list[Path]:
+    """Return the files of the commands that students have, and of all that these import."""
+    waiting, found = list(COMMANDS), {ROOT / "tools" / "__init__.py"}
+    while waiting:
+        path = ROOT / "tools" / f"{waiting.pop()}.py"
+        if path in found or not path.exists():
+            continue
+        found.add(path)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == "tools":
+                waiting += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                waiting += [
+                    part for part in [node.module.removeprefix("tools.")] if "." not in part
+                ]
+    return sorted(found)
+
+
+def command(arguments: argparse.Namespace, course: Course | None = None) -> None:
+    """Release what is not released yet, and pack it."""
+    course = course or Course(ROOT)
+    course.need_solutions()
+    need_disk(course.root)
+    topics = course.choose([])
+    site = course.root / "_build" / "html" if arguments.site else None
+    if site and not (site / "index.html").exists():
+        raise ToolError("the site is not built", "run `make book`, then this again")
+    day = datetime.now(UTC).strftime("%Y-%m-%d")
+    target = Path(arguments.to or course.build / "handout" / f"{NAME}-{day}.zip").resolve()
+    with Stages() as stages:
+        tell = stages.add("Handout")
+        for number, topic in enumerate(topics):
+            tell(number, len(topics) + 1, topic)
+            release.write(course, topic)
+        tell(len(topics), len(topics) + 1, target.name)
+        names = pack(course, target, site)
+        tell(len(topics) + 1, len(topics) + 1, "")
+    where = target.relative_to(course.root) if target.is_relative_to(course.root) else target
+    size = target.stat().st_size / 1e6
+    console.print(
+        f"{where}: {len(names)} files, {size:.1f} MB, without solutions. Students unpack it and "
+        "follow its README.md.",
+        soft_wrap=True,
+    )
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line of this tool."""
+    made = argparse.ArgumentParser(prog="python -m tools.handout", description=__doc__)
+    made.add_argument("--to", metavar="FILE", help="where to write it, instead of build/handout")
+    made.add_argument("--site", action="store_true", help="put the built site into it, as site/")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    return run(command, parser(), arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
