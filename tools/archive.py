@@ -2,11 +2,13 @@
 
 With ``--anonymize`` every student becomes a code, such as s017, in the names of files, in the
 gradebook and in what is written in notebooks and comments. The codes are drawn at random and kept
-nowhere. What else may tell who somebody is, such as a photograph, stays: look before you publish.
+nowhere. What else may tell who somebody is stays, such as a photograph, or a name of one or two
+letters: look before you publish.
 """
 
 import argparse
 import contextlib
+import json
 import random
 import re
 import sqlite3
@@ -15,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from tools.layout import ROOT, Course
@@ -23,7 +26,7 @@ from tools.stamps import files, write_atomically
 from tools.terminal import ToolError, console, need_disk, run
 
 SHORTEST = 3
-"""A name with fewer letters is not looked for in what is written: it is a part of too many words."""
+"""A name with fewer letters is not looked for in what is written: too many words are like it."""
 
 
 def archive(course: Course, target: Path, anonymous: bool, tell: Tell | None = None) -> int:
@@ -64,11 +67,42 @@ def archive(course: Course, target: Path, anonymous: bool, tell: Tell | None = N
 
 
 def _content(path: Path, rename: Callable[[str], str]) -> bytes:
+    """Return what a file holds with codes in place of students."""
     content = path.read_bytes()
+    if rename is str:
+        return content
     try:
-        return rename(content.decode("utf-8")).encode("utf-8")
+        text = content.decode("utf-8")
     except UnicodeDecodeError:
         return content
+    with contextlib.suppress(ValueError, AttributeError, KeyError, TypeError):
+        if path.suffix == ".ipynb":
+            return _notebook(json.loads(text), rename).encode()
+    return rename(text).encode()
+
+
+def _notebook(notebook: dict[str, Any], rename: Callable[[str], str]) -> str:
+    """Return a notebook with codes in what its author wrote, and not in its own words."""
+    for cell in notebook["cells"]:
+        for part in ("source", "outputs", "attachments"):
+            if part in cell:
+                cell[part] = _each(cell[part], rename)
+    about = notebook["metadata"]
+    notebook["metadata"] = {
+        name: about[name] for name in ("kernelspec", "language_info") if name in about
+    }
+    return json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _each(value: Any, rename: Callable[[str], str]) -> Any:
+    if isinstance(value, list):
+        return [_each(item, rename) for item in value]
+    if isinstance(value, dict):
+        return {
+            key: item if key == "output_type" else _each(item, rename)
+            for key, item in value.items()
+        }
+    return rename(value) if isinstance(value, str) else value
 
 
 def _copy_database(source: Path, target: Path) -> None:

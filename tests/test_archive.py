@@ -1,0 +1,118 @@
+"""A term is kept whole; an anonymous copy holds the same marks and nobody's name."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+from test_course import make_course
+
+from tools import archive, notebooks, release
+from tools.backend import Backend
+from tools.layout import Course
+from tools.terminal import ToolError
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
+    pytest.mark.xdist_group("nbgrader"),
+]
+
+CLASS = {
+    "ada": {"first_name": "Ada", "last_name": "Lovelace", "email": "al@example.org"},
+    "ben.nevis": {"first_name": "Ben", "last_name": "Ng", "lms_user_id": "4711"},
+    "code": {},  # a word of every notebook
+}
+
+
+@pytest.fixture
+def graded(tmp_path: Path) -> Course:
+    """Return a course in which three students have marks."""
+    (tmp_path / "course").mkdir()
+    course = make_course(tmp_path / "course")
+    release.write(course, "toy")
+    release.record(course, "toy")
+    released = notebooks.read(course.released("toy"))
+    with Backend(course).gradebook() as book:
+        for mark, (who, about) in enumerate(CLASS.items()):
+            book.update_or_create_student(who, **about)
+            book.add_submission("toy", who)
+            written = book.find_grade("toy-why", "toy", "toy", who)
+            written.manual_score = mark
+            comment = book.find_comment("toy-why", "toy", "toy", who)
+            comment.manual_comment = f"Well done, {about.get('first_name', who)}!"
+            folder = course.submitted / who / "toy"
+            folder.mkdir(parents=True)
+            released.cells[0].source = f"{who}, written by {about.get('last_name', who)}. Adamant."
+            released.metadata.authors = [{"name": who}]
+            (folder / "toy.ipynb").write_bytes(notebooks.to_bytes(released))
+            (folder / "picture.png").write_bytes(b"\x89PNG\xff")
+        book.db.commit()
+    page = course.feedback / "ada" / "toy" / "toy.html"
+    page.parent.mkdir(parents=True)
+    page.write_text("Ada, 3 points")
+    return course
+
+
+def packed(course: Course, folder: Path, *arguments: str) -> Path:
+    """Archive a course, and return the folder into which the archive was unpacked."""
+    target = folder / "term.zip"
+    archive.command(archive.parser().parse_args([*arguments, "--to", str(target)]), course)
+    with zipfile.ZipFile(target) as archived:
+        archived.extractall(folder / "out")
+    return folder / "out"
+
+
+def marks(book: Path) -> dict[str, float]:
+    """Return the marks of all students, as nbgrader reads them."""
+    with Gradebook(f"sqlite:///{book}", "optdl") as found:
+        return {one.student.id: one.score for one in found.assignment_submissions("toy")}
+
+
+def test_a_term_is_kept_whole(graded: Course, tmp_path: Path) -> None:
+    out = packed(graded, tmp_path)
+    assert marks(out / "gradebook.db") == {"ada": 0, "ben.nevis": 1, "code": 2}
+    for place in (graded.submitted, graded.feedback):
+        for path in place.rglob("*.*"):
+            if path.is_file():
+                copy = out / place.name / path.relative_to(place)
+                assert copy.read_bytes() == path.read_bytes()
+
+
+def test_an_anonymous_copy_has_the_marks_and_no_name(graded: Course, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in graded.submitted.rglob("*.*") if path.is_file()}
+    out = packed(graded, tmp_path, "--anonymize")
+    found = marks(out / "gradebook.db")
+    assert sorted(found.values()) == [0, 1, 2]
+    assert sorted(found) == ["s001", "s002", "s003"]
+    for path in out.rglob("*"):
+        content = path.read_bytes().lower() if path.is_file() else b""
+        for name in (b"lovelace", b"ben.nevis", b"al@example.org", b"4711"):
+            assert name not in content, (path, name)
+            assert name.decode() not in str(path.relative_to(out)).lower()
+    for code, mark in found.items():
+        [cell, *_] = json.loads((out / "submitted" / code / "toy" / "toy.ipynb").read_text())[
+            "cells"
+        ]
+        # "Ng" is too short a name to be looked for, and "Adamant" is another word than "Ada"
+        author = "Ng" if mark == 1 else code
+        assert "".join(cell["source"]) == f"{code}, written by {author}. Adamant."
+        notebook = notebooks.read(out / "submitted" / code / "toy" / "toy.ipynb")
+        assert {one.cell_type for one in notebook.cells} == {"code", "markdown"}
+        assert (out / "submitted" / code / "toy" / "picture.png").read_bytes() == b"\x89PNG\xff"
+    assert not (out / "feedback").exists()
+    with Gradebook(f"sqlite:///{out / 'gradebook.db'}", "optdl") as book:
+        comments = {one.manual_comment for one in book.find_assignment("toy").submissions[0]
+                    .notebooks[0].comments if one.manual_comment}  # fmt: skip
+    assert all(comment.startswith("Well done, s00") for comment in comments)
+    assert {path: path.read_bytes() for path in before} == before  # nothing of the class changed
+    assert marks(graded.root / "build" / "gradebook.db").keys() == CLASS.keys()
+
+
+def test_nothing_is_overwritten_and_nothing_is_made_up(graded: Course, tmp_path: Path) -> None:
+    packed(graded, tmp_path)
+    with pytest.raises(ToolError, match="is there already"):
+        packed(graded, tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ToolError, match="there is no gradebook yet"):
+        packed(make_course(tmp_path / "empty"), tmp_path / "other")
