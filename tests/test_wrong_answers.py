@@ -1,0 +1,115 @@
+"""Every answer of the yardstick is wrong, and the mutants are the same in each run."""
+
+import itertools
+import signal
+
+import pytest
+from wrong_answers import TOPICS, answers, judging, mutants
+
+from optdl.checks import exercises
+from optdl.checks.exercise import Function
+
+COUNTS = {
+    "erm": (65, 44),
+    "quadratic": (62, 41),
+    "conditioning": (51, 38),
+    "optimizers": (64, 54),
+    "initialization": (51, 43),
+    "batchnorm": (60, 48),
+    "dropout": (50, 32),
+    "bnp": (60, 44),
+    "bnp_cnn": (56, 48),
+}
+"""For each topic the number of answers that were written by hand, and of mutants."""
+
+
+def keys(topic: str) -> list[str]:
+    """Return the keys of the exercises of a topic."""
+    return list(answers(topic))
+
+
+def written(topic: str) -> list[tuple[str, Function]]:
+    """Return the wrong answers of a topic that were written by hand."""
+    return [(key, function) for key, wrong in answers(topic).items() for function in wrong]
+
+
+def test_every_exercise_has_wrong_answers_and_every_wrong_answer_an_exercise() -> None:
+    listed = [key for topic in TOPICS for key in answers(topic)]
+    assert sorted(listed) == sorted(exercises())
+    assert min(len(wrong) for topic in TOPICS for wrong in answers(topic).values()) >= 3
+
+
+def test_the_numbers_of_wrong_answers_and_of_mutants() -> None:
+    counts = {
+        topic: (len(written(topic)), sum(len(mutants.mutants(key)) for key in keys(topic)))
+        for topic in TOPICS
+    }
+    assert counts == COUNTS
+    assert [sum(numbers) for numbers in zip(*COUNTS.values(), strict=True)] == [519, 392]
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_each_wrong_answer_says_its_mistake_in_one_line(topic: str) -> None:
+    for _, function in written(topic):
+        assert function.__doc__
+        assert "\n" not in function.__doc__
+        assert function.__module__.endswith(f".{topic}")
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_each_wrong_answer_differs_from_the_reference(topic: str) -> None:
+    right = [
+        f"{key} {function.__name__}"
+        for key, function in written(topic)
+        if judging.difference(key, function) is None
+    ]
+    assert not right, f"these are right in all cases: {', '.join(right)}"
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_no_two_wrong_answers_of_an_exercise_are_alike(topic: str) -> None:
+    alike = [
+        f"{key} {left.__name__} {right.__name__}"
+        for key, wrong in answers(topic).items()
+        for left, right in itertools.combinations(wrong, 2)
+        if judging.alike(key, left, right)
+    ]
+    assert not alike, f"these give the same values: {', '.join(alike)}"
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_the_reference_differs_from_itself_in_nothing(topic: str) -> None:
+    # so that "wrong" above means something
+    for key in keys(topic):
+        assert judging.difference(key, exercises()[key].reference, [0]) is None
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_the_mutants_are_wrong_and_the_same_in_each_run(topic: str) -> None:
+    for key in keys(topic):
+        chosen = mutants.choose(key)
+        assert [mutant.label for mutant in chosen] == mutants.record()[key], (
+            "a solution or a case has changed; choose again: "
+            "cd tests && python -m wrong_answers.mutants"
+        )
+        assert all(judging.difference(key, mutant.function) for mutant in chosen)
+
+
+def test_state_does_not_survive_a_fresh_copy() -> None:
+    def counting(calls: list[int] = []) -> int:  # noqa: B006
+        calls.append(1)
+        return len(calls)
+
+    assert [counting(), counting()] == [1, 2]
+    first, second = judging.fresh(counting), judging.fresh(counting)
+    assert [first(), first(), second()] == [3, 4, 3]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such timer on Windows")
+def test_a_mutant_that_never_ends_is_given_up() -> None:
+    def endless() -> None:
+        while True:
+            pass
+
+    with pytest.raises(mutants.TooLong), mutants.limited(0.05):
+        judging.call(endless, {})
