@@ -104,6 +104,67 @@ def test_a_check_imports_its_own_topic_alone():
 # --- the framework, on a toy exercise
 
 
+def test_no_check_imports_torch():
+    """Torch takes seconds to import, and an import that is interrupted breaks the kernel."""
+    code = (
+        "import sys\n"
+        "from optdl.checks.runner import exercises\n"
+        "from optdl.checks import check\n"
+        "for key, exercise in exercises().items():\n"
+        "    check(key, exercise.reference, properties=True)\n"
+        "print([name for name in ('torch', 'sklearn') if name in sys.modules])\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *passed, loaded = run.stdout.splitlines()
+    assert len(passed) == len(exercises())
+    assert loaded == "[]"
+
+
+def interrupt_and_check_again(code, tmp_path):
+    """Interrupt a check once it says that it has begun; return what is printed after that."""
+    script = tmp_path / "student.py"
+    script.write_text(
+        "import sys, os, signal\n"
+        "from optdl.checks import check\n"
+        "from optdl.checks.report import Stopped\n"
+        f"{code}\n"
+        "def standard_error(sigma, n, population=None):\n"
+        "    return sigma / n**0.5 if population is None else 0\n"
+        "try: check('L1-07', standard_error)\n"
+        "except AssertionError as error: print(str(error).splitlines()[0])\n"
+    )
+    return subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+
+
+def test_an_interrupted_check_tells_where_the_answer_was(tmp_path):
+    code = (
+        "def standard_error(sigma, n, population=None):\n"
+        "    while True:\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "try: check('L1-07', standard_error)\n"
+        "except Stopped as error: print('\\n'.join(error._render_traceback_()))"
+    )
+    first, again = interrupt_and_check_again(code, tmp_path).stdout.splitlines()
+    assert first == (
+        "■ L1-07 standard_error: stopped, in line 6: `os.kill(os.getpid(), signal.SIGINT)`."
+    )
+    assert again == "✗ L1-07 standard_error: not right yet."
+
+
+def test_an_interruption_of_an_import_waits_for_its_end(tmp_path):
+    code = (
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'optdl.erm': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "try: check('L1-07', len)\n"
+        "except KeyboardInterrupt: print('interrupted', 'optdl.checks.erm' in sys.modules)"
+    )
+    first, again = interrupt_and_check_again(code, tmp_path).stdout.splitlines()
+    assert first == "interrupted True"
+    assert again == "✗ L1-07 standard_error: not right yet."
+
+
 def test_success_is_said_in_one_line(toy, capsys):
     check("L1-07", spread, properties=True)
     assert capsys.readouterr().out == "✓ L1-07 spread: 3 cases agree, and the general facts hold\n"

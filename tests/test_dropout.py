@@ -289,7 +289,7 @@ def test_the_losses_are_those_of_torch(rng):
     losses = map(torch.nn.functional.cross_entropy, scores, labels)
     error = (scores[1].argmax(dim=1) != labels[1]).double().mean()
     expected = [*(loss.item() for loss in losses), error.item()]
-    np.testing.assert_allclose(drop._losses(*weights, *parts), expected, rtol=1e-12)
+    np.testing.assert_allclose(drop.functions._losses(*weights, *parts), expected, rtol=1e-12)
 
 
 @pytest.mark.row("L2-18")

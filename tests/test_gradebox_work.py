@@ -113,7 +113,7 @@ def test_files_saved_in_the_same_second_are_kept_apart(student: Student) -> None
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"erm/erm.ipynb": 3}', "\x00"])
 def test_a_damaged_list_of_releases_loses_nothing(student: Student, text: str) -> None:
     student.save("work/erm/erm.ipynb", "my answer")
-    student.save("exercises/released.json", text)
+    student.save("exercises/.released.json", text)
     (student.work / ".gathered.json").write_text(text)
     student.gather()
     texts = {file.read_text() for file in student.work.rglob("*.ipynb")}

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-MANIFEST = "released.json"
+MANIFEST = ".released.json"
 """In the folder of releases: the checksums of each of its files, of every release so far."""
 GATHERED = ".gathered.json"
 """In the place of work: the checksums of what was gathered from elsewhere."""

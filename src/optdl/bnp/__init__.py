@@ -14,6 +14,8 @@ Hessian.
   them want the split form).
 """
 
+from typing import TYPE_CHECKING, Any
+
 from optdl.bnp.algorithm import (
     batch_statistics,
     bn_flops,
@@ -35,7 +37,9 @@ from optdl.bnp.hessian import (
     normalized_activations,
     preconditioner,
 )
-from optdl.bnp.model import BNP
+
+if TYPE_CHECKING:
+    from optdl.bnp.model import BNP
 
 __all__ = [
     "BNP",
@@ -57,3 +61,12 @@ __all__ = [
     "smoothed_variance",
     "update_statistics",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs torch when it is asked for: the mathematics does without."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from optdl.bnp import model
+
+    return getattr(model, name)

@@ -14,6 +14,14 @@ class CheckFailed(AssertionError):
         return str(self).splitlines()
 
 
+class Stopped(KeyboardInterrupt):
+    """A check was interrupted; the message says where the student's function was."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Show the message alone in a notebook."""
+        return str(self).splitlines()
+
+
 def show(value: Any) -> str:
     """Return a value as a student wants to read it: short, with its shape when it has one.
 

@@ -6,7 +6,9 @@ import difflib
 import importlib
 import io
 import pkgutil
+import signal
 import sys
+import threading
 import traceback
 import warnings
 import zlib
@@ -22,7 +24,7 @@ import optdl.checks
 from optdl.checks.compare import disagreement
 from optdl.checks.diagnosis import slip
 from optdl.checks.exercise import Case, Exercise, Function
-from optdl.checks.report import CheckFailed, failing_case, show
+from optdl.checks.report import CheckFailed, Stopped, failing_case, show
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,38 @@ def check(key: str, function: Function, *, seed: int = 0, properties: bool = Fal
         that explains all answers, if there is one.
     KeyError
         When there is no such exercise.
+    Stopped
+        When the check is interrupted.
     """
-    exercise = _find(key)
+    with _undisturbed():
+        exercise = _find(key)
+    try:
+        _check(exercise, function, seed, properties)
+    except KeyboardInterrupt as interruption:
+        where = _own_line(interruption, function)
+        raise Stopped(
+            f"■ {key} {exercise.name}: stopped{', in line ' + where if where else ''}."
+        ) from None
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let an interruption wait: a module whose import was interrupted is broken until a restart."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: waiting.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before or signal.default_int_handler)
+    if waiting:
+        raise KeyboardInterrupt
+
+
+def _check(exercise: Exercise, function: Function, seed: int, properties: bool) -> None:
+    key = exercise.key
     if not callable(function):
         raise CheckFailed(f"✗ {key} {exercise.name}: expected a function, got {show(function)}.")
     rng = np.random.default_rng([seed, zlib.crc32(key.encode())])
@@ -181,11 +213,15 @@ def _reason(
 def _raised(error: Exception, function: Function) -> str:
     """Return in words what was raised, and in which line of the student's code, where known."""
     text = f"your function raised {type(error).__name__}: {error}"
+    where = _own_line(error, function)
+    return f"{text}\n  in line {where}" if where else text
+
+
+def _own_line(error: BaseException, function: Function) -> str:
+    """Return the line of the student's code in which something was raised, where it is known."""
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
     own = [at for at in traceback.extract_tb(error.__traceback__) if at.filename == file]
-    if not own or not own[-1].line:
-        return text
-    return f"{text}\n  in line {own[-1].lineno}: `{own[-1].line}`"
+    return f"{own[-1].lineno}: `{own[-1].line}`" if own and own[-1].line else ""
 
 
 def _cause(

@@ -13,15 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
 from scipy.special import log_softmax, softmax
-from torch import nn
 
 from optdl.data import Examples
 
 __all__ = [
-    "Dropout",
     "DropoutCurves",
     "dropout_backward",
     "dropout_forward",
@@ -76,7 +73,7 @@ def dropout_mask(u: Array, p: float) -> Array:
     >>> dropout_mask(np.array([0.1, 0.5, 0.9]), 0.5)
     array([0., 2., 2.])
     """
-    _check_dropped(p)
+    check_dropped(p)
     return (u >= p) / (1 - p)
 
 
@@ -120,7 +117,7 @@ def dropout_forward(
     >>> dropout_forward(np.arange(1.0, 5.0), 0.5, np.random.default_rng(0), training=False)[0]
     array([1., 2., 3., 4.])
     """
-    _check_dropped(p)
+    check_dropped(p)
     mask = dropout_mask(rng.random(x.shape), p) if training else np.ones_like(x)
     return x * mask, mask
 
@@ -178,56 +175,8 @@ def dropout_moments(x: Array, p: float) -> tuple[Array, Array]:
     >>> dropout_moments(np.array([1.0, 2.0]), 0.75)
     (array([1., 2.]), array([ 3., 12.]))
     """
-    _check_dropped(p)
+    check_dropped(p)
     return x.copy(), p / (1 - p) * x**2
-
-
-class Dropout(nn.Module):
-    r"""The same layer for torch: inverted dropout with a generator of its own, if you pass one.
-
-    Parameters
-    ----------
-    p : float
-        Probability that an entry is dropped, in [0, 1).
-    generator : torch.Generator, optional
-        Where the draws come from; by default torch's global generator.
-
-    Raises
-    ------
-    ValueError
-        If p lies outside [0, 1).
-
-    Notes
-    -----
-    The distribution is that of ``torch.nn.Dropout``. The draws differ, even from one seed.
-
-    Source: L2-16
-
-    Examples
-    --------
-    >>> layer = Dropout(0.5, generator=torch.Generator().manual_seed(0))
-    >>> sorted(set(layer(torch.ones(100)).tolist()))
-    [0.0, 2.0]
-    >>> layer.eval()(torch.ones(3))
-    tensor([1., 1., 1.])
-    """
-
-    def __init__(self, p: float = 0.5, generator: torch.Generator | None = None) -> None:
-        super().__init__()
-        _check_dropped(p)
-        self.p = p
-        self.generator = generator
-
-    def forward(self, x: Float[torch.Tensor, "*shape"]) -> Float[torch.Tensor, "*shape"]:
-        """Drop entries of x in training mode; return x as it is in evaluation mode."""
-        if not self.training or self.p == 0:
-            return x
-        u = torch.rand(x.shape, generator=self.generator, device=x.device, dtype=torch.float32)
-        return x * (u >= self.p) / (1 - self.p)
-
-    def extra_repr(self) -> str:
-        """Return what the printed model shows."""
-        return f"p={self.p}"
 
 
 # --- Dropout as an ensemble -------------------------------------------------------------------
@@ -486,7 +435,7 @@ def train_with_dropout(
     >>> curves.validation_loss.shape, bool(curves.validation_error[-1] < 0.5)
     ((4,), True)
     """
-    _check_dropped(p)
+    check_dropped(p)
     steps = len(train) // batch_size
     if not steps:
         raise ValueError(
@@ -524,7 +473,7 @@ def _losses(
 # --- What may be asked for --------------------------------------------------------------------
 
 
-def _check_dropped(p: float) -> None:
+def check_dropped(p: float) -> None:
     if not 0 <= p < 1:
         raise ValueError(
             f"expected 0 ≤ p < 1, the probability that a unit is dropped; got {p}: "

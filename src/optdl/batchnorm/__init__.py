@@ -1,0 +1,58 @@
+"""Batch normalization and its relatives: forward and backward in NumPy, layers in torch.
+
+* ``functions``: forward and backward, in NumPy;
+* ``layers``: the layers, for torch.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from optdl.batchnorm.functions import (
+    Cache,
+    affine_at_inference,
+    batchnorm_backward,
+    batchnorm_forward,
+    batchnorm_inference,
+    fold,
+    groupnorm_forward,
+    moving_average,
+    population_statistics,
+    renorm_forward,
+    scale_invariant_gradient,
+)
+
+if TYPE_CHECKING:
+    from optdl.batchnorm.layers import (
+        NORMALIZATIONS,
+        BatchNorm,
+        BatchRenorm,
+        FourThingsNorm,
+        GhostBatchNorm,
+    )
+
+__all__ = [
+    "NORMALIZATIONS",
+    "BatchNorm",
+    "BatchRenorm",
+    "Cache",
+    "FourThingsNorm",
+    "GhostBatchNorm",
+    "affine_at_inference",
+    "batchnorm_backward",
+    "batchnorm_forward",
+    "batchnorm_inference",
+    "fold",
+    "groupnorm_forward",
+    "moving_average",
+    "population_statistics",
+    "renorm_forward",
+    "scale_invariant_gradient",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs torch when it is asked for: the mathematics does without."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from optdl.batchnorm import layers
+
+    return getattr(layers, name)

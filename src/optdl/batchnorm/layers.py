@@ -1,0 +1,301 @@
+"""Batch normalization and its relatives as layers for torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import nn
+
+from optdl.batchnorm.functions import require_groups
+
+__all__ = ["NORMALIZATIONS", "BatchNorm", "BatchRenorm", "FourThingsNorm", "GhostBatchNorm"]
+
+
+class BatchNorm(nn.Module):
+    r"""Batch normalization of (m, d) features or of the d channels of (m, d, …) images.
+
+    The same outputs and gradients as ``nn.BatchNorm1d`` and ``nn.BatchNorm2d`` with
+    ``momentum = 1 − rho``.
+
+    Parameters
+    ----------
+    features : int
+        d.
+    rho : float
+        The share of the old moving average that is kept.
+    eps : float
+        ε > 0, against division by zero.
+
+    Raises
+    ------
+    ValueError
+        In training, if a feature has one value only: it would be normalized to 0.
+
+    Notes
+    -----
+    Source: L1-34, L1-36, L2-14, L2-15, P-01, P-02
+
+    Examples
+    --------
+    >>> layer = BatchNorm(1)
+    >>> layer(torch.tensor([[1.0], [3.0]])).detach().round(decimals=2).ravel().tolist()
+    [-1.0, 1.0]
+    """
+
+    running_mean: torch.Tensor
+    running_var: torch.Tensor
+
+    def __init__(self, features: int, rho: float = 0.9, eps: float = 1e-5) -> None:
+        super().__init__()
+        if not 0 <= rho < 1:
+            raise ValueError(f"rho, the share of the old average, must be in [0, 1); got {rho}")
+        self.features, self.rho, self.eps = features, rho, eps
+        self.weight = nn.Parameter(torch.ones(features))
+        self.bias = nn.Parameter(torch.zeros(features))
+        self.register_buffer("running_mean", torch.zeros(features))
+        self.register_buffer("running_var", torch.ones(features))
+
+    def extra_repr(self) -> str:
+        """Return the settings that ``print`` shows."""
+        return f"{self.features}, rho={self.rho}, eps={self.eps}"
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Normalize x."""
+        _require_features(x, self.features)
+        columns = x.flatten(2) if x.dim() > 2 else x.unsqueeze(2)  # (m, d, positions)
+        normalized = self.normalize(columns) if self.training else self.infer(columns)
+        scaled = normalized * self.weight[:, None] + self.bias[:, None]
+        return scaled.reshape(x.shape)
+
+    def normalize(self, x: torch.Tensor) -> torch.Tensor:
+        """Return x̂ of (m, d, positions) in training, and update the moving averages."""
+        mean, var = _moments(x, self.features)
+        self.remember(mean, var, x.shape[0] * x.shape[2])
+        return _standardize(x, mean, var, self.eps)
+
+    def infer(self, x: torch.Tensor) -> torch.Tensor:
+        """Return x̂ of (m, d, positions) with the moving averages."""
+        return _standardize(x, self.running_mean, self.running_var, self.eps)
+
+    @torch.no_grad()
+    def remember(self, mean: torch.Tensor, var: torch.Tensor, rows: int) -> None:
+        """Update the moving averages: that of the mean, and that of the unbiased variance."""
+        self.running_mean.lerp_(mean, 1 - self.rho)
+        self.running_var.lerp_(var * (rows / (rows - 1)), 1 - self.rho)
+
+
+class BatchRenorm(BatchNorm):
+    r"""Batch renormalization: in training, too, the outputs are those of inference.
+
+    .. math:: \hat x = \frac{x - \mu_B}{\sigma_B}\, s + d, \qquad
+        s = \operatorname{clip}\Bigl(\frac{\sigma_B}{\sigma}, \frac1{s_{max}}, s_{max}\Bigr),
+        \qquad d = \operatorname{clip}\Bigl(\frac{\mu_B - \mu}{\sigma}, -d_{max}, d_{max}\Bigr)
+
+    s and d are constants of the backward pass. With ``s_max = 1``, ``d_max = 0`` it is batch
+    normalization; training starts there, as the moving averages mean nothing yet, and loosens
+    both. The default clips nothing: the formula of P.
+
+    Parameters
+    ----------
+    features, rho, eps
+        As in :class:`BatchNorm`.
+    s_max, d_max : float
+        The limits; attributes that may change while training.
+
+    Notes
+    -----
+    Source: P-03
+
+    Examples
+    --------
+    >>> layer = BatchRenorm(1).double()
+    >>> x = torch.tensor([[1.0], [3.0]]).double()
+    >>> layer(x).ravel().detach().numpy().round(4)  # the averages are still 0 and 1
+    array([1., 3.])
+    """
+
+    def __init__(
+        self,
+        features: int,
+        rho: float = 0.99,
+        eps: float = 1e-5,
+        s_max: float = float("inf"),
+        d_max: float = float("inf"),
+    ) -> None:
+        super().__init__(features, rho, eps)
+        if s_max < 1 or d_max < 0:
+            raise ValueError(f"s_max must be 1 or more, d_max 0 or more; got {s_max}, {d_max}")
+        self.s_max, self.d_max = s_max, d_max
+
+    def normalize(self, x: torch.Tensor) -> torch.Tensor:
+        """Return x̂ of (m, d, positions) in training, and update the moving averages."""
+        mean, var = _moments(x, self.features)
+        std = (var + self.eps).sqrt()
+        with torch.no_grad():
+            kept = (self.running_var + self.eps).sqrt()
+            s = (std / kept).clamp(1 / self.s_max, self.s_max)
+            d = ((mean - self.running_mean) / kept).clamp(-self.d_max, self.d_max)
+        self.remember(mean, var, x.shape[0] * x.shape[2])
+        return (x - mean[:, None]) / std[:, None] * s[:, None] + d[:, None]
+
+
+class GhostBatchNorm(BatchNorm):
+    r"""Batch normalization over parts of the minibatch, each with statistics of its own.
+
+    A large minibatch is treated as several small ones: their noise regularizes.
+
+    Parameters
+    ----------
+    features, rho, eps
+        As in :class:`BatchNorm`.
+    ghost_size : int
+        Examples in a part. The last part takes the rest, if it is not a whole one.
+
+    Notes
+    -----
+    Source: P-04
+
+    Examples
+    --------
+    >>> layer = GhostBatchNorm(1, ghost_size=2)
+    >>> x = torch.tensor([[1.0], [3.0], [10.0], [30.0]])
+    >>> layer(x).ravel().detach().numpy().round(2)
+    array([-1.,  1., -1.,  1.], dtype=float32)
+    """
+
+    def __init__(
+        self, features: int, ghost_size: int = 32, rho: float = 0.9, eps: float = 1e-5
+    ) -> None:
+        super().__init__(features, rho, eps)
+        if ghost_size < 1:
+            raise ValueError(f"ghost_size must be 1 example or more; got {ghost_size}")
+        self.ghost_size = ghost_size
+
+    def normalize(self, x: torch.Tensor) -> torch.Tensor:
+        """Return x̂ of (m, d, positions) in training, and update the moving averages."""
+        parts = _parts(x, self.ghost_size)
+        return torch.cat([super(GhostBatchNorm, self).normalize(part) for part in parts])
+
+
+class FourThingsNorm(BatchNorm):
+    r"""Batch normalization with the four improvements of Summers and Dinneen (2020).
+
+    1. Small minibatches: statistics over groups of features too, as group normalization has them.
+    2. Large minibatches: statistics over parts of it, as ghost batch normalization has them.
+    3. γ and β decay like the weights. That is the optimizer's ``weight_decay``, on all parameters.
+    4. Inference takes a share α of each example's own statistics:
+
+    .. math:: \mu = \alpha\,E[x_i] + (1-\alpha)\,\mu_{MA}, \qquad
+        \sigma^2 = \alpha\,E[x_i^2] + (1-\alpha)\,(\sigma_{MA}^2 + \mu_{MA}^2) - \mu^2
+
+    Parameters
+    ----------
+    features, rho, eps
+        As in :class:`BatchNorm`.
+    groups : int, optional
+        Groups of features that share statistics; as many as there are features if not given.
+    ghost_size : int, optional
+        Examples in a part; the whole minibatch if not given.
+    example_share : float
+        α in [0, 1].
+
+    Notes
+    -----
+    Source: P-04
+
+    Examples
+    --------
+    >>> layer = FourThingsNorm(2, groups=1)
+    >>> layer(torch.tensor([[1.0, 3.0]])).detach().numpy().round(2)  # a minibatch of one
+    array([[-1.,  1.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        features: int,
+        groups: int | None = None,
+        ghost_size: int | None = None,
+        example_share: float = 0.0,
+        rho: float = 0.9,
+        eps: float = 1e-5,
+    ) -> None:
+        super().__init__(features, rho, eps)
+        self.groups = features if groups is None else groups
+        require_groups(features, self.groups)
+        if not 0 <= example_share <= 1:
+            raise ValueError(f"example_share must be in [0, 1]; got {example_share}")
+        self.ghost_size, self.example_share = ghost_size, example_share
+
+    def normalize(self, x: torch.Tensor) -> torch.Tensor:
+        """Return x̂ of (m, d, positions) in training, and update the moving averages."""
+        parts = _parts(x, self.ghost_size or len(x))
+        return torch.cat([self._normalize_part(part) for part in parts])
+
+    def _normalize_part(self, x: torch.Tensor) -> torch.Tensor:
+        grouped = self._grouped(x)
+        mean, var = (self._spread(moment) for moment in _moments(grouped, self.groups))
+        self.remember(mean, var, grouped.shape[0] * grouped.shape[2])
+        return _standardize(x, mean, var, self.eps)
+
+    def infer(self, x: torch.Tensor) -> torch.Tensor:
+        """Return x̂ of (m, d, positions), in part with each example's own statistics."""
+        grouped, share = self._grouped(x), self.example_share
+        own_mean = self._spread(grouped.mean(2).T).T
+        own_square = self._spread(grouped.square().mean(2).T).T
+        mean = share * own_mean + (1 - share) * self.running_mean
+        square = self.running_var + self.running_mean.square()
+        var = share * own_square + (1 - share) * square - mean.square()
+        return (x - mean[..., None]) / (var.clamp(min=0)[..., None] + self.eps).sqrt()
+
+    def _grouped(self, x: torch.Tensor) -> torch.Tensor:
+        """Return (m, groups, positions): what shares statistics lies along the last axis."""
+        return x.reshape(len(x), self.groups, -1)
+
+    def _spread(self, moment: torch.Tensor) -> torch.Tensor:
+        """Return the statistics of each feature from those of its group, along the first axis."""
+        return moment.repeat_interleave(self.features // self.groups, dim=0)
+
+
+NORMALIZATIONS: dict[str, str | Callable[[int], nn.Module]] = {
+    "none": "none",
+    "bn": BatchNorm,
+    "ln": "ln",
+    "gn": "gn",
+    "renorm": BatchRenorm,
+    "ghost": GhostBatchNorm,
+    "four things": FourThingsNorm,
+}
+"""What :mod:`optdl.networks` takes as ``normalization``, by the names that the chapters use."""
+
+
+def _moments(x: torch.Tensor, features: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the mean and the variance of each feature of (m, d, positions)."""
+    if x.shape[0] * x.shape[2] < 2:
+        raise ValueError(
+            f"each of the {features} features has a single value in this minibatch (examples: "
+            f"{x.shape[0]}, positions: {x.shape[2]}): it has no variance. Use 2 examples or more, "
+            "or a normalization that does not look across examples"
+        )
+    mean = x.mean((0, 2))
+    return mean, (x - mean[:, None]).square().mean((0, 2))
+
+
+def _standardize(
+    x: torch.Tensor, mean: torch.Tensor, var: torch.Tensor, eps: float
+) -> torch.Tensor:
+    return (x - mean[:, None]) / (var + eps).sqrt()[:, None]
+
+
+def _parts(x: torch.Tensor, size: int) -> Sequence[torch.Tensor]:
+    """Return parts of ``size`` examples; the last one takes the rest."""
+    whole = max(len(x) // size, 1)
+    return x.tensor_split([size * number for number in range(1, whole)])
+
+
+def _require_features(x: torch.Tensor, features: int) -> None:
+    if x.dim() < 2 or x.shape[1] != features:
+        raise ValueError(
+            f"expected a minibatch of shape (m, {features}) or (m, {features}, …); "
+            f"got {tuple(x.shape)}"
+        )
