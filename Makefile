@@ -7,6 +7,9 @@ PY := .venv/bin/python
 # figures 6 and 7 need a GPU: experiments/README.md
 F ?= fig3 fig4 fig5 fig8 fig9 beyond optimizers recorded
 
+# what students handed in, and their marks
+CLASS := submitted autograded feedback exchange gradebook.db archive
+
 .DEFAULT_GOAL := help
 .PHONY: help course test cover book lab release handout grade figures lint clean
 
@@ -52,8 +55,10 @@ lint: .venv/ready ## style, types, spelling, workflows
 	@$(PY) -m codespell_lib
 	@.venv/bin/actionlint .github/workflows/*.yml
 
-clean: ## remove all that was built; .venv stays
-	rm -rf _build build .hypothesis .mypy_cache .ruff_cache .pytest_cache .benchmarks .coverage*
+clean: ## remove all that was built; .venv, work/ and what a class handed in stay
+	rm -rf _build .hypothesis .mypy_cache .ruff_cache .pytest_cache .benchmarks .coverage*
+	@test ! -d build || find build -mindepth 1 -maxdepth 1 $(CLASS:%=! -name %) -exec rm -rf {} +
+	@kept=$$(cd build 2>/dev/null && ls -d $(CLASS) 2>/dev/null | tr '\n' ' '); test -z "$$kept" || echo "Kept in build/: $$kept(remove by hand what you no longer need)"
 	find book src tests tools solutions exercises -name __pycache__ -prune -exec rm -rf {} +
 
 Makefile requirements.txt pyproject.toml: ;

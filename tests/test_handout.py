@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -94,3 +95,17 @@ def test_the_command_releases_and_packs(tmp_path: Path, capsys: pytest.CaptureFi
         assert "class/exercises/erm/erm.ipynb" in archive.namelist()
         assert not [name for name in archive.namelist() if "solutions" in name]
     assert [path.name for path in target.parent.iterdir()] == ["class.zip"]
+
+
+def test_make_clean_leaves_work_and_what_a_class_handed_in(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    stays = ["work/erm/erm.ipynb", "build/submitted/ada/erm/erm.ipynb", "build/gradebook.db"]
+    goes = ["build/pages/erm.json", "_build/html/index.html", "build/stamps.json"]
+    for name in [*stays, *goes, *(f"{one}/x.py" for one in ("book", "src", "tests", "tools"))]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    done = subprocess.run(
+        ["make", "clean"], cwd=tmp_path, capture_output=True, text=True, timeout=HANG, check=False
+    )
+    assert [name for name in stays + goes if (tmp_path / name).exists()] == stays
+    assert "Kept in build/: gradebook.db submitted" in done.stdout
