@@ -75,6 +75,13 @@ def test_a_student_opens_an_assignment_and_checks_an_answer(unpacked: Path) -> N
     assert "✗ L1-07 standard_error: not right yet" in said
 
 
+def test_running_all_cells_goes_on_after_a_check_that_fails(unpacked: Path) -> None:
+    for notebook in sorted((unpacked / "exercises").glob("*/*.ipynb")):
+        for cell in notebooks.read(notebook).cells:
+            is_check = cell.cell_type == "code" and cell.source.startswith("check(")
+            assert ("raises-exception" in cell.metadata.get("tags", [])) >= is_check, cell.id
+
+
 def test_what_a_student_s_makefile_offers_is_there(unpacked: Path) -> None:
     done = subprocess.run(
         ["make", "help"], cwd=unpacked, capture_output=True, text=True, check=True

@@ -26,6 +26,8 @@ from tools.terminal import ToolError, console, need_disk, run
 
 SECRETS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME")
 REGION = re.compile(r"^[^\n]*### BEGIN SOLUTION\n(.*?)^[^\n]*### END SOLUTION", re.M | re.S)
+GO_ON = "raises-exception"
+"""With this tag on a check, JupyterLab's Run All goes on to the next exercise after a failure."""
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -47,6 +49,9 @@ def render(course: Course, topic: str) -> bytes:
         Backend(course, changes=changes).generate(topic)
         made = notebooks.read(Path(folder, "release", topic, f"{topic}.ipynb"))
     made.metadata = notebooks.node(METADATA)
+    for cell in _graded(made).values():
+        if cell.cell_type == "code" and cell.metadata.nbgrader.get("locked"):
+            cell.metadata.tags = [GO_ON]
     problems = faults(notebooks.read(course.source(topic)), made)
     if problems:
         raise ToolError(
