@@ -11,7 +11,7 @@ F ?= fig3 fig4 fig5 fig8 fig9 beyond optimizers recorded
 CLASS := submitted autograded feedback exchange gradebook.db archive
 
 .DEFAULT_GOAL := help
-.PHONY: help course test cover book lab release handout grade figures lint clean
+.PHONY: help course test cover book lab release handout grade feedback figures lint clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -44,6 +44,9 @@ handout: .venv/ready ## pack a copy for students, without solutions/
 
 grade: .venv/ready ## grade what was handed in for one assignment (A=erm)
 	@$(PY) -m tools.grade $(A)
+
+feedback: .venv/ready ## give graded pages back to the students (A=erm)
+	@$(PY) -m tools.feedback $(A)
 
 figures: .venv/ready ## run what the figures of experiments/ lack, and draw them (F=fig3 for one)
 	@for figure in $(F); do $(PY) experiments/$$figure.py || exit $$?; done

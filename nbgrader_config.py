@@ -32,7 +32,8 @@ c.Submit.places = ["exercises", "build/work"]
 c.Exchange.timezone = "UTC"
 # A second release of the same assignment replaces the first.
 c.ExchangeReleaseAssignment.force = True
-c.ExchangeReleaseFeedback.force = True
+# Feedback goes to everyone who can get it; who handed in by folder is named.
+c.ExchangeFactory.release_feedback = "gradebox.exchange.ReleaseFeedback"
 
 # Notebooks run in forks of a process that has imported already. Windows has no fork.
 if os.name == "posix":
@@ -56,6 +57,11 @@ if os.name == "posix":
     c.WarmExecute.imports = ["numpy", "optdl.checks.{assignment}"]
     c.WarmExecute.banned = ["optdl.{assignment}"]
     c.WarmExecute.hollow = ["optdl.checks"]
+
+# Pages load nothing: formulas are MathML. Exercises are called as their checks are.
+c.GenerateFeedback.exporter_class = "gradebox.feedback.FeedbackPage"
+c.FeedbackPage.title = r'check\("([^"]+)", (\w+)'
+c.HTMLExporter.filters = {"markdown2html": "gradebox.formulas.markdown2html"}
 
 # What gradebox keeps of each execution, and what a change of grades all anew.
 c.Gradebox.folder = "build/gradebox"

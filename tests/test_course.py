@@ -18,6 +18,7 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
@@ -25,9 +26,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from bs4 import BeautifulSoup
 from hang import HANG
+from nbconvert.exporters import HTMLExporter
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from nbgrader.coursedir import CourseDirectory
+from nbgrader.server_extensions.formgrader import handlers
+from nbgrader.utils import notebook_hash
 from rich.console import Console
 
 from gradebox.store import Store
@@ -37,6 +42,7 @@ from tools import (
     answers,
     book,
     course,
+    feedback,
     grade,
     gradebook,
     happenings,
@@ -178,7 +184,7 @@ def test_all_that_is_made_lies_below_build(small: Course) -> None:
 # --- every command
 
 
-COMMANDS = [course, grade, gradebook, lab, release, sample_class]
+COMMANDS = [course, feedback, grade, gradebook, lab, release, sample_class]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda module: module.__name__)
@@ -587,7 +593,7 @@ def test_a_row_for_each_student_is_one_line(width: int) -> None:
 def test_what_happened_is_counted_once() -> None:
     notes = ["cell deleted: a", "cell deleted: b", "syntax error: c"]
     flags = ["cell a was missing; it was put back", "cell b was missing; it was put back"]
-    flags += ["handed in 18000 s late", "cell x is there twice; the last one counts"]
+    flags += ["handed in 5 hours late", "cell x is there twice; the last one counts"]
     assert happenings.phrase(notes, flags) == (
         "deleted cells: 2, syntax errors: 1, a cell is there twice; the last one counts"
     )
@@ -655,6 +661,107 @@ def test_marks_given_by_hand_reach_the_feedback(graded: Course) -> None:
     summary = grade.grade(graded, "toy", TIMEOUT)
     assert (summary.graded, summary.feedback) == ([], 1)
     assert _results(graded)["ada-all-correct"].written == 3.5
+
+
+def test_a_regrade_keeps_marks_given_by_hand_in_sight(
+    graded: Course, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = Course(tmp_path / "copy")
+    shutil.copytree(graded.root, copy.root)
+    with Backend(copy).gradebook() as book:
+        mark = book.find_grade("toy-why", "toy", "toy", "ada-all-correct")
+        mark.manual_score, mark.needs_manual_grade = 2, False
+        book.find_comment("toy-why", "toy", "toy", "ada-all-correct").manual_comment = "Good."
+        book.db.commit()
+    for arguments, shown in (["toy"], r"6/6 \+2 {3}"), (["toy", "--force"], r"6/6 \+2 ✎"):
+        options = grade.parser().parse_args([*arguments, f"--timeout={TIMEOUT}"])
+        assert grade.command(options, copy) == 0
+        assert re.search(rf"ada-all-correct +{shown}", capsys.readouterr().out)
+        with Backend(copy).gradebook() as book:
+            mark = book.find_grade("toy-why", "toy", "toy", "ada-all-correct")
+            assert (mark.manual_score, mark.score) == (2, 2)
+        page = (copy.feedback / "ada-all-correct" / "toy" / "toy.html").read_text("utf-8")
+        found = BeautifulSoup(page, "html.parser")
+        assert found.h1.text == "toy: 8 of 10 points"
+        assert "Good." in found.select_one(".foot").text
+
+
+# --- feedback
+
+
+def test_a_page_is_the_students(graded: Course) -> None:
+    pages = {
+        student: BeautifulSoup(
+            (graded.feedback / student / "toy" / "toy.html").read_text("utf-8"), "html.parser"
+        )
+        for student in _results(graded)
+    }
+    for page in pages.values():
+        assert not page.find_all(["script", "link"])
+        assert "BEGIN HIDDEN" not in page.text
+        assert str(ROOT) not in page.text
+        assert str(graded.root) not in page.text
+        assert "gradebox" not in page.text
+    rows = pages["quinn-misconception-1"].select("#index tbody tr")
+    assert [[cell.text for cell in row.find_all("td")] for row in rows] == [
+        ["double", "you square; doubling adds.", "0/3"],
+        ["triple", "", "3/3"],
+        ["triple", "not read yet", "0/4"],
+    ]
+
+
+def test_formgrader_shows_formulas_and_loads_none_of_mathjax(
+    graded: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in lab.settings(graded).items():
+        monkeypatch.setenv(name, value)
+    settings = deepcopy(graded.config)
+    settings.HTMLExporter.template_name = "formgrade"
+    settings.HTMLExporter.extra_template_basedirs = [handlers.template_path]
+    resources = {"index": 0, "total": 1, "base_url": "", "student": "ada", "notebook_path": ""}
+    cell = new_markdown_cell("$x^2$")
+    page, _ = HTMLExporter(config=settings).from_notebook_node(
+        new_notebook(cells=[cell]), resources
+    )
+    found = BeautifulSoup(page, "html.parser")
+    assert [tag.name for tag in found.math.find_all()] == ["msup", "mi", "mn"]
+    assert not [tag for tag in found.find_all("script") if "//" in tag.get("src", "")]
+
+
+def test_feedback_goes_to_all_who_can_get_it_and_the_others_are_named(
+    graded: Course, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = Course(tmp_path / "copy")
+    shutil.copytree(graded.root, copy.root)
+    place = copy.feedback / "ben-blank" / "toy"
+    (place / "submission_secret.txt").write_text("secret-ben")
+    options = feedback.parser().parse_args(["toy"])
+    feedback.command(options, copy)
+    said = capsys.readouterr().out
+    assert "Released the pages of toy to 1 students." in said
+    others = sorted(set(_results(copy)) - {"ben-blank"})
+    assert re.findall(r"^ *(\S+) +(\S+/toy) *$", said, re.M) == [
+        (name, f"build/feedback/{name}/toy") for name in others
+    ]
+    name = notebook_hash(secret="secret-ben", notebook_id="toy")
+    given = copy.exchange / "optdl" / "feedback" / f"{name}.html"
+    assert given.read_bytes() == (place / "toy.html").read_bytes()
+    assert len(list(given.parent.iterdir())) == 1
+    # nbgrader's own command
+    given.unlink()
+    command = [sys.executable, "-m", "nbgrader", "release_feedback", "toy"]
+    run = subprocess.run(command, cwd=copy.root, capture_output=True, text=True, check=True)
+    assert given.is_file()
+    assert "not recognized" not in run.stderr
+    assert all(f"'{name}'" in run.stderr for name in others)
+
+
+def test_feedback_needs_an_assignment_with_pages(small: Course) -> None:
+    with pytest.raises(ToolError, match="which assignment") as caught:
+        feedback.command(feedback.parser().parse_args([]), small)
+    assert caught.value.mend == "make feedback A=toy"
+    with pytest.raises(ToolError, match="no page of toy yet"):
+        feedback.command(feedback.parser().parse_args(["toy"]), small)
 
 
 def test_an_unreadable_notebook_is_told_and_the_rest_is_graded(

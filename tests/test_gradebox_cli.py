@@ -258,7 +258,7 @@ def test_what_to_look_at_is_told(course: Path, capsys: pytest.CaptureFixture[str
     assert flags["copies"] == ["cell test is there twice; the last one counts", added]
     assert flags["adds"] == ["cell mine is none of the assignment's", added]
     assert flags["partly"] == ["two.ipynb was not handed in"]
-    late = ["handed in 3600 s late", "3.5 points taken off for being late"]
+    late = ["handed in 1 hour late", "3.5 points taken off for being late"]
     assert flags["late"][:2] == late
     assert {row[3] for row in rows(course) if row[0] in ("copies", "adds")} >= {3, 5}
     assert flags["dies"] == ["a cell ended Python", "a call by the tests ended Python"]

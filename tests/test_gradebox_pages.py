@@ -1,20 +1,31 @@
 """Graded notebooks hold nothing that runs in a browser, and all that does no harm."""
 
 import base64
+import copy
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import nbformat
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
+from hostile import browser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbconvert.filters import markdown2html
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
+from traitlets.config import Config
 
+from gradebox.feedback import FeedbackPage
+from gradebox.formulas import mathml, rendered
+from gradebox.messages import absent, tell_students, titles
+from gradebox.notes import troubles
 from gradebox.pages import LONGEST, harmless_html, harmless_markdown, make_harmless
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+ROOT = Path(__file__).resolve().parent.parent
 
 PNG = base64.b64encode(b"\x89PNG and so on").decode()
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>run()</script><circle r="3"/></svg>'
@@ -264,3 +275,280 @@ def test_it_is_done_once_and_for_all(rng: np.random.Generator) -> None:
     once = nbformat.writes(nb)
     make_harmless(nb)
     assert nbformat.writes(nb) == once
+
+
+# --- formulas
+
+
+@pytest.mark.parametrize(
+    ("formula", "text"),
+    [
+        (r"x < \pi", "x<π"),
+        (r"\tfrac12\,\lambda_i", "12λi"),
+        (r"\mathbb{R}^n", "ℝn"),
+        (r"\begin{aligned} a &= b \\ c &= d \end{aligned}", "a=bc=d"),
+        (r"\text{<b>}", "<b>"),
+    ],
+)
+def test_a_formula_is_mathml(formula: str, text: str) -> None:
+    page = BeautifulSoup(mathml(formula), "html.parser")
+    assert [tag.name for tag in page.find_all(recursive=False)] == ["math"]
+    assert "".join(page.text.split()) == text
+
+
+ASSIGNMENTS = sorted((ROOT / "solutions").glob("*/*.ipynb"))
+
+
+@pytest.mark.parametrize("path", ASSIGNMENTS, ids=lambda path: path.stem)
+def test_every_formula_of_the_course_is_typeset(path: Path) -> None:
+    cells = nbformat.read(path, as_version=4).cells
+    text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    page = BeautifulSoup(rendered(text), "html.parser")
+    assert len(page.find_all("math")) > 5
+    for tag in page.find_all("code"):
+        assert not tag.text.startswith("$"), tag.text
+    for tag in page.find_all(["math", "pre", "code"]):
+        tag.decompose()
+    assert "$" not in page.text
+
+
+HOSTILE_FORMULAS = {
+    "a link": r"\href{javascript:run()}{x}",
+    "a style": r"\style{position:fixed}{x}",
+    "a script": r"\text{</mtext></math><script>run()</script>}",
+    "a colour with a quote": r"\color{red\" onclick=\"run()}x",
+    "over the page": r"\hspace{-90em}\hspace{4000em}x",
+    "a macro without an end": r"\newcommand{\a}{\a\a}\a",
+    "too deep": r"\sqrt{" * 800 + "x" + "}" * 800,
+    "years of work": "(" * 60,
+    "no formula": r"\frac{",
+    "half a character": "x\ud800",
+    "two lines": "x\ny",
+    "very long": "x " * 100_000,
+}
+
+
+@pytest.mark.parametrize("formula", HOSTILE_FORMULAS.values(), ids=HOSTILE_FORMULAS)
+def test_no_formula_harms_the_page_or_its_making(formula: str) -> None:
+    for block in (True, False):
+        page = mathml(formula, block)
+        tags = Tags(page).found
+        assert tags[0][0] in ("math", "code")
+        assert not [attrs for tag, attrs in tags if {"href", "onclick", "class", "id"} & {*attrs}]
+        assert not [one for one in acts(page) if one[0] != "math"]
+        widths = [float(attrs["width"].strip("em")) for _, attrs in tags if attrs.get("width")]
+        assert all(-10 < width < 100 for width in widths)
+    assert mathml("x") == "<math><mi>x</mi></math>"
+
+
+FORMULA_PIECES = r"""\frac \sqrt { } ( ) [ ] \left \right \text{ ^ _ & \\ x 1 < > " ' $ \href
+\color{red} \hspace{9em} \begin{array} \end{array} \mathbf \hat \\[ \tag \label{a} # % ~ \
+<script> </math> onclick=run()"""
+formula_pieces = st.sampled_from(FORMULA_PIECES.split())
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(formula_pieces, max_size=12).map(" ".join))
+def test_no_formula_becomes_a_tag_that_runs(formula: str) -> None:
+    page = mathml(formula)
+    assert not [one for one in acts(page) if one[0] != "math"]
+
+
+# --- what students are told
+
+
+def about(name: str, **more: Any) -> dict[str, Any]:
+    base = {"grade": False, "solution": False, "locked": False, "task": False, "points": 2}
+    return {"nbgrader": base | {"schema_version": 3, "grade_id": name} | more}
+
+
+HIDDEN = (
+    "assert near(2) == 4\n"
+    "### BEGIN HIDDEN TESTS\nassert near(9, seed=731) == 81\n### END HIDDEN TESTS"
+)
+
+
+def a_notebook(answer: str, *outputs: Any, test: str = HIDDEN, fails: Any = None) -> Any:
+    """Return a graded notebook with an exercise, its answer, and a test with what it showed."""
+    cells = [
+        new_markdown_cell("## 2 · *Near* $x$"),
+        new_code_cell(answer, metadata=about("answer", solution=True)),
+        new_code_cell(test, metadata=about("test", grade=True, locked=True), outputs=[*outputs]),
+    ]
+    cells[1].outputs = [fails] if fails else []
+    return copy.deepcopy(new_notebook(cells=cells))  # outputs are shared by tests, and changed
+
+
+def error(ename: str, evalue: str, *traceback: str) -> Any:
+    return new_output("error", ename=ename, evalue=evalue, traceback=list(traceback))
+
+
+def released(source: str) -> str:
+    return source.split("### BEGIN")[0]
+
+
+def told(nb: Any) -> str:
+    tell_students(nb, released)
+    return "\n".join(nb.cells[2].outputs[0].traceback)
+
+
+NOT_DEFINED = error(
+    "NameError",
+    "name 'near' is not defined",
+    "Traceback (most recent call last):",
+    '  File "/opt/grader/gradebox/checker.py", line 137, in run',
+    '  File "<test cell 2>", line 1, in <module>',
+    "    assert near(2) == 4",
+    "NameError: name 'near' is not defined",
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "fails", "expected"),
+    [
+        ("def my_near(x): return x", None, "was not found. Did you rename it?"),
+        ("def nearr(x): return x", None, "Your notebook has `nearr`."),
+        ("x = 1", None, "Did you rename or delete it?"),
+        ("def near(x) return", error("SyntaxError", "no"), "the cell that defines it ends with an"),
+    ],
+)
+def test_a_missing_function_is_told_as_such(answer: str, fails: Any, expected: str) -> None:
+    nb = a_notebook(answer, NOT_DEFINED, fails=fails)
+    assert [one.name for one in absent(nb).values()] == ["near"]
+    renamed = any("near` was not found; was it renamed" in one for one in troubles(nb))
+    assert renamed == ("near" in answer and fails is None)
+    said = told(nb)
+    assert "The function `near` " in said
+    assert expected in said
+    assert not {"Traceback", "File", "/opt"} & {*said.replace('"', " ").split()}
+
+
+def test_a_name_error_of_an_answer_is_no_missing_function() -> None:
+    nb = a_notebook("def near(x): return y", error("NameError", "name 'y' is not defined", "x"))
+    assert absent(nb) == {}
+    assert troubles(nb) == []
+
+
+VISIBLE = error(
+    "AssertionError",
+    "",
+    "Traceback (most recent call last):",
+    '  File "<test cell 2>", line 1, in <module>',
+    "    assert near(2) == 4",
+    "           ^^^^",
+    "AssertionError",
+)
+UNSEEN = error(
+    "AssertionError",
+    "off by 3",
+    "Traceback (most recent call last):",
+    '  File "<test cell 2>", line 3, in <module>',
+    "    assert near(9, seed=731) == 81",
+    '  File "/usr/lib/python3/numpy/testing.py", line 31, in f',
+    "AssertionError: off by 3",
+)
+OF_A_KERNEL = error(
+    "ValueError",
+    f"no {Path.home()}/course/submitted/ada/data.csv",
+    "\x1b[31m-----\x1b[0m",
+    "ValueError                                Traceback (most recent call last)",
+    "Cell \x1b[32mIn[3]\x1b[39m, line 1\n\x1b[32m----> 1\x1b[39m assert near(2) == 4\n",
+    "Cell In[2], line 2, in near(x)\n      1 def near(x):\n----> 2     return open(x)\n",
+    "File /usr/lib/python3/io.py:310, in open(x)\n    309 # secret\n--> 310 raise\n",
+    "ValueError: no data",
+)
+
+
+@pytest.mark.parametrize(
+    ("output", "lines"),
+    [
+        (VISIBLE, ["✗ `assert near(2) == 4` fails.", "", "AssertionError"]),
+        (UNSEEN, ["✗ A check fails that is not shown here.", "", "AssertionError: off by 3"]),
+        (OF_A_KERNEL, ["✗ `assert near(2) == 4` fails.", "", "ValueError: no …/data.csv"]),
+        (error("CheckFailed", "", "✗ not right", "  got = 2"), ["✗ not right", "  got = 2"]),
+    ],
+    ids=["visible", "hidden", "a kernel's", "a check's own"],
+)
+def test_a_failed_test_shows_no_frames_and_no_hidden_code(output: Any, lines: list[str]) -> None:
+    nb = a_notebook("def near(x): return x", output)
+    assert told(nb).splitlines() == lines
+
+
+def test_an_error_of_the_student_keeps_the_students_frames() -> None:
+    nb = a_notebook("near", VISIBLE, fails=OF_A_KERNEL)
+    tell_students(nb, released)
+    said = "\n".join(nb.cells[1].outputs[0].traceback)
+    assert "return open(x)" in said
+    assert "ValueError: no data" in said
+    assert "secret" not in said
+    assert "/usr" not in said
+
+
+def test_titles() -> None:
+    nb = a_notebook("x", test='check("L1-26", near, seed=731)')
+    assert titles(nb, r'check\("([^"]+)", (\w+)') == {"test": "L1-26 near"}
+    assert titles(nb) == {"test": "2 · Near x"}
+    nb.cells.pop(0)
+    assert titles(nb) == {"test": "test"}
+
+
+# --- the page
+
+
+def a_page(nb: Any, **settings: Any) -> BeautifulSoup:
+    """Return the page of a notebook whose scores are known."""
+    for cell in nb.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade"):
+            cell.metadata.nbgrader.score = 0.0 if cell.get("outputs") else 2.0
+    config = Config({"FeedbackPage": settings, "HTMLExporter": {"template_name": "feedback"}})
+    marks = {"notebook": "toy", "score": 0.0, "max_score": 2.0, "late_penalty": 0}
+    text, _ = FeedbackPage(config=config).from_notebook_node(nb, {"nbgrader": marks})
+    return BeautifulSoup(text, "html.parser")
+
+
+def test_a_page_loads_nothing_and_names_its_exercises() -> None:
+    page = a_page(a_notebook("def near(x): return x", UNSEEN))
+    assert not page.find_all(["script", "link", "iframe"])
+    assert not [tag for tag in page.find_all(src=True) if not tag["src"].startswith("data:")]
+    assert page.h1.text == "toy: 0 of 2 points"
+    [row] = page.select("#index tbody tr")
+    assert [cell.text for cell in row.find_all("td")] == [
+        "2 · Near x",
+        "A check fails that is not shown here.",
+        "0/2",
+    ]
+    assert page.find(id=row.a["href"].removeprefix("#")) is not None
+    assert [tag.text for tag in page.h2.find_all("math")] == ["x"]
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_hidden_tests_are_shown_only_where_it_is_asked_for(shown: bool) -> None:
+    page = a_page(a_notebook("def near(x): return x", UNSEEN), show_hidden_tests=shown)
+    assert ("731" in page.text) == shown
+    assert ("BEGIN HIDDEN" in page.text) == shown
+    assert ("Hidden checks run here" in page.text) != shown
+    assert "near(2)" in page.text
+
+
+def test_cells_of_an_exercise_share_a_line_of_the_index() -> None:
+    nb = a_notebook("def near(x): return x", VISIBLE)
+    nb.cells.append(
+        new_code_cell("near(1)", metadata=about("more", grade=True, locked=True, points=3))
+    )
+    rows = a_page(nb).select("#index tbody tr")
+    assert [row.find_all("td")[2].text for row in rows] == ["2/5"]
+    assert [row.a["href"] for row in rows] == ["#test"]
+
+
+@pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium or Chrome on this machine")
+def test_a_browser_without_a_network_shows_formulas(tmp_path: Path) -> None:
+    pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    nb = a_notebook("def near(x): return x", VISIBLE)
+    nb.cells.insert(1, new_markdown_cell("$$\\frac{1}{1+\\frac{1}{x}}$$"))
+    path = tmp_path / "toy.html"
+    path.write_text(str(a_page(nb)), encoding="utf-8")
+    heights = "[...document.querySelectorAll('mfrac')].map(e => e.getBoundingClientRect().height)"
+    asked, (outer, inner) = browser.look(path, heights)
+    assert asked == []
+    # a fraction in a fraction is higher: the browser has laid it out
+    assert outer > inner > 5

@@ -33,6 +33,7 @@ from nbgrader.server_extensions.formgrader import handlers
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
+from gradebox.feedback import FeedbackPage
 from gradebox.seal import Level, probe
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -289,18 +290,33 @@ def test_all_pages_can_be_read(graded: Graded) -> None:
         assert outcome.page(graded.root, student).cells
 
 
-def view(root: Path, student: str) -> Path:
+def view(root: Path, student: str, filters: dict[str, str]) -> Path:
     """Return the page that formgrader shows of a graded notebook."""
     settings = Config()
+    settings.HTMLExporter.filters = filters
     settings.HTMLExporter.template_name = "formgrade"
     settings.HTMLExporter.extra_template_basedirs = [handlers.template_path]
     about = {"index": 0, "total": 1, "base_url": "", "notebook_path": "", "student": student}
     about |= {"assignment_id": NAME, "notebook_id": NAME, "submission_id": "1"}
     path = root / f"autograded/{student}/{NAME}/{NAME}.ipynb"
     text, _ = HTMLExporter(config=settings).from_filename(str(path), resources=about)
-    page = root / f"{student}.html"
+    page = root / f"{student}{len(filters)}.html"
     page.write_text(text, encoding="utf-8")
     return page
+
+
+def own_page(root: Path, student: str) -> Path:
+    """Return the page that gradebox makes for a student."""
+    path = root / f"autograded/{student}/{NAME}/{NAME}.ipynb"
+    about = {"nbgrader": {"notebook": NAME, "score": 0, "max_score": 1, "late_penalty": 0}}
+    text, _ = FeedbackPage().from_filename(str(path), resources=about)
+    page = root / f"{student}-own.html"
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
+TYPESET = {"markdown2html": "gradebox.formulas.markdown2html"}
+FORMULAS = 2 * ["$a&lt; b$"] + 2 * ["<math><mi>a</mi><mo>&lt;</mo><mi>b</mi></math>"]
 
 
 @pytest.fixture(scope="module")
@@ -318,19 +334,25 @@ def pages(graded: Graded) -> dict[str, list[Path]]:
     finally:
         os.chdir(here)
     made = {one: graded.root / f"feedback/{one}/{NAME}/{NAME}.html" for one in students}
-    return {one: [made[one], view(graded.root, one)] for one in students}
+    return {
+        one: [
+            *(made[one], view(graded.root, one, {})),
+            *(own_page(graded.root, one), view(graded.root, one, TYPESET)),
+        ]
+        for one in students
+    }
 
 
 @pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium or Chrome on this machine")
 def test_no_script_of_a_student_runs_in_a_browser(pages: dict[str, list[Path]]) -> None:
     pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    found = browser.ran([page for both in pages.values() for page in both])
-    assert found == [[]] * 2 * len(pages)
+    found = browser.ran([page for four in pages.values() for page in four])
+    assert found == [[]] * 4 * len(pages)
 
 
 def test_no_script_of_a_student_is_in_a_page(pages: dict[str, list[Path]]) -> None:
-    for both in pages.values():
-        for page in both:
+    for four in pages.values():
+        for page in four:
             tags = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").find_all()
             assert not [tag for tag in tags if tag.name == "script" and "ran-" in tag.text]
             ours = [tag for tag in tags if any("ran-" in str(v) for v in tag.attrs.values())]
@@ -339,10 +361,10 @@ def test_no_script_of_a_student_is_in_a_page(pages: dict[str, list[Path]]) -> No
 
 
 def test_what_does_no_harm_is_still_on_the_page(pages: dict[str, list[Path]]) -> None:
-    for page in pages["words"]:
+    for page, formula in zip(pages["words"], FORMULAS, strict=True):
         text = page.read_text(encoding="utf-8")
         assert "<b>bold</b>" in text
-        assert "$a&lt; b$" in text
+        assert formula in text
     for page in pages["html-output"]:
         found = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
         assert found.select_one("table.dataframe td").text == "kept"

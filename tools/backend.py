@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy.orm import joinedload, selectinload, undefer
 from traitlets.config import Config
 
+import gradebox
 from tools.layout import Course
 from tools.stamps import write_atomically
 from tools.terminal import ToolError
@@ -32,15 +33,22 @@ with warnings.catch_warnings():
     from nbgrader.apps.api import NbGraderAPI
 
 
+SHARE = str(Path(gradebox.__file__).parent / "share")
+"""Where gradebox keeps templates of nbconvert."""
+
+
 def environment() -> dict[str, str]:
     """Return the environment in which nbgrader and its kernels run."""
     programs = str(Path(sys.executable).parent)
     path = os.environ.get("PATH", "")
+    shared = os.environ.get("JUPYTER_PATH", "")
     return {
         # nbgrader calls alembic by name, and .venv need not be activated.
         "PATH": path if path.startswith(programs) else programs + os.pathsep + path,
         # A kernel of the same name elsewhere on the machine is not ours.
         "JUPYTER_PREFER_ENV_PATH": "1",
+        # The formgrader's pages load no MathJax: their formulas are typeset already.
+        "JUPYTER_PATH": shared if SHARE in shared else SHARE + os.pathsep * bool(shared) + shared,
         # Small arrays gain nothing from threads.
         "OMP_NUM_THREADS": "1",
     }
@@ -134,6 +142,15 @@ class Backend:
         return self._do(
             f"no feedback on {student}'s {topic}", self.api.generate_feedback, topic, student
         )
+
+    def release_feedback(self, topic: str) -> dict[str, Path]:
+        """Put pages where students fetch them; return the folders of those that cannot be."""
+        self._do(f"the pages of {topic} cannot be released", self.api.release_feedback, topic)
+        from gradebox.exchange import left_out
+
+        directory = self.api.coursedir
+        directory.assignment_id, directory.student_id = topic, "*"
+        return left_out(directory)
 
     @contextmanager
     def gradebook(self) -> Iterator[Any]:

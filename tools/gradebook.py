@@ -116,10 +116,10 @@ def _cell(row: Row | None) -> Text:
     full, none = row.auto == row.max_auto, row.auto == 0
     style = "green" if full else "red" if none else "yellow"
     made = Text(f"{_points(row.auto)}/{_points(row.max_auto)}", style=style)
+    if row.max_written and (row.marked or not row.pending):
+        made.append(f" +{_points(row.written)}", style="default")
     if row.pending:
         made.append(" ✎", style="cyan")
-    elif row.max_written:
-        made.append(f" +{_points(row.written)}", style="default")
     return made
 
 

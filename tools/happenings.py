@@ -13,11 +13,12 @@ KINDS = (
     (re.compile(r"syntax error: "), "syntax errors"),
     (re.compile(r"kernel died: |ended Python"), "ended Python"),
     (re.compile(r"cell deleted: |cell \S+ was missing"), "deleted cells"),
+    (re.compile(r"the (?:function|name) \S+ was not found"), "renamed functions"),
     (re.compile(r"locked cell \S+ was changed"), "changed tests"),
 )
 """What grading says of a cell, and the phrase that counts such cells."""
 
-LATE = re.compile(r"handed in \S+ s late")
+LATE = re.compile(r"handed in .* late")
 
 
 def flags(course: Course, topics: Iterable[str]) -> dict[tuple[str, str], tuple[str, ...]]:

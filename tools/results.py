@@ -24,8 +24,8 @@ class Row:
     """One student's result in one assignment.
 
     ``auto`` and ``written`` are the points for code and for answers read by a person;
-    ``pending`` tells how many of the latter wait to be read; ``notes`` tells what went
-    wrong while the notebook ran.
+    ``marked`` and ``pending`` tell how many answers have a mark by hand and how many wait to be
+    read (after a new grading some do both); ``notes`` tells what went wrong while it ran.
     """
 
     student: str
@@ -36,6 +36,7 @@ class Row:
     max_auto: float
     written: float
     max_written: float
+    marked: int
     pending: int
     hours_late: float
     notes: str
@@ -70,6 +71,7 @@ def _row(course: Course, topic: str, submission: Any) -> Row:
         max_auto=submission.max_code_score,
         written=submission.written_score + submission.task_score,
         max_written=submission.max_written_score + submission.max_task_score,
+        marked=sum(grade.manual_score is not None for grade in grades),
         pending=sum(bool(grade.needs_manual_grade) for grade in grades),
         hours_late=round(submission.total_seconds_late / 3600, 1),
         notes="; ".join(notes(notebook)),
@@ -86,6 +88,7 @@ def _not_graded(student: str, assignment: Any) -> Row:
         max_auto=assignment.max_code_score,
         written=0,
         max_written=assignment.max_written_score + assignment.max_task_score,
+        marked=0,
         pending=0,
         hours_late=0,
         notes="not graded",

@@ -26,6 +26,7 @@ import threading
 import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -273,11 +274,23 @@ def _of_student(error: BaseException) -> bool:
     return isinstance(error, StudentError) or isinstance(error.__cause__, StudentError)
 
 
+OWN = str(Path(__file__).parent)
+
+
+def _traceback(error: BaseException) -> list[str]:
+    """Return the lines of a traceback without the frames of gradebox, which help nobody."""
+    about = traceback.TracebackException.from_exception(error, limit=-20)
+    about.stack = traceback.StackSummary.from_list(
+        [frame for frame in about.stack if not frame.filename.startswith(OWN)]
+    )
+    return list(about.format(chain=False))
+
+
 def _told(error: BaseException) -> dict[str, Any]:
     """Return an exception as a notebook keeps it, with the student's own traceback if any."""
     own = getattr(error, "_render_traceback_", None)
     try:
-        lines = list(own()) if own else traceback.format_exception(error, limit=-20, chain=False)
+        lines = list(own()) if own else _traceback(error)
     except Exception:
         lines = []
     source = error if isinstance(error, StudentError) else error.__cause__

@@ -40,10 +40,13 @@ from gradebox.rebuild import Rebuild, Recognize
 from gradebox.scores import SaveScores
 from gradebox.store import digest
 
-VERSION = 4
+VERSION = 5
 """Raised when the same submission may get another score, or another page, than before."""
 
-OF_NO_MATTER = ("CourseDirectory", "Exchange", "NbGrader", "JupyterApp", "Application", "Gradebox")
+OF_NO_MATTER = (
+    *("CourseDirectory", "Exchange", "NbGrader", "JupyterApp", "Application", "Gradebox"),
+    *("ExchangeFactory", "GenerateFeedback", "FeedbackPage", "HTMLExporter"),
+)
 """Sections of the configuration that change no score."""
 
 

@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+from gradebox.messages import absent
+
 _CHANGED = re.compile(r"Attribute '(\w+)' for cell (\S+) has changed!")
 _TWICE = re.compile(r"Cell with id '(.*)' exists multiple times!")
 _MISSING = re.compile(r"Missing grade cell (\S+) encountered")
@@ -40,8 +42,23 @@ def _plain(warning: str) -> str:
     if found := _MISSING.match(warning):
         return f"cell {found[1]} was missing; it was put back"
     if found := _LATE.match(warning):
-        return f"handed in {float(found[1]):.0f} s late"
+        return f"handed in {duration(float(found[1]))} late"
     return warning[:200]
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it.
+
+    >>> [duration(seconds) for seconds in (20, 150, 3600, 83440, 200_000)]
+    ['1 minute', '3 minutes', '1 hour', '23.2 hours', '2.3 days']
+    """
+    if seconds < 3540:
+        number, unit = f"{max(1, -(-seconds // 60)):.0f}", "minute"
+    elif seconds < 48 * 3600:
+        number, unit = f"{round(seconds / 3600, 1):g}", "hour"
+    else:
+        number, unit = f"{round(seconds / 86400, 1):g}", "day"
+    return f"{number} {unit}{'' if number == '1' else 's'}"
 
 
 def troubles(nb: Any) -> list[str]:
@@ -60,4 +77,8 @@ def troubles(nb: Any) -> list[str]:
         for output in cell.get("outputs", [])
         if output.output_type == "error"
     ]
-    return [text for name, text in says.items() if name in names]
+    found = {one.name: one for one in absent(nb).values() if one.guess and not one.failed}
+    renamed = [
+        f"the {one.what} was not found; was it renamed to `{one.guess}`?" for one in found.values()
+    ]
+    return [text for name, text in says.items() if name in names] + renamed

@@ -4,6 +4,7 @@ import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from hang import HANG
 
@@ -33,13 +34,9 @@ def ran(pages: list[Path]) -> list[list[str]]:
 def _ran(pages: list[Path]) -> list[list[str]]:
     from playwright.sync_api import sync_playwright
 
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
     found = []
     with sync_playwright() as playwright:
-        flags = [*_FLAGS, *(["--no-sandbox"] if root else [])]
-        browser = playwright.chromium.launch(
-            executable_path=PROGRAM, args=flags, timeout=1000 * HANG
-        )
+        browser = _launch(playwright)
         for path in pages:
             page = browser.new_page()
             page.set_default_timeout(1000 * HANG)
@@ -51,3 +48,30 @@ def _ran(pages: list[Path]) -> list[list[str]]:
             page.close()
         browser.close()
     return found
+
+
+def look(path: Path, script: str) -> tuple[list[str], Any]:
+    """Return what a page asks for without a network, and what a script finds in it."""
+    with ThreadPoolExecutor(1) as apart:
+        return apart.submit(_look, path, script).result()
+
+
+def _look(path: Path, script: str) -> tuple[list[str], Any]:
+    from playwright.sync_api import sync_playwright
+
+    asked: list[str] = []
+    with sync_playwright() as playwright:
+        browser = _launch(playwright)
+        page = browser.new_context(offline=True).new_page()
+        page.set_default_timeout(1000 * HANG)
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(path.as_uri(), wait_until="load")
+        found = page.evaluate(script)
+        browser.close()
+    return [url for url in asked if url != path.as_uri() and not url.startswith("data:")], found
+
+
+def _launch(playwright: Any) -> Any:
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    flags = [*_FLAGS, *(["--no-sandbox"] if root else [])]
+    return playwright.chromium.launch(executable_path=PROGRAM, args=flags, timeout=1000 * HANG)

@@ -219,7 +219,7 @@ OUTSIDE = [
             "    except OSError as error: print(error)",
         ),
         scores=FULL,
-        flags=("handed in 86400 s late", "11.0 points taken off for being late"),
+        flags=("handed in 24 hours late", "11.0 points taken off for being late"),
         late=True,
     ),
     Case(
@@ -231,7 +231,7 @@ OUTSIDE = [
             "import os\nos.utime('timestamp.txt', (0, 0))",
         ),
         scores=FULL,
-        flags=("handed in 86400 s late", "11.0 points taken off for being late"),
+        flags=("handed in 24 hours late", "11.0 points taken off for being late"),
         late=True,
     ),
     Case(
