@@ -179,6 +179,7 @@ def _write(target: Path, shown: dict[str, str], tell: Tell, stop: threading.Even
             f"{_causes(lines)}\nMend: correct the places named, then run the same command again.\n"
             f"The whole log: {_relative(log)}"
         )
+    _hand_out_notebooks(made / "html")
     record.write_text(json.dumps(shown), encoding="utf-8")
     stamp.write_text(checksum, encoding="utf-8")
     old = target / "old"
@@ -187,6 +188,32 @@ def _write(target: Path, shown: dict[str, str], tell: Tell, stop: threading.Even
         (target / "html").rename(old)
     (made / "html").rename(target / "html")
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _hand_out_notebooks(site: Path) -> None:
+    """Put the notebook of each chapter into the site.
+
+    Raises
+    ------
+    BookError
+        When a page has no form as a notebook, or Colab and Binder would open another one.
+    """
+    from tools import chapters, pages
+
+    found = pages.find(ROOT)
+    try:
+        chapters.write(found, site / "_notebooks", ROOT)
+        launched = chapters.Book(ROOT).settings.get("launch_repository")
+        wrong = chapters.stale(found, ROOT) if launched else []
+    except chapters.NotPortable as error:
+        raise BookError(f"{error}\nMend: add it there, or write the page without it.") from None
+    if wrong:
+        raise BookError(
+            "launch_repository is set in _config.yml, and Colab and Binder would open notebooks "
+            f"that are not those of the site: {', '.join(wrong)}\n"
+            "Mend: run python -m tools.chapters, commit the folder notebooks and push it."
+        )
+    chapters.write_scripts(site)
 
 
 def _jupyter_book(

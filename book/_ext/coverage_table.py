@@ -7,6 +7,7 @@ package which the tests import.
 
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools.coverage import Chapter, Evidence, Kind, Row, gather  # noqa: E402
+from tools.coverage import Chapter, Evidence, Kind, Row, gather, read_rows  # noqa: E402
 
 STYLE = "coverage_table.css"
 COLUMNS: tuple[tuple[str, Kind], ...] = (
@@ -35,6 +36,11 @@ MANY: dict[Kind, str] = {
     "exercise": "exercises",
 }
 FEW = 3
+PAGE = "book/coverage"
+"""The page that holds the tables of the rows."""
+ROW = re.compile(r"\b(?:L1|L2|P|F)-\d\d\b")
+UNLINKED = (nodes.literal, nodes.literal_block, nodes.reference, nodes.title, nodes.raw, nodes.math)
+"""Where the name of a row stays as it is."""
 logger = logging.getLogger(__name__)
 
 
@@ -153,10 +159,10 @@ class CoverageTable(SphinxDirective):
         )
 
     def _row(self, chapter: Chapter, row: Row) -> html:
-        cells = [
-            element("th", nodes.Text(row.name), scope="row", role="rowheader"),
-            element("td", *self._inline(row.title), role="cell", class_="coverage-what"),
-        ]
+        header = element("th", nodes.Text(row.name), scope="row", role="rowheader")
+        header["ids"] = [anchor(name) for name in ROW.findall(row.name)]
+        title = element("td", *self._inline(row.title), role="cell", class_="coverage-what")
+        cells = [header, title]
         for name, kind in COLUMNS if chapter.exists else ():
             content = element("div", *self._cell(chapter, row, kind))
             cells.append(element("td", content, role="cell", data_label=name))
@@ -206,6 +212,44 @@ def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         link.replace_self(nodes.reference("", "", *link.children, refuri=uri, internal=True))
 
 
+def anchor(row: str) -> str:
+    """Return the anchor of a row on its page."""
+    return f"row-{row.lower()}"
+
+
+@cache
+def known_rows(root: Path) -> frozenset[str]:
+    """Return the names of all rows."""
+    return frozenset(name for c in read_rows(root) for row in c.rows for name in row.ids)
+
+
+def link_rows(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Link the name of each row, wherever a page mentions it, to its place in the tables."""
+    if docname == PAGE or PAGE not in app.env.all_docs:
+        return
+    page = app.builder.get_relative_uri(docname, PAGE)
+    for text in list(doctree.findall(nodes.Text)):
+        if not ROW.search(text) or in_any(text, UNLINKED):
+            continue
+        parts: list[nodes.Node] = []
+        for part in re.split(f"({ROW.pattern})", text):
+            if part in known_rows(ROOT):
+                uri = f"{page}#{anchor(part)}"
+                parts.append(nodes.reference("", part, refuri=uri, internal=True))
+            elif part:
+                parts.append(nodes.Text(part))
+        text.parent.replace(text, parts)
+
+
+def in_any(node: nodes.Node, kinds: tuple[type[nodes.Node], ...]) -> bool:
+    """Return whether a node lies within another of these kinds."""
+    while node.parent is not None:
+        node = node.parent
+        if isinstance(node, kinds):
+            return True
+    return False
+
+
 def add_style(
     app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: nodes.document
 ) -> None:
@@ -243,6 +287,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("stacking-table", StackingTable)
     app.connect("config-inited", _add_static)
     app.connect("doctree-resolved", resolve)
+    app.connect("doctree-resolved", link_rows)
     app.connect("html-page-context", add_style)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 

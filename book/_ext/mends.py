@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -16,6 +17,10 @@ from urllib.parse import quote, unquote
 from bs4 import BeautifulSoup, NavigableString
 from sphinx.application import Sphinx
 from sphinx.jinja2glue import BuiltinTemplateLoader
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import reading
 
 BUNDLE = "site.css"
 """The style sheets that all pages share, in one file: one request before the first paint."""
@@ -117,6 +122,12 @@ class MendedTemplates(BuiltinTemplateLoader):
         soup = BeautifulSoup(page, "html.parser")
         self.styles = mend(soup, context) or self.styles
         self.reserve_pictures(soup)
+        if name := context.get("pagename"):
+            app, root = self.builder.app, context.get("content_root", "")
+            reading.offer_notebook(soup, app, name, root)
+            if name in app.env.all_docs:
+                reading.keep_words(soup, Path(app.outdir), name)
+        reading.show_words(soup)
         return str(soup)
 
     def reserve_pictures(self, soup: BeautifulSoup) -> None:
@@ -262,6 +273,9 @@ def name_controls(soup: BeautifulSoup) -> None:
                 "Toggle primary sidebar": "Contents of the course",
                 "Toggle secondary sidebar": "Contents of this page",
             }.get(title, title)
+    for cell in tags(soup, "div", "tag_setup"):
+        for title in tags(cell, "p", "admonition-title"):
+            title.string = "Imports of this page"
     for summary in tags(soup, "summary"):
         if summary.get_text(strip=True):
             summary.attrs.pop("aria-label", None)
@@ -422,7 +436,7 @@ def describe(soup: BeautifulSoup, context: dict[str, Any]) -> None:
         if len(text) >= 60:
             break
     title = context.get("title", "")
-    plain_title = BeautifulSoup(title, "html.parser").get_text()
+    plain_title = BeautifulSoup(title, "html.parser").get_text() or "Search"
     if len(text) < 20:
         text = f"{plain_title}: a page of the course Learning as Optimization."
     if len(text) > DESCRIPTION_LENGTH:

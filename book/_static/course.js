@@ -19,6 +19,42 @@
     waiting = requestAnimationFrame(focusable);
   }
 
+  // Paper is white: while the page is printed, it has the light colors.
+  const root = document.documentElement;
+  let dark = false;
+  function toPaper() {
+    dark = dark || root.dataset.theme === "dark";
+    root.dataset.theme = "light";
+  }
+  function toScreen() {
+    if (dark) root.dataset.theme = "dark";
+    dark = false;
+  }
+  const paper = matchMedia("print");
+  paper.addEventListener("change", (event) => (event.matches ? toPaper() : toScreen()));
+  addEventListener("beforeprint", toPaper);
+  addEventListener("afterprint", toScreen);
+  if (paper.matches) toPaper();
+
+  // A page from the disk may not fetch a file beside it, and a notebook would open as plain text:
+  // there the notebook comes with a script, and is saved from it.
+  window.saveNotebook = (name, text) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: "application/x-ipynb+json" }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  };
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest && event.target.closest('a[href$=".ipynb"]');
+    if (!link || location.protocol !== "file:" || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    const script = document.createElement("script");
+    script.src = `${link.href}.js`;
+    script.onload = () => script.remove();
+    document.head.append(script);
+  });
+
   focusable();
   addEventListener("load", () => {
     soon();

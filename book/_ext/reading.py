@@ -1,0 +1,313 @@
+"""What readers use besides the pages: the words that the search shows, buttons, the page 404."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from bs4 import BeautifulSoup, NavigableString, Tag
+from sphinx.application import Sphinx
+from sphinx.errors import ConfigError
+
+FRAGMENTS = "_search"
+"""The folder of the words of each page, until they are joined."""
+TEXTS = "searchtexts.js"
+SILENT = {"script", "style", "svg", "button", "input", "select", "nav", "annotation"}
+"""Elements whose words nobody looks for."""
+
+# --- Formulas as words --------------------------------------------------------------------------
+
+SIGNS = {
+    name: sign
+    for line in (
+        "alpha α beta β gamma γ delta δ epsilon ε varepsilon ε zeta ζ eta η theta θ vartheta ϑ",
+        "kappa κ lambda λ mu μ nu ν xi ξ pi π rho ρ sigma σ tau τ phi φ varphi φ chi χ psi ψ",
+        "omega ω Gamma Γ Delta Δ Theta Θ Lambda Λ Sigma Σ Phi Φ Psi Ψ Omega Ω nabla ∇ partial ∂",
+        "ell ℓ sum ∑ prod ∏ int ∫ infty ∞ le ≤ leq ≤ ge ≥ geq ≥ ne ≠ neq ≠ approx ≈ sim ∼ in ∈",
+        "propto ∝ pm ± mp ∓ times × cdot · odot ⊙ to → mapsto ↦ leftarrow ← rightarrow → mid |",
+        "gets ← Rightarrow ⇒ iff ⇔ forall ∀ exists ∃ cup ∪ cap ∩ subset ⊂ ldots … dots … cdots …",
+        "lVert ‖ rVert ‖ lvert | rvert | langle ⟨ rangle ⟩ top ᵀ star * ast * imath ı quad _ ll ≪",
+        "gg ≫ equiv ≡ circ ∘ perp ⊥ lceil ⌈ rceil ⌉ lfloor ⌊ rfloor ⌋ otimes ⊗ oplus ⊕ vdots …",
+    )
+    for name, sign in zip(line.split()[::2], line.split()[1::2], strict=True)
+}
+NAMED = {"log", "exp", "ln", "max", "min", "arg", "sin", "cos", "tanh", "sqrt", "det", "dim"}
+HIGH = str.maketrans("0123456789+-nTi", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀⁱ")
+
+
+def plain(tex: str) -> str:
+    r"""Return a formula as a line of plain text.
+
+    >>> plain(r"\\(\\frac{\\sigma}{\\sqrt n} \\le x_i^2\\)")
+    'σ/(sqrt n) ≤ xᵢ²'
+    """
+    text = re.sub(r"\\[()\[\]]|\\(?:begin|end)\{\w+\*?\}|\\tag\{.*?\}|&", " ", tex)
+    text = re.sub(r"\\([,;:! ]|\\)", " ", text).replace(r"\{", "(").replace(r"\}", ")")
+    text = re.sub(r"\\\|", "‖", text)
+    group = r"\s*(?:\{([^{}]*)\}|(\w|\\[A-Za-z]+))"
+    for _ in range(4):  # from the innermost braces outwards
+        text = re.sub(r"\^\s*\{([^{}]*)\}", lambda m: _high(m[1]), text)
+        text = re.sub(r"_\s*\{([^{}]*)\}", lambda m: f"_{m[1].strip()}", text)
+        text = re.sub(r"\\(?![dt]?frac|sqrt)[A-Za-z]+\s*\{([^{}]*)\}", r"\1", text)
+        text = re.sub(r"\\sqrt\s*\{([^{}]*)\}", r" sqrt(\1)", text)
+        text = re.sub(
+            rf"\\[dt]?frac{group}{group}",
+            lambda m: f"{_unit(m[1] or m[2])}/{_unit(m[3] or m[4])}",
+            text,
+        )
+    text = re.sub(r"\^\s*(\\[A-Za-z]+|\S)", lambda m: _high(m[1]), text)
+    text = re.sub(r"\\([A-Za-z]+)", lambda m: _sign(m[1]), text)
+    text = re.sub(r"_i\b", "ᵢ", re.sub(r"[{}$\\]", "", text))
+    return " ".join(text.replace("~", " ").split())
+
+
+def _sign(name: str) -> str:
+    return f"{name} " if name in NAMED else SIGNS.get(name, " ").replace("_", " ")
+
+
+def _unit(text: str) -> str:
+    return text.strip() if re.fullmatch(r"\s*\\?\w+\s*", text) else f"({text.strip()})"
+
+
+def _high(text: str) -> str:
+    """Return an exponent, raised where Unicode can do it."""
+    raised = text.strip().translate(HIGH)
+    return raised if raised != text.strip() and len(raised) < 4 else f"^{text.strip()}"
+
+
+# --- The words of the pages ---------------------------------------------------------------------
+
+
+def sections(article: Tag) -> list[list[str]]:
+    """Return the sections of a page: anchor, title and words of each, in order."""
+    found: list[list[Any]] = []
+
+    def walk(tag: Tag, current: list[Any]) -> None:
+        for child in tag.children:
+            if isinstance(child, NavigableString):
+                if type(child) is NavigableString:
+                    current[2].append(str(child))
+            elif not isinstance(child, Tag) or child.name in SILENT:
+                continue
+            else:
+                enter(child, current)
+
+    def enter(child: Tag, current: list[Any]) -> None:
+        classes = child.get("class") or ()
+        if child.name == "section":
+            found.append(inner := [child.get("id", ""), "", []])
+            walk(child, inner)
+        elif re.fullmatch("h[1-6]", child.name):
+            current[1] = " ".join(child.get_text().replace("#", " ").split())
+        elif {"headerlink", "eqno", "hide"} & set(classes):
+            return  # the code that draws a figure, among others
+        elif child.name == "pre":
+            code = re.sub(r"\$([^$\n]+)\$", lambda match: plain(match[1]), child.get_text())
+            current[2].append(f" {code} ")
+        elif child.name == "dt" and child.get("id", "").startswith("term-"):
+            found.append(inner := [child["id"], "", []])
+            walk(child, inner)
+            inner[1], inner[2] = " ".join("".join(inner[2]).split()), []
+            walk(child.find_next_sibling("dd"), inner)
+        elif child.name == "dd" and _defines(child):
+            return
+        elif "math" in classes:
+            tex = "".join(child.find_all(string=True, recursive=False))
+            current[2].append(f" {plain(tex)} ")
+        else:
+            walk(child, current)
+            if child.name not in {"span", "a", "strong", "em", "code", "wbr", "sub", "sup"}:
+                current[2].append(" ")
+
+    walk(article, ["", "", []])
+    return [[anchor, title, _tidy("".join(words))] for anchor, title, words in found]
+
+
+def _defines(definition: Tag) -> bool:
+    """Return whether a term of the glossary stands before this."""
+    term = definition.find_previous_sibling("dt")
+    return term is not None and str(term.get("id", "")).startswith("term-")
+
+
+def _tidy(text: str) -> str:
+    return re.sub(r" ([.,;:!?)])(?= |$)", r"\1", " ".join(text.split()))
+
+
+def keep_words(soup: BeautifulSoup, outdir: Path, page: str) -> None:
+    """Keep the words of a page for the search."""
+    article = soup.select_one("article.bd-article")
+    if article is not None:
+        folder = outdir / FRAGMENTS
+        folder.mkdir(exist_ok=True, parents=True)
+        name = f"{quote(page, safe='')}.json"
+        (folder / name).write_text(json.dumps(sections(article), ensure_ascii=False), "utf-8")
+
+
+def join_words(app: Sphinx, error: Exception | None) -> None:
+    """Write the words of all pages as one script."""
+    folder = Path(app.outdir) / FRAGMENTS
+    if error is not None or not folder.is_dir():
+        return
+    texts = {}
+    for page in sorted(app.env.all_docs):
+        file = folder / f"{quote(page, safe='')}.json"
+        if file.is_file():
+            texts[page] = json.loads(file.read_text("utf-8"))
+            file.unlink()
+    folder.rmdir()
+    script = f"window.SEARCH_TEXTS = {json.dumps(texts, ensure_ascii=False)};\n"
+    (Path(app.outdir) / "_static" / TEXTS).write_text(script, "utf-8")
+
+
+def show_words(soup: BeautifulSoup) -> None:
+    """Let the page of the search show words, from a server and from the disk."""
+    index = soup.find("script", src=re.compile(r"searchindex\.js"))
+    if index is not None:
+        for name in (TEXTS, "search.js"):
+            index.insert_before(soup.new_tag("script", src=f"_static/{name}", defer="defer"))
+
+
+# --- Buttons of a chapter -----------------------------------------------------------------------
+
+REPOSITORY = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
+SERVICES = {
+    "colab": (
+        "Colab",
+        "https://colab.research.google.com/github/{owner}/{name}/blob/{branch}/{path}",
+    ),
+    "binder": (
+        "Binder",
+        "https://mybinder.org/v2/gh/{owner}/{name}/{branch}?urlpath=lab/tree/{path}",
+    ),
+}
+
+
+def check_launch(app: Sphinx, config: Any) -> None:
+    """Refuse settings of the launch buttons that lead nowhere."""
+    if config.launch_repository and not REPOSITORY.fullmatch(config.launch_repository):
+        raise ConfigError(
+            "launch_repository: expected an address such as https://github.com/OWNER/NAME, "
+            f"got {config.launch_repository!r}. Correct it in _config.yml, or empty it."
+        )
+    unknown = set(config.launch_on) - set(SERVICES)
+    if unknown:
+        raise ConfigError(
+            f"launch_on: expected some of {', '.join(SERVICES)}, got {', '.join(sorted(unknown))}. "
+            "Correct it in _config.yml."
+        )
+
+
+def notebook_name(page: str) -> str:
+    """Return the file name of a page's notebook; an assignment has the name of its topic alone."""
+    return f"chapter-{page.rsplit('/', 1)[-1]}.ipynb"
+
+
+def launch_links(config: Any, page: str) -> list[tuple[str, str]]:
+    """Return names and addresses of the services that open a page's notebook."""
+    known = REPOSITORY.fullmatch(config.launch_repository or "")
+    if not known:
+        return []
+    parts = {"owner": known[1], "name": known[2], "branch": config.launch_branch}
+    path = f"notebooks/{notebook_name(page)}"
+    return [
+        (SERVICES[name][0], SERVICES[name][1].format(path=path, **parts))
+        for name in config.launch_on
+    ]
+
+
+def offer_notebook(soup: BeautifulSoup, app: Sphinx, page: str, root: str) -> None:
+    """Put the buttons of a chapter before those of the theme."""
+    holder = soup.select_one(".article-header-buttons")
+    if holder is None or "kernelspec" not in app.env.metadata.get(page, {}):
+        return
+    name = notebook_name(page)
+    links = [("Notebook", f"{root}_notebooks/{name}", {"download": name})]
+    links += [(text, href, {}) for text, href in launch_links(app.config, page)]
+    for text, href, more in reversed(links):
+        link = soup.new_tag("a", href=href, attrs={"class": "chapter-tool", **more})
+        link.append(soup.new_tag("span", attrs={"aria-hidden": "true"}))
+        link.span.string = "↓" if more else "▷"
+        link.append(text)
+        said = "Download this page as a notebook" if more else f"Open this page on {text}"
+        link["title"] = said
+        holder.insert(0, link)
+
+
+# --- The page 404 -------------------------------------------------------------------------------
+
+MISSING = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8"/>
+<meta name="viewport" content="width=device-width, initial-scale=1"/>
+<meta name="description"
+ content="This address has no page. Go to the beginning of {title}, or search the course."/>
+<meta name="robots" content="noindex"/>
+<title>Page not found — {title}</title>
+<link rel="icon" href="data:image/svg+xml,{icon}"/>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 1.1rem/1.6 system-ui, sans-serif; margin: 12vh auto; max-width: 34rem; }}
+main {{ padding: 0 1.25rem; }}
+input, button {{ font: inherit; padding: 0.3rem 0.6rem; }}
+form {{ display: flex; flex-wrap: wrap; gap: 0.5rem; }}
+</style>
+</head>
+<body>
+<main>
+<h1>There is no page here</h1>
+<p>The address may be misspelled, or the page may have moved. Go to
+<a data-to="{first}" href="{base}{first}">the beginning of {title}</a>, or search the course:</p>
+<form data-to="search.html" action="{base}search.html">
+<input type="search" name="q" aria-label="Search the course"/>
+<button>Search</button>
+</form>
+</main>
+<script>
+// A server shows this page for any address below the site, and does not say where the site begins:
+// it is the first folder of the address that has the site's index.
+(async function () {{
+  if ("{base}" !== "./" || location.protocol === "file:") return;
+  var parts = location.pathname.split("/").slice(1, -1), answer;
+  for (var n = 0; n <= parts.length; n += 1) {{
+    var folder = "/" + parts.slice(0, n).map(function (part) {{ return part + "/"; }}).join("");
+    try {{
+      answer = await fetch(folder + "objects.inv", {{ method: "HEAD" }});
+    }} catch (error) {{ return; }}
+    if (answer.ok) break;
+  }}
+  if (!answer || !answer.ok) return;
+  document.querySelectorAll("[data-to]").forEach(function (element) {{
+    element.setAttribute(element.href ? "href" : "action", folder + element.dataset.to);
+  }});
+}})();
+</script>
+</body>
+</html>
+"""
+
+
+def write_missing(app: Sphinx, error: Exception | None) -> None:
+    """Write the page that a server shows for an address that has none, at any depth."""
+    if error is not None or app.builder.format != "html":
+        return
+    icon = quote((Path(app.srcdir) / app.config.html_favicon).read_text("utf-8"))
+    base = f"{app.config.html_baseurl.rstrip('/')}/" if app.config.html_baseurl else "./"
+    page = MISSING.format(
+        title=app.config.html_title, icon=icon, first=f"{app.config.root_doc}.html", base=base
+    )
+    (Path(app.outdir) / "404.html").write_text(page, "utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Tell Sphinx about the settings, and what to write at the end."""
+    app.add_config_value("launch_repository", "", "html", types=[str])
+    app.add_config_value("launch_branch", "main", "html", types=[str])
+    app.add_config_value("launch_on", ["colab", "binder"], "html", types=[list])
+    app.connect("config-inited", check_launch)
+    app.connect("build-finished", join_words)
+    app.connect("build-finished", write_missing)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
