@@ -2,9 +2,10 @@
 
 import contextlib
 import gzip
+import http.server
 import os
 import re
-import shutil
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -16,7 +17,7 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 
-from tools import book
+from tools import book, pdf
 
 pytestmark = pytest.mark.xdist_group("site")
 
@@ -280,23 +281,10 @@ class Visit:
     unreachable: list[str] = field(default_factory=list)
 
 
-def find_browser() -> str | None:
-    """Return any Chromium on this machine."""
-    names = (
-        "chromium",
-        "chromium-browser",
-        "google-chrome",
-        "google-chrome-stable",
-        "chrome",
-        "msedge",
-    )
-    return next(filter(None, map(shutil.which, names)), None)
-
-
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Start Chromium without any traffic of its own."""
-    path = find_browser()
+    path = pdf.find_chromium()
     if path is None:
         pytest.skip("no Chromium or Chrome on this machine: the site is read, but not opened")
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -426,3 +414,223 @@ def test_the_theme_can_be_switched(site: Path, browser: Any) -> None:
         seen.add(page.evaluate(theme))
     context.close()
     assert seen == {"light", "dark"}
+
+
+# --- what readers look up ---
+
+
+def test_the_glossary_is_sorted_and_each_term_leads_to_a_chapter(
+    pages: dict[str, BeautifulSoup],
+) -> None:
+    glossary = pages["book/glossary.html"]
+    terms = [term.get_text().rstrip("#") for term in glossary.select("dl.glossary dt")]
+    assert len(terms) >= 60
+    assert terms == sorted(terms, key=str.lower)
+    for term in glossary.select("dl.glossary dt"):
+        definition = term.find_next_sibling("dd")
+        links = [urldefrag(link["href"]) for link in definition.select("a.internal")]
+        assert links, f"{term.get_text()} leads nowhere"
+        for address, anchor in links:
+            assert Path(address).stem in TOPICS, term.get_text()
+            assert pages[f"book/{address}"].find(id=anchor), (term.get_text(), anchor)
+
+
+def test_chapters_lead_to_the_glossary(pages: dict[str, BeautifulSoup]) -> None:
+    known = {term["id"] for term in pages["book/glossary.html"].select("dl.glossary dt")}
+    for topic in TOPICS:
+        links = pages[f"book/{topic}.html"].select('article a[href^="glossary.html#term-"]')
+        assert links, topic
+        assert {link["href"].split("#")[1] for link in links} <= known
+
+
+def test_the_name_of_a_row_leads_to_its_row(pages: dict[str, BeautifulSoup]) -> None:
+    rows = {tag["id"] for tag in pages["book/coverage.html"].select("th[id], th span[id]")}
+    assert len(rows) > 80
+    for topic in TOPICS:
+        sources = pages[f"book/{topic}.html"].select_one("section#sources")
+        linked = {link.get_text(): link["href"] for link in sources.select("a.internal")}
+        named = set(re.findall(r"\b(?:L1|L2|P|F)-\d\d\b", sources.get_text()))
+        assert named, topic
+        assert linked == {name: f"coverage.html#row-{name.lower()}" for name in named}
+        assert {href.split("#")[1] for href in linked.values()} <= rows
+
+
+def test_references_are_links(pages: dict[str, BeautifulSoup]) -> None:
+    slides = ("Mondal", "Piastra")
+    for name, page in pages.items():
+        for entry in page.select(".footnote-list aside, aside.footnote"):
+            text = entry.get_text()
+            assert entry.select('a[href^="https://"]') or any(one in text for one in slides), (
+                name,
+                text,
+            )
+
+
+def test_imports_are_on_the_page(pages: dict[str, BeautifulSoup]) -> None:
+    for topic in TOPICS:
+        (setup,) = pages[f"book/{topic}.html"].select("div.tag_setup")
+        assert setup.summary.get_text(strip=True).startswith("Imports of this page")
+        assert "import matplotlib.pyplot as plt" in setup.get_text()
+
+
+def test_a_chapter_is_offered_as_a_notebook(site: Path, pages: dict[str, BeautifulSoup]) -> None:
+    for topic in TOPICS:
+        (link,) = pages[f"book/{topic}.html"].select("a.chapter-tool")
+        assert link["href"] == f"../_notebooks/chapter-{topic}.ipynb"
+    for path in site.rglob("*.ipynb"):
+        assert path.with_name(f"{path.name}.js").is_file(), path
+
+
+@contextlib.contextmanager
+def served(site: Path, prefix: str) -> Iterator[str]:
+    """Serve the site below a prefix as GitHub Pages does, with its page for what is missing."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.answer(body=True)
+
+        def do_HEAD(self) -> None:
+            self.answer(body=False)
+
+        def answer(self, body: bool) -> None:
+            path = unquote(urlsplit(self.path).path)
+            file = site / path.removeprefix(prefix)
+            there = path.startswith(prefix) and file.is_file()
+            data = (file if there else site / "404.html").read_bytes()
+            self.send_response(200 if there else 404)
+            kind = {".js": "text/javascript", ".css": "text/css"}.get(file.suffix, "text/html")
+            self.send_header("Content-Type", kind if there else "text/html")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            if body:
+                self.wfile.write(data)
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("prefix", ["/", "/course/"])
+@pytest.mark.parametrize("missing", ["none.html", "book/deep/er/none.html"])
+def test_the_page_404_leads_home_from_any_depth(
+    site: Path, browser: Any, prefix: str, missing: str
+) -> None:
+    with served(site, prefix) as address:
+        page = browser.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.goto(f"{address}{prefix}{missing}")
+        page.wait_for_function(
+            "wanted => document.querySelector('a').href === wanted",
+            arg=f"{address}{prefix}book/index.html",
+        )
+        assert page.evaluate("document.forms[0].action") == f"{address}{prefix}search.html"
+        page.click("a")
+        page.wait_for_selector("article.bd-article")
+        page.close()
+
+
+def results(page: Any, address: str, query: str) -> list[tuple[str, str]]:
+    """Return the address and the words of each result."""
+    page.goto(f"{address}?q={query.replace(' ', '+')}")
+    page.wait_for_selector("#search-results li p.context")
+    found = page.eval_on_selector_all(
+        "#search-results li",
+        "all => all.map(e => [e.querySelector('a').href, e.querySelector('p').innerText])",
+    )
+    return [(href, words) for href, words in found]
+
+
+@pytest.mark.parametrize("scheme", ["file", "http"])
+def test_the_search_shows_words_of_the_text(site: Path, browser: Any, scheme: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    failed: list[str] = []
+    page.on("pageerror", lambda error: failed.append(str(error)))
+    with served(site, "/") as address:
+        search = f"{address}/search.html" if scheme == "http" else (site / "search.html").as_uri()
+        # a word of the text that stands in no title
+        (first, *_) = results(page, search, "dichotomies") or [("", "")]
+        assert "book/erm.html#" in first[0] or "book/coverage.html" in first[0]
+        for query in ("condition number", "variance of the minibatch", "learning rate"):
+            found = results(page, search, query)
+            assert len(found) >= 5, query
+            assert any(query.split()[0] in words.lower() for _, words in found)
+            for href, words in found:
+                assert not re.search(r"\\[a-zA-Z(\[]|\$", words), (href, words)
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), query
+    context.close()
+    assert failed == []
+
+
+def test_a_result_leads_to_the_section_with_its_words(site: Path, browser: Any) -> None:
+    page = browser.new_page()
+    page.set_default_timeout(PATIENCE)
+    (href, _), *_ = [
+        one
+        for one in results(page, (site / "search.html").as_uri(), "condition number")
+        if "conditioning.html#" in one[0]
+    ]
+    page.goto(href)
+    anchor = href.split("#")[1]
+    text = page.evaluate("id => document.getElementById(id).innerText", anchor)
+    page.close()
+    assert "condition number" in text
+
+
+def test_a_notebook_is_saved_from_a_page_on_the_disk(site: Path, browser: Any) -> None:
+    page = browser.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.goto((site / "book" / "dropout.html").as_uri())
+    for link, name in (
+        ("a.chapter-tool", "chapter-dropout.ipynb"),
+        ('article a[href$="/dropout.ipynb"]', "dropout.ipynb"),
+    ):
+        with page.expect_download() as download:
+            page.click(link)
+        assert download.value.suggested_filename == name
+        (published,) = site.rglob(name)
+        assert Path(download.value.path()).read_text("utf-8") == published.read_text("utf-8")
+    page.close()
+
+
+VISIBLE = """(selector) => [...document.querySelectorAll(selector)].filter(e => {
+  const box = e.getBoundingClientRect();
+  return box.width > 1 && box.height > 1 && getComputedStyle(e).visibility === "visible";
+}).map(e => e.outerHTML.slice(0, 100))"""
+WIDE = """(selector) => [...document.querySelectorAll(selector)].filter(e => {
+  const box = e.getBoundingClientRect();
+  return box.right > innerWidth + 1 || e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0;
+}).map(e => e.outerHTML.slice(0, 100))"""
+
+
+@pytest.mark.parametrize("name", ["optimizers", "bnp"])
+def test_a_printed_page_has_its_title_and_is_light(site: Path, browser: Any, name: str) -> None:
+    # what lies between the margins of a sheet of A4
+    context = browser.new_context(viewport={"width": 665, "height": 940}, color_scheme="dark")
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    page.goto((site / "book" / f"{name}.html").as_uri())
+    page.wait_for_function(TYPESET)
+    page.emulate_media(media="print")
+    page.wait_for_function("document.documentElement.dataset.theme === 'light'")
+    (title,) = page.evaluate(VISIBLE, "article h1")
+    assert "section-number" in title
+    controls = "button, input, select, .bd-sidebar, .bd-header-article, .headerlink, .copybtn"
+    assert page.evaluate(VISIBLE, controls) == []
+    for part in ("body", "article pre"):
+        colors = page.evaluate(
+            "s => (e => [e.color, e.backgroundColor])(getComputedStyle(document.querySelector(s)))",
+            part,
+        )
+        ink, paper = (sum(map(int, re.findall(r"\d+", color)[:3])) for color in colors)
+        assert ink < 200 < 600 < paper, (part, colors)
+    assert page.evaluate(WIDE, "article :is(pre, figure, img)") == []
+    assert page.evaluate(VISIBLE, ".tag_setup pre")
+    context.close()
