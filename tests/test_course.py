@@ -30,6 +30,7 @@ from bs4 import BeautifulSoup
 from hang import HANG
 from nbconvert.exporters import HTMLExporter
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbgrader.api import Grade
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.server_extensions.formgrader import handlers
 from nbgrader.utils import notebook_hash
@@ -42,6 +43,7 @@ from tools import (
     answers,
     book,
     course,
+    exercises,
     feedback,
     grade,
     gradebook,
@@ -499,7 +501,59 @@ def test_table(graded: Course, capsys: pytest.CaptureFixture[str]) -> None:
     assert re.search(r"ada-all-correct +6/6 ✎", said)
     assert re.search(r"ben-blank +0/6 \+0", said)
     assert re.search(r"lena-late +6/6 ✎ +5 h", said)
-    assert re.search(r"toy +1 +you square; doubling adds\.", said)
+    assert re.search(r"^double +5/7 +71 +1 × you square; doubling adds\. *$", said, re.M)
+    assert re.search(r"^ +1 × not written *$", said, re.M)
+    assert re.search(r"^triple +4/7 +57 ", said, re.M)
+    assert max(map(len, said.splitlines())) <= 100
+
+
+def test_how_the_exercises_went(graded: Course) -> None:
+    double, triple = exercises.reports(graded, "toy")
+    assert [double.title, triple.title] == ["double", "triple"]
+    # blank, and the misconception
+    assert (double.solved, double.students) == (5, 7)
+    assert double.most_frequent == [("you square; doubling adds.", 1), (exercises.NOT_WRITTEN, 1)]
+    # blank, the syntax error and the endless loop
+    assert (triple.solved, triple.students) == (4, 7)
+    assert triple.causes == {
+        exercises.NOT_WRITTEN: 1,
+        exercises.NOT_RUN: 1,
+        exercises.TOO_LONG: 1,
+    }
+    assert double.cells == ["toy-double-visible", "toy-double-hidden"]
+    with Backend(graded).gradebook() as book:  # all or nothing: the mean tells the rate as well
+        grades = [one for one in book.db.query(Grade) if one.name in double.cells]
+    assert sum(one.score for one in grades) / 7 == pytest.approx(3 * double.rate / 100)
+
+
+@pytest.mark.parametrize(
+    ("ename", "text", "expected"),
+    [
+        ("CheckFailed", "Why: the values differ.\nLikely cause: you add.", "you add."),
+        ("CheckFailed", "Why: 2 of 6 values differ.", exercises.UNNAMED),
+        ("CheckFailed", "Why: expected shape (2,), got shape (1, 2).", "a wrong shape"),
+        ("CheckFailed", "Why: your function raised ValueError: no.", "raises ValueError"),
+        ("CheckFailed", "Why: your function raised StudentTimeout: 10 s", exercises.TOO_LONG),
+        ("CheckFailed", "✗ L1-01 risk: not written yet.", exercises.NOT_WRITTEN),
+        ("KeyError", "KeyError: 'x'", "fails with KeyError"),
+    ],
+)
+def test_a_cause_is_told_in_a_few_words(ename: str, text: str, expected: str) -> None:
+    cell = new_code_cell("x", metadata=_about("toy-a"))
+    cell.outputs = [new_output("error", ename=ename, evalue="", traceback=text.split("\n"))]
+    assert exercises.cause(cell) == expected
+    assert exercises.cause(new_code_cell("x", metadata=_about("toy-a"))) == ""
+
+
+def test_exercises_as_csv(graded: Course, tmp_path: Path) -> None:
+    file = tmp_path / "exercises.csv"
+    gradebook.command(gradebook.parser().parse_args(["--exercises", str(file)]), graded)
+    lines = list(csv.DictReader(file.read_text("utf-8-sig").splitlines()))
+    assert [(line["exercise"], line["solved"], line["percent"]) for line in lines] == [
+        ("double", "5", "71"),
+        ("triple", "4", "57"),
+    ]
+    assert lines[0]["causes"].startswith("1 × you square; doubling adds.")
 
 
 def test_a_table_of_many_assignments_is_parted_where_it_would_not_fit() -> None:
@@ -614,7 +668,39 @@ def test_csv(graded: Course, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(lines) == 7
     assert lines[0]["student"] == "ada-all-correct"
     assert float(lines[0]["auto"]) == 6
-    assert (graded.build / "gradebook.csv").is_file()
+    assert (lines[0]["first_name"], lines[0]["last_name"]) == ("Ada", "(all correct)")
+    with Backend(graded).gradebook() as book:
+        for line in lines:
+            found = book.find_submission("toy", line["student"])
+            assert float(line["total"]) == found.score
+            assert float(line["max_total"]) == found.max_score == 10
+
+
+def test_the_sheet_is_for_spreadsheets_and_blank_where_nothing_was_graded(
+    graded: Course, tmp_path: Path
+) -> None:
+    copy = Course(tmp_path / "copy")
+    shutil.copytree(graded.root, copy.root)
+    broken = copy.submitted / "zoe" / "toy" / "toy.ipynb"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("{ half")
+    with Backend(copy).gradebook() as book:
+        book.update_or_create_student("zoe", first_name="Zoë", last_name="=1+1")
+        book.update_or_create_student("noor", first_name="Noor", last_name="Li")
+    sheet = results.write_sheet(copy)
+    assert sheet is not None
+    assert sheet.read_bytes().startswith(b"\xef\xbb\xbfstudent,")
+    lines = {
+        one["student"]: one for one in csv.DictReader(sheet.read_text("utf-8-sig").split("\n"))
+    }
+    assert len(lines) == 9
+    for name, why in ("zoe", "not graded"), ("noor", "not handed in"):
+        assert lines[name]["notes"] == why
+        assert {lines[name][column] for column in results.SCORES} == {""}
+        assert lines[name]["max_total"] == "10"
+    assert (lines["zoe"]["first_name"], lines["zoe"]["last_name"]) == ("Zoë", "'=1+1")
+    assert lines["ben-blank"]["total"] == "0"
+    assert lines["lena-late"]["hours_late"] == "5"
 
 
 def test_feedback_is_written_for_everyone(graded: Course) -> None:
@@ -877,6 +963,8 @@ def test_remove_leaves_real_students(graded: Course, tmp_path: Path) -> None:
     assert [path.name for path in copy.submitted.iterdir()] == ["emmy"]
     with Backend(copy).gradebook() as book:
         assert book.find_assignment("toy").duedate is None
+    lines = csv.DictReader((copy.build / "gradebook.csv").read_text("utf-8-sig").splitlines())
+    assert [line["student"] for line in lines] == ["emmy"]
 
 
 @pytest.mark.parametrize(("hours", "text"), [(0, ""), (0.5, "0.5 h"), (48, "48 h"), (72, "3 d")])

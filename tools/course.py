@@ -19,7 +19,6 @@ from tools import book, grade, gradebook, release, results, sample_class
 from tools.attempts import Attempts
 from tools.layout import ROOT, Course
 from tools.stages import Stages, Tell
-from tools.stamps import write_atomically
 from tools.terminal import ToolError, console, need_disk, run
 
 TIMEOUT = 2
@@ -89,11 +88,10 @@ def _class(
     return grade_all(course, topics, stages["Grade"], attempts)
 
 
-def _show_gradebook(course: Course, topics: Sequence[str]) -> Path:
+def _show_gradebook(course: Course, topics: Sequence[str]) -> Path | None:
     """Print a summary of the gradebook, write the whole as CSV, and return that file."""
     graded = results.rows(course, topics)
-    sheet = course.build / "gradebook.csv"
-    write_atomically(sheet, results.to_csv(graded).encode())
+    sheet = results.write_sheet(course)
     console.print(gradebook.assignments_table(graded, results.causes(course, topics)))
     gradebook.show_troubles(course, graded)
     return sheet

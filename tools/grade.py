@@ -27,11 +27,17 @@ from tools import gradebook, release, results
 from tools.backend import Backend, Failed, submissions
 from tools.layout import ROOT, Course
 from tools.stages import Stages, Tell
-from tools.stamps import Stamps, digest
+from tools.stamps import Stamps, digest, files
 from tools.terminal import ToolError, console, need_disk, run
 
 FEW = 6
 """So many pages are written sooner than other processes have started."""
+
+PAGES = [
+    Path(gradebox.course.__file__).parent / name
+    for name in ("feedback.py", "formulas.py", "messages.py", "typesetter.py", "share")
+]
+"""What pages are made by: when it changes, all are written anew."""
 
 MOST = 10
 """How many of the submissions that failed are listed."""
@@ -163,12 +169,13 @@ def _one_by_one(course: Course, topic: str, timeout: int | None) -> Iterator[bat
 def _stale(course: Course, topic: str, stamps: Stamps, students: Sequence[str]) -> dict[str, str]:
     """Return whose pages are to be written, with the checksums of what they are made from."""
     found = {}
+    made_by = [course.root / "nbgrader_config.py", *files(*PAGES)]
     with Backend(course).gradebook() as book:
         scores = {one.student.id: _scores(one, topic) for one in submissions(book, [topic])}
     for student in sorted(students):
         work = course.autograded / student / topic / f"{topic}.ipynb"
         page = course.feedback / student / topic / f"{topic}.html"
-        checksum = digest([work, json.dumps(scores[student], sort_keys=True)])
+        checksum = digest([work, json.dumps(scores[student], sort_keys=True), *made_by])
         if not (page.exists() and stamps.fresh(f"feedback/{student}/{topic}", checksum)):
             found[student] = checksum
     return found
@@ -274,7 +281,9 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
             release.record(course, topic)
             total.add(grade(course, topic, arguments.timeout, tell, arguments.force))
     graded = results.rows(course, topics)
+    results.write_sheet(course)
     console.print(gradebook.table(graded))
+    gradebook.show_exercises(course, topics)
     gradebook.show_troubles(course, graded)
     show(course, total)
     return 1 if total.failed else 0

@@ -16,9 +16,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from tools import happenings
+from tools import exercises, happenings
 from tools.layout import ROOT, Course
-from tools.results import Row, causes, rows, to_csv
+from tools.results import Row, everybody, for_spreadsheets, rows, to_csv
 from tools.stamps import write_atomically
 from tools.terminal import ToolError, console, run
 
@@ -113,6 +113,8 @@ def _cell(row: Row | None) -> Text:
     """Return the points for code, and for written answers or that they wait to be read."""
     if row is None:
         return Text("–")
+    if not row.graded:
+        return Text(f"–/{_points(row.max_auto)}")
     full, none = row.auto == row.max_auto, row.auto == 0
     style = "green" if full else "red" if none else "yellow"
     made = Text(f"{_points(row.auto)}/{_points(row.max_auto)}", style=style)
@@ -153,7 +155,9 @@ def assignments_table(results: Sequence[Row], held: Counter[tuple[str, str]]) ->
     numbers = ("students", "mean", "all", "none", "to read", "late")
     _add_columns(made, ["assignment"], numbers, "most frequent misconception")
     for topic in dict.fromkeys(row.assignment for row in results):
-        own = [row for row in results if row.assignment == topic]
+        own = [row for row in results if row.assignment == topic and row.graded]
+        if not own:
+            continue
         cells = [
             len(own),
             f"{sum(row.auto for row in own) / len(own):.1f}/{_points(own[0].max_auto)}",
@@ -215,14 +219,25 @@ def _most_held(held: Counter[tuple[str, str]], topic: str) -> list[tuple[int, st
     return sorted(own, key=lambda item: (-item[0], item[1]))
 
 
-def causes_table(counted: Counter[tuple[str, str]], most: int = 5) -> Table:
-    """Return the misconceptions that most students of an assignment hold."""
-    made = _filling("What to talk about in class")
-    _add_columns(made, ["assignment"], ["students"], "named misconception")
-    for topic in dict.fromkeys(topic for topic, _ in counted):
-        for number, hint in _most_held(counted, topic)[:most]:
-            made.add_row(topic, str(number), Text(hint))
+def exercises_table(topic: str, found: Sequence[exercises.Report], most: int = 3) -> Table:
+    """Return a row for each exercise: how many solved it, and why the others did not."""
+    made = _filling(f"{topic}: the exercises")
+    _add_columns(made, ["exercise"], ("solved", "%"), "why not, with the number of students")
+    for one in found:
+        causes = one.most_frequent
+        lines = [f"{number} × {cause}" for cause, number in causes[:most]]
+        if rest := sum(number for _, number in causes[most:]):
+            lines.append(f"{rest} × something else")
+        solved = f"{one.solved}/{one.students}", f"{one.rate:.0f}"
+        made.add_row(Text(one.title), *solved, Text("\n".join(lines)))
     return made
+
+
+def show_exercises(course: Course, topics: Sequence[str]) -> None:
+    """Print for each assignment how its exercises went."""
+    for topic in topics:
+        if found := exercises.reports(course, topic):
+            console.print(exercises_table(topic, found))
 
 
 def show_troubles(course: Course, results: Sequence[Row]) -> None:
@@ -259,23 +274,32 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     results = rows(course, topics)
     if not results:
         raise ToolError("nothing has been graded yet", f"make grade A={topics[0]}")
-    if arguments.csv == "-":
-        print(to_csv(results), end="")
-        return
     if arguments.csv:
-        write_atomically(Path(arguments.csv), to_csv(results).encode())
-        console.print(f"Wrote {len(results)} lines to {arguments.csv}")
+        lines = everybody(course, results)
+        _write(arguments.csv, to_csv(lines), len(lines))
+        return
+    if arguments.exercises:
+        found = [one for topic in topics for one in exercises.reports(course, topic)]
+        _write(arguments.exercises, exercises.to_csv(found), len(found))
         return
     if arguments.student:
         show_student(course, results, arguments.student)
         return
     if arguments.topics:
         console.print(table(results))
-        if held := causes(course, topics):
-            console.print(causes_table(held))
+        show_exercises(course, topics)
         return
     said = happenings.flags(course, topics)
     console.print(students_table(results, happenings.by_student(results, said)))
+
+
+def _write(place: str, text: str, lines: int) -> None:
+    """Write a table to a file, or print it."""
+    if place == "-":
+        print(text, end="")
+        return
+    write_atomically(Path(place), for_spreadsheets(text))
+    console.print(f"Wrote {lines} lines to {place}")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -284,6 +308,11 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("topics", nargs="*", metavar="TOPIC", help="an assignment, in detail")
     made.add_argument("--student", metavar="NAME", help="all that is known of one student")
     made.add_argument("--csv", metavar="FILE", help="write to a file in place; - prints it")
+    made.add_argument(
+        "--exercises",
+        metavar="FILE",
+        help="the same for how often each exercise was solved, and why not",
+    )
     return made
 
 

@@ -5,17 +5,20 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from tools import notebooks
 from tools.backend import Backend, submissions
 from tools.layout import Course
+from tools.stamps import write_atomically
 from tools.terminal import ToolError
 
 COLORS = re.compile(r"\x1b\[[0-9;]*m")
 CALL = re.compile(r"your function raised (StudentTimeout|StudentGone):")
+NOT_GRADED = "not graded"
+NOT_HANDED_IN = "not handed in"
 CAUSE = re.compile(r"^Likely cause: (.*)$", re.M)
 
 
@@ -41,6 +44,21 @@ class Row:
     hours_late: float
     notes: str
 
+    @property
+    def graded(self) -> bool:
+        """Return whether there are points at all."""
+        return self.notes not in (NOT_GRADED, NOT_HANDED_IN)
+
+    @property
+    def total(self) -> float:
+        """Return all points."""
+        return self.auto + self.written
+
+    @property
+    def max_total(self) -> float:
+        """Return all points that there are."""
+        return self.max_auto + self.max_written
+
 
 def rows(course: Course, topics: Sequence[str]) -> list[Row]:
     """Return the results of all students in the assignments named, sorted.
@@ -55,7 +73,7 @@ def rows(course: Course, topics: Sequence[str]) -> list[Row]:
         for assignment in {one.assignment.name: one.assignment for one in graded}.values():
             known = {row.student for row in found if row.assignment == assignment.name}
             others = [one for one in course.submitters(assignment.name) if one not in known]
-            found += [_not_graded(name, assignment) for name in others]
+            found += [_without_points(book, name, assignment, NOT_GRADED) for name in others]
     return sorted(found, key=lambda row: (row.student, topics.index(row.assignment)))
 
 
@@ -78,11 +96,27 @@ def _row(course: Course, topic: str, submission: Any) -> Row:
     )
 
 
-def _not_graded(student: str, assignment: Any) -> Row:
+def everybody(course: Course, results: Sequence[Row]) -> list[Row]:
+    """Return the results with those, too, who are on the class list and handed in nothing."""
+    topics = list(dict.fromkeys(row.assignment for row in results))
+    there = {(row.student, row.assignment) for row in results}
+    with Backend(course).gradebook() as book:
+        missing = [
+            _without_points(book, student.id, book.find_assignment(topic), NOT_HANDED_IN)
+            for student in book.students
+            for topic in topics
+            if (student.id, topic) not in there
+        ]
+    order = course.topics()
+    return sorted([*results, *missing], key=lambda row: (row.student, order.index(row.assignment)))
+
+
+def _without_points(book: Any, student: str, assignment: Any, why: str) -> Row:
+    known = next((one for one in book.students if one.id == student), None)
     return Row(
         student=student,
-        first_name="",
-        last_name="",
+        first_name=(known and known.first_name) or "",
+        last_name=(known and known.last_name) or "",
         assignment=assignment.name,
         auto=0,
         max_auto=assignment.max_code_score,
@@ -91,7 +125,7 @@ def _not_graded(student: str, assignment: Any) -> Row:
         marked=0,
         pending=0,
         hours_late=0,
-        notes="not graded",
+        notes=why,
     )
 
 
@@ -101,7 +135,7 @@ _TOO_LONG = {"CellTimeoutError", "StudentTimeout", "Late", "NotebookTimeoutError
 def notes(notebook: Path) -> list[str]:
     """Return what an instructor should know about how a notebook ran."""
     if not notebook.is_file():
-        return ["not graded"]
+        return [NOT_GRADED]
     found = []
     for cell in notebooks.read_graded(notebook).cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id", "a cell")
@@ -142,11 +176,49 @@ def causes(course: Course, topics: Iterable[str]) -> Counter[tuple[str, str]]:
     return counted
 
 
+SCORES = ("total", "auto", "written", "marked", "pending", "hours_late")
+"""The columns that are blank where there is nothing to give points for."""
+
+
 def to_csv(results: Sequence[Row]) -> str:
     """Return the results as comma-separated text, a line for each student and assignment."""
-    stream = io.StringIO()
     names = [one.name for one in fields(Row)]
+    names[names.index("auto") : names.index("auto")] = ["total", "max_total"]
+    lines = [{name: _cell(getattr(row, name)) for name in names} for row in results]
+    for row, line in zip(results, lines, strict=True):
+        if not row.graded:
+            line |= dict.fromkeys(SCORES, "")
+    return comma_separated(names, lines)
+
+
+def comma_separated(names: Sequence[str], lines: Iterable[dict[str, Any]]) -> str:
+    """Return a table as comma-separated text."""
+    stream = io.StringIO()
     writer = csv.DictWriter(stream, fieldnames=names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(asdict(row) for row in results)
+    writer.writerows(lines)
     return stream.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """Return what a cell holds; a text that a spreadsheet would compute is marked as text."""
+    if isinstance(value, float):
+        return f"{value:g}"
+    begins = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t"))
+    return f"'{value}" if begins else value
+
+
+def for_spreadsheets(text: str) -> bytes:
+    """Return the bytes of a file that spreadsheets, too, open as UTF-8."""
+    return text.encode("utf-8-sig")
+
+
+def write_sheet(course: Course) -> Path | None:
+    """Write all results beside the gradebook; return the file, or None where there are none."""
+    sheet = course.build / "gradebook.csv"
+    found = rows(course, course.topics()) if course.has_gradebook else []
+    if not found:
+        sheet.unlink(missing_ok=True)
+        return None
+    write_atomically(sheet, for_spreadsheets(to_csv(everybody(course, found))))
+    return sheet

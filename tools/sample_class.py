@@ -17,7 +17,7 @@ from typing import Any
 from nbformat import NotebookNode
 from rich.table import Table
 
-from tools import answers, notebooks
+from tools import answers, notebooks, results
 from tools.backend import Backend, MissingEntry
 from tools.layout import ROOT, Course
 from tools.stamps import Stamps, digest, files, write_atomically
@@ -322,6 +322,7 @@ def remove(course: Course) -> int:
         for topic, due in due_dates(course, course.topics()).items():
             if any(one.name == topic and one.duedate == due for one in book.assignments):
                 book.update_or_create_assignment(topic, duedate=None)
+    results.write_sheet(course)
     return len(found)
 
 

@@ -1,0 +1,173 @@
+"""Tell for each exercise how many students solved it, and why the others did not."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradebox.messages import COLORS, absent, is_test, titles
+from tools import notebooks
+from tools.backend import Backend, submissions
+from tools.layout import Course
+from tools.results import comma_separated
+
+NOT_WRITTEN = "not written"
+NOT_FOUND = "the function was not found: renamed or deleted"
+NOT_RUN = "the cell of the function ends with an error"
+TOO_LONG = "too slow, or without an end"
+ENDED = "ends Python"
+UNNAMED = "a wrong result of no known cause"
+KINDS = {
+    "CellTimeoutError": TOO_LONG,
+    "StudentTimeout": TOO_LONG,
+    "Late": TOO_LONG,
+    "NotebookTimeoutError": TOO_LONG,
+    "NotImplementedError": NOT_WRITTEN,
+    "DeadKernelError": ENDED,
+    "StudentGone": ENDED,
+}
+"""What errors of some names mean."""
+
+_NAMED = re.compile(r"^Likely cause: (.*)$", re.M)
+_RAISED = re.compile(r"your function raised (\w+)")
+_WHY = re.compile(r"^Why: (.*)$", re.M)
+WHYS = (
+    (re.compile(r"values? differ"), UNNAMED),
+    (re.compile(r"expected (?:shape|a single number)"), "a wrong shape"),
+    (re.compile(r"prints its answer"), "prints, and returns nothing"),
+    (re.compile(r"got None"), "returns nothing"),
+)
+"""What some of the reasons that a check gives have in common."""
+
+
+@dataclass
+class Report:
+    """How an exercise went.
+
+    Parameters
+    ----------
+    assignment, title : str
+        The assignment, and what the exercise is called.
+    cells : list of str
+        The names of its tests.
+    students : int
+        How many have been graded.
+    solved : int
+        How many of them have all of its points.
+    causes : Counter
+        Why the others do not.
+    named : set of str
+        The causes that are misconceptions which the checks know.
+    """
+
+    assignment: str
+    title: str
+    cells: list[str]
+    students: int = 0
+    solved: int = 0
+    causes: Counter[str] = field(default_factory=Counter)
+    named: set[str] = field(default_factory=set)
+
+    @property
+    def most_frequent(self) -> list[tuple[str, int]]:
+        """Return the causes, the most frequent first, and named misconceptions before others."""
+        return sorted(self.causes.items(), key=lambda item: (-item[1], item[0] not in self.named))
+
+    @property
+    def rate(self) -> float:
+        """Return how many of a hundred students solved it."""
+        return 100 * self.solved / self.students if self.students else 0.0
+
+
+def reports(course: Course, topic: str) -> list[Report]:
+    """Return how each exercise of an assignment went, in the order of the notebook."""
+    found = _exercises(course, topic)
+    if not found or not course.has_gradebook:
+        return []
+    with Backend(course).gradebook() as book:
+        for submission in submissions(book, [topic]):
+            path = course.autograded / submission.student.id / topic / f"{topic}.ipynb"
+            grades = {one.name: one for notebook in submission.notebooks for one in notebook.grades}
+            if path.is_file():
+                _count(found, grades, notebooks.read_graded(path))
+    return [one for one in found if one.students]
+
+
+def _exercises(course: Course, topic: str) -> list[Report]:
+    """Return the exercises of an assignment: tests that follow each other under a title."""
+    nb = notebooks.read(course.source(topic))
+    pattern = str(course.config.FeedbackPage.get("title", ""))
+    found: list[Report] = []
+    for name, title in titles(nb, pattern).items():
+        if not any(is_test(cell) and cell.metadata.nbgrader.grade_id == name for cell in nb.cells):
+            continue
+        if not found or found[-1].title != title:
+            found.append(Report(topic, title, []))
+        found[-1].cells.append(name)
+    return found
+
+
+def _count(found: Sequence[Report], grades: dict[str, Any], nb: Any) -> None:
+    cells = {
+        cell.metadata.nbgrader.grade_id: cell for cell in nb.cells if "nbgrader" in cell.metadata
+    }
+    missing = absent(nb)
+    for one in found:
+        own = [grades[name] for name in one.cells if name in grades]
+        one.students += 1
+        if sum(grade.score for grade in own) >= sum(grade.max_score for grade in own):
+            one.solved += 1
+            continue
+        tests = [cells[name] for name in one.cells if name in cells]
+        told = [cause(cell, missing) for cell in tests]
+        known = [text for text in told if text and text != UNNAMED]
+        one.causes[next(iter(known), UNNAMED)] += 1
+        one.named |= {text for cell in tests for text in misconceptions(cell)}
+
+
+def _text(cell: Any) -> str:
+    """Return what the errors of a cell say."""
+    errors = [one for one in cell.get("outputs", []) if one.output_type == "error"]
+    return COLORS.sub("", "\n".join(line for one in errors for line in one.traceback))
+
+
+def misconceptions(cell: Any) -> list[str]:
+    """Return the misconceptions that a check has named in a cell."""
+    return _NAMED.findall(_text(cell))
+
+
+def cause(cell: Any, missing: Any = ()) -> str:
+    """Return in a few words why a test failed; nothing if it did not."""
+    errors = [one for one in cell.get("outputs", []) if one.output_type == "error"]
+    if not errors:
+        return ""
+    name = cell.metadata.nbgrader.grade_id
+    if name in missing:
+        return NOT_RUN if missing[name].failed else NOT_FOUND
+    text = _text(cell)
+    if named := misconceptions(cell):
+        return named[0]
+    if "not written yet" in text:
+        return NOT_WRITTEN
+    if raised := _RAISED.search(text):
+        return KINDS.get(raised[1], f"raises {raised[1]}")
+    why = _WHY.search(text)
+    for pattern, known in WHYS:
+        if why and pattern.search(why[1]):
+            return known
+    if why:
+        return why[1]
+    other = errors[0].ename
+    return KINDS.get(other, UNNAMED if other == "CheckFailed" else f"fails with {other}")
+
+
+def to_csv(found: Sequence[Report]) -> str:
+    """Return the reports as comma-separated text, a line for each exercise."""
+    names = ("assignment", "exercise", "students", "solved", "percent", "causes")
+    lines = []
+    for one in found:
+        causes = "; ".join(f"{number} × {text}" for text, number in one.most_frequent)
+        cells = one.assignment, one.title, one.students, one.solved, round(one.rate), causes
+        lines.append(dict(zip(names, cells, strict=True)))
+    return comma_separated(names, lines)
