@@ -503,6 +503,29 @@ def test_the_scaled_norm_does_not_grow_with_the_features(rng):
     assert max(ratios) < 2.5  # 1 + √(n/N) ≤ 2 when n ≤ N, and 1 + √(N/n) when n > N
 
 
+@pytest.mark.row("P-13")
+def test_the_longest_row_is_longer_than_a_row():
+    """The paper's proof takes the expected maximum for the expected value of each row."""
+    rng = np.random.default_rng(0)
+    rows = (rng.normal(size=(2000, 60, 4)) ** 2).sum(2)
+    assert rows.mean() == pytest.approx(4, rel=0.01)
+    assert rows.max(1).mean() == pytest.approx(13.5, abs=0.2)  # stated in the chapter
+
+
+@pytest.mark.row("P-13")
+def test_without_a_fourth_moment_the_norm_has_no_common_bound():
+    """Rare large entries: mean zero, variance one, and a norm that grows like √n at n = N."""
+    rng = np.random.default_rng(0)
+    ratios = []
+    for n, draws in ((16, 200), (64, 60), (256, 16)):
+        large = rng.random((draws, n, n)) < 1 / n**2
+        norms = [np.linalg.norm(n * G * rng.choice([-1, 1], size=(n, n)), 2) for G in large]
+        ratios.append(np.mean(norms) / np.sqrt(n))
+    assert ratios[0] == pytest.approx(2.8, abs=0.5)
+    assert ratios[1] == pytest.approx(5.0, abs=0.7)
+    assert ratios[2] == pytest.approx(10.0, abs=3.0)
+
+
 @pytest.mark.row("P-16")
 def test_the_flops_are_those_of_counted_operations():
     """Each array operation of Algorithm 2 costs as many flops as it has elements."""
