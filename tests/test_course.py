@@ -204,6 +204,31 @@ def test_an_error_comes_with_its_mend(capsys: pytest.CaptureFixture[str]) -> Non
     assert "Mend: did you mean 'quadratic'?" in said
 
 
+def test_an_error_that_nobody_expected_leaves_its_traceback_in_a_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(arguments: Any) -> int:
+        return 1 // 0
+
+    monkeypatch.setattr(terminal, "LOGS", tmp_path / "logs")
+    assert terminal.run(breaks, release.parser(), []) == 1
+    said = capsys.readouterr().out
+    assert re.match(r"Problem: ZeroDivisionError: .*\nMend: the traceback in .*release.log", said)
+    assert "Traceback" not in said
+    assert "return 1 // 0" in (tmp_path / "logs" / "release.log").read_text("utf-8")
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_a_failure_of_make_ends_with_what_to_do() -> None:
+    found = subprocess.run(
+        ["make", "-o", ".venv/ready", "release", "A=quadratc"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert found.returncode == 2
+    assert found.stdout.splitlines()[-1].startswith("Mend: did you mean 'quadratic'?")
+    assert len(found.stderr.splitlines()) == 1  # make's own
+
+
 def test_an_interruption_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
     def stopped(arguments: Any) -> None:
         raise KeyboardInterrupt

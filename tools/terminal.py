@@ -1,9 +1,11 @@
 """What every command shares: the console, errors that carry their mend, a look at the disk."""
 
 import argparse
+import contextlib
 import os
 import shutil
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,6 +22,9 @@ console = Console(
 )
 
 FREE_MEGABYTES = 200
+
+LOGS = Path(__file__).resolve().parent.parent / "build" / "logs"
+"""Where the tracebacks of unexpected errors are written."""
 
 
 class ToolError(Exception):
@@ -46,7 +51,8 @@ def run(
 ) -> int:
     """Parse the arguments and run a command; return its exit status, with errors told shortly.
 
-    An interrupted command can be run again: what was finished is kept.
+    An interrupted command can be run again: what was finished is kept. What nobody expected leaves
+    its traceback in a file, so that the last line says what to do; `make` adds one of its own.
     """
     namespace = parser.parse_args(arguments)
     try:
@@ -58,6 +64,16 @@ def run(
     except KeyboardInterrupt:
         console.print("\nStopped. Run the same command again: it goes on where it stopped.")
         return 130
+    except Exception as error:
+        log = LOGS / f"{parser.prog.split('.')[-1]}.log"
+        # a full disk may be the very error: then the traceback is lost, and its last line is not
+        with contextlib.suppress(OSError):
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+        last = traceback.format_exception_only(error)[-1].strip()
+        console.print(f"[bold red]Problem:[/] {escape(last)}")
+        console.print(f"[bold]Mend:[/] the traceback in {escape(str(log))} shows where it was")
+        return 1
 
 
 def need_disk(folder: Path, megabytes: int = FREE_MEGABYTES) -> None:
