@@ -90,8 +90,8 @@ def build(
     stamp, checksum = target / "site.sha256", _checksum(READ)
     if not clean and (target / "html" / "index.html").is_file() and _text(stamp) == checksum:
         return target / "html"
-    shown = _execute(out, clean, tell, stop)
-    _write(target, shown, tell, stop)
+    found, shown = _execute(out, clean, tell, stop)
+    _write(target, found, shown, tell, stop)
     stamp.write_text(checksum, encoding="utf-8")
     return target / "html"
 
@@ -106,11 +106,15 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
-def _execute(out: Path, clean: bool, tell: Tell, stop: threading.Event) -> dict[str, str]:
+def _execute(
+    out: Path, clean: bool, tell: Tell, stop: threading.Event
+) -> tuple[list[Any], dict[str, str]]:
     """Execute the pages that have to be, and hand all outputs to Jupyter Book's cache.
 
     Returns
     -------
+    list of Page
+        The pages that hold code.
     dict
         The checksum of what each page shows.
     """
@@ -136,7 +140,7 @@ def _execute(out: Path, clean: bool, tell: Tell, stop: threading.Event) -> dict[
         cache.cache_notebook_bundle(bundle, check_validity=False)
         name = page.path.relative_to(ROOT).with_suffix("").as_posix()
         shown[name] = digest([json.dumps(kept.outputs)])
-    return shown
+    return found, shown
 
 
 def _shown(failed: Sequence[Any], store: Any) -> str:
@@ -155,7 +159,13 @@ def _relative(path: Path) -> Path:
     return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
 
 
-def _write(target: Path, shown: dict[str, str], tell: Tell, stop: threading.Event) -> None:
+def _write(
+    target: Path,
+    found: Sequence[Any],
+    shown: dict[str, str],
+    tell: Tell,
+    stop: threading.Event,
+) -> None:
     """Have Sphinx check and write all pages, and put the new site in place of the old.
 
     Pages that were right and have not changed are not read again; links are checked in all.
@@ -179,7 +189,7 @@ def _write(target: Path, shown: dict[str, str], tell: Tell, stop: threading.Even
             f"{_causes(lines)}\nMend: correct the places named, then run the same command again.\n"
             f"The whole log: {_relative(log)}"
         )
-    _hand_out_notebooks(made / "html")
+    _hand_out_notebooks(found, made / "html")
     record.write_text(json.dumps(shown), encoding="utf-8")
     stamp.write_text(checksum, encoding="utf-8")
     old = target / "old"
@@ -190,7 +200,7 @@ def _write(target: Path, shown: dict[str, str], tell: Tell, stop: threading.Even
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _hand_out_notebooks(site: Path) -> None:
+def _hand_out_notebooks(found: Sequence[Any], site: Path) -> None:
     """Put the notebook of each chapter into the site.
 
     Raises
@@ -198,9 +208,8 @@ def _hand_out_notebooks(site: Path) -> None:
     BookError
         When a page has no form as a notebook, or Colab and Binder would open another one.
     """
-    from tools import chapters, pages
+    from tools import chapters
 
-    found = pages.find(ROOT)
     try:
         chapters.write(found, site / "_notebooks", ROOT)
         launched = chapters.Book(ROOT).settings.get("launch_repository")

@@ -273,7 +273,7 @@ def _last(person: Any) -> str:
 
 def _plain(text: str) -> str:
     """Return a field of the bibliography without TeX."""
-    return str(Text.from_latex(text.replace("--", "–")).render_as("text"))
+    return str(Text.from_latex(text.replace("--", "–")))
 
 
 def _reference(entry: Entry) -> str:
