@@ -133,7 +133,7 @@ def test_a_page_depends_on_modules_that_its_modules_import(toy: Toy) -> None:
 
 
 def test_a_change_of_dropout_executes_the_page_on_dropout_only() -> None:
-    file = ROOT / "src" / "optdl" / "dropout.py"
+    file = ROOT / "src" / "optdl" / "dropout" / "functions.py"
     assert [page.name for page in pages.find(ROOT) if file in page.code] == ["dropout"]
 
 
