@@ -29,7 +29,7 @@ from wrong_answers import TOPICS, answers, judging, mutants
 VERDICTS = ("named", "explained", "located", "bare", "late", "missed")
 PART = r"(value \d+ of \d+: |at key '\w+': )*"
 BARE = re.compile(rf"^Why: {PART}(\d+ of \d+|the) values differ\.$", re.M)
-LOCATED = re.compile(r"^Why: .*(values? differ|is not|is wrong|are wrong)\b", re.M)
+LOCATED = re.compile(r"^Why: .*values? differ\b", re.M)
 CAUSE = re.compile(r"^Likely cause: (.*)$", re.M)
 
 

@@ -863,6 +863,7 @@ EXERCISES: tuple[Exercise, ...] = (
         key="L1-34, P-01",
         reference=batchnorm_forward,
         cases=_forward_cases,
+        parts=("y", ("normalized", "factor")),
         misconceptions=(
             Misconception(
                 "your variance divides by m − 1; batch norm divides by m",
@@ -926,6 +927,7 @@ EXERCISES: tuple[Exercise, ...] = (
         key="L1-35",
         reference=batchnorm_backward,
         cases=_backward_cases,
+        parts=("grad_x", "grad_gamma", "grad_beta"),
         misconceptions=(
             Misconception(
                 "you hold mean and variance constant; each example moves both",
@@ -975,6 +977,7 @@ EXERCISES: tuple[Exercise, ...] = (
         key="L1-36:population",
         reference=population_statistics,
         cases=_population_cases,
+        parts=("mean", "variance"),
         misconceptions=(
             Misconception(
                 "your variance is that of minibatches, which is too small; "
@@ -1067,6 +1070,7 @@ EXERCISES: tuple[Exercise, ...] = (
         key="L1-36:fold",
         reference=fold,
         cases=_fold_cases,
+        parts=("weight", "bias"),
         misconceptions=(
             Misconception(
                 "you leave the bias as it was; it is scaled and shifted, too",
@@ -1114,6 +1118,7 @@ EXERCISES: tuple[Exercise, ...] = (
         key="P-03",
         reference=renorm_forward,
         cases=_renorm_cases,
+        parts=("y", ("normalized", "factor")),
         misconceptions=(
             Misconception("your s is upside down; it is σ_B/σ", turns_s_upside_down),
             Misconception(

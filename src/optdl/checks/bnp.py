@@ -777,6 +777,7 @@ EXERCISES = (
         key="P-11:preconditioner",
         reference=preconditioner,
         cases=_preconditioner_cases,
+        parts=("U", "D"),
         misconceptions=(
             Misconception("D is an inverse: it holds 1/σ, yours holds σ", does_not_invert_d),
             Misconception(
@@ -827,6 +828,7 @@ EXERCISES = (
         key="P-12",
         reference=condition_numbers,
         cases=_condition_cases,
+        parts=("of [e, H]", "of [e, H] U", "of [e, H] U D"),
         misconceptions=(
             Misconception(
                 "the column of ones is missing: the matrix is Ĥ = [e, H]",
@@ -867,6 +869,7 @@ EXERCISES = (
         key="P-15",
         reference=batch_statistics,
         cases=_batch_cases,
+        parts=("mean", "variance"),
         misconceptions=(
             Misconception(
                 "your variance divides by N − 1; BNP divides by N",
@@ -906,6 +909,7 @@ EXERCISES = (
         key="P-14:statistics",
         reference=running_statistics,
         cases=_running_cases,
+        parts=("means", "variances"),
         misconceptions=(
             Misconception(
                 "ρ is on the wrong term: it is the share of the old statistics", swaps_the_shares
@@ -974,6 +978,7 @@ EXERCISES = (
         key="P-14:step",
         reference=precondition_dense,
         cases=_step_cases,
+        parts=("weight", "bias"),
         misconceptions=(
             Misconception(
                 "your step 5 uses the old G_w; it uses the one that step 4 gave",
@@ -1034,6 +1039,7 @@ EXERCISES = (
         key="P-17",
         reference=absorb_normalization,
         cases=_absorb_cases,
+        parts=("weight", "bias"),
         misconceptions=(
             Misconception(
                 "you absorb with the variance; batch norm divides by σ", absorbs_the_variance

@@ -829,6 +829,7 @@ EXERCISES = (
         key="P-23:exact",
         reference=exact_column_statistics,
         cases=_column_cases,
+        parts=("mean", "var"),
         misconceptions=(
             Misconception(
                 "those are the channel's statistics, k² times; here each column has its own",
@@ -870,6 +871,7 @@ EXERCISES = (
         key="P-23:channels",
         reference=channel_statistics,
         cases=_channel_cases,
+        parts=("mean", "var"),
         misconceptions=(
             Misconception(
                 "you average over the images alone; the positions are rows of the matrix too",
@@ -975,6 +977,7 @@ EXERCISES = (
         key="P-24",
         reference=precondition_conv,
         cases=_step_cases,
+        parts=("grad_weight", "grad_bias"),
         misconceptions=(
             Misconception("you divide by σ̃; divide by its square", divides_by_the_deviation),
             Misconception(

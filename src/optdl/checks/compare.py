@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 
-def disagreement(expected: Any, got: Any, rtol: float, atol: float) -> str | None:
+def disagreement(expected: Any, got: Any, rtol: float, atol: float, names: Any = "") -> str | None:
     """Return in words how ``got`` differs from ``expected``, or None when they agree.
 
     Numbers and arrays agree within ``atol + rtol |expected|``; a list may stand for an
-    array; tuples and dicts agree when all their items do.
+    array; tuples and dicts agree when all their items do. ``names`` are those of the parts
+    of a tuple, nested as the parts are.
 
     Examples
     --------
@@ -20,6 +21,8 @@ def disagreement(expected: Any, got: Any, rtol: float, atol: float) -> str | Non
     'expected shape (2,), got shape (1,)'
     >>> disagreement(1.0, np.ones(2), rtol=1e-9, atol=0.0)
     'expected a single number, got shape (2,)'
+    >>> disagreement((1.0, 2.0), (1.0, 3.0), rtol=1e-9, atol=0.0, names=("mean", "var"))
+    '`var`: the values differ'
     """
     if expected is None or isinstance(expected, str):
         same_type = type(expected) is type(got)
@@ -29,7 +32,7 @@ def disagreement(expected: Any, got: Any, rtol: float, atol: float) -> str | Non
     if isinstance(expected, Mapping):
         return _mapping_disagreement(expected, got, rtol, atol)
     if isinstance(expected, tuple) or _holds_arrays(expected):
-        return _tuple_disagreement(expected, got, rtol, atol)
+        return _tuple_disagreement(expected, got, rtol, atol, names)
     return _array_disagreement(expected, got, rtol, atol)
 
 
@@ -51,15 +54,25 @@ def _mapping_disagreement(
     return None
 
 
-def _tuple_disagreement(expected: Sequence[Any], got: Any, rtol: float, atol: float) -> str | None:
+def _tuple_disagreement(
+    expected: Sequence[Any], got: Any, rtol: float, atol: float, names: Any
+) -> str | None:
     if not isinstance(got, Sequence | np.ndarray) or isinstance(got, str):
         return f"expected {len(expected)} values, got one {type(got).__name__}"
     if len(got) != len(expected):
         return f"expected {len(expected)} values, got {len(got)}"
-    for number, (left, right) in enumerate(zip(expected, got, strict=True), start=1):
-        if reason := disagreement(left, right, rtol, atol):
-            return f"value {number} of {len(expected)}: {reason}"
+    inner = names if isinstance(names, tuple) else [""] * len(expected)
+    for number, (left, right, name) in enumerate(zip(expected, got, inner, strict=True), start=1):
+        if reason := disagreement(left, right, rtol, atol, name):
+            return _led(name, f"value {number} of {len(expected)}", reason)
     return None
+
+
+def _led(name: Any, position: str, reason: str) -> str:
+    """Return a reason behind the name of its part, which a part with parts of its own has not."""
+    if isinstance(name, tuple) and reason.startswith("`"):
+        return reason
+    return f"`{name}`: {reason}" if name and isinstance(name, str) else f"{position}: {reason}"
 
 
 def _array_disagreement(expected: Any, got: Any, rtol: float, atol: float) -> str | None:

@@ -376,7 +376,12 @@ EXERCISES = (
                 "you square the singular values: that is κ of AᵀA", squares_the_singular_values
             ),
         ),
-        properties=(Property("κ does not depend on the scale of A", _scale_does_not_matter),),
+        properties=(
+            Property(
+                "κ does not depend on the scale of A, and that of the identity is 1",
+                _scale_does_not_matter,
+            ),
+        ),
     ),
     Exercise(
         key="L1-18:gain",
@@ -431,6 +436,7 @@ EXERCISES = (
         key="L1-20:order",
         reference=permute_hidden_units,
         cases=_order_cases,
+        parts=("W", "b", "v"),
         misconceptions=(
             Misconception(
                 "the outgoing weights belong to the units too", forgets_the_outgoing_weights
@@ -446,6 +452,7 @@ EXERCISES = (
         key="L1-20:scale",
         reference=rescale_hidden_units,
         cases=_scaling_cases,
+        parts=("W", "b", "v"),
         misconceptions=(
             Misconception(
                 "the bias is part of the unit's input: scale it too", forgets_the_bias_of_the_unit

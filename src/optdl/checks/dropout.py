@@ -528,6 +528,7 @@ EXERCISES = (
         key="L2-16:forward",
         reference=dropout_forward,
         cases=_forward_cases,
+        parts=("y", "mask"),
         misconceptions=(
             Misconception(
                 "you keep where u < 1 − p, which is as likely; here the mask keeps where u ≥ p",
@@ -566,6 +567,7 @@ EXERCISES = (
         key="L2-16:moments",
         reference=dropout_moments,
         cases=_moment_cases,
+        parts=("mean", "var"),
         misconceptions=(
             Misconception(
                 "these are the moments without the scale 1/(1 − p)",
@@ -685,6 +687,7 @@ EXERCISES = (
         key="L2-18",
         reference=dropout_sgd,
         cases=_training_cases,
+        parts=("W", "V"),
         misconceptions=(
             Misconception(
                 "the mask is missing in your backward pass", forgets_the_mask_in_the_backward_pass

@@ -738,6 +738,7 @@ EXERCISES: tuple[Exercise, ...] = (
         key="L1-03",
         reference=logistic_loss,
         cases=_margin_cases,
+        parts=("values", "derivatives"),
         misconceptions=_mistakes(
             (
                 "you use the natural logarithm; in nats the loss is only 0.69 at margin 0 and "
@@ -810,6 +811,7 @@ EXERCISES: tuple[Exercise, ...] = (
         key="L1-05",
         reference=early_stopping,
         cases=_stopping_cases,
+        parts=("best", "halt"),
         misconceptions=_mistakes(
             (
                 "your count of bad epochs never starts again; patience counts bad epochs in a row "

@@ -61,6 +61,9 @@ class Exercise:
         At least three usual mistakes.
     properties : tuple of Property
         Facts that are checked when the work is graded.
+    parts : str or tuple
+        The names of what a tuple holds, in the words of the task and nested as the tuple
+        is: ``("y", ("normalized", "factor"))``. Empty where the answer is one thing.
     rtol, atol : float
         Numbers agree when ``|got - expected| <= atol + rtol |expected|``.
     """
@@ -70,6 +73,7 @@ class Exercise:
     cases: Callable[[np.random.Generator], Iterable[Case]]
     misconceptions: tuple[Misconception, ...]
     properties: tuple[Property, ...] = ()
+    parts: Any = ""
     rtol: float = 1e-9
     atol: float = 1e-12
 

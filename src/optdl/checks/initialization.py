@@ -563,6 +563,7 @@ EXERCISES = (
         key="L2-13:inputs",
         reference=normalize_inputs,
         cases=_input_cases,
+        parts=("train", "other"),
         misconceptions=(
             Misconception(
                 "you normalize the other examples by their own statistics; use the training set's",

@@ -1,6 +1,6 @@
 """How a check tells what went wrong: short, with the smallest failing case."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,10 @@ class Stopped(KeyboardInterrupt):
         return str(self).splitlines()
 
 
-def show(value: Any) -> str:
+def show(value: Any, names: Any = "") -> str:
     """Return a value as a student wants to read it: short, with its shape when it has one.
+
+    ``names`` are those of the parts of a tuple, nested as the parts are.
 
     Examples
     --------
@@ -35,6 +37,9 @@ def show(value: Any) -> str:
     value 1: [1.]  (shape (1,))
     value 2: value 1: [2.]  (shape (1,))
              value 2: [3.]  (shape (1,))
+    >>> print(show((1.0, np.array([2.0])), ("mean", "var")))
+    mean: 1
+    var: [2.]  (shape (1,))
     """
     if isinstance(value, np.ndarray) and value.ndim:
         return _show_array(value)
@@ -42,9 +47,8 @@ def show(value: Any) -> str:
         return show(value.item())
     if isinstance(value, float):
         return f"{value:.10g}"
-    if _holds_arrays(value):
-        items = enumerate(map(show, value), start=1)
-        return "\n".join(_hang(f"value {number}: ", text) for number, text in items)
+    if _holds_arrays(value) or (isinstance(value, tuple) and _named(value, names)):
+        return _show_items(value, names)
     if isinstance(value, tuple):
         return "(" + ", ".join(show(item) for item in value) + ")"
     if isinstance(value, np.random.Generator):
@@ -53,6 +57,20 @@ def show(value: Any) -> str:
         return f"the function {getattr(value, '__name__', repr(value))}"
     text = repr(value)
     return text if len(text) <= 400 else text[:397] + "..."
+
+
+def _named(value: Any, names: Any) -> bool:
+    return isinstance(names, tuple) and len(names) == len(value)
+
+
+def _show_items(value: Any, names: Any) -> str:
+    """Return the items below each other, each behind its name or its number."""
+    known = names if _named(value, names) else [f"value {i + 1}" for i in range(len(value))]
+    shown = zip(value, known, strict=True)
+    return "\n".join(
+        show(item, name) if isinstance(name, tuple) else _hang(f"{name}: ", show(item))
+        for item, name in shown
+    )
 
 
 def _show_array(array: np.ndarray) -> str:
@@ -85,20 +103,29 @@ def _indent(name: str, text: str) -> str:
 
 
 def failing_case(
-    title: str, arguments: Mapping[str, Any], expected: Any, got: str, reason: str, cause: str
+    title: str,
+    arguments: Mapping[str, Any],
+    values: tuple[str, str],
+    reasons: Sequence[str],
+    cause: str,
 ) -> str:
-    """Return the message for one failing case; ``cause`` may be empty."""
-    lines = [f"✗ {title}: not right yet.", "", "Smallest failing case"]
-    lines += [_indent(name, show(value)) for name, value in arguments.items()]
-    lines += [
-        _indent("expected", show(expected)),
-        _indent("got", got),
-        "",
-        f"Why: {_sentence(reason)}",
-    ]
+    """Return the message for one failing case: what is wrong, then the case.
+
+    ``values`` are the expected value and the value got, as text; ``cause`` may be empty.
+    """
+    lines = [f"✗ {title}: not right yet.", f"Why: {_sentences(reasons)}"]
     if cause:
         lines += [f"Likely cause: {_sentence(cause)}"]
+    lines += ["", "Smallest failing case"]
+    lines += [_indent(name, show(value)) for name, value in arguments.items()]
+    lines += [_indent("expected", values[0]), _indent("got", values[1])]
     return "\n".join(lines)
+
+
+def _sentences(texts: Sequence[str]) -> str:
+    """Return sentences in a row; the one behind the colon begins with a small letter."""
+    first, *rest = map(_sentence, texts)
+    return " ".join([first, *(text[:1].upper() + text[1:] for text in rest)])
 
 
 def _sentence(text: str) -> str:

@@ -21,8 +21,11 @@ from typing import Any
 import numpy as np
 
 import optdl.checks
+from optdl.checks import diagnoses
 from optdl.checks.compare import disagreement
-from optdl.checks.diagnosis import slip
+from optdl.checks.diagnoses.evidence import Evidence
+from optdl.checks.diagnoses.notebook import stale
+from optdl.checks.diagnoses.structure import structure
 from optdl.checks.exercise import Case, Exercise, Function
 from optdl.checks.report import CheckFailed, Stopped, failing_case, show
 
@@ -101,17 +104,21 @@ def _undisturbed() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _check(exercise: Exercise, function: Function, seed: int, properties: bool) -> None:
+def _check(exercise: Exercise, function: Any, seed: int, properties: bool) -> None:
     key = exercise.key
     if not callable(function):
         raise CheckFailed(f"✗ {key} {exercise.name}: expected a function, got {show(function)}.")
-    rng = np.random.default_rng([seed, zlib.crc32(key.encode())])
+    rng = _rng(exercise, seed)
     cases = list(exercise.cases(rng))
-    _check_cases(exercise, function, cases)
+    _check_cases(exercise, function, cases, seed)
     if properties:
         _check_properties(exercise, function, rng)
     facts = ", and the general facts hold" if properties else ""
     print(f"✓ {key} {exercise.name}: {len(cases)} cases agree{facts}")
+
+
+def _rng(exercise: Exercise, *seed: int) -> np.random.Generator:
+    return np.random.default_rng([seed[0], zlib.crc32(exercise.key.encode()), *seed[1:]])
 
 
 @cache
@@ -143,25 +150,74 @@ def _find(key: str) -> Exercise:
     return known[key]
 
 
-def _check_cases(exercise: Exercise, function: Function, cases: list[Case]) -> None:
+def _check_cases(exercise: Exercise, function: Function, cases: list[Case], seed: int) -> None:
     title = f"{exercise.key} {exercise.name}"
     outcomes = [_call(function, case) for case in cases]
+    old = stale(function)
     if any(isinstance(outcome.error, NotImplementedError) for outcome in outcomes):
-        raise CheckFailed(f"✗ {title}: not written yet. Replace `raise NotImplementedError()`.")
+        text = f"✗ {title}: not written yet. Replace `raise NotImplementedError()`."
+        raise CheckFailed(f"{text}\n{old}" if old else text)
     expected = [_call(exercise.reference, case) for case in cases]
-    failing = [
-        (_size(case), number, reason)
-        for number, case in enumerate(cases)
+    failing = {
+        number: reason
+        for number in range(len(cases))
         if (reason := _reason(exercise, function, expected[number], outcomes[number]))
-    ]
+    }
     if not failing:
         return
-    _, number, reason = min(failing)
-    outcome = outcomes[number]
-    got = show(outcome.value) if outcome.error is None else "an error"
-    cause = _cause(exercise, cases, expected, outcomes)
-    right = expected[number].value
-    raise CheckFailed(failing_case(title, cases[number], right, got, reason, cause))
+    number = min(failing, key=lambda number: (_size(cases[number]), number))
+    reasons, cause = [failing[number]], _named(exercise, cases, outcomes)
+    others = [one for one in failing if _is_not_compared(outcomes[one])]
+    if others and number not in others:
+        reasons += [f"in another case {failing[others[0]]}"]
+    elif not others and not cause:
+        told, cause = _diagnosed(exercise, function, cases, seed, expected, outcomes)
+        reasons += told
+    outcome, right = outcomes[number], expected[number].value
+    got = show(outcome.value, exercise.parts) if outcome.error is None else "an error"
+    values = show(right, exercise.parts), got
+    reasons = [old, *reasons] if old else reasons
+    raise CheckFailed(failing_case(title, cases[number], values, reasons, cause))
+
+
+def _is_not_compared(outcome: _Outcome) -> bool:
+    """Return whether something else than a wrong value is the matter with a call."""
+    return bool(outcome.error or outcome.changed)
+
+
+def _diagnosed(
+    exercise: Exercise,
+    function: Function,
+    cases: list[Case],
+    seed: int,
+    expected: list[_Outcome],
+    outcomes: list[_Outcome],
+) -> tuple[list[str], str]:
+    """Return where the answers are wrong and what explains them, from more cases than shown."""
+    more = list(exercise.cases(_rng(exercise, seed, 1)))
+    rights = expected + [_call(exercise.reference, case) for case in more]
+    gots = outcomes + [_call(function, case) for case in more]
+    kept = [i for i, got in enumerate(gots) if not (_is_not_compared(got) or rights[i].error)]
+    evidence = Evidence(
+        exercise,
+        function,
+        _value,
+        [(cases + more)[i] for i in kept],
+        [rights[i].value for i in kept],
+        [gots[i].value for i in kept],
+    )
+    told = list(diagnoses.facts(evidence))
+    if cause := diagnoses.cause(evidence):
+        return told, cause
+    last = diagnoses.last(evidence)
+    return [*told, last] if last else told, ""
+
+
+def _value(function: Function, case: Case) -> Any:
+    """Return the value of a call with copies of the arguments; raise what it raises."""
+    arguments = copy.deepcopy(case)
+    with _silence(io.StringIO()):
+        return function(*arguments.values())
 
 
 def _call(function: Function, case: Case) -> _Outcome:
@@ -189,13 +245,17 @@ def _silence(printed: io.StringIO) -> Iterator[None]:
 
 
 def _changed_argument(before: Case, after: Case) -> str:
-    """Return the name of an array argument that the call changed in place, if any."""
-    for name, value in before.items():
-        if isinstance(value, np.ndarray) and not np.array_equal(
-            value, after[name], equal_nan=value.dtype.kind == "f"
-        ):
-            return name
-    return ""
+    """Return the name of an argument that the call changed in place, if any."""
+    return next((name for name in before if _differ(before[name], after[name])), "")
+
+
+def _differ(before: Any, after: Any) -> bool:
+    """Return whether an array, or one within a tuple or list, is not as it was."""
+    if isinstance(before, tuple | list):
+        return len(before) != len(after) or any(map(_differ, before, after))
+    if not isinstance(before, np.ndarray):
+        return False
+    return not np.array_equal(before, after, equal_nan=before.dtype.kind == "f")
 
 
 def _reason(
@@ -207,7 +267,9 @@ def _reason(
         return "your function prints its answer and returns None; `return` it instead"
     if outcome.changed:
         return f"your function changes its argument `{outcome.changed}` in place; work on a copy"
-    return disagreement(expected.value, outcome.value, exercise.rtol, exercise.atol)
+    right, got = expected.value, outcome.value
+    reason = disagreement(right, got, exercise.rtol, exercise.atol, exercise.parts)
+    return reason and (structure(exercise.parts, got) or reason)
 
 
 def _raised(error: Exception, function: Function) -> str:
@@ -224,19 +286,15 @@ def _own_line(error: BaseException, function: Function) -> str:
     return f"{own[-1].lineno}: `{own[-1].line}`" if own and own[-1].line else ""
 
 
-def _cause(
-    exercise: Exercise, cases: list[Case], expected: list[_Outcome], outcomes: list[_Outcome]
-) -> str:
+def _named(exercise: Exercise, cases: list[Case], outcomes: list[_Outcome]) -> str:
+    """Return the hint of the known misconception that gives the same answers, if there is one."""
     for misconception in exercise.misconceptions:
         mistaken = [_call(misconception.function, case) for case in cases]
         if all(
             _same(exercise, left, right) for left, right in zip(mistaken, outcomes, strict=True)
         ):
             return misconception.hint
-    if any(outcome.error for outcome in outcomes):
-        return ""
-    right, got = ([item.value for item in items] for items in (expected, outcomes))
-    return slip(right, got, exercise.rtol, exercise.atol)
+    return ""
 
 
 def _same(exercise: Exercise, mistaken: _Outcome, outcome: _Outcome) -> bool:

@@ -1,0 +1,111 @@
+"""General diagnoses: what explains a wrong answer that no known misconception explains.
+
+``cause`` says what kind of mistake explains the answers in all cases; ``facts`` says where they
+are wrong. Whatever is said is true in every case that was compared. Both lists go from the most
+specific diagnosis to the least.
+"""
+
+from collections.abc import Callable, Iterator
+
+from optdl.checks.diagnoses import calls, factors, inputs, laws, order, places, swapped, values
+from optdl.checks.diagnoses.evidence import Evidence, Part, listed
+
+OfAnswer = Callable[[Evidence], str]
+OfPart = Callable[[Part], str]
+
+RAISING = False
+"""Whether an error in a diagnosis is raised: in tests it is, before a student it is not."""
+
+CAUSES: tuple[tuple[OfPart, ...] | OfAnswer, ...] = (
+    calls.state,
+    calls.untouched,
+    swapped.swapped,
+    (
+        values.nothing,
+        order.copied,
+        values.precision,
+        values.sign,
+        order.order,
+        order.shape,
+        factors.factor,
+        factors.term,
+        factors.argument,
+    ),
+    inputs.hard_coded,
+    inputs.other_call,
+    (values.function,),
+    calls.generator,
+    calls.ignored,
+)
+"""Diagnoses of the whole answer, and groups of diagnoses that each part is put to."""
+
+LAWS: tuple[OfAnswer | tuple[OfPart, ...], ...] = (
+    laws.form,
+    laws.scaling,
+    laws.claim,
+    laws.signs,
+    (factors.multiple,),
+)
+
+FACTS: tuple[OfPart, ...] = (places.rows, places.pattern, places.entries)
+
+
+def cause(evidence: Evidence) -> str:
+    """Return the first diagnosis that explains all answers, or an empty string."""
+    for diagnosis in CAUSES:
+        if found := _said(diagnosis, evidence):
+            return found
+    return ""
+
+
+def _said(diagnosis: tuple[OfPart, ...] | OfAnswer, evidence: Evidence) -> str:
+    """Return what a diagnosis says; an answer that it cannot handle is no reason to fail."""
+    try:
+        return diagnosis(evidence) if callable(diagnosis) else _of_parts(diagnosis, evidence)
+    except Exception:
+        if RAISING:
+            raise
+        return ""
+
+
+def _of_parts(group: tuple[OfPart, ...], evidence: Evidence) -> str:
+    """Return what the diagnoses of a group say about the wrong parts, parts alike together."""
+    said: dict[str, list[str]] = {}
+    for part in evidence.wrong:
+        if found := _of_part(group, part):
+            scope, text = found
+            said.setdefault(f"{scope}{{}} {text}", []).append(part.name)
+    return "; ".join(_sentence(text, names) for text, names in said.items())
+
+
+def _sentence(text: str, names: list[str]) -> str:
+    each = "each of " if len(names) > 1 else ""
+    return text.replace("{}", each + listed(names) if names[0] else "your answer", 1)
+
+
+def _of_part(group: tuple[OfPart, ...], part: Part) -> tuple[str, str] | None:
+    """Return what a group says about a part, and whether it is about all of it."""
+    for narrowed in part.where_wrong():
+        for diagnosis in group:
+            if text := diagnosis(narrowed):
+                return narrowed.scope, text
+    return None
+
+
+def facts(evidence: Evidence) -> Iterator[str]:
+    """Yield where the answer is wrong: parts, rows, entries, calls."""
+    if told := places.parts(evidence):
+        yield told
+    for part in evidence.wrong:
+        if told := next(filter(None, (fact(part) for fact in FACTS)), ""):
+            yield f"in `{part.name}`, {told}" if part.name else told
+            break
+    if told := places.arguments(evidence):
+        yield told
+
+
+def last(evidence: Evidence) -> str:
+    """Return a fact that holds for the right answer and not for this one, or an empty string."""
+    if not evidence.wrong or not all(part.same_shape for part in evidence.wrong):
+        return ""
+    return next(filter(None, (_said(law, evidence) for law in LAWS)), "")

@@ -1,0 +1,185 @@
+"""Say where an answer is wrong: in which part, row, entries, or for which arguments."""
+
+from collections.abc import Callable, Iterator
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from optdl.checks.diagnoses.evidence import Evidence, Pair, Part, differing, listed, near
+from optdl.checks.exercise import Case
+
+
+def parts(evidence: Evidence) -> str:
+    """Name the parts that are right, and those that are not."""
+    if not evidence.parts or not evidence.parts[0].name:
+        return ""
+    wrong = [part.name for part in evidence.wrong]
+    right = [part.name for part in evidence.parts if part.name not in wrong]
+    if not right or not wrong:
+        return ""
+    more = f"; {listed(wrong)} are not" if len(wrong) > 1 else ""
+    return f"{listed(right)} {_verb(right)} right{more}"
+
+
+def _verb(names: list[str]) -> str:
+    return "are" if len(names) > 1 else "is"
+
+
+def rows(part: Part) -> str:
+    """Name the first row that differs, when it is the same one in every case."""
+    if any(pair.right.ndim < 2 or len(pair.right) < 3 for pair in part.pairs):
+        return ""
+    if not part.same_shape:
+        return ""
+    first = {_first_wrong_row(pair) for pair in part.pairs} - {None}
+    if len(first) != 1 or not (row := first.pop()):
+        return ""
+    before = "row 0 is right" if row == 1 else f"rows 0 to {row - 1} are right"
+    return f"{before} in every case; row {row} is the first that differs"
+
+
+def _first_wrong_row(pair: Pair) -> int | None:
+    wrong = differing(pair.right, pair.got)
+    rows = wrong.reshape(len(wrong), -1).any(axis=1)
+    return int(rows.argmax()) if rows.any() else None
+
+
+PATTERNS: tuple[tuple[str, Callable[[tuple[int, ...]], Any]], ...] = (
+    ("only the first row differs", lambda shape: _index(shape, 0) == 0),
+    ("only the last row differs", lambda shape: _index(shape, 0) == shape[0] - 1),
+    ("only the first column differs", lambda shape: _index(shape, 1) == 0),
+    ("only the last column differs", lambda shape: _index(shape, 1) == shape[1] - 1),
+    ("only the diagonal differs", lambda shape: _index(shape, 0) == _index(shape, 1)),
+    ("only entries off the diagonal differ", lambda s: _index(s, 0) != _index(s, 1)),
+    ("only entries below the diagonal differ", lambda s: _index(s, 0) > _index(s, 1)),
+    ("only entries above the diagonal differ", lambda s: _index(s, 0) < _index(s, 1)),
+    (
+        "only the last row and the last column differ",
+        lambda s: (_index(s, 0) == s[0] - 1) | (_index(s, 1) == s[1] - 1),
+    ),
+    (
+        "only the first row and the first column differ",
+        lambda s: (_index(s, 0) == 0) | (_index(s, 1) == 0),
+    ),
+    ("the first column is right; the others differ", lambda shape: _index(shape, 1) > 0),
+    ("the first row is right; the others differ", lambda shape: _index(shape, 0) > 0),
+    ("the last column is right; others differ", lambda s: _index(s, 1) < s[1] - 1),
+    ("the last row is right; others differ", lambda s: _index(s, 0) < s[0] - 1),
+)
+
+
+def _index(shape: tuple[int, ...], axis: int) -> np.ndarray:
+    return np.indices(shape)[axis]
+
+
+def pattern(part: Part) -> str:
+    """Name the rows, columns or entries to which the mistake is confined."""
+    wrong = [pair for pair in part.pairs if not near(pair.right, pair.got)]
+    if not part.same_shape or any(pair.right.ndim not in (1, 2) for pair in wrong):
+        return ""
+    if any(min(pair.right.shape, default=0) < 2 for pair in wrong):
+        wrong = [pair for pair in wrong if min(pair.right.shape, default=0) >= 2]
+    if len(wrong) < 2:
+        return ""
+    for text, places in PATTERNS:
+        if all(_confined(pair, places) for pair in wrong):
+            return text.replace("row", "entry") if wrong[0].right.ndim == 1 else text
+    return ""
+
+
+def _confined(pair: Pair, places: Callable[[tuple[int, ...]], Any]) -> bool:
+    """Return whether the entries in some places differ, and no others."""
+    wrong = differing(pair.right, pair.got)
+    try:
+        inside = np.broadcast_to(places(pair.right.shape), wrong.shape)
+    except IndexError:
+        return False
+    return bool(wrong[inside].any() and not wrong[~inside].any() and not inside.all())
+
+
+def signs(part: Part, pair: Pair) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield entrywise conditions on arrays of the shape of the answer."""
+    arrays = {f"`{k}`": v for k, v in pair.case.items() if _matches(v, pair.right)}
+    for name, array in {**arrays, "the expected number": pair.right}.items():
+        yield f"{name} is negative", array < 0
+        yield f"{name} is positive", array > 0
+        yield f"{name} is 0", array == 0
+
+
+def _matches(value: Any, right: np.ndarray) -> bool:
+    return isinstance(value, np.ndarray) and value.shape == right.shape and value.dtype.kind in "if"
+
+
+def entries(part: Part) -> str:
+    """Say which entries are wrong, by the sign of an argument or of the expected number there."""
+    if not part.same_shape:
+        return ""
+    shown = [dict(signs(part, pair)) for pair in part.pairs if pair.right.ndim]
+    if len(shown) != len(part.pairs) or not shown:
+        return ""
+    wrong = np.concatenate([differing(pair.right, pair.got).ravel() for pair in part.pairs])
+    if min(wrong.sum(), (~wrong).sum()) < 4:
+        return ""
+    for text in shown[0]:
+        if all(text in one for one in shown):
+            where = np.concatenate([np.ravel(one[text]) for one in shown])
+            if np.array_equal(where, wrong):
+                return f"it differs exactly where {text}"
+    return ""
+
+
+def arguments(evidence: Evidence) -> str:
+    """Say which calls are wrong, when one condition on the arguments tells them from the others."""
+    answers = zip(evidence.expected, evidence.got, strict=True)
+    wrong = [not evidence.agree(right, got) for right, got in answers]
+    if min(sum(wrong), len(wrong) - sum(wrong)) < 2:
+        return ""
+    told = [dict(conditions(case)) for case in evidence.cases]
+    if len({_sizes(case) for case in evidence.cases}) >= 5:
+        # with few sizes, some relation between them fits any mistake
+        told = [
+            one | dict(_of_numbers(case)) for one, case in zip(told, evidence.cases, strict=True)
+        ]
+    found = [
+        text
+        for text in told[0]
+        if all(text in one for one in told) and [one[text] for one in told] == wrong
+    ]
+    return f"your answer is wrong exactly when {found[0]}, right otherwise" if found else ""
+
+
+def conditions(case: Case) -> Iterator[tuple[str, bool]]:
+    """Yield conditions on the arguments of a call, and whether they hold."""
+    for name, value in case.items():
+        yield f"`{name}` is None", value is None
+        yield f"`{name}` is not None", value is not None
+        if isinstance(value, bool):
+            yield from ((f"`{name}` is {flag}", value is flag) for flag in (True, False))
+        elif isinstance(value, str):
+            yield from ((f"`{name}` is {w!r}", value == w) for w in ("relu", "tanh", "sigmoid"))
+            yield from ((f"`{name}` is not {w!r}", value != w) for w in ("relu", "tanh", "sigmoid"))
+    yield from _of_rows(case)
+
+
+def _of_rows(case: Case) -> Iterator[tuple[str, bool]]:
+    for name, value in case.items():
+        if isinstance(value, np.ndarray) and value.ndim == 2:
+            yield f"`{name}` has one row", len(value) == 1
+            yield f"`{name}` has more than one row", len(value) > 1
+        if isinstance(value, tuple) and len(value) == 2 and all(type(a) is int for a in value):
+            yield f"`{name}` has two different entries", value[0] != value[1]
+
+
+def _of_numbers(case: Case) -> Iterator[tuple[str, bool]]:
+    whole = {name: value for name, value in case.items() if type(value) is int}
+    for (left, a), (right, b) in permutations(whole.items(), 2):
+        if b:
+            yield f"`{right}` does not divide `{left}`", a % b != 0
+            yield f"`{right}` divides `{left}`", a % b == 0
+        yield f"`{left}` > `{right}`", a > b
+        yield f"`{left}` ≥ `{right}`", a >= b
+
+
+def _sizes(case: Case) -> tuple[int, ...]:
+    return tuple(value for value in case.values() if type(value) is int)
