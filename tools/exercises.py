@@ -82,54 +82,56 @@ class Report:
 
 def reports(course: Course, topic: str) -> list[Report]:
     """Return how each exercise of an assignment went, in the order of the notebook."""
-    found = _exercises(course, topic)
-    if not found or not course.has_gradebook:
+    exercises = _exercises(course, topic)
+    if not exercises or not course.has_gradebook:
         return []
     with Backend(course).gradebook() as book:
         for submission in submissions(book, [topic]):
             path = course.autograded / submission.student.id / topic / f"{topic}.ipynb"
-            grades = {one.name: one for notebook in submission.notebooks for one in notebook.grades}
+            grades = {
+                grade.name: grade for notebook in submission.notebooks for grade in notebook.grades
+            }
             if path.is_file():
-                _count(found, grades, notebooks.read_graded(path))
-    return [one for one in found if one.students]
+                _count(exercises, grades, notebooks.read_graded(path))
+    return [exercise for exercise in exercises if exercise.students]
 
 
 def _exercises(course: Course, topic: str) -> list[Report]:
     """Return the exercises of an assignment: tests that follow each other under a title."""
     nb = notebooks.read(course.source(topic))
     pattern = str(course.config.FeedbackPage.get("title", ""))
-    found: list[Report] = []
+    exercises: list[Report] = []
     for name, title in titles(nb, pattern).items():
         if not any(is_test(cell) and cell.metadata.nbgrader.grade_id == name for cell in nb.cells):
             continue
-        if not found or found[-1].title != title:
-            found.append(Report(topic, title, []))
-        found[-1].cells.append(name)
-    return found
+        if not exercises or exercises[-1].title != title:
+            exercises.append(Report(topic, title, []))
+        exercises[-1].cells.append(name)
+    return exercises
 
 
-def _count(found: Sequence[Report], grades: dict[str, Any], nb: Any) -> None:
+def _count(exercises: Sequence[Report], grades: dict[str, Any], nb: Any) -> None:
     cells = {
         cell.metadata.nbgrader.grade_id: cell for cell in nb.cells if "nbgrader" in cell.metadata
     }
     missing = absent(nb)
-    for one in found:
-        own = [grades[name] for name in one.cells if name in grades]
-        one.students += 1
-        if sum(grade.score for grade in own) >= sum(grade.max_score for grade in own):
-            one.solved += 1
+    for exercise in exercises:
+        scores = [grades[name] for name in exercise.cells if name in grades]
+        exercise.students += 1
+        if sum(grade.score for grade in scores) >= sum(grade.max_score for grade in scores):
+            exercise.solved += 1
             continue
-        tests = [cells[name] for name in one.cells if name in cells]
-        told = [cause(cell, missing) for cell in tests]
-        known = [text for text in told if text and text != UNNAMED]
-        one.causes[next(iter(known), UNNAMED)] += 1
-        one.named |= {text for cell in tests for text in misconceptions(cell)}
+        tests = [cells[name] for name in exercise.cells if name in cells]
+        causes = [cause(cell, missing) for cell in tests]
+        telling = [text for text in causes if text and text != UNNAMED]
+        exercise.causes[next(iter(telling), UNNAMED)] += 1
+        exercise.named |= {text for cell in tests for text in misconceptions(cell)}
 
 
 def _text(cell: Any) -> str:
     """Return what the errors of a cell say."""
-    errors = [one for one in cell.get("outputs", []) if one.output_type == "error"]
-    return COLORS.sub("", "\n".join(line for one in errors for line in one.traceback))
+    errors = [error for error in cell.get("outputs", []) if error.output_type == "error"]
+    return COLORS.sub("", "\n".join(line for error in errors for line in error.traceback))
 
 
 def misconceptions(cell: Any) -> list[str]:
@@ -139,7 +141,7 @@ def misconceptions(cell: Any) -> list[str]:
 
 def cause(cell: Any, missing: Any = ()) -> str:
     """Return in a few words why a test failed; nothing if it did not."""
-    errors = [one for one in cell.get("outputs", []) if one.output_type == "error"]
+    errors = [output for output in cell.get("outputs", []) if output.output_type == "error"]
     if not errors:
         return ""
     name = cell.metadata.nbgrader.grade_id
@@ -162,12 +164,19 @@ def cause(cell: Any, missing: Any = ()) -> str:
     return KINDS.get(other, UNNAMED if other == "CheckFailed" else f"fails with {other}")
 
 
-def to_csv(found: Sequence[Report]) -> str:
+def to_csv(exercises: Sequence[Report]) -> str:
     """Return the reports as comma-separated text, a line for each exercise."""
     names = ("assignment", "exercise", "students", "solved", "percent", "causes")
     lines = []
-    for one in found:
-        causes = "; ".join(f"{number} × {text}" for text, number in one.most_frequent)
-        cells = one.assignment, one.title, one.students, one.solved, round(one.rate), causes
+    for exercise in exercises:
+        causes = "; ".join(f"{number} × {text}" for text, number in exercise.most_frequent)
+        cells = (
+            exercise.assignment,
+            exercise.title,
+            exercise.students,
+            exercise.solved,
+            round(exercise.rate),
+            causes,
+        )
         lines.append(dict(zip(names, cells, strict=True)))
     return comma_separated(names, lines)

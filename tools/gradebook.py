@@ -219,25 +219,25 @@ def _most_held(held: Counter[tuple[str, str]], topic: str) -> list[tuple[int, st
     return sorted(own, key=lambda item: (-item[0], item[1]))
 
 
-def exercises_table(topic: str, found: Sequence[exercises.Report], most: int = 3) -> Table:
+def exercises_table(topic: str, reports: Sequence[exercises.Report], most: int = 3) -> Table:
     """Return a row for each exercise: how many solved it, and why the others did not."""
-    made = _filling(f"{topic}: the exercises")
-    _add_columns(made, ["exercise"], ("solved", "%"), "why not, with the number of students")
-    for one in found:
-        causes = one.most_frequent
+    table = _filling(f"{topic}: the exercises")
+    _add_columns(table, ["exercise"], ("solved", "%"), "why not, with the number of students")
+    for report in reports:
+        causes = report.most_frequent
         lines = [f"{number} × {cause}" for cause, number in causes[:most]]
         if rest := sum(number for _, number in causes[most:]):
-            lines.append(f"{rest} × something else")
-        solved = f"{one.solved}/{one.students}", f"{one.rate:.0f}"
-        made.add_row(Text(one.title), *solved, Text("\n".join(lines)))
-    return made
+            lines.append(f"{rest} with other causes")
+        solved = f"{report.solved}/{report.students}", f"{report.rate:.0f}"
+        table.add_row(Text(report.title), *solved, Text("\n".join(lines)))
+    return table
 
 
 def show_exercises(course: Course, topics: Sequence[str]) -> None:
     """Print for each assignment how its exercises went."""
     for topic in topics:
-        if found := exercises.reports(course, topic):
-            console.print(exercises_table(topic, found))
+        if reports := exercises.reports(course, topic):
+            console.print(exercises_table(topic, reports))
 
 
 def show_troubles(course: Course, results: Sequence[Row]) -> None:

@@ -23,15 +23,15 @@ class ReleaseFeedback(ExchangeReleaseFeedback):  # type: ignore[misc]
 
     def copy_files(self) -> None:
         """Release what can be; warn of the rest, with the place of each page."""
-        kept = self.coursedir.student_id_exclude
-        left = left_out(self.coursedir)
-        names = [*filter(None, kept.split(",")), *left]
+        excluded = self.coursedir.student_id_exclude
+        without_secret = left_out(self.coursedir)
+        names = [*filter(None, excluded.split(",")), *without_secret]
         self.coursedir.student_id_exclude = ",".join(names)
         try:
             super().copy_files()
         finally:
-            self.coursedir.student_id_exclude = kept
-        for student, folder in left.items():
+            self.coursedir.student_id_exclude = excluded
+        for student, folder in without_secret.items():
             self.log.warning(
                 "Not released to '%s', who did not submit in JupyterLab: send the pages in %s",
                 student,
@@ -48,13 +48,13 @@ def left_out(coursedir: Any) -> dict[str, Path]:
         nbgrader's, for an assignment, and for a student or all.
     """
     step, assignment = coursedir.feedback_directory, coursedir.assignment_id
-    named = coursedir.format_path(step, "(?P<student>.*)", re.escape(assignment), escape=True)
+    pattern = coursedir.format_path(step, "(?P<student>.*)", re.escape(assignment), escape=True)
     folders = coursedir.format_path(step, coursedir.student_id or "*", glob.escape(assignment))
-    found = {}
+    missing = {}
     # not Path.glob: the structure may be absolute
     for folder in map(Path, sorted(glob.glob(folders))):  # noqa: PTH207
-        whose = re.fullmatch(named, str(folder))
-        complete = all((folder / one).is_file() for one in NEEDED)
-        if whose and not complete and any(folder.glob("*.html")):
-            found[whose["student"]] = folder
-    return found
+        match = re.fullmatch(pattern, str(folder))
+        complete = all((folder / file).is_file() for file in NEEDED)
+        if match and not complete and any(folder.glob("*.html")):
+            missing[match["student"]] = folder
+    return missing

@@ -52,17 +52,17 @@ class Entry:
     @property
     def score(self) -> float:
         """Return the points reached."""
-        return float(sum(one["score"] for one in self.cells))
+        return float(sum(cell["score"] for cell in self.cells))
 
     @property
     def points(self) -> float:
         """Return the points that there are."""
-        return float(sum(one["points"] for one in self.cells))
+        return float(sum(cell["points"] for cell in self.cells))
 
     @property
     def waits(self) -> bool:
         """Return whether an answer waits to be read."""
-        return any(one["waits"] for one in self.cells)
+        return any(cell["waits"] for cell in self.cells)
 
     @property
     def state(self) -> str:
@@ -73,8 +73,8 @@ class Entry:
 
     @property
     def link(self) -> str:
-        """Return the cell to look at: the first one that lacks points."""
-        lacking = [one for one in self.cells if one["score"] < one["points"]]
+        """Return the cell to look at: the first cell that lacks points."""
+        lacking = [cell for cell in self.cells if cell["score"] < cell["points"]]
         return str((lacking or self.cells)[0]["name"])
 
 
@@ -93,10 +93,10 @@ class FeedbackPage(HTMLExporter):
     @property
     def default_config(self) -> Config:
         """Return what wins over the settings that nbgrader makes for its own page."""
-        made = Config({"FeedbackPage": {"template_name": "gradebox", "filters": {}}})
-        made.FeedbackPage.extra_template_basedirs = [str(TEMPLATES)]
-        made.merge(super().default_config)
-        return made
+        config = Config({"FeedbackPage": {"template_name": "gradebox", "filters": {}}})
+        config.FeedbackPage.extra_template_basedirs = [str(TEMPLATES)]
+        config.merge(super().default_config)
+        return config
 
     def default_filters(self) -> Any:
         """Yield the filters of the template."""
@@ -110,15 +110,15 @@ class FeedbackPage(HTMLExporter):
         nb, resources = super()._preprocess(nb, resources)  # type: ignore[no-untyped-call]
         released = Released(_neutral(self.config))
         hidden = [_name(cell) for cell in nb.cells if released(cell.source) != cell.source.rstrip()]
-        named = titles(nb, self.title)
+        names = titles(nb, self.title)
         tell_students(nb, str if self.show_hidden_tests else released)
         if not self.show_hidden_tests:
             for cell in filter(is_test, nb.cells):
                 cell.source = released(cell.source)
-        entries = _entries(nb, named, _waiting(resources.get("nbgrader", {})), hidden)
+        entries = _entries(nb, names, _waiting(resources.get("nbgrader", {})), hidden)
         resources["gradebox"] = {
             "entries": entries,
-            "comments": [_name(one) for one in nb.cells if _about(one).get("comment")],
+            "comments": [_name(cell) for cell in nb.cells if _about(cell).get("comment")],
             "hidden": [] if self.show_hidden_tests else hidden,
             "style": HtmlFormatter(style="default").get_style_defs(".highlight"),
         }
@@ -155,43 +155,43 @@ def _waiting(about: Any) -> set[str]:
     if "db_url" not in about:
         return set()
     with Gradebook(about["db_url"]) as book:
-        found = book.find_submission_notebook(
+        notebook = book.find_submission_notebook(
             about["notebook"], about["assignment"], about["student"]
         )
         return {
             grade.name
-            for grade in found.grades
+            for grade in notebook.grades
             if grade.needs_manual_grade and grade.manual_score is None
         }
 
 
-def _entries(nb: Any, named: dict[str, str], waiting: set[str], hidden: list[str]) -> list[Entry]:
+def _entries(nb: Any, names: dict[str, str], waiting: set[str], hidden: list[str]) -> list[Entry]:
     """Return the lines of the index; cells that follow each other under a title share one."""
-    found: list[Entry] = []
+    entries: list[Entry] = []
     for cell in nb.cells:
         about = _about(cell)
         if not about.get("grade") and not about.get("task"):
             continue
         name = about["grade_id"]
         test = is_test(cell)
-        if not found or found[-1].title != named[name] or not (test and found[-1].tests):
-            found.append(Entry(named[name], [], tests=test))
+        if not entries or entries[-1].title != names[name] or not (test and entries[-1].tests):
+            entries.append(Entry(names[name], [], tests=test))
         more = {"waits": name in waiting, "hidden": name in hidden}
         score, most = float(about.get("score") or 0), float(about.get("points") or 0)
-        found[-1].cells.append({"name": name, "score": score, "points": most, **more})
-        found[-1].reason = found[-1].reason or _reason(cell)
-    return found
+        entries[-1].cells.append({"name": name, "score": score, "points": most, **more})
+        entries[-1].reason = entries[-1].reason or _reason(cell)
+    return entries
 
 
 def _reason(cell: Any) -> str:
     """Return in a line what a failed test says."""
-    errors = [one for one in cell.get("outputs", []) if one.output_type == "error"]
+    errors = [error for error in cell.get("outputs", []) if error.output_type == "error"]
     lines = [
-        line for one in errors for line in COLORS.sub("", "\n".join(one.traceback)).split("\n")
+        line for error in errors for line in COLORS.sub("", "\n".join(error.traceback)).split("\n")
     ]
     for beginning in ("Likely cause: ", "Why: "):
         for line in lines:
             if line.startswith(beginning):
                 return line.removeprefix(beginning)
-    said = [line.removeprefix("✗ ") for line in lines if line.strip()]
-    return said[0] if said else ""
+    messages = [line.removeprefix("✗ ") for line in lines if line.strip()]
+    return messages[0] if messages else ""

@@ -61,9 +61,9 @@ def mathml(formula: str, block: bool = False) -> str:
     >>> mathml(r"\href{javascript:run()}{x}")
     '<code>$\\href{javascript:run()}{x}$</code>'
     """
-    made = _CONVERTER.convert(formula, block) if len(formula) <= LONGEST else ""
-    if made and "<" not in _TAG.sub("", made):
-        return made
+    typeset = _CONVERTER.convert(formula, block) if len(formula) <= LONGEST else ""
+    if typeset and "<" not in _TAG.sub("", typeset):
+        return typeset
     dollars = "$$" if block else "$"
     return f"<code>{html.escape(f'{dollars}{formula}{dollars}', quote=False)}</code>"
 

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,13 @@ class Absent:
         return f"{'function' if self.called else 'name'} `{self.name}`"
 
     def for_student(self) -> str:
-        """Return what the student is told."""
+        """Return the message for the student."""
         if self.failed:
             return f"✗ The {self.what} is not there: the cell that defines it ends with an error."
-        told = f"✗ The {self.what} was not found."
+        message = f"✗ The {self.what} was not found."
         if self.guess:
-            return f"{told} Did you rename it? Your notebook has `{self.guess}`."
-        return f"{told} Did you rename or delete it?"
+            return f"{message} Did you rename it? Your notebook has `{self.guess}`."
+        return f"{message} Did you rename or delete it?"
 
 
 def is_test(cell: Any) -> bool:
@@ -65,20 +66,20 @@ def is_test(cell: Any) -> bool:
 
 def absent(nb: Any) -> dict[str, Absent]:
     """Return what the tests of a graded notebook did not find, by the names of their cells."""
-    found = {}
-    own = [one for one in nb.cells if one.cell_type == "code" and not is_test(one)]
+    missing = {}
+    own = [cell for cell in nb.cells if cell.cell_type == "code" and not is_test(cell)]
     defined = {name for cell in own for name in _DEFINES.findall(cell.source)}
     asked = {name for cell in nb.cells if is_test(cell) for name in _names(cell.source)}
     for cell in filter(is_test, nb.cells):
         for output in _errors(cell):
-            named = _NOT_DEFINED.match(str(output.get("evalue", "")))
-            if output.ename != "NameError" or not named or named[1] not in _names(cell.source):
+            match = _NOT_DEFINED.match(str(output.get("evalue", "")))
+            if output.ename != "NameError" or not match or match[1] not in _names(cell.source):
                 continue
-            name = named[1]
-            near = _alike(name, sorted(defined - asked - {*dir(builtins)}))
+            name = match[1]
+            guess = _alike(name, sorted(defined - asked - {*dir(builtins)}))
             called = bool(re.search(rf"\b{name}\s*\(|, {name}\b", cell.source))
-            found[cell.metadata.nbgrader.grade_id] = Absent(name, called, name in defined, near)
-    return found
+            missing[cell.metadata.nbgrader.grade_id] = Absent(name, called, name in defined, guess)
+    return missing
 
 
 def _names(source: str) -> set[str]:
@@ -90,12 +91,14 @@ def _names(source: str) -> set[str]:
 
 
 def _alike(name: str, names: Sequence[str]) -> str:
-    inside = [one for one in names if name.lower() in one.lower() or one.lower() in name.lower()]
+    inside = [
+        other for other in names if name.lower() in other.lower() or other.lower() in name.lower()
+    ]
     return next(iter(inside + difflib.get_close_matches(name, names, n=1)), "")
 
 
 def _errors(cell: Any) -> list[Any]:
-    return [one for one in cell.get("outputs", []) if one.output_type == "error"]
+    return [output for output in cell.get("outputs", []) if output.output_type == "error"]
 
 
 def tell_students(nb: Any, released: Callable[[str], str]) -> None:
@@ -144,19 +147,19 @@ def _without_frames(output: Any, text: str, visible: str) -> list[str]:
 
 def _lines_of_cells(text: str) -> list[str]:
     """Return the lines of code that a traceback shows, those of files left out."""
-    found, lines = [], text.splitlines()
+    code, lines = [], text.splitlines()
     in_file = False
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         if frame := _FRAME.match(line):
             if frame["file"].startswith("<") and not _FRAME.match(following):
-                found.append(following.strip())
+                code.append(following.strip())
         elif _FILE_OF_IPYTHON.match(line):
             in_file = True
         elif _CELL_OF_IPYTHON.match(line):
             in_file = False
         elif (arrow := _ARROW.match(line)) and not in_file:
-            found.append(arrow["code"].strip())
-    return found
+            code.append(arrow["code"].strip())
+    return code
 
 
 def _own_frames(traceback: Sequence[Any]) -> list[str]:
@@ -174,17 +177,17 @@ def _own_frames(traceback: Sequence[Any]) -> list[str]:
     return kept
 
 
-def _places() -> list[str]:
-    """Return the folders of this machine that nobody needs to know."""
-    told = [sys.prefix, sys.base_prefix, Path.cwd(), Path.home(), tempfile.gettempdir()]
-    told += [Path(__file__).resolve().parent.parent]
-    return sorted({str(one) for one in told if len(str(one)) > 1}, key=len, reverse=True)
+@lru_cache(maxsize=8)
+def _places(here: Path) -> re.Pattern[str]:
+    """Return a pattern for paths on this machine that no student needs to know."""
+    folders = [sys.prefix, sys.base_prefix, here, Path.home(), tempfile.gettempdir()]
+    folders.append(Path(__file__).resolve().parent.parent)
+    names = sorted({str(folder) for folder in folders if len(str(folder)) > 1}, key=len)
+    return re.compile(rf"(?:{'|'.join(map(re.escape, reversed(names)))})(?:[/\\][\w.@+-]+)*[/\\]")
 
 
 def _without_places(text: str) -> str:
-    for place in _places():
-        text = re.sub(rf"{re.escape(place)}(?:/[\w.@+-]+)*/", "…/", text)
-    return text
+    return _places(Path.cwd()).sub("…/", text)
 
 
 def titles(nb: Any, pattern: str = "") -> dict[str, str]:
@@ -198,7 +201,7 @@ def titles(nb: Any, pattern: str = "") -> dict[str, str]:
         Finds the title in the source of a test; its groups are put side by side. Where it finds
         nothing, the title is the heading above the cell.
     """
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     heading = ""
     for cell in nb.cells:
         about = cell.metadata.get("nbgrader", {})
@@ -206,7 +209,7 @@ def titles(nb: Any, pattern: str = "") -> dict[str, str]:
             heading = [heading, *_HEADING.findall(cell.source)][-1]
         if not about.get("grade") and not about.get("task"):
             continue
-        named = re.search(pattern, cell.source) if pattern and is_test(cell) else None
-        told = " ".join(filter(None, named.groups() or (named[0],))) if named else heading
-        found[about["grade_id"]] = re.sub(r"[*`$\\]", "", told) or about["grade_id"]
-    return found
+        match = re.search(pattern, cell.source) if pattern and is_test(cell) else None
+        title = " ".join(filter(None, match.groups() or (match[0],))) if match else heading
+        names[about["grade_id"]] = re.sub(r"[*`$\\]", "", title) or about["grade_id"]
+    return names

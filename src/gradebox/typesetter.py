@@ -24,12 +24,12 @@ def main() -> None:
         if timed:  # nobody handles the alarm: it ends this process, even in compiled code
             signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
         try:
-            made = converter.convert_with_local_state(formula, displaystyle=block)
+            typeset = converter.convert_with_local_state(formula, displaystyle=block)
         except LatexError:
-            made = ""
+            typeset = ""
         if timed:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        print(json.dumps(made), flush=True)
+        print(json.dumps(typeset), flush=True)
 
 
 if __name__ == "__main__":
