@@ -5,6 +5,7 @@ has Chromium typeset and print them, without a network. The PDF is in ``_build``
 """
 
 import argparse
+import logging
 import os
 import re
 import shutil
@@ -364,6 +365,8 @@ def finish(file: Path, headings: Sequence[Heading], pages: Sequence[int], title:
     """Add the outline, and say what the document is."""
     from pypdf import PdfWriter
 
+    # Chromium miscounts its objects by one, which harms nothing
+    logging.getLogger("pypdf").setLevel(logging.ERROR)
     writer = PdfWriter(clone_from=file)
     chapter: Any = None
     for heading, number in zip(headings, pages, strict=True):
