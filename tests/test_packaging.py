@@ -166,7 +166,12 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_all_modules_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert names == modules(ROOT)
+    shared = ROOT / "src" / "gradebox" / "share"
+    templates = {
+        path.relative_to(ROOT / "src").as_posix() for path in shared.rglob("*") if path.is_file()
+    }
+    assert templates
+    assert names == modules(ROOT) | templates
     assert {"optdl/py.typed", "gradebox/py.typed", "optdl/bnp/model.py", "gradebox/cli.py"} <= names
 
 
