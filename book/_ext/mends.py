@@ -127,7 +127,8 @@ class MendedTemplates(BuiltinTemplateLoader):
             reading.offer_notebook(soup, app, name, root)
             if name in app.env.all_docs:
                 reading.keep_words(soup, Path(app.outdir), name)
-        reading.show_words(soup)
+            elif name == "search":
+                reading.show_words(soup)
         return str(soup)
 
     def reserve_pictures(self, soup: BeautifulSoup) -> None:
@@ -273,7 +274,7 @@ def name_controls(soup: BeautifulSoup) -> None:
                 "Toggle primary sidebar": "Contents of the course",
                 "Toggle secondary sidebar": "Contents of this page",
             }.get(title, title)
-    for cell in tags(soup, "div", "tag_setup"):
+    if cell := soup.find("div", class_="tag_setup"):
         for title in tags(cell, "p", "admonition-title"):
             title.string = "Imports of this page"
     for summary in tags(soup, "summary"):
