@@ -312,3 +312,81 @@ def test_the_traceback_in_a_notebook_is_the_message_alone(toy):
     with pytest.raises(CheckFailed) as caught:
         check("L1-07", lambda v, n: None)
     assert caught.value._render_traceback_() == str(caught.value).splitlines()
+
+
+# --- wrong answers that are right in most cases
+
+
+def hinge(margin):
+    def risk_gradient(w, x, y):
+        active = margin(y * (x @ w))
+        return -x.T @ (active * y) / len(y)
+
+    return risk_gradient
+
+
+def splits_evenly(m, n, rng):
+    return np.array_split(rng.permutation(m), -(-m // n))
+
+
+def starts_with_the_second_epoch(validation_errors, patience):
+    best = 1
+    for epoch, error in enumerate(validation_errors):
+        if error < validation_errors[best]:
+            best = epoch
+        if epoch - best == patience:
+            return best, epoch
+    return best, len(validation_errors) - 1
+
+
+def finds_an_end_without_curvature(gradient, hessian):
+    curvature = gradient @ hessian @ gradient
+    return 2 * gradient @ gradient / curvature if curvature >= 0 else np.inf
+
+
+def kappa(is_zero):
+    def condition(A):
+        values = np.linalg.svd(A, compute_uv=False)
+        values = values[[not is_zero(value, values[0]) for value in values]]
+        return values[0] / values[-1]
+
+    return condition
+
+
+def kappas(is_zero=lambda value, largest: value <= 1e-12 * largest, ddof=0):
+    def conditions(H):
+        centered = H - H.mean(axis=0)
+        extended = (H, centered, centered / H.std(axis=0, ddof=ddof))
+        one = kappa(is_zero)
+        return tuple(one(np.column_stack([np.ones(len(H)), A])) for A in extended)
+
+    return conditions
+
+
+@pytest.mark.parametrize(
+    ("key", "function"),
+    [
+        ("L1-09", splits_evenly),
+        ("L1-03:hinge", hinge(lambda margin: margin < 2)),
+        ("L1-03:hinge", hinge(lambda margin: margin <= 1)),
+        ("L1-05", starts_with_the_second_epoch),
+        ("L1-18:uphill", finds_an_end_without_curvature),
+        ("L1-17", kappa(lambda value, largest: value <= 1e-12)),
+        ("L1-17", kappa(lambda value, largest: value <= 1e-6 * largest)),
+        ("L1-17", kappa(lambda value, largest: value == 0)),
+        ("P-12", kappas(lambda value, largest: value <= 1e-12)),
+        ("P-12", kappas(ddof=1)),
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 7])
+def test_the_cases_catch_what_is_right_in_most_of_them(key, function, seed):
+    with pytest.raises(CheckFailed):
+        check(key, function, seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("key", "function"),
+    [("L1-17", kappa(lambda value, largest: value <= 1e-12 * largest)), ("P-12", kappas())],
+)
+def test_the_cases_of_condition_numbers_allow_any_way_to_drop_zeros(key, function):
+    check(key, function)

@@ -360,8 +360,16 @@ def _every_pair_of_examples(function: Function, rng: np.random.Generator) -> boo
 # --- L2-14 · moving averages ------------------------------------------------------------------
 
 
+SHAPES_OF_AVERAGES = (
+    (3, 1, 0.75, False),
+    (3, 1, 0.9, True),
+    (6, 3, 0.6, False),
+    (4, 2, 0.8, True),
+)
+
+
 def _moving_cases(rng: np.random.Generator) -> Iterator[Case]:
-    for t, d, rho, given in ((3, 1, 0.75, False), (3, 1, 0.9, True), (6, 3, 0.6, False)):
+    for t, d, rho, given in SHAPES_OF_AVERAGES:
         values = rng.uniform(2, 6, size=(t, d)).round(2)
         start = rng.uniform(-3, -1, size=d).round(2) if given else None
         yield {"values": values, "rho": rho, "start": start}
@@ -388,6 +396,15 @@ def starts_from_zero(values, rho, start):
 def ignores_the_start(values, rho, start):
     """Start from the first value, whatever is given."""
     average, averages = values[0], []
+    for value in values:
+        average = rho * average + (1 - rho) * value
+        averages.append(average)
+    return np.array(averages)
+
+
+def asks_whether_the_start_is_true(values, rho, start):
+    """Take `start` for a truth value, which an array of several numbers is not."""
+    average, averages = start if start else values[0], []
     for value in values:
         average = rho * average + (1 - rho) * value
         averages.append(average)
@@ -1036,6 +1053,11 @@ EXERCISES: tuple[Exercise, ...] = (
             Misconception(
                 "you do not look at `start`; when it is given, it is the first average",
                 ignores_the_start,
+            ),
+            Misconception(
+                "you ask whether `start` is true, and an array of several numbers is neither; "
+                "ask whether it is None: `start is None`",
+                asks_whether_the_start_is_true,
             ),
             Misconception(
                 "you correct the bias, as Adam does; here nothing is divided by 1 − ρᵗ",

@@ -186,6 +186,10 @@ def _condition_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield {"H": _activations(rng, rows, features)}
     H = _activations(rng, 6, 2)
     yield {"H": np.column_stack([H, H[:, 0]])}
+    # with one feature the last two depend on what its variance divides by
+    yield {"H": _activations(rng, 3, 1)}
+    large = 1e5 * _activations(rng, 5, 1)
+    yield {"H": np.column_stack([large, large])}
 
 
 def takes_condition_numbers_without_the_ones(H):

@@ -38,6 +38,10 @@ def _matrix_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield {"A": np.outer([1.0, 2.0, 3.0], [2.0, 1.0]) + np.outer([1.0, -1.0, 0.0], [0.5, 0.5])}
     flat = rng.normal(size=(3, 5))
     yield {"A": flat.T @ flat}
+    # zero is what is small beside the largest: not these, but the rounding of large entries
+    yield {"A": np.diag([3e-13, 1e-13])}
+    yield {"A": np.diag([1.0, 1e-9])}
+    yield {"A": 1e5 * np.outer(rng.normal(size=3), rng.normal(size=3))}
 
 
 def puts_the_smallest_on_top(A):
@@ -124,6 +128,8 @@ def _uphill_cases(rng: np.random.Generator) -> Iterator[Case]:
             "gradient": rng.normal(size=n).round(1) + 0.05,
             "hessian": _positive(rng, n).round(1),
         }
+    yield {"gradient": np.ones(2), "hessian": np.diag([1.0, -1.0])}
+    yield {"gradient": np.zeros(2), "hessian": np.eye(2)}
 
 
 def forgets_the_two(gradient, hessian):

@@ -147,6 +147,9 @@ def _hinge_cases(rng: np.random.Generator) -> Iterator[Case]:
         w = rng.choice([-1.0, 1.0], size=d) * rng.uniform(0.5, 1.5, size=d).round(1)
         x = rng.normal(size=(m, d)).round(1)
         yield {"w": w, "x": x + np.outer(target - x @ w, w) / (w @ w), "y": y}
+    # margins of exactly 1, where an example stops to count, and a little above
+    x = np.array([[0.5, 0.0], [1.0, 0.5], [0.0, 1.0], [-0.75, 0.0], [0.25, 0.0], [1.0, -1.0]])
+    yield {"w": np.array([2.0, -1.0]), "x": x, "y": np.array([1, 1, -1, -1, 1, -1])}
 
 
 def updates_only_on_errors(w, x, y):
@@ -223,6 +226,7 @@ def _stopping_cases(rng: np.random.Generator) -> Iterator[Case]:
     for patience in (2, 3):
         falling = 0.5 / np.arange(1, 21) + rng.uniform(0, 0.15, size=20)
         yield {"validation_errors": falling.round(2).tolist(), "patience": patience}
+    yield case(0.4, 0.4, 0.6, 0.3, patience=2)
 
 
 def counts_every_bad_epoch(validation_errors, patience):
@@ -475,7 +479,7 @@ def _one_draw_has_the_full_spread(error: Function, rng: np.random.Generator) -> 
 
 
 def _minibatch_cases(rng: np.random.Generator) -> Iterator[Case]:
-    for m, n in ((5, 2), (12, 4), (20, 7), (6, 1), (9, 9)):
+    for m, n in ((5, 2), (12, 4), (20, 7), (6, 1), (9, 9), (10, 4)):
         yield {"m": m, "n": n, "rng": np.random.default_rng(int(rng.integers(10**6)))}
 
 
