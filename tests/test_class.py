@@ -1,5 +1,6 @@
 """A class from its list to its archive, as the page for instructors tells it."""
 
+import csv
 import os
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 from hang import HANG
 from test_course import make_course
 
-from tools import archive, grade, lab, notebooks, release, results, roster
+from tools import archive, feedback, grade, gradebook, lab, notebooks, release, results, roster
 from tools.backend import Backend
 from tools.layout import Course
 
@@ -129,6 +130,23 @@ def test_a_term(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert late == {"ada": True, "ben": False, "cleo": True}
     page = (course.feedback / "ada" / "toy" / "toy.html").read_text()
     assert "Short and right." in page
+
+    # pages to everyone who can fetch one, and the name of who cannot; points for a platform
+    capsys.readouterr()
+    class_.teach(feedback, "toy")
+    said = capsys.readouterr().out
+    assert "to 2 students" in said
+    assert "ben" in said
+    assert "ada" not in said
+    class_.nbgrader("ada", "fetch_feedback", "toy")
+    [fetched] = ada.work.glob("toy/feedback/*/toy.html")
+    assert fetched.read_bytes() == page.encode()
+    sheet = tmp_path / "class.csv"
+    class_.teach(gradebook, "--csv", str(sheet))
+    assert sheet.read_bytes().startswith(b"\xef\xbb\xbf")
+    with sheet.open(encoding="utf-8-sig", newline="") as file:
+        lines = {line["student"]: line for line in csv.DictReader(file)}
+    assert [lines[name]["total"] for name in ("ada", "ben", "cleo", "dora")] == ["10", "3", "3", ""]
 
     # the end of term
     class_.teach(archive, "--anonymize", "--to", str(tmp_path / "anonymous.zip"))
