@@ -372,7 +372,7 @@ def kappas(is_zero=lambda value, largest: value <= 1e-12 * largest, ddof=0):
         ("L1-05", starts_with_the_second_epoch),
         ("L1-18:uphill", finds_an_end_without_curvature),
         ("L1-17", kappa(lambda value, largest: value <= 1e-12)),
-        ("L1-17", kappa(lambda value, largest: value <= 1e-6 * largest)),
+        ("L1-17", kappa(lambda value, largest: value <= 1e-4 * largest)),
         ("L1-17", kappa(lambda value, largest: value == 0)),
         ("P-12", kappas(lambda value, largest: value <= 1e-12)),
         ("P-12", kappas(ddof=1)),
@@ -381,7 +381,7 @@ def kappas(is_zero=lambda value, largest: value <= 1e-12 * largest, ddof=0):
 @pytest.mark.parametrize("seed", [0, 7])
 def test_the_cases_catch_what_is_right_in_most_of_them(key, function, seed):
     with pytest.raises(CheckFailed):
-        check(key, function, seed=seed)
+        check(key, function, seed=seed, properties=True)
 
 
 @pytest.mark.parametrize(
@@ -389,4 +389,4 @@ def test_the_cases_catch_what_is_right_in_most_of_them(key, function, seed):
     [("L1-17", kappa(lambda value, largest: value <= 1e-12 * largest)), ("P-12", kappas())],
 )
 def test_the_cases_of_condition_numbers_allow_any_way_to_drop_zeros(key, function):
-    check(key, function)
+    check(key, function, properties=True)

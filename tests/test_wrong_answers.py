@@ -2,11 +2,12 @@
 
 import itertools
 import signal
+from collections.abc import Iterator
 
 import pytest
-from wrong_answers import TOPICS, answers, judging, mutants
+from wrong_answers import TOPICS, answers, judging, mutants, report
 
-from optdl.checks import exercises
+from optdl.checks import diagnoses, exercises
 from optdl.checks.exercise import Function
 
 COUNTS = {
@@ -113,3 +114,65 @@ def test_a_mutant_that_never_ends_is_given_up() -> None:
 
     with pytest.raises(mutants.TooLong), mutants.limited(0.05):
         judging.call(endless, {})
+
+
+# --- what the checks say
+
+FLOORS = {"written": (0.82, 0.97), "mutants": (0.55, 0.97)}
+"""For each kind the share of answers that are named or explained, and with those located."""
+
+
+@pytest.fixture(scope="module")
+def results() -> Iterator[list[report.Result]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(diagnoses, "RAISING", True)
+        yield list(report.results())
+
+
+@pytest.mark.parametrize("kind", FLOORS)
+def test_the_checks_say_what_is_wrong_with_most_wrong_answers(
+    results: list[report.Result], kind: str
+) -> None:
+    verdicts = [result.verdict for result in results if result.kind == kind]
+    explained = sum(verdict in ("named", "explained") for verdict in verdicts)
+    helped = explained + verdicts.count("located")
+    least_explained, least_helped = FLOORS[kind]
+    assert explained >= least_explained * len(verdicts)
+    assert helped >= least_helped * len(verdicts)
+
+
+def test_no_wrong_answer_passes_the_hidden_checks(results: list[report.Result]) -> None:
+    assert [result.label for result in results if result.verdict == "missed"] == []
+    assert len([result for result in results if result.verdict == "late"]) <= 2
+
+
+def test_a_message_says_first_what_is_wrong(results: list[report.Result]) -> None:
+    for result in results:
+        if result.verdict not in ("late", "missed"):
+            assert result.message.splitlines()[1].startswith("Why: "), result.label
+
+
+def test_the_report_has_a_table_of_each_kind() -> None:
+    found = [
+        report.Result("erm", "written", "L1-07", "a", verdict, "") for verdict in report.VERDICTS
+    ]
+    assert report.table(found, "written").splitlines()[-1].split() == ["all", *"111111", "6"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Why: 3 of 4 values differ.", "bare"),
+        ("Why: value 2 of 3: `y`: the values differ.", "bare"),
+        ("Why: the values differ. `y` is right.", "located"),
+        ("Why: expected shape (2,), got shape (3,).", "explained"),
+        ("Why: the values differ.\nLikely cause: your answer is transposed.", "explained"),
+        (
+            "Why: the values differ.\n"
+            "Likely cause: yours is the variance of the mean; take its root.",
+            "named",
+        ),
+    ],
+)
+def test_the_verdict_on_a_message(text: str, expected: str) -> None:
+    assert report.verdict("L1-07", text) == expected

@@ -188,8 +188,6 @@ def _condition_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield {"H": np.column_stack([H, H[:, 0]])}
     # with one feature the last two depend on what its variance divides by
     yield {"H": _activations(rng, 3, 1)}
-    large = 1e5 * _activations(rng, 5, 1)
-    yield {"H": np.column_stack([large, large])}
 
 
 def takes_condition_numbers_without_the_ones(H):
@@ -252,6 +250,13 @@ def moves_the_mean_further_away(H):
         s = np.linalg.svd(np.column_stack([e, A]), compute_uv=False)
         kappas.append(s[0] / s[s > 1e-12 * s[0]][-1])
     return tuple(kappas)
+
+
+def _a_feature_twice_is_one_larger(function: Function, rng: np.random.Generator) -> bool:
+    # the entries are large, and so is the rounding in place of a zero
+    h = 1e5 * rng.normal(size=(6, 1))
+    twice, once = function(np.column_stack([h, h])), function(np.sqrt(2) * h)
+    return bool(np.allclose(twice[:2], once[:2], rtol=1e-6) and np.isclose(twice[2], np.sqrt(2)))
 
 
 def _centering_helps_and_the_mean_is_forgotten(
@@ -862,6 +867,10 @@ EXERCISES = (
             ),
         ),
         properties=(
+            Property(
+                "a feature that is there twice counts as one that is √2 times as large",
+                _a_feature_twice_is_one_larger,
+            ),
             Property(
                 "centering helps, and undoes any shift; scaling undoes any change of units",
                 _centering_helps_and_the_mean_is_forgotten,

@@ -40,7 +40,7 @@ def _matrix_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield {"A": flat.T @ flat}
     # zero is what is small beside the largest: not these, but the rounding of large entries
     yield {"A": np.diag([3e-13, 1e-13])}
-    yield {"A": np.diag([1.0, 1e-9])}
+    yield {"A": np.diag([1.0, 1e-5])}
     yield {"A": 1e5 * np.outer(rng.normal(size=3), rng.normal(size=3))}
 
 
@@ -130,6 +130,7 @@ def _uphill_cases(rng: np.random.Generator) -> Iterator[Case]:
         }
     yield {"gradient": np.ones(2), "hessian": np.diag([1.0, -1.0])}
     yield {"gradient": np.zeros(2), "hessian": np.eye(2)}
+    yield {"gradient": np.array([0.5, 0.0, 0.0]), "hessian": np.eye(3)}
 
 
 def forgets_the_two(gradient, hessian):

@@ -166,12 +166,17 @@ def _check_cases(exercise: Exercise, function: Function, cases: list[Case], seed
     if not failing:
         return
     number = min(failing, key=lambda number: (_size(cases[number]), number))
-    reasons, cause = [failing[number]], _named(exercise, cases, outcomes)
+    reasons = [failing[number]]
     others = [one for one in failing if _is_not_compared(outcomes[one])]
     if others and number not in others:
         reasons += [f"in another case {failing[others[0]]}"]
-    elif not others and not cause:
-        told, cause = _diagnosed(exercise, function, cases, seed, expected, outcomes)
+    # what is said about all cases has to be true of more cases than these
+    more = list(exercise.cases(_rng(exercise, seed, 1)))
+    every, gots = cases + more, outcomes + [_call(function, case) for case in more]
+    cause = _named(exercise, every, gots)
+    if not cause and not others:
+        rights = expected + [_call(exercise.reference, case) for case in more]
+        told, cause = _diagnosed(exercise, function, every, rights, gots)
         reasons += told
     outcome, right = outcomes[number], expected[number].value
     got = show(outcome.value, exercise.parts) if outcome.error is None else "an error"
@@ -189,28 +194,22 @@ def _diagnosed(
     exercise: Exercise,
     function: Function,
     cases: list[Case],
-    seed: int,
-    expected: list[_Outcome],
-    outcomes: list[_Outcome],
+    rights: list[_Outcome],
+    gots: list[_Outcome],
 ) -> tuple[list[str], str]:
-    """Return where the answers are wrong and what explains them, from more cases than shown."""
-    more = list(exercise.cases(_rng(exercise, seed, 1)))
-    rights = expected + [_call(exercise.reference, case) for case in more]
-    gots = outcomes + [_call(function, case) for case in more]
+    """Return where the answers are wrong, and what explains them if something does."""
     kept = [i for i, got in enumerate(gots) if not (_is_not_compared(got) or rights[i].error)]
     evidence = Evidence(
         exercise,
         function,
         _value,
-        [(cases + more)[i] for i in kept],
+        [cases[i] for i in kept],
         [rights[i].value for i in kept],
         [gots[i].value for i in kept],
     )
-    told = list(diagnoses.facts(evidence))
     if cause := diagnoses.cause(evidence):
-        return told, cause
-    last = diagnoses.last(evidence)
-    return [*told, last] if last else told, ""
+        return diagnoses.parts(evidence), cause
+    return [*diagnoses.facts(evidence), *diagnoses.last(evidence)], ""
 
 
 def _value(function: Function, case: Case) -> Any:

@@ -30,6 +30,7 @@ CAUSES: tuple[tuple[OfPart, ...] | OfAnswer, ...] = (
         factors.factor,
         factors.term,
         factors.argument,
+        values.close,
     ),
     inputs.hard_coded,
     inputs.other_call,
@@ -92,20 +93,25 @@ def _of_part(group: tuple[OfPart, ...], part: Part) -> tuple[str, str] | None:
     return None
 
 
+def parts(evidence: Evidence) -> list[str]:
+    """Return which parts are right, if some are and others are not."""
+    told = _said(places.parts, evidence)
+    return [told] if told else []
+
+
 def facts(evidence: Evidence) -> Iterator[str]:
     """Yield where the answer is wrong: parts, rows, entries, calls."""
-    if told := places.parts(evidence):
-        yield told
+    yield from parts(evidence)
     for part in evidence.wrong:
         if told := next(filter(None, (fact(part) for fact in FACTS)), ""):
             yield f"in `{part.name}`, {told}" if part.name else told
             break
-    if told := places.arguments(evidence):
+    if told := _said(places.arguments, evidence):
         yield told
 
 
-def last(evidence: Evidence) -> str:
-    """Return a fact that holds for the right answer and not for this one, or an empty string."""
+def last(evidence: Evidence) -> list[str]:
+    """Return a fact that holds for the right answer and not for this one, if one is found."""
     if not evidence.wrong or not all(part.same_shape for part in evidence.wrong):
-        return ""
-    return next(filter(None, (_said(law, evidence) for law in LAWS)), "")
+        return []
+    return list(filter(None, (_said(law, evidence) for law in LAWS)))[:1]

@@ -58,12 +58,13 @@ class Part:
 
 def _kinds(pairs: Sequence[Pair]) -> int:
     """Return how many cases there are that differ in a size or in a whole number."""
-    return len({tuple(_kind(value) for value in pair.case.values()) for pair in pairs})
+    return len({tuple(kind(value) for value in pair.case.values()) for pair in pairs})
 
 
-def _kind(value: Any) -> Any:
+def kind(value: Any) -> Any:
+    """Return a whole number, or the shape of an array; within a list, of each item."""
     if isinstance(value, list | tuple):
-        return tuple(map(_kind, value))
+        return tuple(map(kind, value))
     return value.shape if isinstance(value, np.ndarray) else value if type(value) is int else None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optdl.checks.diagnoses.evidence import Evidence, Pair, Part, differing, listed, near
+from optdl.checks.diagnoses.evidence import Evidence, Pair, Part, differing, kind, listed, near
 from optdl.checks.exercise import Case
 
 
@@ -136,17 +136,25 @@ def arguments(evidence: Evidence) -> str:
     if min(sum(wrong), len(wrong) - sum(wrong)) < 2:
         return ""
     told = [dict(conditions(case)) for case in evidence.cases]
+    if all(len({_sizes(case) for case in one}) >= 2 for one in _divided(evidence, wrong)):
+        # with fewer sizes, some relation between them fits any mistake
+        sized = [dict(_of_rows(case)) for case in evidence.cases]
+        told = [one | two for one, two in zip(told, sized, strict=True)]
     if len({_sizes(case) for case in evidence.cases}) >= 5:
-        # with few sizes, some relation between them fits any mistake
-        told = [
-            one | dict(_of_numbers(case)) for one, case in zip(told, evidence.cases, strict=True)
-        ]
+        related = [dict(_of_numbers(case)) for case in evidence.cases]
+        told = [one | two for one, two in zip(told, related, strict=True)]
     found = [
         text
         for text in told[0]
         if all(text in one for one in told) and [one[text] for one in told] == wrong
     ]
     return f"your answer is wrong exactly when {found[0]}, right otherwise" if found else ""
+
+
+def _divided(evidence: Evidence, wrong: list[bool]) -> tuple[list[Case], list[Case]]:
+    """Return the cases that are wrong, and those that are right."""
+    pairs = list(zip(evidence.cases, wrong, strict=True))
+    return [case for case, is_wrong in pairs if is_wrong], [case for case, bad in pairs if not bad]
 
 
 def conditions(case: Case) -> Iterator[tuple[str, bool]]:
@@ -159,7 +167,6 @@ def conditions(case: Case) -> Iterator[tuple[str, bool]]:
         elif isinstance(value, str):
             yield from ((f"`{name}` is {w!r}", value == w) for w in ("relu", "tanh", "sigmoid"))
             yield from ((f"`{name}` is not {w!r}", value != w) for w in ("relu", "tanh", "sigmoid"))
-    yield from _of_rows(case)
 
 
 def _of_rows(case: Case) -> Iterator[tuple[str, bool]]:
@@ -181,5 +188,6 @@ def _of_numbers(case: Case) -> Iterator[tuple[str, bool]]:
         yield f"`{left}` ≥ `{right}`", a >= b
 
 
-def _sizes(case: Case) -> tuple[int, ...]:
-    return tuple(value for value in case.values() if type(value) is int)
+def _sizes(case: Case) -> tuple[Any, ...]:
+    """Return the whole numbers of a call and the shapes of its arrays."""
+    return tuple(size for value in case.values() if (size := kind(value)) is not None)

@@ -41,7 +41,12 @@ def precision(part: Part) -> str:
             return f"is rounded to {digits} decimals; do not round"
     if all(_close(pair) for pair in part.pairs) and _is_single(part):
         return "is in single precision (float32): compute in float64"
-    if all(_close(pair) for pair in part.pairs):
+    return ""
+
+
+def close(part: Part) -> str:
+    """Recognize numbers that are right to a few digits."""
+    if part.same_shape and _informative(part) and all(_close(pair) for pair in part.pairs):
         return "is close but not exact: is something rounded, in float32, or a small number added?"
     return ""
 

@@ -1,0 +1,381 @@
+"""Each general diagnosis recognizes its mistake, and says nothing that is not true of all cases."""
+
+import numpy as np
+import pytest
+
+import optdl.checks.runner as runner
+from optdl.checks import CheckFailed, Exercise, Property, check, diagnoses
+from optdl.checks.diagnoses import notebook
+from optdl.checks.report import show
+
+KEY = "L1-07"
+
+
+@pytest.fixture(autouse=True)
+def errors_are_raised(monkeypatch):
+    monkeypatch.setattr(diagnoses, "RAISING", True)
+
+
+@pytest.fixture
+def course(monkeypatch):
+    def offer(reference, cases, **options):
+        exercise = Exercise(KEY, reference, cases, (), **options)
+        monkeypatch.setattr(runner, "exercises", lambda: {KEY: exercise})
+        monkeypatch.setattr(runner, "_naming", lambda key: {})
+
+    return offer
+
+
+def said(function) -> str:
+    """Return what a check says above the failing case."""
+    with pytest.raises(CheckFailed) as caught:
+        check(KEY, function)
+    return str(caught.value).split("\n\n")[0]
+
+
+# --- numbers and arrays
+
+
+def scaled_root(x, eps):
+    return np.sqrt(np.abs(x) + 1) * (1 + eps)
+
+
+def arrays(rng):
+    return [
+        {"x": rng.normal(size=(rows, 3)), "eps": float(rng.uniform(0.1, 0.9))} for rows in (3, 4, 6)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "cause"),
+    [
+        (lambda y: -y, "has the opposite sign"),
+        (lambda y: y.T, "is transposed"),
+        (lambda y: 2 * y, "is twice the expected one"),
+        (lambda y: y / 2, "is half the expected one"),
+        (lambda y: 3 * y / 4, "is 3/4 times the expected one"),
+        (lambda y: np.pi * y, "is π times the expected one"),
+        (lambda y: y / np.log(2), "is 1/ln 2 times the expected one"),
+        (lambda y: 1.2345 * y, "is always 1.2345 times the expected one"),
+        (lambda y: y * len(y), "is `len(x)` times the expected one"),
+        (lambda y: y / np.sqrt(len(y)), "is 1/√`len(x)` times the expected one"),
+        (lambda y: y * len(y) / (len(y) - 1), "is `len(x)`/(`len(x)` − 1) times the expected one"),
+        (lambda y: y + 1, "is the expected one + 1"),
+        (lambda y: y - 0.25, "is the expected one − 0.25"),
+        (lambda y: y + len(y), "is the expected one plus `len(x)`"),
+        (lambda y: y**2, "is the square of the expected one"),
+        (np.sqrt, "is the root of the expected one"),
+        (np.log, "is the logarithm of the expected one"),
+        (np.exp, "is the exponential of the expected one"),
+        (lambda y: 1 / y, "is one over the expected one"),
+        (lambda y: 1 - y, "is 1 minus the expected one"),
+        (lambda y: np.minimum(y, 1), "is always 1, whatever the arguments are"),
+        (lambda y: 0 * y, "is always 0, whatever the arguments are"),
+        (lambda y: y * np.nan, "has entries that are nan"),
+        (lambda y: y.astype(np.float32), "in single precision"),
+        (lambda y: y.astype(int), "is an array of integers"),
+        (np.floor, "has lost its decimals"),
+        (lambda y: y.round(2), "is rounded to 2 decimals"),
+        (lambda y: y + 1e-6, "is the expected one + 1e-06"),
+        (lambda y: y * (1 + 1e-6 * y), "is close but not exact"),
+        (lambda y: y[::-1], "has its rows in the opposite order"),
+        (lambda y: np.roll(y, 1, axis=0), "is one row late"),
+        (lambda y: np.vstack([y[1:], y[:1]]), "is one row early"),
+        (lambda y: np.vstack([0 * y[:1], y[:-1]]), "is one row late"),
+        (lambda y: y[:, [1, 2, 0]], "has the right numbers in another order"),
+        (lambda y: np.tile(y[-1], (len(y), 1)), "append a copy of it"),
+        (lambda y: np.tile(y[0], (len(y), 1)), "nothing ever moves"),
+        (lambda y: np.tile(y[1], (len(y), 1)), "has all rows equal"),
+        (lambda y: y[:-1], "lacks the last row; the others are right"),
+        (lambda y: y[1:], "lacks the first row; the others are right"),
+        (lambda y: np.vstack([y, y[:1]]), "has one row too many, the last"),
+        (lambda y: np.vstack([y[:1], y]), "has one row too many, the first"),
+        (lambda y: y[-1], "is the last row of the expected one alone"),
+        (lambda y: y.sum(axis=0), "is the sum of the entries that are expected"),
+        (lambda y: y.mean(), "is the mean of the entries that are expected"),
+        (np.ravel, "has the right numbers in another shape"),
+    ],
+)
+def test_a_change_of_the_right_numbers_is_recognized(course, mistake, cause):
+    course(scaled_root, arrays)
+    text = said(lambda x, eps: mistake(scaled_root(x, eps)))
+    assert cause in text.split("Likely cause: ")[1]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "fact"),
+    [
+        (lambda x, y: np.vstack([y[:2], y[2:] + x[2:]]), "ows 0 to 1 are right in every case"),
+        (lambda x, y: y + np.eye(*y.shape) * x, "only the diagonal differs"),
+        (lambda x, y: y + (1 - np.eye(*y.shape)) * x, "only entries off the diagonal differ"),
+        (lambda x, y: y + [0, 0, 1] * x, "only the last column differs"),
+        (lambda x, y: np.where(x < 0, y + x**2, y), "it differs exactly where `x` is negative"),
+    ],
+)
+def test_the_place_of_a_mistake_is_told(course, mistake, fact):
+    course(scaled_root, arrays)
+    text = said(lambda x, eps: mistake(x, scaled_root(x, eps)))
+    assert fact.lower() in text.lower()
+
+
+def test_the_entries_that_differ_are_diagnosed_alone(course):
+    course(lambda x, eps: x - 1, arrays)
+    text = said(lambda x, eps: np.where(x > 0, 1 - x, x - 1))
+    assert "in the entries that differ, your answer has the opposite sign" in text
+
+
+# --- arguments
+
+
+def line(x, slope, offset, m):
+    return x * slope + offset / m
+
+
+def lines(rng):
+    return [
+        {"x": rng.normal(size=4), "slope": rng.normal(), "offset": rng.normal(), "m": m}
+        for m in (2, 5, 7)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("function", "cause"),
+    [
+        (lambda x, slope, offset, m: line(x, offset, slope, m), "`slope` and `offset` exchanged"),
+        (lambda x, slope, offset, m: line(x, -slope, offset, m), "is a sign wrong?"),
+        (lambda x, slope, offset, m: line(x, 1 - slope, offset, m), "1 − `slope` in place of"),
+        (lambda x, slope, offset, m: line(x, slope, offset, m + 1), "`m` + 1 in place of `m`"),
+        (lambda x, slope, offset, m: line(x, slope, offset, 1), "1 in place of `m`"),
+        (lambda x, slope, offset, m: line(x, 0.9, offset, m), "for `slope` = 0.9 alone"),
+        (lambda x, slope, offset, m: line(x, 0.123, offset, m), "does not depend on `slope`"),
+        (lambda x, slope, offset, m: line(np.abs(x), slope, offset, m), "|`x`| in place of `x`"),
+        (lambda x, slope, offset, m: x, "is the argument `x` itself"),
+        (lambda x, slope, offset, m: line(x, slope, offset, m) + x, "the expected one plus `x`"),
+        (lambda x, slope, offset, m: line(x, slope, offset, m) * x, "the expected one times `x`"),
+    ],
+)
+def test_the_right_answer_to_another_call_is_recognized(course, function, cause):
+    course(line, lines)
+    assert cause in said(function)
+
+
+def test_a_gradient_with_the_wrong_sign_is_recognized(course):
+    def descend(gradient, start, steps):
+        path = [start]
+        for _ in range(steps):
+            path.append(path[-1] - 0.1 * gradient(path[-1]))
+        return np.array(path)
+
+    def cases(rng):
+        return [{"gradient": np.sin, "start": rng.normal(size=2), "steps": k} for k in (3, 4)]
+
+    course(descend, cases)
+    text = said(lambda gradient, start, steps: descend(lambda w: -gradient(w), start, steps))
+    assert "−`gradient` in place of `gradient`: is a sign wrong?" in text
+
+
+def test_the_calls_that_are_wrong_are_told_from_the_others(course):
+    def cases(rng):
+        return [
+            {"x": rng.normal(size=3), "start": rng.normal() if k % 2 else None} for k in range(4)
+        ]
+
+    def sums(x, start):
+        return np.cumsum(x) + (0 if start is None else start)
+
+    course(sums, cases)
+    text = said(lambda x, start: sums(x, start) + (0 if start is None else x[0] ** 2))
+    assert "wrong exactly when `start` is not None, right otherwise" in text
+
+
+def test_a_function_that_keeps_state_is_recognized(course):
+    course(scaled_root, arrays)
+    calls = []
+
+    def counting(x, eps):
+        calls.append(1)
+        return scaled_root(x, eps) + len(calls)
+
+    assert "gives another answer to the same call" in said(counting)
+
+
+@pytest.mark.parametrize(
+    ("function", "cause"),
+    [
+        (lambda n, rng: np.random.default_rng(0).normal(size=n), "does not draw from `rng`"),
+        (lambda n, rng: rng.random(2 * n)[:n], "draws from `rng` in another way"),
+    ],
+)
+def test_the_use_of_the_generator_is_looked_at(course, function, cause):
+    def cases(rng):
+        return [{"n": n, "rng": np.random.default_rng(int(rng.integers(99)))} for n in (4, 5)]
+
+    course(lambda n, rng: rng.normal(size=n), cases)
+    assert cause in said(function)
+
+
+def test_an_array_within_an_argument_that_is_changed_is_noticed(course):
+    course(lambda pair: pair[0] + pair[1], lambda rng: [{"pair": (rng.normal(size=2), np.ones(2))}])
+
+    def careless(pair):
+        total = pair[0]
+        total += pair[1]
+        return total
+
+    text = said(careless)
+    assert "changes its argument `pair` in place" in text
+    assert "Likely cause" not in text
+
+
+# --- parts
+
+
+def moments(x):
+    return x.mean(axis=0), (x.std(axis=0), x.max(axis=0))
+
+
+MOMENTS = ("mean", ("deviation", "largest"))
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda m, d, a: (m, (-d, a)), "`deviation` has the opposite sign"),
+        (lambda m, d, a: (m, (d**2, a)), "`deviation` is the square of the expected one"),
+        (lambda m, d, a: (m, (a, d)), "`deviation` and `largest` are exchanged"),
+        (lambda m, d, a: (m, (d, d)), "`largest` is what `deviation` should be"),
+        (lambda m, d, a: (m, (d + 1, d)), "`mean` is right; `deviation` and `largest` are not"),
+        (lambda m, d, a: (-m, (-d, a)), "each of `mean` and `deviation` has the opposite sign"),
+        (lambda m, d, a: m, "you returned one array of shape (3,)"),
+        (lambda m, d, a: (m, d, a), "three values; return mean, (deviation, largest)"),
+        (lambda m, d, a: (m, (d[:2], a)), "`deviation`: expected shape (3,), got shape (2,)"),
+    ],
+)
+def test_parts_are_told_by_name(course, function, text):
+    course(moments, lambda rng: [{"x": rng.normal(size=(4, 3))} for _ in range(3)], parts=MOMENTS)
+    found = said(lambda x: function(moments(x)[0], *moments(x)[1]))
+    assert text.replace("you returned", "your function returned") in found
+
+
+def test_parts_are_shown_by_name():
+    value = (np.ones(2), (np.zeros(1), 3.0))
+    assert show(value, MOMENTS) == (
+        "mean: [1. 1.]  (shape (2,))\ndeviation: [0.]  (shape (1,))\nlargest: 3"
+    )
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        lambda m, d, a: [m, [d, a]],
+        lambda m, d, a: (m.tolist(), (d.tolist(), a.tolist())),
+        lambda m, d, a: (m + 1e-15, (d, a)),
+    ],
+)
+def test_right_answers_of_another_type_pass(course, variant):
+    course(moments, lambda rng: [{"x": rng.normal(size=(4, 3))}], parts=MOMENTS)
+    check(KEY, lambda x: variant(moments(x)[0], *moments(x)[1]))
+
+
+@pytest.mark.parametrize("kind", [float, np.float64, np.array, lambda value: np.array([value])[0]])
+def test_a_number_may_be_of_any_kind(course, kind):
+    course(lambda x: float(x.sum()), lambda rng: [{"x": rng.normal(size=3)}])
+    check(KEY, lambda x: kind(x.sum()))
+
+
+# --- laws
+
+
+def test_a_law_that_the_answer_breaks_is_told(course):
+    course(lambda x: x / x.sum(), lambda rng: [{"x": rng.uniform(1, 2, size=k)} for k in (3, 4)])
+    text = said(lambda x: x**3 / (x**2).sum())
+    assert "The right answer adds up to 1; yours is not so" in text
+
+
+def test_the_scaling_of_an_argument_is_told(course):
+    def cases(rng):
+        return [{"x": rng.uniform(1, 2, size=k)} for k in (3, 4)]
+
+    course(lambda x: float((x**2).sum()), cases)
+    text = said(lambda x: float((x**3).sum()))
+    assert (
+        "When `x` is doubled, the right answer is multiplied by 4; yours is multiplied by 8" in text
+    )
+
+
+def test_a_property_that_fails_is_told_when_nothing_else_is_known(course):
+    def cases(rng):
+        return [{"x": rng.uniform(1, 2, size=k) + 1} for k in (3, 4)]
+
+    fact = Property("ones have no spread", lambda f, rng: f(np.ones(3)) == 0)
+    course(lambda x: float(np.ptp(x) + x.var()), cases, properties=(fact,))
+    text = said(lambda x: float(np.ptp(x) + x[0] ** 3))
+    assert "The test of this fact fails: ones have no spread" in text
+
+
+def test_a_diagnosis_that_fails_breaks_no_check(course, monkeypatch):
+    def broken(evidence):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(diagnoses, "CAUSES", (broken,))
+    course(scaled_root, arrays)
+    with pytest.raises(RuntimeError, match="a bug"):
+        said(lambda x, eps: x)
+    monkeypatch.setattr(diagnoses, "RAISING", False)
+    assert "Why: 9 of 9 values differ" in said(lambda x, eps: x)
+
+
+# --- the form of a message
+
+
+def test_the_cause_stands_above_the_arrays_and_a_message_is_short(course):
+    course(scaled_root, arrays)
+    with pytest.raises(CheckFailed) as caught:
+        check(KEY, lambda x, eps: -scaled_root(x, eps))
+    lines = str(caught.value).splitlines()
+    assert [line.split(":")[0] for line in lines[1:5]] == [
+        "Why",
+        "Likely cause",
+        "",
+        "Smallest failing case",
+    ]
+    assert len(lines) <= 18
+
+
+# --- a function that is older than its cell
+
+
+@pytest.mark.parametrize(
+    ("cells", "line"),
+    [
+        (["def f(x):\n    return x", "def f(x):\n    return x +"], 2),
+        (["def f(x):\n    return x +", "def f(x):\n    return x"], None),
+        (["def f(x):\n    return x", "def g(x) return"], None),
+        ([], None),
+    ],
+)
+def test_the_newest_cell_of_a_function_may_have_a_syntax_error(cells, line):
+    text = notebook.error_of(cells, "f")
+    assert (f"syntax error in line {line}" in text) if line else text == ""
+
+
+def test_outside_a_notebook_no_function_is_stale():
+    assert notebook.stale(scaled_root) == ""
+
+
+def test_in_a_notebook_the_cell_is_looked_up(monkeypatch):
+    class Shell:
+        user_ns = {"In": ["def answer(x):\n    retur x"]}  # noqa: RUF012
+
+        def transform_cell(self, cell):
+            return cell
+
+    class IPython:
+        get_ipython = staticmethod(Shell)
+
+    def answer(x):
+        return x
+
+    monkeypatch.setitem(notebook.sys.modules, "IPython", IPython)
+    answer.__module__ = "__main__"
+    assert "syntax error in line 2" in notebook.stale(answer)
