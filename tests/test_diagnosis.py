@@ -365,7 +365,7 @@ def test_outside_a_notebook_no_function_is_stale():
 
 def test_in_a_notebook_the_cell_is_looked_up(monkeypatch):
     class Shell:
-        user_ns = {"In": ["def answer(x):\n    retur x"]}  # noqa: RUF012
+        user_ns = {"In": ["def answer(x):\n    return x +"]}  # noqa: RUF012
 
         def transform_cell(self, cell):
             return cell

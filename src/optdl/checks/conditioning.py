@@ -510,6 +510,8 @@ EXERCISES = (
                 scales_to_the_largest_entry,
             ),
         ),
-        properties=(Property("entries within the limit stay", _small_entries_stay),),
+        properties=(
+            Property("entries within the limit stay, and none is beyond it", _small_entries_stay),
+        ),
     ),
 )

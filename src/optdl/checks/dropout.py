@@ -559,8 +559,11 @@ EXERCISES = (
             ),
         ),
         properties=(
-            Property("inference changes nothing", _inference_is_the_identity),
-            Property("each entry is dropped by itself", _each_entry_is_dropped_by_itself),
+            Property("inference changes nothing: its mask is all ones", _inference_is_the_identity),
+            Property(
+                "each entry is dropped by itself, and the others are divided by 1 − p",
+                _each_entry_is_dropped_by_itself,
+            ),
         ),
     ),
     Exercise(
@@ -590,7 +593,8 @@ EXERCISES = (
         ),
         properties=(
             Property(
-                "y² has the mean of 0 and (x / (1 − p))²", _second_moment_is_that_of_two_values
+                "mean² + variance is the mean of y², (1 − p) (x / (1 − p))²",
+                _second_moment_is_that_of_two_values,
             ),
         ),
     ),
@@ -651,7 +655,10 @@ EXERCISES = (
             Misconception("the bias is missing; it is never dropped", drops_the_bias_too),
         ),
         properties=(
-            Property("with one input there are two subnetworks", _two_subnetworks_by_hand),
+            Property(
+                "with one input it is the geometric mean of two subnetworks",
+                _two_subnetworks_by_hand,
+            ),
         ),
     ),
     Exercise(

@@ -851,7 +851,7 @@ EXERCISES: tuple[Exercise, ...] = (
         properties=(
             Property("errors after the halt change nothing", _the_future_does_not_matter),
             Property(
-                "after the last improvement exactly `patience` epochs follow",
+                "the best epoch is the last that improves, and exactly `patience` epochs follow",
                 _halts_after_patience_bad_epochs,
             ),
         ),
@@ -1039,7 +1039,7 @@ EXERCISES: tuple[Exercise, ...] = (
             ),
         ),
         properties=(
-            Property("a step sees no later example", _sees_each_example_once),
+            Property("a step sees its own examples and no later one", _sees_each_example_once),
             Property("on the average it follows the gradient of the risk", _mean_follows_the_risk),
         ),
     ),

@@ -587,7 +587,8 @@ EXERCISES = (
         ),
         properties=(
             Property(
-                "the training set is centered, and the other examples have no say in it",
+                "each feature of the training set has mean 0 and variance 1, and the other "
+                "examples have no say in it",
                 _train_is_centered_and_others_are_not_looked_at,
             ),
         ),

@@ -1465,7 +1465,7 @@ EXERCISES = (
                 _shrinks_every_direction_alike,
             ),
             Property(
-                "strong damping leads downhill, away from a saddle",
+                "damping leads away from a saddle: each step scales a coordinate by 1 − ηλ/(λ + μ)",
                 _damping_leads_away_from_a_saddle,
             ),
             Property(

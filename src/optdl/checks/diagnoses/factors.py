@@ -156,8 +156,8 @@ def fraction(ratio: float) -> str:
 
     Examples
     --------
-    >>> fraction(0.5), fraction(1.5), fraction(np.pi), fraction(0.123)
-    ('half', '3/2 times', 'π times', '')
+    >>> fraction(0.5), fraction(1.5), fraction(np.pi), fraction(0.123), fraction(1.5**0.5)
+    ('half', '3/2 times', 'π times', '', '√(3/2) times')
     """
     if name := {2.0: "twice", 0.5: "half"}.get(round(ratio, 9)):
         return name
@@ -168,6 +168,9 @@ def fraction(ratio: float) -> str:
                 number = str(share).replace("-", "−")
                 shown = [one for one in (number, text) if one and one != "1"]
                 return f"{' · '.join(shown)} times" if shown else ""
+    share = Fraction(ratio**2).limit_denominator(12)
+    if ratio > 0 and share.numerator <= 100 and near(np.sqrt(float(share)), ratio):
+        return f"√({share}) times"
     return ""
 
 
