@@ -275,6 +275,33 @@ def test_an_error_is_told_with_the_line_of_the_student(toy):
     assert "in line" not in text
 
 
+def test_an_older_function_than_its_cell_is_the_likely_cause(toy, monkeypatch):
+    def blank(values, count):
+        raise NotImplementedError
+
+    monkeypatch.setattr(runner, "stale", lambda function: "the cell has a syntax error")
+    assert "\nLikely cause: the cell has a syntax error." in message(blank)
+    assert "\nLikely cause: the cell has a syntax error." in message(divides_by_count)
+
+
+def test_a_mistake_is_named_only_when_it_explains_more_cases_than_those_shown(toy):
+    calls = []
+
+    def now_and_then(v, n):
+        calls.append(n)
+        return divides_by_count(v, n) if len(calls) <= 3 else spread(v, n) + v[0]
+
+    assert TOY.misconceptions[0].hint not in message(now_and_then)
+
+
+def test_an_error_in_another_case_than_the_smallest_is_told(toy):
+    def fragile(v, n):
+        return 2.0 if n == 2 else v[n]
+
+    text = message(fragile)
+    assert "Why: the values differ. In another case your function raised IndexError" in text
+
+
 def test_what_is_not_a_function_is_refused(toy):
     with pytest.raises(CheckFailed, match="expected a function, got 3"):
         inspect.unwrap(check)("L1-07", 3)

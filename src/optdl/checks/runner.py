@@ -156,7 +156,7 @@ def _check_cases(exercise: Exercise, function: Function, cases: list[Case], seed
     old = stale(function)
     if any(isinstance(outcome.error, NotImplementedError) for outcome in outcomes):
         text = f"✗ {title}: not written yet. Replace `raise NotImplementedError()`."
-        raise CheckFailed(f"{text}\n{old}" if old else text)
+        raise CheckFailed(f"{text}\nLikely cause: {old}." if old else text)
     expected = [_call(exercise.reference, case) for case in cases]
     failing = {
         number: reason
@@ -173,7 +173,7 @@ def _check_cases(exercise: Exercise, function: Function, cases: list[Case], seed
     # what is said about all cases has to be true of more cases than these
     more = list(exercise.cases(_rng(exercise, seed, 1)))
     every, gots = cases + more, outcomes + [_call(function, case) for case in more]
-    cause = _named(exercise, every, gots)
+    cause = old or _named(exercise, every, gots)
     if not cause and not others:
         rights = expected + [_call(exercise.reference, case) for case in more]
         told, cause = _diagnosed(exercise, function, every, rights, gots)
@@ -181,7 +181,6 @@ def _check_cases(exercise: Exercise, function: Function, cases: list[Case], seed
     outcome, right = outcomes[number], expected[number].value
     got = show(outcome.value, exercise.parts) if outcome.error is None else "an error"
     values = show(right, exercise.parts), got
-    reasons = [old, *reasons] if old else reasons
     raise CheckFailed(failing_case(title, cases[number], values, reasons, cause))
 
 
