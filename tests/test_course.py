@@ -1200,6 +1200,15 @@ def test_no_order_of_commands_loses_work(
     assert set(mine.values()) <= texts
 
 
+def test_a_file_of_a_student_among_the_exercises_is_not_taken_for_a_release(small: Course) -> None:
+    release.write(small, "toy")
+    own = small.exercises / "toy" / "own.txt"
+    own.write_text("mine")
+    release.write(small, "toy")
+    assert not Releases(small.exercises).knows("toy", "own.txt", own)
+    assert (small.work / "toy" / "own.txt").read_text() == "mine"
+
+
 def test_a_copy_without_solutions_opens_its_exercises(
     small: Course, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -112,12 +112,14 @@ def write(course: Course, topic: str) -> bool:
     rendered, releases = render(course, topic), Releases(course.exercises)
     for one in gather(course.work, topic, [course.exercises], releases):
         console.print(f"[yellow]{told(one, course.root)}[/]")
+    released = [course.released(topic)]
     changed = write_atomically(course.released(topic), rendered)
     for path in files(course.solutions / topic):
         if path.suffix != ".ipynb":
             target = course.exercises / topic / path.relative_to(course.solutions / topic)
             changed |= write_atomically(target, path.read_bytes())
-    releases.remember(files(course.exercises / topic))
+            released.append(target)
+    releases.remember(released)  # and not what somebody else put there
     stamps.record(f"release/{topic}", _made_from(course, topic))
     return changed
 

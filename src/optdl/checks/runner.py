@@ -125,7 +125,7 @@ def _rng(exercise: Exercise, *seed: int) -> np.random.Generator:
 def _naming(key: str) -> dict[str, Exercise]:
     """Return the exercises of the topics that are loaded, or whose source names the key.
 
-    A notebook needs one topic. Importing the others takes seconds, where they need torch.
+    A notebook needs one topic, and waits for no other to be imported.
     """
     loaded = [name for name in sys.modules if name.startswith("optdl.checks.")]
     found = {one.key: one for name in loaded for one in getattr(sys.modules[name], "EXERCISES", ())}
