@@ -1,5 +1,7 @@
 """The checks themselves: right answers pass, each usual mistake fails and is named."""
 
+import contextlib
+import importlib
 import inspect
 import subprocess
 import sys
@@ -7,9 +9,10 @@ import warnings
 
 import numpy as np
 import pytest
+from hang import HANG
 
 import optdl.checks.runner as runner
-from optdl.checks import CheckFailed, Exercise, Misconception, Property, check, exercises
+from optdl.checks import CheckFailed, Exercise, Misconception, Property, check, exercises, summary
 from optdl.checks.compare import disagreement
 from optdl.checks.report import show
 
@@ -125,6 +128,8 @@ def interrupt_and_check_again(code, tmp_path):
     script = tmp_path / "student.py"
     script.write_text(
         "import sys, os, signal\n"
+        # where the tests run in the background, a shell has it ignored
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from optdl.checks import check\n"
         "from optdl.checks.report import Stopped\n"
         f"{code}\n"
@@ -133,7 +138,9 @@ def interrupt_and_check_again(code, tmp_path):
         "try: check('L1-07', standard_error)\n"
         "except AssertionError as error: print(str(error).splitlines()[0])\n"
     )
-    return subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    return subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=HANG, check=True
+    )
 
 
 def test_an_interrupted_check_tells_where_the_answer_was(tmp_path):
@@ -146,7 +153,7 @@ def test_an_interrupted_check_tells_where_the_answer_was(tmp_path):
     )
     first, again = interrupt_and_check_again(code, tmp_path).stdout.splitlines()
     assert first == (
-        "■ L1-07 standard_error: stopped, in line 6: `os.kill(os.getpid(), signal.SIGINT)`."
+        "■ L1-07 standard_error: stopped, in line 7: `os.kill(os.getpid(), signal.SIGINT)`."
     )
     assert again == "✗ L1-07 standard_error: not right yet."
 
@@ -339,6 +346,51 @@ def test_the_traceback_in_a_notebook_is_the_message_alone(toy):
     with pytest.raises(CheckFailed) as caught:
         check("L1-07", lambda v, n: None)
     assert caught.value._render_traceback_() == str(caught.value).splitlines()
+
+
+# --- the summary
+
+
+@pytest.fixture
+def nothing_checked(monkeypatch):
+    monkeypatch.setattr(sys.modules["optdl.checks.summary"], "_found", {})
+
+
+def test_the_summary_asks_for_checks_when_there_were_none(nothing_checked, capsys):
+    summary()
+    assert "Run All Cells" in capsys.readouterr().out
+
+
+def test_the_summary_tells_what_the_last_check_of_each_exercise_found(nothing_checked, capsys):
+    def unwritten(*arguments):
+        raise NotImplementedError
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    listed = importlib.import_module("optdl.checks.conditioning").EXERCISES
+    right, wrong, blank, stopped, *rest = listed
+    tried = [
+        (wrong, wrong.reference),
+        (right, right.misconceptions[0].function),
+        (right, right.reference),
+        (wrong, wrong.misconceptions[0].function),
+        (blank, unwritten),
+        (stopped, interrupted),
+    ]
+    for exercise, function in tried:
+        with contextlib.suppress(CheckFailed, KeyboardInterrupt):
+            check(exercise.key, function)
+    capsys.readouterr()
+    summary()
+    assert capsys.readouterr().out.splitlines() == [
+        f"1 of {len(listed)} exercises agree with the cases that you can see.",
+        f"✓ {right.key} {right.name}",
+        f"✗ {wrong.key} {wrong.name}: not right yet",
+        f"✗ {blank.key} {blank.name}: not written yet",
+        f"■ {stopped.key} {stopped.name}: stopped",
+        *(f"· {exercise.key} {exercise.name}: not checked" for exercise in rest),
+    ]
 
 
 # --- wrong answers that are right in most cases

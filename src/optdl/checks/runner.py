@@ -28,6 +28,7 @@ from optdl.checks.diagnoses.notebook import stale
 from optdl.checks.diagnoses.structure import structure
 from optdl.checks.exercise import Case, Exercise, Function
 from optdl.checks.report import CheckFailed, Stopped, failing_case, show
+from optdl.checks.summary import note
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,17 @@ def check(key: str, function: Function, *, seed: int = 0, properties: bool = Fal
     with _undisturbed():
         exercise = _find(key)
     try:
-        _check(exercise, function, seed, properties)
+        agrees = _check(exercise, function, seed, properties)
+    except CheckFailed as failed:
+        note(key, str(failed))
+        raise
     except KeyboardInterrupt as interruption:
         where = _own_line(interruption, function)
-        raise Stopped(
-            f"■ {key} {exercise.name}: stopped{', in line ' + where if where else ''}."
-        ) from None
+        stopped = f"■ {key} {exercise.name}: stopped{', in line ' + where if where else ''}."
+        note(key, stopped)
+        raise Stopped(stopped) from None
+    note(key, agrees)
+    print(agrees)
 
 
 @contextlib.contextmanager
@@ -104,7 +110,8 @@ def _undisturbed() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _check(exercise: Exercise, function: Any, seed: int, properties: bool) -> None:
+def _check(exercise: Exercise, function: Any, seed: int, properties: bool) -> str:
+    """Return what is said of a right answer; raise what is said of a wrong one."""
     key = exercise.key
     if not callable(function):
         raise CheckFailed(f"✗ {key} {exercise.name}: expected a function, got {show(function)}.")
@@ -114,7 +121,7 @@ def _check(exercise: Exercise, function: Any, seed: int, properties: bool) -> No
     if properties:
         _check_properties(exercise, function, rng)
     facts = ", and the general facts hold" if properties else ""
-    print(f"✓ {key} {exercise.name}: {len(cases)} cases agree{facts}")
+    return f"✓ {key} {exercise.name}: {len(cases)} cases agree{facts}"
 
 
 def _rng(exercise: Exercise, *seed: int) -> np.random.Generator:

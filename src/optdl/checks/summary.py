@@ -1,0 +1,60 @@
+"""Tell at the end of a notebook which of its exercises agree."""
+
+import re
+import sys
+
+from optdl.checks.exercise import Exercise
+
+_found: dict[str, str] = {}
+"""What the last check of each exercise found, by its key."""
+
+
+def note(key: str, message: str) -> None:
+    """Remember what a check found.
+
+    Parameters
+    ----------
+    key : str
+        The exercise.
+    message : str
+        What the check says; of its first line, the sign and the words up to a comma or full stop
+        are kept.
+    """
+    sign, _, said = message.partition("\n")[0].partition(" ")
+    _, _, state = said.partition(": ")
+    _found[key] = f"{sign} {re.split('[.,]', state)[0]}"
+
+
+def summary() -> None:
+    """Print for each exercise of the notebook what its last check found.
+
+    The exercises are those of the topics that have been checked since the kernel started.
+    """
+    if not _found:
+        print("Nothing is checked yet. Choose Run → Run All Cells, then look here.")
+        return
+    lines = {exercise.key: _line(exercise) for exercise in _listed()}
+    agree = sum(line.startswith("✓") for line in lines.values())
+    print(
+        f"{agree} of {len(lines)} exercises agree with the cases that you can see.",
+        *lines.values(),
+        sep="\n",
+    )
+
+
+def _listed() -> list[Exercise]:
+    """Return the exercises of the topics that have been checked, in their order."""
+    loaded = [name for name in sys.modules if name.startswith("optdl.checks.")]
+    topics = [getattr(sys.modules[name], "EXERCISES", ()) for name in loaded]
+    return [
+        exercise
+        for topic in topics
+        if any(one.key in _found for one in topic)
+        for exercise in topic
+    ]
+
+
+def _line(exercise: Exercise) -> str:
+    sign, _, state = _found.get(exercise.key, "· not checked").partition(" ")
+    title = f"{sign} {exercise.key} {exercise.name}"
+    return title if sign == "✓" else f"{title}: {state}"
