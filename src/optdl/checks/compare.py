@@ -60,11 +60,14 @@ def _tuple_disagreement(
     if not isinstance(got, Sequence | np.ndarray) or isinstance(got, str):
         return f"expected {len(expected)} values, got one {type(got).__name__}"
     if len(got) != len(expected):
-        return f"expected {len(expected)} values, got {len(got)}"
+        values = "one value" if len(expected) == 1 else f"{len(expected)} values"
+        return f"expected {values}, got {len(got)}"
     inner = names if isinstance(names, tuple) else [""] * len(expected)
     for number, (left, right, name) in enumerate(zip(expected, got, inner, strict=True), start=1):
         if reason := disagreement(left, right, rtol, atol, name):
-            return _led(name, f"value {number} of {len(expected)}", reason)
+            alone = len(expected) == 1
+            where = "the only value" if alone else f"value {number} of {len(expected)}"
+            return _led(name, where, reason)
     return None
 
 
