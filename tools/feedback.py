@@ -46,7 +46,9 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
         )
     for topic in course.choose(arguments.topics):
         released, rest = release(course, topic)
-        console.print(f"Released the pages of {topic} to {len(released)} students.")
+        console.print(
+            f"Released the pages of {topic} to {len(released)} student{'s' * (len(released) != 1)}."
+        )
         if not rest:
             continue
         table = Table("not released to", "send the pages in", box=None)
