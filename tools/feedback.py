@@ -47,7 +47,7 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     for topic in course.choose(arguments.topics):
         released, rest = release(course, topic)
         console.print(
-            f"Released the pages of {topic} to {len(released)} student{'s' * (len(released) != 1)}."
+            f"Released the pages of {topic} to {len(released)} student{'s' if len(released) != 1 else ''}."
         )
         if not rest:
             continue
