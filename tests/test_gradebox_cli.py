@@ -42,6 +42,7 @@ c.LateSubmissionPlugin.penalty_method = "zero"
 c.Execute.timeout = 1800
 c.Execute.startup_timeout = 1800
 c.Execute.iopub_timeout = 1800
+c.WarmExecute.trial = False
 """
 
 ANSWER = "def double(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION"

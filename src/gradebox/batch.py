@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +22,7 @@ import nbformat
 from nbgrader.api import MissingEntry
 from nbgrader.utils import setenv
 
-from gradebox import intake, store
+from gradebox import intake, store, trial
 from gradebox.course import Chain, Course, copy_files, imports_of
 from gradebox.execute import WarmExecute
 from gradebox.intake import Refused, Submission
@@ -30,6 +30,10 @@ from gradebox.notes import plainly, printable, troubles
 from gradebox.pages import make_harmless
 from gradebox.sources import Book, Mark, Sources, standing_in
 from gradebox.store import Store
+from gradebox.trial import Trial
+
+Moved = Mapping[str, Collection[str]]
+"""The tests of each notebook that run beside the student's code because of a trial."""
 
 
 class Unready(Exception):
@@ -89,11 +93,11 @@ class Workshop:
     ----------
     course : Course
         The course and its assignment.
-    sources : Sources
-        What the gradebook knows of the assignment.
+    sources : Sources, optional
+        What the gradebook knows of the assignment; not needed to try its tests.
     """
 
-    def __init__(self, course: Course, sources: Sources) -> None:
+    def __init__(self, course: Course, sources: Sources | None = None) -> None:
         self.course, self._sources = course, sources
         self._store = Store(course.store, course.assignment)
         self._chains = threading.local()
@@ -103,13 +107,24 @@ class Workshop:
         if not hasattr(self._chains, "mine"):
             chain = self._chains.mine = self.course.chain()
             if isinstance(chain.execute, WarmExecute) and not chain.execute.imports:
-                chain.execute.imports = imports_of(self._sources.texts, self.course.source)
+                texts = self._sources.texts if self._sources else self.course.texts()
+                chain.execute.imports = imports_of(texts, self.course.source)
         made: Chain = self._chains.mine
         return made
 
-    def execute(self, taken: Submission) -> Result:
-        """Execute the notebooks of a submission."""
+    def try_out(self) -> list[Trial]:
+        """Try the tests on the instructor's own answers."""
+        execute, course = self.chain().execute, self.course
+        if not isinstance(execute, WarmExecute) or not (execute.apart and execute.trial):
+            return []
+        with setenv(NBGRADER_EXECUTION="autograde"):
+            return trial.try_out(execute, course.source, course.assignment)
+
+    def execute(self, taken: Submission, moved: Moved) -> Result:
+        """Execute the notebooks of a submission; ``moved`` is what a trial has moved beside it."""
+        assert self._sources is not None
         chain = self.chain()
+        chain.execute.moved = moved
         with self._store.workplace() as folder, self.course.notes.gather() as told:
             store.write_files(taken.files, folder)
             masters = self.course.source_files(chain)
@@ -127,6 +142,7 @@ class Workshop:
             return Result(json.dumps({"flags": flags, "notebooks": done}), files)
 
     def _run(self, chain: Chain, student: str, name: str, content: bytes, folder: Path) -> Any:
+        assert self._sources is not None
         nb = intake.parse(name, content)
         resources = chain.resources(student, self.course.assignment, name, folder)
         with standing_in(self._sources):
@@ -165,14 +181,42 @@ class Batch:
             ) from error
         self._store = Store(course.store, course.assignment)
         workshop = Workshop(course, self.sources)
-        self.execute: Callable[[Submission], Result] = workshop.execute
+        self.execute: Callable[[Submission, Moved], Result] = workshop.execute
         """Executes a submission; another may be put here, which has that done elsewhere."""
+        self.try_out: Callable[[], list[Trial]] = workshop.try_out
+        """Tries the tests; another may be put here as well."""
+        self._trials: list[Trial] | None = None
         self._writer = workshop.chain()
         self._basis = course.basis(self._writer, self.sources.digest)
         self._masters = course.source_files(self._writer)
 
+    def prepare(self) -> list[Trial]:
+        """Try the tests on the instructor's own answers, once for each version of them.
+
+        Raises
+        ------
+        Unready
+            If a test can be graded neither apart from the student's code nor beside it.
+        """
+        if self._trials is None:
+            file = self.course.store / "trials" / f"{self.course.assignment}.json"
+            told = store.read_json(file)
+            if told.get("key") != self._basis:
+                told = {"key": self._basis, "trials": trial.to_plain(self.try_out())}
+                store.write(file, json.dumps(told))
+            self._trials = trial.of_plain(told["trials"])
+            self._moved = trial.moved(self._trials)
+            self._basis = store.digest([self._basis, json.dumps(self._moved)])
+        if lost := [f"{one.notebook}/{one.cell}" for one in self._trials if one.is_lost]:
+            raise Unready(
+                f"gradebox cannot grade {', '.join(lost)}: your own answers get other points than "
+                f"in one process; try: gradebox check {self.course.assignment}"
+            )
+        return self._trials
+
     def grade(self, students: list[str]) -> Iterator[Outcome]:
         """Grade these students; yield what became of each, as it happens."""
+        self.prepare()
         with (
             self._store.locked(),
             setenv(NBGRADER_EXECUTION="autograde"),
@@ -230,7 +274,7 @@ class Batch:
 
     def _make(self, taken: Submission, key: str) -> Path:
         """Have the notebooks of a submission executed, and keep what they gave."""
-        result = self.execute(taken)
+        result = self.execute(taken, self._moved)
         with self._store.workplace() as made:
             store.write_files(result.files, made / store.FILES)
             copy_files(self._masters, made / store.FILES)
@@ -336,11 +380,7 @@ def report(course: Course, outcomes: list[Outcome]) -> Path:
 
 def reported(course: Course) -> dict[str, Any]:
     """Return what became of each submission when it was last graded."""
-    try:
-        told: dict[str, Any] = json.loads(_report(course).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return told
+    return store.read_json(_report(course))
 
 
 def _report(course: Course) -> Path:

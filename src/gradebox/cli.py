@@ -65,6 +65,17 @@ def parser() -> argparse.ArgumentParser:
         help="execute on a Dask cluster, such as tcp://10.0.0.1:8786; its workers have gradebox",
     )
     grade.set_defaults(command=command)
+    check = commands.add_parser("check", help="try an assignment's tests on your own answers")
+    check.add_argument("assignment", metavar="ASSIGNMENT", help="its name in nbgrader")
+    check.add_argument(
+        "--write",
+        action="store_true",
+        help="mark the tests in your notebooks that have to run beside the student's code",
+    )
+    check.add_argument(
+        "--timeout", type=_positive, metavar="S", help="seconds that a cell may have"
+    )
+    check.set_defaults(command=check_tests)
     return made
 
 
@@ -74,13 +85,41 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def command(arguments: argparse.Namespace) -> int:
-    """Grade; return 1 if a submission failed."""
+def _folder() -> Path:
+    """Return the present folder, if it is that of a course that can be graded here."""
     root = Path.cwd()
     if not (root / CONFIG).is_file():
         raise Problem(f"there is no {CONFIG} in {root}; go to the folder of a course")
     if not hasattr(os, "fork"):
         raise Problem("this system has no fork; use Linux or macOS, or nbgrader autograde")
+    return root
+
+
+def check_tests(arguments: argparse.Namespace) -> int:
+    """Try the tests and say how they do; return 1 if your own answers lose points."""
+    root = _folder()
+    from gradebox import advice, batch, parents, trial
+    from gradebox.course import Course
+
+    console = Console(highlight=False)
+    course = Course(root, arguments.assignment, arguments.timeout)
+    if not any(course.source.glob("*.ipynb")):
+        raise Problem(f"expected your own notebooks in {course.source}, got none")
+    try:
+        with console.status("Trying the tests, in one process and apart"):
+            trials = batch.Workshop(course).try_out()
+    finally:
+        parents.close()
+    advice.table(console, trials)
+    if (moved := trial.moved(trials)) and (arguments.write or advice.agreed(console)):
+        for path in trial.mark_beside(course.source, moved):
+            console.print(f"Marked in {path}.", soft_wrap=True)
+    return int(any(one.fails or one.is_lost for one in trials))
+
+
+def command(arguments: argparse.Namespace) -> int:
+    """Grade; return 1 if a submission failed."""
+    root = _folder()
     # nbgrader takes a second to import: not before the command line is known to be right, and
     # beside the modules of the course
     from gradebox import parents
@@ -88,7 +127,7 @@ def command(arguments: argparse.Namespace) -> int:
     if arguments.scheduler is None:
         parents.start(root, arguments.assignment)
     with _no_grammar():
-        from gradebox import batch
+        from gradebox import advice, batch
     from gradebox.course import Course
     from gradebox.store import Busy
 
@@ -107,6 +146,9 @@ def command(arguments: argparse.Namespace) -> int:
     try:
         with contextlib.ExitStack() as stack:
             run = _run(stack, course, arguments)
+            with console.status("Trying the tests on your own answers"):
+                trials = run.prepare()
+            advice.warn(console, trials, arguments.assignment)
             bar = stack.enter_context(_progress(console))
             task = bar.add_task(f"Grade {escape(arguments.assignment)}", total=len(students))
             for outcome in run.grade(students):
@@ -136,7 +178,7 @@ def _run(
     workers = stack.enter_context(cluster.connected(arguments.scheduler))
     # twice as many as run, for each of them waits here most of the time
     run = batch.Batch(course, arguments.jobs or 2 * workers.slots, arguments.resume)
-    run.execute = workers.executing(remote.packed(course, run.sources))
+    workers.take_over(run, remote.packed(course, run.sources))
     return run
 
 
@@ -179,14 +221,23 @@ def show(console: Console, outcomes: "Sequence[Outcome]") -> None:
         f"flagged {len(flagged)}, failed {len(failed)}."
     )
     for title, rows in (
-        ("flagged", [(one.student, "; ".join(one.flags)) for one in flagged]),
-        ("failed", [(one.student, one.why) for one in failed]),
+        ("flagged", _flags(flagged, count["graded"] + count["unchanged"])),
+        ("failed", sorted((one.student, one.why) for one in failed)),
     ):
         if rows:
             table = Table(title, "why", box=None)
-            for row in sorted(rows):
+            for row in rows:
                 table.add_row(*map(escape, row))
             console.print(table)
+
+
+def _flags(flagged: "Sequence[Outcome]", students: int) -> list[tuple[str, str]]:
+    """Return who is flagged, and why; what is said of a whole class stands there once."""
+    count = Counter(flag for one in flagged for flag in one.flags)
+    common = [flag for flag, number in count.items() if number == students > 1]
+    own = {one.student: [flag for flag in one.flags if flag not in common] for one in flagged}
+    rows = [("everyone", "; ".join(common))] if common else []
+    return rows + sorted((student, "; ".join(flags)) for student, flags in own.items() if flags)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,13 +1,13 @@
 """Have submissions executed by the workers of a Dask cluster; the scores are written here."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from distributed import Client
 
-from gradebox import batch, remote
+from gradebox import batch, remote, trial
 from gradebox.intake import Submission
 
 START = 300
@@ -33,22 +33,27 @@ class Cluster:
     client: Client
     slots: int
 
-    def executing(self, order: dict[str, Any]) -> Callable[[Submission], batch.Result]:
-        """Return a function that has a submission executed by a worker and waits for the result.
+    def take_over(self, run: batch.Batch, order: dict[str, Any]) -> None:
+        """Let workers execute the submissions of a run, and try its tests.
 
         Parameters
         ----------
+        run : Batch
+            The run; it waits for the results.
         order : dict
             What :func:`gradebox.remote.packed` returned; each worker gets it once.
         """
         there = self.client.scatter(order, broadcast=True, hash=False)
         executor = self.client.get_executor(pure=False)
 
-        def execute(taken: Submission) -> batch.Result:
-            result = executor.submit(remote.execute, there, vars(taken)).result()
+        def execute(taken: Submission, moved: batch.Moved) -> batch.Result:
+            result = executor.submit(remote.execute, there, vars(taken), moved).result()
             return batch.Result(**result)
 
-        return execute
+        def try_out() -> list[trial.Trial]:
+            return trial.of_plain(executor.submit(remote.try_out, there).result())
+
+        run.execute, run.try_out = execute, try_out
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import nbformat
 from traitlets import List, Unicode
 from traitlets.config import Config, LoggingConfigurable
 
@@ -40,7 +41,7 @@ from gradebox.rebuild import Rebuild, Recognize
 from gradebox.scores import SaveScores
 from gradebox.store import digest
 
-VERSION = 5
+VERSION = 6
 """Raised when the same submission may get another score, or another page, than before."""
 
 OF_NO_MATTER = (
@@ -155,6 +156,11 @@ class Course:
     def source(self) -> Path:
         """Return the folder of the instructor's version."""
         return self._path(self.directory.source_directory, ".")
+
+    def texts(self) -> list[str]:
+        """Return the sources of the code cells of the instructor's version."""
+        read = (nbformat.read(path, as_version=4) for path in sorted(self.source.glob("*.ipynb")))  # type: ignore[no-untyped-call]
+        return [cell.source for nb in read for cell in nb.cells if cell.cell_type == "code"]
 
     def _path(self, step: str, student: str) -> Path:
         return Path(os.path.normpath(self.directory.format_path(step, student, self.assignment)))

@@ -19,8 +19,7 @@ Locked cells that give no points, such as imports and helpers, run in both.
 """
 
 import os
-from collections.abc import Collection
-from contextlib import ExitStack
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from nbformat import NotebookNode, from_dict
 from nbgrader.preprocessors import Execute
 from traitlets import Bool, Enum, Integer, List, Unicode, default
 
-from gradebox import parents
+from gradebox import parents, trial
 from gradebox.checker import Verdict
 from gradebox.instructor import Instructions, Released, instructions, source_folder
 from gradebox.pair import Given, Pair, paired
@@ -70,6 +69,15 @@ class WarmExecute(Execute):  # type: ignore[misc]
         "every score; a single test cell that cannot do without the student's process is better "
         'marked in its metadata: "gradebox": {"beside": true}.',
     ).tag(config=True)
+
+    trial = Bool(
+        True,
+        help="Try the tests on the instructor's own answers first, and run those beside the "
+        "student's code that give other points apart from it.",
+    ).tag(config=True)
+
+    moved: Mapping[str, Collection[str]] | None = None
+    """The tests of each notebook that a trial has moved beside; None while there was no trial."""
 
     sealed = Enum(
         ["auto", *map(str, Level)],
@@ -133,29 +141,54 @@ class WarmExecute(Execute):  # type: ignore[misc]
         """
         folder = Path(resources.get("metadata", {}).get("path") or ".").resolve()
         about = resources.get("nbgrader", {})
-        source = source_folder(self, about.get("assignment", ""))
-        asked = instructions(source / f"{about.get('notebook', '')}.ipynb")
-        with ExitStack() as stack:
-            pair = stack.enter_context(self._paired(folder, about, source, asked))
-            run = _Run(pair, Released(self.parent), asked.beside if self.apart else None)
-            for cell in nb.cells:
-                if cell.cell_type == "code" and cell.source.strip():
-                    run.execute(cell, self.error_on_timeout)
+        beside = self._asked(about).beside | self._moved(about) if self.apart else None
+        run = self.run(nb, folder, about, beside)
         resources["gradebox"] = {"scores": run.scores, "forgeable": run.forgeable}
         for name in run.forgeable if self.apart else ():
             self.log.warning("cell %s ran beside the student's code: its score can be forged", name)
         return nb, resources
 
-    def _paired(
-        self, folder: Path, about: dict[str, Any], source: Path, asked: Instructions
-    ) -> Any:
+    def run(
+        self, nb: NotebookNode, folder: Path, about: dict[str, Any], beside: Collection[str] | None
+    ) -> "Run":
+        """Execute all code cells of a notebook, in a folder of its own.
+
+        Parameters
+        ----------
+        about : dict
+            The names of its ``assignment`` and ``notebook``.
+        beside : collection of str or None
+            The test cells that run beside the student's code. None runs all in one process, in
+            which nothing is banned or hollow.
+        """
+        with self._paired(folder, about, beside is not None) as pair:
+            made = Run(pair, Released(self.parent), beside)
+            for cell in nb.cells:
+                if cell.cell_type == "code" and cell.source.strip():
+                    made.execute(cell, self.error_on_timeout)
+        return made
+
+    def _asked(self, about: dict[str, Any]) -> Instructions:
+        source = source_folder(self, about.get("assignment", ""))
+        return instructions(source / f"{about.get('notebook', '')}.ipynb")
+
+    def _moved(self, about: dict[str, Any]) -> frozenset[str]:
+        """Return the tests of a notebook that a trial has moved beside the student's code."""
+        if self.moved is None:
+            name = str(about.get("assignment", ""))
+            tried = trial.remembered(self, source_folder(self, name), name) if self.trial else []
+            self.moved = trial.moved(tried)
+        return frozenset(self.moved.get(str(about.get("notebook", "")), ()))
+
+    def _paired(self, folder: Path, about: dict[str, Any], apart: bool) -> Any:
+        asked, source = self._asked(about), source_folder(self, about.get("assignment", ""))
         level = choose(self.sealed, self.allow_unsealed)
         if level is Level.NONE:
             self.log.warning("not sealed: this notebook can do whatever you can")
         seen = {k: v for k, v in os.environ.items() if k.startswith("NBGRADER")}
         seen |= {name: os.environ[name] for name in self.environment if name in os.environ}
         name = str(about.get("assignment", ""))
-        wanted = parents.modules(name, self.imports, self.banned, self.hollow, apart=self.apart)
+        wanted = parents.modules(name, self.imports, self.banned, self.hollow, apart=apart)
         given = Given(asked.imports, asked.answers, [str(source)] if source.is_dir() else [])
         return paired(
             parents.parent(wanted),
@@ -181,7 +214,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
         )
 
 
-class _Run:
+class Run:
     """The execution of one notebook, cell by cell.
 
     Parameters

@@ -17,7 +17,7 @@ from typing import Any
 
 from traitlets.config import Config
 
-from gradebox import batch
+from gradebox import batch, trial
 from gradebox.course import VERSION, Course, packages
 from gradebox.intake import Submission
 from gradebox.sources import Sources
@@ -83,7 +83,25 @@ def versions() -> dict[str, str]:
     return packages() | {"Python": platform.python_version(), "the rules of gradebox": str(VERSION)}
 
 
-def execute(order: dict[str, Any], submission: dict[str, Any]) -> dict[str, Any]:
+def try_out(order: dict[str, Any]) -> list[dict[str, Any]]:
+    """Try the tests on the instructor's own answers on a worker; see :mod:`gradebox.trial`.
+
+    Parameters
+    ----------
+    order : dict
+        What :func:`packed` returned.
+
+    Raises
+    ------
+    Unlike
+        If this machine would give other scores.
+    """
+    return trial.to_plain(_made(order).try_out())
+
+
+def execute(
+    order: dict[str, Any], submission: dict[str, Any], moved: batch.Moved
+) -> dict[str, Any]:
     """Execute one submission on a worker.
 
     Parameters
@@ -92,6 +110,8 @@ def execute(order: dict[str, Any], submission: dict[str, Any]) -> dict[str, Any]
         What :func:`packed` returned.
     submission : dict
         The fields of a :class:`~gradebox.intake.Submission`.
+    moved : mapping
+        The tests of each notebook that run beside the student's code because of a trial.
 
     Returns
     -------
@@ -103,10 +123,14 @@ def execute(order: dict[str, Any], submission: dict[str, Any]) -> dict[str, Any]
     Unlike
         If this machine would give other scores.
     """
+    return vars(_made(order).execute(Submission(**submission), moved))
+
+
+def _made(order: dict[str, Any]) -> batch.Workshop:
     with _MAKING:
         if order["key"] not in _WORKSHOPS:
             _WORKSHOPS[order["key"]] = _workshop(json.loads(order["about"]), order["files"])
-    return vars(_WORKSHOPS[order["key"]].execute(Submission(**submission)))
+    return _WORKSHOPS[order["key"]]
 
 
 def _workshop(about: dict[str, Any], files: dict[str, bytes]) -> batch.Workshop:

@@ -166,6 +166,15 @@ def _open(folder: Path) -> None:
         folder.chmod(mode | 0o700)
 
 
+def read_json(path: Path) -> dict[str, Any]:
+    """Return what a file tells as JSON; nothing if it is missing or damaged."""
+    try:
+        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return told
+
+
 def write(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,206 @@
+"""Before a class is graded, its tests are tried on the instructor's own answers."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+from nbgrader.api import Gradebook
+from test_gradebox_cli import CONFIG, api, graded, write
+
+from gradebox import cli, parents
+from gradebox.advice import mend
+from gradebox.batch import Batch, Unready, Workshop
+from gradebox.course import Course
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.xdist_group("gradebox"),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox grade needs fork"),
+]
+
+TRIED = CONFIG.replace("trial = False", "trial = True")
+SOLUTION = "### BEGIN SOLUTION\n    return {}\n    ### END SOLUTION"
+SQUARE = f"def square(x):\n    {SOLUTION.format('x * x')}"
+TESTS = {
+    "plain": "assert square(3) == 9",
+    "magic": "%timeit -n1 -r1 square(2)\nassert square(4) == 16",
+    "helper": "helper = square(2)\nassert helper == 4\n%time x = square(1)",
+    "helped": "assert helper == 4",
+    "wrong": "assert square(4) == 17",
+    "free": "assert callable(square)",
+}
+
+
+def made(tests: dict[str, str] = TESTS, answer: str = SQUARE) -> Any:
+    """Return the instructor's version of a notebook; each test is worth 2 points."""
+    return new_notebook(
+        cells=[
+            new_code_cell("import math", id="start"),
+            graded("code", "square", answer, solution=True),
+            *(
+                graded("code", name, source, grade=True, locked=True, points=2)
+                for name, source in tests.items()
+            ),
+        ]
+    )
+
+
+@pytest.fixture
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a course with one assignment, which the gradebook does not know yet."""
+    (tmp_path / "nbgrader_config.py").write_text(TRIED)
+    write(tmp_path / "source/toy/toy.ipynb", made())
+    monkeypatch.chdir(tmp_path)
+    # nbgrader calls alembic, which lies there
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    yield tmp_path
+    parents.close()
+
+
+def trials(root: Path) -> dict[str, Any]:
+    found = Workshop(Course(root, "toy")).try_out()
+    return {one.cell: one for one in found}
+
+
+def test_a_test_that_needs_the_students_process_runs_beside(course: Path) -> None:
+    found = trials(course)
+    assert {name: one.moved for name, one in found.items()} == {
+        "plain": False,
+        "magic": True,
+        "helper": True,
+        "helped": True,  # it uses a name that only the one before it makes
+        "wrong": False,
+        "free": False,
+    }
+    assert not any(one.is_lost for one in found.values())
+    assert found["magic"].together.answers == 2
+    assert found["magic"].apart.answers == 0
+    assert found["magic"].why.startswith("SyntaxError")
+
+
+def test_own_answers_that_lose_points_and_blank_ones_that_get_some_are_told(course: Path) -> None:
+    found = trials(course)
+    assert [name for name, one in found.items() if one.fails] == ["wrong"]
+    assert [name for name, one in found.items() if one.is_free] == ["free"]
+
+
+def test_what_is_marked_in_the_notebook_is_left_so(course: Path) -> None:
+    nb = made()
+    for cell in nb.cells[2:]:
+        cell.metadata["gradebox"] = {"beside": True}
+    write(course / "source/toy/toy.ipynb", nb)
+    assert not any(one.moved for one in trials(course).values())
+
+
+def test_check_tells_and_marks(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", "toy"]) == 1  # for the test that is wrong
+    said = capsys.readouterr().out
+    assert "toy/magic: mark it, or use plain Python, without magics. It raised Syntax" in said
+    assert "toy/wrong: mend the test or the answer" in said
+    assert "add --write" in said
+    assert "beside" not in (course / "source/toy/toy.ipynb").read_text()
+    cli.main(["check", "toy", "--write"])
+    nb = nbformat.read(course / "source/toy/toy.ipynb", as_version=4)
+    marked = [cell.id for cell in nb.cells if cell.metadata.get("gradebox", {}).get("beside")]
+    assert marked == ["magic", "helper", "helped"]
+    nbformat.validate(nb)
+    capsys.readouterr()
+    cli.main(["check", "toy"])
+    assert "mark it" not in capsys.readouterr().out
+
+
+def test_check_without_a_notebook(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", "other"]) == 2
+    assert "expected your own notebooks in" in capsys.readouterr().err
+
+
+def test_mends_are_for_what_is_the_matter(course: Path) -> None:
+    found = trials(course)
+    assert mend(found["plain"]) == ""
+    assert "magics" in mend(found["helper"])
+    assert "mark it" in mend(found["helped"])
+
+
+@pytest.fixture
+def released(course: Path) -> Path:
+    """Return the course with its assignment released and handed in by two students."""
+    result = api(course).generate_assignment("toy")
+    assert result["success"], result
+    for student, answer in (("right", "return x * x"), ("wrong", "return x + x")):
+        nb = made(answer=f"def square(x):\n    {answer}")
+        write(course / f"submitted/{student}/toy/toy.ipynb", nb)
+    return course
+
+
+def points(root: Path) -> dict[str, dict[str, float]]:
+    with Gradebook(f"sqlite:///{root}/gradebook.db", "toy") as book:
+        return {
+            one.student.id: {
+                grade.name: grade.auto_score
+                for notebook in one.notebooks
+                for grade in notebook.grades
+            }
+            for one in book.assignment_submissions("toy")
+        }
+
+
+def test_a_class_is_graded_as_in_one_process_and_that_is_said_first(
+    released: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["grade", "toy"]) == 0
+    said = capsys.readouterr().out
+    first = said.index("Beside the student's code run toy/magic, toy/helper, toy/helped")
+    assert first < said.index("Graded 2")
+    assert "Your own answers do not get all points of toy/wrong." in said
+    assert "A blank notebook gets points of toy/free." in said
+    assert "everyone" in said
+    full = dict.fromkeys(("plain", "magic", "helper", "helped", "free"), 2.0)
+    of_two = {"helper": 2.0, "helped": 2.0, "free": 2.0}  # 2 + 2 is 2 · 2
+    assert points(released) == {
+        "right": full | {"wrong": 0.0},
+        "wrong": dict.fromkeys(full, 0.0) | {"wrong": 0.0} | of_two,
+    }
+    told = json.loads((released / ".gradebox/toy.json").read_text())
+    assert any("magic ran beside" in flag for flag in told["right"]["flags"])
+
+
+def test_the_same_tests_are_tried_once(released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cli.main(["grade", "toy"]) == 0
+    before = (released / ".gradebox/trials/toy.json").read_text()
+    monkeypatch.setattr(Workshop, "try_out", lambda self: pytest.fail("tried again"))
+    assert cli.main(["grade", "toy"]) == 0
+    assert (released / ".gradebox/trials/toy.json").read_text() == before
+
+
+def test_a_change_of_the_tests_asks_for_another_trial(released: Path) -> None:
+    assert cli.main(["grade", "toy"]) == 0
+    write(released / "source/toy/toy.ipynb", made(TESTS | {"magic": "assert square(5) == 25"}))
+    assert api(released).generate_assignment("toy", force=True)["success"]
+    assert [one.cell for one in Batch(Course(released, "toy")).prepare() if one.moved] == [
+        "helper",
+        "helped",
+    ]
+
+
+def test_what_can_be_graded_neither_apart_nor_beside_is_refused(course: Path) -> None:
+    """A test with a magic needs a module that the student's process does not get."""
+    (course / "secret_checks.py").write_text("def check(square):\n    assert square(2) == 4\n")
+    (course / "nbgrader_config.py").write_text(
+        f"{TRIED}c.WarmExecute.imports = ['secret_checks']\n"
+        "c.WarmExecute.hollow = ['secret_checks']\n"
+    )
+    test = "%time 1\nfrom secret_checks import check\ncheck(square)"
+    write(course / "source/toy/toy.ipynb", made({"both": test}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(course))
+        patch.setenv("PYTHONPATH", str(course))
+        assert api(course).generate_assignment("toy")["success"]
+        with pytest.raises(Unready, match="cannot grade toy/both"):
+            Batch(Course(course, "toy")).prepare()
