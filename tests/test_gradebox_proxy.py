@@ -25,6 +25,7 @@ from hypothesis.extra import numpy as hnp
 from gradebox import values
 from gradebox.checker import Verdict, run_tests
 from gradebox.deadline import Deadline
+from gradebox.draws import Draws
 from gradebox.names import Lender
 from gradebox.own_time import OwnTime
 from gradebox.peer import MOST_PRINTED, StudentError, StudentGone, StudentTimeout
@@ -1097,3 +1098,93 @@ def test_a_notebook_of_a_course(share: int, lend: Lend) -> None:
     assert [one.score for one in found] == [share * points for _, points in tests]
     if not share:
         assert "not written yet" in found[-1].error
+
+
+# --- random numbers ---------------------------------------------------------------------------
+
+DRAW = """
+import random
+import numpy as np
+import torch
+
+def draw(kind):
+    if kind == "random":
+        return [random.random(), random.gauss(0, 1)]
+    if kind == "numpy":
+        return np.random.rand(2).tolist() + np.random.randn(3).tolist()
+    return torch.rand(2).tolist() + torch.randn(3).tolist()
+"""
+SEED = {"random": "random.seed", "numpy": "np.random.seed", "torch": "torch.manual_seed"}
+
+
+@pytest.mark.parametrize("kind", SEED)
+def test_a_seed_of_a_test_reaches_the_answer(lend: Lend, kind: str) -> None:
+    own = DRAW.replace("draw", "own")
+    cell = (
+        f"{own}\n{SEED[kind]}(3)\nexpected = own({kind!r}) + own({kind!r})\n"
+        f"{SEED[kind]}(3)\nassert draw({kind!r}) + draw({kind!r}) == expected"
+    )
+    assert verdict(lend(DRAW), cell).score == 4
+
+
+@pytest.mark.parametrize("kind", SEED)
+def test_the_answer_goes_on_where_a_test_stopped(lend: Lend, kind: str) -> None:
+    own = DRAW.replace("draw", "own")
+    cell = (
+        f"{own}\n{SEED[kind]}(3)\nown({kind!r})\nexpected = own({kind!r})\n"
+        f"{SEED[kind]}(3)\nown({kind!r})\nassert draw({kind!r}) == expected"
+    )
+    assert verdict(lend(DRAW), cell).score == 4
+
+
+@pytest.mark.parametrize("kind", SEED)
+def test_a_test_does_not_draw_again_what_the_answer_drew(lend: Lend, kind: str) -> None:
+    own = DRAW.replace("draw", "own")
+    cell = (
+        f"{own}\n{SEED[kind]}(3)\nfound = own({kind!r})\n"
+        f"for _ in range(50):\n    found += draw({kind!r}) + own({kind!r})\n"
+        "assert len(set(found)) == len(found)"
+    )
+    assert verdict(lend(DRAW), cell).score == 4
+
+
+def test_no_answer_chooses_what_a_test_draws(lend: Lend) -> None:
+    """Whatever a student's code does with its generator, the tests go to the same place."""
+    draws = set()
+    for trick in ("np.random.rand()", "np.random.rand(10**6)", "np.random.seed(0)"):
+        answer = f"import numpy as np\ndef f():\n    {trick}\n    return 1"
+        cell = "import numpy as np\nnp.random.seed(8)\nf()\nprint(np.random.rand())"
+        [output] = verdict(lend(answer), cell).outputs
+        draws.add(output["text"])
+    assert len(draws) == 1
+
+
+def test_what_a_student_draws_by_itself_moves_no_test(lend: Lend) -> None:
+    answer = "import numpy as np\ndef f():\n    np.random.rand()\n    return 1"
+    cells = (
+        "import numpy as np\nnp.random.seed(8)\nbefore = np.random.rand()\nnp.random.seed(8)",
+        "assert before == np.random.rand()",
+    )
+    student = lend(answer)
+    assert [one.score for one in run_tests(cells, student, [1, 1])] == [1, 1]
+
+
+def test_a_generator_of_another_kind_stays_where_it_is(lend: Lend) -> None:
+    answer = (
+        "import numpy as np\nnp.random.set_bit_generator(np.random.PCG64(0))\n"
+        "def f():\n    return np.random.rand()"
+    )
+    cell = "import numpy as np\nnp.random.seed(1)\nassert 0 < f() < 1"
+    assert verdict(lend(answer), cell).score == 4
+
+
+@pytest.mark.parametrize(
+    "drawn", [None, 3, "numpy", ["numpy", "numpy"], [[]], {"numpy": 1}, ["os"]]
+)
+def test_what_makes_no_sense_moves_nothing_else(drawn: Any) -> None:
+    import random
+
+    before = random.getstate()
+    made = Draws()
+    made.go_elsewhere(drawn)
+    assert random.getstate() == before

@@ -20,7 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import gradebox.course
-from gradebox import batch, parents
+from gradebox import advice, batch, parents
 from gradebox.seal import survey
 from gradebox.store import Busy
 from tools import gradebook, release, results
@@ -140,6 +140,7 @@ def _graded(
     outcomes = []
     try:
         run = batch.Batch(made, batch.cores(), resume=not force)
+        advice.warn(console, run.prepare(), topic)
         for outcome in run.grade(made.students()):
             outcomes.append(outcome)
             yield outcome

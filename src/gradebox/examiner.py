@@ -44,6 +44,8 @@ class Examiner:
         while True:
             message = self._line.receive()
             verdict = self._checker.run(message["source"], message["points"])
+            if not message["points"]:  # it runs in both processes, and has drawn the same in both
+                self._student.draws.forget()
             self._student.end()
             self._line.send(
                 {

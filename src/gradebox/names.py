@@ -117,7 +117,15 @@ class Lender(Peer):
         if self.printed:
             message["printed"] = list(self.printed)
             self.printed.clear()
+        if drawn := self.draws.drawn():
+            message["drawn"] = drawn
         super().send(message, parts)
+
+    def hear(self, message: dict[str, Any]) -> None:
+        """Take in what a message tells by the way."""
+        super().hear(message)
+        if "draws" in message:
+            self.draws.follow(message["draws"])
 
     def do(self, question: str, message: dict[str, Any], value: Any) -> Any:
         """Answer a question."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from gradebox.draws import Draws
 from gradebox.values import BadValue, Decoder, Encoder, Limits, Node, Unsendable
 from gradebox.wire import Gone, Line
 
@@ -116,6 +117,7 @@ class Peer:
         self._questions = itertools.count(1)
         self._unneeded: deque[Handle] = deque()
         self._met: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self.draws = Draws()
 
     # what differs between the two ends
 

@@ -359,6 +359,8 @@ class Student(Peer):
 
     def send(self, message: dict[str, Any], parts: Sequence[bytes]) -> None:
         """Send a message, with what goes with it."""
+        if told := self.draws.told():
+            message["draws"] = told
         try:
             self.line.send_parts(message, parts, self._deadline.left)
         except TimeoutError:
@@ -392,6 +394,7 @@ class Student(Peer):
     def hear(self, message: dict[str, Any]) -> None:
         """Take in what a message tells by the way."""
         super().hear(message)
+        self.draws.go_elsewhere(message.get("drawn"))
         if "printed" not in message:
             return
         printed = message["printed"]

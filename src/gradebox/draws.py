@@ -1,0 +1,189 @@
+"""Keep the random numbers of the two processes of a notebook in step, as far as that is safe.
+
+In one process ``random.seed`` of a test reaches the student's code. So the end of the tests sends
+where its generators are, those behind ``random``, ``numpy.random`` and ``torch``, whenever they
+have moved. The student's end goes there, and tells only that it has drawn: then those of the tests
+go to another place, which the old one determines. In one process they would go on where the
+student's code stopped; but then it could choose the numbers that a test draws next.
+"""
+
+import base64
+import contextlib
+import ctypes
+import hashlib
+import random
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+WORDS = 624
+"""The words of the state of a Mersenne Twister, which all three are."""
+
+_TORCH_STATE = np.dtype(
+    [
+        ("seed", "u8"),
+        ("left", "i4"),
+        ("seeded", "i4"),
+        ("next", "u8"),
+        ("words", "u8", WORDS),
+        ("normals", "u1", 40),
+    ]
+)
+"""The state of torch's generator of the CPU, as ``torch.get_rng_state`` gives it."""
+
+
+class State(NamedTuple):
+    """Where a generator is.
+
+    Parameters
+    ----------
+    words : bytes
+        Its words, each in 4 bytes.
+    position : int
+        The next word to be drawn; at 624 they are made anew first.
+    kept : object
+        What it keeps besides, such as half of a pair of normal numbers; plain data.
+    """
+
+    words: bytes
+    position: int
+    kept: Any = None
+
+    def elsewhere(self) -> "State":
+        """Return another place, which this one determines."""
+        seed = hashlib.sha256(self.words + self.position.to_bytes(4, "little")).digest()
+        walker = np.random.MT19937(np.frombuffer(seed, "<u4").tolist())
+        return State(walker.state["state"]["key"].astype("<u4").tobytes(), WORDS)
+
+
+class _Python:
+    """The generator behind the functions of ``random``."""
+
+    def mark(self) -> Any:
+        words = random.getstate()[1]
+        return words[-1], words[0], words[1]
+
+    def get(self) -> State:
+        _, words, gauss = random.getstate()
+        return State(np.array(words[:-1], "<u4").tobytes(), words[-1], gauss)
+
+    def set(self, state: State) -> None:
+        words = np.frombuffer(state.words, "<u4").tolist()
+        random.setstate((3, (*words, state.position), state.kept))
+
+
+class _NumPy:
+    """The generator behind the functions of ``numpy.random``."""
+
+    def mark(self) -> Any:
+        # to ask for the state takes a hundred times as long
+        generator: Any = np.random.get_bit_generator()  # type: ignore[attr-defined]
+        if not isinstance(generator, np.random.MT19937):
+            raise TypeError("another kind of generator")
+        place = generator.ctypes.state_address
+        words = (ctypes.c_uint32 * (WORDS + 1)).from_address(place)
+        return words[WORDS], words[0], words[1]
+
+    def get(self) -> State:
+        told: Any = np.random.get_state(legacy=True)  # noqa: NPY002  it is the one
+        _, words, position, *kept = told
+        return State(words.astype("<u4").tobytes(), int(position), [int(kept[0]), float(kept[1])])
+
+    def set(self, state: State) -> None:
+        words = np.frombuffer(state.words, "<u4")
+        kept = state.kept or (0, 0.0)
+        np.random.set_state(("MT19937", words, state.position, *kept))  # noqa: NPY002
+
+
+class _Torch:
+    """torch's generator of the CPU."""
+
+    def mark(self) -> Any:
+        return self._bytes()
+
+    def get(self) -> State:
+        told = np.frombuffer(self._bytes(), _TORCH_STATE)[0]
+        position = WORDS if told["left"] == 1 else int(told["next"])
+        kept = [int(told["seed"]), bytes(told["normals"]).hex()]
+        return State(told["words"].astype("<u4").tobytes(), position, kept)
+
+    def set(self, state: State) -> None:
+        made = np.frombuffer(bytearray(self._bytes()), _TORCH_STATE)
+        made["words"] = np.frombuffer(state.words, "<u4")
+        made["next"], made["left"] = state.position, WORDS + 1 - state.position
+        made["normals"] = 0
+        if state.kept:
+            made["seed"] = state.kept[0]
+            made["normals"] = np.frombuffer(bytes.fromhex(state.kept[1]), "u1")
+        torch = sys.modules["torch"]
+        torch.set_rng_state(torch.from_numpy(made.view("u1").copy()))
+
+    def _bytes(self) -> bytes:
+        return bytes(sys.modules["torch"].get_rng_state().numpy())
+
+
+_KINDS: dict[str, Callable[[], Any]] = {"random": _Python, "numpy": _NumPy, "torch": _Torch}
+
+
+class Draws:
+    """The generators of this process, and which of them are in step with the other process's."""
+
+    def __init__(self) -> None:
+        self._marks: dict[str, Any] = {}
+        self._shared: set[str] = set()
+        self._moved()
+
+    def _moved(self) -> list[str]:
+        """Return which generators have moved, or come, since this was asked last."""
+        found = []
+        for name, kind in _KINDS.items():
+            if name not in sys.modules:
+                continue
+            try:
+                mark = kind().mark()
+            except Exception:  # somebody has put another generator there, or another module
+                continue
+            if self._marks.get(name) != mark:
+                self._marks[name] = mark
+                found.append(name)
+        return found
+
+    # the end of the tests
+
+    def told(self) -> dict[str, list[Any]]:
+        """Return where the generators are that have moved, as plain data."""
+        told = {}
+        for name in self._moved():
+            state = _KINDS[name]().get()
+            self._shared.add(name)
+            told[name] = [base64.b64encode(state.words).decode(), state.position, state.kept]
+        return told
+
+    def go_elsewhere(self, names: Any) -> None:
+        """Move the generators from which the student's code says that it has drawn."""
+        for name in self._shared if type(names) is list else ():
+            if name in names:
+                generator = _KINDS[name]()
+                generator.set(generator.get().elsewhere())
+                self._moved()  # the student's goes on from where it is, unless a test draws
+
+    def forget(self) -> None:
+        """Take the places where the generators are now as known to both processes."""
+        self._moved()
+
+    # the student's end
+
+    def follow(self, told: dict[str, list[Any]]) -> None:
+        """Move the generators to where those of the tests are."""
+        for name, (words, position, kept) in told.items():
+            with contextlib.suppress(Exception):  # somebody has put another generator there
+                if name in sys.modules:
+                    _KINDS[name]().set(State(base64.b64decode(words), position, kept))
+                    self._shared.add(name)
+        self._moved()
+
+    def drawn(self) -> list[str]:
+        """Return which generators have moved that were in step with those of the tests."""
+        return [name for name in self._moved() if name in self._shared] if self._shared else []

@@ -1,0 +1,72 @@
+"""The cells of a notebook in one plain IPython, each scored as nbgrader scores what it shows."""
+
+import atexit
+import os
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from nbformat.v4 import new_code_cell, new_output
+from nbgrader.utils import determine_grade
+from traitlets.config import Config
+
+_MODULES = ("matplotlib.figure", "numpy", "pytest", "scipy.optimize", "scipy.sparse", "torch")
+
+
+class Ran(NamedTuple):
+    """What became of a cell."""
+
+    failed: bool
+    """Whether it raised something."""
+    points: float
+    """What nbgrader gives for it, if it is a test cell worth 1 point."""
+    shown: str
+    """What it printed, and the error."""
+    seconds: float
+    """The processor time that it took."""
+
+
+def start(profile: Path) -> None:
+    """Import what cells need, so that none takes long because it is the first to.
+
+    What IPython writes, it writes into a folder of its own.
+    """
+    os.environ["IPYTHONDIR"] = str(profile)
+    for name in _MODULES:
+        import_module(name)
+
+
+def run(cells: Sequence[str], folder: Path) -> list[Ran]:
+    """Run the cells of one notebook in a folder, all of them, even after an error."""
+    os.chdir(folder)
+    settings = Config()
+    settings.HistoryManager.enabled = False
+    settings.InteractiveShell.colors = "nocolor"
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance(config=settings)
+    # it would take a second when the process ends: there are no sessions to close
+    atexit.unregister(shell.atexit_operations)
+    return [_run(shell, cell) for cell in cells]
+
+
+def _run(shell: InteractiveShell, source: str) -> Ran:
+    begin = time.process_time()
+    with capture_output(display=False) as captured:
+        result = shell.run_cell(source, store_history=True)
+    seconds = time.process_time() - begin
+    outputs: list[Any] = []
+    if captured.stderr:
+        outputs.append(new_output("stream", name="stderr", text=captured.stderr))
+    if not result.success:
+        outputs.append(new_output("error"))
+    elif result.result is not None:
+        data, metadata = shell.display_formatter.format(result.result)
+        outputs.append(new_output("execute_result", data=data, metadata=metadata))
+    grading = {"grade": True, "solution": False, "locked": True, "points": 1}
+    cell = new_code_cell(source, outputs=outputs, metadata={"nbgrader": grading})
+    points, _ = determine_grade(cell)
+    return Ran(not result.success, points, captured.stdout + captured.stderr, seconds)
