@@ -204,3 +204,36 @@ def test_what_can_be_graded_neither_apart_nor_beside_is_refused(course: Path) ->
         assert api(course).generate_assignment("toy")["success"]
         with pytest.raises(Unready, match="cannot grade toy/both"):
             Batch(Course(course, "toy")).prepare()
+
+
+OWN_KIND = """class Number:
+    def __init__(self, value):
+        self.value = value
+    def __eq__(self, other):
+        return self.value == getattr(other, "value", other)
+
+def square(x):
+    return Number({})
+"""
+
+
+@pytest.mark.parametrize(("value", "flagged"), [("x * x", True), ("x + x", False)])
+def test_a_right_answer_of_another_kind_than_your_own_is_flagged(
+    course: Path, value: str, flagged: bool
+) -> None:
+    """Its class has an operator that a stand-in has not; in one process it gets the point."""
+    write(course / "source/toy/toy.ipynb", made({"plain": TESTS["plain"]}))
+    assert api(course).generate_assignment("toy")["success"]
+    nb = made({"plain": TESTS["plain"]}, OWN_KIND.format(value))
+    write(course / "submitted/ada/toy/toy.ipynb", nb)
+    assert cli.main(["grade", "toy"]) == 0
+    assert points(course) == {"ada": {"plain": 0.0}}
+    flags = json.loads((course / ".gradebox/toy.json").read_text())["ada"]["flags"]
+    assert flags == (
+        [
+            "cell plain gives 2 points in one process, and 0 apart from the student's code "
+            "(a stand-in for a Number): look at it"
+        ]
+        if flagged
+        else []
+    )

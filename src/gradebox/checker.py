@@ -64,12 +64,16 @@ class Verdict:
         What the cell showed, as a notebook keeps it.
     error : str
         Why the score is 0; empty if the cell ran to its end.
+    doubt : str
+        Why points that are missing may be gradebox's own fault: something could not travel, or an
+        object of the student's was represented by a stand-in. Empty where that cannot be.
     """
 
     score: float
     points: float
     outputs: list[dict[str, Any]] = field(default_factory=list)
     error: str = ""
+    doubt: str = ""
 
 
 class _Names(dict[str, Any]):
@@ -131,6 +135,7 @@ class Checker:
             outputs.add("error", **_told(StudentGone("StudentGone", verdict.error)))
             return verdict
         self.student.troubles.clear()
+        self.student.stand_ins.clear()
         out, err = Stream("stdout", outputs), Stream("stderr", outputs)
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -146,11 +151,15 @@ class Checker:
                 raise
             outputs.add("error", **_told(error))
             verdict.error = f"{type(error).__name__}: {said(error)}"
+            verdict.doubt = verdict.error if _is_limit(error) else ""
         if self.student.troubles:  # even if the test expected an error, it did not expect this one
             verdict.score, why = 0.0, self.student.troubles[0]
             if not verdict.error:
                 verdict.error = why
                 outputs.add("error", **_told(StudentError("StudentError", why)))
+        stand_ins = self.student.stand_ins if not self.student.troubles else ()
+        if verdict.score < verdict.points and stand_ins and not verdict.doubt:
+            verdict.doubt = f"a stand-in for {', '.join(sorted(stand_ins)[:3])}"
         return verdict
 
     def _execute(self, source: str) -> Any:
@@ -268,6 +277,19 @@ def _shown(value: Any) -> str:
         return repr(value)[:MOST_TEXT]
     except Exception as error:
         return f"<{type(value).__name__}: {type(error).__name__}>"
+
+
+LIMITS = ("Unsendable", "TooLong", "BadValue")
+"""The errors by which gradebox says that something cannot travel."""
+
+
+def _is_limit(error: BaseException) -> bool:
+    """Return whether an error is gradebox's own, here or in the student's process."""
+    source = error if isinstance(error, StudentError) else error.__cause__
+    names = [type(error).__name__, getattr(source, "name", "")]
+    return any(name in LIMITS for name in names) or (
+        isinstance(error, RecursionError) and "between the two processes" in said(error)
+    )
 
 
 def _of_student(error: BaseException) -> bool:

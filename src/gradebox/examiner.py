@@ -52,6 +52,7 @@ class Examiner:
                     "score": verdict.score,
                     "outputs": verdict.outputs,
                     "error": verdict.error,
+                    "doubt": verdict.doubt,
                     "gone": self._student.gone,
                 }
             )

@@ -19,7 +19,10 @@ Locked cells that give no points, such as imports and helpers, run in both.
 """
 
 import os
+import shutil
+import tempfile
 from collections.abc import Collection, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +77,12 @@ class WarmExecute(Execute):  # type: ignore[misc]
         True,
         help="Try the tests on the instructor's own answers first, and run those beside the "
         "student's code that give other points apart from it.",
+    ).tag(config=True)
+
+    second_opinion = Bool(
+        True,
+        help="Where a test gives no points and this may be because it ran apart, run the notebook "
+        "again in one process, and say where that gives more points.",
     ).tag(config=True)
 
     moved: Mapping[str, Collection[str]] | None = None
@@ -142,7 +151,12 @@ class WarmExecute(Execute):  # type: ignore[misc]
         folder = Path(resources.get("metadata", {}).get("path") or ".").resolve()
         about = resources.get("nbgrader", {})
         beside = self._asked(about).beside | self._moved(about) if self.apart else None
-        run = self.run(nb, folder, about, beside)
+        with tempfile.TemporaryDirectory(prefix="gradebox-") as copy:
+            if self.apart and self.second_opinion:
+                shutil.copytree(folder, copy, dirs_exist_ok=True, symlinks=True)
+            run = self.run(nb, folder, about, beside)
+            if run.doubts and self.second_opinion:
+                self._ask_again(nb, Path(copy), about, run)
         resources["gradebox"] = {"scores": run.scores, "forgeable": run.forgeable}
         for name in run.forgeable if self.apart else ():
             self.log.warning("cell %s ran beside the student's code: its score can be forged", name)
@@ -167,6 +181,20 @@ class WarmExecute(Execute):  # type: ignore[misc]
                 if cell.cell_type == "code" and cell.source.strip():
                     made.execute(cell, self.error_on_timeout)
         return made
+
+    def _ask_again(self, nb: NotebookNode, folder: Path, about: dict[str, Any], run: "Run") -> None:
+        """Say which tests give more points in one process; there a student could have forged them.
+
+        Nothing but the points is kept.
+        """
+        other = self.run(deepcopy(nb), folder, about, None)
+        for name, doubt in run.doubts.items():
+            if other.scores[name] > run.scores[name]:
+                self.log.warning(
+                    "cell %s gives %g points in one process, and %g apart from the student's code "
+                    "(%s): look at it",
+                    *(name, other.scores[name], run.scores[name], doubt),
+                )
 
     def _asked(self, about: dict[str, Any]) -> Instructions:
         source = source_folder(self, about.get("assignment", ""))
@@ -230,6 +258,7 @@ class Run:
     def __init__(self, pair: Pair, released: Released, beside: Collection[str] | None) -> None:
         self.scores: dict[str, float] = {}
         self.forgeable: list[str] = []
+        self.doubts: dict[str, str] = {}
         self._pair, self._released, self._beside = pair, released, beside
         self._dead: tuple[str, str] | None = None
 
@@ -242,6 +271,8 @@ class Run:
         if tests and self._beside is not None and name not in self._beside:
             verdict = self._pair.examine(cell.source, float(about["points"]))
             self.scores[name] = verdict.score
+            if verdict.doubt:
+                self.doubts[name] = verdict.doubt
             _keep(cell, {"outputs": _as_scored(verdict)})
         elif tests:
             self._student(cell, cell.source, when_late)

@@ -110,7 +110,7 @@ class Pair:
             self.student.acknowledged()
         except (Gone, TimeoutError):
             self.student.kill()
-        return Verdict(told["score"], points, told["outputs"], told["error"])
+        return Verdict(told["score"], points, told["outputs"], told["error"], told["doubt"])
 
     def _verdict(self, message: dict[str, Any], clock: OwnTime) -> dict[str, Any]:
         """Send a test cell and wait; tell its process the time, interrupt the student's."""

@@ -232,6 +232,20 @@ for _class in (Proxy, _Callable, _Object, _CallableObject):
     type.__setattr__(_class, "__doc__", property(documentation_of))
 
 
+_PLAIN_QUESTIONS = ("names", "get", "call")
+"""Questions whose answers are the same in one process."""
+
+
+def _called(value: Any) -> str:
+    """Return what a question is about, in words."""
+    first = value[0] if type(value) is tuple and value else None
+    proxies = [one for one in value or () if isinstance(one, Proxy)]
+    handle = (first if isinstance(first, Proxy) else proxies[0])._gradebox if proxies else None
+    if handle is None:
+        return "an object"
+    return handle.name or f"a {handle.type_name}"
+
+
 class Late(BaseException):
     """A test cell has used up its time; no ``except Exception`` of a test holds it."""
 
@@ -276,6 +290,8 @@ class Student(Peer):
         """No call lasts longer than the test cell may."""
         self.troubles: list[str] = []
         """What no honest function does, in the order in which it happened."""
+        self.stand_ins: set[str] = set()
+        """What was asked about objects and classes of the student's since this was cleared."""
         self.gone = ""
         """Why nothing can be asked any more; empty while something can."""
         self._call = self._deadline = Deadline(seconds)
@@ -304,6 +320,8 @@ class Student(Peer):
         """Ask, within the limits of time."""
         if self.gone:
             raise StudentGone("StudentGone", self.gone)
+        if question not in _PLAIN_QUESTIONS:
+            self.stand_ins.add(_called(value))
         if not self._depth:
             self._call, self._late = self._soonest(), False
             self._deadline = self._call
@@ -327,6 +345,8 @@ class Student(Peer):
     def make(self, handle: Handle, callable_: bool) -> Any:
         """Return what stands for an object of the other process."""
         is_object = handle.kind == "object"
+        if is_object:
+            self.stand_ins.add(f"a {handle.type_name}")
         kinds = (Proxy, _Callable, _Object, _CallableObject)
         proxy = object.__new__(kinds[callable_ + 2 * is_object])
         object.__setattr__(proxy, "_gradebox", handle)
