@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from textwrap import dedent
 
-KINDS = ("seeds", "results")
+KINDS = ("seeds", "results", "operators")
 """The modules of cases."""
 
 
