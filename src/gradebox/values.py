@@ -14,13 +14,16 @@ import keyword
 import math
 import re
 import sys
-from collections import namedtuple
+from collections import deque, namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+
+from gradebox import library
 
 Node = Any
 
@@ -109,6 +112,8 @@ class Encoder:
 
     def state(self, value: Any, depth: int = 0) -> Node:
         """Return the node of what a container holds, even if the container is known."""
+        if type(value) in library.WRITERS:
+            return library.WRITERS[type(value)](self, value, depth)
         for kind, write in _WRITERS:
             if isinstance(value, kind):
                 return write(self, value, depth)
@@ -117,6 +122,10 @@ class Encoder:
             return _write_tensor(self, value)
         if torch is not None and isinstance(value, torch.dtype):
             return ["torch.dtype", str(value).removeprefix("torch.")]
+        return self._export(value)
+
+    def export(self, value: Any) -> Node:
+        """Return the node of what is no plain data."""
         return self._export(value)
 
     def note(self, value: Any) -> None:
@@ -212,6 +221,10 @@ def _write_bounds(encoder: Encoder, value: Any, depth: int) -> Node:
 
 
 def _write_array(encoder: Encoder, value: Any, depth: int) -> Node:
+    if value.dtype.names:
+        return library.write_structured(encoder, value, depth)
+    if value.dtype.kind == "O":
+        return library.write_objects(encoder, value, depth)
     text = _dtype_text(value.dtype)
     plain = np.asarray(value)
     _check_entries(plain.shape, encoder._limits, Unsendable)
@@ -317,7 +330,17 @@ class Decoder:
             return self.known[_integer(_fields(node, 1)[0], 0, len(self.known) - 1, "a reference")]
         if kind in _READERS:
             return _READERS[kind](self, node, depth)
+        if kind in library.READERS:
+            return self._of_library(kind, node, depth)
         return self._resolve(node)
+
+    def _of_library(self, kind: str, node: list[Any], depth: int) -> Any:
+        try:
+            return library.READERS[kind](self, node, depth)
+        except BadValue:
+            raise
+        except (ValueError, TypeError, OverflowError, ArithmeticError) as error:
+            raise BadValue(f"expected the fields of a {kind}: {error}") from error
 
     def finish(self) -> None:
         """Refuse parts that belong to no value."""
@@ -330,12 +353,16 @@ class Decoder:
         self._unnumbered = True
         fresh = self.decode(node)
         self._unnumbered = False
-        if type(fresh) is dict and isinstance(target, dict):
+        if isinstance(fresh, dict) and isinstance(target, dict):
             return lambda: (dict.clear(target), dict.update(target, fresh))[1]
         if type(fresh) is set and isinstance(target, set):
             return lambda: (set.clear(target), set.update(target, fresh))[1]
         if type(fresh) is list and isinstance(target, list):
             return lambda: list.__setitem__(target, slice(None), fresh)
+        if type(fresh) is deque and isinstance(target, deque):
+            return lambda: _refill(target, target.extend, fresh)
+        if type(fresh) is SimpleNamespace and isinstance(target, SimpleNamespace):
+            return lambda: _refill(vars(target), vars(target).update, vars(fresh))
         if type(fresh) is bytearray and isinstance(target, bytearray):
             return lambda: bytearray.__setitem__(target, slice(None), fresh)
         if kind == "array" and isinstance(target, np.ndarray):
@@ -399,6 +426,11 @@ class Decoder:
         shape = tuple(_integer(n, 0, 2**31 - 1, "the length of an axis") for n in node)
         _check_entries(shape, self.limits, BadValue)
         return shape
+
+
+def _refill(target: Any, fill: Callable[[Any], None], fresh: Any) -> None:
+    target.clear()
+    fill(fresh)
 
 
 def _check_entries(shape: Sequence[int], limits: Limits, error: type[Exception]) -> None:

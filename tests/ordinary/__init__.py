@@ -12,7 +12,13 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from textwrap import dedent
 
-KINDS = ("seeds", "results", "operators")
+KINDS = (
+    "seeds",
+    "results",
+    "operators",
+    "arguments",
+    "inspection",
+)
 """The modules of cases."""
 
 
