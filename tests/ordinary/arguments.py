@@ -125,12 +125,12 @@ CASES = (
                 power *= 2
 
         taken = []
-        assert first_above(powers_of_two(), 10) == 16
+        assert first_above(powers_of_two(), 8) == 16
         assert taken == [1, 2, 4, 8, 16]
         """,
         wrong="""
         def first_above(numbers, bound):
-            return next(number for number in numbers if number >= 2 * bound)
+            return next(number for number in numbers if number >= bound)
         """,
     ),
     Case(

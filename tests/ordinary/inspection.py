@@ -190,7 +190,7 @@ CASES = (
         """,
     ),
     Case(
-        "the docstring and the number of its lines",
+        "the docstring is read by inspect.getdoc",
         answer='''
         def celsius(fahrenheit):
             """Return the temperature in °C.
@@ -199,7 +199,7 @@ CASES = (
             """
             return (fahrenheit - 32) * 5 / 9
         ''',
-        test=r"""
+        test="""
         import inspect
         assert celsius.__doc__ is not None, "please write a docstring"
         assert inspect.getdoc(celsius).splitlines()[0] == "Return the temperature in °C."

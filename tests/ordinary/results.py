@@ -644,27 +644,7 @@ CASES = (
         """,
     ),
     Case(
-        "None is returned where nothing is found",
-        answer="""
-        def first_even(numbers):
-            for number in numbers:
-                if number % 2 == 0:
-                    return number
-        """,
-        test="""
-        assert first_even([1, 4, 6]) == 4
-        assert first_even([1, 3]) is None
-        """,
-        wrong="""
-        def first_even(numbers):
-            for number in numbers:
-                if number % 2 == 0:
-                    return number
-            return False
-        """,
-    ),
-    Case(
-        "nested tuples of several types are compared with ==",
+        "nested tuples with None in them are compared with ==",
         answer="""
         def insert_into_tree(tree, key):
             if tree is None:
