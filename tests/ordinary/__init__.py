@@ -18,6 +18,9 @@ KINDS = (
     "operators",
     "arguments",
     "inspection",
+    "streams",
+    "calls",
+    "large",
 )
 """The modules of cases."""
 
