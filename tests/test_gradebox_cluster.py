@@ -163,7 +163,7 @@ def test_what_a_worker_gets_is_all_it_needs(course: Path, monkeypatch: pytest.Mo
     taken = submission(course, "right") | {"files": {"own.txt": b"mine", "data.txt": b"not it"}}
     course.rename(course.with_name("elsewhere"))
     monkeypatch.chdir(course.parent)
-    result = batch.Result(**remote.execute(told, taken))
+    result = batch.Result(**remote.execute(told, taken, {}))
     assert '"test": 3.0' in result.told
     assert "the data" in result.told
     assert result.files == {"own.txt": b"mine"}
@@ -175,14 +175,14 @@ def test_a_broken_notebook_is_refused_as_it_is_here(course: Path) -> None:
     hand_in(course, "right")
     taken = submission(course, "right") | {"notebooks": {"toy": b"{"}}
     with pytest.raises(Refused, match="no JSON"):
-        remote.execute(order(course)[0], taken)
+        remote.execute(order(course)[0], taken, {})
 
 
 def test_a_worker_with_other_packages_is_refused(course: Path) -> None:
     made, _ = order(course)
     made["about"] = made["about"].replace('"Python": "3', '"Python": "2')
     with pytest.raises(remote.Unlike, match=r"has Python 3\.\S+ \(expected 2"):
-        remote.execute(made | {"key": "other"}, {})
+        remote.execute(made | {"key": "other"}, {}, {})
 
 
 @pytest.mark.parametrize(

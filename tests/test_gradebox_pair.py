@@ -54,7 +54,7 @@ def executed(folder: Path, *cells: Any, source: list[Any] | None = None, **trait
     work.mkdir(exist_ok=True)
     nbformat.write(new_notebook(cells=made), work / "toy.ipynb")
     about = {"assignment": "toy", "notebook": "toy", "student": "ada"}
-    step = WarmExecute(config=config, **{"timeout": 5, **traits})
+    step = WarmExecute(config=config, **{"timeout": 5, "trial": False, **traits})
     nb, resources = step.preprocess(
         new_notebook(cells=made), {"metadata": {"path": str(work)}, "nbgrader": about}
     )

@@ -4,6 +4,7 @@ One process runs them all, so that the state of this one is neither used nor cha
 """
 
 import ast
+import itertools
 import multiprocessing
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 from ordinary import KINDS, Case, cases
 from ordinary.one_process import Ran, run, start
 
@@ -69,19 +71,26 @@ def test_each_kind_has_cases() -> None:
     assert list(dict.fromkeys(case.kind for case in CASES)) == list(KINDS)
 
 
-def defined(source: str) -> set[str]:
-    """Return the names that a student's cell defines, other than those of modules."""
-    found = set()
-    for statement in ast.parse(source).body:
+def bound(source: str) -> set[str]:
+    """Return the names that a cell gives values to, other than those of modules."""
+    names = set()
+    for statement in ast.parse(TransformerManager().transform_cell(source)).body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(statement.name)
-        elif not isinstance(statement, ast.Import | ast.ImportFrom):
-            for node in ast.walk(statement):
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                    found.add(node.id)
-    return found
+            names.add(statement.name)
+            continue
+        nodes = list(ast.walk(statement))
+        targets = [node.target for node in nodes if isinstance(node, ast.comprehension)]
+        local = {node for target in targets for node in ast.walk(target)}
+        names |= {
+            node.id
+            for node in nodes
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in local
+        }
+    return names
 
 
-def test_no_two_cases_define_the_same_name() -> None:
-    names = [name for case in CASES for name in defined(case.answer) | defined(case.wrong)]
-    assert [name for name, count in Counter(names).items() if count > 1] == []
+def test_no_cell_of_another_case_uses_a_name_of_a_student() -> None:
+    students = {case.name: bound(case.answer) | bound(case.wrong) for case in CASES}
+    teachers = {case.name: bound(case.earlier) | bound(case.test) for case in CASES}
+    for one, other in itertools.permutations(students, 2):
+        assert not students[one] & (students[other] | teachers[other]), (one, other)

@@ -4,6 +4,7 @@ Nothing of the checker is here but what it has sent: copies of plain values, and
 functions that it lets the student's functions call.
 """
 
+import builtins
 import contextlib
 import inspect
 import operator
@@ -13,7 +14,17 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gradebox.peer import BINARY, MOST_PRINTED, MOST_TEXT, Handle, Peer, described, rebuilt, short
+from gradebox.peer import (
+    BINARY,
+    MOST_PRINTED,
+    MOST_TEXT,
+    ORDER,
+    Handle,
+    Peer,
+    described,
+    rebuilt,
+    short,
+)
 from gradebox.wire import Gone, Line
 
 
@@ -208,9 +219,22 @@ def _source(namespace: Mapping[str, Any], value: Any) -> str:
 
 
 def _advance(namespace: Mapping[str, Any], iterator: Any) -> tuple[Any, ...]:
-    for item in iterator:
-        return (item,)
-    return ()
+    try:  # a loop would begin anew what begins anew in __iter__
+        return (next(iterator),)
+    except StopIteration:
+        return ()
+
+
+def _leave(namespace: Mapping[str, Any], manager: Any, told: Any) -> bool:
+    """End a context; ``told`` describes the exception that ends it, if one does."""
+    error = rebuilt(told, "") if told else None
+    return bool(type(manager).__exit__(manager, type(error) if error else None, error, None))
+
+
+def _bases(namespace: Mapping[str, Any], value: Any) -> list[str]:
+    """Return the names of Python's own classes from which a class inherits."""
+    own: Any = vars(builtins)
+    return [one.__name__ for one in value.__mro__ if own.get(one.__name__) is one]
 
 
 def _copied(namespace: Mapping[str, Any], value: Any, deep: bool) -> Any:
@@ -219,11 +243,16 @@ def _copied(namespace: Mapping[str, Any], value: Any, deep: bool) -> Any:
     return copy.deepcopy(value) if deep else copy.copy(value)
 
 
+_OPERATORS = (*BINARY, *ORDER, "neg", "pos", "abs", "invert", "index")
+_ITEMS = ("contains", "getitem", "setitem", "delitem")
+_FUNCTIONS: tuple[Any, ...] = (
+    *(len, iter, reversed, bool, int, float, complex, round),
+    *(str, repr, format, hash, isinstance, issubclass),
+)
 _OPERATIONS: dict[str, Callable[..., Any]] = {
-    **{name: getattr(operator, name) for name in BINARY},
-    **{n: getattr(operator, n) for n in ("neg", "pos", "abs", "invert", "contains")},
-    **{n: getattr(operator, n) for n in ("getitem", "setitem", "delitem")},
-    **{one.__name__: one for one in (len, iter, bool, str, repr, int, float, isinstance)},
+    **{name: getattr(operator, name) for name in (*_OPERATORS, *_ITEMS)},
+    **{one.__name__: one for one in _FUNCTIONS},
+    "enter": lambda value: type(value).__enter__(value),
 }
 
 _QUESTIONS: dict[str, Callable[..., Any]] = {
@@ -234,6 +263,8 @@ _QUESTIONS: dict[str, Callable[..., Any]] = {
     "setattr": lambda namespace, value, name, new: setattr(value, name, new),
     "operate": lambda namespace, name, *values: _OPERATIONS[name](*values),
     "next": _advance,
+    "exit": _leave,
+    "bases": _bases,
     "copy": _copied,
     "describe": _describe,
     "source": _source,

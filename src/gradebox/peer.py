@@ -40,6 +40,14 @@ BINARY = (
 """The operators with two sides that a student's object may have, as ``operator`` calls them."""
 
 
+ORDER = ("eq", "ne", "lt", "le", "gt", "ge")
+"""The comparisons of two objects of a student's.
+
+With anything else a student's object is never compared: one that says it equals whatever it is
+compared with would pass each test.
+"""
+
+
 class StudentError(Exception):
     """An exception in the student's process.
 

@@ -12,21 +12,25 @@ NumPy and torch, and what NumPy, torch or ``copy`` look for on their own in a pr
 the student's process. ``==`` between a proxy and anything else is identity.
 """
 
+import builtins
 import contextlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from gradebox.deadline import Deadline
 from gradebox.peer import (
     BINARY,
     MOST_PRINTED,
+    ORDER,
     Handle,
     Peer,
     StudentError,
     StudentGone,
     StudentTimeout,
+    described,
     rebuilt,
 )
 from gradebox.values import BadValue
@@ -50,8 +54,10 @@ class Proxy:
         handle = self._gradebox
         if name in _PLAIN_NAMES and (handle.name or name == "__qualname__"):
             return handle.name if name == "__name__" else _described(self)["qualname"]
+        if name == "__bases__" and handle.kind == "class":  # issubclass asks for them
+            return _bases(self)
         if name.startswith("__"):  # what NumPy, torch, copy … look for without being asked
-            raise AttributeError(f"{self!r} has no attribute {name!r} that the checker may see")
+            raise AttributeError(f"{_told(self)} has no attribute {name!r} that a test may see")
         return handle.peer.ask("getattr", (self, name))
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -64,8 +70,7 @@ class Proxy:
         return hash((id(self._gradebox.peer), self._gradebox.number))
 
     def __repr__(self) -> str:
-        handle = self._gradebox
-        return f"<the student's {handle.kind} {handle.name or handle.type_name}>"
+        return _told(self)
 
     def __copy__(self) -> Any:
         return self._copied(False)
@@ -79,7 +84,7 @@ class Proxy:
         return self._gradebox.peer.ask("copy", (self, deep))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError(f"{self!r} cannot be pickled")
+        raise TypeError(f"{_told(self)} cannot be pickled")
 
 
 class _Callable(Proxy):
@@ -104,6 +109,11 @@ class _Callable(Proxy):
         if not isinstance(value, Proxy):
             return False
         return self._gradebox.peer.ask("operate", ("isinstance", value, self)) is True
+
+    def __subclasscheck__(self, value: Any) -> bool:
+        if not isinstance(value, Proxy):
+            return False
+        return self._gradebox.peer.ask("operate", ("issubclass", value, self)) is True
 
 
 class _Object(Proxy):
@@ -147,8 +157,38 @@ class _Object(Proxy):
     def __float__(self) -> float:
         return self._operate("float", self)
 
+    def __complex__(self) -> complex:
+        return self._operate("complex", self)
+
+    def __index__(self) -> int:
+        return self._operate("index", self)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return self._operate("round", self, digits)
+
+    def __reversed__(self) -> Any:
+        return self._operate("reversed", self)
+
     def __str__(self) -> str:
         return self._operate("str", self)
+
+    def __repr__(self) -> str:
+        return self._operate("repr", self)
+
+    def __format__(self, how: str) -> str:
+        return self._operate("format", self, how)
+
+    def __hash__(self) -> int:
+        return self._operate("hash", self)
+
+    def __enter__(self) -> Any:
+        return self._operate("enter", self)
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        told = described(error) if isinstance(error, Exception) else None
+        ended = self._gradebox.peer.ask("exit", (self, told))
+        # what a test asserts within is not for the student's code to suppress
+        return ended is True and not isinstance(error, AssertionError)
 
     def __neg__(self) -> Any:
         return self._operate("neg", self)
@@ -181,6 +221,43 @@ def _binary(name: str) -> None:
 
 for _name in BINARY:
     _binary(_name)
+
+
+def _comparison(name: str) -> None:
+    def compare(self: Any, other: Any) -> Any:
+        if isinstance(other, _Object):
+            return self._operate(name, self, other)
+        # nobody but the test says whether a student's object equals what it expects
+        return NotImplemented
+
+    setattr(_Object, f"__{name}__", compare)
+
+
+for _name in ORDER:
+    _comparison(_name)
+
+
+def _told(proxy: Proxy) -> str:
+    """Return what a proxy stands for."""
+    handle = proxy._gradebox
+    return f"<the student's {handle.kind} {handle.name or handle.type_name}>"
+
+
+def _bases(proxy: Proxy) -> tuple[type, ...]:
+    """Return Python's own classes from which a student's class says that it inherits."""
+    names = proxy._gradebox.peer.ask("bases", (proxy,))
+    if type(names) is not list or not all(type(name) is str for name in names):
+        raise BadValue("expected the names of classes")
+    found = (getattr(builtins, name, None) for name in names)
+    return tuple(one for one in found if isinstance(one, type))
+
+
+@lru_cache(maxsize=1000)
+def _kind_called(base: type, name: str) -> type:
+    """Return a kind of proxy whose type has the name of the student's class."""
+    made = type(name, (base,), {"__slots__": ()})
+    type.__setattr__(made, "__doc__", property(documentation_of))
+    return made
 
 
 def _one(item: Any) -> Any:
@@ -348,7 +425,10 @@ class Student(Peer):
         if is_object:
             self.stand_ins.add(f"a {handle.type_name}")
         kinds = (Proxy, _Callable, _Object, _CallableObject)
-        proxy = object.__new__(kinds[callable_ + 2 * is_object])
+        kind: type = kinds[callable_ + 2 * is_object]
+        if is_object and handle.type_name.isidentifier():
+            kind = _kind_called(kind, handle.type_name)
+        proxy: Any = object.__new__(kind)
         object.__setattr__(proxy, "_gradebox", handle)
         return proxy
 

@@ -21,6 +21,8 @@ KINDS = (
     "streams",
     "calls",
     "large",
+    "learning",
+    "notebook",
 )
 """The modules of cases."""
 

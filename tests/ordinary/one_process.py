@@ -1,6 +1,5 @@
 """The cells of a notebook in one plain IPython, each scored as nbgrader scores what it shows."""
 
-import atexit
 import os
 import time
 from collections.abc import Sequence
@@ -14,7 +13,15 @@ from nbformat.v4 import new_code_cell, new_output
 from nbgrader.utils import determine_grade
 from traitlets.config import Config
 
-_MODULES = ("matplotlib.figure", "numpy", "pytest", "scipy.optimize", "scipy.sparse", "torch")
+_MODULES = (
+    "matplotlib.figure",
+    "numpy",
+    "pytest",
+    "scipy.optimize",
+    "scipy.sparse",
+    "torch",
+    "torch._dynamo",  # which the first optimizer would import
+)
 
 
 class Ran(NamedTuple):
@@ -35,21 +42,21 @@ def start(profile: Path) -> None:
 
     What IPython writes, it writes into a folder of its own.
     """
-    os.environ["IPYTHONDIR"] = str(profile)
     for name in _MODULES:
         import_module(name)
+    os.environ["IPYTHONDIR"] = str(profile)
+    settings = Config()
+    settings.HistoryManager.enabled = False
+    settings.InteractiveShell.colors = "nocolor"
+    settings.InteractiveShell.xmode = "Plain"
+    InteractiveShell.instance(config=settings)
 
 
 def run(cells: Sequence[str], folder: Path) -> list[Ran]:
     """Run the cells of one notebook in a folder, all of them, even after an error."""
     os.chdir(folder)
-    settings = Config()
-    settings.HistoryManager.enabled = False
-    settings.InteractiveShell.colors = "nocolor"
-    InteractiveShell.clear_instance()
-    shell = InteractiveShell.instance(config=settings)
-    # it would take a second when the process ends: there are no sessions to close
-    atexit.unregister(shell.atexit_operations)
+    shell = InteractiveShell.instance()
+    shell.reset()
     return [_run(shell, cell) for cell in cells]
 
 
