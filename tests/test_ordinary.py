@@ -16,6 +16,8 @@ from IPython.core.inputtransformer2 import TransformerManager
 from ordinary import KINDS, Case, cases
 from ordinary.one_process import Ran, run, start
 
+pytestmark = pytest.mark.xdist_group("ordinary")
+
 CASES = cases()
 WRONG = [case for case in CASES if case.wrong]
 
