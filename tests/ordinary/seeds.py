@@ -14,9 +14,9 @@ CASES = (
         test="""
         import random
         random.seed(3)
-        expected = [random.randint(1, 6) for _ in range(10)]
+        expected = [random.randint(1, 6) for _ in range(30)]
         random.seed(3)
-        assert roll_dice(10) == expected
+        assert roll_dice(30) == expected
         """,
         wrong="""
         import random
