@@ -793,8 +793,8 @@ def test_errors_keep_their_type_and_message(lend: Lend) -> None:
     assert isinstance(mine, ValueError)
     assert isinstance(mine, StudentError)
     assert (mine.name, mine.message) == ("Mine", "m")
-    assert type(other) is StudentError
-    assert str(other) == "Other: o"
+    assert isinstance(other, StudentError)
+    assert (other.name, str(other)) == ("Other", "o")
     assert type(singular) is np.linalg.LinAlgError
     assert type(ended) is StudentError  # it ends neither the checker …
     assert ended.name == "SystemExit"
@@ -1303,3 +1303,108 @@ def test_objects_behave_as_their_class_says(lend: Lend, cell: str) -> None:
 )
 def test_no_object_says_that_it_is_what_a_test_expects(lend: Lend, cell: str) -> None:
     assert verdict(lend(POINT), cell).score == 0
+
+
+# --- exceptions with classes of their own -----------------------------------------------------
+
+BANK = """
+class BankError(Exception):
+    pass
+
+class Overdrawn(BankError, ValueError):
+    def __init__(self, missing):
+        super().__init__(f"{missing} missing")
+        self.missing = missing
+
+def withdraw(balance, amount):
+    if amount < 0:
+        raise BankError("negative", amount)
+    if amount > balance:
+        raise Overdrawn(amount - balance)
+    return balance - amount
+
+def retry(f, errors):
+    try:
+        return f()
+    except errors as error:
+        return [type(error).__name__, str(error), list(error.args)]
+
+def fail(kind):
+    raise kind("from the student")
+"""
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "import pytest\nwith pytest.raises(Overdrawn, match='3 missing') as found:\n"
+        "    withdraw(1, 4)\nassert found.value.missing == 3",
+        "try:\n    withdraw(1, 4)\n    assert False\nexcept BankError as error:\n"
+        "    assert str(error) == '3 missing'",
+        "try:\n    withdraw(1, -1)\n    assert False\nexcept Overdrawn:\n    assert False\n"
+        "except BankError as error:\n    assert error.args == ('negative', -1)",
+        "import unittest\nwith unittest.TestCase().assertRaises(ValueError):\n    withdraw(1, 4)",
+        "assert issubclass(Overdrawn, BankError) and issubclass(Overdrawn, ValueError)",
+        "assert Overdrawn.__name__ == 'Overdrawn' and not issubclass(BankError, ValueError)",
+        "assert withdraw(3, 1) == 2",
+        "class Mine(KeyError): pass\ndef f(): raise Mine('k')\n"
+        "assert retry(f, Mine)[0] == 'Mine' and retry(f, KeyError)[2] == ['k']",
+        "def f(): return 1 / 0\nassert retry(f, ZeroDivisionError)[0] == 'ZeroDivisionError'",
+        "def f(): return {}[3]\nassert retry(f, (IndexError, LookupError))[2] == [3]",
+        "class Mine(Exception): pass\n"
+        "try:\n    fail(Mine)\n    assert False\nexcept Mine as error:\n"
+        "    assert str(error) == 'from the student'",
+        "def f(): raise BankError('by the test')\n"
+        "assert retry(f, BankError) == ['BankError', 'by the test', ['by the test']]",
+    ],
+)
+def test_exceptions_are_caught_by_their_class(lend: Lend, cell: str) -> None:
+    found = verdict(lend(BANK), cell)
+    assert (found.error, found.score) == ("", 4)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "import pytest\nwith pytest.raises(Overdrawn):\n    withdraw(1, -1)",
+        "import pytest\nwith pytest.raises(BankError):\n    withdraw(1, 1)",
+        "withdraw(1, 4)",
+        "class Mine(Exception): pass\ndef f(): raise Mine\nassert retry(f, KeyError)",
+    ],
+)
+def test_what_is_not_caught_costs_the_points(lend: Lend, cell: str) -> None:
+    found = verdict(lend(BANK), cell)
+    assert found.score == 0
+    assert found.error
+
+
+BAD_CLASSES: list[Any] = [
+    3,
+    [],
+    ["error"],
+    ["error", 0, "E", []],
+    ["error", 1, "not a name", []],
+    ["error", 1, "E", [["builtin", "SystemExit"]]],
+    ["error", 1, "E", [["builtin", "int"]]],
+    ["error", 1, "E", [["builtin", "eval"]]],
+    ["error", 1, "E", [["builtin", "OSError"], ["builtin", "UnicodeDecodeError"]]],
+    ["error", 1, "E", [["error", 2, "F", []]] * 11],
+    ["yours", 5],
+    ["builtin", "ValueError"],
+]
+
+
+@pytest.mark.parametrize("node", BAD_CLASSES, ids=lambda node: str(node)[:40])
+def test_no_class_of_an_exception_but_an_exceptions(node: Any) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pytest.raises(BadValue):
+        Student(Line(ours)).class_told({"class": node})
+
+
+def test_classes_within_classes_have_an_end() -> None:
+    node: list[Any] = ["error", 1, "E", []]
+    for number in range(2, 50):
+        node = ["error", number, "E", [node]]
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pytest.raises(BadValue, match="in a row"):
+        Student(Line(ours)).class_told({"class": node})

@@ -46,9 +46,8 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
         )
     for topic in course.choose(arguments.topics):
         released, rest = release(course, topic)
-        console.print(
-            f"Released the pages of {topic} to {len(released)} student{'s' if len(released) != 1 else ''}."
-        )
+        number = "1 student" if len(released) == 1 else f"{len(released)} students"
+        console.print(f"Released the pages of {topic} to {number}.")
         if not rest:
             continue
         table = Table("not released to", "send the pages in", box=None)

@@ -109,7 +109,7 @@ class Lender(Peer):
 
     def failed(self, error: dict[str, Any]) -> Exception:
         """Return the exception for what the other process says has failed."""
-        return rebuilt(error, "")
+        return rebuilt(error, "", self.class_told(error))
 
     def outdated(self, message: dict[str, Any], number: int) -> bool:
         """Return whether a message answers an earlier question, which nobody waits for."""

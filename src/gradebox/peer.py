@@ -10,7 +10,7 @@ import threading
 import types
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -28,6 +28,9 @@ MOST_PRINTED = 4 * 2**20
 
 MOST_EXPORTS = 100_000
 """So many functions and objects of one side the other one may hold at once."""
+
+MOST_BASES = 10
+"""So many base classes an exception class may have, and so deep."""
 
 MOST_TEXT = 100_000
 """So many characters of a message, a traceback, a source are passed on."""
@@ -65,6 +68,35 @@ class StudentTimeout(StudentError, TimeoutError):
 
 class StudentGone(StudentError):
     """The student's process ended, or what it sends makes no sense any more."""
+
+
+class ErrorClass(type):
+    """The kind of classes that stand for an exception class of the other process."""
+
+    _gradebox: "Handle"
+
+
+def error_class(handle: "Handle", bases: Sequence[type[Exception]]) -> Any:
+    """Return a class that stands for an exception class of the other process.
+
+    It is a class, not a proxy: ``except`` and ``pytest.raises`` take nothing else.
+    """
+    more = () if any(issubclass(one, StudentError) for one in bases) else (StudentError,)
+    made = ErrorClass(
+        handle.name or "Error", (*more, *bases), {"__init__": _begin, "__str__": _say}
+    )
+    type.__setattr__(made, "_gradebox", handle)
+    return made
+
+
+def _begin(self: Any, *args: Any, **kwargs: Any) -> None:
+    """Begin an exception that a test makes, or one that :func:`rebuilt` fills in."""
+    Exception.__init__(self, *args)
+    self.name, self.message, self.trace = type(self).__name__, None, ""
+
+
+def _say(self: Any) -> str:
+    return Exception.__str__(self) if self.message is None else str(self.message)
 
 
 class Exports:
@@ -126,6 +158,7 @@ class Peer:
         self._unneeded: deque[Handle] = deque()
         self._met: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.draws = Draws()
+        self._depth_of_bases = 0
 
     # what differs between the two ends
 
@@ -225,7 +258,29 @@ class Peer:
         except self.caught as error:
             if self.lost(error):
                 raise
-            self._send({"id": number, "error": self.told(error)}, [])
+            self._send({"id": number, "error": self.told(error) | self._class_of(error)}, [])
+
+    def _class_of(self, error: BaseException) -> dict[str, Any]:
+        """Return what the other process needs to know of the class of an exception."""
+        kind = type(error)
+        if not _is_error(kind) or vars(builtins).get(kind.__name__) is kind or _own(kind.__name__):
+            return {}
+        try:
+            return {"class": self._export(kind)}
+        except (Unsendable, RecursionError):
+            return {}
+
+    def class_told(self, told: Any) -> Any:
+        """Return the class of an exception of the other process, if it has one of its own."""
+        node = told.get("class") if type(told) is dict else None
+        if node is None:
+            return None
+        if type(node) is not list or not node or node[0] not in ("error", "yours"):
+            raise BadValue("expected an exception class")
+        found = self._import(node)
+        if not _is_error(found):
+            raise BadValue("expected an exception class")
+        return found
 
     caught: type[BaseException] = Exception
 
@@ -269,7 +324,7 @@ class Peer:
         return value
 
     def _export(self, value: Any) -> Node:
-        handle = self.handle_of(value)
+        handle = self._handle(value)
         if handle is not None:
             if handle.peer is not self:
                 raise Unsendable("expected a function or object of this student, got another's")
@@ -280,13 +335,22 @@ class Peer:
                 "it cannot cross to the other process"
             )
         name = short(getattr(value, "__name__", ""))
-        type_name = short(type(value).__name__)
+        if isinstance(value, type) and vars(builtins).get(name) is value:
+            return ["builtin", name]
         number = self.exports.number(value)
+        if _is_error(value):
+            bases = [self._export(one) for one in value.__bases__ if _is_error(one)]
+            return ["error", number, name, bases[:MOST_BASES]]
+        type_name = short(type(value).__name__)
         return ["handle", number, _kind(value), type_name, name, callable(value)]
 
     def _import(self, node: list[Any]) -> Any:
         if node[0] == "yours" and len(node) == 2:
             return self.exports.find(node[1])
+        if node[0] == "builtin" and len(node) == 2:
+            return _builtin(node[1])
+        if node[0] == "error" and len(node) == 4:
+            return self._import_error(*node[1:])
         if node[0] != "handle" or len(node) != 6:
             raise BadValue(f"expected a known kind of value, got {str(node[0])[:40]!r}")
         _, number, kind, type_name, name, callable_ = node
@@ -295,15 +359,60 @@ class Peer:
             raise BadValue("expected the number of a function or object")
         if not texts or kind not in ("function", "class", "module", "object"):
             raise BadValue("expected the kind and the names of a function or object")
+        return self._met_again(
+            number, lambda: self.make(Handle(self, number, kind, type_name, name), callable_)
+        )
+
+    def _import_error(self, number: Any, name: Any, nodes: Any) -> Any:
+        """Return what stands for an exception class of the other process."""
+        if type(number) is not int or not 0 < number < 2**63:
+            raise BadValue("expected the number of an exception class")
+        if type(name) is not str or len(name) > 200 or not name.isidentifier():
+            raise BadValue("expected the name of an exception class")
+        if type(nodes) is not list or len(nodes) > MOST_BASES:
+            raise BadValue("expected the base classes of an exception class")
+        self._depth_of_bases += 1
+        try:
+            if self._depth_of_bases > MOST_BASES:
+                raise BadValue(f"expected at most {MOST_BASES} base classes in a row")
+            bases = [self._import(one) for one in nodes if type(one) is list and one]
+        finally:
+            self._depth_of_bases -= 1
+        if not all(_is_error(one) for one in bases):
+            raise BadValue("expected base classes that are exceptions")
+        handle = Handle(self, number, "class", "type", name)
+        try:
+            return self._met_again(number, lambda: error_class(handle, bases or [Exception]))
+        except TypeError as error:  # no order of the bases, or their layouts do not fit
+            raise BadValue(f"expected base classes that go together: {error}") from None
+
+    def _met_again(self, number: int, make: Callable[[], Any]) -> Any:
+        """Return what stands for an object, the same as before while somebody has it."""
         found = self._met.get(number)
         if found is None:
-            handle = Handle(self, number, kind, type_name, name)
-            found = self._met[number] = self.make(handle, callable_)
+            found = self._met[number] = make()
+            handle = self._handle(found)
             weakref.finalize(found, self._unneeded.append, handle).atexit = False
-        found_handle = self.handle_of(found)
-        assert found_handle is not None
-        found_handle.count += 1
+        self._handle(found).count += 1
         return found
+
+    def _handle(self, value: Any) -> Any:
+        return value._gradebox if isinstance(value, ErrorClass) else self.handle_of(value)
+
+
+def _is_error(value: Any) -> bool:
+    """Return whether a value is an exception class that a test may raise and catch."""
+    return (
+        isinstance(value, type) and issubclass(value, Exception) and not issubclass(value, _NEVER)
+    )
+
+
+def _builtin(name: Any) -> Any:
+    """Return one of Python's own classes."""
+    found = vars(builtins).get(name) if type(name) is str else None
+    if not isinstance(found, type) or (issubclass(found, BaseException) and not _is_error(found)):
+        raise BadValue("expected the name of one of Python's own classes")
+    return found
 
 
 _NO_LIMITS = Limits(items=2**62)  # what has come in was within the limits
@@ -351,7 +460,14 @@ def described(error: BaseException) -> dict[str, Any]:
         "types": [short(one.__name__) for one in type(error).__mro__[:20]],
         "message": said(error),
         "args": list(error.args) if small else None,
+        "attributes": _attributes(error),
     }
+
+
+def _attributes(error: BaseException) -> dict[str, Any]:
+    """Return what an exception holds, if it is little and plain."""
+    found = {short(name): value for name, value in vars(error).items()}
+    return found if _are_plain([*found.values()]) and len(repr(found)) < MOST_TEXT else {}
 
 
 _NEVER = (StopIteration, StopAsyncIteration, BaseExceptionGroup)
@@ -362,8 +478,18 @@ def _mixed(name: str) -> type[Exception]:
     return type("StudentError", (StudentError, _own(name) or Exception), {})
 
 
-def rebuilt(told: Any, trace: Any) -> Exception:
-    """Return an exception of Python's own, or of ours, for one of the other process."""
+def rebuilt(told: Any, trace: Any, kind: Any = None) -> Exception:
+    """Return an exception of Python's own, or of ours, for one of the other process.
+
+    Parameters
+    ----------
+    told : dict
+        What :func:`described` returned there.
+    trace : str
+        Its traceback.
+    kind : type, optional
+        The class that stands for its class, where that is none of Python's own.
+    """
     names = told.get("types") if type(told) is dict else None
     if type(names) is not list or not 0 < len(names) <= 20:
         raise BadValue("expected the types of an exception")
@@ -373,6 +499,8 @@ def rebuilt(told: Any, trace: Any) -> Exception:
     if type(message) is not str or type(trace) is not str:
         raise BadValue("expected the text of an exception")
     source = StudentError(names[0], message[:MOST_TEXT], trace[:MOST_TEXT])
+    if kind is not None:
+        return _of_kind(kind, told, source)
     base = next(filter(None, map(_own, names)), None)
     if base is None:
         return source
@@ -390,6 +518,25 @@ def rebuilt(told: Any, trace: Any) -> Exception:
         return source
     made.__cause__ = source
     return made
+
+
+def _of_kind(kind: Any, told: dict[str, Any], source: StudentError) -> Exception:
+    """Return an exception of a class of a test's or a student's, with the plain attributes."""
+    made: Any = kind.__new__(kind)
+    args, attributes = told.get("args"), told.get("attributes")
+    made.args = tuple(args) if type(args) is list and _are_plain(args) else (source.message,)
+    if type(attributes) is dict and _are_plain([*attributes.values()]):
+        vars(made).update(attributes)
+    if isinstance(kind, ErrorClass):
+        made.name, made.message, made.trace = source.name, source.message, source.trace
+    made.__cause__ = None if isinstance(kind, ErrorClass) else source
+    return made
+
+
+def _are_plain(values: Sequence[Any]) -> bool:
+    return len(values) <= 20 and all(
+        type(one) in (str, int, float, bool, type(None)) for one in values
+    )
 
 
 def _own(name: str) -> type[Exception] | None:

@@ -444,7 +444,8 @@ class Student(Peer):
         """Return the exception for what the other process says has failed."""
         if self._late:
             return self._timeout()
-        return rebuilt(error, error.get("trace", "") if type(error) is dict else "")
+        trace = error.get("trace", "") if type(error) is dict else ""
+        return rebuilt(error, trace, self.class_told(error))
 
     def lost(self, error: BaseException) -> bool:
         """Return whether the line is of no use any more."""
