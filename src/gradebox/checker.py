@@ -3,11 +3,12 @@
 What differs from a test cell that runs beside the student's code:
 
 - A plain value is a copy each time its name is used. A test that changes it changes its own copy.
-- ``==`` between a student's object and anything else is identity. A test that calls methods of such
-  an object, or uses its operators, gets what the student's class says; compare plain data.
+- Two objects of the student's compare as their class says; with anything else such an object is
+  never equal, nor less or more. Methods, operators and attributes are those of its class.
 - Results of torch come without the graph that made them; arrays that share memory do not share it
   any more; pandas and the like come as objects, not as data.
-- ``except`` knows Python's own exceptions and ``LinAlgError``, not those of a student's class.
+- An exception class of the student's can be caught and raised; what its ``__init__`` does is done
+  only where the student's own code raises it.
 - A cell whose value is an array, a tensor or a student's object gives no points: a sum of
   comparisons becomes one when a student returns an array. End it with ``;`` to show nothing.
 - IPython's magic commands are no part of Python, and no part of a test cell here.
