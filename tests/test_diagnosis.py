@@ -118,6 +118,29 @@ def test_the_place_of_a_mistake_is_told(course, mistake, fact):
     assert fact.lower() in text.lower()
 
 
+@pytest.mark.parametrize(
+    ("mistake", "fact"),
+    [
+        (lambda x: abs(x) ** 1.5 if x < 0 else x**3 + 1, "wrong exactly when `x` is negative"),
+        (lambda x: 5 if x == 0 else x**3 + 1, "wrong exactly when `x` is 0"),
+        (lambda x: x**3 + (1 if x % 1 == 0 else x), "wrong exactly when `x` is not a whole number"),
+    ],
+)
+def test_the_numbers_for_which_an_answer_is_wrong_are_told(course, mistake, fact):
+    numbers = (-2.0, -1.5, -1.0, 0.0, 0.0, 0.5, 1.25, 3.0, 4.0)
+    course(lambda x: x**3 + 1, lambda rng: [{"x": x} for x in numbers])
+    assert f"Your answer is {fact}, right otherwise" in said(mistake)
+
+
+def test_entries_that_are_not_whole_are_told(course):
+    def halves(rng):
+        return [{"x": rng.integers(-6, 7, (3, 4)) / 2, "eps": 0.1} for _ in range(4)]
+
+    course(lambda x, eps: x**3, halves)
+    text = said(lambda x, eps: np.where(x % 1 == 0, x**3, x + eps))
+    assert "differs exactly where `x` is not a whole number" in text
+
+
 def test_the_entries_that_differ_are_diagnosed_alone(course):
     course(lambda x, eps: x - 1, arrays)
     text = said(lambda x, eps: np.where(x > 0, 1 - x, x - 1))

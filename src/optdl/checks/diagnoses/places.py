@@ -105,6 +105,7 @@ def signs(part: Part, pair: Pair) -> Iterator[tuple[str, np.ndarray]]:
         yield f"{name} is negative", array < 0
         yield f"{name} is positive", array > 0
         yield f"{name} is 0", array == 0
+        yield f"{name} is not a whole number", array != np.round(array)
 
 
 def _matches(value: Any, right: np.ndarray) -> bool:
@@ -162,6 +163,10 @@ def conditions(case: Case) -> Iterator[tuple[str, bool]]:
     for name, value in case.items():
         yield f"`{name}` is None", value is None
         yield f"`{name}` is not None", value is not None
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"`{name}` is negative", value < 0
+            yield f"`{name}` is 0", value == 0
+            yield f"`{name}` is not a whole number", value % 1 != 0
         if isinstance(value, bool):
             yield from ((f"`{name}` is {flag}", value is flag) for flag in (True, False))
         elif isinstance(value, str):
