@@ -1298,6 +1298,8 @@ def test_objects_behave_as_their_class_says(lend: Lend, cell: str) -> None:
         "import numpy as np\nnp.testing.assert_array_equal(Yes(), 3)",
         "import math\nassert math.isclose(Yes(), 3)",
         "with Tracked(True):\n    assert False",
+        "import pytest\nwith Tracked(True), pytest.raises(ValueError):\n    pass",
+        "import unittest\nwith Tracked(True):\n    unittest.TestCase().fail()",
         "len({Yes()})",
     ],
 )

@@ -180,7 +180,7 @@ class _Notebook:
 
     def _points(self, beside: Collection[str] | None) -> tuple[dict[str, Points], dict[str, str]]:
         """Return what each test gives, and what it raises with the answers."""
-        scores, errors = [], {}
+        scores = []
         for version in reversed(self._versions):
             with tempfile.TemporaryDirectory(prefix="gradebox-trial-") as folder:
                 shutil.copytree(
