@@ -40,6 +40,7 @@ from gradebox.peer import (
     said,
 )
 from gradebox.proxy import GRACE, Late, Proxy, Student
+from gradebox.shared_names import SharedNames
 
 MODULES: Mapping[str, str] = {
     "np": "numpy",
@@ -111,6 +112,9 @@ class Checker:
     answers : collection of str
         Names that the student is to define although Python has them, such as ``sum``. Every other
         name that Python has is Python's own in a test cell, whatever the student calls so.
+    shared : collection of str
+        Names of the student's that a test may give another value, which the student's code then
+        sees.
     seconds : float
         The limit of one cell, by the student's clock. It needs the main thread and a system with
         alarms; elsewhere it limits what the cell asks of the student's process, but not the cell's
@@ -118,10 +122,16 @@ class Checker:
     """
 
     def __init__(
-        self, student: Student, *, answers: Collection[str] = (), seconds: float = 60.0
+        self,
+        student: Student,
+        *,
+        answers: Collection[str] = (),
+        shared: Collection[str] = (),
+        seconds: float = 60.0,
     ) -> None:
         self.student, self.seconds = student, seconds
         self.names: dict[str, Any] = _Names(student, answers)
+        student.shared = SharedNames(self.names, shared)
         self._count = 0
 
     def run(self, source: str, points: float = 0.0) -> Verdict:
@@ -140,7 +150,9 @@ class Checker:
         out, err = Stream("stdout", outputs), Stream("stderr", outputs)
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                with self._limited():
+                shared = contextlib.nullcontext() if points else self.student.shared.defined()
+                with self._limited(), shared:
+                    self.student.begin()
                     value = self._execute(source)
                 verdict.score = _score(value, verdict.points)
                 if value is not None:

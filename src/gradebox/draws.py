@@ -58,26 +58,36 @@ class State(NamedTuple):
         return State(walker.state["state"]["key"].astype("<u4").tobytes(), WORDS)
 
 
-class _Python:
-    """The generator behind the functions of ``random``."""
+class Python:
+    """The generator behind the functions of ``random``, or a ``random.Random``."""
+
+    def __init__(self, source: Any = random) -> None:
+        self._source = source
 
     def mark(self) -> Any:
-        words = random.getstate()[1]
+        """Return what changes when it draws."""
+        words = self._source.getstate()[1]
         return words[-1], words[0], words[1]
 
     def get(self) -> State:
-        _, words, gauss = random.getstate()
+        """Return where it is."""
+        _, words, gauss = self._source.getstate()
         return State(np.array(words[:-1], "<u4").tobytes(), words[-1], gauss)
 
     def set(self, state: State) -> None:
+        """Move it."""
         words = np.frombuffer(state.words, "<u4").tolist()
-        random.setstate((3, (*words, state.position), state.kept))
+        self._source.setstate((3, (*words, state.position), state.kept))
 
 
-class _NumPy:
-    """The generator behind the functions of ``numpy.random``."""
+class NumPy:
+    """The generator behind the functions of ``numpy.random``, or a ``RandomState``."""
+
+    def __init__(self, source: Any = np.random) -> None:
+        self._source = source
 
     def mark(self) -> Any:
+        """Return what changes when it draws."""
         # to ask for the state takes a hundred times as long
         generator: Any = np.random.get_bit_generator()  # type: ignore[attr-defined]
         if not isinstance(generator, np.random.MT19937):
@@ -87,29 +97,39 @@ class _NumPy:
         return words[WORDS], words[0], words[1]
 
     def get(self) -> State:
-        told: Any = np.random.get_state(legacy=True)  # noqa: NPY002  it is the one
+        """Return where it is."""
+        told: Any = self._source.get_state(legacy=True)
+        if type(told) is not tuple:
+            raise TypeError("another kind of generator")
         _, words, position, *kept = told
         return State(words.astype("<u4").tobytes(), int(position), [int(kept[0]), float(kept[1])])
 
     def set(self, state: State) -> None:
+        """Move it."""
         words = np.frombuffer(state.words, "<u4")
         kept = state.kept or (0, 0.0)
-        np.random.set_state(("MT19937", words, state.position, *kept))  # noqa: NPY002
+        self._source.set_state(("MT19937", words, state.position, *kept))
 
 
-class _Torch:
-    """torch's generator of the CPU."""
+class Torch:
+    """torch's generator of the CPU, or a ``torch.Generator`` of it."""
+
+    def __init__(self, source: Any = None) -> None:
+        self._source = source or sys.modules["torch"].default_generator
 
     def mark(self) -> Any:
+        """Return what changes when it draws."""
         return self._bytes()
 
     def get(self) -> State:
+        """Return where it is."""
         told = np.frombuffer(self._bytes(), _TORCH_STATE)[0]
         position = WORDS if told["left"] == 1 else int(told["next"])
         kept = [int(told["seed"]), bytes(told["normals"]).hex()]
         return State(told["words"].astype("<u4").tobytes(), position, kept)
 
     def set(self, state: State) -> None:
+        """Move it."""
         made = np.frombuffer(bytearray(self._bytes()), _TORCH_STATE)
         made["words"] = np.frombuffer(state.words, "<u4")
         made["next"], made["left"] = state.position, WORDS + 1 - state.position
@@ -118,13 +138,13 @@ class _Torch:
             made["seed"] = state.kept[0]
             made["normals"] = np.frombuffer(bytes.fromhex(state.kept[1]), "u1")
         torch = sys.modules["torch"]
-        torch.set_rng_state(torch.from_numpy(made.view("u1").copy()))
+        self._source.set_state(torch.from_numpy(made.view("u1").copy()))
 
     def _bytes(self) -> bytes:
-        return bytes(sys.modules["torch"].get_rng_state().numpy())
+        return bytes(self._source.get_state().numpy())
 
 
-_KINDS: dict[str, Callable[[], Any]] = {"random": _Python, "numpy": _NumPy, "torch": _Torch}
+_KINDS: dict[str, Callable[[], Any]] = {"random": Python, "numpy": NumPy, "torch": Torch}
 
 
 class Draws:

@@ -21,14 +21,17 @@ class Examiner:
         The line to the student's process.
     wanted : dict
         ``seconds``, the limit of a cell; ``answers``, the names that the student is to define
-        although Python has them; ``given``, statements to execute before the first test.
+        although Python has them; ``shared``, those of the student's that a test may give another
+        value; ``given``, statements to execute before the first test.
     """
 
     def __init__(self, line: Line, other: Line, wanted: dict[str, Any]) -> None:
         self._line = line
         seconds = float(wanted["seconds"])
         self._student = Student(other, seconds=seconds, clock=self._used, interrupt=self._interrupt)
-        self._checker = Checker(self._student, answers=wanted["answers"], seconds=seconds)
+        self._checker = Checker(
+            self._student, answers=wanted["answers"], shared=wanted["shared"], seconds=seconds
+        )
         for statement in wanted["given"]:
             with contextlib.suppress(Exception):  # the test that needs it will say so
                 exec(statement, self._checker.names)

@@ -24,6 +24,9 @@ class Instructions:
         The import statements of its plain cells, which a student may change.
     answers : frozenset of str
         Names that its solutions define although Python has them, such as ``sum``.
+    shared : frozenset of str
+        Names that its cells define, tests left out: a test that gives one of them another value
+        means the student's.
     beside : frozenset of str
         The test cells that are to run beside the student's code: those with
         ``"gradebox": {"beside": true}`` in their metadata.
@@ -35,6 +38,7 @@ class Instructions:
 
     imports: tuple[str, ...] = ()
     answers: frozenset[str] = frozenset()
+    shared: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
     order: tuple[str, ...] = ()
     plain: frozenset[str] = frozenset()
@@ -53,6 +57,7 @@ def _instructions(notebook: Path, changed: int) -> Instructions:
     nb = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
     imports: list[str] = []
     answers: set[str] = set()
+    shared: set[str] = set()
     beside: set[str] = set()
     for cell in nb.cells:
         about = cell.metadata.get("nbgrader", {})
@@ -61,6 +66,8 @@ def _instructions(notebook: Path, changed: int) -> Instructions:
         statements: list[ast.stmt] = []
         with contextlib.suppress(SyntaxError, ValueError):  # a cell with a magic command
             statements = ast.parse(cell.source).body
+        if about.get("solution") or not about.get("grade"):
+            shared |= {name for one in statements for name in _defined(one)}
         if about.get("solution"):
             answers |= {name for one in statements for name in _defined(one)}
         elif not about.get("grade") and not about.get("locked"):
@@ -71,6 +78,7 @@ def _instructions(notebook: Path, changed: int) -> Instructions:
     return Instructions(
         tuple(imports),
         frozenset(answers & set(dir(builtins))),
+        frozenset(shared),
         frozenset(beside),
         tuple(cell.metadata.nbgrader.grade_id for cell in nb.cells if "nbgrader" in cell.metadata),
         frozenset(cell.source.strip() for cell in nb.cells if "nbgrader" not in cell.metadata),

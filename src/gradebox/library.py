@@ -5,6 +5,7 @@ types: see :mod:`gradebox.values`, which puts them beside those of its own.
 """
 
 import datetime
+import gc
 import re
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
@@ -126,19 +127,15 @@ _VIEWS = {"keys": type({}.keys()), "values": type({}.values()), "items": type({}
 
 def _write_view(encoder: "Encoder", value: Any, depth: int) -> "Node":
     name = next(name for name, kind in _VIEWS.items() if type(value) is kind)
-    return ["view", name, encoder.each(value, depth)]
+    [viewed] = gc.get_referents(value)  # nothing else leads from a view to its dict
+    return ["view", name, encoder.encode(viewed, depth + 1, 1)]
 
 
 def _read_view(decoder: "Decoder", node: list[Any], depth: int) -> Any:
-    name, nodes = _fields(node, (str,), (list,))
-    items = decoder.each(nodes, depth)
-    if name == "keys":
-        return dict.fromkeys(items).keys()
-    if name == "values":
-        return dict(enumerate(items)).values()
-    if name != "items" or not all(type(item) is tuple and len(item) == 2 for item in items):
+    name, viewed = _fields(node, (str,), (list,))
+    if name not in _VIEWS:
         raise Misfit("expected the view of a dict")
-    return dict(items).items()
+    return getattr(dict, name)(_one_of(decoder.decode(viewed, depth + 1), dict))
 
 
 # --- numbers, times, paths --------------------------------------------------------------------

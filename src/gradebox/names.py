@@ -25,6 +25,8 @@ from gradebox.peer import (
     rebuilt,
     short,
 )
+from gradebox.shared_names import Bound
+from gradebox.values import Decoder
 from gradebox.wire import Gone, Line
 
 
@@ -88,11 +90,12 @@ class Lender(Peer):
         The names, such as ``shell.user_ns``.
     """
 
+    lends = True
     caught = BaseException  # also SystemExit, and the interruption of a call that takes too long
 
     def __init__(self, line: Line, namespace: Mapping[str, Any]) -> None:
         super().__init__(line)
-        self._namespace, self.inside = namespace, 0
+        self._namespace, self.inside, self.bound = namespace, 0, Bound()
         self.printed: list[list[str]] = []
 
     def make(self, handle: Handle, callable_: bool) -> Any:
@@ -132,6 +135,11 @@ class Lender(Peer):
             message["drawn"] = drawn
         super().send(message, parts)
 
+    def take(self, message: dict[str, Any], decoder: Decoder) -> None:
+        """Take in what a message tells before its value."""
+        super().take(message, decoder)
+        self.bound.hear(message.get("names", {}), decoder, self._namespace)
+
     def hear(self, message: dict[str, Any]) -> None:
         """Take in what a message tells by the way."""
         super().hear(message)
@@ -142,6 +150,8 @@ class Lender(Peer):
         """Answer a question."""
         self.inside += 1
         try:
+            if question == "rebound":
+                return self.bound.rebound(self._namespace)
             return _QUESTIONS[question](self._namespace, *value)
         finally:
             self.inside -= 1

@@ -32,12 +32,15 @@ class Given:
         Executed before the first test: the imports of the instructor's own cells.
     answers : collection of str
         Names that the student is to define although Python has them.
+    shared : collection of str
+        Names of the student's that a test may give another value.
     readable : sequence of str
         Folders that the tests may read, such as the instructor's.
     """
 
     statements: Sequence[str] = ()
     answers: Collection[str] = ()
+    shared: Collection[str] = ()
     readable: Sequence[str] = ()
 
 
@@ -173,7 +176,8 @@ def paired(
     NotSealed
         If one of them could not be sealed.
     """
-    wanted = {"seconds": seconds, "answers": [*given.answers], "given": [*given.statements]}
+    wanted = {"seconds": seconds, "answers": [*given.answers]}
+    wanted |= {"shared": [*given.shared], "given": [*given.statements]}
     ours, theirs = socket.socketpair()
     with contextlib.ExitStack() as stack:
         with ours, theirs:

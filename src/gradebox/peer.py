@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gradebox.draws import Draws
+from gradebox.twins import Twins
 from gradebox.values import BadValue, Decoder, Encoder, Limits, Node, Unsendable
 from gradebox.wire import Gone, Line
 
@@ -150,8 +151,11 @@ class Handle:
 class Peer:
     """One end: asks, and answers while it waits for an answer."""
 
+    lends = False
+    """Whether this is the end of the student's, whose containers have twins at the other one."""
+
     def __init__(self, line: Line) -> None:
-        self.line, self.exports = line, Exports()
+        self.line, self.exports, self.twins = line, Exports(), Twins(self.lends)
         self.writes_back = True
         self._lock, self._depth = threading.RLock(), 0
         self._questions = itertools.count(1)
@@ -194,6 +198,8 @@ class Peer:
         """Take in what a message tells by the way."""
         if "unneeded" in message:
             self.exports.release(message["unneeded"])
+        if "dropped" in message:
+            self.twins.drop(message["dropped"])
 
     # what is the same
 
@@ -202,12 +208,14 @@ class Peer:
         with self._lock:
             if self._depth >= DEEPEST:
                 raise RecursionError(f"more than {DEEPEST} calls between the two processes")
-            encoder = Encoder(self._export)
+            encoder = self._encoder()
+            told = self.before(encoder)
             node = encoder.encode(value)
             number = next(self._questions)
             self._depth += 1
             try:
-                self._send({"ask": question, "id": number, "value": node, **more}, encoder.parts)
+                message = {"ask": question, "id": number, "value": node, **told, **more}
+                self._send(message, encoder.parts)
                 while (came := self._next_answer(number)) is None:
                     pass
                 return self._read(number, *came, encoder.known)
@@ -227,6 +235,19 @@ class Peer:
             raise
         return None if self.outdated(message, number) else (message, parts)
 
+    def _encoder(self, known: Sequence[Any] = (), *, lends: bool = False) -> Encoder:
+        return Encoder(self._export, known, twins=self.twins, lends=lends)
+
+    def before(self, encoder: Encoder) -> dict[str, Any]:
+        """Return what a message tells before its value."""
+        news = self.twins.news(encoder)
+        return {"news": news} if news else {}
+
+    def take(self, message: dict[str, Any], decoder: Decoder) -> None:
+        """Take in what a message tells before its value."""
+        if "news" in message:
+            self.twins.hear(message["news"], decoder)
+
     def spoil(self, error: BaseException) -> None:
         """Take note that a question stays without an answer."""
 
@@ -238,14 +259,16 @@ class Peer:
         """Answer one question of the other process."""
         number = message.get("id")
         reply: dict[str, Any]
-        encoder = Encoder(self._export)
         try:
-            decoder = Decoder(parts, self._import)
+            decoder = Decoder(parts, self._import, twins=self.twins)
+            self.take(message, decoder)
             value = decoder.decode(message.get("value"))
             decoder.finish()
+            self.twins.settle()
             before = _states(decoder.known)
             result = self.do(str(message["ask"]), message, value)
-            encoder = Encoder(self._export, decoder.known)
+            encoder = self._encoder(decoder.known, lends=self.lends)
+            told = self.before(encoder)
             node = encoder.encode(result)
             after = _states(decoder.known) if before else []
             changed = [
@@ -253,7 +276,7 @@ class Peer:
                 for i, (old, new) in enumerate(zip(before, after, strict=True))
                 if old != new
             ]
-            reply = {"id": number, "value": node, "changed": changed}
+            reply = {"id": number, "value": node, "changed": changed, **told}
             self._send(reply, encoder.parts)
         except self.caught as error:
             if self.lost(error):
@@ -299,6 +322,9 @@ class Peer:
                 handle = self._unneeded.popleft()
                 unneeded.append([handle.number, handle.count])
         self.send(message, parts)
+        if "error" not in message:
+            self.twins.sent()
+            self.twins.settle()
 
     def _read(
         self, number: int, message: dict[str, Any], parts: list[bytes], sent: list[Any]
@@ -307,7 +333,8 @@ class Peer:
             raise Gone("an answer to another question")
         if "error" in message:
             raise self.failed(message["error"])
-        decoder = Decoder(parts, self._import, sent)
+        decoder = Decoder(parts, self._import, sent, twins=self.twins)
+        self.take(message, decoder)
         value = decoder.decode(message.get("value"))
         changed, actions = message.get("changed"), []
         if type(changed) is not list or len(changed) > len(sent):
@@ -321,6 +348,7 @@ class Peer:
         decoder.finish()
         for act in actions if self.writes_back else []:
             act()
+        self.twins.settle()
         return value
 
     def _export(self, value: Any) -> Node:

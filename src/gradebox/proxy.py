@@ -33,7 +33,8 @@ from gradebox.peer import (
     described,
     rebuilt,
 )
-from gradebox.values import BadValue
+from gradebox.shared_names import SharedNames
+from gradebox.values import BadValue, Encoder
 from gradebox.wire import Gone, Line
 
 GRACE = 3.0
@@ -374,6 +375,8 @@ class Student(Peer):
         """What was asked about objects and classes of the student's since this was cleared."""
         self.gone = ""
         """Why nothing can be asked any more; empty while something can."""
+        self.shared = SharedNames({}, ())
+        """The names that tests may bind for the student's code."""
         self._call = self._deadline = Deadline(seconds)
         self._late, self._printed_left = False, MOST_PRINTED
 
@@ -388,8 +391,23 @@ class Student(Peer):
         """Return a copy of a plain value, or the proxy of a function or object."""
         return self.ask("get", (name,))
 
+    def begin(self) -> None:
+        """Take note that a test begins: what the student's cells have bound anew is theirs."""
+        if self.shared.bound():
+            self.shared.forget(self.ask("rebound", ()))
+
+    def before(self, encoder: Encoder) -> dict[str, Any]:
+        """Return what a message tells before its value."""
+        told = super().before(encoder)
+        if names := self.shared.news(encoder):
+            told["names"] = names
+        return told
+
     def end(self) -> None:
         """Let the student's process go on with its cells."""
+        if not self.gone and self.shared.bound():
+            with contextlib.suppress(Exception):  # the next test is told
+                self.ask("names", ())
         if not self.gone:
             if not self._deadline.left():
                 self._deadline = self._begun(GRACE)
@@ -463,6 +481,8 @@ class Student(Peer):
 
     def send(self, message: dict[str, Any], parts: Sequence[bytes]) -> None:
         """Send a message, with what goes with it."""
+        if dropped := self.twins.dropped():
+            message["dropped"] = dropped
         if told := self.draws.told():
             message["draws"] = told
         try:

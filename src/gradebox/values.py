@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from gradebox import library
+from gradebox import generators, library
 
 Node = Any
 
@@ -46,6 +46,8 @@ class Limits:
         Containers within containers.
     items : int
         Values in all, each item of a list counted.
+    numbers : int
+        Numbers in lists that hold nothing else.
     bits : int
         Of one integer.
     entries : int
@@ -54,16 +56,18 @@ class Limits:
 
     depth: int = 64
     items: int = 1_000_000
+    numbers: int = 10_000_000
     bits: int = 2**20
     entries: int = 2**26
 
 
 LIMITS = Limits()
 
-FAR = 2**32
-"""A generator that comes back may have moved on by so many draws."""
-
 _INLINE = 2**63
+_SHORT = 100
+"""A list of fewer numbers goes item by item; a longer one in one binary part."""
+
+_NUMBERS = {float: "<f8", int: "<i8"}
 _DTYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f(?:2|4|8|12|16)|c(?:8|16|24|32)|[SU]\d{1,7})")
 _TIME = re.compile(r"[<>][Mm]8(?:\[(?:\d{1,9})?(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?")
 _INTEGERS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
@@ -83,18 +87,30 @@ class Encoder:
         Returns the node of what is no plain data, or raises :class:`Unsendable`.
     known : sequence
         Objects that have come in with the message that is answered.
+    twins : Twins, optional
+        The containers that both processes hold; see :mod:`gradebox.twins`.
+    lends : bool
+        Whether containers that somebody here keeps become such.
     """
 
     def __init__(
-        self, export: Callable[[Any], Node], known: Sequence[Any] = (), limits: Limits = LIMITS
+        self,
+        export: Callable[[Any], Node],
+        known: Sequence[Any] = (),
+        limits: Limits = LIMITS,
+        *,
+        twins: Any = None,
+        lends: bool = False,
     ) -> None:
         self.parts: list[bytes] = []
+        self._twins, self._lends, self._within = twins, lends, False
         self.known = list(known)
         self._numbers = {id(one): number for number, one in enumerate(self.known)}
         self._export, self._limits, self._items = export, limits, 0
+        self.numbers = 0
 
-    def encode(self, value: Any, depth: int = 0) -> Node:
-        """Return the node of a value."""
+    def encode(self, value: Any, depth: int = 0, holders: int = 0) -> Node:
+        """Return the node of a value, to which so many places on the way to it refer."""
         self._items += 1
         if depth > self._limits.depth or self._items > self._limits.items:
             raise Unsendable(
@@ -105,21 +121,52 @@ class Encoder:
             return value
         if id(value) in self._numbers:
             return ["ref", self._numbers[id(value)]]
+        if self._twins is not None:
+            if id(value) in self._twins.numbers:
+                return ["held", self._twins.numbers[id(value)]]
+            if self._lends and (self._within or _is_kept(value, sys.getrefcount(value) - holders)):
+                return self._lent(value, depth)
+        return self._plain(value, depth)
+
+    def _plain(self, value: Any, depth: int) -> Node:
         if type(value) in _EXACT:
             return _EXACT[type(value)](self, value, depth)
         node = _scalar(self, value)
         return self.state(value, depth) if node is None else node
 
+    def _lent(self, value: Any, depth: int) -> Node:
+        """Return the node of a value that somebody keeps: a container gets a twin."""
+        within, self._within = self._within, True
+        try:
+            node = self._plain(value, depth)
+        finally:
+            self._within = within
+        number = self._twins.number(value) if id(value) in self._numbers else None
+        return node if number is None else ["twin", number, node]
+
+    def content(self, value: Any) -> Node:
+        """Return the node of what a container holds that has a number elsewhere."""
+        self._numbers.setdefault(id(value), -1)
+        within, self._within = self._within, True
+        try:
+            return self.state(value)
+        finally:
+            self._within = within
+            if self._numbers[id(value)] == -1:
+                del self._numbers[id(value)]
+
     def state(self, value: Any, depth: int = 0) -> Node:
         """Return the node of what a container holds, even if the container is known."""
-        if type(value) in library.WRITERS:
-            return library.WRITERS[type(value)](self, value, depth)
+        if type(value) in _WRITERS_ELSEWHERE:
+            return _WRITERS_ELSEWHERE[type(value)](self, value, depth)
         for kind, write in _WRITERS:
             if isinstance(value, kind):
                 return write(self, value, depth)
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(value, torch.Tensor):
             return _write_tensor(self, value)
+        if torch is not None and isinstance(value, torch.Generator):
+            return generators.write(self, value, depth)
         if torch is not None and isinstance(value, torch.dtype):
             return ["torch.dtype", str(value).removeprefix("torch.")]
         return self._export(value)
@@ -134,13 +181,23 @@ class Encoder:
             self._numbers[id(value)] = len(self.known)
             self.known.append(value)
 
-    def each(self, values: Any, depth: int) -> list[Node]:
-        """Return the nodes of items."""
-        return [self.encode(value, depth + 1) for value in values]
+    def each(self, values: Any, depth: int, holders: int = 1) -> list[Node]:
+        """Return the nodes of items, to each of which so many containers refer."""
+        return [self.encode(value, depth + 1, holders + 1) for value in values]
 
     def attach(self, data: bytes) -> None:
         """Add a binary part."""
         self.parts.append(data)
+
+
+_FRESH = 3
+"""The references to a value that nobody keeps, when it is written."""
+
+
+def _is_kept(value: Any, references: int) -> bool:
+    """Return whether somebody else refers to a value, or to the memory of an array."""
+    base = value.base if type(value) is np.ndarray else None
+    return references > _FRESH or (base is not None and sys.getrefcount(base) > 3)
 
 
 def _scalar(encoder: Encoder, value: Any) -> Node | None:
@@ -198,7 +255,23 @@ def _write_tuple(encoder: Encoder, value: Any, depth: int) -> Node:
 
 def _write_list(encoder: Encoder, value: Any, depth: int) -> Node:
     encoder.note(value)
+    if list.__len__(value) >= _SHORT and (node := _write_numbers(encoder, value)) is not None:
+        return node
     return ["list", encoder.each(list.__iter__(value), depth)]
+
+
+def _write_numbers(encoder: Encoder, value: Any) -> Node | None:
+    """Return the node of a list that holds floats only, or only integers of 64 bits."""
+    kinds = set(map(type, list.__iter__(value)))
+    kind = kinds.pop() if len(kinds) == 1 else None
+    encoder.numbers += list.__len__(value)
+    if kind not in _NUMBERS or encoder.numbers > encoder._limits.numbers:
+        return None
+    try:
+        encoder.attach(np.array(list(list.__iter__(value)), _NUMBERS[kind]).tobytes())
+    except OverflowError:
+        return None
+    return ["numbers", _NUMBERS[kind]]
 
 
 def _write_set(encoder: Encoder, value: Any, depth: int) -> Node:
@@ -212,7 +285,7 @@ def _write_frozenset(encoder: Encoder, value: Any, depth: int) -> Node:
 
 def _write_dict(encoder: Encoder, value: Any, depth: int) -> Node:
     encoder.note(value)
-    return ["dict", [encoder.each(pair, depth) for pair in dict.items(value)]]
+    return ["dict", [encoder.each(pair, depth, 2) for pair in dict.items(value)]]
 
 
 def _write_bounds(encoder: Encoder, value: Any, depth: int) -> Node:
@@ -251,23 +324,6 @@ def _write_tensor(encoder: Encoder, value: Any) -> Node:
     return ["tensor", dtype, list(plain.shape), bool(value.requires_grad)]
 
 
-def _write_generator(encoder: Encoder, value: Any, depth: int) -> Node:
-    state = value.bit_generator.state
-    name, inner = state["bit_generator"], state["state"]
-    rest = [int(state.get("has_uint32", 0)), int(state.get("uinteger", 0))]
-    if name not in _GENERATORS:
-        raise Unsendable(f"expected one of {', '.join(_GENERATORS)}, got a generator by {name}")
-    encoder.note(value)
-    if name in _MULTIPLIERS:
-        return ["rng", name, hex(inner["state"]), hex(inner["inc"]), *rest]
-    arrays = [inner[key] for key in _GENERATORS[name][0]]
-    if name == "Philox":
-        arrays.append(state["buffer"])
-    encoder.attach(b"".join(np.ascontiguousarray(one).tobytes() for one in arrays))
-    position = inner.get("pos", state.get("buffer_pos", 0))
-    return ["rng", name, int(position), *rest]
-
-
 _WRITERS: tuple[tuple[Any, Callable[[Encoder, Any, int], Node]], ...] = (
     (np.ndarray, _write_array),
     (list, _write_list),
@@ -280,8 +336,9 @@ _WRITERS: tuple[tuple[Any, Callable[[Encoder, Any, int], Node]], ...] = (
     (bytearray, _write_bytearray),
     (type(...), lambda encoder, value, depth: ["ellipsis"]),
     (np.dtype, _write_dtype),
-    (np.random.Generator, _write_generator),
 )
+
+_WRITERS_ELSEWHERE = {**library.WRITERS, **generators.WRITERS}
 
 _EXACT = {kind: write for kind, write in _WRITERS if kind in (np.ndarray, list, tuple, dict)}
 """For what comes most often, so that nothing needs to be asked of it."""
@@ -301,6 +358,8 @@ class Decoder:
         Returns what the node of another kind stands for, or raises :class:`BadValue`.
     known : sequence
         Objects that have gone out with the message that this one answers.
+    twins : Twins, optional
+        The containers that both processes hold.
     """
 
     def __init__(
@@ -309,9 +368,11 @@ class Decoder:
         resolve: Callable[[list[Any]], Any],
         known: Sequence[Any] = (),
         limits: Limits = LIMITS,
+        *,
+        twins: Any = None,
     ) -> None:
-        self.known = list(known)
-        self.limits, self._unnumbered = limits, False
+        self.known, self._twins = list(known), twins
+        self.limits, self._unnumbered, self.numbers = limits, False, 0
         self._parts, self._next, self._resolve, self._items = list(parts), 0, resolve, 0
 
     def decode(self, node: Node, depth: int = 0) -> Any:
@@ -328,15 +389,19 @@ class Decoder:
         kind = self.kind(node)
         if kind == "ref":
             return self.known[_integer(_fields(node, 1)[0], 0, len(self.known) - 1, "a reference")]
+        if self._twins is not None and kind == "held":
+            return self._twins.find(*_fields(node, 1))
+        if self._twins is not None and kind == "twin":
+            return self._twins.take(self, node, depth)
         if kind in _READERS:
             return _READERS[kind](self, node, depth)
-        if kind in library.READERS:
-            return self._of_library(kind, node, depth)
+        if kind in _READERS_ELSEWHERE:
+            return self._read_elsewhere(kind, node, depth)
         return self._resolve(node)
 
-    def _of_library(self, kind: str, node: list[Any], depth: int) -> Any:
+    def _read_elsewhere(self, kind: str, node: list[Any], depth: int) -> Any:
         try:
-            return library.READERS[kind](self, node, depth)
+            return _READERS_ELSEWHERE[kind](self, node, depth)
         except BadValue:
             raise
         except (ValueError, TypeError, OverflowError, ArithmeticError) as error:
@@ -349,10 +414,14 @@ class Decoder:
 
     def restore(self, target: Any, node: Node) -> Callable[[], None]:
         """Return an action that gives a container of ours the content that came back."""
-        kind = self.kind(node)
+        self.kind(node)
         self._unnumbered = True
         fresh = self.decode(node)
         self._unnumbered = False
+        return self.fill(target, fresh)
+
+    def fill(self, target: Any, fresh: Any) -> Callable[[], None]:
+        """Return an action that gives a container the content of another one."""
         if isinstance(fresh, dict) and isinstance(target, dict):
             return lambda: (dict.clear(target), dict.update(target, fresh))[1]
         if type(fresh) is set and isinstance(target, set):
@@ -365,13 +434,16 @@ class Decoder:
             return lambda: _refill(vars(target), vars(target).update, vars(fresh))
         if type(fresh) is bytearray and isinstance(target, bytearray):
             return lambda: bytearray.__setitem__(target, slice(None), fresh)
-        if kind == "array" and isinstance(target, np.ndarray):
+        if type(fresh) is np.ndarray and isinstance(target, np.ndarray):
             return _restore_array(target, fresh)
-        if kind == "tensor" and isinstance(target, _torch().Tensor):
+        torch = sys.modules.get("torch")
+        if torch is not None and all(isinstance(one, torch.Tensor) for one in (fresh, target)):
             return _restore_tensor(target, fresh)
-        if kind == "rng" and isinstance(target, np.random.Generator):
-            return _restore_generator(target, fresh)
-        raise BadValue(f"expected what a {type(target).__name__} holds, got {kind!r}")
+        if type(fresh) in generators.TYPES and type(fresh) is type(target):
+            return _moved_on(target, fresh)
+        if torch is not None and all(isinstance(one, torch.Generator) for one in (fresh, target)):
+            return _moved_on(target, fresh)
+        raise BadValue(f"expected what a {type(target).__name__} holds, got {_brief(fresh)}")
 
     def kind(self, node: Node) -> str:
         """Return the kind of a node that is a list."""
@@ -433,6 +505,13 @@ def _refill(target: Any, fill: Callable[[Any], None], fresh: Any) -> None:
     fill(fresh)
 
 
+def _moved_on(target: Any, fresh: Any) -> Callable[[], None]:
+    try:
+        return generators.restored(target, fresh)
+    except ValueError as error:
+        raise BadValue(str(error)) from None
+
+
 def _check_entries(shape: Sequence[int], limits: Limits, error: type[Exception]) -> None:
     if len(shape) == 1 and shape[0] <= limits.entries:
         return
@@ -476,6 +555,19 @@ def _hashed(make: Callable[[Any], Any], items: Any) -> Any:
 def _read_list(decoder: Decoder, node: list[Any], depth: int) -> list[Any]:
     value: list[Any] = decoder.note([])
     value.extend(decoder.each(_fields(node, 1)[0], depth))
+    return value
+
+
+def _read_numbers_of_list(decoder: Decoder, node: list[Any], depth: int) -> list[Any]:
+    [text] = _fields(node, 1)
+    if text not in _NUMBERS.values():
+        raise BadValue(f"expected the dtype of a list of numbers, got {_brief(text)}")
+    data = decoder.part()
+    decoder.numbers += len(data) // 8
+    if len(data) % 8 or decoder.numbers > decoder.limits.numbers:
+        raise BadValue(f"expected at most {decoder.limits.numbers} numbers of 8 bytes")
+    value: list[Any] = decoder.note([])
+    value.extend(np.frombuffer(data, text).tolist())
     return value
 
 
@@ -623,6 +715,7 @@ _READERS: dict[str, Callable[[Decoder, list[Any], int], Any]] = {
     "tuple": lambda decoder, node, depth: tuple(decoder.each(_fields(node, 1)[0], depth)),
     "named": _read_named,
     "list": _read_list,
+    "numbers": _read_numbers_of_list,
     "set": _read_set,
     "frozenset": _read_frozenset,
     "dict": _read_dict,
@@ -634,117 +727,9 @@ _READERS: dict[str, Callable[[Decoder, list[Any], int], Any]] = {
     "dtype": lambda decoder, node, depth: _read_dtype(*_fields(node, 1)),
     "tensor": _read_tensor,
     "torch.dtype": _read_torch_dtype,
-    "rng": lambda decoder, node, depth: _read_generator(decoder, node),
 }
 
-
-# --- generators -------------------------------------------------------------------------------
-
-_GENERATORS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, int], ...], int]] = {
-    "PCG64": ((), (), 0),
-    "PCG64DXSM": ((), (), 0),
-    "MT19937": (("key",), (("u4", 624),), 624),
-    "Philox": (("counter", "key"), (("u8", 4), ("u8", 2), ("u8", 4)), 4),
-    "SFC64": (("state",), (("u8", 4),), 0),
-}
-"""Of each kind: the arrays of its state, their dtypes and lengths, and the last position.
-
-NumPy itself does not check a position, and would read beyond the array.
-"""
-
-_MULTIPLIERS = {"PCG64": 0x2360ED051FC65DA44385DF649FCCF645, "PCG64DXSM": 0xDA942042E4DD58B5}
-
-
-def _read_generator(decoder: Decoder, node: list[Any]) -> np.random.Generator:
-    name = node[1] if len(node) > 1 else None
-    if type(name) is not str or name not in _GENERATORS:
-        raise BadValue(f"expected a generator by {', '.join(_GENERATORS)}, got {_brief(name)}")
-    linear = name in _MULTIPLIERS
-    fields = _fields(node, 5 if linear else 4)
-    rest: dict[str, Any] = {
-        "has_uint32": _integer(fields[-2], 0, 1, "whether half a draw is left"),
-        "uinteger": _integer(fields[-1], 0, 2**32 - 1, "half a draw"),
-    }
-    made = np.random.Generator(getattr(np.random, name)(0))
-    if linear:
-        numbers = [decoder.integer(text) for text in fields[1:3]]
-        if not all(0 <= number < 2**128 for number in numbers):
-            raise BadValue("expected the state of a generator in 128 bits")
-        inner: dict[str, Any] = dict(zip(("state", "inc"), numbers, strict=True))
-    else:
-        names, arrays, last = _GENERATORS[name]
-        data = decoder.part(sum(np.dtype(kind).itemsize * size for kind, size in arrays))
-        pieces, at = [], 0
-        for kind, size in arrays:
-            pieces.append(np.frombuffer(data, kind, size, at).copy())
-            at += pieces[-1].nbytes
-        position = _integer(fields[1], 0, last, "the position of a generator")
-        inner = dict(zip(names, pieces, strict=False))
-        if name == "MT19937":
-            inner["pos"] = position
-        if name == "Philox":
-            rest |= {"buffer": pieces[2], "buffer_pos": position}
-    made.bit_generator.state = {"bit_generator": name, "state": inner, **rest}
-    return decoder.note(made)
-
-
-def _restore_generator(target: Any, fresh: Any) -> Callable[[], None]:
-    """Let a generator move on as its draws move it, not jump to where its draws are known."""
-    old, new = target.bit_generator.state, fresh.bit_generator.state
-    if old["bit_generator"] != new["bit_generator"] or not _reaches(old, new):
-        raise BadValue("expected a generator that has moved on, got one in another state")
-
-    def act() -> None:
-        target.bit_generator.state = new
-
-    return act
-
-
-def _reaches(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Return whether draws lead from one state of a generator to the other, and not too many."""
-    name, before, after = old["bit_generator"], old["state"], new["state"]
-    if name in _MULTIPLIERS:
-        if before["inc"] != after["inc"]:
-            return False
-        steps = _distance(before["state"], after["state"], _MULTIPLIERS[name], before["inc"])
-        return steps <= FAR
-    if name == "Philox":
-        counts = [
-            sum(int(n) << 64 * i for i, n in enumerate(s["counter"])) for s in (before, after)
-        ]
-        same = np.array_equal(before["key"], after["key"])
-        return bool(same and (counts[1] - counts[0]) % 2**256 <= FAR)
-    walker = getattr(np.random, name)(0)
-    walker.state = old
-    if name == "SFC64":
-        steps = (int(after["state"][3]) - int(before["state"][3])) % 2**64
-        if steps > 2**24:
-            return False
-        walker.random_raw(steps, output=False)
-        return bool(np.array_equal(walker.state["state"]["state"], after["state"]))
-    for _ in range(4096):
-        if np.array_equal(walker.state["state"]["key"], after["key"]):
-            return True
-        walker.random_raw(625 - walker.state["state"]["pos"], output=False)
-    return False
-
-
-def _distance(state: int, goal: int, multiplier: int, increment: int) -> int:
-    """Return how many steps of x → ax + c modulo 2¹²⁸ lead from one state to the other.
-
-    Bit by bit from the lowest: a step of 2ᵏ changes bit k and leaves those below as they are.
-    """
-    mask, bit, steps = 2**128 - 1, 1, 0
-    if not increment & 1:
-        return FAR + 1  # such a generator does not pass through all states
-    while state != goal:
-        if (state ^ goal) & bit:
-            state = (state * multiplier + increment) & mask
-            steps |= bit
-        increment = (multiplier + 1) * increment & mask
-        multiplier = multiplier * multiplier & mask
-        bit <<= 1
-    return steps
+_READERS_ELSEWHERE = {**library.READERS, **generators.READERS}
 
 
 def _restore_array(target: Any, fresh: Any) -> Callable[[], None]:

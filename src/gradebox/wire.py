@@ -17,6 +17,9 @@ LONGEST = 64 * 2**20
 LONGEST_ENVELOPE = 16 * 2**20
 """No line that announces parts is longer, in bytes: as objects it takes many times its length."""
 
+MOST_BYTES = 256 * 2**20
+"""The parts of no message are longer together."""
+
 MOST_PARTS = 100_000
 """No message brings more binary parts."""
 
@@ -98,9 +101,9 @@ class Line:
         """
         sizes = [len(part) for part in parts]
         line = json.dumps({"message": message, "sizes": sizes}).encode() + b"\n"
-        if len(line) > LONGEST_ENVELOPE or sum(sizes) > LONGEST or len(sizes) > MOST_PARTS:
+        if len(line) > LONGEST_ENVELOPE or sum(sizes) > MOST_BYTES or len(sizes) > MOST_PARTS:
             raise TooLong(
-                f"expected at most {LONGEST_ENVELOPE} bytes of text and {LONGEST} bytes in "
+                f"expected at most {LONGEST_ENVELOPE} bytes of text and {MOST_BYTES} bytes in "
                 f"{MOST_PARTS} parts, got {len(line)} and {sum(sizes)} in {len(sizes)}; "
                 "send less at once"
             )
@@ -152,10 +155,10 @@ class Line:
         message, sizes = envelope.get("message"), envelope.get("sizes")
         if not isinstance(message, dict) or not isinstance(sizes, list):
             raise Gone("not a message")
-        if len(sizes) > MOST_PARTS or not all(type(n) is int and 0 <= n <= LONGEST for n in sizes):
+        if len(sizes) > MOST_PARTS or not all(type(n) is int and n >= 0 for n in sizes):
             raise Gone("not the sizes of parts")
-        if sum(sizes) > LONGEST:
-            raise Gone(f"parts of more than {LONGEST} bytes")
+        if sum(sizes) > MOST_BYTES:
+            raise Gone(f"parts of more than {MOST_BYTES} bytes")
         return message, sizes
 
     def _line(self, until: float | None, longest: int) -> bytes:
@@ -170,16 +173,16 @@ class Line:
         return line
 
     def _exactly(self, size: int, until: float | None) -> bytes:
-        while len(self._unread) < size:
-            self._unread += self._more(until)
+        while (missing := size - len(self._unread)) > 0:
+            self._unread += self._more(until, missing)
         part = bytes(self._unread[:size])
         del self._unread[:size]
         return part
 
-    def _more(self, until: float | None) -> bytes:
+    def _more(self, until: float | None, missing: int = 0) -> bytes:
         self._wait_at_most(_left(until))
         try:
-            more = self.end.recv(1 << 16)
+            more = self.end.recv(min(max(missing, 1 << 16), 1 << 22))
         except (TimeoutError, BlockingIOError):
             raise TimeoutError from None
         except OSError as error:

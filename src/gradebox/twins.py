@@ -1,0 +1,173 @@
+"""Containers of the student's that the tests hold, too: both copies are kept alike.
+
+In one process ``board[0] = "X"`` in a test changes the list that the student's functions use, and
+what they do to it shows in the test. So a container that the student's code keeps, and does not
+only return, goes to the tests with a number. Before each message both ends look whether theirs has
+changed since the other one last heard of it, and if so tell what it holds now. A container that
+nobody else has is a plain copy: nothing needs to be told of it.
+"""
+
+import hashlib
+import itertools
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from gradebox.values import BadValue, Decoder, Encoder, Limits, Node
+
+MOST = 10_000
+"""So many containers may be held at once; what comes beyond is a plain copy."""
+
+LARGEST = 2**26
+"""Bytes of an array that has a twin; a larger one is a plain copy."""
+
+_SHORT = 2**14
+_NO_LIMITS = Limits(items=2**62, numbers=2**62)  # what is held was within the limits
+
+
+class Twins:
+    """The containers of which both processes have a copy.
+
+    Parameters
+    ----------
+    owner : bool
+        Whether they are this process's, which numbers them.
+    """
+
+    def __init__(self, owner: bool) -> None:
+        self.numbers: dict[int, int] = {}
+        """Their numbers by ``id``."""
+        self._held: dict[int, list[Any]] = {}
+        self._owner, self._next = owner, itertools.count(1)
+        self._told: list[tuple[list[Any], Any]] = []
+
+    # the student's end
+
+    def number(self, value: Any) -> int | None:
+        """Return the number of a container of ours, a new one if it has none yet."""
+        if (number := self.numbers.get(id(value))) is not None:
+            return number
+        if len(self._held) >= MOST or getattr(value, "nbytes", 0) > LARGEST:
+            return None
+        number = next(self._next)
+        self._hold(number, value)
+        return number
+
+    def drop(self, numbers: Any) -> None:
+        """Forget what the tests do not hold any more."""
+        if type(numbers) is not list:
+            raise BadValue("expected a list of what is not held any more")
+        for number in numbers:
+            entry = self._held.pop(number, None)
+            if entry is not None:
+                del self.numbers[id(entry[0])]
+
+    # the end of the tests
+
+    def take(self, decoder: Decoder, node: list[Any], depth: int) -> Any:
+        """Return our copy of a container that comes: the one that is there, or a new one."""
+        if len(node) != 3 or type(node[1]) is not int or not 0 < node[1] < 2**63:
+            raise BadValue("expected the number of a container and what it holds")
+        place = len(decoder.known)
+        fresh = decoder.decode(node[2], depth + 1)
+        if len(decoder.known) <= place or decoder.known[place] is not fresh:
+            raise BadValue("expected a container")
+        entry = self._held.get(node[1])
+        if entry is None:
+            self._hold(node[1], fresh)
+            return fresh
+        try:
+            decoder.fill(entry[0], fresh)()
+        except BadValue:  # an array that has got another shape is another one
+            del self.numbers[id(entry[0])]
+            self._hold(node[1], fresh)
+            return fresh
+        entry[1] = None
+        decoder.known[place] = entry[0]
+        return entry[0]
+
+    def dropped(self) -> list[int]:
+        """Forget what no test holds any more; return the numbers."""
+        found: list[int] = []
+        for number in [*reversed(self._held)]:  # what holds others came before them, or with them
+            entry = self._held[number]
+            # the entry and the argument; while nothing has changed that the owner should know
+            if sys.getrefcount(entry[0]) <= 2 and entry[1] == _state(entry[0]):
+                del self._held[number], self.numbers[id(entry[0])]
+                found.append(number)
+        return found
+
+    # both ends
+
+    def _hold(self, number: int, value: Any) -> None:
+        if len(self._held) >= 2 * MOST:
+            raise BadValue(f"expected at most {2 * MOST} containers at once")
+        self._held[number] = [value, None]
+        self.numbers[id(value)] = number
+
+    def find(self, number: Any) -> Any:
+        """Return the container of a number."""
+        entry = self._held.get(number) if type(number) is int else None
+        if entry is None:
+            raise BadValue("expected the number of a container that is held")
+        return entry[0]
+
+    def news(self, encoder: Encoder) -> list[list[Node]]:
+        """Return numbers and contents of those that have changed here; see :meth:`sent`."""
+        self._told = []
+        changed = []
+        for number, entry in self._held.items():
+            now = _state(entry[0])
+            if entry[1] != now:
+                if entry[1] is not None:
+                    changed.append((number, entry[0]))
+                self._told.append((entry, now))
+        return [[number, encoder.content(value)] for number, value in changed]
+
+    def sent(self) -> None:
+        """Take what :meth:`news` has told as known to the other process."""
+        for entry, now in self._told:
+            entry[1] = now
+        self._told = []
+
+    def hear(self, news: Any, decoder: Decoder) -> None:
+        """Make ours hold what the other process says that they hold."""
+        if type(news) is not list:
+            raise BadValue("expected a list of what has changed")
+        found = []
+        for pair in news:
+            if type(pair) is not list or len(pair) != 2:
+                raise BadValue("expected the number of a container and what it holds")
+            found.append((self.find(pair[0]), decoder.restore(self.find(pair[0]), pair[1])))
+        for _, act in found:
+            act()
+        for value, _ in found:
+            self._held[self.numbers[id(value)]][1] = None
+
+    def settle(self) -> None:
+        """Take what all hold now as known to the other process, where it is not known yet."""
+        for entry in self._held.values():
+            if entry[1] is None:
+                entry[1] = _state(entry[0])
+
+
+def _state(value: Any) -> Any:
+    """Return what a container holds, in a form to compare."""
+    if type(value) is np.ndarray and not value.dtype.hasobject:
+        return value.dtype, value.shape, value.flags.writeable, _short([value.tobytes()])
+    encoder = Encoder(lambda other: ["object", id(other)], [value], _NO_LIMITS)
+    told = repr(encoder.state(value)).encode("utf-8", "surrogatepass")
+    return _short([told, *encoder.parts])
+
+
+def _short(parts: Iterable[bytes]) -> Any:
+    parts = list(parts)
+    if sum(map(len, parts)) <= _SHORT:
+        return parts
+    digest = hashlib.blake2b()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.digest()
