@@ -11,6 +11,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path, PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -136,6 +137,22 @@ def _read_view(decoder: "Decoder", node: list[Any], depth: int) -> Any:
     if name not in _VIEWS:
         raise Misfit("expected the view of a dict")
     return getattr(dict, name)(_one_of(decoder.decode(viewed, depth + 1), dict))
+
+
+# --- functions --------------------------------------------------------------------------------
+
+
+def _write_partial(encoder: "Encoder", value: Any, depth: int) -> "Node":
+    if not encoder.lends:  # a test's own may hold what it expects
+        return encoder.export(value)
+    return ["partial", *encoder.each((value.func, value.args, value.keywords), depth)]
+
+
+def _read_partial(decoder: "Decoder", node: list[Any], depth: int) -> Any:
+    function, args, keywords = decoder.each(node[1:], depth)
+    if not callable(function) or any(type(name) is not str for name in keywords):
+        raise Misfit("expected a function and its arguments")
+    return partial(function, *_one_of(args, tuple), **_one_of(keywords, dict))
 
 
 # --- numbers, times, paths --------------------------------------------------------------------
@@ -267,6 +284,42 @@ def _read_objects(decoder: "Decoder", node: list[Any], depth: int) -> Any:
     return made.reshape(shape)
 
 
+_SPARSE = frozenset(
+    f"{layout}_{kind}"
+    for layout in ("csr", "csc", "coo", "bsr", "dia", "lil", "dok")
+    for kind in ("array", "matrix")
+)
+
+
+def write_sparse(encoder: "Encoder", value: Any, depth: int) -> "Node":
+    """Return the node of a sparse matrix of SciPy's: where it has entries, and which."""
+    name = type(value).__name__
+    if name not in _SPARSE or len(value.shape) != 2:
+        return encoder.export(value)
+    found = value.tocoo()
+    parts = [np.ascontiguousarray(one) for one in (found.data, found.row, found.col)]
+    return ["sparse", name, list(value.shape), *encoder.each(parts, depth)]
+
+
+def _read_sparse(decoder: "Decoder", node: list[Any], depth: int) -> Any:
+    from scipy import sparse
+
+    _, name, lengths, *nodes = node
+    if name not in _SPARSE or type(lengths) is not list or len(lengths) != 2:
+        raise Misfit("expected a kind of sparse matrix and its shape")
+    if not all(type(length) is int and 0 <= length < 2**31 for length in lengths):
+        raise Misfit("expected the shape of a sparse matrix")
+    data, rows, columns = decoder.each(nodes, depth)
+    kinds = [_one_of(one, np.ndarray).dtype.kind for one in (data, rows, columns)]
+    if kinds[0] not in "biufc" or not set(kinds[1:]) <= {"i"} or {data.ndim, rows.ndim} != {1}:
+        raise Misfit("expected numbers and where they are")
+    if name.startswith(("bsr", "dia", "lil")) and lengths[0] * lengths[1] > 2**26:
+        raise Misfit("expected a smaller matrix")
+    made = sparse.coo_array((data, (rows, columns)), shape=tuple(lengths))
+    kind = getattr(sparse, name)
+    return kind(made) if name != "coo_array" else made
+
+
 WRITERS: dict[type, Writer] = {
     Counter: _write_mapping,
     OrderedDict: _write_mapping,
@@ -274,6 +327,7 @@ WRITERS: dict[type, Writer] = {
     deque: _write_deque,
     SimpleNamespace: _write_namespace,
     **dict.fromkeys(_VIEWS.values(), _write_view),
+    partial: _write_partial,
     Fraction: _write_fraction,
     Decimal: lambda encoder, value, depth: ["Decimal", str(value)],
     **dict.fromkeys((datetime.datetime, datetime.date, datetime.time), _write_time),
@@ -291,6 +345,7 @@ READERS: dict[str, Reader] = {
     "deque": _read_deque,
     "namespace": _read_namespace,
     "view": _read_view,
+    "partial": _read_partial,
     "Fraction": _read_fraction,
     "Decimal": _read_decimal,
     "datetime": _time(datetime.datetime),
@@ -302,4 +357,5 @@ READERS: dict[str, Reader] = {
     "masked": _read_masked,
     "structured": _read_structured,
     "objects": _read_objects,
+    "sparse": _read_sparse,
 }

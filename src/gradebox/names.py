@@ -7,18 +7,18 @@ functions that it lets the student's functions call.
 import builtins
 import contextlib
 import inspect
-import operator
+import pickle
 import signal
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gradebox.loans import Loan, loan
+from gradebox.operations import OPERATIONS
 from gradebox.peer import (
-    BINARY,
     MOST_PRINTED,
     MOST_TEXT,
-    ORDER,
     Handle,
     Peer,
     described,
@@ -28,27 +28,6 @@ from gradebox.peer import (
 from gradebox.shared_names import Bound
 from gradebox.values import Decoder
 from gradebox.wire import Gone, Line
-
-
-class Callback:
-    """A function of the checker, which it calls with copies of the arguments."""
-
-    def __init__(self, handle: Handle) -> None:
-        self.__name__ = self.__qualname__ = handle.name or handle.type_name
-        self._handle = handle
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it."""
-        server = self._handle.peer
-        if not getattr(server, "inside", True):
-            raise RuntimeError(f"{self.__name__} can be called only while it is being tested")
-        return server.ask("call", (self, args, kwargs))
-
-    def __deepcopy__(self, memo: Any) -> "Callback":
-        return self
-
-    def __repr__(self) -> str:
-        return f"<function {self.__name__}>"
 
 
 class _Printed:
@@ -100,11 +79,11 @@ class Lender(Peer):
 
     def make(self, handle: Handle, callable_: bool) -> Any:
         """Return what stands for an object of the other process."""
-        return Callback(handle)
+        return loan(handle, callable_)
 
     def handle_of(self, value: Any) -> Handle | None:
         """Return the handle of what stands for an object of the other process."""
-        return value._handle if type(value) is Callback else None
+        return value._gradebox if isinstance(value, Loan) else None
 
     def may_export(self, value: Any) -> bool:
         """Return whether the other process may have a handle of it."""
@@ -253,25 +232,17 @@ def _copied(namespace: Mapping[str, Any], value: Any, deep: bool) -> Any:
     return copy.deepcopy(value) if deep else copy.copy(value)
 
 
-_OPERATORS = (*BINARY, *ORDER, "neg", "pos", "abs", "invert", "index")
-_ITEMS = ("contains", "getitem", "setitem", "delitem")
-_FUNCTIONS: tuple[Any, ...] = (
-    *(len, iter, reversed, bool, int, float, complex, round),
-    *(str, repr, format, hash, isinstance, issubclass),
-)
-_OPERATIONS: dict[str, Callable[..., Any]] = {
-    **{name: getattr(operator, name) for name in (*_OPERATORS, *_ITEMS)},
-    **{one.__name__: one for one in _FUNCTIONS},
-    "enter": lambda value: type(value).__enter__(value),
-}
-
 _QUESTIONS: dict[str, Callable[..., Any]] = {
     "names": _names,
     "get": lambda namespace, name: namespace[name],
     "call": lambda namespace, function, args, kwargs: function(*args, **kwargs),
+    "method": lambda namespace, value, name, args, kwargs: getattr(value, name)(*args, **kwargs),
     "getattr": lambda namespace, value, name: getattr(value, name),
+    "delattr": lambda namespace, value, name: delattr(value, name),
+    "pickle": lambda namespace, value, protocol: pickle.dumps(value, protocol),
+    "unpickle": lambda namespace, pickled: pickle.loads(pickled),
     "setattr": lambda namespace, value, name, new: setattr(value, name, new),
-    "operate": lambda namespace, name, *values: _OPERATIONS[name](*values),
+    "operate": lambda namespace, name, *values: OPERATIONS[name](*values),
     "next": _advance,
     "exit": _leave,
     "bases": _bases,

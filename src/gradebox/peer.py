@@ -6,6 +6,7 @@ only for what was given out.
 
 import builtins
 import itertools
+import sys
 import threading
 import types
 import weakref
@@ -16,13 +17,21 @@ from typing import Any
 
 import numpy as np
 
+from gradebox.derived import is_derived, plan
+from gradebox.derived import read as read_derived
 from gradebox.draws import Draws
 from gradebox.twins import Twins
 from gradebox.values import BadValue, Decoder, Encoder, Limits, Node, Unsendable
 from gradebox.wire import Gone, Line
 
-DEEPEST = 32
+DEEPEST = 250
 """So many calls may wait for one another on the line."""
+
+_PASSED = 5
+"""The references to an argument that nobody has kept when its call is over."""
+
+_SHALLOW = 8
+_FRAMES = 60
 
 MOST_PRINTED = 4 * 2**20
 """So many characters that a student's functions print are passed on; the rest is dropped."""
@@ -35,21 +44,6 @@ MOST_BASES = 10
 
 MOST_TEXT = 100_000
 """So many characters of a message, a traceback, a source are passed on."""
-
-
-BINARY = (
-    *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"),
-    *("and_", "or_", "xor", "lshift", "rshift"),
-)
-"""The operators with two sides that a student's object may have, as ``operator`` calls them."""
-
-
-ORDER = ("eq", "ne", "lt", "le", "gt", "ge")
-"""The comparisons of two objects of a student's.
-
-With anything else a student's object is never compared: one that says it equals whatever it is
-compared with would pass each test.
-"""
 
 
 class StudentError(Exception):
@@ -160,6 +154,7 @@ class Peer:
         self._lock, self._depth = threading.RLock(), 0
         self._questions = itertools.count(1)
         self._unneeded: deque[Handle] = deque()
+        self._singles: dict[int, Any] = {}
         self._met: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.draws = Draws()
         self._depth_of_bases = 0
@@ -213,6 +208,9 @@ class Peer:
             node = encoder.encode(value)
             number = next(self._questions)
             self._depth += 1
+            before = sys.getrecursionlimit()
+            if self._depth > _SHALLOW:  # each call takes frames of ours, too
+                sys.setrecursionlimit(before + _FRAMES)
             try:
                 message = {"ask": question, "id": number, "value": node, **told, **more}
                 self._send(message, encoder.parts)
@@ -220,6 +218,7 @@ class Peer:
                     pass
                 return self._read(number, *came, encoder.known)
             finally:
+                sys.setrecursionlimit(before)
                 self._depth -= 1
 
     def _next_answer(self, number: int) -> tuple[dict[str, Any], list[bytes]] | None:
@@ -236,7 +235,45 @@ class Peer:
         return None if self.outdated(message, number) else (message, parts)
 
     def _encoder(self, known: Sequence[Any] = (), *, lends: bool = False) -> Encoder:
-        return Encoder(self._export, known, twins=self.twins, lends=lends)
+        own = self.own if self.lends else None
+        return Encoder(self._export, known, twins=self.twins, lends=lends, own=own)
+
+    def _decoder(self, parts: list[bytes], known: Sequence[Any] = ()) -> Decoder:
+        derive = None if self.lends else self.derive
+        return Decoder(parts, self._import, known, twins=self.twins, derive=derive)
+
+    def own(self, encoder: Encoder, value: Any, as_base: Callable[[], Node]) -> Node:
+        """Return the node of a value whose class derives from data, or None for any other."""
+        planned = plan(type(value))
+        if planned is None or not self.may_export(value):
+            return None
+        _, names, single = planned
+        number, name = self.exports.number(value), short(type(value).__name__)
+        return ["derived", as_base(), number, name, list(names), single]
+
+    def derive(self, decoder: Decoder, node: list[Any], depth: int) -> Any:
+        """Return what stands for an object of a class that derives from data."""
+        number = node[2] if len(node) > 2 else None
+        if type(number) is int and number in self._singles:
+            place = len(decoder.known)
+            decoder.decode(node[1], depth + 1)  # its parts are to be passed by
+            del decoder.known[place:]
+            return self._singles[number]
+        made = read_derived(decoder, node, depth, self._derived_handle)
+        if node[5]:
+            self._singles[number] = made
+        return made
+
+    def _derived_handle(self, number: Any, name: str, single: bool) -> Handle:
+        if type(number) is not int or not 0 < number < 2**63 or len(self._singles) > MOST_EXPORTS:
+            raise BadValue("expected the number of an object")
+        handle = Handle(self, number, "singleton" if single else "object", name, "")
+        handle.count = 1
+        return handle
+
+    def forget(self, handle: Handle) -> None:
+        """Take note that an object of the other process is not needed any more."""
+        self._unneeded.append(handle)
 
     def before(self, encoder: Encoder) -> dict[str, Any]:
         """Return what a message tells before its value."""
@@ -260,7 +297,7 @@ class Peer:
         number = message.get("id")
         reply: dict[str, Any]
         try:
-            decoder = Decoder(parts, self._import, twins=self.twins)
+            decoder = self._decoder(parts)
             self.take(message, decoder)
             value = decoder.decode(message.get("value"))
             decoder.finish()
@@ -276,12 +313,25 @@ class Peer:
                 for i, (old, new) in enumerate(zip(before, after, strict=True))
                 if old != new
             ]
+            del result
+            if self.lends and (kept := self._kept(decoder.known)):
+                told["kept"] = kept
             reply = {"id": number, "value": node, "changed": changed, **told}
             self._send(reply, encoder.parts)
         except self.caught as error:
             if self.lost(error):
                 raise
             self._send({"id": number, "error": self.told(error) | self._class_of(error)}, [])
+
+    def _kept(self, known: list[Any]) -> list[list[int]]:
+        """Return which arguments somebody here still has, with the numbers that they get."""
+        found = []
+        for place, value in enumerate(known):
+            if sys.getrefcount(value) > _PASSED:
+                number = self.twins.keep(value)
+                if number is not None:
+                    found.append([place, number])
+        return found
 
     def _class_of(self, error: BaseException) -> dict[str, Any]:
         """Return what the other process needs to know of the class of an exception."""
@@ -316,6 +366,8 @@ class Peer:
         return described(error)
 
     def _send(self, message: dict[str, Any], parts: Sequence[bytes]) -> None:
+        if dropped := self.twins.dropped():
+            message["dropped"] = dropped
         if self._unneeded:
             unneeded = message["unneeded"] = []
             while self._unneeded:
@@ -333,7 +385,7 @@ class Peer:
             raise Gone("an answer to another question")
         if "error" in message:
             raise self.failed(message["error"])
-        decoder = Decoder(parts, self._import, sent, twins=self.twins)
+        decoder = self._decoder(parts, sent)
         self.take(message, decoder)
         value = decoder.decode(message.get("value"))
         changed, actions = message.get("changed"), []
@@ -346,6 +398,12 @@ class Peer:
                 raise BadValue("expected the number of an argument")
             actions.append(decoder.restore(sent[pair[0]], pair[1]))
         decoder.finish()
+        for pair in message.get("kept", ()):
+            if type(pair) is not list or len(pair) != 2 or type(pair[0]) is not int:
+                raise BadValue("expected the number of an argument that is kept")
+            if not 0 <= pair[0] < len(sent):
+                raise BadValue("expected the number of an argument")
+            self.twins.lent(sent[pair[0]], pair[1])
         for act in actions if self.writes_back else []:
             act()
         self.twins.settle()
@@ -425,7 +483,9 @@ class Peer:
         return found
 
     def _handle(self, value: Any) -> Any:
-        return value._gradebox if isinstance(value, ErrorClass) else self.handle_of(value)
+        if isinstance(value, ErrorClass) or is_derived(value):
+            return value._gradebox
+        return self.handle_of(value)
 
 
 def _is_error(value: Any) -> bool:

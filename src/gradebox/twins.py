@@ -1,10 +1,11 @@
-"""Containers of the student's that the tests hold, too: both copies are kept alike.
+"""Containers that the student's code and the tests both hold: the two copies are kept alike.
 
 In one process ``board[0] = "X"`` in a test changes the list that the student's functions use, and
 what they do to it shows in the test. So a container that the student's code keeps, and does not
-only return, goes to the tests with a number. Before each message both ends look whether theirs has
-changed since the other one last heard of it, and if so tell what it holds now. A container that
-nobody else has is a plain copy: nothing needs to be told of it.
+only return, goes to the tests with a number; one of the tests' that the student's code keeps when
+its call is over gets a negative one. Before each message both ends look whether theirs has changed
+since the other one last heard of it, and if so tell what it holds now. A container that nobody else
+has is a plain copy: nothing needs to be told of it.
 """
 
 import hashlib
@@ -17,8 +18,11 @@ import numpy as np
 
 from gradebox.values import BadValue, Decoder, Encoder, Limits, Node
 
-MOST = 10_000
-"""So many containers may be held at once; what comes beyond is a plain copy."""
+MOST = 256
+"""So many containers may be held at once; what comes beyond is a plain copy.
+
+All of them are looked at before each message.
+"""
 
 LARGEST = 2**26
 """Bytes of an array that has a twin; a larger one is a plain copy."""
@@ -32,15 +36,15 @@ class Twins:
 
     Parameters
     ----------
-    owner : bool
-        Whether they are this process's, which numbers them.
+    of_student : bool
+        Whether this is the student's end, which gives the numbers.
     """
 
-    def __init__(self, owner: bool) -> None:
+    def __init__(self, of_student: bool) -> None:
         self.numbers: dict[int, int] = {}
         """Their numbers by ``id``."""
         self._held: dict[int, list[Any]] = {}
-        self._owner, self._next = owner, itertools.count(1)
+        self._of_student, self._next = of_student, itertools.count(1)
         self._told: list[tuple[list[Any], Any]] = []
 
     # the student's end
@@ -55,14 +59,15 @@ class Twins:
         self._hold(number, value)
         return number
 
-    def drop(self, numbers: Any) -> None:
-        """Forget what the tests do not hold any more."""
-        if type(numbers) is not list:
-            raise BadValue("expected a list of what is not held any more")
-        for number in numbers:
-            entry = self._held.pop(number, None)
-            if entry is not None:
-                del self.numbers[id(entry[0])]
+    def keep(self, value: Any) -> int | None:
+        """Return the number of a container of the tests' that the student's code has kept."""
+        if id(value) in self.numbers or len(self._held) >= MOST:
+            return None
+        if getattr(value, "nbytes", 0) > LARGEST:
+            return None
+        number = -next(self._next)
+        self._hold(number, value)
+        return number
 
     # the end of the tests
 
@@ -88,18 +93,36 @@ class Twins:
         decoder.known[place] = entry[0]
         return entry[0]
 
+    def lent(self, value: Any, number: Any) -> None:
+        """Take note that the student's code has kept a container of ours."""
+        if type(number) is not int or not -(2**63) < number < 0 or number in self._held:
+            raise BadValue("expected a new number of a container that is kept")
+        if id(value) not in self.numbers:
+            self._hold(number, value)
+
+    # both ends
+
+    def drop(self, numbers: Any) -> None:
+        """Forget what the other process does not hold any more."""
+        if type(numbers) is not list or not all(type(number) is int for number in numbers):
+            raise BadValue("expected a list of what is not held any more")
+        for number in numbers:
+            entry = self._held.pop(number, None) if (number > 0) is self._of_student else None
+            if entry is not None:
+                del self.numbers[id(entry[0])]
+
     def dropped(self) -> list[int]:
-        """Forget what no test holds any more; return the numbers."""
+        """Forget what is the other process's and not held here any more; return the numbers."""
         found: list[int] = []
         for number in [*reversed(self._held)]:  # what holds others came before them, or with them
+            if (number > 0) is self._of_student:
+                continue
             entry = self._held[number]
             # the entry and the argument; while nothing has changed that the owner should know
             if sys.getrefcount(entry[0]) <= 2 and entry[1] == _state(entry[0]):
                 del self._held[number], self.numbers[id(entry[0])]
                 found.append(number)
         return found
-
-    # both ends
 
     def _hold(self, number: int, value: Any) -> None:
         if len(self._held) >= 2 * MOST:

@@ -28,6 +28,10 @@ from gradebox import generators, library
 Node = Any
 
 
+class DerivedType(type):
+    """The kind of classes that stand for a student's which derive from data."""
+
+
 class BadValue(ValueError):
     """What came in is not what an honest process sends."""
 
@@ -91,6 +95,10 @@ class Encoder:
         The containers that both processes hold; see :mod:`gradebox.twins`.
     lends : bool
         Whether containers that somebody here keeps become such.
+    own : callable, optional
+        Returns the node of a value whose type derives from one of Python's own, or None if it is
+        sent as its base; it is given the encoder, the value, and a function that encodes the value
+        as its base.
     """
 
     def __init__(
@@ -101,9 +109,11 @@ class Encoder:
         *,
         twins: Any = None,
         lends: bool = False,
+        own: Callable[..., Node] | None = None,
     ) -> None:
         self.parts: list[bytes] = []
-        self._twins, self._lends, self._within = twins, lends, False
+        self._own = own
+        self._twins, self.lends, self._within = twins, lends, False
         self.known = list(known)
         self._numbers = {id(one): number for number, one in enumerate(self.known)}
         self._export, self._limits, self._items = export, limits, 0
@@ -124,15 +134,33 @@ class Encoder:
         if self._twins is not None:
             if id(value) in self._twins.numbers:
                 return ["held", self._twins.numbers[id(value)]]
-            if self._lends and (self._within or _is_kept(value, sys.getrefcount(value) - holders)):
+            if self.lends and (
+                self._within
+                or self._is_own(value)
+                or _is_kept(value, sys.getrefcount(value) - holders)
+            ):
                 return self._lent(value, depth)
         return self._plain(value, depth)
 
     def _plain(self, value: Any, depth: int) -> Node:
         if type(value) in _EXACT:
             return _EXACT[type(value)](self, value, depth)
+        if type(type(value)) is DerivedType:  # it goes back to where it came from
+            return self._export(value)
+        if self._own is not None:
+            node = self._own(self, value, lambda: self._as_base(value, depth))
+            if node is not None:
+                return node
+        return self._as_base(value, depth)
+
+    def _as_base(self, value: Any, depth: int) -> Node:
         node = _scalar(self, value)
         return self.state(value, depth) if node is None else node
+
+    def _is_own(self, value: Any) -> bool:
+        """Return whether a value is a container of a class of its own."""
+        kind = type(value)
+        return self._own is not None and kind not in _EXACT and isinstance(value, list | dict | set)
 
     def _lent(self, value: Any, depth: int) -> Node:
         """Return the node of a value that somebody keeps: a container gets a twin."""
@@ -162,6 +190,9 @@ class Encoder:
         for kind, write in _WRITERS:
             if isinstance(value, kind):
                 return write(self, value, depth)
+        sparse = sys.modules.get("scipy.sparse")
+        if sparse is not None and sparse.issparse(value):
+            return library.write_sparse(self, value, depth)
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(value, torch.Tensor):
             return _write_tensor(self, value)
@@ -247,10 +278,16 @@ def _write_bytearray(encoder: Encoder, value: Any, depth: int) -> Node:
 
 def _write_tuple(encoder: Encoder, value: Any, depth: int) -> Node:
     items = encoder.each(tuple.__iter__(value), depth)
-    names = None if type(value) is tuple else getattr(type(value), "_fields", None)
+    names = None if type(value) is tuple else _fields_of(type(value))
     if isinstance(names, tuple) and _are_names(names) and len(names) == len(items):
         return ["named", type(value).__name__, list(names), items]
     return ["tuple", items]
+
+
+def _fields_of(kind: type) -> Any:
+    """Return the names of the fields of a named tuple, or of a record of Python's or torch's."""
+    records = "__match_args__" if hasattr(kind, "n_sequence_fields") else "_fields"
+    return getattr(kind, records, None)
 
 
 def _write_list(encoder: Encoder, value: Any, depth: int) -> Node:
@@ -360,6 +397,8 @@ class Decoder:
         Objects that have gone out with the message that this one answers.
     twins : Twins, optional
         The containers that both processes hold.
+    derive : callable, optional
+        Returns what stands for an object of a class that derives from data.
     """
 
     def __init__(
@@ -370,8 +409,9 @@ class Decoder:
         limits: Limits = LIMITS,
         *,
         twins: Any = None,
+        derive: Callable[..., Any] | None = None,
     ) -> None:
-        self.known, self._twins = list(known), twins
+        self.known, self._twins, self._derive = list(known), twins, derive
         self.limits, self._unnumbered, self.numbers = limits, False, 0
         self._parts, self._next, self._resolve, self._items = list(parts), 0, resolve, 0
 
@@ -389,6 +429,8 @@ class Decoder:
         kind = self.kind(node)
         if kind == "ref":
             return self.known[_integer(_fields(node, 1)[0], 0, len(self.known) - 1, "a reference")]
+        if self._derive is not None and kind == "derived":
+            return self._derive(self, node, depth)
         if self._twins is not None and kind == "held":
             return self._twins.find(*_fields(node, 1))
         if self._twins is not None and kind == "twin":
@@ -424,9 +466,9 @@ class Decoder:
         """Return an action that gives a container the content of another one."""
         if isinstance(fresh, dict) and isinstance(target, dict):
             return lambda: (dict.clear(target), dict.update(target, fresh))[1]
-        if type(fresh) is set and isinstance(target, set):
+        if isinstance(fresh, set) and isinstance(target, set):
             return lambda: (set.clear(target), set.update(target, fresh))[1]
-        if type(fresh) is list and isinstance(target, list):
+        if isinstance(fresh, list) and isinstance(target, list):
             return lambda: list.__setitem__(target, slice(None), fresh)
         if type(fresh) is deque and isinstance(target, deque):
             return lambda: _refill(target, target.extend, fresh)
