@@ -1,4 +1,4 @@
-"""Objects of a student's class that derives from a number, a text, a list, a dict …
+"""Objects of a student's class that derives from a number, a text, a list or a dict.
 
 They are both: data, which a test compares as such, and objects with methods of the student's. So
 the test gets an instance of a class made here, which derives from the same type of Python's own and
@@ -18,8 +18,11 @@ BASES: tuple[type, ...] = (int, float, str, bytes, tuple, frozenset, list, dict,
 MUTABLE = (list, dict, set)
 
 _SILENT = frozenset(
-    "__module__ __doc__ __dict__ __weakref__ __slots__ __qualname__ __firstlineno__ "
-    "__static_attributes__ __annotations__ __orig_bases__ __parameters__ __match_args__".split()
+    (
+        *("__module__", "__doc__", "__dict__", "__weakref__", "__slots__", "__qualname__"),
+        *("__firstlineno__", "__static_attributes__", "__annotations__", "__orig_bases__"),
+        *("__parameters__", "__match_args__"),
+    )
 )
 """What a class may define without being more than its base."""
 
@@ -30,7 +33,7 @@ FORWARDED: dict[str, str] = {
     **{f"__{name.rstrip('_')}__": name for name in (*BINARY, *_ALONE, *_MORE)},
     "__iter__": "iter",
 }
-"""The special methods that are the student's, if its class defines them, and how they are called."""
+"""The special methods that are the student's if its class defines them, with the operations."""
 
 REFLECTED = {f"__r{name.rstrip('_')}__": name for name in BINARY}
 
@@ -39,7 +42,7 @@ METHODS = ("__missing__", "__call__")
 
 
 @lru_cache(maxsize=1000)
-def plan(kind: type) -> tuple[type, tuple[str, ...], bool] | None:
+def plan(kind: Any) -> tuple[type, tuple[str, ...], bool] | None:
     """Return what a class derives from, what it defines itself, and whether it is an enumeration.
 
     None for Python's own types, those that are sent as themselves, and those that add nothing.
@@ -70,8 +73,10 @@ def _is_of_record(kind: Any, name: str) -> bool:
 
 
 _OF_RECORDS = frozenset(
-    "_fields _field_defaults _make _replace _asdict __new__ __repr__ __getnewargs__ "
-    "__replace__ __orig_bases__ __annotations_cache__ __annotate_func__".split()
+    (
+        *("_fields", "_field_defaults", "_make", "_replace", "_asdict", "__new__", "__repr__"),
+        *("__getnewargs__", "__replace__", "__annotations_cache__", "__annotate_func__"),
+    )
 )
 
 
@@ -94,8 +99,7 @@ def _derived_class(base: type, name: str, defined: tuple[str, ...]) -> Any:
             body[one] = _operator(REFLECTED[one], reflected=True)
         elif one in METHODS or (not one.startswith("_") and hasattr(base, one)):
             body[one] = _method(one)
-    made = DerivedType(name, (base,), body)
-    return made
+    return DerivedType(name, (base,), body)
 
 
 def _ask(self: Any, question: str, *value: Any) -> Any:
@@ -114,7 +118,7 @@ def _set_attribute(self: Any, name: str, value: Any) -> None:
 
 def _release(self: Any) -> None:
     handle = vars(self).get("_gradebox")
-    if handle is not None and not handle.kind == "singleton":
+    if handle is not None and handle.kind != "singleton":
         handle.peer.forget(handle)
 
 
@@ -153,16 +157,18 @@ def read(decoder: Decoder, node: list[Any], depth: int, make: Callable[..., Any]
         raise BadValue("expected the names that a class defines")
     if type(single) is not bool:
         raise BadValue("expected whether an object is the only one")
+    if type(inner) is list and inner[:1] in (["twin"], ["held"]):
+        raise BadValue("expected the data of an object")
     place = len(decoder.known)
     data = decoder.decode(inner, depth + 1)
-    base = type(data)
+    base: Any = type(data)
     if not (base in BASES or (issubclass(base, tuple) and hasattr(base, "_fields"))):
         raise BadValue(f"expected data of an object, got a {base.__name__}")
     handle = make(number, name, single)
     kind = _derived_class(base, name, tuple(defined))
     made = base._make.__func__(kind, data) if hasattr(base, "_make") else base.__new__(kind, data)
     if base in MUTABLE:
-        base.__init__(made, data)  # type: ignore[misc]
+        base.__init__(made, data)
         if decoder.known[place : place + 1] != [data] or decoder.known[place] is not data:
             raise BadValue("expected the data of an object")
         decoder.known[place] = made

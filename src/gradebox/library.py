@@ -129,7 +129,7 @@ _VIEWS = {"keys": type({}.keys()), "values": type({}.values()), "items": type({}
 def _write_view(encoder: "Encoder", value: Any, depth: int) -> "Node":
     name = next(name for name, kind in _VIEWS.items() if type(value) is kind)
     [viewed] = gc.get_referents(value)  # nothing else leads from a view to its dict
-    return ["view", name, encoder.encode(viewed, depth + 1, 1)]
+    return ["view", name, encoder.encode(viewed, depth + 1, 2)]
 
 
 def _read_view(decoder: "Decoder", node: list[Any], depth: int) -> Any:

@@ -244,7 +244,8 @@ class Peer:
 
     def own(self, encoder: Encoder, value: Any, as_base: Callable[[], Node]) -> Node:
         """Return the node of a value whose class derives from data, or None for any other."""
-        planned = plan(type(value))
+        kind: Any = type(value)
+        planned = plan(kind)
         if planned is None or not self.may_export(value):
             return None
         _, names, single = planned
@@ -253,7 +254,7 @@ class Peer:
 
     def derive(self, decoder: Decoder, node: list[Any], depth: int) -> Any:
         """Return what stands for an object of a class that derives from data."""
-        number = node[2] if len(node) > 2 else None
+        number: Any = node[2] if len(node) > 2 else None
         if type(number) is int and number in self._singles:
             place = len(decoder.known)
             decoder.decode(node[1], depth + 1)  # its parts are to be passed by
@@ -277,8 +278,18 @@ class Peer:
 
     def before(self, encoder: Encoder) -> dict[str, Any]:
         """Return what a message tells before its value."""
-        news = self.twins.news(encoder)
-        return {"news": news} if news else {}
+        told: dict[str, Any] = {}
+        if news := self.twins.news(encoder):
+            told["news"] = news
+        # not later: what the value refers to may be gone when it is sent
+        if dropped := self.twins.dropped():
+            told["dropped"] = dropped
+        if self._unneeded:
+            unneeded = told["unneeded"] = []
+            while self._unneeded:
+                handle = self._unneeded.popleft()
+                unneeded.append([handle.number, handle.count])
+        return told
 
     def take(self, message: dict[str, Any], decoder: Decoder) -> None:
         """Take in what a message tells before its value."""
@@ -366,13 +377,6 @@ class Peer:
         return described(error)
 
     def _send(self, message: dict[str, Any], parts: Sequence[bytes]) -> None:
-        if dropped := self.twins.dropped():
-            message["dropped"] = dropped
-        if self._unneeded:
-            unneeded = message["unneeded"] = []
-            while self._unneeded:
-                handle = self._unneeded.popleft()
-                unneeded.append([handle.number, handle.count])
         self.send(message, parts)
         if "error" not in message:
             self.twins.sent()

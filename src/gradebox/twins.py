@@ -46,6 +46,7 @@ class Twins:
         self._held: dict[int, list[Any]] = {}
         self._of_student, self._next = of_student, itertools.count(1)
         self._told: list[tuple[list[Any], Any]] = []
+        self._lost: list[int] = []
 
     # the student's end
 
@@ -107,13 +108,13 @@ class Twins:
         if type(numbers) is not list or not all(type(number) is int for number in numbers):
             raise BadValue("expected a list of what is not held any more")
         for number in numbers:
-            entry = self._held.pop(number, None) if (number > 0) is self._of_student else None
+            entry = self._held.pop(number, None)
             if entry is not None:
                 del self.numbers[id(entry[0])]
 
     def dropped(self) -> list[int]:
         """Forget what is the other process's and not held here any more; return the numbers."""
-        found: list[int] = []
+        found, self._lost = self._lost, []
         for number in [*reversed(self._held)]:  # what holds others came before them, or with them
             if (number > 0) is self._of_student:
                 continue
@@ -121,6 +122,7 @@ class Twins:
             # the entry and the argument; while nothing has changed that the owner should know
             if sys.getrefcount(entry[0]) <= 2 and entry[1] == _state(entry[0]):
                 del self._held[number], self.numbers[id(entry[0])]
+                entry.clear()  # what it held is looked at next
                 found.append(number)
         return found
 
@@ -141,9 +143,12 @@ class Twins:
         """Return numbers and contents of those that have changed here; see :meth:`sent`."""
         self._told = []
         changed = []
-        for number, entry in self._held.items():
+        for number, entry in [*self._held.items()]:
             now = _state(entry[0])
-            if entry[1] != now:
+            if _is_another(entry[1], now):
+                del self._held[number], self.numbers[id(entry[0])]
+                self._lost.append(number)
+            elif entry[1] != now:
                 if entry[1] is not None:
                     changed.append((number, entry[0]))
                 self._told.append((entry, now))
@@ -183,6 +188,11 @@ def _state(value: Any) -> Any:
     encoder = Encoder(lambda other: ["object", id(other)], [value], _NO_LIMITS)
     told = repr(encoder.state(value)).encode("utf-8", "surrogatepass")
     return _short([told, *encoder.parts])
+
+
+def _is_another(before: Any, now: Any) -> bool:
+    """Return whether an array has got another shape: the other process has to make a new one."""
+    return type(before) is tuple and before[:3] != now[:3]
 
 
 def _short(parts: Iterable[bytes]) -> Any:

@@ -119,7 +119,7 @@ class Encoder:
         self._export, self._limits, self._items = export, limits, 0
         self.numbers = 0
 
-    def encode(self, value: Any, depth: int = 0, holders: int = 0) -> Node:
+    def encode(self, value: Any, depth: int = 0, holders: int = 1) -> Node:
         """Return the node of a value, to which so many places on the way to it refer."""
         self._items += 1
         if depth > self._limits.depth or self._items > self._limits.items:
