@@ -4,9 +4,7 @@ Nothing of the checker is here but what it has sent: copies of plain values, and
 functions that it lets the student's functions call.
 """
 
-import builtins
 import contextlib
-import inspect
 import operator
 import signal
 import threading
@@ -14,8 +12,9 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gradebox import facts
+from gradebox.abilities import BINARY
 from gradebox.peer import (
-    BINARY,
     MOST_PRINTED,
     MOST_TEXT,
     ORDER,
@@ -23,7 +22,6 @@ from gradebox.peer import (
     Peer,
     described,
     rebuilt,
-    short,
 )
 from gradebox.wire import Gone, Line
 
@@ -92,6 +90,7 @@ class Lender(Peer):
 
     def __init__(self, line: Line, namespace: Mapping[str, Any]) -> None:
         super().__init__(line)
+        self.tells_classes = True
         self._namespace, self.inside = namespace, 0
         self.printed: list[list[str]] = []
 
@@ -195,29 +194,6 @@ def _names(namespace: Mapping[str, Any]) -> list[str]:
     return [name for name in namespace if isinstance(name, str) and not name.startswith("_")]
 
 
-def _describe(namespace: Mapping[str, Any], value: Any) -> dict[str, Any]:
-    """Return what ``inspect`` tells of a function, as text."""
-    found: dict[str, Any] = {
-        "doc": _long(getattr(value, "__doc__", None)),
-        "qualname": short(getattr(value, "__qualname__", "")),
-        "parameters": None,
-    }
-    with contextlib.suppress(TypeError, ValueError):
-        found["parameters"] = [
-            [one.name, int(one.kind), one.default is not one.empty]
-            for one in inspect.signature(value).parameters.values()
-        ]
-    return found
-
-
-def _long(value: Any) -> str | None:
-    return str.__str__(value)[:MOST_TEXT] if isinstance(value, str) else None
-
-
-def _source(namespace: Mapping[str, Any], value: Any) -> str:
-    return inspect.getsource(value)[:MOST_TEXT]
-
-
 def _advance(namespace: Mapping[str, Any], iterator: Any) -> tuple[Any, ...]:
     try:  # a loop would begin anew what begins anew in __iter__
         return (next(iterator),)
@@ -229,12 +205,6 @@ def _leave(namespace: Mapping[str, Any], manager: Any, told: Any) -> bool:
     """End a context; ``told`` describes the exception that ends it, if one does."""
     error = rebuilt(told, "") if told else None
     return bool(type(manager).__exit__(manager, type(error) if error else None, error, None))
-
-
-def _bases(namespace: Mapping[str, Any], value: Any) -> list[str]:
-    """Return the names of Python's own classes from which a class inherits."""
-    own: Any = vars(builtins)
-    return [one.__name__ for one in value.__mro__ if own.get(one.__name__) is one]
 
 
 def _copied(namespace: Mapping[str, Any], value: Any, deep: bool) -> Any:
@@ -251,11 +221,13 @@ _FUNCTIONS: tuple[Any, ...] = (
 )
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(operator, name) for name in (*_OPERATORS, *_ITEMS)},
+    **{f"i{name.rstrip('_')}": getattr(operator, f"i{name.rstrip('_')}") for name in BINARY},
     **{one.__name__: one for one in _FUNCTIONS},
     "enter": lambda value: type(value).__enter__(value),
 }
 
 _QUESTIONS: dict[str, Callable[..., Any]] = {
+    **facts.QUESTIONS,
     "names": _names,
     "get": lambda namespace, name: namespace[name],
     "call": lambda namespace, function, args, kwargs: function(*args, **kwargs),
@@ -264,8 +236,5 @@ _QUESTIONS: dict[str, Callable[..., Any]] = {
     "operate": lambda namespace, name, *values: _OPERATIONS[name](*values),
     "next": _advance,
     "exit": _leave,
-    "bases": _bases,
     "copy": _copied,
-    "describe": _describe,
-    "source": _source,
 }
