@@ -11,7 +11,8 @@ What differs from a test cell that runs beside the student's code:
   only where the student's own code raises it.
 - A cell whose value is an array, a tensor or a student's object gives no points: a sum of
   comparisons becomes one when a student returns an array. End it with ``;`` to show nothing.
-- IPython's magic commands are no part of Python, and no part of a test cell here.
+- IPython's magic commands work, with the names of the tests; what they change in IPython they
+  change for the test cells alone.
 
 A cell that cannot do without has to run beside the student's code, where its score can be forged.
 """
@@ -28,11 +29,14 @@ import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from gradebox.deadline import Deadline
+from gradebox.magics import Runner, Tools, python_of
+from gradebox.namespace import SeenNames
 from gradebox.peer import (
     MOST_TEXT,
     StudentError,
@@ -77,19 +81,26 @@ class Verdict:
     doubt: str = ""
 
 
-class _Names(dict[str, Any]):
-    """The names of the test cells, then Python's own, then the student's."""
+class _Names(SeenNames):
+    """The names of the test cells, then Python's own, then IPython's, then the student's."""
 
     def __init__(self, student: Student, answers: Collection[str]) -> None:
-        super().__init__(__name__="__main__", __builtins__=builtins)
-        self._student, self._answers = student, frozenset(answers)
+        super().__init__(
+            self._students, self._found, answers, __name__="__main__", __builtins__=builtins
+        )
+        self._student, self.tools = student, Tools(self)
+        self.modules: dict[str, Any] = {}
+        """The modules that the instructor's solutions import, by their names there."""
 
-    def __missing__(self, name: str) -> Any:
-        if name.startswith("__") or (hasattr(builtins, name) and name not in self._answers):
-            raise KeyError(name)
+    def _students(self) -> Collection[str]:
+        return {*self._student.names(), *self.tools.found}
+
+    def _found(self, name: str) -> Any:
+        if name in self.tools.found:
+            return self.tools.found[name]
         found = self._student[name]
         if isinstance(found, Proxy) and found._gradebox.kind == "module":
-            return _module(name)
+            return self.modules.get(name) or _module(name)
         return found
 
 
@@ -121,14 +132,14 @@ class Checker:
         self, student: Student, *, answers: Collection[str] = (), seconds: float = 60.0
     ) -> None:
         self.student, self.seconds = student, seconds
-        self.names: dict[str, Any] = _Names(student, answers)
+        self.names = _Names(student, answers)
         self._count = 0
 
     def run(self, source: str, points: float = 0.0) -> Verdict:
         """Run one cell."""
         from gradebox.shell import Outputs, Stream
 
-        outputs = Outputs()
+        outputs = self.names.tools.outputs = Outputs()
         self._count += 1
         verdict = Verdict(0.0, float(points), outputs.items)
         if self.student.gone:
@@ -165,17 +176,19 @@ class Checker:
 
     def _execute(self, source: str) -> Any:
         """Run the statements and return the value of the last one, if it is an expression."""
-        file = f"<test cell {self._count}>"
+        file, shows = f"<test cell {self._count}>", not source.rstrip().endswith(";")
+        source = python_of(source)
         linecache.cache[file] = (len(source), None, source.splitlines(True), file)
         tree = ast.parse(source, file)
         last = tree.body[-1] if tree.body else None
-        if not isinstance(last, ast.Expr):
-            exec(compile(tree, file, "exec"), self.names)
-            return None
-        tree.body.pop()
-        exec(compile(tree, file, "exec"), self.names)
-        value = eval(compile(ast.Expression(last.value), file, "eval"), self.names)
-        return None if source.rstrip().endswith(";") else value
+        with Runner() as runner:
+            if not isinstance(last, ast.Expr):
+                runner.run(_compiled(tree, file), self.names)
+                return None
+            tree.body.pop()
+            runner.run(_compiled(tree, file), self.names)
+            value = runner.run(_compiled(ast.Expression(last.value), file), self.names)
+        return value if shows else None
 
     @contextlib.contextmanager
     def _limited(self) -> Iterator[None]:
@@ -211,6 +224,11 @@ class Checker:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
+
+
+def _compiled(tree: ast.Module | ast.Expression, file: str) -> CodeType:
+    mode = "exec" if isinstance(tree, ast.Module) else "eval"
+    return compile(tree, file, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
 def run_tests(

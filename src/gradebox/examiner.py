@@ -21,7 +21,8 @@ class Examiner:
         The line to the student's process.
     wanted : dict
         ``seconds``, the limit of a cell; ``answers``, the names that the student is to define
-        although Python has them; ``given``, statements to execute before the first test.
+        although Python has them; ``given``, statements to execute before the first test;
+        ``modules``, statements that import the modules of the instructor's solutions.
     """
 
     def __init__(self, line: Line, other: Line, wanted: dict[str, Any]) -> None:
@@ -32,6 +33,9 @@ class Examiner:
         for statement in wanted["given"]:
             with contextlib.suppress(Exception):  # the test that needs it will say so
                 exec(statement, self._checker.names)
+        for statement in wanted.get("modules", ()):
+            with contextlib.suppress(Exception):
+                exec(statement, self._checker.names.modules)
 
     def serve(self) -> NoReturn:
         """Run the cells as they come.

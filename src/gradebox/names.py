@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gradebox import facts
+from gradebox import awaiting, facts
 from gradebox.abilities import BINARY
 from gradebox.peer import (
     MOST_PRINTED,
@@ -228,9 +228,9 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 
 _QUESTIONS: dict[str, Callable[..., Any]] = {
     **facts.QUESTIONS,
+    **awaiting.QUESTIONS,
     "names": _names,
     "get": lambda namespace, name: namespace[name],
-    "call": lambda namespace, function, args, kwargs: function(*args, **kwargs),
     "getattr": lambda namespace, value, name: getattr(value, name),
     "setattr": lambda namespace, value, name, new: setattr(value, name, new),
     "operate": lambda namespace, name, *values: _OPERATIONS[name](*values),

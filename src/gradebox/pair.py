@@ -30,6 +30,9 @@ class Given:
     ----------
     statements : sequence of str
         Executed before the first test: the imports of the instructor's own cells.
+    modules : sequence of str
+        The imports of modules by the instructor's solutions. A test sees such a module where the
+        student has a module of the same name.
     answers : collection of str
         Names that the student is to define although Python has them.
     readable : sequence of str
@@ -37,6 +40,7 @@ class Given:
     """
 
     statements: Sequence[str] = ()
+    modules: Sequence[str] = ()
     answers: Collection[str] = ()
     readable: Sequence[str] = ()
 
@@ -174,6 +178,7 @@ def paired(
         If one of them could not be sealed.
     """
     wanted = {"seconds": seconds, "answers": [*given.answers], "given": [*given.statements]}
+    wanted |= {"modules": [*given.modules]}
     ours, theirs = socket.socketpair()
     with contextlib.ExitStack() as stack:
         with ours, theirs:

@@ -16,9 +16,10 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from types import CoroutineType
 from typing import Any
 
-from gradebox import inspection
+from gradebox import awaiting, inspection
 from gradebox.abilities import ABILITIES, BINARY, abilities_of, names_of
 from gradebox.classes import PYTHONS_OWN, Standing, student_class
 from gradebox.deadline import Deadline
@@ -97,7 +98,10 @@ class _Callable(Proxy):
     __slots__ = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._gradebox.peer.ask("call", (self, args, kwargs))
+        result = self._gradebox.peer.ask("call", (self, args, kwargs))
+        if isinstance(result, _Coroutine):
+            object.__setattr__(result, "_given", [*args, *kwargs.values()])
+        return result
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:  # none of these is data: see gradebox.classes
@@ -181,6 +185,9 @@ class _Object(Proxy):
             ended is True and isinstance(error, Exception) and not isinstance(error, AssertionError)
         )
 
+    def __await__(self) -> Any:
+        return awaiting.steps(self, [])
+
     def __neg__(self) -> Any:
         return self._operate("neg", self)
 
@@ -192,6 +199,31 @@ class _Object(Proxy):
 
     def __invert__(self) -> Any:
         return self._operate("invert", self)
+
+
+class _Coroutine(_Object):
+    """A coroutine of the student's, which a loop of events of a test's may run."""
+
+    __slots__ = ("_given", "_steps")
+    _given: list[Any]
+    _steps: Any
+
+    def __await__(self) -> Any:
+        if self._steps is None:
+            object.__setattr__(self, "_steps", awaiting.steps(self, self._given))
+        return self._steps
+
+    def send(self, value: Any) -> Any:
+        """Go on until the coroutine waits, or ends by ``StopIteration``."""
+        return self.__await__().send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Go on with an exception."""
+        return self.__await__().throw(*error)
+
+    def close(self) -> None:
+        """End what has begun."""
+        self.__await__().close()
 
 
 def _binary(name: str) -> None:
@@ -260,7 +292,11 @@ def _kind_called(name: str, own: Any) -> type:
     space |= {"__slots__": (), "__module__": "builtins", "__doc__": property(documentation_of)}
     if own in PYTHONS_OWN.values():  # none of them is data: see gradebox.classes
         space["__class__"] = property(lambda self: own)
-    return Standing(name, (_Object,), space)
+    base = _Object
+    if own is CoroutineType:
+        base = _Coroutine
+        del space["__await__"]
+    return Standing(name, (base,), space)
 
 
 def _one(item: Any) -> Any:
@@ -269,9 +305,10 @@ def _one(item: Any) -> Any:
     return item[0]
 
 
-for _class in (Proxy, _Callable, _Object):
+for _class in (Proxy, _Callable, _Object, _Coroutine):
     type.__setattr__(_class, "__doc__", property(documentation_of))
     type.__setattr__(_class, "__module__", property(inspection.ATTRIBUTES["__module__"]))
+    type.__setattr__(_class, "__annotations__", property(inspection.annotations_of))
     type.__setattr__(_class, "__signature__", property(signature_of))
 
 
@@ -402,6 +439,9 @@ class Student(Peer):
                 kind = _kind_called(name, of)
         proxy: Any = object.__new__(kind)
         object.__setattr__(proxy, "_gradebox", handle)
+        if isinstance(proxy, _Coroutine):
+            object.__setattr__(proxy, "_given", [])
+            object.__setattr__(proxy, "_steps", None)
         return proxy
 
     def handle_of(self, value: Any) -> Handle | None:
