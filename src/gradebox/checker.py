@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 
 from gradebox.deadline import Deadline
+from gradebox.examples import teach_doctest
 from gradebox.magics import Runner, Tools, python_of
 from gradebox.namespace import SeenNames
 from gradebox.peer import (
@@ -42,6 +43,7 @@ from gradebox.peer import (
     StudentError,
     StudentGone,
     said,
+    source_of_error,
 )
 from gradebox.proxy import GRACE, Late, Proxy, Student
 
@@ -134,6 +136,7 @@ class Checker:
         self.student, self.seconds = student, seconds
         self.names = _Names(student, answers)
         self._count = 0
+        teach_doctest()
 
     def run(self, source: str, points: float = 0.0) -> Verdict:
         """Run one cell."""
@@ -304,7 +307,7 @@ LIMITS = ("Unsendable", "TooLong", "BadValue")
 
 def _is_limit(error: BaseException) -> bool:
     """Return whether an error is gradebox's own, here or in the student's process."""
-    source = error if isinstance(error, StudentError) else error.__cause__
+    source = source_of_error(error)
     names = [type(error).__name__, getattr(source, "name", "")]
     return any(name in LIMITS for name in names) or (
         isinstance(error, RecursionError) and "between the two processes" in said(error)
@@ -312,7 +315,7 @@ def _is_limit(error: BaseException) -> bool:
 
 
 def _of_student(error: BaseException) -> bool:
-    return isinstance(error, StudentError) or isinstance(error.__cause__, StudentError)
+    return source_of_error(error) is not None
 
 
 OWN = str(Path(__file__).parent)
@@ -334,8 +337,8 @@ def _told(error: BaseException) -> dict[str, Any]:
         lines = list(own()) if own else _traceback(error)
     except Exception:
         lines = []
-    source = error if isinstance(error, StudentError) else error.__cause__
-    if isinstance(source, StudentError) and source.trace:
+    source = source_of_error(error)
+    if source is not None and source.trace:
         lines.append(f"\nIn the student's code:\n{source.trace}")
     text = "".join(str(line) if str(line).endswith("\n") else f"{line}\n" for line in lines)
     return {

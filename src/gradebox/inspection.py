@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from gradebox import annotations
+from gradebox.examples import Docstring
 from gradebox.values import BadValue
 
 _KINDS = inspect._ParameterKind
@@ -58,7 +59,7 @@ _DESCRIPTION = {
 
 def documentation_of(proxy: Any) -> str | None:
     """Return the documentation of a student's function or class."""
-    return described(proxy)["doc"]
+    return Docstring.of(proxy, described(proxy)["doc"])
 
 
 def source_of(proxy: Any) -> str:

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gradebox import awaiting, facts
+from gradebox import awaiting, examples, facts
 from gradebox.abilities import BINARY
 from gradebox.peer import (
     MOST_PRINTED,
@@ -120,7 +120,11 @@ class Lender(Peer):
             lines = traceback.format_exception(error, limit=-20)
         except Exception:
             lines = []
-        return {**described(error), "trace": "".join(lines)[-MOST_TEXT:]}
+        told = {**described(error), "trace": "".join(lines)[-MOST_TEXT:]}
+        cause = error.__cause__
+        if isinstance(cause, Exception) and cause is not error:
+            told["cause"] = described(cause) | self._class_of(cause)
+        return told
 
     def send(self, message: dict[str, Any], parts: Sequence[bytes]) -> None:
         """Send a message, with what goes with it."""
@@ -229,6 +233,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 _QUESTIONS: dict[str, Callable[..., Any]] = {
     **facts.QUESTIONS,
     **awaiting.QUESTIONS,
+    **examples.QUESTIONS,
     "names": _names,
     "get": lambda namespace, name: namespace[name],
     "getattr": lambda namespace, value, name: getattr(value, name),

@@ -497,6 +497,15 @@ def short(value: Any) -> str:
     return str.__str__(value)[:200] if isinstance(value, str) else ""
 
 
+def source_of_error(error: BaseException | None) -> StudentError | None:
+    """Return the student's own error behind an exception, if there is one."""
+    for _ in range(5):
+        if error is None or isinstance(error, StudentError):
+            return error
+        error = error.__cause__
+    return None
+
+
 def said(error: BaseException) -> str:
     """Return the text of an exception, even of one that cannot give it."""
     try:
@@ -529,6 +538,17 @@ _NEVER = (StopIteration, StopAsyncIteration, BaseExceptionGroup)
 @lru_cache(maxsize=100)
 def _mixed(name: str) -> type[Exception]:
     return type("StudentError", (StudentError, _own(name) or Exception), {})
+
+
+def caused(made: Exception, cause: Exception) -> Exception:
+    """Return an exception with its cause in the other process, and its own source behind that."""
+    source = made.__cause__
+    if isinstance(source, StudentError) and isinstance(cause, StudentError):
+        cause.trace = source.trace
+    elif source is not None:
+        cause.__cause__ = source
+    made.__cause__ = cause
+    return made
 
 
 def rebuilt(told: Any, trace: Any, kind: Any = None) -> Exception:

@@ -33,6 +33,7 @@ from gradebox.peer import (
     StudentError,
     StudentGone,
     StudentTimeout,
+    caused,
     described,
     rebuilt,
 )
@@ -457,7 +458,9 @@ class Student(Peer):
         if self._late:
             return self._timeout()
         trace = error.get("trace", "") if type(error) is dict else ""
-        return rebuilt(error, trace, self.class_told(error))
+        made = rebuilt(error, trace, self.class_told(error))
+        cause = error.get("cause")
+        return made if cause is None else caused(made, rebuilt(cause, "", self.class_told(cause)))
 
     def lost(self, error: BaseException) -> bool:
         """Return whether the line is of no use any more."""
