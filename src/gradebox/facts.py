@@ -123,7 +123,8 @@ def _dir(namespace: Names, value: Any) -> list[str]:
 
 def _special(namespace: Names, kind: Any, name: str) -> tuple[Any, ...]:
     """Return an attribute of a class that it does not have from ``object`` alone."""
-    if not any(name in vars(one) for one in kind.__mro__ if one is not object):
+    kinds = {*kind.__mro__, *type(kind).__mro__} - {object, type}
+    if not any(name in vars(one) for one in kinds):
         return ()
     return (getattr(kind, name),)
 

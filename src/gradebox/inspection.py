@@ -11,12 +11,14 @@ import inspect
 import linecache
 import types
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, TypeVar
 
 from gradebox import annotations
 from gradebox.examples import Docstring
 from gradebox.values import BadValue
+
+_Told = TypeVar("_Told")
 
 _KINDS = inspect._ParameterKind
 _FLAGS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -24,6 +26,20 @@ _FLAGS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATO
 
 def _ask(proxy: Any, question: str, *values: Any) -> Any:
     return proxy._gradebox.peer.ask(question, (proxy, *values))
+
+
+def _noted(function: Callable[[Any], _Told]) -> Callable[[Any], _Told]:
+    """Have the student's end take note of what is no answer, even if a test catches the error."""
+
+    @wraps(function)
+    def noted(proxy: Any) -> _Told:
+        try:
+            return function(proxy)
+        except BadValue as error:
+            proxy._gradebox.peer.troubles.append(f"what it tells makes no sense: {error}")
+            raise
+
+    return noted
 
 
 def _checked(value: Any, kind: Any, what: str) -> Any:
@@ -39,6 +55,7 @@ def _texts(value: Any, what: str) -> list[str]:
     return value
 
 
+@_noted
 def described(proxy: Any) -> dict[str, Any]:
     """Return name, module, documentation and parameters of a student's function or class."""
     told = _checked(_ask(proxy, "describe"), dict, "the description of a function")
@@ -62,11 +79,13 @@ def documentation_of(proxy: Any) -> str | None:
     return Docstring.of(proxy, described(proxy)["doc"])
 
 
+@_noted
 def source_of(proxy: Any) -> str:
     """Return the source of a student's function or class, as its process tells it."""
     return _checked(_ask(proxy, "source"), str, "a source")
 
 
+@_noted
 def signature_of(proxy: Any) -> inspect.Signature:
     """Return the signature of a student's function or class."""
     told = described(proxy)
@@ -117,6 +136,7 @@ def _class(proxy: Any, name: str) -> type | None:
     return found if isinstance(found, type) and hasattr(found, "_gradebox") else None
 
 
+@_noted
 def annotations_of(proxy: Any) -> dict[str, Any]:
     """Return the annotations of a student's function or class."""
     told = _checked(_ask(proxy, "annotations"), dict, "annotations")
@@ -124,11 +144,13 @@ def annotations_of(proxy: Any) -> dict[str, Any]:
     return {name: _annotation(proxy, one, None) for name, one in told.items()}
 
 
+@_noted
 def names_of(proxy: Any) -> list[str]:
     """Return the names of the attributes of anything of the student's."""
     return _texts(_ask(proxy, "dir"), "the names of attributes")
 
 
+@_noted
 def attributes_of(proxy: Any) -> dict[str, Any]:
     """Return the attributes that an object or class of the student's has itself."""
     told = _checked(_ask(proxy, "vars"), dict, "attributes")
@@ -170,6 +192,7 @@ def _keyword_defaults(proxy: Any) -> dict[str, Any] | None:
     return {one.name: one.default for one in _defaults(proxy, True)} or None
 
 
+@_noted
 def code_of(proxy: Any) -> types.CodeType:
     """Return code that looks like that of a student's function, and does nothing.
 

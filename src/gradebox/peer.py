@@ -355,7 +355,8 @@ class Peer:
         self._depth_of_bases += 1
         try:
             if self._depth_of_bases < MOST_BASES and not issubclass(kind, BaseException):
-                bases = [self._type_node_of(one) for one in kind.__bases__[:MOST_BASES]]
+                own = type.__dict__["__bases__"].__get__(kind)  # past what a metaclass says
+                bases = [self._type_node_of(one) for one in own[:MOST_BASES]]
         finally:
             self._depth_of_bases -= 1
         return [bases, abilities_of(kind), hasattr(type(kind), "__iter__")]
@@ -393,8 +394,9 @@ class Peer:
         """Return a class of Python's own, or what stands for one of the other process."""
         if type(node) is not list or not node:
             raise BadValue("expected a class")
-        if node[0] == "python" and len(node) == 2 and type(node[1]) is str:
-            found = {**PYTHONS_OWN, **ABSTRACT}.get(node[1])
+        if node[0] == "python":
+            known = {**PYTHONS_OWN, **ABSTRACT}
+            found = known.get(node[1]) if len(node) == 2 and type(node[1]) is str else None
             if found is None:
                 raise BadValue("expected the name of one of Python's own classes")
             return found
