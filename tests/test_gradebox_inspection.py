@@ -6,6 +6,7 @@ The names are lent by a thread of this process, except where its memory is what 
 import builtins
 import collections.abc
 import contextlib
+import gc
 import inspect
 import linecache
 import socket
@@ -195,6 +196,35 @@ def test_a_stand_in_has_no_other_special_methods_than_its_class(lend: Lend) -> N
     assert len(set(ABILITIES)) == len(ABILITIES)
 
 
+def test_a_class_that_was_forgotten_is_told_again(lend: Lend) -> None:
+    student = lend(SHAPES + "class Small(Square): pass\nsmall = Small()")
+    for name in ("square", "small", "small", "square"):
+        assert [one.__name__ for one in type(student[name]).__mro__[-3:]] == [
+            *("Square", "Shape", "object")
+        ]
+        gc.collect()
+        assert student["show"](student[name]) is student[name]
+    kept = student["Square"]
+    gc.collect()
+    assert type(student["small"]).__bases__ == (kept,)
+
+
+def test_objects_of_one_class_cost_little(lend: Lend) -> None:
+    student = lend(SHAPES)
+    sent: list[int] = []
+    receive = student.line.receive_parts
+
+    def counted(*args: Any) -> Any:
+        message, parts = receive(*args)
+        sent.append(len(repr(message)))
+        return message, parts
+
+    student.line.receive_parts = counted  # type: ignore[method-assign]
+    kept = [student["Square"]() for _ in range(3)]
+    assert sent[-1] < 150 < max(sent)
+    assert len({type(one) for one in kept}) == 1
+
+
 def test_a_class_of_a_test_cannot_inherit_unnoticed(lend: Lend) -> None:
     with pytest.raises(TypeError, match="cannot inherit"):
         type(lend(SHAPES)["Square"])("Mine", (), {})
@@ -366,6 +396,7 @@ CLASSES = {
     "an odd flag": ["class", 1, "A", [], 0, 1],
     "one of Python's own": ["python", "int"],
     "a list of Python's own": ["python", []],
+    "a class of a function": ["handle", 1, "object", "A", "", False, BASE],
     "an object of no class": ["handle", 1, "object", "A", "", False, 3],
     "an object of a text": ["handle", 1, "object", "A", "", False, ["", 3]],
 }

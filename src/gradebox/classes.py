@@ -49,9 +49,16 @@ ABSTRACT: Mapping[str, type] = {
 """Abstract classes of the library that a class of the student's may inherit from, by name."""
 
 
-def name_of_abstract(kind: Any) -> str | None:
-    """Return the name by which an abstract class of the library travels."""
-    return next((name for name, one in ABSTRACT.items() if one is kind), None)
+NAMED: Mapping[str, type] = {**PYTHONS_OWN, **ABSTRACT}
+"""All classes that travel by their name."""
+
+# by identity: a metaclass of a student's may say of its classes that they equal any other
+_NAMES = {id(one): name for name, one in NAMED.items()}
+
+
+def name_of(kind: Any) -> str | None:
+    """Return the name by which a class travels, if it is one of :data:`NAMED`."""
+    return _NAMES.get(id(kind))
 
 
 class Standing(type):
@@ -218,7 +225,7 @@ def student_class(
         except TypeError:  # no order of the bases, or their layouts do not fit
             continue
     for one in bases:
-        if name_of_abstract(one):
+        if one in ABSTRACT.values():
             one.register(made)
     return made
 

@@ -145,6 +145,8 @@ class Lender(Peer):
         """Answer a question."""
         self.inside += 1
         try:
+            if question == "class":
+                return self.tell_class_again(*value)
             return _QUESTIONS[question](self._namespace, *value)
         finally:
             self.inside -= 1

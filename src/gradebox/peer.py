@@ -18,10 +18,9 @@ import numpy as np
 
 from gradebox.abilities import abilities_of
 from gradebox.classes import (
-    ABSTRACT,
     MOST_BASES,
-    PYTHONS_OWN,
-    name_of_abstract,
+    NAMED,
+    name_of,
     read_class,
 )
 from gradebox.draws import Draws
@@ -161,6 +160,8 @@ class Peer:
         self._met: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.draws = Draws()
         self._depth_of_bases = 0
+        self._classes_told: set[int] = set()
+        self._asks_again = False
 
     # what differs between the two ends
 
@@ -344,6 +345,9 @@ class Peer:
             bases = [self._export(one) for one in value.__bases__ if _is_error(one)]
             return ["error", number, name, bases[:MOST_BASES]]
         if self.tells_classes and isinstance(value, type):
+            if number in self._classes_told:
+                return ["class", number]
+            self._classes_told.add(number)
             return ["class", number, name, *self._class_node(value)]
         kind, type_name = _kind(value), short(type(value).__name__)
         more = [self._type_node(value)] if self.tells_classes and kind == "object" else []
@@ -365,9 +369,8 @@ class Peer:
         return self._type_node_of(type(value))
 
     def _type_node_of(self, kind: Any) -> Node:
-        name = name_of_abstract(kind) or kind.__name__
-        known = {**PYTHONS_OWN, **ABSTRACT}.get(name)
-        return ["python", name] if known is kind else self._export(kind)
+        name = name_of(kind)
+        return self._export(kind) if name is None else ["python", name]
 
     def _import(self, node: list[Any]) -> Any:
         if node[0] == "yours" and len(node) == 2:
@@ -387,7 +390,9 @@ class Peer:
         if not texts or kind not in ("function", "class", "module", "object"):
             raise BadValue("expected the kind and the names of a function or object")
         handle = Handle(self, number, kind, type_name, name)
-        handle.of = self._import_class(node[6]) if node[6:] else None
+        handle.of = self._import_class(node[6]) if node[6:] else object
+        if not isinstance(handle.of, type):
+            raise BadValue("expected the class of an object")
         return self._met_again(number, lambda: self.make(handle, callable_))
 
     def _import_class(self, node: Any) -> Any:
@@ -395,15 +400,22 @@ class Peer:
         if type(node) is not list or not node:
             raise BadValue("expected a class")
         if node[0] == "python":
-            known = {**PYTHONS_OWN, **ABSTRACT}
-            found = known.get(node[1]) if len(node) == 2 and type(node[1]) is str else None
+            found = NAMED.get(node[1]) if len(node) == 2 and type(node[1]) is str else None
             if found is None:
                 raise BadValue("expected the name of one of Python's own classes")
             return found
         if node[0] != "class":
             return self._import(node)
-        if len(node) != 6 or type(node[1]) is not int or not 0 < node[1] < 2**63:
+        if len(node) not in (2, 6) or type(node[1]) is not int or not 0 < node[1] < 2**63:
             raise BadValue("expected the number of a class, and what it is")
+        if len(node) == 2:
+            found = self._met.get(node[1])
+            if found is None:
+                found = self._class_again(node[1])
+            if not isinstance(found, type):
+                raise BadValue("expected the number of a class")
+            self._handle(found).count += 1
+            return found
         if type(node[2]) is not str or len(node[2]) > 200:
             raise BadValue("expected the name of a class")
         self._depth_of_bases += 1
@@ -417,6 +429,26 @@ class Peer:
         handle = Handle(self, node[1], "class", "type", name)
         handle.of = told
         return self._met_again(node[1], lambda: self.make(handle, True))
+
+    def _class_again(self, number: int) -> Any:
+        """Ask for a class that has been told before, and forgotten here meanwhile."""
+        if self._asks_again:
+            raise BadValue("expected a class, got a number never given out")
+        self._asks_again = True
+        try:
+            found = self.ask("class", (number,))
+        finally:
+            self._asks_again = False
+        handle = self._handle(found) if isinstance(found, type) else None
+        if handle is None or handle.number != number:
+            raise BadValue("expected the class of this number")
+        return found
+
+    def tell_class_again(self, number: Any) -> Any:
+        """Return a class to be told in full, with its bases."""
+        kind = self.exports.find(number)
+        self._classes_told.clear()
+        return kind
 
     def _import_error(self, number: Any, name: Any, nodes: Any) -> Any:
         """Return what stands for an exception class of the other process."""

@@ -313,7 +313,7 @@ for _class in (Proxy, _Callable, _Object, _Coroutine):
     type.__setattr__(_class, "__signature__", property(signature_of))
 
 
-_PLAIN_QUESTIONS = ("names", "get", "call")
+_PLAIN_QUESTIONS = ("names", "get", "call", "class")
 """Questions whose answers are the same in one process."""
 
 
@@ -432,7 +432,7 @@ class Student(Peer):
             return student_class(handle, _Object, _METHODS, property(documentation_of))
         kind: type = _Callable if callable_ else Proxy
         if is_object:
-            of: Any = handle.of or object
+            of: Any = handle.of
             if issubclass(of, _Object):
                 kind = of
             else:
