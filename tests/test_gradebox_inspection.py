@@ -564,6 +564,25 @@ def test_coroutines_run_as_in_one_process(lend: Lend, cell: str) -> None:
     assert (found.error, found.score) == ("", 1)
 
 
+@pytest.mark.parametrize(
+    ("answer", "test"),
+    [
+        ("x = 3", "%time assert x == 3"),
+        ("x = 3", "%%time\nassert x == 3"),
+        ("x = 3", "said = !echo {x + 1}\nassert said == ['4']"),
+        ("x = 3", "!echo {x}\nassert _exit_code == 0"),
+        ("x = 3", "assert get_ipython().user_ns['x'] == 3"),
+        ("x = 3", "display(x)"),
+        ("def display(x): return -x", "assert display(3) == -3"),
+    ],
+)
+def test_what_ipython_adds_is_there(lend: Lend, answer: str, test: str) -> None:
+    found = verdict(lend(answer), test)
+    assert (found.error, found.score) == ("", 1)
+    own = "def get_ipython(): return 3"
+    assert verdict(lend(own), "assert get_ipython() == 3").score == 0
+
+
 DOCUMENTED = '''
 import sys
 

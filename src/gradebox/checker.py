@@ -95,12 +95,17 @@ class _Names(SeenNames):
         """The modules that the instructor's solutions import, by their names there."""
 
     def _students(self) -> Collection[str]:
-        return {*self._student.names(), *self.tools.found}
+        return [*self._student.names(), *self.tools.found]
 
     def _found(self, name: str) -> Any:
-        if name in self.tools.found:
+        if name == "get_ipython":  # the student has another one
             return self.tools.found[name]
-        found = self._student[name]
+        try:
+            found = self._student[name]
+        except KeyError:
+            if name not in self.tools.found:
+                raise
+            return self.tools.found[name]
         if isinstance(found, Proxy) and found._gradebox.kind == "module":
             return self.modules.get(name) or _module(name)
         return found

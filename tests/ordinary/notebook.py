@@ -266,22 +266,17 @@ CASES = (
         """,
     ),
     Case(
-        "the test asks get_ipython for the names, and shows a figure inline",
+        "the test asks get_ipython for the names, and displays a text",
         answer="""
-        import matplotlib.pyplot as plt
-
         favorite_colour = "teal"
         """,
         test="""
-        %matplotlib inline
         shell = get_ipython()
         assert "favorite_colour" in shell.user_ns
         assert shell.user_ns["favorite_colour"] in ("teal", "violet")
         display("well done")
         """,
         wrong="""
-        import matplotlib.pyplot as plt
-
         favorite_color = "teal"
         """,
     ),
