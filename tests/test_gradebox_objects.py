@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, Mock
 
@@ -134,7 +133,7 @@ def closure() -> Callable[[], int]:
         (Ship([]), "_secret"),
         (Ship, "mro"),
         (io.StringIO(), "detach"),
-        (Path(__file__).open(), "buffer"),
+        (io.BufferedReader(io.BytesIO()), "raw"),
         (Mock(), "call_count"),
         (Mock(), "mock_calls"),
         (Mock(), "assert_called"),

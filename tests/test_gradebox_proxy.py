@@ -28,10 +28,11 @@ from gradebox import generators, values
 from gradebox.checker import Verdict, run_tests
 from gradebox.deadline import Deadline
 from gradebox.draws import Draws
+from gradebox.inspection import documentation_of, source_of
 from gradebox.names import Lender
 from gradebox.own_time import OwnTime
 from gradebox.peer import MOST_PRINTED, StudentError, StudentGone, StudentTimeout
-from gradebox.proxy import Proxy, Student, documentation_of, source_of
+from gradebox.proxy import Proxy, Student
 from gradebox.seal import Level
 from gradebox.values import BadValue, Decoder, Encoder, Limits, Unsendable
 from gradebox.warm import Notebook, Zygote

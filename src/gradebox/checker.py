@@ -11,7 +11,8 @@ What differs from a test cell that runs beside the student's code:
   only where the student's own code raises it.
 - A cell whose value is an array, a tensor or a student's object gives no points: a sum of
   comparisons becomes one when a student returns an array. End it with ``;`` to show nothing.
-- IPython's magic commands are no part of Python, and no part of a test cell here.
+- IPython's magic commands work, with the names of the tests; what they change in IPython they
+  change for the test cells alone.
 
 A cell that cannot do without has to run beside the student's code, where its score can be forged.
 """
@@ -28,16 +29,21 @@ import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from gradebox.deadline import Deadline
+from gradebox.examples import teach_doctest
+from gradebox.magics import Runner, Tools, python_of
+from gradebox.namespace import SeenNames
 from gradebox.peer import (
     MOST_TEXT,
     StudentError,
     StudentGone,
     said,
+    source_of_error,
 )
 from gradebox.proxy import GRACE, Late, Proxy, Student
 from gradebox.shared_names import SharedNames
@@ -78,19 +84,31 @@ class Verdict:
     doubt: str = ""
 
 
-class _Names(dict[str, Any]):
-    """The names of the test cells, then Python's own, then the student's."""
+class _Names(SeenNames):
+    """The names of the test cells, then Python's own, then IPython's, then the student's."""
 
     def __init__(self, student: Student, answers: Collection[str]) -> None:
-        super().__init__(__name__="__main__", __builtins__=builtins)
-        self._student, self._answers = student, frozenset(answers)
+        super().__init__(
+            self._students, self._found, answers, __name__="__main__", __builtins__=builtins
+        )
+        self._student, self.tools = student, Tools(self)
+        self.modules: dict[str, Any] = {}
+        """The modules that the instructor's solutions import, by their names there."""
 
-    def __missing__(self, name: str) -> Any:
-        if name.startswith("__") or (hasattr(builtins, name) and name not in self._answers):
-            raise KeyError(name)
-        found = self._student[name]
+    def _students(self) -> Collection[str]:
+        return [*self._student.names(), *self.tools.found]
+
+    def _found(self, name: str) -> Any:
+        if name == "get_ipython":  # the student has another one
+            return self.tools.found[name]
+        try:
+            found = self._student[name]
+        except KeyError:
+            if name not in self.tools.found:
+                raise
+            return self.tools.found[name]
         if isinstance(found, Proxy) and found._gradebox.kind == "module":
-            return _module(name)
+            return self.modules.get(name) or _module(name)
         return found
 
 
@@ -130,15 +148,16 @@ class Checker:
         seconds: float = 60.0,
     ) -> None:
         self.student, self.seconds = student, seconds
-        self.names: dict[str, Any] = _Names(student, answers)
+        self.names = _Names(student, answers)
         student.shared = SharedNames(self.names, shared)
         self._count = 0
+        teach_doctest()
 
     def run(self, source: str, points: float = 0.0) -> Verdict:
         """Run one cell."""
         from gradebox.shell import Outputs, Stream
 
-        outputs = Outputs()
+        outputs = self.names.tools.outputs = Outputs()
         self._count += 1
         verdict = Verdict(0.0, float(points), outputs.items)
         if self.student.gone:
@@ -177,17 +196,19 @@ class Checker:
 
     def _execute(self, source: str) -> Any:
         """Run the statements and return the value of the last one, if it is an expression."""
-        file = f"<test cell {self._count}>"
+        file, shows = f"<test cell {self._count}>", not source.rstrip().endswith(";")
+        source = python_of(source)
         linecache.cache[file] = (len(source), None, source.splitlines(True), file)
         tree = ast.parse(source, file)
         last = tree.body[-1] if tree.body else None
-        if not isinstance(last, ast.Expr):
-            exec(compile(tree, file, "exec"), self.names)
-            return None
-        tree.body.pop()
-        exec(compile(tree, file, "exec"), self.names)
-        value = eval(compile(ast.Expression(last.value), file, "eval"), self.names)
-        return None if source.rstrip().endswith(";") else value
+        with Runner() as runner:
+            if not isinstance(last, ast.Expr):
+                runner.run(_compiled(tree, file), self.names)
+                return None
+            tree.body.pop()
+            runner.run(_compiled(tree, file), self.names)
+            value = runner.run(_compiled(ast.Expression(last.value), file), self.names)
+        return value if shows else None
 
     @contextlib.contextmanager
     def _limited(self) -> Iterator[None]:
@@ -223,6 +244,11 @@ class Checker:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
+
+
+def _compiled(tree: ast.Module | ast.Expression, file: str) -> CodeType:
+    mode = "exec" if isinstance(tree, ast.Module) else "eval"
+    return compile(tree, file, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
 def run_tests(
@@ -298,7 +324,7 @@ LIMITS = ("Unsendable", "TooLong", "BadValue")
 
 def _is_limit(error: BaseException) -> bool:
     """Return whether an error is gradebox's own, here or in the student's process."""
-    source = error if isinstance(error, StudentError) else error.__cause__
+    source = source_of_error(error)
     names = [type(error).__name__, getattr(source, "name", "")]
     return any(name in LIMITS for name in names) or (
         isinstance(error, RecursionError) and "between the two processes" in said(error)
@@ -306,7 +332,7 @@ def _is_limit(error: BaseException) -> bool:
 
 
 def _of_student(error: BaseException) -> bool:
-    return isinstance(error, StudentError) or isinstance(error.__cause__, StudentError)
+    return source_of_error(error) is not None
 
 
 OWN = str(Path(__file__).parent)
@@ -328,8 +354,8 @@ def _told(error: BaseException) -> dict[str, Any]:
         lines = list(own()) if own else _traceback(error)
     except Exception:
         lines = []
-    source = error if isinstance(error, StudentError) else error.__cause__
-    if isinstance(source, StudentError) and source.trace:
+    source = source_of_error(error)
+    if source is not None and source.trace:
         lines.append(f"\nIn the student's code:\n{source.trace}")
     text = "".join(str(line) if str(line).endswith("\n") else f"{line}\n" for line in lines)
     return {

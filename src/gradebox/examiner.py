@@ -22,7 +22,8 @@ class Examiner:
     wanted : dict
         ``seconds``, the limit of a cell; ``answers``, the names that the student is to define
         although Python has them; ``shared``, those of the student's that a test may give another
-        value; ``given``, statements to execute before the first test.
+        value; ``given``, statements to execute before the first test; ``modules``, statements that
+        import the modules of the instructor's solutions.
     """
 
     def __init__(self, line: Line, other: Line, wanted: dict[str, Any]) -> None:
@@ -35,6 +36,9 @@ class Examiner:
         for statement in wanted["given"]:
             with contextlib.suppress(Exception):  # the test that needs it will say so
                 exec(statement, self._checker.names)
+        for statement in wanted.get("modules", ()):
+            with contextlib.suppress(Exception):
+                exec(statement, self._checker.names.modules)
 
     def serve(self) -> NoReturn:
         """Run the cells as they come.

@@ -217,9 +217,8 @@ class WarmExecute(Execute):  # type: ignore[misc]
         seen |= {name: os.environ[name] for name in self.environment if name in os.environ}
         name = str(about.get("assignment", ""))
         wanted = parents.modules(name, self.imports, self.banned, self.hollow, apart=apart)
-        given = Given(
-            asked.imports, asked.answers, asked.shared, [str(source)] if source.is_dir() else []
-        )
+        readable = [str(source)] if source.is_dir() else []
+        given = Given(asked.imports, asked.modules, asked.answers, asked.shared, readable)
         return paired(
             parents.parent(wanted),
             folder,

@@ -13,6 +13,8 @@ from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme
 
+from gradebox.magics import python_of
+
 
 @dataclass(frozen=True)
 class Instructions:
@@ -22,6 +24,8 @@ class Instructions:
     ----------
     imports : tuple of str
         The import statements of its plain cells, which a student may change.
+    modules : tuple of str
+        The imports of modules in its solution cells, such as ``import statistics as stats``.
     answers : frozenset of str
         Names that its solutions define although Python has them, such as ``sum``.
     shared : frozenset of str
@@ -37,6 +41,7 @@ class Instructions:
     """
 
     imports: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
     answers: frozenset[str] = frozenset()
     shared: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
@@ -56,6 +61,7 @@ def instructions(notebook: Path) -> Instructions:
 def _instructions(notebook: Path, changed: int) -> Instructions:
     nb = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
     imports: list[str] = []
+    modules: list[str] = []
     answers: set[str] = set()
     shared: set[str] = set()
     beside: set[str] = set()
@@ -64,12 +70,13 @@ def _instructions(notebook: Path, changed: int) -> Instructions:
         if cell.cell_type != "code":
             continue
         statements: list[ast.stmt] = []
-        with contextlib.suppress(SyntaxError, ValueError):  # a cell with a magic command
-            statements = ast.parse(cell.source).body
+        with contextlib.suppress(SyntaxError, ValueError):
+            statements = ast.parse(python_of(cell.source)).body
         if about.get("solution") or not about.get("grade"):
             shared |= {name for one in statements for name in _defined(one)}
         if about.get("solution"):
             answers |= {name for one in statements for name in _defined(one)}
+            modules += [ast.unparse(one) for one in statements if isinstance(one, ast.Import)]
         elif not about.get("grade") and not about.get("locked"):
             kinds = ast.Import, ast.ImportFrom
             imports += [ast.unparse(one) for one in statements if isinstance(one, kinds)]
@@ -77,6 +84,7 @@ def _instructions(notebook: Path, changed: int) -> Instructions:
             beside.add(about.grade_id)
     return Instructions(
         tuple(imports),
+        tuple(modules),
         frozenset(answers & set(dir(builtins))),
         frozenset(shared),
         frozenset(beside),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from gradebox.operations import BINARY, OPERATIONS
+from gradebox.operations import BINARY, IN_PLACE, OPERATIONS
 from gradebox.peer import Handle
 
 
@@ -93,7 +93,7 @@ def _operator(name: str, *, reflected: bool = False) -> Callable[..., Any]:
     return operate
 
 
-_SPECIAL = frozenset(("isinstance", "issubclass"))
+_SPECIAL = frozenset(("isinstance", "issubclass", *IN_PLACE))
 
 for _name in sorted(set(OPERATIONS) - _SPECIAL):
     _short = _name.rstrip("_")

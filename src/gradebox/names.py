@@ -4,9 +4,7 @@ Nothing of the checker is here but what it has sent: copies of plain values, and
 functions that it lets the student's functions call.
 """
 
-import builtins
 import contextlib
-import inspect
 import pickle
 import signal
 import threading
@@ -14,6 +12,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gradebox import awaiting, examples, facts
 from gradebox.loans import Loan, loan
 from gradebox.operations import OPERATIONS
 from gradebox.peer import (
@@ -23,7 +22,6 @@ from gradebox.peer import (
     Peer,
     described,
     rebuilt,
-    short,
 )
 from gradebox.shared_names import Bound
 from gradebox.values import Decoder
@@ -74,6 +72,7 @@ class Lender(Peer):
 
     def __init__(self, line: Line, namespace: Mapping[str, Any]) -> None:
         super().__init__(line)
+        self.tells_classes = True
         self._namespace, self.inside, self.bound = namespace, 0, Bound()
         self.printed: list[list[str]] = []
 
@@ -103,7 +102,11 @@ class Lender(Peer):
             lines = traceback.format_exception(error, limit=-20)
         except Exception:
             lines = []
-        return {**described(error), "trace": "".join(lines)[-MOST_TEXT:]}
+        told = {**described(error), "trace": "".join(lines)[-MOST_TEXT:]}
+        cause = error.__cause__
+        if isinstance(cause, Exception) and cause is not error:
+            told["cause"] = described(cause) | self._class_of(cause)
+        return told
 
     def send(self, message: dict[str, Any], parts: Sequence[bytes]) -> None:
         """Send a message, with what goes with it."""
@@ -131,6 +134,8 @@ class Lender(Peer):
         try:
             if question == "rebound":
                 return self.bound.rebound(self._namespace)
+            if question == "class":
+                return self.tell_class_again(*value)
             return _QUESTIONS[question](self._namespace, *value)
         finally:
             self.inside -= 1
@@ -184,29 +189,6 @@ def _names(namespace: Mapping[str, Any]) -> list[str]:
     return [name for name in namespace if isinstance(name, str) and not name.startswith("_")]
 
 
-def _describe(namespace: Mapping[str, Any], value: Any) -> dict[str, Any]:
-    """Return what ``inspect`` tells of a function, as text."""
-    found: dict[str, Any] = {
-        "doc": _long(getattr(value, "__doc__", None)),
-        "qualname": short(getattr(value, "__qualname__", "")),
-        "parameters": None,
-    }
-    with contextlib.suppress(TypeError, ValueError):
-        found["parameters"] = [
-            [one.name, int(one.kind), one.default is not one.empty]
-            for one in inspect.signature(value).parameters.values()
-        ]
-    return found
-
-
-def _long(value: Any) -> str | None:
-    return str.__str__(value)[:MOST_TEXT] if isinstance(value, str) else None
-
-
-def _source(namespace: Mapping[str, Any], value: Any) -> str:
-    return inspect.getsource(value)[:MOST_TEXT]
-
-
 def _advance(namespace: Mapping[str, Any], iterator: Any) -> tuple[Any, ...]:
     try:  # a loop would begin anew what begins anew in __iter__
         return (next(iterator),)
@@ -220,12 +202,6 @@ def _leave(namespace: Mapping[str, Any], manager: Any, told: Any) -> bool:
     return bool(type(manager).__exit__(manager, type(error) if error else None, error, None))
 
 
-def _bases(namespace: Mapping[str, Any], value: Any) -> list[str]:
-    """Return the names of Python's own classes from which a class inherits."""
-    own: Any = vars(builtins)
-    return [one.__name__ for one in value.__mro__ if own.get(one.__name__) is one]
-
-
 def _copied(namespace: Mapping[str, Any], value: Any, deep: bool) -> Any:
     import copy
 
@@ -233,9 +209,11 @@ def _copied(namespace: Mapping[str, Any], value: Any, deep: bool) -> Any:
 
 
 _QUESTIONS: dict[str, Callable[..., Any]] = {
+    **facts.QUESTIONS,
+    **awaiting.QUESTIONS,
+    **examples.QUESTIONS,
     "names": _names,
     "get": lambda namespace, name: namespace[name],
-    "call": lambda namespace, function, args, kwargs: function(*args, **kwargs),
     "method": lambda namespace, value, name, args, kwargs: getattr(value, name)(*args, **kwargs),
     "getattr": lambda namespace, value, name: getattr(value, name),
     "delattr": lambda namespace, value, name: delattr(value, name),
@@ -245,8 +223,5 @@ _QUESTIONS: dict[str, Callable[..., Any]] = {
     "operate": lambda namespace, name, *values: OPERATIONS[name](*values),
     "next": _advance,
     "exit": _leave,
-    "bases": _bases,
     "copy": _copied,
-    "describe": _describe,
-    "source": _source,
 }

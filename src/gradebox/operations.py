@@ -10,6 +10,9 @@ BINARY = (
 )
 """The operators with two sides that an object may have, as ``operator`` calls them."""
 
+IN_PLACE = tuple(f"i{name.rstrip('_')}" for name in BINARY)
+"""The same, changing the object on the left."""
+
 ORDER = ("eq", "ne", "lt", "le", "gt", "ge")
 """The comparisons of two objects.
 
@@ -26,6 +29,7 @@ _FUNCTIONS: tuple[Any, ...] = (
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(operator, name) for name in (*BINARY, *ORDER, *_ALONE, *_ITEMS)},
+    **{name: getattr(operator, name) for name in IN_PLACE},
     **{one.__name__: one for one in _FUNCTIONS},
     "enter": lambda value: type(value).__enter__(value),
 }

@@ -30,6 +30,9 @@ class Given:
     ----------
     statements : sequence of str
         Executed before the first test: the imports of the instructor's own cells.
+    modules : sequence of str
+        The imports of modules by the instructor's solutions. A test sees such a module where the
+        student has a module of the same name.
     answers : collection of str
         Names that the student is to define although Python has them.
     shared : collection of str
@@ -39,6 +42,7 @@ class Given:
     """
 
     statements: Sequence[str] = ()
+    modules: Sequence[str] = ()
     answers: Collection[str] = ()
     shared: Collection[str] = ()
     readable: Sequence[str] = ()
@@ -176,8 +180,8 @@ def paired(
     NotSealed
         If one of them could not be sealed.
     """
-    wanted = {"seconds": seconds, "answers": [*given.answers]}
-    wanted |= {"shared": [*given.shared], "given": [*given.statements]}
+    wanted = {"seconds": seconds, "answers": [*given.answers], "shared": [*given.shared]}
+    wanted |= {"given": [*given.statements], "modules": [*given.modules]}
     ours, theirs = socket.socketpair()
     with contextlib.ExitStack() as stack:
         with ours, theirs:

@@ -17,6 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from gradebox.abilities import abilities_of
+from gradebox.classes import (
+    MOST_BASES,
+    NAMED,
+    fields_of,
+    name_of,
+    read_class,
+)
 from gradebox.derived import is_derived, plan
 from gradebox.derived import read as read_derived
 from gradebox.draws import Draws
@@ -38,9 +46,6 @@ MOST_PRINTED = 4 * 2**20
 
 MOST_EXPORTS = 100_000
 """So many functions and objects of one side the other one may hold at once."""
-
-MOST_BASES = 10
-"""So many base classes an exception class may have, and so deep."""
 
 MOST_TEXT = 100_000
 """So many characters of a message, a traceback, a source are passed on."""
@@ -78,7 +83,9 @@ def error_class(handle: "Handle", bases: Sequence[type[Exception]]) -> Any:
     """
     more = () if any(issubclass(one, StudentError) for one in bases) else (StudentError,)
     made = ErrorClass(
-        handle.name or "Error", (*more, *bases), {"__init__": _begin, "__str__": _say}
+        handle.name or "Error",
+        (*more, *bases),
+        {"__init__": _begin, "__str__": _say, "__module__": "__main__"},
     )
     type.__setattr__(made, "_gradebox", handle)
     return made
@@ -140,6 +147,8 @@ class Handle:
     def __init__(self, peer: "Peer", number: int, kind: str, type_name: str, name: str) -> None:
         self.peer, self.number, self.count = peer, number, 0
         self.kind, self.type_name, self.name = kind, type_name, name
+        self.of: Any = None
+        """The class of an object, or what is told of a class, in the checker."""
 
 
 class Peer:
@@ -150,7 +159,7 @@ class Peer:
 
     def __init__(self, line: Line) -> None:
         self.line, self.exports, self.twins = line, Exports(), Twins(self.lends)
-        self.writes_back = True
+        self.writes_back, self.tells_classes = True, False
         self._lock, self._depth = threading.RLock(), 0
         self._questions = itertools.count(1)
         self._unneeded: deque[Handle] = deque()
@@ -158,6 +167,8 @@ class Peer:
         self._met: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.draws = Draws()
         self._depth_of_bases = 0
+        self._classes_told: set[int] = set()
+        self._asks_again = False
 
     # what differs between the two ends
 
@@ -431,8 +442,33 @@ class Peer:
         if _is_error(value):
             bases = [self._export(one) for one in value.__bases__ if _is_error(one)]
             return ["error", number, name, bases[:MOST_BASES]]
-        type_name = short(type(value).__name__)
-        return ["handle", number, _kind(value), type_name, name, callable(value)]
+        if self.tells_classes and isinstance(value, type):
+            if number in self._classes_told:
+                return ["class", number]
+            self._classes_told.add(number)
+            return ["class", number, name, *self._class_node(value)]
+        kind, type_name = _kind(value), short(type(value).__name__)
+        more = [self._type_node(value)] if self.tells_classes and kind == "object" else []
+        return ["handle", number, kind, type_name, name, callable(value), *more]
+
+    def _class_node(self, kind: Any) -> list[Any]:
+        """Return what the other process needs to know of a class."""
+        bases: list[Node] = []
+        self._depth_of_bases += 1
+        try:
+            if self._depth_of_bases < MOST_BASES and not issubclass(kind, BaseException):
+                own = type.__dict__["__bases__"].__get__(kind)  # past what a metaclass says
+                bases = [self._type_node_of(one) for one in own[:MOST_BASES]]
+        finally:
+            self._depth_of_bases -= 1
+        return [bases, abilities_of(kind), hasattr(type(kind), "__iter__"), fields_of(kind)]
+
+    def _type_node(self, value: Any) -> Node:
+        return self._type_node_of(type(value))
+
+    def _type_node_of(self, kind: Any) -> Node:
+        name = name_of(kind)
+        return self._export(kind) if name is None else ["python", name]
 
     def _import(self, node: list[Any]) -> Any:
         if node[0] == "yours" and len(node) == 2:
@@ -441,17 +477,76 @@ class Peer:
             return _builtin(node[1])
         if node[0] == "error" and len(node) == 4:
             return self._import_error(*node[1:])
-        if node[0] != "handle" or len(node) != 6:
+        if node[0] in ("class", "python"):
+            return self._import_class(node)
+        if node[0] != "handle" or len(node) not in (6, 7):
             raise BadValue(f"expected a known kind of value, got {str(node[0])[:40]!r}")
-        _, number, kind, type_name, name, callable_ = node
+        _, number, kind, type_name, name, callable_ = node[:6]
         texts = all(type(text) is str and len(text) <= 200 for text in (kind, type_name, name))
         if type(number) is not int or not 0 < number < 2**63 or type(callable_) is not bool:
             raise BadValue("expected the number of a function or object")
         if not texts or kind not in ("function", "class", "module", "object"):
             raise BadValue("expected the kind and the names of a function or object")
-        return self._met_again(
-            number, lambda: self.make(Handle(self, number, kind, type_name, name), callable_)
-        )
+        handle = Handle(self, number, kind, type_name, name)
+        handle.of = self._import_class(node[6]) if node[6:] else object
+        if not isinstance(handle.of, type):
+            raise BadValue("expected the class of an object")
+        return self._met_again(number, lambda: self.make(handle, callable_))
+
+    def _import_class(self, node: Any) -> Any:
+        """Return a class of Python's own, or what stands for one of the other process."""
+        if type(node) is not list or not node:
+            raise BadValue("expected a class")
+        if node[0] == "python":
+            found = NAMED.get(node[1]) if len(node) == 2 and type(node[1]) is str else None
+            if found is None:
+                raise BadValue("expected the name of one of Python's own classes")
+            return found
+        if node[0] != "class":
+            return self._import(node)
+        if len(node) not in (2, 7) or type(node[1]) is not int or not 0 < node[1] < 2**63:
+            raise BadValue("expected the number of a class, and what it is")
+        if len(node) == 2:
+            found = self._met.get(node[1])
+            if found is None:
+                found = self._class_again(node[1])
+            if not isinstance(found, type):
+                raise BadValue("expected the number of a class")
+            self._handle(found).count += 1
+            return found
+        if type(node[2]) is not str or len(node[2]) > 200:
+            raise BadValue("expected the name of a class")
+        self._depth_of_bases += 1
+        try:
+            if self._depth_of_bases > MOST_BASES:
+                raise BadValue(f"expected at most {MOST_BASES} base classes in a row")
+            told = read_class(node[3:], self._import_class)
+        finally:
+            self._depth_of_bases -= 1
+        name = node[2] if node[2].isidentifier() else "object"
+        handle = Handle(self, node[1], "class", "type", name)
+        handle.of = told
+        return self._met_again(node[1], lambda: self.make(handle, True))
+
+    def _class_again(self, number: int) -> Any:
+        """Ask for a class that has been told before, and forgotten here meanwhile."""
+        if self._asks_again:
+            raise BadValue("expected a class, got a number never given out")
+        self._asks_again = True
+        try:
+            found = self.ask("class", (number,))
+        finally:
+            self._asks_again = False
+        handle = self._handle(found) if isinstance(found, type) else None
+        if handle is None or handle.number != number:
+            raise BadValue("expected the class of this number")
+        return found
+
+    def tell_class_again(self, number: Any) -> Any:
+        """Return a class to be told in full, with its bases."""
+        kind = self.exports.find(number)
+        self._classes_told.clear()
+        return kind
 
     def _import_error(self, number: Any, name: Any, nodes: Any) -> Any:
         """Return what stands for an exception class of the other process."""
@@ -536,6 +631,15 @@ def short(value: Any) -> str:
     return str.__str__(value)[:200] if isinstance(value, str) else ""
 
 
+def source_of_error(error: BaseException | None) -> StudentError | None:
+    """Return the student's own error behind an exception, if there is one."""
+    for _ in range(5):
+        if error is None or isinstance(error, StudentError):
+            return error
+        error = error.__cause__
+    return None
+
+
 def said(error: BaseException) -> str:
     """Return the text of an exception, even of one that cannot give it."""
     try:
@@ -568,6 +672,17 @@ _NEVER = (StopIteration, StopAsyncIteration, BaseExceptionGroup)
 @lru_cache(maxsize=100)
 def _mixed(name: str) -> type[Exception]:
     return type("StudentError", (StudentError, _own(name) or Exception), {})
+
+
+def caused(made: Exception, cause: Exception) -> Exception:
+    """Return an exception with its cause in the other process, and its own source behind that."""
+    source = made.__cause__
+    if isinstance(source, StudentError) and isinstance(cause, StudentError):
+        cause.trace = source.trace
+    elif source is not None:
+        cause.__cause__ = source
+    made.__cause__ = cause
+    return made
 
 
 def rebuilt(told: Any, trace: Any, kind: Any = None) -> Exception:

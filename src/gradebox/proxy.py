@@ -12,17 +12,19 @@ NumPy and torch, and what NumPy, torch or ``copy`` look for on their own in a pr
 the student's process. ``==`` between a proxy and anything else is identity.
 """
 
-import builtins
 import contextlib
-import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from types import CoroutineType
 from typing import Any
 
-from gradebox import lent
+from gradebox import awaiting, inspection, lent
+from gradebox.abilities import ABILITIES, abilities_of, names_of
+from gradebox.classes import PYTHONS_OWN, Standing, student_class
 from gradebox.deadline import Deadline
-from gradebox.derived import is_derived
+from gradebox.inspection import described as _described
+from gradebox.inspection import documentation_of, signature_of
 from gradebox.operations import BINARY, ORDER
 from gradebox.peer import (
     MOST_PRINTED,
@@ -31,6 +33,7 @@ from gradebox.peer import (
     StudentError,
     StudentGone,
     StudentTimeout,
+    caused,
     described,
     rebuilt,
 )
@@ -45,9 +48,10 @@ GRACE = 3.0
 _PLAIN_NAMES = frozenset(("__name__", "__qualname__"))
 
 
-class Proxy:
+class Proxy(metaclass=Standing):
     """A function, class or object of the student's process."""
 
+    _all_kinds = True
     __slots__ = ("__weakref__", "_gradebox")
     __array_ufunc__ = None  # NumPy leaves the operator to the proxy
     _gradebox: Handle
@@ -56,8 +60,8 @@ class Proxy:
         handle = self._gradebox
         if name in _PLAIN_NAMES and (handle.name or name == "__qualname__"):
             return handle.name if name == "__name__" else _described(self)["qualname"]
-        if name == "__bases__" and handle.kind == "class":  # issubclass asks for them
-            return _bases(self)
+        if name in inspection.ATTRIBUTES:
+            return inspection.ATTRIBUTES[name](self)
         if name.startswith("__"):  # what NumPy, torch, copy … look for without being asked
             raise AttributeError(f"{_told(self)} has no attribute {name!r} that a test may see")
         return handle.peer.ask("getattr", (self, name))
@@ -76,6 +80,9 @@ class Proxy:
 
     def __repr__(self) -> str:
         return _told(self)
+
+    def __dir__(self) -> list[str]:
+        return inspection.names_of(self)
 
     def __copy__(self) -> Any:
         return self._copied(False)
@@ -110,34 +117,19 @@ class _Callable(Proxy):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return self._gradebox.peer.ask("call", (self, args, kwargs))
+            result = self._gradebox.peer.ask("call", (self, args, kwargs))
         except StudentError as error:
             # no other call ends so: within ``all(map(...))`` it would end the test as well
             if error.name == "StopIteration" and self._gradebox.name in ("send", "throw"):
                 raise StopIteration from error
             raise
+        if isinstance(result, _Coroutine):
+            object.__setattr__(result, "_given", [*args, *kwargs.values()])
+        return result
 
-    @property
-    def __signature__(self) -> inspect.Signature:
-        told = _described(self)["parameters"]
-        if told is None:
-            raise AttributeError("__signature__")
-        return inspect.Signature(
-            [
-                inspect.Parameter(name, kind, default=... if default else inspect.Parameter.empty)
-                for name, kind, default in told
-            ]
-        )
-
-    def __instancecheck__(self, value: Any) -> bool:
-        if not isinstance(value, Proxy) and not is_derived(value):
-            return False
-        return self._gradebox.peer.ask("operate", ("isinstance", value, self)) is True
-
-    def __subclasscheck__(self, value: Any) -> bool:
-        if not isinstance(value, Proxy):
-            return False
-        return self._gradebox.peer.ask("operate", ("issubclass", value, self)) is True
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:  # none of these is data: see gradebox.classes
+        return PYTHONS_OWN.get(self._gradebox.type_name, type(self))
 
 
 class _Object(Proxy):
@@ -217,6 +209,9 @@ class _Object(Proxy):
             ended is True and isinstance(error, Exception) and not isinstance(error, AssertionError)
         )
 
+    def __await__(self) -> Any:
+        return awaiting.steps(self, [])
+
     def __neg__(self) -> Any:
         return self._operate("neg", self)
 
@@ -230,8 +225,29 @@ class _Object(Proxy):
         return self._operate("invert", self)
 
 
-class _CallableObject(_Callable, _Object):
-    __slots__ = ()
+class _Coroutine(_Object):
+    """A coroutine of the student's, which a loop of events of a test's may run."""
+
+    __slots__ = ("_given", "_steps")
+    _given: list[Any]
+    _steps: Any
+
+    def __await__(self) -> Any:
+        if self._steps is None:
+            object.__setattr__(self, "_steps", awaiting.steps(self, self._given))
+        return self._steps
+
+    def send(self, value: Any) -> Any:
+        """Go on until the coroutine waits, or ends by ``StopIteration``."""
+        return self.__await__().send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Go on with an exception."""
+        return self.__await__().throw(*error)
+
+    def close(self) -> None:
+        """End what has begun."""
+        self.__await__().close()
 
 
 def _binary(name: str) -> None:
@@ -244,6 +260,7 @@ def _binary(name: str) -> None:
     short = name.rstrip("_")
     setattr(_Object, f"__{short}__", forward)
     setattr(_Object, f"__r{short}__", backward)
+    setattr(_Object, f"__i{short}__", lambda self, other: self._operate(f"i{short}", self, other))
 
 
 for _name in BINARY:
@@ -270,21 +287,40 @@ def _told(proxy: Proxy) -> str:
     return f"<the student's {handle.kind} {handle.name or handle.type_name}>"
 
 
-def _bases(proxy: Proxy) -> tuple[type, ...]:
-    """Return Python's own classes from which a student's class says that it inherits."""
-    names = proxy._gradebox.peer.ask("bases", (proxy,))
-    if type(names) is not list or not all(type(name) is str for name in names):
-        raise BadValue("expected the names of classes")
-    found = (getattr(builtins, name, None) for name in names)
-    return tuple(one for one in found if isinstance(one, type))
+def _taken(kind: type) -> dict[str, Callable[..., Any]]:
+    """Take the methods out of a class that not all classes of the student's have."""
+    taken = {"__call__": _Callable.__call__}
+    for dunder in (f"__{name}__" for name in ABILITIES):
+        if dunder in vars(kind) and dunder != "__hash__":
+            taken[dunder] = vars(kind)[dunder]
+            type.__delattr__(kind, dunder)
+    return taken
+
+
+_METHODS = _taken(_Object)
 
 
 @lru_cache(maxsize=1000)
-def _kind_called(base: type, name: str) -> type:
-    """Return a kind of proxy whose type has the name of the student's class."""
-    made = type(name, (base,), {"__slots__": ()})
-    type.__setattr__(made, "__doc__", property(documentation_of))
-    return made
+def _kind_called(name: str, own: Any) -> type:
+    """Return the kind of stand-ins for objects of a class that has none here itself.
+
+    Parameters
+    ----------
+    name : str
+        The name of the class.
+    own : type
+        Its class if that is Python's own, ``object`` otherwise.
+    """
+    able = names_of(abilities_of(own))
+    space: dict[str, Any] = {one: _METHODS[one] for one in able if one in _METHODS}
+    space |= {"__slots__": (), "__module__": "builtins", "__doc__": property(documentation_of)}
+    if own in PYTHONS_OWN.values():  # none of them is data: see gradebox.classes
+        space["__class__"] = property(lambda self: own)
+    base = _Object
+    if own is CoroutineType:
+        base = _Coroutine
+        del space["__await__"]
+    return Standing(name, (base,), space)
 
 
 def _one(item: Any) -> Any:
@@ -293,50 +329,14 @@ def _one(item: Any) -> Any:
     return item[0]
 
 
-def _described(proxy: Proxy) -> dict[str, Any]:
-    """Return name, documentation and parameters of a student's function, as plain text."""
-    told = proxy._gradebox.peer.ask("describe", (proxy,))
-    if type(told) is not dict or type(told.get("qualname")) is not str:
-        raise BadValue("expected the description of a function")
-    if type(told.get("doc")) not in (str, type(None)):
-        raise BadValue("expected the documentation of a function")
-    parameters = told.get("parameters")
-    if parameters is not None:
-        if type(parameters) is not list or not all(_is_parameter(one) for one in parameters):
-            raise BadValue("expected the parameters of a function")
-        told["parameters"] = [
-            (name, inspect._ParameterKind(kind), default) for name, kind, default in parameters
-        ]
-    return told
-
-
-def _is_parameter(one: Any) -> bool:
-    return (
-        type(one) is list
-        and [type(field) for field in one] == [str, int, bool]
-        and one[0].isidentifier()
-        and 0 <= one[1] <= 4
-    )
-
-
-def source_of(proxy: Proxy) -> str:
-    """Return the source of a student's function or class, as its process tells it."""
-    source = proxy._gradebox.peer.ask("source", (proxy,))
-    if type(source) is not str:
-        raise BadValue("expected a source")
-    return source
-
-
-def documentation_of(proxy: Proxy) -> str | None:
-    """Return the documentation of a student's function or class."""
-    return _described(proxy)["doc"]
-
-
-for _class in (Proxy, _Callable, _Object, _CallableObject):
+for _class in (Proxy, _Callable, _Object, _Coroutine):
     type.__setattr__(_class, "__doc__", property(documentation_of))
+    type.__setattr__(_class, "__module__", property(inspection.ATTRIBUTES["__module__"]))
+    type.__setattr__(_class, "__annotations__", property(inspection.annotations_of))
+    type.__setattr__(_class, "__signature__", property(signature_of))
 
 
-_PLAIN_QUESTIONS = ("names", "get", "call")
+_PLAIN_QUESTIONS = ("names", "get", "call", "class")
 """Questions whose answers are the same in one process."""
 
 
@@ -468,12 +468,21 @@ class Student(Peer):
         is_object = handle.kind == "object"
         if is_object:
             self.stand_ins.add(f"a {handle.type_name}")
-        kinds = (Proxy, _Callable, _Object, _CallableObject)
-        kind: type = kinds[callable_ + 2 * is_object]
-        if is_object and handle.type_name.isidentifier():
-            kind = _kind_called(kind, handle.type_name)
+        if handle.kind == "class":
+            return student_class(handle, _Object, _METHODS, property(documentation_of))
+        kind: type = _Callable if callable_ else Proxy
+        if is_object:
+            of: Any = handle.of
+            if issubclass(of, _Object):
+                kind = of
+            else:
+                name = handle.type_name if handle.type_name.isidentifier() else "object"
+                kind = _kind_called(name, of)
         proxy: Any = object.__new__(kind)
         object.__setattr__(proxy, "_gradebox", handle)
+        if isinstance(proxy, _Coroutine):
+            object.__setattr__(proxy, "_given", [])
+            object.__setattr__(proxy, "_steps", None)
         return proxy
 
     def handle_of(self, value: Any) -> Handle | None:
@@ -489,7 +498,9 @@ class Student(Peer):
         if self._late:
             return self._timeout()
         trace = error.get("trace", "") if type(error) is dict else ""
-        return rebuilt(error, trace, self.class_told(error))
+        made = rebuilt(error, trace, self.class_told(error))
+        cause = error.get("cause")
+        return made if cause is None else caused(made, rebuilt(cause, "", self.class_told(cause)))
 
     def lost(self, error: BaseException) -> bool:
         """Return whether the line is of no use any more."""

@@ -1,12 +1,14 @@
 """IPython in one process, with what a cell shows gathered as a notebook keeps it."""
 
 import io
+import subprocess
 import sys
 from typing import Any
 
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.text import LSString, SList
 from traitlets import Type
 from traitlets.config import Config
 
@@ -163,6 +165,30 @@ class Shell(InteractiveShell):
             ename=str(getattr(etype, "__name__", etype)),
             evalue=_text(evalue),
             traceback=[str(line) for line in stb],
+        )
+
+    def system(self, cmd: str) -> None:
+        """Run a command of the system and show what it prints: there is no terminal for it."""
+        done = self._ran(cmd, 2)
+        sys.stdout.write(done.stdout)
+        self.user_ns["_exit_code"] = done.returncode
+
+    def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
+        """Return what a command of the system prints."""
+        text = self._ran(cmd, depth + 2).stdout
+        return SList(text.splitlines()) if split else LSString(text)
+
+    def _ran(self, command: str, depth: int) -> "subprocess.CompletedProcess[str]":
+        expand: Any = self.var_expand  # which has no types
+        return subprocess.run(
+            expand(command, depth),
+            shell=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
         )
 
     def capture(self) -> None:

@@ -353,4 +353,203 @@ CASES = (
             return amount * fetch_rate(currency)
         """,
     ),
+    Case(
+        "type(x) is the student's class, not a class derived from it",
+        answer="""
+        class Ticket:
+            def upgraded(self):
+                return FirstClass()
+
+        class FirstClass(Ticket):
+            pass
+        """,
+        test="""
+        assert type(Ticket().upgraded()) is FirstClass
+        assert type(Ticket()) is Ticket and isinstance(FirstClass(), Ticket)
+        assert FirstClass.__mro__ == (FirstClass, Ticket, object)
+        """,
+        wrong="""
+        class Ticket:
+            def upgraded(self):
+                return self
+
+        class FirstClass(Ticket):
+            pass
+        """,
+    ),
+    Case(
+        "an abstract class cannot be instantiated, and its methods are abstract",
+        answer="""
+        from abc import ABC, abstractmethod
+
+        class Instrument(ABC):
+            @abstractmethod
+            def play(self):
+                ...
+
+        class Drum(Instrument):
+            def play(self):
+                return "boom"
+        """,
+        test="""
+        import abc
+        import inspect
+        assert issubclass(Instrument, abc.ABC) and inspect.isabstract(Instrument)
+        assert "play" in Instrument.__abstractmethods__ and not inspect.isabstract(Drum)
+        try:
+            Instrument()
+        except TypeError:
+            pass
+        else:
+            assert False, "an Instrument cannot be made"
+        assert Drum().play() == "boom"
+        """,
+        wrong="""
+        class Instrument:
+            def play(self):
+                raise NotImplementedError
+
+        class Drum(Instrument):
+            def play(self):
+                return "boom"
+        """,
+    ),
+    Case(
+        "a callable object, and one that is none",
+        answer="""
+        class Polynomial:
+            def __init__(self, *coefficients):
+                self.coefficients = coefficients
+
+            def __call__(self, x):
+                return sum(c * x**k for k, c in enumerate(self.coefficients))
+
+        class Constant:
+            value = 3
+        """,
+        test="""
+        assert callable(Polynomial(1, 2)) and not callable(Constant())
+        assert not hasattr(Polynomial(), "__len__")
+        assert Polynomial(1, 2, 3)(2) == 17
+        """,
+        wrong="""
+        class Polynomial:
+            def __init__(self, *coefficients):
+                self.coefficients = coefficients
+
+            def evaluate(self, x):
+                return sum(c * x**k for k, c in enumerate(self.coefficients))
+
+        class Constant:
+            value = 3
+        """,
+    ),
+    Case(
+        "a method is static, and another one is of the class",
+        answer="""
+        class Thermometer:
+            scale = "C"
+
+            @staticmethod
+            def is_valid(degrees):
+                return degrees >= -273.15
+
+            @classmethod
+            def named(cls):
+                return f"{cls.__name__} in {cls.scale}"
+        """,
+        test="""
+        assert isinstance(vars(Thermometer)["is_valid"], staticmethod)
+        assert isinstance(Thermometer.__dict__["named"], classmethod)
+        assert Thermometer.named() == "Thermometer in C"
+        """,
+        wrong="""
+        class Thermometer:
+            scale = "C"
+
+            def is_valid(degrees):
+                return degrees >= -273.15
+
+            @classmethod
+            def named(cls):
+                return f"{cls.__name__} in {cls.scale}"
+        """,
+    ),
+    Case(
+        "the code of a function tells its arguments and what it calls",
+        answer="""
+        def sorted_by_length(words, reverse=False):
+            result = list(words)
+            result.sort(key=len, reverse=reverse)
+            return result
+        """,
+        test="""
+        code = sorted_by_length.__code__
+        assert code.co_varnames[: code.co_argcount] == ("words", "reverse")
+        assert "sorted" not in code.co_names, "use the method of the list"
+        assert sorted_by_length.__defaults__ == (False,)
+        assert sorted_by_length(["abc", "a", "ab"], True) == ["abc", "ab", "a"]
+        """,
+        wrong="""
+        def sorted_by_length(words, reverse=False):
+            return sorted(words, key=len, reverse=reverse)
+        """,
+    ),
+    Case(
+        "annotations of an array and of a class of the student's",
+        answer="""
+        import numpy as np
+
+        class Particle:
+            mass: float
+
+        def total_mass(particles: list[Particle], weights: np.ndarray | None = None) -> float:
+            return sum(particle.mass for particle in particles)
+        """,
+        test="""
+        import typing
+        import numpy as np
+        hints = typing.get_type_hints(total_mass)
+        assert hints["particles"] == list[Particle] and hints["return"] is float
+        assert hints["weights"] == (np.ndarray | None)
+        assert Particle.__annotations__ == {"mass": float}
+        """,
+        wrong="""
+        import numpy as np
+
+        class Particle:
+            mass: float
+
+        def total_mass(particles: list, weights: np.ndarray = None) -> float:
+            return sum(particle.mass for particle in particles)
+        """,
+    ),
+    Case(
+        "an object is changed in place by an operator",
+        answer="""
+        class Basket:
+            def __init__(self):
+                self.fruits = []
+
+            def __iadd__(self, fruit):
+                self.fruits.append(fruit)
+                return self
+        """,
+        test="""
+        basket = full = Basket()
+        basket += "apple"
+        basket += "pear"
+        assert full is basket and full.fruits == ["apple", "pear"]
+        """,
+        wrong="""
+        class Basket:
+            def __init__(self):
+                self.fruits = []
+
+            def __add__(self, fruit):
+                bigger = Basket()
+                bigger.fruits = [*self.fruits, fruit]
+                return bigger
+        """,
+    ),
 )

@@ -190,4 +190,94 @@ CASES = (
             return stats.pstdev(x)
         """,
     ),
+    Case(
+        "asyncio.run runs a coroutine function of the student's",
+        answer="""
+        import asyncio
+
+        async def first_done(*delays):
+            tasks = [asyncio.create_task(asyncio.sleep(delay, delay)) for delay in delays]
+            done, waiting = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in waiting:
+                task.cancel()
+            return done.pop().result()
+        """,
+        test="""
+        import asyncio
+        import inspect
+        assert inspect.iscoroutinefunction(first_done)
+        assert asyncio.run(first_done(5, 0.01, 7)) == 0.01
+        """,
+        wrong="""
+        import asyncio
+
+        async def first_done(*delays):
+            await asyncio.sleep(0)
+            return delays[0]
+        """,
+    ),
+    Case(
+        "coroutines of the student's are gathered by the test, and one of them fails",
+        answer="""
+        import asyncio
+
+        async def cook(dish):
+            await asyncio.sleep(0.2)
+            if dish == "stone":
+                raise ValueError("nobody eats that")
+            return f"hot {dish}"
+        """,
+        test="""
+        import asyncio
+        import time
+        begin = time.perf_counter()
+        soup, stone, rice = await asyncio.gather(
+            cook("soup"), cook("stone"), cook("rice"), return_exceptions=True
+        )
+        assert (soup, rice) == ("hot soup", "hot rice")
+        assert isinstance(stone, ValueError)
+        assert time.perf_counter() - begin < 0.5, "they wait one after another"
+        """,
+        wrong="""
+        import asyncio
+        import time
+
+        async def cook(dish):
+            time.sleep(0.2)
+            if dish == "stone":
+                raise ValueError("nobody eats that")
+            return f"hot {dish}"
+        """,
+    ),
+    Case(
+        "a cell magic measures the time of a whole test cell",
+        answer="""
+        def digit_sum(n):
+            return sum(map(int, str(n)))
+        """,
+        test="""
+        %%time
+        assert digit_sum(10**6 - 1) == 54
+        assert digit_sum(0) == 0
+        """,
+        wrong="""
+        def digit_sum(n):
+            return n % 9
+        """,
+    ),
+    Case(
+        "the test asks get_ipython for the names, and displays a text",
+        answer="""
+        favorite_colour = "teal"
+        """,
+        test="""
+        shell = get_ipython()
+        assert "favorite_colour" in shell.user_ns
+        assert shell.user_ns["favorite_colour"] in ("teal", "violet")
+        display("well done")
+        """,
+        wrong="""
+        favorite_color = "teal"
+        """,
+    ),
 )
