@@ -25,6 +25,7 @@ from gradebox.checker import Verdict, run_tests
 from gradebox.classes import PYTHONS_OWN
 from gradebox.names import Lender
 from gradebox.proxy import Proxy, Student
+from gradebox.shell import Shell
 from gradebox.values import BadValue
 from gradebox.wire import Line
 
@@ -52,6 +53,8 @@ def lend() -> Iterator[Lend]:
             return Student(Line(ours), seconds=10, **more)
 
         yield make
+    if Shell.initialized():  # at the end it would look up names that nobody lends any more
+        Shell.instance().user_ns = {}
 
 
 def verdict(student: Student, cell: str) -> Verdict:
@@ -207,6 +210,10 @@ def test_a_class_that_was_forgotten_is_told_again(lend: Lend) -> None:
     kept = student["Square"]
     gc.collect()
     assert type(student["small"]).__bases__ == (kept,)
+    small = student["small"]
+    student._met.clear()  # as if an answer that told of the class had come too late
+    assert type(student["small"]).__mro__[2].__name__ == "Shape"
+    assert type(student["small"]) is not type(small)
 
 
 def test_objects_of_one_class_cost_little(lend: Lend) -> None:
@@ -416,6 +423,17 @@ def test_a_class_that_makes_no_sense_is_refused(answered: Answered, node: Any) -
         answered({"value": node})["x"]
 
 
+def test_a_class_that_is_never_told_is_refused(answered: Answered) -> None:
+    with pytest.raises(BadValue):
+        answered({"value": ["class", 7]}, {"value": ["class", 7]})["x"]
+    with pytest.raises(BadValue):
+        answered({"value": ["class", 7]}, {"value": ["class", 8, "A", [], 0, False]})["x"]
+    with pytest.raises(BadValue):
+        answered({"value": ["class", 7]}, {"value": 7})["x"]
+    with pytest.raises(BadValue):  # the number of a function
+        answered({"value": BASE}, {"value": ["class", 2]}, {"value": 3})["f"](1)
+
+
 @pytest.mark.parametrize(
     "own", ["int", "list", "dict", "str", "type", "ValueError", "bool", "object"]
 )
@@ -610,7 +628,7 @@ def test_examples_run_where_the_answer_runs(lend: Lend) -> None:
     assert verdict(lend(DOCUMENTED.format("2")), RUNS).score == 1
     assert verdict(lend(DOCUMENTED.format("3")), RUNS).score == 0
     # a name of the checker's is none there
-    hostile = DOCUMENTED.format("2\n    >>> checked")
+    hostile = DOCUMENTED.format("2\n    >>> checked\n    3")
     found = verdict(lend(hostile), "checked = 3\n" + RUNS.replace("(0, 1)", "(1, 2)"))
     assert (found.error, found.score) == ("", 1)
 

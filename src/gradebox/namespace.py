@@ -4,6 +4,9 @@ import builtins
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
+# IPython adds its own; a student may define another display
+_PYTHONS = frozenset(dir(builtins)) - {"display", "get_ipython"}
+
 
 class SeenNames(dict[str, Any]):
     """A namespace with names behind it that are looked up as they are used.
@@ -33,7 +36,7 @@ class SeenNames(dict[str, Any]):
     def _is_behind(self, name: Any) -> bool:
         if not isinstance(name, str) or name.startswith("__"):
             return False
-        return not hasattr(builtins, name) or name in self._answers
+        return name not in _PYTHONS or name in self._answers
 
     def __missing__(self, name: str) -> Any:
         if not self._is_behind(name):
