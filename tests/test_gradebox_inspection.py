@@ -445,7 +445,7 @@ def test_an_object_that_says_it_is_data_is_none(answered: Answered, own: str) ->
 
 
 def test_an_object_of_a_class_of_data_is_none(answered: Answered) -> None:
-    kind = ["class", 1, "Stack", [["builtin", "list"]], EVERY, False]
+    kind = ["class", 1, "Stack", [["builtin", "list"]], EVERY, False, None]
     found = answered({"value": ["handle", 2, "object", "Stack", "", False, kind]})["x"]
     assert not issubclass(type(found), list)
     assert not isinstance(found, list)

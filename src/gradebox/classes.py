@@ -238,7 +238,7 @@ def student_class(
 
 
 def fields_of(kind: Any) -> list[list[Any]] | None:
-    """Return the fields of a class that is a dataclass, and whether they are set when it is made."""
+    """Return the fields of a dataclass, and whether they are given when it is made."""
     try:
         return [[one.name, bool(one.init)] for one in dataclasses.fields(kind)][:MOST_FIELDS]
     except Exception:  # it is none, or only says that it is one
