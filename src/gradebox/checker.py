@@ -137,10 +137,12 @@ class Checker:
             return verdict
         self.student.troubles.clear()
         self.student.stand_ins.clear()
+        self.student.along.patches.lost.clear()
         out, err = Stream("stdout", outputs), Stream("stderr", outputs)
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 with self._limited():
+                    self.student.begin()
                     value = self._execute(source)
                 verdict.score = _score(value, verdict.points)
                 if value is not None:
@@ -158,10 +160,16 @@ class Checker:
             if not verdict.error:
                 verdict.error = why
                 outputs.add("error", **_told(StudentError("StudentError", why)))
-        stand_ins = self.student.stand_ins if not self.student.troubles else ()
-        if verdict.score < verdict.points and stand_ins and not verdict.doubt:
-            verdict.doubt = f"a stand-in for {', '.join(sorted(stand_ins)[:3])}"
+        if verdict.score < verdict.points and not self.student.troubles and not verdict.doubt:
+            verdict.doubt = self._doubt(source, verdict.error)
         return verdict
+
+    def _doubt(self, source: str, error: str) -> str:
+        """Return why a test that ran to its end, or failed, may have failed only here."""
+        along = self.student.along
+        if stand_ins := sorted(self.student.stand_ins | along.patches.lost):
+            return f"a stand-in for {', '.join(stand_ins[:3])}"
+        return along.files.doubt(source, error) if along.files is not None else ""
 
     def _execute(self, source: str) -> Any:
         """Run the statements and return the value of the last one, if it is an expression."""

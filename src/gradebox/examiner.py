@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from gradebox.checker import Checker
+from gradebox.files import Files
+from gradebox.pickles import bar_pickles
 from gradebox.proxy import Student
 from gradebox.wire import Line
 
@@ -21,7 +23,8 @@ class Examiner:
         The line to the student's process.
     wanted : dict
         ``seconds``, the limit of a cell; ``answers``, the names that the student is to define
-        although Python has them; ``given``, statements to execute before the first test.
+        although Python has them; ``given``, statements to execute before the first test;
+        ``folders``, those that are kept in step with the student's process.
     """
 
     def __init__(self, line: Line, other: Line, wanted: dict[str, Any]) -> None:
@@ -29,6 +32,11 @@ class Examiner:
         seconds = float(wanted["seconds"])
         self._student = Student(other, seconds=seconds, clock=self._used, interrupt=self._interrupt)
         self._checker = Checker(self._student, answers=wanted["answers"], seconds=seconds)
+        along = self._student.along
+        along.files = self._files = files = Files(wanted["folders"], guarded=True)
+        along.patches.note_mocks()
+        along.handlers.note_changes()
+        bar_pickles(lambda: files.taken)
         for statement in wanted["given"]:
             with contextlib.suppress(Exception):  # the test that needs it will say so
                 exec(statement, self._checker.names)
@@ -46,6 +54,7 @@ class Examiner:
             verdict = self._checker.run(message["source"], message["points"])
             if not message["points"]:  # it runs in both processes, and has drawn the same in both
                 self._student.draws.forget()
+                self._files.forget()
             self._student.end()
             self._line.send(
                 {

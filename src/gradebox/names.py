@@ -11,9 +11,11 @@ import operator
 import signal
 import threading
 import traceback
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gradebox.along import OfStudent
 from gradebox.peer import (
     BINARY,
     MOST_PRINTED,
@@ -25,7 +27,7 @@ from gradebox.peer import (
     rebuilt,
     short,
 )
-from gradebox.wire import Gone, Line
+from gradebox.wire import Gone, Line, TooLong
 
 
 class Callback:
@@ -93,6 +95,7 @@ class Lender(Peer):
     def __init__(self, line: Line, namespace: Mapping[str, Any]) -> None:
         super().__init__(line)
         self._namespace, self.inside = namespace, 0
+        self.along = OfStudent(self._import, self._export)
         self.printed: list[list[str]] = []
 
     def make(self, handle: Handle, callable_: bool) -> Any:
@@ -130,19 +133,33 @@ class Lender(Peer):
             self.printed.clear()
         if drawn := self.draws.drawn():
             message["drawn"] = drawn
-        super().send(message, parts)
+        self.along.tell(message)
+        try:
+            super().send(message, parts)
+        except TooLong:
+            self.along.take_back(message)
+            raise
 
     def hear(self, message: dict[str, Any]) -> None:
         """Take in what a message tells by the way."""
         super().hear(message)
         if "draws" in message:
             self.draws.follow(message["draws"])
+        self.along.take(message)
+
+    def ask(self, question: str, value: Any = None, **more: Any) -> Any:
+        """Ask the checker; the line uses modules as they are without what tests replace."""
+        with self.along.aside():
+            return super().ask(question, value, **more)
 
     def do(self, question: str, message: dict[str, Any], value: Any) -> Any:
         """Answer a question."""
+        if question == "begin":
+            return self.along.begin()
         self.inside += 1
         try:
-            return _QUESTIONS[question](self._namespace, *value)
+            with self.along.during():
+                return _QUESTIONS[question](self._namespace, *value)
         finally:
             self.inside -= 1
 
@@ -243,6 +260,13 @@ def _copied(namespace: Mapping[str, Any], value: Any, deep: bool) -> Any:
     return copy.deepcopy(value) if deep else copy.copy(value)
 
 
+def _calling(namespace: Mapping[str, Any], function: Any, args: Any, kwargs: Any) -> Any:
+    return function(*args, **kwargs)
+
+
+_call: Any = types.FunctionType(_calling.__code__, {"__name__": "__main__"})
+"""Calls a function as a cell would: a warning about who calls it is about ``__main__``."""
+
 _OPERATORS = (*BINARY, *ORDER, "neg", "pos", "abs", "invert", "index")
 _ITEMS = ("contains", "getitem", "setitem", "delitem")
 _FUNCTIONS: tuple[Any, ...] = (
@@ -258,7 +282,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 _QUESTIONS: dict[str, Callable[..., Any]] = {
     "names": _names,
     "get": lambda namespace, name: namespace[name],
-    "call": lambda namespace, function, args, kwargs: function(*args, **kwargs),
+    "call": _call,
     "getattr": lambda namespace, value, name: getattr(value, name),
     "setattr": lambda namespace, value, name, new: setattr(value, name, new),
     "operate": lambda namespace, name, *values: _OPERATIONS[name](*values),

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
+from gradebox.along import OfTests
 from gradebox.deadline import Deadline
 from gradebox.peer import (
     BINARY,
@@ -34,7 +35,7 @@ from gradebox.peer import (
     rebuilt,
 )
 from gradebox.values import BadValue
-from gradebox.wire import Gone, Line
+from gradebox.wire import Gone, Line, TooLong
 
 GRACE = 3.0
 """Seconds, by the clock of the limits, that a call has to end when it is interrupted."""
@@ -312,7 +313,7 @@ for _class in (Proxy, _Callable, _Object, _CallableObject):
     type.__setattr__(_class, "__doc__", property(documentation_of))
 
 
-_PLAIN_QUESTIONS = ("names", "get", "call")
+_PLAIN_QUESTIONS = ("begin", "names", "get", "call")
 """Questions whose answers are the same in one process."""
 
 
@@ -372,6 +373,8 @@ class Student(Peer):
         """What no honest function does, in the order in which it happened."""
         self.stand_ins: set[str] = set()
         """What was asked about objects and classes of the student's since this was cleared."""
+        self.along = OfTests(self._import, self._export)
+        """What goes along with messages."""
         self.gone = ""
         """Why nothing can be asked any more; empty while something can."""
         self._call = self._deadline = Deadline(seconds)
@@ -388,11 +391,20 @@ class Student(Peer):
         """Return a copy of a plain value, or the proxy of a function or object."""
         return self.ask("get", (name,))
 
+    def begin(self) -> None:
+        """Have the files of the student's process here, if they are kept in step, for a cell."""
+        if self.along.files is not None:
+            self.along.files.begin()
+            with contextlib.suppress(StudentError):
+                self.ask("begin", ())
+
     def end(self) -> None:
         """Let the student's process go on with its cells."""
         if not self.gone:
             if not self._deadline.left():
                 self._deadline = self._begun(GRACE)
+            if self.along.files is not None:
+                self.along.files.begin()
             with contextlib.suppress(StudentError):
                 self.send({"ask": "end", "id": 0}, [])
 
@@ -465,8 +477,12 @@ class Student(Peer):
         """Send a message, with what goes with it."""
         if told := self.draws.told():
             message["draws"] = told
+        self.along.tell(message)
         try:
             self.line.send_parts(message, parts, self._deadline.left)
+        except TooLong:
+            self.along.take_back(message)
+            raise
         except TimeoutError:
             error = self._timeout()
             self.spoil(error)
@@ -499,6 +515,7 @@ class Student(Peer):
         """Take in what a message tells by the way."""
         super().hear(message)
         self.draws.go_elsewhere(message.get("drawn"))
+        self.along.take(message)
         if "printed" not in message:
             return
         printed = message["printed"]
@@ -513,6 +530,7 @@ class Student(Peer):
         """Answer a question."""
         if self._late:
             raise self._timeout()
+        self.along.issue()
         if question != "call" or type(value) is not tuple or len(value) != 3:
             raise BadValue("expected a call")
         function, args, kwargs = value
@@ -527,6 +545,7 @@ class Student(Peer):
     ) -> Any:
         if self._late:
             raise self._timeout()
+        self.along.issue()
         try:
             return super()._read(number, message, parts, sent)
         except Gone as error:
