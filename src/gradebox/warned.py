@@ -122,7 +122,8 @@ class Watch:
             if type(one) is not list or len(one) != 3:
                 raise BadValue("expected a warning")
             category, text, line = one
-            found = self._find(category) if type(category) is list else _named(category)
+            is_node = type(category) is list and category
+            found = self._find(category) if is_node else _named(category)
             if not isinstance(found, type) or not issubclass(found, Warning):
                 raise BadValue("expected the category of a warning")
             if type(text) is not str or len(text) > LONGEST:
