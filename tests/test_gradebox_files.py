@@ -344,3 +344,23 @@ def test_what_could_not_be_sent_is_sent_again(ends: Ends, tests: Path) -> None:
     assert told is not None
     ends[0].resend(told)
     assert go(*ends) == ["x"]
+
+
+def test_of_a_folder_for_temporary_files_only_what_tests_look_for(
+    tests: Path, student: Path, tmp_path: Path
+) -> None:
+    temporary = [tmp_path / "temporary of tests", tmp_path / "temporary of the student's"]
+    for folder in temporary:
+        folder.mkdir()
+    ours = Files([tests, temporary[0]], guarded=True)
+    theirs = Files([student, temporary[1]])
+    for name in "cache", "tmp1":
+        (temporary[1] / name).mkdir()
+        (temporary[1] / name / "x").touch()
+    (temporary[0] / "asked").mkdir()
+    assert go(ours, theirs) == ["asked"]
+    (temporary[1] / "asked" / "y").touch()
+    assert go(theirs, ours) == ["tmp1", "asked/y", "tmp1/x"]
+    with pytest.raises(BadValue):
+        ours.take(message(file("cache", root=1)))
+    ours.take(message(file("asked/z", root=1)))

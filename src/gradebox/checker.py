@@ -9,6 +9,10 @@ What differs from a test cell that runs beside the student's code:
   any more; pandas and the like come as objects, not as data.
 - An exception class of the student's can be caught and raised; what its ``__init__`` does is done
   only where the student's own code raises it.
+- Files in the working folder, and in ``/tmp`` where that is private, are kept in step within the
+  limits of :mod:`gradebox.files`. What Python could run or unpickle does not come to the tests.
+- Where a test replaces a function of a module, the student's code meets it only as
+  :mod:`gradebox.patched` says, and gets from it plain data or functions.
 - A cell whose value is an array, a tensor or a student's object gives no points: a sum of
   comparisons becomes one when a student returns an array. End it with ``;`` to show nothing.
 - IPython's magic commands are no part of Python, and no part of a test cell here.

@@ -50,7 +50,7 @@ class Patches:
         self._mocked: dict[Any, tuple[_Place, Any]] = {}
         self._is_new = False
         self.lost: set[str] = set()
-        """What was replaced in a way that the student's code does not meet."""
+        """What was replaced so that the student's code may not meet it as in one process."""
 
     def _present(self) -> list[Any]:
         return [getattr(module, name, None) for module, name in _WATCHED]
@@ -75,6 +75,8 @@ class Patches:
     def _note(self, patch: Any) -> None:
         target, name = patch.target, patch.attribute
         value = getattr(target, name, None)
+        if isinstance(target, type):
+            self.lost.add(f"what replaces {target.__name__}.{name}")
         if not isinstance(target, types.ModuleType):
             return
         module = target.__name__
@@ -104,7 +106,7 @@ class Patches:
         for (module, name), value in now.items():
             if module.partition(".")[0] in ("gradebox", "__main__"):
                 continue
-            if module not in ("builtins", "sys"):
+            if name not in ("print", "input", "stdin"):
                 self.lost.add(f"what replaces {module}.{name}")
             if value is sys.stdin:
                 value = getattr(value, "readline", None)
@@ -161,7 +163,7 @@ class Stage:
             value = node[1] if node[0] == "plain" else self._find(node)
             if (module, name) == ("sys", "stdin"):
                 value = _Typed(value)
-            with suppress(ImportError):
+            with suppress(Exception):  # there is none, or it fails
                 self.wanted.append((importlib.import_module(module), name, value))
 
     @contextmanager
