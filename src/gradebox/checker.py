@@ -9,6 +9,10 @@ What differs from a test cell that runs beside the student's code:
   any more; pandas and the like come as objects, not as data.
 - An exception class of the student's can be caught and raised; what its ``__init__`` does is done
   only where the student's own code raises it.
+- Files in the working folder, and in ``/tmp`` where that is private, are kept in step within the
+  limits of :mod:`gradebox.files`. What Python could run or unpickle does not come to the tests.
+- Where a test replaces a function of a module, the student's code meets it only as
+  :mod:`gradebox.patched` says, and gets from it plain data or functions.
 - A cell whose value is an array, a tensor or a student's object gives no points: a sum of
   comparisons becomes one when a student returns an array. End it with ``;`` to show nothing.
 - IPython's magic commands work, with the names of the tests; what they change in IPython they
@@ -166,6 +170,7 @@ class Checker:
             return verdict
         self.student.troubles.clear()
         self.student.stand_ins.clear()
+        self.student.along.patches.lost.clear()
         out, err = Stream("stdout", outputs), Stream("stderr", outputs)
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -189,10 +194,16 @@ class Checker:
             if not verdict.error:
                 verdict.error = why
                 outputs.add("error", **_told(StudentError("StudentError", why)))
-        stand_ins = self.student.stand_ins if not self.student.troubles else ()
-        if verdict.score < verdict.points and stand_ins and not verdict.doubt:
-            verdict.doubt = f"a stand-in for {', '.join(sorted(stand_ins)[:3])}"
+        if verdict.score < verdict.points and not self.student.troubles and not verdict.doubt:
+            verdict.doubt = self._doubt(source, verdict.error)
         return verdict
+
+    def _doubt(self, source: str, error: str) -> str:
+        """Return why a test that ran to its end, or failed, may have failed only here."""
+        along = self.student.along
+        if stand_ins := sorted(self.student.stand_ins | along.patches.lost):
+            return f"a stand-in for {', '.join(stand_ins[:3])}"
+        return along.files.doubt(source, error) if along.files is not None else ""
 
     def _execute(self, source: str) -> Any:
         """Run the statements and return the value of the last one, if it is an expression."""

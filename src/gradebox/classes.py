@@ -252,7 +252,7 @@ def _fields(told: Any) -> Any:
         if type(one) is not list or [type(part) for part in one] != [str, bool]:
             raise BadValue("expected the name of a field")
     try:
-        made = dataclasses.make_dataclass(
+        made: Any = dataclasses.make_dataclass(
             "_", [(name, object, dataclasses.field(init=init)) for name, init in told]
         )
     except TypeError as error:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from gradebox.checker import Checker
+from gradebox.files import Files
+from gradebox.pickles import bar_pickles
 from gradebox.proxy import Student
 from gradebox.wire import Line
 
@@ -23,7 +25,8 @@ class Examiner:
         ``seconds``, the limit of a cell; ``answers``, the names that the student is to define
         although Python has them; ``shared``, those of the student's that a test may give another
         value; ``given``, statements to execute before the first test; ``modules``, statements that
-        import the modules of the instructor's solutions.
+        import the modules of the instructor's solutions; ``folders``, those that are kept in step
+        with the student's process.
     """
 
     def __init__(self, line: Line, other: Line, wanted: dict[str, Any]) -> None:
@@ -33,6 +36,11 @@ class Examiner:
         self._checker = Checker(
             self._student, answers=wanted["answers"], shared=wanted["shared"], seconds=seconds
         )
+        along = self._student.along
+        along.files = self._files = files = Files(wanted["folders"], guarded=True)
+        along.patches.note_mocks()
+        along.handlers.note_changes()
+        bar_pickles(lambda: files.taken)
         for statement in wanted["given"]:
             with contextlib.suppress(Exception):  # the test that needs it will say so
                 exec(statement, self._checker.names)
@@ -53,6 +61,7 @@ class Examiner:
             verdict = self._checker.run(message["source"], message["points"])
             if not message["points"]:  # it runs in both processes, and has drawn the same in both
                 self._student.draws.forget()
+                self._files.forget()
             self._student.end()
             self._line.send(
                 {

@@ -9,10 +9,12 @@ import pickle
 import signal
 import threading
 import traceback
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gradebox import awaiting, examples, facts
+from gradebox.along import OfStudent
 from gradebox.loans import Loan, loan
 from gradebox.operations import OPERATIONS
 from gradebox.peer import (
@@ -25,7 +27,7 @@ from gradebox.peer import (
 )
 from gradebox.shared_names import Bound
 from gradebox.values import Decoder
-from gradebox.wire import Gone, Line
+from gradebox.wire import Gone, Line, TooLong
 
 
 class _Printed:
@@ -74,6 +76,7 @@ class Lender(Peer):
         super().__init__(line)
         self.tells_classes = True
         self._namespace, self.inside, self.bound = namespace, 0, Bound()
+        self.along = OfStudent(self._import, self._export)
         self.printed: list[list[str]] = []
 
     def make(self, handle: Handle, callable_: bool) -> Any:
@@ -115,7 +118,12 @@ class Lender(Peer):
             self.printed.clear()
         if drawn := self.draws.drawn():
             message["drawn"] = drawn
-        super().send(message, parts)
+        self.along.tell(message)
+        try:
+            super().send(message, parts)
+        except TooLong:
+            self.along.take_back(message)
+            raise
 
     def take(self, message: dict[str, Any], decoder: Decoder) -> None:
         """Take in what a message tells before its value."""
@@ -127,16 +135,25 @@ class Lender(Peer):
         super().hear(message)
         if "draws" in message:
             self.draws.follow(message["draws"])
+        self.along.take(message)
+
+    def ask(self, question: str, value: Any = None, **more: Any) -> Any:
+        """Ask the checker; the line uses modules as they are without what tests replace."""
+        with self.along.aside():
+            return super().ask(question, value, **more)
 
     def do(self, question: str, message: dict[str, Any], value: Any) -> Any:
         """Answer a question."""
+        if question == "cell":
+            return self.along.begin()
         self.inside += 1
         try:
             if question == "rebound":
                 return self.bound.rebound(self._namespace)
             if question == "class":
                 return self.tell_class_again(*value)
-            return _QUESTIONS[question](self._namespace, *value)
+            with self.along.during():
+                return _QUESTIONS[question](self._namespace, *value)
         finally:
             self.inside -= 1
 
@@ -208,12 +225,20 @@ def _copied(namespace: Mapping[str, Any], value: Any, deep: bool) -> Any:
     return copy.deepcopy(value) if deep else copy.copy(value)
 
 
+def _calling(namespace: Mapping[str, Any], function: Any, args: Any, kwargs: Any) -> Any:
+    return function(*args, **kwargs)
+
+
+_call: Any = types.FunctionType(_calling.__code__, {"__name__": "__main__"})
+"""Calls a function as a cell would: a warning about who calls it is about ``__main__``."""
+
 _QUESTIONS: dict[str, Callable[..., Any]] = {
     **facts.QUESTIONS,
     **awaiting.QUESTIONS,
     **examples.QUESTIONS,
     "names": _names,
     "get": lambda namespace, name: namespace[name],
+    "call": _call,
     "method": lambda namespace, value, name, args, kwargs: getattr(value, name)(*args, **kwargs),
     "getattr": lambda namespace, value, name: getattr(value, name),
     "delattr": lambda namespace, value, name: delattr(value, name),

@@ -188,6 +188,7 @@ def paired(
             # first that of the tests: what its imports leave behind is then there to be hidden
             examiner = stack.enter_context(
                 zygote.examiner(
+                    folder,
                     theirs,
                     wanted,
                     level=level,

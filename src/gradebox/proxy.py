@@ -21,6 +21,7 @@ from typing import Any
 
 from gradebox import awaiting, inspection, lent
 from gradebox.abilities import ABILITIES, abilities_of, names_of
+from gradebox.along import OfTests
 from gradebox.classes import PYTHONS_OWN, Standing, student_class
 from gradebox.deadline import Deadline
 from gradebox.inspection import described as _described
@@ -39,7 +40,7 @@ from gradebox.peer import (
 )
 from gradebox.shared_names import SharedNames
 from gradebox.values import BadValue, Encoder
-from gradebox.wire import Gone, Line
+from gradebox.wire import Gone, Line, TooLong
 
 GRACE = 3.0
 """Seconds, by the clock of the limits, that a call has to end when it is interrupted."""
@@ -117,15 +118,12 @@ class _Callable(Proxy):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            result = self._gradebox.peer.ask("call", (self, args, kwargs))
+            return self._gradebox.peer.ask("call", (self, args, kwargs))
         except StudentError as error:
             # no other call ends so: within ``all(map(...))`` it would end the test as well
             if error.name == "StopIteration" and self._gradebox.name in ("send", "throw"):
                 raise StopIteration from error
             raise
-        if isinstance(result, _Coroutine):
-            object.__setattr__(result, "_given", [*args, *kwargs.values()])
-        return result
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:  # none of these is data: see gradebox.classes
@@ -210,7 +208,7 @@ class _Object(Proxy):
         )
 
     def __await__(self) -> Any:
-        return awaiting.steps(self, [])
+        return awaiting.steps(self)
 
     def __neg__(self) -> Any:
         return self._operate("neg", self)
@@ -228,13 +226,12 @@ class _Object(Proxy):
 class _Coroutine(_Object):
     """A coroutine of the student's, which a loop of events of a test's may run."""
 
-    __slots__ = ("_given", "_steps")
-    _given: list[Any]
+    __slots__ = ("_steps",)
     _steps: Any
 
     def __await__(self) -> Any:
         if self._steps is None:
-            object.__setattr__(self, "_steps", awaiting.steps(self, self._given))
+            object.__setattr__(self, "_steps", awaiting.steps(self))
         return self._steps
 
     def send(self, value: Any) -> Any:
@@ -336,7 +333,7 @@ for _class in (Proxy, _Callable, _Object, _Coroutine):
     type.__setattr__(_class, "__signature__", property(signature_of))
 
 
-_PLAIN_QUESTIONS = ("names", "get", "call", "class")
+_PLAIN_QUESTIONS = ("cell", "names", "get", "call", "class", "rebound")
 """Questions whose answers are the same in one process."""
 
 
@@ -396,6 +393,8 @@ class Student(Peer):
         """What no honest function does, in the order in which it happened."""
         self.stand_ins: set[str] = set()
         """What was asked about objects and classes of the student's since this was cleared."""
+        self.along = OfTests(self._import, self._export)
+        """What goes along with messages."""
         self.gone = ""
         """Why nothing can be asked any more; empty while something can."""
         self.shared = SharedNames({}, ())
@@ -415,9 +414,17 @@ class Student(Peer):
         return self.ask("get", (name,))
 
     def begin(self) -> None:
-        """Take note that a test begins: what the student's cells have bound anew is theirs."""
+        """Take note that a test begins.
+
+        What the student's cells have bound anew is theirs, and the files that they have written
+        come here, where files are kept in step.
+        """
         if self.shared.bound():
             self.shared.forget(self.ask("rebound", ()))
+        if self.along.files is not None:
+            self.along.files.begin()
+            with contextlib.suppress(StudentError):
+                self.ask("cell", ())
 
     def before(self, encoder: Encoder) -> dict[str, Any]:
         """Return what a message tells before its value."""
@@ -434,6 +441,8 @@ class Student(Peer):
         if not self.gone:
             if not self._deadline.left():
                 self._deadline = self._begun(GRACE)
+            if self.along.files is not None:
+                self.along.files.begin()
             with contextlib.suppress(StudentError):
                 self.send({"ask": "end", "id": 0}, [])
 
@@ -481,7 +490,6 @@ class Student(Peer):
         proxy: Any = object.__new__(kind)
         object.__setattr__(proxy, "_gradebox", handle)
         if isinstance(proxy, _Coroutine):
-            object.__setattr__(proxy, "_given", [])
             object.__setattr__(proxy, "_steps", None)
         return proxy
 
@@ -517,8 +525,12 @@ class Student(Peer):
         """Send a message, with what goes with it."""
         if told := self.draws.told():
             message["draws"] = told
+        self.along.tell(message)
         try:
             self.line.send_parts(message, parts, self._deadline.left)
+        except TooLong:
+            self.along.take_back(message)
+            raise
         except TimeoutError:
             error = self._timeout()
             self.spoil(error)
@@ -551,6 +563,7 @@ class Student(Peer):
         """Take in what a message tells by the way."""
         super().hear(message)
         self.draws.go_elsewhere(message.get("drawn"))
+        self.along.take(message)
         if "printed" not in message:
             return
         printed = message["printed"]
@@ -567,6 +580,7 @@ class Student(Peer):
             raise self._timeout()
         if type(value) is not tuple:
             raise BadValue("expected what is asked about")
+        self.along.issue()
         if question in lent.QUESTIONS:
             return self._lend(question, value)
         if question != "call" or len(value) != 3:
@@ -588,6 +602,7 @@ class Student(Peer):
     ) -> Any:
         if self._late:
             raise self._timeout()
+        self.along.issue()
         try:
             return super()._read(number, message, parts, sent)
         except Gone as error:

@@ -239,6 +239,7 @@ def seal(
     keep: Iterable[int] = (),
     scratch: str | Path | None = None,
     hidden: Iterable[str | Path] = (),
+    bare: bool = False,
 ) -> Sealed:
     """Seal this process for good; to be called in a child of :func:`fork`, with its own session.
 
@@ -264,6 +265,8 @@ def seal(
     hidden : sequence of paths
         Files and folders that it may not read, wherever they lie; notebooks in ``folder`` are
         hidden anyway, because after nbgrader has put its cells back they hold the tests.
+    bare : bool
+        Whether the process gets an empty folder instead of what was handed in.
 
     Raises
     ------
@@ -274,7 +277,7 @@ def seal(
     paths = view.readable_paths(folder, readable)
     secret = [place(path) for path in hidden for place in (os.path.abspath, os.path.realpath)]
     if level is Level.NAMESPACES:
-        done = _in_namespaces(limits, str(Path(folder).absolute()), paths, secret)
+        done = _in_namespaces(limits, str(Path(folder).absolute()), paths, secret, bare)
     elif level is Level.LANDLOCK:
         if scratch is None:
             raise ValueError("expected an empty folder as scratch for Landlock, got none")
@@ -372,7 +375,9 @@ def _become(users: list[int]) -> None:
 # --- Namespaces ----------------------------------------------------------------------------------
 
 
-def _in_namespaces(limits: Limits, folder: str, readable: list[str], hidden: list[str]) -> Sealed:
+def _in_namespaces(
+    limits: Limits, folder: str, readable: list[str], hidden: list[str], bare: bool
+) -> Sealed:
     if os.getpid() != 1:
         raise OSError(errno.EPERM, f"no namespaces: {_began.refused or 'this is no fork of seal'}")
     users = _known(_strangers()) if _began.root else []
@@ -383,7 +388,7 @@ def _in_namespaces(limits: Limits, folder: str, readable: list[str], hidden: lis
     owner = (users[0],) * 2 if users else (_USER, _USER)
     socket.sethostname("student")
     linux.drop_bounds()
-    lacks = view.enter(folder, readable, limits.disk, owner, hidden)
+    lacks = view.enter(folder, readable, limits.disk, owner, hidden, bare=bare)
     _become(users)
     linux.die_with_parent()
     linux.inspectable(False)

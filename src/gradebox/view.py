@@ -108,7 +108,13 @@ def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
 
 
 def enter(
-    folder: str, readable: list[str], quota: int, owner: tuple[int, int], hidden: Iterable[str] = ()
+    folder: str,
+    readable: list[str],
+    quota: int,
+    owner: tuple[int, int],
+    hidden: Iterable[str] = (),
+    *,
+    bare: bool = False,
 ) -> list[str]:
     """Leave this process a root of its own: read-only, but for temporary folders with a quota.
 
@@ -130,7 +136,8 @@ def enter(
     os.chdir("/")
     missing = _processes()
     own = _own(quota, owner)
-    copy("/.old" + home, own["work"], owner, quota)
+    if not bare:
+        copy("/.old" + home, own["work"], owner, quota)
     binds = {path: "/.old" + real for path, real in _outermost(sources).items()}
     places = {"/tmp": own["tmp"], "/dev/shm": own["shm"], HOME: own["home"], folder: own["work"]}
     for path in sorted({*binds, *places}, key=lambda one: len(PurePosixPath(one).parts)):

@@ -95,7 +95,6 @@ class Zygote:
                 env=_environment(),
                 start_new_session=True,
             )
-        self._empty = tempfile.mkdtemp(prefix="gradebox-")
         atexit.register(self.close)
         self._await(self._control)
 
@@ -160,6 +159,7 @@ class Zygote:
     @contextmanager
     def examiner(
         self,
+        folder: Path,
         other: socket.socket,
         wanted: Mapping[str, Any],
         *,
@@ -169,10 +169,14 @@ class Zygote:
     ) -> Iterator["Notebook"]:
         """Fork a process that runs test cells, see :class:`gradebox.examiner.Examiner`.
 
-        It is sealed as the student's is, and sees nothing of what was handed in.
+        It is sealed as the student's is, and sees nothing of what was handed in but what the
+        student's process sends.
 
         Parameters
         ----------
+        folder : Path
+            What was handed in. Where the process has a view of its own, it is given an empty folder
+            of the same name.
         other : socket
             The end of a line to the student's process.
         wanted : mapping
@@ -180,11 +184,13 @@ class Zygote:
         level, limits, readable
             As for :meth:`notebook`.
         """
-        first = {"folder": self._empty, "environment": {}, "examines": dict(wanted)}
-        first |= {"level": level, "limits": asdict(limits or Limits())}
-        first |= {"readable": [str(path) for path in readable]}
-        with self._forked(self.start_parent_of_tests(), first, other) as notebook:
-            yield notebook
+        with tempfile.TemporaryDirectory(prefix="gradebox-") as empty:
+            own = str(folder) if level is Level.NAMESPACES else empty
+            first = {"folder": own, "environment": {}, "examines": dict(wanted)}
+            first |= {"level": level, "limits": asdict(limits or Limits())}
+            first |= {"readable": [str(path) for path in readable]}
+            with self._forked(self.start_parent_of_tests(), first, other) as notebook:
+                yield notebook
 
     def start_parent_of_tests(self) -> socket.socket:
         """Return the control of the parent that has imported all, made when it is first needed."""
@@ -231,7 +237,6 @@ class Zygote:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
         self._process.wait()
-        shutil.rmtree(self._empty, ignore_errors=True)
 
 
 def _environment() -> dict[str, str]:

@@ -21,10 +21,12 @@ import signal
 import socket
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from gradebox.barred import Barrier
 from gradebox.examiner import Examiner
+from gradebox.files import Files
 from gradebox.names import Lender
 from gradebox.seal import Level, Limits, Sealed, fork, seal
 from gradebox.shell import Shell
@@ -84,10 +86,12 @@ class Zygote:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.default_int_handler)
             first = line.receive()
-            line.send(self._prepare(line, other, first))
+            done = self._prepare(line, other, first)
+            line.send(done)
+            folders = _folders(done)
             if first.get("examines") and other is not None:
-                Examiner(line, other, first["examines"]).serve()
-            self._serve_cells(line, other)
+                Examiner(line, other, first["examines"] | {"folders": folders}).serve()
+            self._serve_cells(line, other, folders)
         except (Gone, KeyboardInterrupt):
             pass
         finally:
@@ -101,7 +105,8 @@ class Zygote:
         except (OSError, ValueError, TypeError, KeyError) as error:
             line.send({"refused": f"{type(error).__name__}: {error}"})
             raise Gone from error
-        sys.path.insert(0, "")
+        if not first.get("examines"):  # there a student's process may put files into the folder
+            sys.path.insert(0, "")
         sys.stdin = io.StringIO()  # at its end already: nobody answers
         self._shell.capture()
         return {"level": sealed.level, "lacks": sealed.lacks, "folder": sealed.folder}
@@ -117,11 +122,14 @@ class Zygote:
             environment=wanted["environment"],
             keep=ends,
             scratch=wanted["scratch"],
+            bare="examines" in wanted,
             hidden=self._barrier.files(),
         )
 
-    def _serve_cells(self, line: Line, other: Line | None) -> None:
+    def _serve_cells(self, line: Line, other: Line | None, folders: list[str]) -> None:
         lender = None if other is None else Lender(other, self._shell.user_ns)
+        if lender is not None:
+            lender.along.files = Files(folders)
         while True:
             message = line.receive()
             if "lend" in message and lender is not None:
@@ -135,6 +143,14 @@ class Zygote:
             return self._shell.execute(message["source"])
         except KeyboardInterrupt:  # it came when the cell had just ended
             return {"outputs": self._shell.outputs.items, "execution_count": None, "ok": False}
+
+
+def _folders(done: dict[str, Any]) -> list[str]:
+    """Return the folders that the two processes of a notebook keep in step.
+
+    That for temporary files has the same path in both only if each has a view of its own.
+    """
+    return [str(Path.cwd()), *(["/tmp"] if done["level"] is Level.NAMESPACES else [])]
 
 
 def _import(names: Iterable[str]) -> None:
