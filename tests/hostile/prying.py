@@ -190,8 +190,12 @@ OBJECTS = [
             "    def __getitem__(self, place): return 1.0\n"
             "    def __float__(self): return 1.0",
         ),
-        flags=("a call by the tests took too long",),
-        maybe=("a cell ended Python", "a call by the tests ended Python"),
+        # where the list of so many items fits into memory, it is filled until the time is up
+        maybe=(
+            "a call by the tests took too long",
+            "a cell ended Python",
+            "a call by the tests ended Python",
+        ),
     ),
     Case("huge-number", "a number of a hundred thousand digits", returning("10**100_000")),
     Case("nan", "nan as every answer", returning("float('nan')")),

@@ -417,30 +417,30 @@ CASES = (
     Case(
         "a callable object, and one that is none",
         answer="""
-        class Polynomial:
+        class Quadratic:
             def __init__(self, *coefficients):
                 self.coefficients = coefficients
 
             def __call__(self, x):
                 return sum(c * x**k for k, c in enumerate(self.coefficients))
 
-        class Constant:
+        class Parabola:
             value = 3
         """,
         test="""
-        assert callable(Polynomial(1, 2)) and not callable(Constant())
-        assert not hasattr(Polynomial(), "__len__")
-        assert Polynomial(1, 2, 3)(2) == 17
+        assert callable(Quadratic(1, 2)) and not callable(Parabola())
+        assert not hasattr(Quadratic(), "__len__")
+        assert Quadratic(1, 2, 3)(2) == 17
         """,
         wrong="""
-        class Polynomial:
+        class Quadratic:
             def __init__(self, *coefficients):
                 self.coefficients = coefficients
 
             def evaluate(self, x):
                 return sum(c * x**k for k, c in enumerate(self.coefficients))
 
-        class Constant:
+        class Parabola:
             value = 3
         """,
     ),
