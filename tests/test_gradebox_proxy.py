@@ -24,7 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from gradebox import generators, values
+from gradebox import generators, tensors, values
 from gradebox.checker import Verdict, run_tests
 from gradebox.deadline import Deadline
 from gradebox.draws import Draws
@@ -186,7 +186,7 @@ ARRAYS = hnp.arrays(DTYPES, hnp.array_shapes(min_dims=0, min_side=0, max_side=3)
 TENSORS = st.builds(
     lambda data, dtype: torch.tensor(data).to(getattr(torch, dtype)),
     st.lists(st.integers(0, 100)) | st.integers(0, 100),
-    st.sampled_from(sorted(values._TENSORS)),
+    st.sampled_from(sorted(tensors.DTYPES)),
 )
 VALUES = st.recursive(
     SCALARS | ARRAYS | ARRAYS.map(lambda array: array.flat[0] if array.size else 0) | TENSORS,
@@ -378,12 +378,12 @@ BAD: dict[str, tuple[Any, list[bytes], str]] = {
     "10^9 entries": (["array", "<f8", [10**9], True], [F8], "entries"),
     "10^9 empty rows": (["array", "<f8", [10**9, 0], True], [b""], "entries"),
     "truth of 2": (["array", "|b1", [1], True], [b"\2"], "truth"),
-    "truth of 2 in a tensor": (["tensor", "bool", [1], False], [b"\2"], "truth"),
+    "truth of 2 in a tensor": (["tensor", "bool", [1], False, False, None], [b"\2"], "truth"),
     "no code point": (["array", "<U1", [1], True], [b"\xff" * 4], "Unicode"),
-    "no such tensor": (["tensor", "load", [1], False], [F8], "dtype of a tensor"),
-    "few bytes of a tensor": (["tensor", "float64", [2], False], [F8], "16 bytes"),
-    "a negative tensor": (["tensor", "float64", [-1], False], [F8], "axis"),
-    "a gradient of integers": (["tensor", "int64", [1], True], [F8], "gradient"),
+    "no such tensor": (["tensor", "load", [1], False, False, None], [F8], "dtype of a tensor"),
+    "few bytes of a tensor": (["tensor", "float64", [2], False, False, None], [F8], "16 bytes"),
+    "a negative tensor": (["tensor", "float64", [-1], False, False, None], [F8], "axis"),
+    "a gradient of integers": (["tensor", "int64", [1], True, False, None], [F8], "gradient"),
     "10^9 items": (["array", "<i1", [1, 10**9], True], [b"\0"], "entries"),
     "levels": (deep_node(), [], "levels"),
     "an unknown kind": (["pickle"], [b"cos\nsystem\n"], "unknown kind"),
@@ -452,7 +452,7 @@ ANY = st.recursive(
         st.integers(-3, 5),
         st.integers(),
         st.floats(),
-        st.sampled_from([*KINDS, *generators._GENERATORS, *values._TENSORS, "x", "0x1"]),
+        st.sampled_from([*KINDS, *generators._GENERATORS, *tensors.DTYPES, "x", "0x1"]),
         st.sampled_from(
             ["<f8", "|b1", "<U2", ">U1", "<M8[s]", "<M8", "|O", "<f12", "<U0", "<M8[0D]"]
         ),

@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gradebox import awaiting, examples, facts
+from gradebox import awaiting, examples, facts, gradients
 from gradebox.along import OfStudent
 from gradebox.loans import Loan, loan
 from gradebox.operations import OPERATIONS
@@ -235,6 +235,7 @@ _call: Any = types.FunctionType(_calling.__code__, {"__name__": "__main__"})
 _QUESTIONS: dict[str, Callable[..., Any]] = {
     **facts.QUESTIONS,
     **awaiting.QUESTIONS,
+    **gradients.QUESTIONS,
     **examples.QUESTIONS,
     "names": _names,
     "get": lambda namespace, name: namespace[name],

@@ -17,6 +17,7 @@ _DATA = {
     "datetime": "date datetime time timedelta timezone",
     "decimal": "Decimal",
     "fractions": "Fraction",
+    "gradebox.proxy": "unpickled",
     "numpy": "dtype ndarray",
     "numpy._core.multiarray": "_reconstruct scalar",
     "numpy._core.numeric": "_frombuffer",

@@ -102,13 +102,13 @@ class Proxy(metaclass=Standing):
         if type(pickled) is not bytes:
             raise BadValue("expected what pickle makes of an object")
         _PICKLING[:] = [peer]  # there is one in a process of the tests
-        return _unpickled, (pickled,)
+        return unpickled, (pickled,)
 
 
 _PICKLING: list[Peer] = []
 
 
-def _unpickled(pickled: bytes) -> Any:
+def unpickled(pickled: bytes) -> Any:
     """Have the student's process make an object of what it pickled."""
     return _PICKLING[0].ask("unpickle", (pickled,))
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from gradebox import generators, library
+from gradebox import generators, gradients, library, tensors
 
 Node = Any
 
@@ -74,9 +74,6 @@ _SHORT = 100
 _NUMBERS = {float: "<f8", int: "<i8"}
 _DTYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f(?:2|4|8|12|16)|c(?:8|16|24|32)|[SU]\d{1,7})")
 _TIME = re.compile(r"[<>][Mm]8(?:\[(?:\d{1,9})?(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?")
-_INTEGERS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
-_FLOATS = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
-_TENSORS = frozenset(("bool", *_INTEGERS, *_FLOATS))
 
 
 # --- out --------------------------------------------------------------------------------------
@@ -114,7 +111,7 @@ class Encoder:
         self.parts: list[bytes] = []
         self._own = own
         self._twins, self.lends, self._within = twins, lends, False
-        self.known = list(known)
+        self.known, self._received = list(known), known
         self._numbers = {id(one): number for number, one in enumerate(self.known)}
         self._export, self._limits, self._items = export, limits, 0
         self.numbers = 0
@@ -194,16 +191,23 @@ class Encoder:
         if sparse is not None and sparse.issparse(value):
             return library.write_sparse(self, value, depth)
         torch = sys.modules.get("torch")
-        if torch is not None and isinstance(value, torch.Tensor):
-            return _write_tensor(self, value)
         if torch is not None and isinstance(value, torch.Generator):
             return generators.write(self, value, depth)
-        if torch is not None and isinstance(value, torch.dtype):
-            return ["torch.dtype", str(value).removeprefix("torch.")]
+        if torch is not None:
+            return tensors.write(self, value, depth)
         return self._export(value)
 
     def export(self, value: Any) -> Node:
         """Return the node of what is no plain data."""
+        return self._export(value)
+
+    def check_shape(self, shape: Sequence[int]) -> None:
+        """Refuse an array that is too large."""
+        _check_entries(shape, self._limits, Unsendable)
+
+    def graph(self, value: Any) -> Node:
+        """Return the node of the graph of a tensor that was computed from what came in."""
+        gradients.keep_inputs(value, self._received)
         return self._export(value)
 
     def note(self, value: Any) -> None:
@@ -347,20 +351,6 @@ def _write_dtype(encoder: Encoder, value: Any, depth: int) -> Node:
     return ["dtype", _dtype_text(value)]
 
 
-def _write_tensor(encoder: Encoder, value: Any) -> Node:
-    import torch
-
-    dtype = str(value.dtype).removeprefix("torch.")
-    if value.layout is not torch.strided or dtype not in _TENSORS:
-        raise Unsendable(f"expected a dense tensor of numbers, got {value.layout}, {value.dtype}")
-    plain = value.detach().cpu().resolve_conj().resolve_neg().contiguous()
-    _check_entries(plain.shape, encoder._limits, Unsendable)
-    encoder.note(value)
-    data = plain.reshape(-1).view(torch.uint8).numpy().tobytes() if plain.numel() else b""
-    encoder.attach(data)
-    return ["tensor", dtype, list(plain.shape), bool(value.requires_grad)]
-
-
 _WRITERS: tuple[tuple[Any, Callable[[Encoder, Any, int], Node]], ...] = (
     (np.ndarray, _write_array),
     (list, _write_list),
@@ -412,6 +402,7 @@ class Decoder:
         derive: Callable[..., Any] | None = None,
     ) -> None:
         self.known, self._twins, self._derive = list(known), twins, derive
+        self._sent = known
         self.limits, self._unnumbered, self.numbers = limits, False, 0
         self._parts, self._next, self._resolve, self._items = list(parts), 0, resolve, 0
 
@@ -449,6 +440,10 @@ class Decoder:
         except (ValueError, TypeError, OverflowError, ArithmeticError) as error:
             raise BadValue(f"expected the fields of a {kind}: {error}") from error
 
+    def computed(self, value: Any, node: Node) -> Any:
+        """Return a tensor that a test can go back from, to what was sent to compute it."""
+        return gradients.attached(value, self.decode(node), self._sent)
+
     def finish(self) -> None:
         """Refuse parts that belong to no value."""
         if self._next != len(self._parts):
@@ -480,11 +475,13 @@ class Decoder:
             return _restore_array(target, fresh)
         torch = sys.modules.get("torch")
         if torch is not None and all(isinstance(one, torch.Tensor) for one in (fresh, target)):
-            return _restore_tensor(target, fresh)
+            return _checked(tensors.restored, target, fresh)
+        if torch is not None and all(isinstance(one, torch.nn.Module) for one in (fresh, target)):
+            return _checked(tensors.module_restored, target, fresh)
         if type(fresh) in generators.TYPES and type(fresh) is type(target):
-            return _moved_on(target, fresh)
+            return _checked(generators.restored, target, fresh)
         if torch is not None and all(isinstance(one, torch.Generator) for one in (fresh, target)):
-            return _moved_on(target, fresh)
+            return _checked(generators.restored, target, fresh)
         raise BadValue(f"expected what a {type(target).__name__} holds, got {_brief(fresh)}")
 
     def kind(self, node: Node) -> str:
@@ -547,11 +544,12 @@ def _refill(target: Any, fill: Callable[[Any], None], fresh: Any) -> None:
     fill(fresh)
 
 
-def _moved_on(target: Any, fresh: Any) -> Callable[[], None]:
+def _checked(restored: Callable[..., Any], target: Any, fresh: Any) -> Callable[[], None]:
     try:
-        return generators.restored(target, fresh)
+        act: Callable[[], None] = restored(target, fresh)
     except ValueError as error:
         raise BadValue(str(error)) from None
+    return act
 
 
 def _check_entries(shape: Sequence[int], limits: Limits, error: type[Exception]) -> None:
@@ -719,36 +717,6 @@ def _read_scalar(decoder: Decoder, node: list[Any], depth: int) -> Any:
     return _read_numbers(decoder, text, ())[()]
 
 
-def _torch() -> Any:
-    try:
-        import torch
-    except ImportError:
-        raise BadValue("expected no tensor: torch is not installed here") from None
-    return torch
-
-
-def _read_tensor(decoder: Decoder, node: list[Any], depth: int) -> Any:
-    name, lengths, graded = _fields(node, 3)
-    if type(name) is not str or name not in _TENSORS or type(graded) is not bool:
-        raise BadValue(f"expected the dtype of a tensor, got {_brief(name)}")
-    torch, shape = _torch(), decoder.shape(lengths)
-    dtype = getattr(torch, name)
-    if graded and not (dtype.is_floating_point or dtype.is_complex):
-        raise BadValue(f"expected no gradient of a tensor of {name}")
-    data = decoder.part(math.prod(shape) * dtype.itemsize)
-    if name == "bool" and data and max(data) > 1:
-        raise BadValue("expected truth values of 0 and 1")
-    value = torch.frombuffer(bytearray(data), dtype=dtype) if data else torch.empty(0, dtype=dtype)
-    return decoder.note(value.reshape(shape).clone().requires_grad_(graded))
-
-
-def _read_torch_dtype(decoder: Decoder, node: list[Any], depth: int) -> Any:
-    [name] = _fields(node, 1)
-    if type(name) is not str or name not in _TENSORS:
-        raise BadValue(f"expected the dtype of a tensor, got {_brief(name)}")
-    return getattr(_torch(), name)
-
-
 _READERS: dict[str, Callable[[Decoder, list[Any], int], Any]] = {
     "int": lambda decoder, node, depth: decoder.integer(*_fields(node, 1)),
     "complex": _read_complex,
@@ -767,25 +735,12 @@ _READERS: dict[str, Callable[[Decoder, list[Any], int], Any]] = {
     "array": _read_array,
     "scalar": _read_scalar,
     "dtype": lambda decoder, node, depth: _read_dtype(*_fields(node, 1)),
-    "tensor": _read_tensor,
-    "torch.dtype": _read_torch_dtype,
 }
 
-_READERS_ELSEWHERE = {**library.READERS, **generators.READERS}
+_READERS_ELSEWHERE = {**library.READERS, **generators.READERS, **tensors.READERS}
 
 
 def _restore_array(target: Any, fresh: Any) -> Callable[[], None]:
     if target.shape != fresh.shape or target.dtype != fresh.dtype or not target.flags.writeable:
         raise BadValue("expected an array of the same shape and dtype that may be written")
     return lambda: np.copyto(target, fresh)
-
-
-def _restore_tensor(target: Any, fresh: Any) -> Callable[[], None]:
-    if target.shape != fresh.shape or target.dtype != fresh.dtype:
-        raise BadValue("expected a tensor of the same shape and dtype")
-
-    def act() -> None:
-        with _torch().no_grad():
-            target.copy_(fresh)
-
-    return act
