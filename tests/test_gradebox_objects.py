@@ -137,7 +137,7 @@ def closure() -> Callable[[], int]:
         (Mock(), "call_count"),
         (Mock(), "mock_calls"),
         (Mock(), "assert_called"),
-        (torch.nn.Linear(1, 1), "weight"),
+        (torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=1).step, "__self__"),
         (np.add, "reduce"),
         (print, "__self__"),
     ],

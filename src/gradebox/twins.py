@@ -10,8 +10,10 @@ has is a plain copy: nothing needs to be told of it.
 
 import hashlib
 import itertools
+import operator
 import sys
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -43,9 +45,9 @@ class Twins:
     def __init__(self, of_student: bool) -> None:
         self.numbers: dict[int, int] = {}
         """Their numbers by ``id``."""
-        self._held: dict[int, list[Any]] = {}
+        self._held: dict[int, _Entry] = {}
         self._of_student, self._next = of_student, itertools.count(1)
-        self._told: list[tuple[list[Any], Any]] = []
+        self._told: list[tuple[_Entry, Any]] = []
         self._lost: list[int] = []
 
     # the student's end
@@ -85,14 +87,14 @@ class Twins:
             self._hold(node[1], fresh)
             return fresh
         try:
-            decoder.fill(entry[0], fresh)()
+            decoder.fill(entry.value, fresh)()
         except BadValue:  # an array that has got another shape is another one
-            del self.numbers[id(entry[0])]
+            del self.numbers[id(entry.value)]
             self._hold(node[1], fresh)
             return fresh
-        entry[1] = None
-        decoder.known[place] = entry[0]
-        return entry[0]
+        entry.state = None
+        decoder.known[place] = entry.value
+        return entry.value
 
     def lent(self, value: Any, number: Any) -> None:
         """Take note that the student's code has kept a container of ours."""
@@ -110,7 +112,7 @@ class Twins:
         for number in numbers:
             entry = self._held.pop(number, None)
             if entry is not None:
-                del self.numbers[id(entry[0])]
+                del self.numbers[id(entry.value)]
 
     def dropped(self) -> list[int]:
         """Forget what is the other process's and not held here any more; return the numbers."""
@@ -120,16 +122,16 @@ class Twins:
                 continue
             entry = self._held[number]
             # the entry and the argument; while nothing has changed that the owner should know
-            if sys.getrefcount(entry[0]) <= 2 and entry[1] == _state(entry[0]):
-                del self._held[number], self.numbers[id(entry[0])]
-                entry.clear()  # what it held is looked at next
+            if sys.getrefcount(entry.value) <= 2 and not self._has_changed(entry):
+                del self._held[number], self.numbers[id(entry.value)]
+                entry.value = entry.items = None  # what it held is looked at next
                 found.append(number)
         return found
 
     def _hold(self, number: int, value: Any) -> None:
         if len(self._held) >= 2 * MOST:
             raise BadValue(f"expected at most {2 * MOST} containers at once")
-        self._held[number] = [value, None]
+        self._held[number] = _Entry(value)
         self.numbers[id(value)] = number
 
     def find(self, number: Any) -> Any:
@@ -137,27 +139,28 @@ class Twins:
         entry = self._held.get(number) if type(number) is int else None
         if entry is None:
             raise BadValue("expected the number of a container that is held")
-        return entry[0]
+        return entry.value
 
     def news(self, encoder: Encoder) -> list[list[Node]]:
         """Return numbers and contents of those that have changed here; see :meth:`sent`."""
         self._told = []
         changed = []
         for number, entry in [*self._held.items()]:
-            now = _state(entry[0])
-            if _is_another(entry[1], now):
-                del self._held[number], self.numbers[id(entry[0])]
+            if not self._has_changed(entry):
+                continue
+            now = _state(entry.value)
+            if _is_another(entry.state, now):
+                del self._held[number], self.numbers[id(entry.value)]
                 self._lost.append(number)
-            elif entry[1] != now:
-                if entry[1] is not None:
-                    changed.append((number, entry[0]))
+            else:
+                changed.append((number, entry.value))
                 self._told.append((entry, now))
         return [[number, encoder.content(value)] for number, value in changed]
 
     def sent(self) -> None:
         """Take what :meth:`news` has told as known to the other process."""
         for entry, now in self._told:
-            entry[1] = now
+            self._settle(entry, now)
         self._told = []
 
     def hear(self, news: Any, decoder: Decoder) -> None:
@@ -172,13 +175,56 @@ class Twins:
         for _, act in found:
             act()
         for value, _ in found:
-            self._held[self.numbers[id(value)]][1] = None
+            self._held[self.numbers[id(value)]].state = None
 
     def settle(self) -> None:
         """Take what all hold now as known to the other process, where it is not known yet."""
         for entry in self._held.values():
-            if entry[1] is None:
-                entry[1] = _state(entry[0])
+            if entry.state is None:
+                self._settle(entry, _state(entry.value))
+
+    def _settle(self, entry: "_Entry", state: Any) -> None:
+        entry.state, items = state, _items(entry.value)
+        # what cannot change, or is looked at by itself, need only be the same objects
+        fixed = items is not None and all(_is_fixed(one, self.numbers) for one in items)
+        entry.items = items if fixed else None
+
+    def _has_changed(self, entry: "_Entry") -> bool:
+        """Return whether a container holds something else than the other process knows."""
+        if entry.state is None:
+            return False
+        if entry.items is not None:
+            now = _items(entry.value)
+            if now is not None and len(now) == len(entry.items):
+                return not all(map(operator.is_, now, entry.items))
+        return bool(entry.state != _state(entry.value))
+
+
+class _Entry:
+    """A container that both processes hold, and what it held when the other one heard of it."""
+
+    __slots__ = ("items", "state", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value: Any = value
+        self.state: Any = None
+        self.items: tuple[Any, ...] | None = None
+
+
+_FIXED = frozenset((type(None), bool, int, float, complex, str, bytes))
+
+
+def _items(value: Any) -> tuple[Any, ...] | None:
+    """Return all that a list, a dict, a set or a deque holds."""
+    if type(value) is dict:
+        return (*value, *value.values())
+    return tuple(value) if type(value) in (list, set, deque) else None
+
+
+def _is_fixed(value: Any, held: Mapping[int, int]) -> bool:
+    if type(value) is tuple:
+        return all(_is_fixed(one, held) for one in value)
+    return type(value) in _FIXED or id(value) in held
 
 
 def _state(value: Any) -> Any:
