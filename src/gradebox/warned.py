@@ -39,6 +39,8 @@ _LIBRARIES = {
 }
 """The categories of libraries that are known, by the module in which to look for them."""
 
+_warnings_names = vars(warnings)
+
 Export = Callable[[Any], Any]
 
 
@@ -78,15 +80,19 @@ class Watch:
         self._registry: dict[Any, Any] = {}
 
     def _present(self) -> tuple[Any, ...]:
-        shown = vars(warnings).get("_showwarnmsg_impl")
-        return list(warnings.filters), warnings.showwarning, shown
+        record = _warnings_names.get("_showwarnmsg_impl")
+        return list(warnings.filters), warnings.showwarning, record
 
     def has_changed(self) -> bool:
         """Return whether warnings are treated in another way than when this was asked last."""
-        present = self._present()
-        if present == self._last:
+        filters, show, record = self._last
+        if (
+            warnings.filters == filters
+            and warnings.showwarning is show
+            and _warnings_names.get("_showwarnmsg_impl") is record
+        ):
             return False
-        self._last = present
+        self._last = self._present()
         return True
 
     def told(self) -> dict[str, Any] | None:

@@ -5,10 +5,10 @@ follow it, byte for byte.
 """
 
 import itertools
-import json
 import socket
 import time
 from collections.abc import Callable, Sequence
+from json import dumps, loads  # a test may replace those of the module
 from typing import Any
 
 LONGEST = 64 * 2**20
@@ -56,7 +56,7 @@ class Line:
         """
         try:
             self._wait_at_most(None)
-            self.end.sendall(json.dumps(message).encode() + b"\n")
+            self.end.sendall(dumps(message).encode() + b"\n")
         except OSError as error:
             raise Gone from error
 
@@ -100,7 +100,7 @@ class Line:
             If nobody listens any more.
         """
         sizes = [len(part) for part in parts]
-        line = json.dumps({"message": message, "sizes": sizes}).encode() + b"\n"
+        line = dumps({"message": message, "sizes": sizes}).encode() + b"\n"
         if len(line) > LONGEST_ENVELOPE or sum(sizes) > MOST_BYTES or len(sizes) > MOST_PARTS:
             raise TooLong(
                 f"expected at most {LONGEST_ENVELOPE} bytes of text and {MOST_BYTES} bytes in "
@@ -206,7 +206,7 @@ def _left(until: float | None) -> float | None:
 
 def _message(line: bytes) -> dict[str, Any]:
     try:
-        message = json.loads(line.decode())
+        message = loads(line.decode())
     except (ValueError, RecursionError) as error:
         raise Gone("not a message") from error
     if not isinstance(message, dict):
