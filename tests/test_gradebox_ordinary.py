@@ -4,7 +4,6 @@ What one process gives is 1 point for each right answer and none for a wrong one
 ``test_ordinary`` proves that. All cases stand in one notebook, so that two processes do for all.
 """
 
-from pathlib import Path
 from typing import Any
 
 import nbformat

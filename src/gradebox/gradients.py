@@ -15,12 +15,7 @@ from typing import Any
 
 def keep_inputs(result: Any, received: Sequence[Any]) -> None:
     """Note with a result from which of the tensors that came in it may have been computed."""
-    result._gradebox_inputs = _with_gradients(received)
-
-
-def _with_gradients(values: Sequence[Any]) -> list[Any]:
-    torch = sys.modules["torch"]
-    return [one for one in values if isinstance(one, torch.Tensor) and one.requires_grad]
+    result._gradebox_inputs = list(received)
 
 
 def _go_back(namespace: Mapping[str, Any], result: Any, grad: Any) -> list[Any]:
@@ -52,14 +47,14 @@ def attached(value: Any, graph: Any, sent: Sequence[Any]) -> Any:
         The numbers.
     graph : Proxy
         What stands for the result in the student's process.
-    sent : sequence
-        What was sent for it.
+    sent : sequence of Tensor
+        What was sent for it, of tensors with gradients.
     """
     if not hasattr(graph, "_gradebox"):
         raise ValueError("expected a result in the other process")
     torch = sys.modules["torch"]
     mark = torch.zeros((), requires_grad=True)  # its own parameters may be all that it depends on
-    return _operation().apply(graph, value, mark, *_with_gradients(sent))
+    return _operation().apply(graph, value, mark, *sent)
 
 
 @lru_cache(maxsize=1)
@@ -81,7 +76,9 @@ def _operation() -> Any:
             if type(found) is not list or len(found) != len(ctx.shapes):
                 raise ValueError("expected a gradient for each tensor that was sent")
             for one, (shape, dtype) in zip(found, ctx.shapes, strict=True):
-                if one is not None and (one.shape, one.dtype) != (shape, dtype):
+                if one is None:
+                    continue
+                if not isinstance(one, torch.Tensor) or (one.shape, one.dtype) != (shape, dtype):
                     raise ValueError("expected a gradient of the shape of its tensor")
             return None, None, None, *found
 

@@ -29,7 +29,7 @@ from gradebox.derived import is_derived, plan
 from gradebox.derived import read as read_derived
 from gradebox.draws import Draws
 from gradebox.twins import Twins
-from gradebox.values import BadValue, Decoder, Encoder, Limits, Node, Unsendable
+from gradebox.values import BadValue, Decoder, Encoder, Limits, Node, Passed, Unsendable
 from gradebox.wire import Gone, Line
 
 DEEPEST = 250
@@ -216,6 +216,7 @@ class Peer:
                 raise RecursionError(f"more than {DEEPEST} calls between the two processes")
             encoder = self._encoder()
             told = self.before(encoder)
+            encoder.passed.tensors.clear()
             node = encoder.encode(value)
             number = next(self._questions)
             self._depth += 1
@@ -227,7 +228,7 @@ class Peer:
                 self._send(message, encoder.parts)
                 while (came := self._next_answer(number)) is None:
                     pass
-                return self._read(number, *came, encoder.known)
+                return self._read(number, *came, encoder)
             finally:
                 sys.setrecursionlimit(before)
                 self._depth -= 1
@@ -245,13 +246,18 @@ class Peer:
             raise
         return None if self.outdated(message, number) else (message, parts)
 
-    def _encoder(self, known: Sequence[Any] = (), *, lends: bool = False) -> Encoder:
+    def _encoder(
+        self, known: Sequence[Any] = (), *, lends: bool = False, received: Passed | None = None
+    ) -> Encoder:
         own = self.own if self.lends else None
-        return Encoder(self._export, known, twins=self.twins, lends=lends, own=own)
+        return Encoder(
+            self._export, known, twins=self.twins, lends=lends, own=own, received=received
+        )
 
-    def _decoder(self, parts: list[bytes], known: Sequence[Any] = ()) -> Decoder:
+    def _decoder(self, parts: list[bytes], asked: Encoder | None = None) -> Decoder:
         derive = None if self.lends else self.derive
-        return Decoder(parts, self._import, known, twins=self.twins, derive=derive)
+        known, sent = (asked.known, asked.passed) if asked else ((), None)
+        return Decoder(parts, self._import, known, twins=self.twins, derive=derive, sent=sent)
 
     def own(self, encoder: Encoder, value: Any, as_base: Callable[[], Node]) -> Node:
         """Return the node of a value whose class derives from data, or None for any other."""
@@ -321,12 +327,13 @@ class Peer:
         try:
             decoder = self._decoder(parts)
             self.take(message, decoder)
+            decoder.passed.tensors.clear()
             value = decoder.decode(message.get("value"))
             decoder.finish()
             self.twins.settle()
             before = _states(decoder.known)
             result = self.do(str(message["ask"]), message, value)
-            encoder = self._encoder(decoder.known, lends=self.lends)
+            encoder = self._encoder(decoder.known, lends=self.lends, received=decoder.passed)
             told = self.before(encoder)
             node = encoder.encode(result)
             after = _states(decoder.known) if before else []
@@ -394,13 +401,13 @@ class Peer:
             self.twins.settle()
 
     def _read(
-        self, number: int, message: dict[str, Any], parts: list[bytes], sent: list[Any]
+        self, number: int, message: dict[str, Any], parts: list[bytes], asked: Encoder
     ) -> Any:
         if type(message.get("id")) is not int or message["id"] != number:
             raise Gone("an answer to another question")
         if "error" in message:
             raise self.failed(message["error"])
-        decoder = self._decoder(parts, sent)
+        sent, decoder = asked.known, self._decoder(parts, asked)
         self.take(message, decoder)
         value = decoder.decode(message.get("value"))
         changed, actions = message.get("changed"), []

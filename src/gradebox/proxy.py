@@ -598,13 +598,13 @@ class Student(Peer):
         return lent.answer(question, value)
 
     def _read(
-        self, number: int, message: dict[str, Any], parts: list[bytes], sent: list[Any]
+        self, number: int, message: dict[str, Any], parts: list[bytes], asked: Encoder
     ) -> Any:
         if self._late:
             raise self._timeout()
         self.along.issue()
         try:
-            return super()._read(number, message, parts, sent)
+            return super()._read(number, message, parts, asked)
         except Gone as error:
             self.spoil(error)
             raise StudentGone("StudentGone", self.gone) from None

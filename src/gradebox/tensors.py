@@ -46,6 +46,7 @@ def _write_tensor(encoder: "Encoder", value: Any, depth: int) -> "Node":
     plain = value.detach().cpu().resolve_conj().resolve_neg().contiguous()
     encoder.check_shape(plain.shape)
     encoder.note(value)
+    encoder.passed.add(value)
     data = plain.reshape(-1).view(torch.uint8).numpy().tobytes() if plain.numel() else b""
     encoder.attach(data)
     parameter = type(value) is torch.nn.Parameter
@@ -102,6 +103,7 @@ def _read_tensor(decoder: "Decoder", node: list[Any], depth: int) -> Any:
         if not graded or type(grad) is not list or len(grad) != 2 or grad != [name, lengths]:
             raise ValueError("expected a gradient of the shape of its tensor")
         value.grad = _numbers(decoder, *grad)
+    decoder.passed.add(value)
     return decoder.note(value)
 
 

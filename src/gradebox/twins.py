@@ -49,6 +49,7 @@ class Twins:
         self._of_student, self._next = of_student, itertools.count(1)
         self._told: list[tuple[_Entry, Any]] = []
         self._lost: list[int] = []
+        self._new: list[_Entry] = []
 
     # the student's end
 
@@ -92,7 +93,7 @@ class Twins:
             del self.numbers[id(entry.value)]
             self._hold(node[1], fresh)
             return fresh
-        entry.state = None
+        self._look_again(entry)
         decoder.known[place] = entry.value
         return entry.value
 
@@ -131,7 +132,8 @@ class Twins:
     def _hold(self, number: int, value: Any) -> None:
         if len(self._held) >= 2 * MOST:
             raise BadValue(f"expected at most {2 * MOST} containers at once")
-        self._held[number] = _Entry(value)
+        self._held[number] = entry = _Entry(value)
+        self._new.append(entry)
         self.numbers[id(value)] = number
 
     def find(self, number: Any) -> Any:
@@ -175,13 +177,17 @@ class Twins:
         for _, act in found:
             act()
         for value, _ in found:
-            self._held[self.numbers[id(value)]].state = None
+            self._look_again(self._held[self.numbers[id(value)]])
+
+    def _look_again(self, entry: "_Entry") -> None:
+        entry.state = None
+        self._new.append(entry)
 
     def settle(self) -> None:
         """Take what all hold now as known to the other process, where it is not known yet."""
-        for entry in self._held.values():
-            if entry.state is None:
-                self._settle(entry, _state(entry.value))
+        for entry in self._new:
+            self._settle(entry, _state(entry.value))
+        self._new.clear()
 
     def _settle(self, entry: "_Entry", state: Any) -> None:
         entry.state, items = state, _items(entry.value)

@@ -79,6 +79,21 @@ _TIME = re.compile(r"[<>][Mm]8(?:\[(?:\d{1,9})?(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|a
 # --- out --------------------------------------------------------------------------------------
 
 
+class Passed:
+    """The tensors with gradients in a message, each once, in the order in which they are met."""
+
+    def __init__(self) -> None:
+        self.tensors: list[Any] = []
+
+    def add(self, value: Any) -> None:
+        """Take note of a value, if it is such a tensor."""
+        torch = sys.modules.get("torch")
+        if torch is None or not isinstance(value, torch.Tensor) or not value.requires_grad:
+            return
+        if not any(one is value for one in self.tensors):
+            self.tensors.append(value)
+
+
 class Encoder:
     """Turns values into nodes and binary parts.
 
@@ -96,6 +111,8 @@ class Encoder:
         Returns the node of a value whose type derives from one of Python's own, or None if it is
         sent as its base; it is given the encoder, the value, and a function that encodes the value
         as its base.
+    received : Passed, optional
+        The tensors with gradients of the message that this one answers.
     """
 
     def __init__(
@@ -107,11 +124,12 @@ class Encoder:
         twins: Any = None,
         lends: bool = False,
         own: Callable[..., Node] | None = None,
+        received: "Passed | None" = None,
     ) -> None:
         self.parts: list[bytes] = []
-        self._own = own
+        self._own, self.received = own, received or Passed()
         self._twins, self.lends, self._within = twins, lends, False
-        self.known, self._received = list(known), known
+        self.known, self.passed = list(known), Passed()
         self._numbers = {id(one): number for number, one in enumerate(self.known)}
         self._export, self._limits, self._items = export, limits, 0
         self.numbers = 0
@@ -130,6 +148,7 @@ class Encoder:
             return ["ref", self._numbers[id(value)]]
         if self._twins is not None:
             if id(value) in self._twins.numbers:
+                self.passed.add(value)
                 return ["held", self._twins.numbers[id(value)]]
             if self.lends and (
                 self._within
@@ -207,7 +226,7 @@ class Encoder:
 
     def graph(self, value: Any) -> Node:
         """Return the node of the graph of a tensor that was computed from what came in."""
-        gradients.keep_inputs(value, self._received)
+        gradients.keep_inputs(value, self.received.tensors)
         return self._export(value)
 
     def note(self, value: Any) -> None:
@@ -389,6 +408,8 @@ class Decoder:
         The containers that both processes hold.
     derive : callable, optional
         Returns what stands for an object of a class that derives from data.
+    sent : Passed, optional
+        The tensors with gradients of the message that this one answers.
     """
 
     def __init__(
@@ -400,9 +421,10 @@ class Decoder:
         *,
         twins: Any = None,
         derive: Callable[..., Any] | None = None,
+        sent: Passed | None = None,
     ) -> None:
         self.known, self._twins, self._derive = list(known), twins, derive
-        self._sent = known
+        self._sent, self.passed = sent or Passed(), Passed()
         self.limits, self._unnumbered, self.numbers = limits, False, 0
         self._parts, self._next, self._resolve, self._items = list(parts), 0, resolve, 0
 
@@ -423,7 +445,9 @@ class Decoder:
         if self._derive is not None and kind == "derived":
             return self._derive(self, node, depth)
         if self._twins is not None and kind == "held":
-            return self._twins.find(*_fields(node, 1))
+            held = self._twins.find(*_fields(node, 1))
+            self.passed.add(held)
+            return held
         if self._twins is not None and kind == "twin":
             return self._twins.take(self, node, depth)
         if kind in _READERS:
@@ -442,7 +466,7 @@ class Decoder:
 
     def computed(self, value: Any, node: Node) -> Any:
         """Return a tensor that a test can go back from, to what was sent to compute it."""
-        return gradients.attached(value, self.decode(node), self._sent)
+        return gradients.attached(value, self.decode(node), self._sent.tensors)
 
     def finish(self) -> None:
         """Refuse parts that belong to no value."""
