@@ -10,6 +10,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from ordinary import Case, cases
+from ordinary.apart import BESIDE, FILE, render
 from traitlets.config import Config
 
 from gradebox import parents
@@ -18,16 +19,6 @@ from gradebox.execute import WarmExecute
 pytestmark = pytest.mark.xdist_group("gradebox")
 
 CASES = cases()
-
-BESIDE = {
-    "a class of the test's inherits from one of the student's": (
-        "the methods of one object would be in two processes"
-    ),
-    "the last line shows an array, which is no score": (
-        "where an answer returns an array, a sum of comparisons becomes one, and is no score"
-    ),
-}
-"""Cases that work only beside the student's code, with the reason: no others may be."""
 
 
 def _cell(name: str, source: str, *, graded: bool) -> Any:
@@ -81,3 +72,8 @@ def test_an_answer_gets_what_it_gets_in_one_process(
 
 def test_what_runs_beside_is_in_the_corpus() -> None:
     assert {*BESIDE} <= {case.name for case in CASES}
+
+
+def test_the_table_in_the_book_is_that_of_the_corpus() -> None:
+    expected = render()
+    assert FILE.read_text(encoding="utf-8") == expected, "cd tests && python -m ordinary.apart"

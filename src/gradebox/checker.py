@@ -2,11 +2,16 @@
 
 What differs from a test cell that runs beside the student's code:
 
-- A plain value is a copy each time its name is used. A test that changes it changes its own copy.
+- A container that the student's code keeps, or that it is given and keeps, is in both processes, and
+  both are kept alike: see :mod:`gradebox.twins`. One that nobody keeps is a copy.
 - Two objects of the student's compare as their class says; with anything else such an object is
   never equal, nor less or more. Methods, operators and attributes are those of its class.
-- Results of torch come without the graph that made them; arrays that share memory do not share it
-  any more; pandas and the like come as objects, not as data.
+- Of objects of the tests an answer may use what :mod:`gradebox.lent` says.
+- A test that gives a name another value changes what the student's code sees, if the instructor's
+  own cells define that name: see :mod:`gradebox.shared_names`.
+- ``backward`` goes back through the student's code once, not twice, as second derivatives need it;
+  arrays that share memory do not share it any more; pandas and the like come as objects, not data.
+- A class of a test cannot inherit from one of the student's.
 - An exception class of the student's can be caught and raised; what its ``__init__`` does is done
   only where the student's own code raises it.
 - Files in the working folder, and in ``/tmp`` where that is private, are kept in step within the
