@@ -2,8 +2,8 @@
 
 What differs from a test cell that runs beside the student's code:
 
-- A container that the student's code keeps, or that it is given and keeps, is in both processes, and
-  both are kept alike: see :mod:`gradebox.twins`. One that nobody keeps is a copy.
+- A container that the student's code keeps, or is given and keeps, is in both processes, and both
+  are kept alike: see :mod:`gradebox.twins`. One that nobody keeps is a copy.
 - Two objects of the student's compare as their class says; with anything else such an object is
   never equal, nor less or more. Methods, operators and attributes are those of its class.
 - Of objects of the tests an answer may use what :mod:`gradebox.lent` says.
