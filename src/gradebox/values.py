@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from gradebox import generators, gradients, library, tensors
+from gradebox import frames, generators, gradients, library, tensors
 
 Node = Any
 
@@ -206,6 +206,8 @@ class Encoder:
         for kind, write in _WRITERS:
             if isinstance(value, kind):
                 return write(self, value, depth)
+        if frames.is_of_pandas(value):
+            return frames.write(self, value, depth)
         sparse = sys.modules.get("scipy.sparse")
         if sparse is not None and sparse.issparse(value):
             return library.write_sparse(self, value, depth)
@@ -497,6 +499,8 @@ class Decoder:
             return lambda: bytearray.__setitem__(target, slice(None), fresh)
         if type(fresh) is np.ndarray and isinstance(target, np.ndarray):
             return _restore_array(target, fresh)
+        if frames.is_of_pandas(fresh) and hasattr(fresh, "_update_inplace"):
+            return _checked(frames.restored, target, fresh)
         torch = sys.modules.get("torch")
         if torch is not None and all(isinstance(one, torch.Tensor) for one in (fresh, target)):
             return _checked(tensors.restored, target, fresh)
@@ -761,7 +765,7 @@ _READERS: dict[str, Callable[[Decoder, list[Any], int], Any]] = {
     "dtype": lambda decoder, node, depth: _read_dtype(*_fields(node, 1)),
 }
 
-_READERS_ELSEWHERE = {**library.READERS, **generators.READERS, **tensors.READERS}
+_READERS_ELSEWHERE = {**library.READERS, **generators.READERS, **tensors.READERS, **frames.READERS}
 
 
 def _restore_array(target: Any, fresh: Any) -> Callable[[], None]:
