@@ -1,0 +1,333 @@
+"""Courses that others made: each cell gets the points that stock nbgrader gives.
+
+nbgrader's own example course is taken from the installed package, and graded by ``nbgrader
+autograde`` with a kernel for each notebook. The courses in ``tests/courses`` are modelled on public
+ones; what stock nbgrader gives is found in one IPython, and for one submission of each with a
+kernel, too. Both are graded by ``gradebox grade`` as it comes, with its trial.
+"""
+
+import contextlib
+import gc
+import itertools
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from textwrap import dedent
+from typing import Any, NamedTuple
+
+import nbformat
+import nbgrader
+import pytest
+from courses import STUDENTS, Course, code, courses, hand_in
+from nbgrader.apps.api import NbGraderAPI
+from nbgrader.apps.quickstartapp import QuickStartApp
+from ordinary.one_process import run, start
+from traitlets.config.loader import PyFileConfigLoader
+
+from benchmarks.gradebooks import rows, url
+from gradebox import cli
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.xdist_group("courses"),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox grade needs fork"),
+]
+
+COURSES = courses()
+ANSWERED = ("solution", "another")
+
+DIFFERENT = {
+    ("documentation", "wrong", "farthest-without-max"): "patch does not reach the student's code",
+    **dict.fromkeys(
+        [
+            *(("randomized", student, "totals-drawn") for student in (*ANSWERED, "mixed")),
+            *(("randomized", student, "merge-in-time") for student in ANSWERED),
+        ],
+        "a sealed process has no terminal, which a command of the system after ! asks for",
+    ),
+    **dict.fromkeys(
+        (
+            ("autotest", student, "sum_of_squares_uses_squares")
+            for student in ("careless", "otherwise")
+        ),
+        "the trial sees no automatic test: this one calls a function of a test that runs apart",
+    ),
+}
+"""Why gradebox gives other points than stock nbgrader: by course, student and cell."""
+
+REFUSED = {
+    ("framework", "module"): "it calls functions of tests that run apart and of tests that do not",
+}
+"""Why gradebox does not grade a course that has this test; it is graded without the test."""
+
+GRADED = {
+    name: course.without([test for refused, test in REFUSED if refused == name])
+    for name, course in COURSES.items()
+}
+
+CONFIG = """
+c = get_config()
+c.CourseDirectory.course_id = "others"
+c.Execute.timeout = 1800
+c.Execute.startup_timeout = 1800
+c.Execute.iopub_timeout = 1800
+"""
+
+MODULES = ("matplotlib.figure", "networkx", "numpy", "scipy.sparse")
+
+PACKAGED = Path(nbgrader.__file__).parent / "docs/source/user_guide/submitted"
+"""What two students hand in to nbgrader's example course."""
+
+EXAMPLE = {
+    "otherwise": {
+        "squares": """
+        def squares(n):
+            if not n >= 1:
+                raise ValueError(n)
+            found = []
+            while len(found) < n:
+                found.append((len(found) + 1) * (len(found) + 1))
+            return found
+        """,
+        "sum_of_squares": """
+        def sum_of_squares(n):
+            total = 0
+            for square in squares(n):
+                total += square
+            return total
+        """,
+    },
+    "mistaken": {
+        "squares": "def squares(n):\n    return [i ** 2 for i in range(n)]",
+        "sum_of_squares": "def sum_of_squares(n):\n    return n * (n + 1) * (2 * n + 1) // 6",
+        "sum_of_squares_equation": "$n^2$",
+    },
+    "careless": {
+        "squares": "def squares(n):\n    return [i ** 2 for i in range(1, n + 1)]",
+        "sum_of_squares": "def sum_of_squares(n):\n    return sum(square(n))",
+        "cell-d3df8cd59fd0eb74": "my_dictionary = {'one': '1', 'two': '2', 'three': '3'}",
+    },
+    "blank": {},
+}
+"""Answers to nbgrader's example course by student and cell."""
+
+Points = dict[tuple[str, ...], tuple[Any, ...]]
+Scores = dict[str, float]
+
+
+class Graded(NamedTuple):
+    """What all cells of an assignment got, by student, notebook and cell."""
+
+    stock: Points
+    ours: Points
+
+
+class Assignment(NamedTuple):
+    """An assignment in a course of its own, and its submissions."""
+
+    root: Path
+    name: str
+
+    def copy(self, folder: Path) -> "Assignment":
+        """Return a copy in another folder."""
+        return Assignment(Path(shutil.copytree(self.root, folder)), self.name)
+
+    def autograde(self, students: Sequence[str]) -> Points:
+        """Return what nbgrader gives to some students, or to all."""
+        program = [sys.executable, "-m", "nbgrader", "autograde", self.name]
+        program += [f"--student={student}" for student in students]
+        subprocess.run(program, cwd=self.root, check=True, capture_output=True)
+        return points(self.root)
+
+    def grade(self) -> int:
+        """Grade it as a user does, and return the exit status."""
+        with contextlib.chdir(self.root):
+            return cli.main(["grade", self.name, "-j", "2"])
+
+    def release(self) -> Path:
+        """Return the folder of what students get."""
+        with contextlib.chdir(self.root):
+            config = PyFileConfigLoader("nbgrader_config.py", path=str(self.root)).load_config()
+            api = NbGraderAPI(config=config)
+            api.coursedir.root = str(self.root)
+            with warnings.catch_warnings(action="ignore"):
+                result = api.generate_assignment(self.name)
+                gc.collect()  # the sockets to the kernel of automatic tests
+        assert result["success"], result["log"]
+        return self.root / "release" / self.name
+
+
+def points(root: Path) -> Points:
+    """Return what nbgrader's gradebook says of the cells."""
+    return {row[:3]: row[3:] for row in rows(url(root))["grades"]}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def path() -> Iterator[None]:
+    """Let nbgrader find the programs that it starts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+        yield
+
+
+def quickstart(root: Path, students: Iterable[str], *options: str) -> Assignment:
+    """Return nbgrader's example course, with submissions of some students."""
+    with contextlib.chdir(root.parent):
+        program = QuickStartApp()
+        program.initialize([root.name, *options])
+        program.start()
+    with (root / "nbgrader_config.py").open("a") as file:
+        file.write(CONFIG)
+    made = Assignment(root, "ps1")
+    released = made.release()
+    nb = nbformat.read(released / "problem1.ipynb", as_version=4)
+    for student in students:
+        answers = {name: dedent(answer).strip() for name, answer in EXAMPLE[student].items()}
+        write(root / f"submitted/{student}/ps1/problem1.ipynb", hand_in(nb, answers))
+    return made
+
+
+def modelled(root: Path, made: Mapping[str, Course], students: Sequence[str]) -> Assignment:
+    """Return an assignment with a notebook for each of these courses, with submissions."""
+    source = root / "source/all"
+    for name, course in made.items():
+        write(source / f"{name}.ipynb", course.source())
+        write_files(course.files, source)
+    (root / "nbgrader_config.py").write_text(CONFIG)
+    assignment = Assignment(root, "all")
+    released = assignment.release()
+    for name, course in made.items():
+        nb = nbformat.read(released / f"{name}.ipynb", as_version=4)
+        for student in students:
+            folder = root / f"submitted/{student}/all"
+            write(folder / f"{name}.ipynb", hand_in(nb, course.answers(student)))
+            write_files(course.files, folder)
+    return assignment
+
+
+def write(file: Path, nb: Any) -> None:
+    """Write a notebook."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(nb, file)
+
+
+def write_files(files: Mapping[str, str], folder: Path) -> None:
+    """Write what lies beside a notebook."""
+    for name, text in files.items():
+        (folder / name).write_text(text)
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Graded]:
+    """Return what all cells got; of the courses in ``tests``, nbgrader grades ``mixed`` only."""
+    folder = tmp_path_factory.mktemp("graded")
+    example = quickstart(folder / "example", EXAMPLE)
+    shutil.copytree(PACKAGED, example.root / "submitted", dirs_exist_ok=True)
+    autotest = quickstart(folder / "autotest", ["otherwise", "careless"], "--autotest")
+    ours = modelled(folder / "modelled", GRADED, [*STUDENTS, "mixed"])
+    made = {"example": example, "autotest": autotest, "modelled": ours}
+    copies = {name: one.copy(folder / f"{name}-stock") for name, one in made.items()}
+    wanted = {"modelled": ["mixed"]}
+    with ThreadPoolExecutor(1) as thread:  # kernels of two programs may take the same ports
+        stock = {
+            name: thread.submit(copy.autograde, wanted.get(name, []))
+            for name, copy in copies.items()
+        }
+        assert [assignment.grade() for assignment in made.values()] == [0, 0, 0]
+        return {name: Graded(stock[name].result(), points(one.root)) for name, one in made.items()}
+
+
+@pytest.fixture(scope="module")
+def in_one_process(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Scores]:
+    """Return what all cells of our courses get in one IPython, by course and student."""
+    folder = tmp_path_factory.mktemp("in_one_process")
+    with ProcessPoolExecutor(
+        max_workers=1,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=start,
+        initargs=(folder / "profile", MODULES),
+    ) as process:
+        found = {}
+        for (name, course), student in itertools.product(COURSES.items(), [*STUDENTS, "mixed"]):
+            beside = folder / name / student
+            beside.mkdir(parents=True)
+            write_files(course.files, beside)
+            cells, sources, worth = code(course.submission(student))
+            ran = process.submit(run, sources, beside, worth).result()
+            scores = {cell: one.points for cell, one in zip(cells, ran, strict=True)}
+            found[name, student] = {test: scores[test] for test in course.points()}
+    return found
+
+
+@pytest.mark.parametrize("name", ["example", "autotest"])
+def test_nbgraders_example_gets_what_nbgrader_gives(graded: dict[str, Graded], name: str) -> None:
+    stock, ours = graded[name]
+    assert {"otherwise", "careless"} <= {student for student, *_ in stock}
+    assert ours.keys() == stock.keys()
+    differ = {
+        (name, student, cell)
+        for student, notebook, cell in stock
+        if ours[student, notebook, cell] != stock[student, notebook, cell]
+    }
+    assert differ == expected(name)
+
+
+@pytest.mark.parametrize("name", COURSES)
+def test_a_course_is_a_measure(in_one_process: dict[tuple[str, str], Scores], name: str) -> None:
+    worth = {test: points for test, points in COURSES[name].points().items() if points}
+    for test, points in worth.items():
+        scores = {student: in_one_process[name, student][test] for student in STUDENTS}
+        assert {scores[student] for student in ANSWERED} == {points}, test
+        assert min(scores.values()) < points, test
+
+
+@pytest.mark.parametrize("name", COURSES)
+def test_a_kernel_gives_what_one_process_gives(
+    graded: dict[str, Graded], in_one_process: dict[tuple[str, str], Scores], name: str
+) -> None:
+    assert of(graded["modelled"].stock, name, "mixed") == without_refused(
+        name, in_one_process[name, "mixed"]
+    )
+
+
+@pytest.mark.parametrize("name", COURSES)
+def test_a_course_gets_what_nbgrader_gives(
+    graded: dict[str, Graded], in_one_process: dict[tuple[str, str], Scores], name: str
+) -> None:
+    differ = set()
+    for student in (*STUDENTS, "mixed"):
+        ours = of(graded["modelled"].ours, name, student)
+        stock = without_refused(name, in_one_process[name, student])
+        assert ours.keys() == stock.keys()
+        differ |= {(name, student, test) for test in stock if ours[test] != stock[test]}
+    assert differ == expected(name)
+
+
+@pytest.mark.parametrize(("name", "test"), REFUSED, ids=map(" ".join, REFUSED))
+def test_a_course_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, test: str
+) -> None:
+    assert modelled(tmp_path, {name: COURSES[name]}, ["solution"]).grade() == 2
+    assert f"cannot grade {name}/{test}: your own answers" in capsys.readouterr().err
+
+
+def expected(name: str) -> set[tuple[str, str, str]]:
+    """Return what is known to differ in a course."""
+    return {key for key in DIFFERENT if key[0] == name}
+
+
+def without_refused(name: str, scores: Scores) -> Scores:
+    """Return the scores of a course without those of tests which make gradebox refuse it."""
+    return {test: score for test, score in scores.items() if (name, test) not in REFUSED}
+
+
+def of(found: Points, name: str, student: str) -> Scores:
+    """Return the scores of the tests in a notebook that gradebook and student have."""
+    return {test: float(found[student, name, test][0]) for test in GRADED[name].points()}
