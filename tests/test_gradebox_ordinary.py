@@ -46,7 +46,9 @@ def scores(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, dict[str, flo
     root = tmp_path_factory.mktemp("course")
     config = Config()
     config.CourseDirectory.root = str(root)
-    config.WarmExecute.imports = ["numpy", "torch", "scipy.sparse", "scipy.optimize", "pytest"]
+    config.WarmExecute.imports = [
+        *("numpy", "pandas", "pytest", "scipy.optimize", "scipy.sparse", "torch")
+    ]
     step = WarmExecute(config=config, timeout=600, max_seconds=3600, trial=False)
     source = root / "source" / "all" / "all.ipynb"
     source.parent.mkdir(parents=True)

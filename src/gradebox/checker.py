@@ -10,7 +10,7 @@ What differs from a test cell that runs beside the student's code:
 - A test that gives a name another value changes what the student's code sees, if the instructor's
   own cells define that name: see :mod:`gradebox.shared_names`.
 - ``backward`` goes back through the student's code once, not twice, as second derivatives need it;
-  arrays that share memory do not share it any more; pandas and the like come as objects, not data.
+  arrays that share memory do not share it any more; objects of other libraries stay objects.
 - A class of a test cannot inherit from one of the student's.
 - An exception class of the student's can be caught and raised; what its ``__init__`` does is done
   only where the student's own code raises it.

@@ -2,11 +2,13 @@
 
 import contextlib
 import signal
+import sys
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from gradebox.checker import Checker
 from gradebox.files import Files
+from gradebox.main_module import MainModule
 from gradebox.pickles import bar_pickles
 from gradebox.proxy import Student
 from gradebox.wire import Line
@@ -36,6 +38,7 @@ class Examiner:
         self._checker = Checker(
             self._student, answers=wanted["answers"], shared=wanted["shared"], seconds=seconds
         )
+        sys.modules["__main__"] = MainModule(self._checker.names, self._student.shared)
         along = self._student.along
         along.files = self._files = files = Files(wanted["folders"], guarded=True)
         along.patches.note_mocks()

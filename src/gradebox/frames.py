@@ -49,10 +49,10 @@ def write(encoder: "Encoder", value: Any, depth: int) -> "Node":
     index = _write_index(encoder, value.index, depth + 1)
     if isinstance(value, pandas.Series):
         name = encoder.encode(value.name, depth + 1)
-        return ["series", name, index, _write_values(encoder, value.array, depth)]
+        return ["series", name, index, _write_values(encoder, value, depth)]
     columns = _write_index(encoder, value.columns, depth + 1)
     places = range(value.shape[1])
-    series = [_write_values(encoder, value.iloc[:, place].array, depth) for place in places]
+    series = [_write_values(encoder, value.iloc[:, place], depth) for place in places]
     return ["frame", index, columns, series]
 
 
@@ -63,23 +63,23 @@ def _write_index(encoder: "Encoder", value: Any, depth: int) -> "Node":
         return ["index", "range", names, [value.start, value.stop, value.step]]
     if isinstance(value, pandas.MultiIndex):
         return ["index", "many", names, encoder.each(value.tolist(), depth)]
-    return ["index", "one", names, _write_values(encoder, value.array, depth)]
+    return ["index", "one", names, _write_values(encoder, value, depth)]
 
 
 def _write_values(encoder: "Encoder", values: Any, depth: int) -> "Node":
     dtype = values.dtype
     if isinstance(dtype, np.dtype):
-        return [None, encoder.encode(np.array(values), depth + 1)]
+        return [None, encoder.encode(np.array(values.to_numpy()), depth + 1)]
     name = str(dtype)
     if not _KIND.fullmatch(name):
-        return encoder.export(values)
+        return encoder.export(values.array)
     more: Any = None
     if name == "category":
         more = [encoder.each(dtype.categories.tolist(), depth), bool(dtype.ordered)]
     if name.startswith("datetime"):  # in UTC, as NumPy has them
-        plain = np.array(values.tz_convert(None), dtype=f"M8[{dtype.unit}]")
+        plain = np.array(values.array.tz_convert(None), dtype=f"M8[{dtype.unit}]")
         return [name, encoder.encode(plain, depth + 1), None]
-    return [name, encoder.each(list(values), depth), more]
+    return [name, encoder.each(list(values.array), depth), more]
 
 
 def _pandas() -> Any:

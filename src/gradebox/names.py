@@ -128,6 +128,7 @@ class Lender(Peer):
     def take(self, message: dict[str, Any], decoder: Decoder) -> None:
         """Take in what a message tells before its value."""
         super().take(message, decoder)
+        self.bound.unbind(message.get("taken away", []), self._namespace)
         self.bound.hear(message.get("names", {}), decoder, self._namespace)
 
     def hear(self, message: dict[str, Any]) -> None:

@@ -429,6 +429,8 @@ class Student(Peer):
     def before(self, encoder: Encoder) -> dict[str, Any]:
         """Return what a message tells before its value."""
         told = super().before(encoder)
+        if taken_away := self.shared.taken_away():
+            told["taken away"] = taken_away
         if names := self.shared.news(encoder):
             told["names"] = names
         return told

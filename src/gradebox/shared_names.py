@@ -29,6 +29,8 @@ class SharedNames:
         self._names, self._shared = names, sorted(shared)
         self._common: dict[str, Any] = {}
         self._told: dict[str, Any] = {}
+        self._put: set[str] = set()
+        self._taken_away: list[str] = []
 
     @contextlib.contextmanager
     def defined(self) -> Iterator[None]:
@@ -39,16 +41,36 @@ class SharedNames:
             if self._value(name) is not value:
                 self._common[name] = self._value(name)
 
+    def put(self, name: str, value: Any) -> None:
+        """Bind a name that the student's code is to see, whether its assignment defines it or not."""
+        self._names[name] = value
+        self._put.add(name)
+
+    def take_away(self, name: str) -> bool:
+        """Give a name back the value that it had before it was put there; return whether it was."""
+        was_there = name in self._put
+        self._put.discard(name)
+        self._told.pop(name, None)
+        if was_there:
+            self._taken_away.append(name)
+        return dict.pop(self._names, name, _NOTHING) is not _NOTHING
+
+    def taken_away(self) -> list[str]:
+        """Return the names that were taken away since this was asked last."""
+        names, self._taken_away = self._taken_away, []
+        return names
+
     def _value(self, name: str) -> Any:
         return dict.get(self._names, name, _NOTHING)
 
     def bound(self) -> list[str]:
         """Return the names that tests have bound."""
-        return [
+        found = [
             name
             for name in self._shared
             if self._value(name) is not self._common.get(name, _NOTHING)
         ]
+        return [*found, *sorted(self._put - {*found})]
 
     def news(self, encoder: Encoder) -> dict[str, Any]:
         """Return the nodes of what tests have bound, where it is new or has changed."""
@@ -82,11 +104,23 @@ class Bound:
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
+        self._before: dict[str, Any] = {}
 
     def hear(self, told: Mapping[str, Any], decoder: Decoder, namespace: Any) -> None:
         """Bind names as the tests have."""
         for name, node in told.items():
+            self._before.setdefault(name, namespace.get(name, _NOTHING))
             namespace[name] = self._values[name] = decoder.decode(node)
+
+    def unbind(self, names: list[str], namespace: Any) -> None:
+        """Give names the values that they had before the tests bound them."""
+        for name in names:
+            self._values.pop(name, None)
+            value = self._before.pop(name, namespace.get(name, _NOTHING))
+            if value is _NOTHING:
+                namespace.pop(name, None)
+            else:
+                namespace[name] = value
 
     def rebound(self, namespace: Mapping[str, Any]) -> list[str]:
         """Return which of them the student's cells have bound anew since."""

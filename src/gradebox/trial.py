@@ -162,9 +162,11 @@ class _Notebook:
             graded, _ = self._points(beside)
             given = [apart, graded] if attempt == 0 else [graded]
             differ = {name for name in together for one in given if one[name] != together[name]}
-            if not differ - beside:
+            if not differ or beside >= set(together):
                 break
-            beside |= differ if attempt < ROUNDS - 2 else set(together)
+            # one that differs beside needs another, which is not among them
+            alone = differ - beside and attempt < ROUNDS - 2
+            beside |= differ if alone else set(together)
         for cell in self.tests:
             name = _name(cell)
             yield Trial(

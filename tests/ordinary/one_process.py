@@ -18,6 +18,7 @@ from traitlets.config import Config
 _MODULES = (
     "matplotlib.figure",
     "numpy",
+    "pandas",
     "pytest",
     "scipy.optimize",
     "scipy.sparse",

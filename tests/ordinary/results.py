@@ -718,4 +718,52 @@ CASES = (
             return ((x - x.mean()) / x.std()).astype(np.float32)
         """,
     ),
+    Case(
+        "a frame of pandas is filtered, and compared by assert_frame_equal",
+        answer="""
+            import pandas as pd
+
+            def adults_of(people):
+                return people[people["age"] >= 18].reset_index(drop=True)
+        """,
+        test="""
+            import pandas as pd
+            people = pd.DataFrame({"name": ["Ann", "Bo", "Cy"], "age": [40.0, 17.5, None]})
+            expected = pd.DataFrame({"name": ["Ann"], "age": [40.0]})
+            pd.testing.assert_frame_equal(adults_of(people), expected)
+            assert isinstance(adults_of(people), pd.DataFrame) and len(people) == 3
+        """,
+        wrong="""
+            import pandas as pd
+
+            def adults_of(people):
+                return people[people["age"] > 40].reset_index(drop=True)
+        """,
+    ),
+    Case(
+        "a column is added to a frame in place, and groups give a series",
+        answer="""
+            def add_price(orders):
+                orders["price"] = orders["units"] * 2.5
+
+            def units_by_shop(orders):
+                return orders.groupby("shop")["units"].sum()
+        """,
+        test="""
+            import pandas as pd
+            orders = pd.DataFrame({"shop": pd.Categorical(["a", "b", "a"]), "units": [1, 2, 3]})
+            add_price(orders)
+            assert orders["price"].tolist() == [2.5, 5.0, 7.5]
+            units = units_by_shop(orders)
+            assert units["a"] == 4 and units.index.tolist() == ["a", "b"]
+            assert units.name == "units" and units.idxmax() == "a"
+        """,
+        wrong="""
+            def add_price(orders):
+                orders = orders.assign(price=orders["units"] * 2.5)
+
+            def units_by_shop(orders):
+                return orders.groupby("shop")["units"].sum()
+        """,
+    ),
 )

@@ -563,4 +563,52 @@ CASES = (
             return a / b
         """,
     ),
+    Case(
+        "patch replaces a function of Python's in the student's notebook",
+        answer="""
+            def largest_of(values):
+                found = values[0]
+                for value in values:
+                    found = value if value > found else found
+                return found
+        """,
+        test="""
+            from unittest.mock import patch
+            with patch("__main__.max") as cheat:
+                assert largest_of([3, 9, 4]) == 9
+            cheat.assert_not_called()
+            assert largest_of([3]) == 3
+        """,
+        wrong="""
+            def largest_of(values):
+                return 9 if max(values) else 0
+        """,
+    ),
+    Case(
+        "patch replaces a helper of the student's, and gives it back",
+        answer="""
+            def download_page(address):
+                raise OSError("there is no network")
+
+            def title_of(address):
+                page = download_page(address)
+                return page.partition("<title>")[2].partition("</title>")[0]
+        """,
+        test="""
+            import pytest
+            from unittest.mock import patch
+            with patch("__main__.download_page", return_value="<title>Hi</title>") as asked:
+                assert title_of("a.org") == "Hi"
+            asked.assert_called_once_with("a.org")
+            with pytest.raises(OSError):
+                title_of("a.org")
+        """,
+        wrong="""
+            def download_page(address):
+                raise OSError("there is no network")
+
+            def title_of(address):
+                return "Hi"
+        """,
+    ),
 )
