@@ -30,8 +30,8 @@ SOLUTION = "### BEGIN SOLUTION\n    return {}\n    ### END SOLUTION"
 SQUARE = f"def square(x):\n    {SOLUTION.format('x * x')}"
 TESTS = {
     "plain": "assert square(3) == 9",
-    "magic": "%timeit -n1 -r1 square(2)\nassert square(4) == 16",
-    "helper": "helper = square(2)\nassert helper == 4\n%time x = square(1)",
+    "inside": "assert 'math' in square.__globals__\nassert square(4) == 16",
+    "helper": "assert square.__globals__\nhelper = square(2)\nassert helper == 4",
     "helped": "assert helper == 4",
     "wrong": "assert square(4) == 17",
     "free": "assert callable(square)",
@@ -73,16 +73,16 @@ def test_a_test_that_needs_the_students_process_runs_beside(course: Path) -> Non
     found = trials(course)
     assert {name: one.moved for name, one in found.items()} == {
         "plain": False,
-        "magic": True,
+        "inside": True,
         "helper": True,
         "helped": True,  # it uses a name that only the one before it makes
         "wrong": False,
         "free": False,
     }
     assert not any(one.is_lost for one in found.values())
-    assert found["magic"].together.answers == 2
-    assert found["magic"].apart.answers == 0
-    assert found["magic"].why.startswith("SyntaxError")
+    assert found["inside"].together.answers == 2
+    assert found["inside"].apart.answers == 0
+    assert found["inside"].why.startswith("AttributeError")
 
 
 def test_own_answers_that_lose_points_and_blank_ones_that_get_some_are_told(course: Path) -> None:
@@ -102,14 +102,14 @@ def test_what_is_marked_in_the_notebook_is_left_so(course: Path) -> None:
 def test_check_tells_and_marks(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["check", "toy"]) == 1  # for the test that is wrong
     said = capsys.readouterr().out
-    assert "toy/magic: mark it, or use plain Python, without magics. It raised Syntax" in said
+    assert "toy/inside: mark it, or use what a function returns, not what it is made of" in said
     assert "toy/wrong: mend the test or the answer" in said
     assert "add --write" in said
     assert "beside" not in (course / "source/toy/toy.ipynb").read_text()
     cli.main(["check", "toy", "--write"])
     nb = nbformat.read(course / "source/toy/toy.ipynb", as_version=4)
     marked = [cell.id for cell in nb.cells if cell.metadata.get("gradebox", {}).get("beside")]
-    assert marked == ["magic", "helper", "helped"]
+    assert marked == ["inside", "helper", "helped"]
     nbformat.validate(nb)
     capsys.readouterr()
     cli.main(["check", "toy"])
@@ -124,7 +124,7 @@ def test_check_without_a_notebook(course: Path, capsys: pytest.CaptureFixture[st
 def test_mends_are_for_what_is_the_matter(course: Path) -> None:
     found = trials(course)
     assert mend(found["plain"]) == ""
-    assert "magics" in mend(found["helper"])
+    assert "made of" in mend(found["helper"])
     assert "mark it" in mend(found["helped"])
 
 
@@ -156,19 +156,19 @@ def test_a_class_is_graded_as_in_one_process_and_that_is_said_first(
 ) -> None:
     assert cli.main(["grade", "toy"]) == 0
     said = capsys.readouterr().out
-    first = said.index("Beside the student's code run toy/magic, toy/helper, toy/helped")
+    first = said.index("Beside the student's code run toy/inside, toy/helper, toy/helped")
     assert first < said.index("Graded 2")
     assert "Your own answers do not get all points of toy/wrong." in said
     assert "A blank notebook gets points of toy/free." in said
     assert "everyone" in said
-    full = dict.fromkeys(("plain", "magic", "helper", "helped", "free"), 2.0)
+    full = dict.fromkeys(("plain", "inside", "helper", "helped", "free"), 2.0)
     of_two = {"helper": 2.0, "helped": 2.0, "free": 2.0}  # 2 + 2 is 2 · 2
     assert points(released) == {
         "right": full | {"wrong": 0.0},
         "wrong": dict.fromkeys(full, 0.0) | {"wrong": 0.0} | of_two,
     }
     told = json.loads((released / ".gradebox/toy.json").read_text())
-    assert any("magic ran beside" in flag for flag in told["right"]["flags"])
+    assert any("inside ran beside" in flag for flag in told["right"]["flags"])
 
 
 def test_the_same_tests_are_tried_once(released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +181,7 @@ def test_the_same_tests_are_tried_once(released: Path, monkeypatch: pytest.Monke
 
 def test_a_change_of_the_tests_asks_for_another_trial(released: Path) -> None:
     assert cli.main(["grade", "toy"]) == 0
-    write(released / "source/toy/toy.ipynb", made(TESTS | {"magic": "assert square(5) == 25"}))
+    write(released / "source/toy/toy.ipynb", made(TESTS | {"inside": "assert square(5) == 25"}))
     assert api(released).generate_assignment("toy", force=True)["success"]
     assert [one.cell for one in Batch(Course(released, "toy")).prepare() if one.moved] == [
         "helper",
@@ -190,13 +190,13 @@ def test_a_change_of_the_tests_asks_for_another_trial(released: Path) -> None:
 
 
 def test_what_can_be_graded_neither_apart_nor_beside_is_refused(course: Path) -> None:
-    """A test with a magic needs a module that the student's process does not get."""
+    """A test that runs beside needs a module that the student's process does not get."""
     (course / "secret_checks.py").write_text("def check(square):\n    assert square(2) == 4\n")
     (course / "nbgrader_config.py").write_text(
         f"{TRIED}c.WarmExecute.imports = ['secret_checks']\n"
         "c.WarmExecute.hollow = ['secret_checks']\n"
     )
-    test = "%time 1\nfrom secret_checks import check\ncheck(square)"
+    test = "assert square.__globals__\nfrom secret_checks import check\ncheck(square)"
     write(course / "source/toy/toy.ipynb", made({"both": test}))
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(course))

@@ -15,7 +15,8 @@ MENDS = (
     ("TooLong", "less at once"),
     ("RecursionError", "fewer calls that wait for each other"),
     ("NameError", "a name that the same cell defines"),
-    ("SyntaxError", "plain Python, without magics"),
+    ("AttributeError", "what a function returns, not what it is made of"),
+    ("TypeError: a class of a test", "an object of that class, not a class that inherits from it"),
 )
 """What would let a test run apart, by what it raises."""
 

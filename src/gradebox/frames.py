@@ -84,7 +84,7 @@ def _write_values(encoder: "Encoder", values: Any, depth: int) -> "Node":
 
 def _pandas() -> Any:
     try:
-        import pandas
+        import pandas  # type: ignore[import-untyped]
     except ImportError:
         raise ValueError("pandas is not installed here") from None
     return pandas

@@ -42,7 +42,7 @@ class SharedNames:
                 self._common[name] = self._value(name)
 
     def put(self, name: str, value: Any) -> None:
-        """Bind a name that the student's code is to see, whether its assignment defines it or not."""
+        """Bind a name that the student's code is to see, whoever defines it."""
         self._names[name] = value
         self._put.add(name)
 

@@ -236,7 +236,9 @@ def _is_fixed(value: Any, held: Mapping[int, int]) -> bool:
 def _state(value: Any) -> Any:
     """Return what a container holds, in a form to compare."""
     if type(value) is np.ndarray and not value.dtype.hasobject:
-        return value.dtype, value.shape, value.flags.writeable, _short([value.tobytes()])
+        large = value.nbytes > _SHORT and value.flags.c_contiguous
+        data = value.reshape(-1).view(np.uint8).data if large else value.tobytes()
+        return value.dtype, value.shape, value.flags.writeable, _short([data])
     encoder = Encoder(lambda other: ["object", id(other)], [value], _NO_LIMITS)
     told = repr(encoder.state(value)).encode("utf-8", "surrogatepass")
     return _short([told, *encoder.parts])
@@ -247,7 +249,7 @@ def _is_another(before: Any, now: Any) -> bool:
     return type(before) is tuple and before[:3] != now[:3]
 
 
-def _short(parts: Iterable[bytes]) -> Any:
+def _short(parts: Iterable[Any]) -> Any:
     parts = list(parts)
     if sum(map(len, parts)) <= _SHORT:
         return parts

@@ -748,7 +748,7 @@ def _read_scalar(decoder: Decoder, node: list[Any], depth: int) -> Any:
 _READERS: dict[str, Callable[[Decoder, list[Any], int], Any]] = {
     "int": lambda decoder, node, depth: decoder.integer(*_fields(node, 1)),
     "complex": _read_complex,
-    "bytes": lambda decoder, node, depth: decoder.part(),
+    "bytes": lambda decoder, node, depth: bytes(decoder.part()),
     "bytearray": lambda decoder, node, depth: decoder.note(bytearray(decoder.part())),
     "tuple": lambda decoder, node, depth: tuple(decoder.each(_fields(node, 1)[0], depth)),
     "named": _read_named,
