@@ -43,34 +43,11 @@ pytestmark = [
 COURSES = courses()
 ANSWERED = ("solution", "another")
 
-DIFFERENT = {
-    ("documentation", "wrong", "farthest-without-max"): "patch does not reach the student's code",
-    **dict.fromkeys(
-        [
-            *(("randomized", student, "totals-drawn") for student in (*ANSWERED, "mixed")),
-            *(("randomized", student, "merge-in-time") for student in ANSWERED),
-        ],
-        "a sealed process has no terminal, which a command of the system after ! asks for",
-    ),
-    **dict.fromkeys(
-        (
-            ("autotest", student, "sum_of_squares_uses_squares")
-            for student in ("careless", "otherwise")
-        ),
-        "the trial sees no automatic test: this one calls a function of a test that runs apart",
-    ),
-}
+DIFFERENT = dict.fromkeys(
+    (("autotest", student, "sum_of_squares_uses_squares") for student in ("careless", "otherwise")),
+    "the trial sees no automatic test: this one calls a function of a test that runs apart",
+)
 """Why gradebox gives other points than stock nbgrader: by course, student and cell."""
-
-REFUSED = {
-    ("framework", "module"): "it calls functions of tests that run apart and of tests that do not",
-}
-"""Why gradebox does not grade a course that has this test; it is graded without the test."""
-
-GRADED = {
-    name: course.without([test for refused, test in REFUSED if refused == name])
-    for name, course in COURSES.items()
-}
 
 CONFIG = """
 c = get_config()
@@ -231,7 +208,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Graded]:
     example = quickstart(folder / "example", EXAMPLE)
     shutil.copytree(PACKAGED, example.root / "submitted", dirs_exist_ok=True)
     autotest = quickstart(folder / "autotest", ["otherwise", "careless"], "--autotest")
-    ours = modelled(folder / "modelled", GRADED, [*STUDENTS, "mixed"])
+    ours = modelled(folder / "modelled", COURSES, [*STUDENTS, "mixed"])
     made = {"example": example, "autotest": autotest, "modelled": ours}
     copies = {name: one.copy(folder / f"{name}-stock") for name, one in made.items()}
     wanted = {"modelled": ["mixed"]}
@@ -292,9 +269,7 @@ def test_a_course_is_a_measure(in_one_process: dict[tuple[str, str], Scores], na
 def test_a_kernel_gives_what_one_process_gives(
     graded: dict[str, Graded], in_one_process: dict[tuple[str, str], Scores], name: str
 ) -> None:
-    assert of(graded["modelled"].stock, name, "mixed") == without_refused(
-        name, in_one_process[name, "mixed"]
-    )
+    assert of(graded["modelled"].stock, name, "mixed") == in_one_process[name, "mixed"]
 
 
 @pytest.mark.parametrize("name", COURSES)
@@ -304,18 +279,10 @@ def test_a_course_gets_what_nbgrader_gives(
     differ = set()
     for student in (*STUDENTS, "mixed"):
         ours = of(graded["modelled"].ours, name, student)
-        stock = without_refused(name, in_one_process[name, student])
+        stock = in_one_process[name, student]
         assert ours.keys() == stock.keys()
         differ |= {(name, student, test) for test in stock if ours[test] != stock[test]}
     assert differ == expected(name)
-
-
-@pytest.mark.parametrize(("name", "test"), REFUSED, ids=map(" ".join, REFUSED))
-def test_a_course_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, test: str
-) -> None:
-    assert modelled(tmp_path, {name: COURSES[name]}, ["solution"]).grade() == 2
-    assert f"cannot grade {name}/{test}: your own answers" in capsys.readouterr().err
 
 
 def expected(name: str) -> set[tuple[str, str, str]]:
@@ -323,11 +290,6 @@ def expected(name: str) -> set[tuple[str, str, str]]:
     return {key for key in DIFFERENT if key[0] == name}
 
 
-def without_refused(name: str, scores: Scores) -> Scores:
-    """Return the scores of a course without those of tests which make gradebox refuse it."""
-    return {test: score for test, score in scores.items() if (name, test) not in REFUSED}
-
-
 def of(found: Points, name: str, student: str) -> Scores:
     """Return the scores of the tests in a notebook that gradebook and student have."""
-    return {test: float(found[student, name, test][0]) for test in GRADED[name].points()}
+    return {test: float(found[student, name, test][0]) for test in COURSES[name].points()}

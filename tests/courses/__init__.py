@@ -83,11 +83,6 @@ class Course:
                 clear.preprocess_cell(cell, {"language": "python"}, number)
         return hand_in(nb, self.answers(student))
 
-    def without(self, names: Collection[str]) -> "Course":
-        """Return the course without some of its tests."""
-        kept = [cell for cell in self.cells if not (is_test(cell) and cell.id in names)]
-        return replace(self, cells=kept)
-
     def points(self) -> dict[str, float]:
         """Return what each test is worth."""
         return {
