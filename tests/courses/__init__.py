@@ -5,9 +5,9 @@ the course that it is modelled on and says what is typical of the tests there. A
 every cell of every submission the points that stock nbgrader gives.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from textwrap import dedent
 from typing import Any
