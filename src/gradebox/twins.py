@@ -27,6 +27,9 @@ All of them are looked at before each message.
 LARGEST = 2**26
 """Bytes of an array that has a twin; a larger one is a plain copy."""
 
+_CHANGED = object()
+"""The state of a container of which the other process does not know what it holds."""
+
 _SHORT = 2**14
 _NO_LIMITS = Limits(items=2**62, numbers=2**62)  # what is held was within the limits
 
@@ -42,7 +45,7 @@ class Twins:
 
     def __init__(self, of_student: bool) -> None:
         self.numbers: dict[int, int] = {}
-        """Their numbers by ``id``."""
+        """Their numbers by ``id``; one of the tests' may have several copies at the other end."""
         self._held: dict[int, list[Any]] = {}
         self._of_student, self._next = of_student, itertools.count(1)
         self._told: list[tuple[list[Any], Any]] = []
@@ -70,6 +73,11 @@ class Twins:
         self._hold(number, value)
         return number
 
+    def has_changed(self, number: int, changed: bool) -> None:
+        """Take note whether a container that is kept has changed since it came."""
+        value, _ = entry = self._held[number]
+        entry[1] = _CHANGED if changed else _state(value)
+
     # the end of the tests
 
     def take(self, decoder: Decoder, node: list[Any], depth: int) -> Any:
@@ -87,7 +95,7 @@ class Twins:
         try:
             decoder.fill(entry[0], fresh)()
         except BadValue:  # an array that has got another shape is another one
-            del self.numbers[id(entry[0])]
+            self._forget(node[1])
             self._hold(node[1], fresh)
             return fresh
         entry[1] = None
@@ -98,8 +106,7 @@ class Twins:
         """Take note that the student's code has kept a container of ours."""
         if type(number) is not int or not -(2**63) < number < 0 or number in self._held:
             raise BadValue("expected a new number of a container that is kept")
-        if id(value) not in self.numbers:
-            self._hold(number, value)
+        self._hold(number, value)
 
     # both ends
 
@@ -108,9 +115,8 @@ class Twins:
         if type(numbers) is not list or not all(type(number) is int for number in numbers):
             raise BadValue("expected a list of what is not held any more")
         for number in numbers:
-            entry = self._held.pop(number, None)
-            if entry is not None:
-                del self.numbers[id(entry[0])]
+            if number in self._held:
+                self._forget(number)
 
     def dropped(self) -> list[int]:
         """Forget what is the other process's and not held here any more; return the numbers."""
@@ -121,7 +127,7 @@ class Twins:
             entry = self._held[number]
             # the entry and the argument; while nothing has changed that the owner should know
             if sys.getrefcount(entry[0]) <= 2 and entry[1] == _state(entry[0]):
-                del self._held[number], self.numbers[id(entry[0])]
+                self._forget(number)
                 entry.clear()  # what it held is looked at next
                 found.append(number)
         return found
@@ -130,7 +136,16 @@ class Twins:
         if len(self._held) >= 2 * MOST:
             raise BadValue(f"expected at most {2 * MOST} containers at once")
         self._held[number] = [value, None]
-        self.numbers[id(value)] = number
+        self.numbers.setdefault(id(value), number)
+
+    def _forget(self, number: int) -> None:
+        """Forget one number of a container, which may have another one."""
+        value = self._held.pop(number)[0]
+        if self.numbers[id(value)] == number:
+            del self.numbers[id(value)]
+            for other, entry in self._held.items():
+                if entry[0] is value:
+                    self.numbers[id(value)] = other
 
     def find(self, number: Any) -> Any:
         """Return the container of a number."""
@@ -146,7 +161,7 @@ class Twins:
         for number, entry in [*self._held.items()]:
             now = _state(entry[0])
             if _is_another(entry[1], now):
-                del self._held[number], self.numbers[id(entry[0])]
+                self._forget(number)
                 self._lost.append(number)
             elif entry[1] != now:
                 if entry[1] is not None:
