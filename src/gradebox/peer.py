@@ -38,6 +38,15 @@ DEEPEST = 250
 _PASSED = 5
 """The references to an argument that nobody has kept when its call is over."""
 
+_ANSWERED = 4
+"""The references to a container of an answer that nobody has kept."""
+
+LARGEST_MEANWHILE = 2**14
+"""Bytes of arguments that are kept alike while a call is under way; larger ones are afterwards.
+
+They are looked at before each message, of which there may be thousands.
+"""
+
 _SHALLOW = 8
 _FRAMES = 60
 
@@ -151,6 +160,25 @@ class Handle:
         """The class of an object, or what is told of a class, in the checker."""
 
 
+class _Crossed:
+    """The containers of the last message that went from the tests to the student's process.
+
+    Parameters
+    ----------
+    known : list
+        The containers, in the order of their places.
+    states : list, optional
+        What they held when they came, at the student's end.
+    passed : int
+        The references to each of them if nobody has it; less than any if a function runs with them.
+    """
+
+    def __init__(
+        self, known: Sequence[Any] = (), states: Sequence[Any] = (), passed: int = 0
+    ) -> None:
+        self.known, self.states, self.passed = known, states, passed
+
+
 class Peer:
     """One end: asks, and answers while it waits for an answer."""
 
@@ -168,6 +196,8 @@ class Peer:
         self.draws = Draws()
         self._depth_of_bases = 0
         self._classes_told: set[int] = set()
+        self._untold: dict[str, list[Any]] = {}
+        self._crossed = _Crossed()
         self._asks_again = False
 
     # what differs between the two ends
@@ -214,8 +244,8 @@ class Peer:
         with self._lock:
             if self._depth >= DEEPEST:
                 raise RecursionError(f"more than {DEEPEST} calls between the two processes")
-            encoder = self._encoder()
-            told = self.before(encoder)
+            encoder = self._encoder(lends=self.lends)
+            told = self._told_before(encoder)
             encoder.passed.tensors.clear()
             node = encoder.encode(value)
             number = next(self._questions)
@@ -225,7 +255,7 @@ class Peer:
                 sys.setrecursionlimit(before + _FRAMES)
             try:
                 message = {"ask": question, "id": number, "value": node, **told, **more}
-                self._send(message, encoder.parts)
+                self._send(message, encoder)
                 while (came := self._next_answer(number)) is None:
                     pass
                 return self._read(number, *came, encoder)
@@ -299,19 +329,31 @@ class Peer:
         if news := self.twins.news(encoder):
             told["news"] = news
         # not later: what the value refers to may be gone when it is sent
+        untold = self._untold
         if dropped := self.twins.dropped():
-            told["dropped"] = dropped
+            untold["dropped"] = [*untold.get("dropped", ()), *dropped]
         if self._unneeded:
-            unneeded = told["unneeded"] = []
+            unneeded = untold.setdefault("unneeded", [])
             while self._unneeded:
                 handle = self._unneeded.popleft()
                 unneeded.append([handle.number, handle.count])
-        return told
+        return told | untold
 
     def take(self, message: dict[str, Any], decoder: Decoder) -> None:
         """Take in what a message tells before its value."""
+        crossed, self._crossed = self._crossed, _Crossed()
+        self._lend_kept(message.get("meanwhile", ()), crossed.known)
         if "news" in message:
             self.twins.hear(message["news"], decoder)
+
+    def _lend_kept(self, kept: Any, sent: Sequence[Any]) -> None:
+        """Take in which containers that were sent the student's code has kept."""
+        for pair in kept:
+            if type(pair) is not list or len(pair) != 2 or type(pair[0]) is not int:
+                raise BadValue("expected the number of a container that is kept")
+            if not 0 <= pair[0] < len(sent):
+                raise BadValue("expected the number of a container that was sent")
+            self.twins.lent(sent[pair[0]], pair[1])
 
     def spoil(self, error: BaseException) -> None:
         """Take note that a question stays without an answer."""
@@ -331,36 +373,83 @@ class Peer:
             value = decoder.decode(message.get("value"))
             decoder.finish()
             self.twins.settle()
-            before = _states(decoder.known)
+        except self.caught as error:
+            self._refuse(number, error)
+            return
+        before = _states(decoder.known)
+        if self.lends:
+            self._crossed = _Crossed(decoder.known, before)
+        failed: dict[str, Any] = {}
+        try:
             result = self.do(str(message["ask"]), message, value)
+        except self.caught as error:
+            if self.lost(error):
+                raise
+            failed, result = {"error": self.told(error) | self._class_of(error)}, None
+        try:
+            if self._crossed.known is decoder.known:  # nothing has been asked meanwhile
+                self._crossed = _Crossed()
             encoder = self._encoder(decoder.known, lends=self.lends, received=decoder.passed)
-            told = self.before(encoder)
+            told = self._told_before(encoder)
             node = encoder.encode(result)
             after = _states(decoder.known) if before else []
             changed = [
                 [i, encoder.state(decoder.known[i])]
                 for i, (old, new) in enumerate(zip(before, after, strict=True))
-                if old != new
+                if old != new and id(decoder.known[i]) not in self.twins.numbers
             ]
             del result
-            if self.lends and (kept := self._kept(decoder.known)):
+            if self.lends and (kept := self._kept(decoder.known, _PASSED)):
                 told["kept"] = kept
-            reply = {"id": number, "value": node, "changed": changed, **told}
-            self._send(reply, encoder.parts)
+            if failed and not changed and not told:
+                self._send({"id": number, **failed})
+                return
+            reply = {"id": number, "value": node, "changed": changed, **told, **failed}
+            self._send(reply, encoder)
         except self.caught as error:
-            if self.lost(error):
-                raise
-            self._send({"id": number, "error": self.told(error) | self._class_of(error)}, [])
+            self._refuse(number, error)
 
-    def _kept(self, known: list[Any]) -> list[list[int]]:
-        """Return which arguments somebody here still has, with the numbers that they get."""
+    def _refuse(self, number: Any, error: BaseException) -> None:
+        """Answer with nothing but what has failed."""
+        if self.lost(error):
+            raise error
+        self._send({"id": number, "error": self.told(error) | self._class_of(error)})
+
+    def _kept(
+        self, known: Sequence[Any], passed: int, changed: Sequence[bool] = ()
+    ) -> list[list[int]]:
+        """Return which containers somebody here still has, with the numbers that they get."""
         found = []
         for place, value in enumerate(known):
-            if sys.getrefcount(value) > _PASSED:
+            if sys.getrefcount(value) > passed or (changed and changed[place]):
                 number = self.twins.keep(value)
                 if number is not None:
                     found.append([place, number])
         return found
+
+    def _told_before(self, encoder: Encoder) -> dict[str, Any]:
+        """Return what a message tells before its value, and which containers are kept meanwhile."""
+        kept = self._kept_meanwhile() if self.lends else []
+        told = self.before(encoder)
+        if kept:
+            gone = told.get("dropped", ())
+            told["meanwhile"] = [pair for pair in kept if pair[1] not in gone]
+        return told
+
+    def _kept_meanwhile(self) -> list[list[int]]:
+        """Return which containers of the last message somebody has, while more is to come.
+
+        So a function that is called back meets the very lists that it has given.
+        """
+        crossed, self._crossed = self._crossed, _Crossed()
+        if not crossed.known or sum(map(_size, crossed.states)) > LARGEST_MEANWHILE:
+            return []
+        now = _states([*crossed.known])
+        changed = [old != new for old, new in zip(crossed.states, now, strict=True)]
+        kept = self._kept(crossed.known, crossed.passed, changed)
+        for place, number in kept:
+            self.twins.has_changed(number, changed[place])
+        return kept
 
     def _class_of(self, error: BaseException) -> dict[str, Any]:
         """Return what the other process needs to know of the class of an exception."""
@@ -394,9 +483,11 @@ class Peer:
         """Return what the other process learns of an exception."""
         return described(error)
 
-    def _send(self, message: dict[str, Any], parts: Sequence[bytes]) -> None:
-        self.send(message, parts)
-        if "error" not in message:
+    def _send(self, message: dict[str, Any], encoder: Encoder | None = None) -> None:
+        self._crossed = _Crossed([] if encoder is None or self.lends else encoder.known)
+        self.send(message, encoder.parts if encoder else [])
+        if encoder is not None:
+            self._untold = {}
             self.twins.sent()
             self.twins.settle()
 
@@ -405,7 +496,7 @@ class Peer:
     ) -> Any:
         if type(message.get("id")) is not int or message["id"] != number:
             raise Gone("an answer to another question")
-        if "error" in message:
+        if "error" in message and "changed" not in message:
             raise self.failed(message["error"])
         sent, decoder = asked.known, self._decoder(parts, asked)
         self.take(message, decoder)
@@ -420,15 +511,14 @@ class Peer:
                 raise BadValue("expected the number of an argument")
             actions.append(decoder.restore(sent[pair[0]], pair[1]))
         decoder.finish()
-        for pair in message.get("kept", ()):
-            if type(pair) is not list or len(pair) != 2 or type(pair[0]) is not int:
-                raise BadValue("expected the number of an argument that is kept")
-            if not 0 <= pair[0] < len(sent):
-                raise BadValue("expected the number of an argument")
-            self.twins.lent(sent[pair[0]], pair[1])
+        self._lend_kept(message.get("kept", ()), sent)
         for act in actions if self.writes_back else []:
             act()
         self.twins.settle()
+        if self.lends:
+            self._crossed = _Crossed(decoder.known, _states(decoder.known), _ANSWERED)
+        if "error" in message:
+            raise self.failed(message["error"])
         return value
 
     def _export(self, value: Any) -> Node:
@@ -610,6 +700,12 @@ def _builtin(name: Any) -> Any:
 
 
 _NO_LIMITS = Limits(items=2**62)  # what has come in was within the limits
+
+
+def _size(state: Any) -> int:
+    """Return about how many bytes one of :func:`_states` has."""
+    parts = (state[-1],) if isinstance(state[-1], bytes) else (state[0], *state[-1])
+    return sum(map(len, parts))
 
 
 def _states(known: list[Any]) -> list[Any]:

@@ -604,14 +604,16 @@ class Student(Peer):
     def _read(
         self, number: int, message: dict[str, Any], parts: list[bytes], asked: Encoder
     ) -> Any:
-        if self._late:
-            raise self._timeout()
-        self.along.issue()
+        if not self._late:
+            self.along.issue()
         try:
-            return super()._read(number, message, parts, asked)
+            value = super()._read(number, message, parts, asked)
         except Gone as error:
             self.spoil(error)
             raise StudentGone("StudentGone", self.gone) from None
+        if self._late:  # what has become of containers is taken in all the same
+            raise self._timeout()
+        return value
 
     def _timeout(self) -> StudentTimeout:
         self.troubles.append("a call took too long")

@@ -29,6 +29,9 @@ All of them are looked at before each message.
 LARGEST = 2**26
 """Bytes of an array that has a twin; a larger one is a plain copy."""
 
+_CHANGED = object()
+"""The state of a container of which the other process does not know what it holds."""
+
 _SHORT = 2**14
 _NO_LIMITS = Limits(items=2**62, numbers=2**62)  # what is held was within the limits
 
@@ -44,7 +47,7 @@ class Twins:
 
     def __init__(self, of_student: bool) -> None:
         self.numbers: dict[int, int] = {}
-        """Their numbers by ``id``."""
+        """Their numbers by ``id``; one of the tests' may have several copies at the other end."""
         self._held: dict[int, _Entry] = {}
         self._of_student, self._next = of_student, itertools.count(1)
         self._told: list[tuple[_Entry, Any]] = []
@@ -73,6 +76,14 @@ class Twins:
         self._hold(number, value)
         return number
 
+    def has_changed(self, number: int, changed: bool) -> None:
+        """Take note whether a container that is kept has changed since it came."""
+        entry = self._held[number]
+        if changed:
+            entry.state = _CHANGED
+        else:
+            self._settle(entry, _state(entry.value))
+
     # the end of the tests
 
     def take(self, decoder: Decoder, node: list[Any], depth: int) -> Any:
@@ -90,7 +101,7 @@ class Twins:
         try:
             decoder.fill(entry.value, fresh)()
         except BadValue:  # an array that has got another shape is another one
-            del self.numbers[id(entry.value)]
+            self._forget(node[1])
             self._hold(node[1], fresh)
             return fresh
         self._look_again(entry)
@@ -101,8 +112,7 @@ class Twins:
         """Take note that the student's code has kept a container of ours."""
         if type(number) is not int or not -(2**63) < number < 0 or number in self._held:
             raise BadValue("expected a new number of a container that is kept")
-        if id(value) not in self.numbers:
-            self._hold(number, value)
+        self._hold(number, value)
 
     # both ends
 
@@ -111,9 +121,8 @@ class Twins:
         if type(numbers) is not list or not all(type(number) is int for number in numbers):
             raise BadValue("expected a list of what is not held any more")
         for number in numbers:
-            entry = self._held.pop(number, None)
-            if entry is not None:
-                del self.numbers[id(entry.value)]
+            if number in self._held:
+                self._forget(number)
 
     def dropped(self) -> list[int]:
         """Forget what is the other process's and not held here any more; return the numbers."""
@@ -124,7 +133,7 @@ class Twins:
             entry = self._held[number]
             # the entry and the argument; while nothing has changed that the owner should know
             if sys.getrefcount(entry.value) <= 2 and not self._has_changed(entry):
-                del self._held[number], self.numbers[id(entry.value)]
+                self._forget(number)
                 entry.value = entry.items = None  # what it held is looked at next
                 found.append(number)
         return found
@@ -134,7 +143,16 @@ class Twins:
             raise BadValue(f"expected at most {2 * MOST} containers at once")
         self._held[number] = entry = _Entry(value)
         self._new.append(entry)
-        self.numbers[id(value)] = number
+        self.numbers.setdefault(id(value), number)
+
+    def _forget(self, number: int) -> None:
+        """Forget one number of a container, which may have another one."""
+        value = self._held.pop(number).value
+        if self.numbers[id(value)] == number:
+            del self.numbers[id(value)]
+            for other, entry in self._held.items():
+                if entry.value is value:
+                    self.numbers[id(value)] = other
 
     def find(self, number: Any) -> Any:
         """Return the container of a number."""
@@ -152,7 +170,7 @@ class Twins:
                 continue
             now = _state(entry.value)
             if _is_another(entry.state, now):
-                del self._held[number], self.numbers[id(entry.value)]
+                self._forget(number)
                 self._lost.append(number)
             else:
                 changed.append((number, entry.value))
@@ -186,7 +204,8 @@ class Twins:
     def settle(self) -> None:
         """Take what all hold now as known to the other process, where it is not known yet."""
         for entry in self._new:
-            self._settle(entry, _state(entry.value))
+            if entry.state is None:
+                self._settle(entry, _state(entry.value))
         self._new.clear()
 
     def _settle(self, entry: "_Entry", state: Any) -> None:

@@ -144,8 +144,8 @@ class Encoder:
             )
         if value is None or type(value) in (bool, float, str):
             return value
-        if id(value) in self._numbers:
-            return ["ref", self._numbers[id(value)]]
+        if (number := self._numbers.get(id(value), -1)) >= 0:
+            return ["ref", number]
         if self._twins is not None:
             if id(value) in self._twins.numbers:
                 self.passed.add(value)
