@@ -35,7 +35,9 @@ class MainModule(types.ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._shared.put(name, value)
+        vars(self)[name] = value  # where patch looks for what it gives back
 
     def __delattr__(self, name: str) -> None:
+        vars(self).pop(name, None)
         if not self._shared.take_away(name):
             raise AttributeError(f"module '__main__' has no attribute {name!r}")

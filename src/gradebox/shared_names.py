@@ -29,7 +29,7 @@ class SharedNames:
         self._names, self._shared = names, sorted(shared)
         self._common: dict[str, Any] = {}
         self._told: dict[str, Any] = {}
-        self._put: set[str] = set()
+        self._put: dict[str, Any] = {}
         self._taken_away: list[str] = []
 
     @contextlib.contextmanager
@@ -43,17 +43,20 @@ class SharedNames:
 
     def put(self, name: str, value: Any) -> None:
         """Bind a name that the student's code is to see, whoever defines it."""
+        self._put.setdefault(name, self._value(name))
         self._names[name] = value
-        self._put.add(name)
 
     def take_away(self, name: str) -> bool:
         """Give a name back the value that it had before it was put there; return whether it was."""
-        was_there = name in self._put
-        self._put.discard(name)
+        if name not in self._put:
+            return False
+        before = self._put.pop(name)
         self._told.pop(name, None)
-        if was_there:
-            self._taken_away.append(name)
-        return dict.pop(self._names, name, _NOTHING) is not _NOTHING
+        self._taken_away.append(name)
+        self._names.pop(name, None)
+        if before is not _NOTHING:
+            self._names[name] = before
+        return True
 
     def taken_away(self) -> list[str]:
         """Return the names that were taken away since this was asked last."""
@@ -70,7 +73,7 @@ class SharedNames:
             for name in self._shared
             if self._value(name) is not self._common.get(name, _NOTHING)
         ]
-        return [*found, *sorted(self._put - {*found})]
+        return [*found, *sorted({*self._put} - {*found})]
 
     def news(self, encoder: Encoder) -> dict[str, Any]:
         """Return the nodes of what tests have bound, where it is new or has changed."""
