@@ -2,7 +2,11 @@
 
 What differs from a test cell that runs beside the student's code:
 
-- A plain value is a copy each time its name is used. A test that changes it changes its own copy.
+- A plain value is a copy each time its name is used. Lists, dicts, arrays … that the student's code
+  keeps are kept alike in both processes; numbers, text and tuples are equal, but not identical.
+- While a call is under way, a function that is called back meets the lists of the test that the
+  call was given if they are small, and copies if they have more than 16 KiB: then what the call has
+  changed shows when it is over.
 - Two objects of the student's compare as their class says; with anything else such an object is
   never equal, nor less or more. Methods, operators and attributes are those of its class.
 - Results of torch come without the graph that made them; arrays that share memory do not share it

@@ -478,6 +478,8 @@ class Student(Peer):
         if is_object:
             self.stand_ins.add(f"a {handle.type_name}")
         if handle.kind == "class":
+            if not isinstance(handle.of, tuple):
+                raise BadValue("expected what a class is")
             return student_class(handle, _Object, _METHODS, property(documentation_of))
         kind: type = _Callable if callable_ else Proxy
         if is_object:
