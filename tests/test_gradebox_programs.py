@@ -8,14 +8,26 @@ the variables hold, which of them are one object, and what was raised.
 """
 
 import collections
-from collections.abc import Callable, Mapping
+import contextlib
+import copy
+import random
+import socket
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_gradebox_proxy import Lend, lend, zygote
+
+from gradebox.names import Lender
+from gradebox.peer import StudentError, source_of_error
+from gradebox.proxy import Student
+from gradebox.values import BadValue, Unsendable
+from gradebox.wire import Gone, Line
 
 __all__ = ["lend", "zygote"]  # fixtures
 
@@ -706,6 +718,12 @@ def steps_with(inner: st.SearchStrategy[list[Step]]) -> st.SearchStrategy[list[S
     return st.lists(step, max_size=10)
 
 
+def call(name: str, *places: int, callback: Sequence[Step] = ()) -> Step:
+    """Return the step that calls a function."""
+    number = [one for one, _ in CALLS].index(name)
+    return "call", number, (*places, 0, 0, 0)[:3], list(callback)
+
+
 LEAVES = st.just(list[Step]())
 PROGRAMS = steps_with(steps_with(steps_with(LEAVES)))
 
@@ -743,8 +761,14 @@ def oracle() -> dict[str, Any]:
 def test_a_program_of_tests_has_the_same_outcome_in_two_processes(lend: Lend) -> None:
     names, students = oracle(), [lend(MODULE)]
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200, deadline=None, derandomize=True)
     @given(PROGRAMS)
+    @example([call("swap"), ("put", 0, 0)])
+    @example([("make", 0), call("calls_twice", 0)])
+    @example([("make", 0), call("change_and_fail", 0, 2)])
+    @example([("make", 9), call("sail", 0, 7), call("crew_of", 0)])
+    @example([("name", 8), call(".give_itself", 0, callback=[call(".twice", 0)])])
+    @example([("name", 8), call(".give", 0, 9, callback=[call("Record", 9, 0)])])
     def check(program: list[Step]) -> None:
         expected = log_of(names, program)
         try:
@@ -754,3 +778,129 @@ def test_a_program_of_tests_has_the_same_outcome_in_two_processes(lend: Lend) ->
             raise
 
     check()
+
+
+# --- messages that no honest process sends -----------------------------------------------------
+
+ODD: tuple[Any, ...] = (
+    *(None, True, -1, 0, 1, 3, 2**70, 1.5, "x", [], {}, ["ref", 0], ["held", 1], ["yours", 1]),
+    *(["twin", 1, ["list", []]], ["derived", ["list", []], 1, "A", ["b"], False]),
+    *(["class", 1], ["handle", 1, "class", "type", "A", True], ["numbers", "<f8"], ["graph", 1]),
+    *(["handle", 1, "object", "A", "", False, ["class", 9]], [[0, -1]], [[1, ["set", [1]]]]),
+)
+
+
+class ForgedLine(Line):
+    """The student's end of a line, on which one message is changed.
+
+    Parameters
+    ----------
+    end : socket
+        The end.
+    which : int
+        The number of the message.
+    draws : random.Random
+        What is changed, and how.
+    """
+
+    def __init__(self, end: socket.socket, which: int, draws: random.Random) -> None:
+        super().__init__(end)
+        self.left, self.draws = which, draws
+
+    def send_parts(self, message: Any, parts: Any, left: Any = None) -> None:
+        """Send a message, the right one changed."""
+        if self.left == 0:
+            message = copy.deepcopy(message)
+            self.forge(message)
+        self.left -= 1
+        super().send_parts(message, parts, left)
+
+    def forge(self, message: Any) -> None:
+        """Change a message in one place: drop, repeat, swap or replace."""
+        places = [*places_of(message)]
+        for _ in range(self.draws.choice((1, 1, 2))):
+            holder, key = self.draws.choice(places)
+            how = self.draws.randrange(5)
+            with contextlib.suppress(LookupError):
+                if how == 0:
+                    del holder[key]
+                elif how == 1 and isinstance(holder, list):
+                    holder.insert(key, copy.deepcopy(holder[key]))
+                elif how == 2:
+                    other, place = self.draws.choice(places)
+                    taken = copy.deepcopy((holder[key], other[place]))
+                    other[place], holder[key] = taken
+                else:
+                    holder[key] = copy.deepcopy(self.draws.choice(ODD))
+
+
+def places_of(node: Any) -> Iterator[tuple[Any, Any]]:
+    """Return each place in a message, with what holds it."""
+    pairs = [*node.items()] if isinstance(node, dict) else [*enumerate(node)]
+    for key, item in pairs:
+        yield node, key
+        if isinstance(item, dict | list):
+            yield from places_of(item)
+
+
+@contextlib.contextmanager
+def forged_student(which: int, draws: random.Random) -> Iterator[Student]:
+    """Yield a student one of whose messages is forged."""
+    ours, theirs = socket.socketpair()
+    lender = Lender(ForgedLine(theirs, which, draws), oracle())
+
+    def serve() -> None:
+        with contextlib.suppress(Exception), theirs:
+            while lender._serve_one():
+                pass
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield Student(Line(ours), seconds=1)
+    finally:
+        ours.close()
+        thread.join()
+
+
+MEANT = (BadValue, StudentError, Gone, Unsendable)
+
+
+def is_meant(error: BaseException) -> bool:
+    """Return whether an exception is the student's, the test's own, or says what is wrong."""
+    if isinstance(error, MEANT) or source_of_error(error) is not None:
+        return True
+    place = traceback.extract_tb(error.__traceback__)[-1].filename
+    parts = ("peer", "values", "twins", "derived", "classes", "tensors", "gradients", "library")
+    return not place.endswith(tuple(f"gradebox/{part}.py" for part in parts))
+
+
+class Wary(Machine):
+    """Runs a program, and keeps what is raised in it."""
+
+    def __init__(self, names: Any) -> None:
+        super().__init__(names)
+        self.met = list[BaseException]()
+
+    def raised(self, error: Exception) -> None:
+        """Keep an exception."""
+        self.met.append(error)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(PROGRAMS, st.integers(0, 12), st.integers(0, 2**32))
+def test_a_message_that_is_forged_does_no_more_than_to_be_refused(
+    program: list[Step], which: int, seed: int
+) -> None:
+    unsent: Any = [[1], {"a": [2]}, np.arange(3)]
+    before = copy.deepcopy(unsent)
+    with forged_student(which, random.Random(seed)) as student:
+        machine = Wary(student)
+        try:
+            machine.run_all([("name", 0), ("name", 6), ("name", 8), ("make", 0), *program])
+        except Exception as error:
+            machine.met.append(error)
+    for error in machine.met:
+        if not is_meant(error):
+            raise error
+    assert shown(unsent) == shown(before)

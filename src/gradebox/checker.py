@@ -3,7 +3,11 @@
 What differs from a test cell that runs beside the student's code:
 
 - A container that the student's code keeps, or is given and keeps, is in both processes, and both
-  are kept alike: see :mod:`gradebox.twins`. One that nobody keeps is a copy.
+  are kept alike: see :mod:`gradebox.twins`. One that nobody keeps is a copy; numbers, text and
+  tuples are equal, but not identical.
+- While a call is under way, a function that is called back meets the lists of the test that the
+  call was given if they are small, and copies if they have more than 16 KiB: then what the call has
+  changed shows when it is over.
 - Two objects of the student's compare as their class says; with anything else such an object is
   never equal, nor less or more. Methods, operators and attributes are those of its class.
 - Of objects of the tests an answer may use what :mod:`gradebox.lent` says.
