@@ -8,7 +8,7 @@ from unittest.mock import MagicMock, Mock
 import numpy as np
 import pytest
 import torch
-from test_gradebox_proxy import Lend, bad_kind, lend, zygote
+from test_gradebox_proxy import Lend, bad_kind, lend, verdict, zygote
 
 from gradebox import lent
 from gradebox.derived import plan
@@ -425,3 +425,8 @@ def test_a_value_that_nobody_keeps_is_a_copy() -> None:
     assert "twin" not in str(node(lambda: {"a": 1}.keys()))
     assert node(lambda: np.arange(6).reshape(2, 3))[0] == "array"
     assert node(lambda: whole[:3])[0] == "twin"
+
+
+def test_a_test_of_an_object_that_derives_from_data_may_be_doubted(lend: Lend) -> None:
+    found = verdict(lend(DERIVED), "assert title == 'another'")
+    assert (found.score, found.doubt) == (0, "a stand-in for a Title")

@@ -39,7 +39,7 @@ from gradebox.peer import (
     rebuilt,
 )
 from gradebox.shared_names import SharedNames
-from gradebox.values import BadValue, Encoder
+from gradebox.values import BadValue, Decoder, Encoder
 from gradebox.wire import Gone, Line, TooLong
 
 GRACE = 3.0
@@ -473,6 +473,12 @@ class Student(Peer):
 
     def _begun(self, seconds: float) -> Deadline:
         return Deadline(seconds, self.clock, since=self.clock() if self.clock else 0.0)
+
+    def derive(self, decoder: Decoder, node: list[Any], depth: int) -> Any:
+        """Return what stands for an object of a class that derives from data."""
+        made = super().derive(decoder, node, depth)
+        self.stand_ins.add(f"a {type(made).__name__}")
+        return made
 
     def make(self, handle: Handle, callable_: bool) -> Any:
         """Return what stands for an object of the other process."""
