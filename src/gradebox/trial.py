@@ -19,12 +19,15 @@ from typing import TYPE_CHECKING, Any
 import nbformat
 from nbgrader.preprocessors import ClearSolutions
 
-from gradebox.instructor import instructions
+from gradebox.instructor import instructions, written_tests
 from gradebox.messages import COLORS, is_test
 from gradebox.store import digest, write
 
 if TYPE_CHECKING:
     from gradebox.execute import WarmExecute
+
+AUTOMATIC = "AUTOTEST"
+"""What a test says in which nbgrader writes automatic tests."""
 
 ROUNDS = 4
 """So often the tests that differ are moved beside, with those that need them, before all are."""
@@ -147,6 +150,10 @@ class _Notebook:
         self._execute, self._path, self._about = execute, path, about
         answered = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
         self.tests = [cell for cell in filter(is_test, answered.cells) if _worth(cell) > 0]
+        if any(AUTOMATIC in cell.source for cell in self.tests):
+            written = written_tests(execute, about["assignment"], about["notebook"])
+            for cell in self.tests:
+                cell.source = written.get(_name(cell), cell.source)
         self._versions = answered, _blank(answered, execute)
 
     def trials(self) -> Iterator[Trial]:
