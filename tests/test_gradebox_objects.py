@@ -234,7 +234,13 @@ class Tagged(float):
         made.unit = unit
         return made
 
+class Sly(float):
+    def __sub__(self, other): return 0.0
+    def __rsub__(self, other): return 0.0
+    def __abs__(self): return 0.0
+
 def give(kind, *args): return kind(*args)
+sly = Sly(1.0)
 def size(x): return type(x).__name__, len(x)
 title, vector, level = Title("war and peace"), Vector((1, 2)), Level.HIGH
 """
@@ -430,3 +436,11 @@ def test_a_value_that_nobody_keeps_is_a_copy() -> None:
 def test_a_test_of_an_object_that_derives_from_data_may_be_doubted(lend: Lend) -> None:
     found = verdict(lend(DERIVED), "assert title == 'another'")
     assert (found.score, found.doubt) == (0, "a stand-in for a Title")
+
+
+@pytest.mark.parametrize("test", ["abs(sly - 3.0) < 1e-9", "abs(3.0 - sly) < 1e-9", "sly == 3"])
+def test_a_number_that_subtracts_as_it_likes_is_the_number_that_it_is(
+    lend: Lend, test: str
+) -> None:
+    assert verdict(lend(DERIVED), f"assert {test}").score == 0
+    assert verdict(lend(DERIVED), "assert sly - 3 == -2 and sly - sly == 0").score > 0

@@ -37,6 +37,8 @@ FORWARDED: dict[str, str] = {
 
 REFLECTED = {f"__r{name.rstrip('_')}__": name for name in BINARY}
 
+ARITHMETIC = frozenset((*REFLECTED, *(f"__{name.rstrip('_')}__" for name in BINARY)))
+
 METHODS = ("__missing__", "__call__")
 """Further special methods that are called by their names."""
 
@@ -97,6 +99,8 @@ def _derived_class(base: type, name: str, defined: tuple[str, ...]) -> Any:
             body[one] = _operator(FORWARDED[one])
         elif one in REFLECTED:
             body[one] = _operator(REFLECTED[one], reflected=True)
+        if one in body and base in (int, float) and one in ARITHMETIC:
+            body[one] = _of_students(body[one], getattr(base, one, None))
         elif one in METHODS or (not one.startswith("_") and hasattr(base, one)):
             body[one] = _method(one)
     return DerivedType(name, (base,), body)
@@ -126,6 +130,21 @@ def _operator(name: str, *, reflected: bool = False) -> Callable[..., Any]:
     def operate(self: Any, *others: Any) -> Any:
         values = (*others, self) if reflected else (self, *others)
         return _ask(self, "operate", name, *values)
+
+    return operate
+
+
+def _of_students(ask: Callable[..., Any], plain: Any) -> Callable[..., Any]:
+    """Return an operation that the student's class does with its own objects only.
+
+    With a number of the test's it is done with the data: ``abs(answer - expected) < 1e-9`` would
+    ask the student's code for the difference.
+    """
+
+    def operate(self: Any, other: Any) -> Any:
+        if is_derived(other):
+            return ask(self, other)
+        return NotImplemented if plain is None else plain(self, other)
 
     return operate
 
