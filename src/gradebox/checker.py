@@ -10,6 +10,9 @@ What differs from a test cell that runs beside the student's code:
   changed shows when it is over.
 - Two objects of the student's compare as their class says; with anything else such an object is
   never equal, nor less or more. Methods, operators and attributes are those of its class.
+- Arithmetic with an object of the student's is that of its class, also with a value of a test's: a
+  test that subtracts what it expects from such an object asks the student's code. Numbers of
+  classes that derive from ``int`` and ``float`` are reckoned with here.
 - Of objects of the tests an answer may use what :mod:`gradebox.lent` says.
 - A test that gives a name another value changes what the student's code sees, if the instructor's
   own cells define that name: see :mod:`gradebox.shared_names`.

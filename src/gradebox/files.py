@@ -47,21 +47,9 @@ ALLOWANCE, SHARE = 0.25, 0.03
 
 _RUNNABLE = frozenset(
     (
-        *(
-            "py",
-            "pyc",
-            "pyo",
-            "pyw",
-            "pyx",
-            "pyz",
-            "pth",
-            "egg",
-            "whl",
-            "ipynb",
-            "ipy",
-            "dist-info",
-        ),
-        *("egg-info", "egg-link", "so", "pyd", "dll", "dylib", "o", "a", "exe", "com", "app"),
+        *("py", "pyc", "pyo", "pyw", "pyx", "pyz", "pth", "egg", "whl", "ipynb", "ipy"),
+        *("dist-info", "egg-info", "egg-link", "so", "pyd", "dll", "dylib", "o", "a"),
+        *("exe", "com", "app"),
         *("pkl", "pickle", "joblib", "pt", "ckpt", "dill", "keras", "shelve", "yaml", "yml"),
         *("sh", "bash", "zsh", "bat", "cmd", "ps1", "c", "h", "cc", "cpp", "cxx", "hpp", "java"),
         *("jar", "class", "js", "mjs", "r", "rb", "pl", "lua", "jl", "go", "rs", "f90", "mk"),
