@@ -29,7 +29,9 @@ def is_of_pandas(value: Any) -> bool:
     kinds = (pandas.DataFrame, pandas.Series, pandas.Timestamp, pandas.Timedelta)
     return (
         type(value) in kinds
-        or (isinstance(value, pandas.Index) and type(value).__module__.startswith("pandas."))
+        or (
+            isinstance(value, pandas.Index) and type(value).__module__.partition(".")[0] == "pandas"
+        )
         or value is pandas.NA
         or value is pandas.NaT
     )
@@ -131,6 +133,8 @@ def _read_index(decoder: "Decoder", node: Any, depth: int) -> Any:
         if not all(type(one) is tuple and len(one) == len(names) for one in items):
             raise ValueError("expected the items of an index of many levels")
         return pandas.MultiIndex.from_tuples(items, names=names)
+    if kind != "one":
+        raise ValueError("expected a kind of index")
     return pandas.Index(_read_values(decoder, rest, depth), name=names[0])
 
 

@@ -463,7 +463,7 @@ class Decoder:
             return _READERS_ELSEWHERE[kind](self, node, depth)
         except BadValue:
             raise
-        except (ValueError, TypeError, OverflowError, ArithmeticError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
             raise BadValue(f"expected the fields of a {kind}: {error}") from error
 
     def computed(self, value: Any, node: Node) -> Any:
