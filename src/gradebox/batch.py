@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
@@ -30,10 +30,7 @@ from gradebox.notes import plainly, printable, troubles
 from gradebox.pages import make_harmless
 from gradebox.sources import Book, Mark, Sources, standing_in
 from gradebox.store import Store
-from gradebox.trial import Trial
-
-Moved = Mapping[str, Collection[str]]
-"""The tests of each notebook that run beside the student's code because of a trial."""
+from gradebox.trial import Plan, Trial
 
 
 class Unready(Exception):
@@ -120,11 +117,11 @@ class Workshop:
         with setenv(NBGRADER_EXECUTION="autograde"):
             return trial.try_out(execute, course.source, course.assignment)
 
-    def execute(self, taken: Submission, moved: Moved) -> Result:
-        """Execute the notebooks of a submission; ``moved`` is what a trial has moved beside it."""
+    def execute(self, taken: Submission, plan: Plan) -> Result:
+        """Execute the notebooks of a submission, as a trial has planned it."""
         assert self._sources is not None
         chain = self.chain()
-        chain.execute.moved = moved
+        chain.execute.plan = plan
         with self._store.workplace() as folder, self.course.notes.gather() as told:
             store.write_files(taken.files, folder)
             masters = self.course.source_files(chain)
@@ -181,7 +178,7 @@ class Batch:
             ) from error
         self._store = Store(course.store, course.assignment)
         workshop = Workshop(course, self.sources)
-        self.execute: Callable[[Submission, Moved], Result] = workshop.execute
+        self.execute: Callable[[Submission, Plan], Result] = workshop.execute
         """Executes a submission; another may be put here, which has that done elsewhere."""
         self.try_out: Callable[[], list[Trial]] = workshop.try_out
         """Tries the tests; another may be put here as well."""
@@ -205,8 +202,9 @@ class Batch:
                 told = {"key": self._basis, "trials": trial.to_plain(self.try_out())}
                 store.write(file, json.dumps(told))
             self._trials = trial.of_plain(told["trials"])
-            self._moved = trial.moved(self._trials)
-            self._basis = store.digest([self._basis, json.dumps(self._moved)])
+            self._plan = trial.planned(self._trials)
+            told = {name: vars(one) for name, one in self._plan.items()}
+            self._basis = store.digest([self._basis, json.dumps(told)])
         if lost := [f"{one.notebook}/{one.cell}" for one in self._trials if one.is_lost]:
             raise Unready(
                 f"gradebox cannot grade {', '.join(lost)}: your own answers get other points than "
@@ -274,7 +272,7 @@ class Batch:
 
     def _make(self, taken: Submission, key: str) -> Path:
         """Have the notebooks of a submission executed, and keep what they gave."""
-        result = self.execute(taken, self._moved)
+        result = self.execute(taken, self._plan)
         with self._store.workplace() as made:
             store.write_files(result.files, made / store.FILES)
             copy_files(self._masters, made / store.FILES)

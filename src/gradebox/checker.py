@@ -10,9 +10,10 @@ What differs from a test cell that runs beside the student's code:
   changed shows when it is over.
 - Two objects of the student's compare as their class says; with anything else such an object is
   never equal, nor less or more. Methods, operators and attributes are those of its class.
-- Arithmetic with an object of the student's is that of its class, also with a value of a test's: a
-  test that subtracts what it expects from such an object asks the student's code. Numbers of
-  classes that derive from ``int`` and ``float`` are reckoned with here.
+- Arithmetic with an object of the student's is that of its class, also with a value of a test's, if
+  the instructor's answers need that; otherwise such an object is refused: see
+  :mod:`gradebox.mixed`. Numbers of classes that derive from ``int`` and ``float`` are reckoned
+  with here.
 - Of objects of the tests an answer may use what :mod:`gradebox.lent` says.
 - A test that gives a name another value changes what the student's code sees, if the instructor's
   own cells define that name: see :mod:`gradebox.shared_names`.
@@ -91,6 +92,9 @@ class Verdict:
     doubt : str
         Why points that are missing may be gradebox's own fault: something could not travel, or an
         object of the student's was represented by a stand-in. Empty where that cannot be.
+    mixed : list of str
+        The operators and methods of objects of the student's that were given values of the test:
+        see :mod:`gradebox.mixed`.
     """
 
     score: float
@@ -98,6 +102,7 @@ class Verdict:
     outputs: list[dict[str, Any]] = field(default_factory=list)
     error: str = ""
     doubt: str = ""
+    mixed: list[str] = field(default_factory=list)
 
 
 class _Names(SeenNames):
@@ -169,8 +174,21 @@ class Checker:
         self._count = 0
         teach_doctest()
 
-    def run(self, source: str, points: float = 0.0) -> Verdict:
-        """Run one cell."""
+    def run(
+        self, source: str, points: float = 0.0, mixed: Collection[str] | None = None
+    ) -> Verdict:
+        """Run one cell.
+
+        Parameters
+        ----------
+        source : str
+            Its text.
+        points : float
+            What it is worth at most.
+        mixed : collection of str or None
+            The operators and methods of objects that may be given values of this test, because the
+            instructor's answers need them; None allows all.
+        """
         from gradebox.shell import Outputs, Stream
 
         outputs = self.names.tools.outputs = Outputs()
@@ -182,6 +200,7 @@ class Checker:
             return verdict
         self.student.troubles.clear()
         self.student.stand_ins.clear()
+        self.student.mixed.begin(mixed)
         self.student.along.patches.lost.clear()
         out, err = Stream("stdout", outputs), Stream("stderr", outputs)
         try:
@@ -206,6 +225,9 @@ class Checker:
             if not verdict.error:
                 verdict.error = why
                 outputs.add("error", **_told(StudentError("StudentError", why)))
+        verdict.mixed = sorted(self.student.mixed.seen)
+        if why := self.student.mixed.refused:  # even if the test caught that
+            verdict.score, verdict.error, verdict.doubt = 0.0, verdict.error or why, why
         if verdict.score < verdict.points and not self.student.troubles and not verdict.doubt:
             verdict.doubt = self._doubt(source, verdict.error)
         return verdict

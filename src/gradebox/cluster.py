@@ -46,8 +46,9 @@ class Cluster:
         there = self.client.scatter(order, broadcast=True, hash=False)
         executor = self.client.get_executor(pure=False)
 
-        def execute(taken: Submission, moved: batch.Moved) -> batch.Result:
-            result = executor.submit(remote.execute, there, vars(taken), moved).result()
+        def execute(taken: Submission, plan: trial.Plan) -> batch.Result:
+            fields = {name: vars(one) for name, one in plan.items()}
+            result = executor.submit(remote.execute, there, vars(taken), fields).result()
             return batch.Result(**result)
 
         def try_out() -> list[trial.Trial]:

@@ -41,7 +41,7 @@ from gradebox.rebuild import Rebuild, Recognize
 from gradebox.scores import SaveScores
 from gradebox.store import digest
 
-VERSION = 6
+VERSION = 7
 """Raised when the same submission may get another score, or another page, than before."""
 
 OF_NO_MATTER = (

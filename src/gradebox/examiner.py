@@ -61,7 +61,7 @@ class Examiner:
         """
         while True:
             message = self._line.receive()
-            verdict = self._checker.run(message["source"], message["points"])
+            verdict = self._checker.run(message["source"], message["points"], message["mixed"])
             if not message["points"]:  # it runs in both processes, and has drawn the same in both
                 self._student.draws.forget()
                 self._files.forget()
@@ -72,6 +72,7 @@ class Examiner:
                     "outputs": verdict.outputs,
                     "error": verdict.error,
                     "doubt": verdict.doubt,
+                    "mixed": verdict.mixed,
                     "gone": self._student.gone,
                 }
             )

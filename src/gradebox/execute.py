@@ -24,18 +24,20 @@ import tempfile
 from collections.abc import Collection, Mapping
 from copy import deepcopy
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from nbformat import NotebookNode, from_dict
 from nbgrader.preprocessors import Execute
 from traitlets import Bool, Enum, Integer, List, Unicode, default
 
-from gradebox import parents, trial
+from gradebox import parents
 from gradebox.checker import Verdict
 from gradebox.instructor import Instructions, Released, instructions, source_folder
 from gradebox.pair import Given, Pair, paired
 from gradebox.scores import shown_score
 from gradebox.seal import Level, Limits, choose
+from gradebox.trial import NotebookPlan, Plan, planned, remembered
 from gradebox.warm import Died
 
 
@@ -85,8 +87,8 @@ class WarmExecute(Execute):  # type: ignore[misc]
         "again in one process, and say where that gives more points.",
     ).tag(config=True)
 
-    moved: Mapping[str, Collection[str]] | None = None
-    """The tests of each notebook that a trial has moved beside; None while there was no trial."""
+    plan: Plan | None = None
+    """How the tests of the assignment run, as a trial has found; None while there was none."""
 
     sealed = Enum(
         ["auto", *map(str, Level)],
@@ -150,11 +152,12 @@ class WarmExecute(Execute):  # type: ignore[misc]
         """
         folder = Path(resources.get("metadata", {}).get("path") or ".").resolve()
         about = resources.get("nbgrader", {})
-        beside = self._asked(about).beside | self._moved(about) if self.apart else None
+        plan = self._planned(about)
+        beside = self._asked(about).beside | {*plan.beside} if self.apart else None
         with tempfile.TemporaryDirectory(prefix="gradebox-") as copy:
             if self.apart and self.second_opinion:
                 shutil.copytree(folder, copy, dirs_exist_ok=True, symlinks=True)
-            run = self.run(nb, folder, about, beside)
+            run = self.run(nb, folder, about, beside, plan.mixed)
             if run.doubts and self.second_opinion:
                 self._ask_again(nb, Path(copy), about, run)
         resources["gradebox"] = {"scores": run.scores, "forgeable": run.forgeable}
@@ -163,7 +166,12 @@ class WarmExecute(Execute):  # type: ignore[misc]
         return nb, resources
 
     def run(
-        self, nb: NotebookNode, folder: Path, about: dict[str, Any], beside: Collection[str] | None
+        self,
+        nb: NotebookNode,
+        folder: Path,
+        about: dict[str, Any],
+        beside: Collection[str] | None,
+        mixed: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> "Run":
         """Execute all code cells of a notebook, in a folder of its own.
 
@@ -174,9 +182,12 @@ class WarmExecute(Execute):  # type: ignore[misc]
         beside : collection of str or None
             The test cells that run beside the student's code. None runs all in one process, in
             which nothing is banned or hollow.
+        mixed : mapping
+            The operators and methods of objects that may be given values of a test, by the names of
+            the cells; all where a cell is not among them.
         """
         with self._paired(folder, about, beside is not None) as pair:
-            made = Run(pair, Released(self.parent), beside)
+            made = Run(pair, Released(self.parent), beside, mixed)
             for cell in nb.cells:
                 if cell.cell_type == "code" and cell.source.strip():
                     made.execute(cell, self.error_on_timeout)
@@ -200,13 +211,14 @@ class WarmExecute(Execute):  # type: ignore[misc]
         source = source_folder(self, about.get("assignment", ""))
         return instructions(source / f"{about.get('notebook', '')}.ipynb")
 
-    def _moved(self, about: dict[str, Any]) -> frozenset[str]:
-        """Return the tests of a notebook that a trial has moved beside the student's code."""
-        if self.moved is None:
+    def _planned(self, about: dict[str, Any]) -> NotebookPlan:
+        """Return how the tests of a notebook run."""
+        if self.plan is None:
             name = str(about.get("assignment", ""))
-            tried = trial.remembered(self, source_folder(self, name), name) if self.trial else []
-            self.moved = trial.moved(tried)
-        return frozenset(self.moved.get(str(about.get("notebook", "")), ()))
+            asks = self.apart and self.trial
+            tried = remembered(self, source_folder(self, name), name) if asks else []
+            self.plan = planned(tried)
+        return self.plan.get(str(about.get("notebook", "")), NotebookPlan())
 
     def _paired(self, folder: Path, about: dict[str, Any], apart: bool) -> Any:
         asked, source = self._asked(about), source_folder(self, about.get("assignment", ""))
@@ -254,13 +266,24 @@ class Run:
         Gives the text of a cell as students get it.
     beside : collection of str or None
         The test cells that run beside the student's code; None for all.
+    allowed : mapping
+        The operators and methods of objects that may be given values of a test, by cell.
     """
 
-    def __init__(self, pair: Pair, released: Released, beside: Collection[str] | None) -> None:
+    def __init__(
+        self,
+        pair: Pair,
+        released: Released,
+        beside: Collection[str] | None,
+        allowed: Mapping[str, Collection[str]],
+    ) -> None:
         self.scores: dict[str, float] = {}
+        self.mixed: dict[str, list[str]] = {}
+        """The operators and methods of objects that were given values of a test, by cell."""
         self.forgeable: list[str] = []
         self.doubts: dict[str, str] = {}
         self._pair, self._released, self._beside = pair, released, beside
+        self._allowed = allowed
         self._dead: tuple[str, str] | None = None
 
     def execute(self, cell: NotebookNode, when_late: dict[str, Any]) -> None:
@@ -270,8 +293,9 @@ class Run:
         name = about.get("grade_id", "")
         tests = bool(about.get("grade")) and not about.get("solution")
         if tests and self._beside is not None and name not in self._beside:
-            verdict = self._pair.examine(cell.source, float(about["points"]))
-            self.scores[name] = verdict.score
+            worth, allowed = float(about["points"]), self._allowed.get(name)
+            verdict = self._pair.examine(cell.source, worth, allowed)
+            self.scores[name], self.mixed[name] = verdict.score, verdict.mixed
             if verdict.doubt:
                 self.doubts[name] = verdict.doubt
             _keep(cell, {"outputs": _as_scored(verdict)})

@@ -90,8 +90,10 @@ class Pair:
         self._examiner.kill()
         self.student.kill()
 
-    def examine(self, source: str, points: float = 0.0) -> Verdict:
-        """Run one test cell, and return what it came to.
+    def examine(
+        self, source: str, points: float = 0.0, mixed: Collection[str] | None = None
+    ) -> Verdict:
+        """Run one test cell, and return what it came to; see :meth:`gradebox.checker.Checker.run`.
 
         Whatever the student's process does meanwhile, or the test cell itself, costs no more than
         this cell's points and those of the cells that need what is lost.
@@ -105,7 +107,9 @@ class Pair:
         with contextlib.suppress(Gone):  # it ended: the test cell is told when it asks
             self.student.line.send({"lend": True})
         try:
-            told = self._verdict({"source": source, "points": points}, clock)
+            allowed = None if mixed is None else sorted(mixed)
+            message = {"source": source, "points": points, "mixed": allowed}
+            told = self._verdict(message, clock)
         except (Gone, TimeoutError) as error:
             how = "took too long" if isinstance(error, TimeoutError) else "ended"
             self._gone, self._name = f"the process of the test cells {how}", Died.ename
@@ -117,7 +121,8 @@ class Pair:
             self.student.acknowledged()
         except (Gone, TimeoutError):
             self.student.kill()
-        return Verdict(told["score"], points, told["outputs"], told["error"], told["doubt"])
+        del told["gone"]
+        return Verdict(points=points, **told)
 
     def _verdict(self, message: dict[str, Any], clock: OwnTime) -> dict[str, Any]:
         """Send a test cell and wait; tell its process the time, interrupt the student's."""

@@ -158,6 +158,8 @@ class Handle:
         self.kind, self.type_name, self.name = kind, type_name, name
         self.of: Any = None
         """The class of an object, or what is told of a class, in the checker."""
+        self.method = ""
+        """The name by which a test has asked an object for this method of its, in the checker."""
 
 
 class _Crossed:

@@ -26,6 +26,7 @@ from gradebox.classes import PYTHONS_OWN, Standing, student_class
 from gradebox.deadline import Deadline
 from gradebox.inspection import described as _described
 from gradebox.inspection import documentation_of, signature_of
+from gradebox.mixed import Mixed
 from gradebox.operations import BINARY, ORDER
 from gradebox.peer import (
     MOST_PRINTED,
@@ -393,6 +394,8 @@ class Student(Peer):
         """What no honest function does, in the order in which it happened."""
         self.stand_ins: set[str] = set()
         """What was asked about objects and classes of the student's since this was cleared."""
+        self.mixed = Mixed(self._handle)
+        """In which operations objects of the student's met values of the tests."""
         self.along = OfTests(self._import, self._export)
         """What goes along with messages."""
         self.gone = ""
@@ -454,16 +457,19 @@ class Student(Peer):
             raise StudentGone("StudentGone", self.gone)
         if question not in _PLAIN_QUESTIONS:
             self.stand_ins.add(_called(value))
+        self.mixed.note(question, value)
         if not self._depth:
             self._call, self._late = self._soonest(), False
             self._deadline = self._call
         if self._late or not self._deadline.left():
             raise self._timeout()
         try:
-            return super().ask(question, value, **more)
+            result = super().ask(question, value, **more)
         except BadValue as error:
             self.troubles.append(f"the student's process sent what is no value: {error}")
             raise
+        self.mixed.name(question, value, result)
+        return result
 
     def _soonest(self) -> Deadline:
         """Return the limit of a call that begins."""

@@ -100,7 +100,7 @@ def try_out(order: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def execute(
-    order: dict[str, Any], submission: dict[str, Any], moved: batch.Moved
+    order: dict[str, Any], submission: dict[str, Any], plan: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
     """Execute one submission on a worker.
 
@@ -110,8 +110,8 @@ def execute(
         What :func:`packed` returned.
     submission : dict
         The fields of a :class:`~gradebox.intake.Submission`.
-    moved : mapping
-        The tests of each notebook that run beside the student's code because of a trial.
+    plan : dict
+        The fields of a :class:`~gradebox.trial.NotebookPlan` for each notebook.
 
     Returns
     -------
@@ -123,7 +123,8 @@ def execute(
     Unlike
         If this machine would give other scores.
     """
-    return vars(_made(order).execute(Submission(**submission), moved))
+    planned = {name: trial.NotebookPlan(**fields) for name, fields in plan.items()}
+    return vars(_made(order).execute(Submission(**submission), planned))
 
 
 def _made(order: dict[str, Any]) -> batch.Workshop:

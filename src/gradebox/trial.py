@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,9 @@ class Trial:
         points apart.
     why : str
         What it raised apart, with the answers; empty if nothing.
+    mixed : list of str
+        The operators and methods of objects that the answers have, and that it gives values of its
+        own: see :mod:`gradebox.mixed`.
     """
 
     notebook: str
@@ -80,6 +83,7 @@ class Trial:
     graded: Points
     moved: bool
     why: str
+    mixed: list[str]
 
     @property
     def fails(self) -> bool:
@@ -134,13 +138,41 @@ def remembered(execute: "WarmExecute", source: Path, assignment: str) -> list[Tr
         return _REMEMBERED[key]
 
 
+@dataclass(frozen=True)
+class NotebookPlan:
+    """How the tests of a notebook run, as a trial has found.
+
+    Parameters
+    ----------
+    beside : list of str
+        Those that run beside the student's code.
+    mixed : dict of list of str
+        The operators and methods of objects that may be given values of a test, by its name.
+    """
+
+    beside: list[str] = field(default_factory=list)
+    mixed: dict[str, list[str]] = field(default_factory=dict)
+
+
+Plan = Mapping[str, NotebookPlan]
+"""How the tests of an assignment run, by notebook."""
+
+
+def planned(trials: Iterable[Trial]) -> Plan:
+    """Return how tests run because of a trial."""
+    plan: dict[str, NotebookPlan] = {}
+    for one in trials:
+        notebook = plan.setdefault(one.notebook, NotebookPlan())
+        notebook.mixed[one.cell] = one.mixed
+        if one.moved:
+            notebook.beside.append(one.cell)
+    return plan
+
+
 def moved(trials: Iterable[Trial]) -> dict[str, list[str]]:
     """Return the tests that run beside the student's code because of a trial, by notebook."""
-    found: dict[str, list[str]] = {}
-    for one in trials:
-        if one.moved:
-            found.setdefault(one.notebook, []).append(one.cell)
-    return found
+    plan = planned(trials)
+    return {name: plan[name].beside for name in plan if plan[name].beside}
 
 
 class _Notebook:
@@ -155,6 +187,7 @@ class _Notebook:
             for cell in self.tests:
                 cell.source = written.get(_name(cell), cell.source)
         self._versions = answered, _blank(answered, execute)
+        self._mixed: dict[str, set[str]] = {}
 
     def trials(self) -> Iterator[Trial]:
         """Yield how each test does."""
@@ -185,6 +218,7 @@ class _Notebook:
                 graded[name],
                 name in beside - asked,
                 why[name],
+                sorted(self._mixed.get(name, ())),
             )
 
     def _points(self, beside: Collection[str] | None) -> tuple[dict[str, Points], dict[str, str]]:
@@ -199,7 +233,10 @@ class _Notebook:
                     ignore=shutil.ignore_patterns("*.ipynb", ".ipynb_checkpoints"),
                 )
                 nb = deepcopy(version)
-                scores.append(self._execute.run(nb, Path(folder), self._about, beside).scores)
+                run = self._execute.run(nb, Path(folder), self._about, beside)
+                scores.append(run.scores)
+                for name, mixed in run.mixed.items():
+                    self._mixed.setdefault(name, set()).update(mixed)
         errors = {_name(cell): _error(cell) for cell in filter(is_test, nb.cells)}
         blank, answered = scores
         return {

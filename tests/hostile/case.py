@@ -15,6 +15,7 @@ WRONG = {
         "    def mean(self):\n        return 0.0"
     ),
     "digit": "def first_digit(n):\n    return 0",
+    "nearest": "def nearest(numbers, distance):\n    return 0.0",
 }
 """Answers that earn nothing."""
 
@@ -126,6 +127,7 @@ def returning(value: str, *setup: str) -> Build:
                 f"    @property\n    def count(self):\n        return {value}"
             ),
             digit=f"def first_digit(n):\n    return {value}",
+            nearest=f"def nearest(numbers, distance):\n    return {value}",
         )
         work.first("\n".join(setup))
 

@@ -24,7 +24,13 @@ KEY = "kestrel-4711"
 PASSWORD = "osprey-2208"
 """Stands in the grader's environment and in a file of the grader's."""
 
-POINTS = {"test-squares": 2.0, "test-means": 3.0, "test-running": 2.0, "share": 4.0}
+POINTS = {
+    "test-squares": 2.0,
+    "test-means": 3.0,
+    "test-running": 2.0,
+    "share": 4.0,
+    "test-nearest": 2.0,
+}
 """What the cells that are graded by the machine are worth."""
 NOTHING = dict.fromkeys(POINTS, 0.0)
 
@@ -47,6 +53,7 @@ HONEST = {
         "    def mean(self):\n        return self.total / self.count"
     ),
     "digit": "def first_digit(n):\n    return int(str(n)[0])",
+    "nearest": "def nearest(numbers, distance):\n    return min(numbers, key=distance)",
     "words": "The mean of squares is at least the square of the mean.",
 }
 
@@ -67,6 +74,13 @@ running.add(4.0)
 assert running.mean() == 3.0
 ### BEGIN HIDDEN TESTS
 assert running.count == 2
+### END HIDDEN TESTS""",
+    "test-nearest": """from statistics import fmean
+def far(x):
+    return abs(x - 2.0)
+assert abs(nearest([5.0, 1.0, 9.0], far) - 1.0) < 1e-9
+### BEGIN HIDDEN TESTS
+assert abs(nearest([6.5, -7.0], far) - 6.5) < 1e-9 and fmean([6.5, -7.0]) == -0.25
 ### END HIDDEN TESTS""",
     "share": "sum(first_digit(n) == digit for n, digit in ((7, 7), (42, 4), (905, 9), (1234, 1)))",
 }
@@ -93,7 +107,7 @@ def assignment() -> Any:
     """Return the instructor's notebook."""
     pairs = [("squares", "test-squares"), ("means", "test-means"), ("running", "test-running")]
     cells = [_cell("code", "setup", "import numpy", locked=True)]
-    for answer, test in [*pairs, ("digit", "share")]:
+    for answer, test in [*pairs, ("digit", "share"), ("nearest", "test-nearest")]:
         cells += [_answer(answer), _test(test)]
     cells.append(_cell("markdown", "words", "Why?", grade=True, solution=True, points=5))
     return new_notebook(cells=cells)

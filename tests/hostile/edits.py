@@ -72,7 +72,7 @@ def _tests_to(place: int) -> Any:
 
 
 def _answers_last(work: Work) -> None:
-    names = ("squares", "means", "running", "digit")
+    names = ("squares", "means", "running", "digit", "nearest")
     answers = [work.cell(name) for name in names]
     work.nb.cells = [*(one for one in work.nb.cells if one not in answers), *answers]
 
@@ -232,7 +232,7 @@ EDITS = [
         "the tests renamed, with marks as their text",
         edited(_rename_tests, right=False),
         flags=(
-            *(f"cell mine-{number} is none" for number in range(4)),
+            *(f"cell mine-{number} is none" for number in range(5)),
             *(f"cell {name} was missing" for name in NAMES),
         ),
     ),
@@ -350,7 +350,8 @@ EDITS = [
         edited(_no_metadata),
         scores=FULL,
         flags=tuple(
-            f"cell {name} was missing" for name in ("squares", "means", "running", "digit", "words")
+            f"cell {name} was missing"
+            for name in ("squares", "means", "running", "digit", "nearest", "words")
         ),
     ),
     *(

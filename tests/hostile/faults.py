@@ -11,7 +11,7 @@ from nbformat.v4 import new_code_cell
 from hostile.case import FULL, Build, Case, answers, beside, points
 from hostile.course import Work
 
-ALL = ("setup", "squares", "means", "running", "digit", "words")
+ALL = ("setup", "squares", "means", "running", "digit", "nearest", "words")
 HUGE = 50 * 2**20 + 1
 
 

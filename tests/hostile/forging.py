@@ -1,6 +1,6 @@
 """Wrong answers that try to count as right ones: forged equality, and forged marks."""
 
-from hostile.case import Case, first, returning
+from hostile.case import Case, answers, first, points, returning
 
 _EQUAL = """class Equal:
     def __eq__(self, other): return True
@@ -78,6 +78,57 @@ EQUALITY = [
         "nan-sum",
         "comparisons whose sum is no number (nan)",
         returning("Term()", "class Term:\n    def __eq__(self, other): return float('nan')"),
+    ),
+    Case(
+        "no-difference",
+        "answers whose difference from anything is 0",
+        returning(
+            "Near()",
+            "class Near:\n    def __sub__(self, other): return 0.0\n    __rsub__ = __sub__",
+        ),
+    ),
+    Case(
+        "lying-class",
+        "answers that say that they are of class `float`, and differ from nothing",
+        returning(
+            "Near()",
+            "class Near:\n    __class__ = float\n    def __sub__(self, other): return 0.0\n"
+            "    def __float__(self): return 5.0\n    def __abs__(self): return 0.0",
+        ),
+    ),
+    Case(
+        "near-number",
+        "a `float` whose difference from anything is 0",
+        returning(
+            "Near(0.0)",
+            "class Near(float):\n    def __sub__(self, other): return 0.0\n"
+            "    def __rsub__(self, other): return 0.0\n    def __abs__(self): return 0.0",
+        ),
+    ),
+    Case(
+        "through-a-function",
+        "the names of the test changed through a function that it passes in",
+        answers(
+            nearest=(
+                "def nearest(numbers, distance):\n"
+                "    distance.__globals__['abs'] = lambda x: 0.0\n"
+                "    distance.__code__ = (lambda x: 0.0).__code__\n"
+                "    return 0.0"
+            )
+        ),
+        points(test_nearest=0),
+        maybe=("in one process",),
+    ),
+    Case(
+        "file-like-a-module",
+        "files named like modules that a test imports, and like their compiled forms",
+        first(
+            "import os\n"
+            "text = 'import builtins\\nfmean = lambda x: -0.25\\nbuiltins.abs = lambda x: 0.0'\n"
+            "os.makedirs('statistics', exist_ok=True)\n"
+            "for name in ('statistics.py', 'statistics/__init__.py', 'sitecustomize.py'):\n"
+            "    open(name, 'w').write(text)"
+        ),
     ),
     Case(
         "patched-allclose",

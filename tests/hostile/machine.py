@@ -219,7 +219,7 @@ OUTSIDE = [
             "    except OSError as error: print(error)",
         ),
         scores=FULL,
-        flags=("handed in 24 hours late", "11.0 points taken off for being late"),
+        flags=("handed in 24 hours late", "13.0 points taken off for being late"),
         late=True,
     ),
     Case(
@@ -231,7 +231,7 @@ OUTSIDE = [
             "import os\nos.utime('timestamp.txt', (0, 0))",
         ),
         scores=FULL,
-        flags=("handed in 24 hours late", "11.0 points taken off for being late"),
+        flags=("handed in 24 hours late", "13.0 points taken off for being late"),
         late=True,
     ),
     Case(
@@ -262,14 +262,14 @@ DEATHS = [
         "exits-in-test",
         "`os._exit` in a function that a test calls: the tests before keep their points",
         answers(running="import os\nclass Running:\n    def __init__(self): os._exit(0)"),
-        scores=points(test_running=0.0, share=0.0),
+        scores=points(test_running=0.0, share=0.0, test_nearest=0.0),
         flags=(ENDED, ENDED_IN_TEST),
     ),
     Case(
         "segfault",
         "a segmentation fault",
         answers(means="import ctypes\ndef means(rows):\n    ctypes.string_at(0)"),
-        scores=points(test_means=0.0, test_running=0.0, share=0.0),
+        scores=points(test_means=0.0, test_running=0.0, share=0.0, test_nearest=0.0),
         flags=(ENDED, ENDED_IN_TEST),
     ),
     Case(
@@ -291,7 +291,7 @@ DEATHS = [
             means="import sys\ndef means(rows):\n    sys.setrecursionlimit(10**9)\n"
             "    return [*map(means, [rows])]"
         ),
-        scores=points(test_means=0.0, test_running=0.0, share=0.0),
+        scores=points(test_means=0.0, test_running=0.0, share=0.0, test_nearest=0.0),
         flags=(ENDED, ENDED_IN_TEST),
     ),
     Case(
@@ -307,7 +307,7 @@ DEATHS = [
         answers(
             means="import os, signal\ndef means(rows):\n    os.kill(os.getpid(), signal.SIGSTOP)"
         ),
-        scores=points(test_means=0.0, test_running=0.0, share=0.0),
+        scores=points(test_means=0.0, test_running=0.0, share=0.0, test_nearest=0.0),
         flags=(SLOW_IN_TEST, ENDED, ENDED_IN_TEST),
     ),
     Case(
@@ -352,7 +352,7 @@ LOOPS = [
             running="import signal\nclass Running:\n    def __init__(self):\n"
             "        signal.signal(signal.SIGINT, signal.SIG_IGN)\n        while True: pass"
         ),
-        scores=points(test_running=0.0, share=0.0),
+        scores=points(test_running=0.0, share=0.0, test_nearest=0.0),
         flags=(SLOW_IN_TEST, ENDED, ENDED_IN_TEST),
     ),
     Case(
@@ -362,7 +362,7 @@ LOOPS = [
             running="import itertools\nclass Running:\n    def __init__(self):\n"
             "        max(itertools.repeat(1))"
         ),
-        scores=points(test_running=0.0, share=0.0),
+        scores=points(test_running=0.0, share=0.0, test_nearest=0.0),
         flags=(SLOW_IN_TEST, ENDED, ENDED_IN_TEST),
     ),
     Case(

@@ -53,7 +53,7 @@ PAGES = [
             f'''display(HTML("""<img src=x onerror="{_script("html-handler")}">"""))''',
             f'''display(HTML("""<svg onload="{_script("html-svg")}"></svg>"""))''',
             f'''display(HTML("""<a href="javascript:{_script("html-link")}" id="go">x</a>"""))''',
-            '''display(HTML("""</div></div></div><h1>Score: 11 / 11</h1>"""))''',
+            '''display(HTML("""</div></div></div><h1>Score: 13 / 13</h1>"""))''',
             "display(HTML('<iframe srcdoc=\"<script>parent." + "x=1</script>\"></iframe>'))",
             'display(HTML(\'<table border="1" class="dataframe"><tr><td>kept</td></tr></table>\'))',
         ),
