@@ -1,0 +1,79 @@
+"""What the chapter on dropout says in words about its own figures and examples."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from optdl.data import Examples, load
+from optdl.dropout import train_with_dropout
+
+
+def few_digits(seed: int) -> tuple[Examples, Examples]:
+    """Return the chapter's 300 training examples, a tenth with random labels, and the rest."""
+    digits = load("digits")
+    split = digits.split(len(digits.y_train) - 300, seed=seed)
+    rng = np.random.default_rng(seed)
+    noisy = rng.random(300) < 0.1
+    labels = np.where(noisy, rng.integers(10, size=300), split.train.y)
+    return Examples(split.train.x, labels), split.validation
+
+
+def test_dropout_is_slower_at_first_and_overfits_less() -> None:
+    plain, dropped = (
+        [train_with_dropout(*few_digits(seed), p, seed) for seed in range(5)] for p in (0.0, 0.5)
+    )
+    validation = [np.array([run.validation_loss for run in runs]) for runs in (plain, dropped)]
+    training = [np.array([run.train_loss for run in runs]) for runs in (plain, dropped)]
+    means = [loss.mean(axis=0) for loss in validation]
+    assert (means[0][1:19] < means[1][1:19]).all()
+    assert (means[0][21:] > means[1][21:]).all()  # "lower from epoch 21 on"
+    assert (validation[0][:, -1] > validation[1][:, -1]).all()  # "in each of the five seeds"
+    assert (training[0].mean(axis=0)[1:] < training[1].mean(axis=0)[1:]).all()
+    gaps = [
+        (on_new - on_old)[:, -1].mean() for on_new, on_old in zip(validation, training, strict=True)
+    ]
+    assert gaps[0] > 2 * gaps[1]
+
+
+def test_a_rate_near_one_does_worse_than_no_dropout_after_60_epochs() -> None:
+    errors = {
+        p: np.mean(
+            [
+                train_with_dropout(*few_digits(seed), p, seed).validation_error[-1]
+                for seed in range(3)
+            ]
+        )
+        for p in (0.0, 0.5, 0.95)
+    }
+    assert errors[0.5] < errors[0.0] < errors[0.95]
+
+
+def test_dropout_on_the_inputs_of_a_linear_model_is_a_penalty() -> None:
+    """Sum over all masks of the worked example, and of a random one."""
+    rng = np.random.default_rng(0)
+    for x, y, w, p in (
+        (np.array([[1.0, 2.0]]), np.array([4.0]), np.array([2.0, 1.0]), 0.5),
+        (rng.normal(size=(3, 4)), rng.normal(size=3), rng.normal(size=4), 0.3),
+    ):
+        mean = 0.0
+        for kept in product((0, 1), repeat=len(w)):
+            chance = np.prod([1 - p if one else p for one in kept])
+            mean += chance * np.mean((x * kept / (1 - p) @ w - y) ** 2) / 2
+        penalty = p / (2 * (1 - p)) * np.mean(x**2, axis=0) @ w**2
+        assert mean == pytest.approx(np.mean((x @ w - y) ** 2) / 2 + penalty, rel=1e-12)
+    assert [(z - 4) ** 2 / 2 for z in (0, 4, 4, 8)] == [8, 0, 0, 8]  # the four masks by hand
+
+
+def test_the_worked_ensemble_of_four_subnetworks() -> None:
+    scores = np.array([[2.0, 0.0], [0.0, 4.0]]) @ np.array([*product((0, 1), repeat=2)]).T
+    assert scores.T.tolist() == [[0, 0], [0, 4], [2, 0], [2, 4]]
+    assert softmax(scores.mean(axis=1)).round(3).tolist() == [0.269, 0.731]
+
+
+def test_the_relative_noise_of_a_sum_falls_with_its_length() -> None:
+    rng = np.random.default_rng(0)
+    for n in (1, 16):
+        sums = ((rng.random((200_000, n)) >= 0.2) / 0.8).sum(axis=1)
+        assert sums.std() / sums.mean() == pytest.approx(np.sqrt(0.2 / (0.8 * n)), rel=0.02)
