@@ -154,6 +154,7 @@ def test_for_gradient_descent_the_split_form_changes_nothing():
         np.testing.assert_allclose(one.curves["test_loss"], other.curves["test_loss"], rtol=1e-10)
 
 
+@pytest.mark.row("F-12")
 @pytest.mark.parametrize("method", ["BN", "Renorm"])
 @torch.no_grad()
 def test_statistics_computed_anew_are_those_of_all_examples_at_once(method):

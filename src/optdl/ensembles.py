@@ -585,6 +585,10 @@ def train_ensemble(
     ValueError
         If the checkpoint is that of another run, or has more epochs than asked for; if the batch
         size does not lie between 1 and the number of examples.
+
+    Notes
+    -----
+    Source: F-12
     """
     if epochs < 1 or not 1 <= batch_size <= len(train_examples):
         raise ValueError(
