@@ -193,6 +193,7 @@ def test_eigenbasis_agrees_with_numpy_and_is_orthonormal(rng):
     np.testing.assert_allclose(np.abs(U.T @ expected_vectors), np.eye(6), atol=1e-12)
     np.testing.assert_allclose(U.T @ U, np.eye(6), atol=1e-13)
     np.testing.assert_allclose(H @ U, U * eigenvalues, atol=1e-13)
+    assert np.all(U[np.abs(U).argmax(axis=0), np.arange(6)] > 0)
 
 
 @pytest.mark.row("L1-14")

@@ -241,6 +241,9 @@ def eigenbasis(hessian: Matrix) -> tuple[Vector, Matrix]:
 
     .. math:: H u_i = \lambda_i u_i, \qquad u_i^T u_j = \delta_{ij}
 
+    If u is an eigenvector, so is −u. Here the entry of the largest absolute value is positive, so
+    that the result does not depend on the library that computes it.
+
     Raises
     ------
     ValueError
@@ -258,7 +261,8 @@ def eigenbasis(hessian: Matrix) -> tuple[Vector, Matrix]:
     """
     _require_symmetric(hessian)
     eigenvalues, eigenvectors = eigh(hessian)
-    return eigenvalues, eigenvectors
+    largest = np.abs(eigenvectors).argmax(axis=0)
+    return eigenvalues, eigenvectors * np.sign(eigenvectors[largest, np.arange(len(largest))])
 
 
 def eigen_contributions(hessian: Matrix, displacement: Vector) -> Vector:
