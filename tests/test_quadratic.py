@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.spatial
 import torch
 
 from optdl import problems
@@ -15,6 +16,7 @@ from optdl.data import load
 from optdl.problems import Problem
 from optdl.quadratic import (
     QuadraticModel,
+    alignment,
     approximation_error,
     approximation_order,
     convergence_rate,
@@ -27,8 +29,10 @@ from optdl.quadratic import (
     gradient_descent,
     largest_stable_step,
     logistic_regression,
+    mean_and_covariance,
     measured_rates,
     optimal_step,
+    second_moment,
     taylor_value,
     zigzag,
 )
@@ -40,7 +44,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated
 
 
 def positive_definite(rng, n, low=0.3, high=4.0):
-    """A full matrix with eigenvalues spread evenly over [low, high]."""
+    """A full matrix with equally spaced eigenvalues from low to high."""
     rotation, _ = np.linalg.qr(rng.normal(size=(n, n)))
     H = (rotation * np.linspace(low, high, n)) @ rotation.T
     return (H + H.T) / 2
@@ -189,6 +193,7 @@ def test_eigenbasis_agrees_with_numpy_and_is_orthonormal(rng):
     np.testing.assert_allclose(np.abs(U.T @ expected_vectors), np.eye(6), atol=1e-12)
     np.testing.assert_allclose(U.T @ U, np.eye(6), atol=1e-13)
     np.testing.assert_allclose(H @ U, U * eigenvalues, atol=1e-13)
+    assert np.all(U[np.abs(U).argmax(axis=0), np.arange(6)] > 0)
 
 
 @pytest.mark.row("L1-14")
@@ -353,6 +358,83 @@ def test_measured_rate_of_the_first_step_by_hand():
     assert measured_rates(H, np.ones(2), np.array([0.5]), 2)[0] == pytest.approx(0.5)
 
 
+# --- the mean input: F-08 ---------------------------------------------------------------------
+
+
+@pytest.mark.row("F-08")
+def test_second_moment_is_the_hessian_of_least_squares_and_of_logistic_regression(rng):
+    # oracle: autograd of the two losses
+    x, y = torch.tensor(rng.normal(size=(20, 4)) + 2), torch.tensor(rng.choice([-1.0, 1.0], 20))
+    w = torch.tensor(rng.normal(size=4))
+    squared = lambda v: ((x @ v - y) ** 2).mean() / 2  # noqa: E731
+    logistic = lambda v: torch.nn.functional.softplus(-y * (x @ v)).mean()  # noqa: E731
+    slope = torch.sigmoid(x @ w)
+    for loss, weights in ((squared, None), (logistic, (slope * (1 - slope)).numpy())):
+        expected = torch.func.hessian(loss)(w).numpy()
+        np.testing.assert_allclose(second_moment(x.numpy(), weights), expected, atol=1e-12)
+
+
+@pytest.mark.row("F-08")
+def test_mean_and_covariance_are_numpys(rng):
+    x, weights = rng.normal(size=(30, 5)) + 3, rng.uniform(0, 2, size=30)
+    for s in (None, weights):
+        mean, covariance = mean_and_covariance(x, s)
+        np.testing.assert_allclose(mean, np.average(x, axis=0, weights=s), rtol=1e-12)
+        expected = np.cov(x, rowvar=False, ddof=0, aweights=s)
+        np.testing.assert_allclose(covariance, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.row("F-08")
+def test_hessian_is_the_covariance_plus_a_matrix_of_rank_one(rng):
+    x, weights = rng.normal(size=(30, 5)) + 3, rng.uniform(0, 2, size=30)
+    mean, covariance = mean_and_covariance(x, weights)
+    remainder = second_moment(x, weights) / weights.mean() - covariance
+    values, vectors = np.linalg.eigh(remainder)
+    np.testing.assert_allclose(values[:-1], 0, atol=1e-12)
+    assert values[-1] == pytest.approx(np.sum(mean**2), rel=1e-12)
+    assert abs(vectors[:, -1] @ mean) == pytest.approx(np.linalg.norm(mean), rel=1e-12)
+
+
+@pytest.mark.row("F-08")
+@pytest.mark.parametrize("shift", [0.0, 0.3, 2.0, 20.0])
+def test_spectrum_of_the_hessian_interlaces_with_that_of_the_covariance(rng, shift):
+    # oracle: Cauchy's interlacing for an update of rank one, and Rayleigh's bounds
+    x = rng.normal(size=(40, 6)) @ np.diag([1, 0.5, 2, 0.1, 1, 3]) + shift
+    mean, covariance = mean_and_covariance(x)
+    values, vectors = np.linalg.eigh(second_moment(x))
+    spread = np.linalg.eigvalsh(covariance)
+    slack = 1e-10 * values[-1]
+    assert np.all(values >= spread - slack)
+    assert np.all(values[:-1] <= spread[1:] + slack)
+    assert np.sum(mean**2) - slack <= values[-1] <= np.sum(mean**2) + spread[-1] + slack
+    sine = 1 - alignment(vectors[:, -1], mean) ** 2
+    assert sine <= spread[-1] / np.sum(mean**2) + 1e-12
+
+
+@pytest.mark.row("F-08")
+def test_the_steep_direction_of_real_data_is_the_mean_image_and_centering_removes_it():
+    x, y, raw = digits_problem()
+    centered = np.column_stack([x[:, :64] - x[:, :64].mean(axis=0), np.ones(len(x))])
+    kappas, steep = [], []
+    for problem in (raw, logistic_regression(centered, y, 1e-2)):
+        values, vectors = np.linalg.eigh(problem.hessian(problem.minimum))
+        kappas.append(values[-1] / values[0])
+        steep.append(vectors[:, -1])
+        assert values[0] == pytest.approx(0.01, rel=1e-9)  # the penalty is the floor of both
+    assert alignment(steep[0], x.mean(axis=0)) == pytest.approx(0.998, abs=5e-4)
+    assert kappas[0] == pytest.approx(95.7, abs=0.05)
+    assert kappas[1] == pytest.approx(8.79, abs=0.005)
+
+
+@pytest.mark.row("F-08")
+def test_alignment_is_the_cosine_of_scipy_without_its_sign(rng):
+    for _ in range(5):
+        a, b = rng.normal(size=6), rng.normal(size=6)
+        expected = abs(1 - scipy.spatial.distance.cosine(a, b))
+        assert alignment(a, b) == pytest.approx(expected, rel=1e-12)
+        assert alignment(-3 * a, b) == pytest.approx(expected, rel=1e-12)
+
+
 # --- exact line search: L1-16 -----------------------------------------------------------------
 
 
@@ -469,6 +551,9 @@ def test_deep_signal_grows_like_the_largest_eigenvalue(rng, radius):
         (lambda: zigzag(1.5, 3), "0 < b"),
         (lambda: eigenbasis(np.array([[1.0, 2.0], [0.0, 1.0]])), "differs from its transpose"),
         (lambda: eigen_power(np.array([[1.0, 1.0], [0.0, 1.0]]), 2), "not diagonalizable"),
+        (lambda: alignment(np.zeros(2), np.ones(2)), "not zero"),
+        (lambda: second_moment(np.ones((2, 1)), np.array([1.0, -1.0])), "weights must be 0 or"),
+        (lambda: mean_and_covariance(np.ones((2, 1)), np.zeros(2)), "not all zero"),
         (lambda: logistic_regression(np.ones((2, 1)), np.array([0.0, 1.0])), "labels"),
         (lambda: logistic_regression(np.ones((1, 1)), np.ones(1), penalty=0.0), "penalty"),
         (

@@ -20,6 +20,7 @@ from optdl.problems import Problem
 
 __all__ = [
     "QuadraticModel",
+    "alignment",
     "approximation_error",
     "approximation_order",
     "convergence_rate",
@@ -32,8 +33,10 @@ __all__ = [
     "gradient_descent",
     "largest_stable_step",
     "logistic_regression",
+    "mean_and_covariance",
     "measured_rates",
     "optimal_step",
+    "second_moment",
     "taylor_value",
     "zigzag",
 ]
@@ -97,7 +100,7 @@ class QuadraticModel:
 
     @classmethod
     def of(cls, problem: Problem, center: Vector) -> QuadraticModel:
-        """Expand ``problem`` around ``center``; evaluates value, gradient and Hessian once each."""
+        """Expand ``problem`` around ``center``; calls value, gradient and Hessian once each."""
         return cls(
             value=float(problem.value(center)),
             slope=problem.gradient(center),
@@ -116,7 +119,7 @@ class QuadraticModel:
 
     @property
     def minimum(self) -> Vector:
-        """The model's only minimum, ŵ − H⁻¹g.
+        """The unique minimum of the model, ŵ − H⁻¹g.
 
         Raises
         ------
@@ -127,7 +130,7 @@ class QuadraticModel:
         if smallest <= 0:
             raise ValueError(
                 f"a minimum needs a positive definite Hessian; the smallest eigenvalue is "
-                f"{smallest:.3g}, so the model is flat or falls without end in that direction"
+                f"{smallest:.3g}, so the model is flat or unbounded below in that direction"
             )
         return self.center - np.linalg.solve(self.hessian, self.slope)
 
@@ -205,10 +208,10 @@ def approximation_error(
 def approximation_order(
     distances: Float[np.ndarray, " s"], errors: Float[np.ndarray, " s"]
 ) -> float:
-    """Return the order p of errors ≈ C · distanceᵖ: the slope of the line in log–log axes.
+    """Return the order p of errors ≈ C · distanceᵖ, their slope in log–log axes.
 
-    For a quadratic model of a smooth function p is 3, or more where the third derivative vanishes
-    along the line.
+    The quadratic model of a smooth function has the order 3, or a higher one if the third
+    derivative vanishes along the line.
 
     Raises
     ------
@@ -238,6 +241,9 @@ def eigenbasis(hessian: Matrix) -> tuple[Vector, Matrix]:
 
     .. math:: H u_i = \lambda_i u_i, \qquad u_i^T u_j = \delta_{ij}
 
+    If u is an eigenvector, so is −u. Here the entry of the largest absolute value is positive, so
+    that the result does not depend on the library that computes it.
+
     Raises
     ------
     ValueError
@@ -255,11 +261,12 @@ def eigenbasis(hessian: Matrix) -> tuple[Vector, Matrix]:
     """
     _require_symmetric(hessian)
     eigenvalues, eigenvectors = eigh(hessian)
-    return eigenvalues, eigenvectors
+    largest = np.abs(eigenvectors).argmax(axis=0)
+    return eigenvalues, eigenvectors * np.sign(eigenvectors[largest, np.arange(len(largest))])
 
 
 def eigen_contributions(hessian: Matrix, displacement: Vector) -> Vector:
-    r"""Return what each eigendirection adds to the loss above a minimum.
+    r"""Return the contribution of each eigendirection to the loss above its minimum.
 
     .. math:: J(w) - J(w^*) = \tfrac12 \sum_i \lambda_i \alpha_i^2, \qquad \alpha_i = u_i^T (w-w^*)
 
@@ -353,14 +360,15 @@ def gd_coefficients(alpha0: Vector, eigenvalues: Vector, lr: float, steps: int) 
 
 
 def largest_stable_step(eigenvalues: Vector) -> float:
-    r"""Return :math:`2/\lambda_{max}`: gradient descent converges iff the step lies strictly below.
+    r"""Return :math:`2/\lambda_{max}`, below which gradient descent converges on a quadratic.
 
-    At the limit itself the steepest direction flips sign for ever, :math:`1-\eta\lambda=-1`.
+    At the limit itself the coefficient of the steepest direction changes sign at each step and
+    keeps its size, :math:`1-\eta\lambda_{max}=-1`.
 
     Raises
     ------
     ValueError
-        If an eigenvalue is not positive: no step then makes every direction shrink.
+        If an eigenvalue is not positive: no learning rate then makes every coefficient shrink.
 
     Notes
     -----
@@ -378,10 +386,10 @@ def largest_stable_step(eigenvalues: Vector) -> float:
 def convergence_rate(lr: float, eigenvalues: Vector) -> float:
     r"""Return the factor by which one step shrinks the error in the worst direction.
 
-    .. math:: r = \max_i |1 - \alpha\lambda_i|
-                = \max\{|1-\alpha\lambda_{min}|,\ |1-\alpha\lambda_{max}|\}
+    .. math:: r = \max_i |1 - \eta\lambda_i|
+                = \max\{|1-\eta\lambda_{min}|,\ |1-\eta\lambda_{max}|\}
 
-    Here α is the step size, ``lr``. Below 1 gradient descent converges; above 1 it diverges.
+    Here η is the learning rate, ``lr``. Gradient descent converges if r < 1, and diverges if r > 1.
 
     Notes
     -----
@@ -396,9 +404,9 @@ def convergence_rate(lr: float, eigenvalues: Vector) -> float:
 
 
 def optimal_step(eigenvalues: Vector) -> float:
-    r"""Return the step with the smallest convergence rate.
+    r"""Return the learning rate with the smallest convergence rate.
 
-    .. math:: \alpha = \frac{2}{\lambda_{min}+\lambda_{max}}, \qquad
+    .. math:: \eta = \frac{2}{\lambda_{min}+\lambda_{max}}, \qquad
               r = \frac{\kappa-1}{\kappa+1}, \qquad \kappa = \frac{\lambda_{max}}{\lambda_{min}}
 
     Raises
@@ -423,10 +431,10 @@ def optimal_step(eigenvalues: Vector) -> float:
 def measured_rates(
     hessian: Matrix, start: Vector, lrs: Float[np.ndarray, " s"], steps: int
 ) -> Float[np.ndarray, " s"]:
-    r"""Run gradient descent on ½ wᵀHw with each step size and measure how fast it converges.
+    r"""Run gradient descent on ½ wᵀHw with each learning rate and measure how fast it converges.
 
-    The measure is the last step's shrinkage, :math:`\|w^{(T)}\| / \|w^{(T-1)}\|`: by then the
-    slowest direction has outlived all others, and the ratio approaches :func:`convergence_rate`.
+    The measure is :math:`\|w^{(T)}\| / \|w^{(T-1)}\|`, the factor of the last step. After many
+    steps only the slowest direction is left, and the factor approaches :func:`convergence_rate`.
 
     Parameters
     ----------
@@ -435,7 +443,7 @@ def measured_rates(
     start : (n,) array
         Where every run starts; not 0.
     lrs : (s,) array
-        The step sizes to try.
+        The learning rates to try.
     steps : int
         T, at least 1.
 
@@ -458,17 +466,129 @@ def measured_rates(
     return np.array(rates)
 
 
+# --- The mean input ---------------------------------------------------------------------------
+
+
+def second_moment(
+    x: Float[np.ndarray, "m n"], weights: Float[np.ndarray, " m"] | None = None
+) -> Matrix:
+    r"""Return the mean of :math:`x x^T` over the examples, the Hessian of a linear model.
+
+    .. math:: H = \frac1m \sum_i s_i\, x_i x_i^T
+
+    The weights are the second derivatives of the loss in the score :math:`w \cdot x_i`: 1 for
+    least squares with the loss :math:`\tfrac12 (w \cdot x - y)^2`, and
+    :math:`\sigma_i (1 - \sigma_i)` for the logistic loss.
+
+    Parameters
+    ----------
+    x : (m, n) array
+        One example in each row; append a column of ones for a bias.
+    weights : (m,) array, optional
+        s ≥ 0, not all zero; all 1 when not given.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative or all are zero.
+
+    Notes
+    -----
+    Source: F-08
+
+    Examples
+    --------
+    >>> second_moment(np.array([[3.0, 1.0], [1.0, 1.0]]))
+    array([[5., 2.],
+           [2., 1.]])
+    """
+    s = _require_weights(weights, len(x))
+    return (x.T * s) @ x / len(x)
+
+
+def mean_and_covariance(
+    x: Float[np.ndarray, "m n"], weights: Float[np.ndarray, " m"] | None = None
+) -> tuple[Vector, Matrix]:
+    r"""Return the mean and the covariance of the inputs, the two parts of :func:`second_moment`.
+
+    .. math:: H = \bar s\,\bigl(C + \bar x \bar x^T\bigr), \qquad
+              \bar x = \frac{\sum_i s_i x_i}{\sum_i s_i}, \qquad
+              C = \frac{\sum_i s_i (x_i - \bar x)(x_i - \bar x)^T}{\sum_i s_i}
+
+    The second part has rank one and the eigenvalue :math:`\|\bar x\|^2`. Inputs of mean zero do
+    not have it.
+
+    Parameters
+    ----------
+    x : (m, n) array
+        One example in each row.
+    weights : (m,) array, optional
+        s ≥ 0, not all zero; all 1 when not given.
+
+    Returns
+    -------
+    mean : (n,) array
+        x̄.
+    covariance : (n, n) array
+        C, divided by the sum of the weights, which is m without weights.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative or all are zero.
+
+    Notes
+    -----
+    Source: F-08
+
+    Examples
+    --------
+    >>> mean_and_covariance(np.array([[3.0, 1.0], [1.0, 1.0]]))
+    (array([2., 1.]), array([[1., 0.],
+           [0., 0.]]))
+    """
+    s = _require_weights(weights, len(x))
+    mean = s @ x / s.sum()
+    deviations = x - mean
+    return mean, (deviations.T * s) @ deviations / s.sum()
+
+
+def alignment(a: Vector, b: Vector) -> float:
+    r"""Return :math:`|\cos\angle(a, b)|`, which is 1 for parallel and 0 for orthogonal vectors.
+
+    The sign is dropped, because an eigenvector has none.
+
+    Raises
+    ------
+    ValueError
+        If a vector is zero.
+
+    Notes
+    -----
+    Source: F-08
+
+    Examples
+    --------
+    >>> alignment(np.array([3.0, 4.0]), np.array([-6.0, -8.0]))
+    1.0
+    """
+    lengths = np.linalg.norm(a) * np.linalg.norm(b)
+    if lengths == 0:
+        raise ValueError("expected two vectors that are not zero: a zero vector has no direction")
+    return float(abs(a @ b) / lengths)
+
+
 # --- Exact line search ------------------------------------------------------------------------
 
 
 def exact_line_search(hessian: Matrix, start: Vector, steps: int) -> Trajectory:
-    r"""Minimize ½ wᵀHw along the negative gradient, again and again; return every iterate.
+    r"""Minimize ½ wᵀHw along the negative gradient in each step; return every iterate.
 
-    .. math:: w \leftarrow w - \alpha g, \qquad
-              \alpha = \arg\min_\alpha J(w - \alpha g) = \frac{g^T g}{g^T H g}, \qquad g = Hw
+    .. math:: w \leftarrow w - \eta g, \qquad
+              \eta = \arg\min_\eta J(w - \eta g) = \frac{g^T g}{g^T H g}, \qquad g = Hw
 
-    Each step stops where the line touches a level curve, so that the next gradient is orthogonal to
-    the one just followed.
+    Each step ends where the line touches a level curve, so that consecutive gradients are
+    orthogonal.
 
     Parameters
     ----------
@@ -499,8 +619,8 @@ def exact_line_search(hessian: Matrix, start: Vector, steps: int) -> Trajectory:
     for _ in range(steps):
         g = hessian @ iterates[-1]
         curvature = g @ hessian @ g
-        alpha = g @ g / curvature if curvature > 0 else 0.0
-        iterates.append(iterates[-1] - alpha * g)
+        lr = g @ g / curvature if curvature > 0 else 0.0
+        iterates.append(iterates[-1] - lr * g)
     return np.array(iterates)
 
 
@@ -688,3 +808,10 @@ def _require_positive(eigenvalues: np.ndarray) -> None:
 def _require_steps(steps: int) -> None:
     if steps < 0:
         raise ValueError(f"the number of steps must be 0 or more; got {steps}")
+
+
+def _require_weights(weights: np.ndarray | None, m: int) -> np.ndarray:
+    s = np.ones(m) if weights is None else weights
+    if np.any(s < 0) or not np.any(s > 0):
+        raise ValueError("weights must be 0 or more, and not all zero")
+    return s

@@ -188,7 +188,7 @@ def limit_for_each_direction(eigenvalues):
 
 
 def rate_without_absolute_value(lr, eigenvalues):
-    """Forget that 1 - αλ may be negative."""
+    """Forget that 1 - ηλ may be negative."""
     return np.max(1 - lr * eigenvalues)
 
 

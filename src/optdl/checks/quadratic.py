@@ -200,7 +200,7 @@ def _coefficient_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def climbs_instead_of_descending(alpha0, eigenvalues, lr, steps):
-    """Return (1 + ηλ)^τ α: gradient ascent."""
+    """Return (1 + ηλ)^τ α, as gradient ascent does."""
     return np.array([(1 + lr * eigenvalues) ** t * alpha0 for t in range(steps + 1)])
 
 
@@ -303,27 +303,27 @@ def _rate_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def looks_only_at_lambda_min(lr, eigenvalues):
-    """Return |1 − αλ_min|."""
+    """Return |1 − ηλ_min|."""
     return abs(1 - lr * np.min(eigenvalues))
 
 
 def looks_only_at_lambda_max(lr, eigenvalues):
-    """Return |1 − αλ_max|."""
+    """Return |1 − ηλ_max|."""
     return abs(1 - lr * np.max(eigenvalues))
 
 
 def forgets_the_absolute_value(lr, eigenvalues):
-    """Return max (1 − αλ)."""
+    """Return max (1 − ηλ)."""
     return np.max(1 - lr * eigenvalues)
 
 
 def takes_the_best_direction(lr, eigenvalues):
-    """Return min |1 − αλ|."""
+    """Return min |1 − ηλ|."""
     return np.min(np.abs(1 - lr * eigenvalues))
 
 
 def averages_the_directions(lr, eigenvalues):
-    """Return the mean of |1 − αλ|."""
+    """Return the mean of |1 − ηλ|."""
     return np.mean(np.abs(1 - lr * eigenvalues))
 
 
@@ -677,16 +677,16 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=_coefficient_cases,
         misconceptions=(
             Misconception(
-                "your factor is 1 + ηλ, which climbs; a step down multiplies by 1 − ηλ",
+                "your factor 1 + ηλ is that of gradient ascent; descent multiplies by 1 − ηλ",
                 climbs_instead_of_descending,
             ),
             Misconception(
                 "your steps subtract the same amount each time; "
-                "every step multiplies what is left, (1 − ηλ)^τ",
+                "each step multiplies the coefficient, which gives (1 − ηλ)^τ",
                 adds_instead_of_multiplying,
             ),
             Misconception(
-                "your decay is exp(−ηλτ), the limit of tiny steps; finite steps give (1 − ηλ)^τ",
+                "your decay is exp(−ηλτ), the limit for η → 0; finite steps give (1 − ηλ)^τ",
                 follows_the_gradient_flow,
             ),
             Misconception(
@@ -704,7 +704,8 @@ EXERCISES: tuple[Exercise, ...] = (
         properties=(
             Property("the rows are gradient descent on ½wᵀHw", _equals_iterated_descent),
             Property(
-                "at η = 2/λ the coefficient flips its sign for ever", _flips_for_ever_at_the_limit
+                "at η = 2/λ the coefficient changes sign at each step and keeps its size",
+                _flips_for_ever_at_the_limit,
             ),
         ),
     ),
@@ -714,8 +715,8 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=_spectrum_cases,
         misconceptions=(
             Misconception(
-                "your limit is 1/λ_max, where the steepest direction is solved in one step; "
-                "it stays stable up to 2/λ_max",
+                "your limit is 1/λ_max, where one step removes the steepest coefficient; "
+                "gradient descent is stable up to 2/λ_max",
                 stops_at_one_over_lambda_max,
             ),
             Misconception(
@@ -723,11 +724,11 @@ EXERCISES: tuple[Exercise, ...] = (
                 follows_the_flattest_direction,
             ),
             Misconception(
-                "yours is the fastest step, 2/(λ_min + λ_max); the largest stable one is 2/λ_max",
+                "you return the best step, 2/(λ_min + λ_max); the limit of stability is 2/λ_max",
                 gives_the_fastest_step,
             ),
             Misconception(
-                "you take λ_max by its place; the eigenvalues come in any order",
+                "you take the last eigenvalue for λ_max; the eigenvalues come in any order",
                 trusts_the_order,
             ),
         ),
@@ -742,19 +743,19 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=_rate_cases,
         misconceptions=(
             Misconception(
-                "you look only at λ_min; with a large step λ_max is the slower direction",
+                "you look only at λ_min; at a large learning rate λ_max is the slower direction",
                 looks_only_at_lambda_min,
             ),
             Misconception(
-                "you look only at λ_max; with a small step λ_min is the slower direction",
+                "you look only at λ_max; at a small learning rate λ_min is the slower direction",
                 looks_only_at_lambda_max,
             ),
             Misconception(
-                "your maximum ignores the sign; a factor of −0.9 is as slow as 0.9: use |1 − αλ|",
+                "your maximum ignores the sign; a factor of −0.9 is as slow as 0.9: use |1 − ηλ|",
                 forgets_the_absolute_value,
             ),
             Misconception(
-                "you take the fastest direction; the slowest one sets the rate",
+                "you take the fastest direction; the slowest direction determines the rate",
                 takes_the_best_direction,
             ),
             Misconception(
@@ -762,13 +763,13 @@ EXERCISES: tuple[Exercise, ...] = (
                 averages_the_directions,
             ),
             Misconception(
-                "yours is (κ−1)/(κ+1), the rate of the best step; this step is another one",
+                "you return (κ−1)/(κ+1), the rate of the best step, whatever the learning rate",
                 always_gives_the_optimal_rate,
             ),
         ),
         properties=(
-            Property("the rate is the largest singular value of I − αH", _rate_is_a_matrix_norm),
-            Property("a step of size 0 has rate 1", _no_step_no_progress),
+            Property("the rate is the largest singular value of I − ηH", _rate_is_a_matrix_norm),
+            Property("the learning rate 0 has the rate 1", _no_step_no_progress),
         ),
     ),
     Exercise(
@@ -777,18 +778,18 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=_spectrum_cases,
         misconceptions=(
             Misconception(
-                "you multiply the eigenvalues; the step is 2 over their sum, 2/(λ_min + λ_max)",
+                "you multiply the eigenvalues; the best step is 2/(λ_min + λ_max), over their sum",
                 multiplies_the_eigenvalues,
             ),
             Misconception(
                 "your step is 1/λ_max, which suits the steepest direction alone; "
-                "the best one balances both ends",
+                "the best step balances both ends of the spectrum",
                 solves_only_the_steepest,
             ),
             Misconception("your step is 1/(λ_min + λ_max); the numerator is 2", inverts_the_sum),
             Misconception(
-                "yours is the largest stable step, 2/λ_max; "
-                "there the steepest direction never shrinks",
+                "you return the limit of stability, 2/λ_max; "
+                "there the steepest coefficient never shrinks",
                 takes_the_largest_stable_step,
             ),
             Misconception(
@@ -797,7 +798,7 @@ EXERCISES: tuple[Exercise, ...] = (
             ),
         ),
         properties=(
-            Property("any other step is slower", _optimal_step_beats_its_neighbors),
+            Property("every other step is slower", _optimal_step_beats_its_neighbors),
             Property("the rate at this step is (κ−1)/(κ+1)", _optimal_rate_is_set_by_kappa),
         ),
     ),
@@ -807,7 +808,7 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=_measured_cases,
         misconceptions=(
             Misconception(
-                "you average over all steps; early steps are faster, so use the last one alone",
+                "you average over all steps; early steps are faster, so use the last step alone",
                 averages_over_all_steps,
             ),
             Misconception(
@@ -818,12 +819,12 @@ EXERCISES: tuple[Exercise, ...] = (
                 "your ratio is upside down; divide the new norm by the old one", inverts_the_ratio
             ),
             Misconception(
-                "your runs continue one another; each step size starts afresh from `start`",
+                "your runs continue one another; the run of each learning rate begins at `start`",
                 continues_from_the_last_run,
             ),
             Misconception("your run is one step short; take `steps` steps", runs_one_step_short),
         ),
-        properties=(Property("a long run reaches max |1 − αλ|", _long_runs_reach_the_rate),),
+        properties=(Property("a long run reaches max |1 − ηλ|", _long_runs_reach_the_rate),),
     ),
     Exercise(
         key="L1-16",
@@ -834,7 +835,7 @@ EXERCISES: tuple[Exercise, ...] = (
                 "your step is gᵀHg/gᵀg, upside down; it is gᵀg/gᵀHg", inverts_the_line_search_step
             ),
             Misconception(
-                "you go half way; the lowest point of the line is at gᵀg/gᵀHg",
+                "you go half the way; the lowest point of the line is at gᵀg/gᵀHg",
                 halves_the_line_search_step,
             ),
             Misconception(
@@ -847,7 +848,7 @@ EXERCISES: tuple[Exercise, ...] = (
                 measures_curvature_along_w,
             ),
             Misconception(
-                "you search the line once and keep that step size; search again at every step",
+                "you search the line once and keep that step size; search again in each step",
                 keeps_the_first_step_size,
             ),
             Misconception(
@@ -878,14 +879,12 @@ EXERCISES: tuple[Exercise, ...] = (
                 multiplies_the_eigenvalues_by_k,
             ),
             Misconception(
-                "you raise each entry of W; the matrix power multiplies W by itself k times",
+                "you raise each entry of W to the power k; the matrix power multiplies k factors W",
                 raises_each_entry,
             ),
+            Misconception("you exchanged V and V⁻¹; W = V diag(λ) V⁻¹", puts_the_inverse_first),
             Misconception(
-                "your V and V⁻¹ have changed places; W = V diag(λ) V⁻¹", puts_the_inverse_first
-            ),
-            Misconception(
-                "your result is still in the eigenbasis; go back with V · … · V⁻¹",
+                "your result is still in the eigenbasis; transform it back with V · … · V⁻¹",
                 returns_only_the_diagonal,
             ),
             Misconception(
