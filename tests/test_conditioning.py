@@ -1,16 +1,19 @@
 """Ill-conditioning and the landscape: dense matrices, autograd, torch and theorems as oracles."""
 
+import copy
 import math
-from itertools import pairwise, permutations
+from itertools import pairwise, permutations, product
 
 import numpy as np
 import pytest
+import scipy.optimize
 import torch
 from torch import nn
 from torch.nn import functional
 
 from optdl import conditioning, problems, training
 from optdl.data import load
+from optdl.networks import fully_connected
 
 
 def positive(rng, n, kappa=50.0):
@@ -120,14 +123,14 @@ def network():
     return model, x, y
 
 
-def dense_hessian(model, x, y):
+def dense_hessian(model, x, y, criterion=functional.cross_entropy):
     names, parts = zip(*model.named_parameters(), strict=True)
     sizes, shapes = [p.numel() for p in parts], [p.shape for p in parts]
 
     def loss(flat):
         values = torch.split(flat, sizes)
         weights = {n: v.reshape(s) for n, v, s in zip(names, values, shapes, strict=True)}
-        return functional.cross_entropy(torch.func.functional_call(model, weights, (x,)), y)
+        return criterion(torch.func.functional_call(model, weights, (x,)), y)
 
     flat = torch.cat([p.detach().flatten() for p in parts])
     return torch.autograd.functional.hessian(loss, flat)
@@ -392,3 +395,361 @@ def test_a_noisy_gradient_spreads_as_predicted():
     assert np.all(np.abs(w.mean(axis=0)) < 5 * np.sqrt(expected / 4000))
     with pytest.raises(ValueError, match=r"learning rate in \(0, 0.333333\), got 0.4"):
         conditioning.stationary_variance(eigenvalues, 0.4, sigma)
+
+
+@pytest.mark.row("L1-22")
+@pytest.mark.row("L1-23")
+def test_clipped_gradients_lead_to_the_minimum_of_hubers_loss(rng):
+    x, c = rng.exponential(size=200), 0.4
+
+    def huber(w):
+        r = np.abs(w - x)
+        return np.where(r <= c, r**2 / 2, c * r - c**2 / 2).mean()
+
+    expected = scipy.optimize.minimize_scalar(huber, bounds=(0, 5), options={"xatol": 1e-10}).x
+    assert conditioning.clipped_limit(x, c) == pytest.approx(expected, abs=1e-6)
+    assert conditioning.clipped_limit(x, 1e3) == pytest.approx(x.mean(), rel=1e-9)
+    assert conditioning.clipped_limit(x, 1e-6) == pytest.approx(np.median(x), abs=0.02)
+    assert conditioning.clipped_limit(np.ones(3), 1.0) == 1.0
+    with pytest.raises(ValueError, match="positive limit, got 0"):
+        conditioning.clipped_limit(x, 0.0)
+
+
+# --- Edge of stability -----------------------------------------------------------------------
+
+
+def small_classifier(seed):
+    """Return a network for digits with 1210 parameters, in double precision."""
+    torch.manual_seed(seed)
+    layers = nn.Linear(64, 16), nn.Tanh(), nn.Linear(16, 10)
+    return nn.Sequential(*layers).double()
+
+
+@pytest.fixture(scope="module")
+def images():
+    split = load("digits").split(validation=300, seed=0)
+    return torch.tensor(split.train.x[:300]).double(), torch.tensor(split.train.y[:300])
+
+
+@pytest.mark.row("F-02")
+@pytest.mark.row("L1-19")
+def test_the_largest_eigenvalue_and_its_vector_are_those_of_the_dense_hessian(network):
+    model, x, y = network
+    loss = functional.cross_entropy(model(x), y)
+    values, vectors = np.linalg.eigh(dense_hessian(model, x, y).numpy())
+    value, vector = conditioning.largest_eigenvalue(loss, list(model.parameters()))
+    assert value == pytest.approx(values[-1], rel=1e-6)
+    assert abs(vector @ vectors[:, -1]) == pytest.approx(1, abs=1e-5)
+    again, _ = conditioning.largest_eigenvalue(loss, list(model.parameters()), vector, 1e-4)
+    assert again == pytest.approx(value, rel=1e-4)
+
+
+@pytest.mark.row("F-02")
+def test_a_tracked_descent_is_that_of_torch_with_the_dense_curvature(network):
+    model, x, y = network
+    twin = copy.deepcopy(model)
+    run = conditioning.track_descent(model, x, y, conditioning.squared_error, 0.3, 6, 3)
+    assert run.steps.tolist() == [0, 3]
+    sgd, losses = torch.optim.SGD(twin.parameters(), lr=0.3), []
+    for step in range(6):
+        one_hot = functional.one_hot(y, 3).double()
+        loss = 3 * functional.mse_loss(twin(x), one_hot) / 2
+        losses.append(loss.item())
+        sgd.zero_grad()
+        loss.backward()
+        if step == 3:
+            g = torch.cat([part.grad.flatten() for part in twin.parameters()])
+            H = dense_hessian(twin, x, y, conditioning.squared_error)
+            assert run.gradient_norms[1] == pytest.approx(g.norm().item(), rel=1e-10)
+            assert run.curvatures[1] == pytest.approx((g @ H @ g).item(), rel=1e-8)
+            assert run.sharpness[1] == pytest.approx(torch.linalg.eigvalsh(H)[-1].item(), rel=1e-3)
+            expected = conditioning.step_gain(g.numpy(), H.numpy(), 0.3)
+            assert run.predictions[1] == pytest.approx(expected, rel=1e-8)
+        sgd.step()
+    np.testing.assert_allclose(run.losses[:6], losses, rtol=1e-10)
+    assert run.changes[1] == pytest.approx(run.losses[4] - run.losses[3], abs=1e-14)
+
+
+@pytest.mark.row("F-02")
+@pytest.mark.parametrize("lr", [0.15, 0.25])
+def test_the_largest_eigenvalue_comes_to_two_over_the_rate_and_hovers_there(images, lr):
+    """Cohen et al. (2021): the oracle is the threshold 2/η, which comes from quadratics."""
+    run = conditioning.track_descent(
+        small_classifier(0), *images, conditioning.squared_error, lr, 1400, 50
+    )
+    late = run.sharpness[run.steps >= 900]
+    assert np.all(np.abs(late * lr / 2 - 1) < 0.12)
+    assert late.mean() * lr / 2 == pytest.approx(1, abs=0.06)
+    assert abs(run.sharpness[0] * lr / 2 - 1) > 0.15  # it was elsewhere at the start
+    assert run.losses[-1] < 0.8 * run.losses[500]
+
+
+@pytest.mark.row("F-02")
+def test_minima_of_two_weights_repel_descent_where_their_curvature_exceeds_the_threshold():
+    network, rng = conditioning.two_weights(), np.random.default_rng(0)
+    for lr in (0.1, 0.4, 0.45):
+        points = rng.uniform(-2, 2, size=(300, 2))
+        with np.errstate(all="ignore"):
+            for _ in range(3000):
+                points = points - lr * network.gradients(points)
+            ended = points[np.abs(points.prod(axis=1) - 1) < 1e-9]
+        assert len(ended) > 200
+        assert np.all(np.sum(ended**2, axis=1) < 2 / lr)
+
+
+# --- Kinds of critical points ----------------------------------------------------------------
+
+
+@pytest.mark.row("F-04")
+@pytest.mark.row("L1-21")
+@pytest.mark.parametrize(
+    ("spectrum", "kind"),
+    [
+        ([1, 2, 3], "minimum"),
+        ([-3, -2, -1], "maximum"),
+        ([-1, 2, 3], "strict saddle"),
+        ([-2, -1, 3], "strict saddle"),
+        ([-1, 0, 3], "strict saddle"),
+        ([0, 1, 2], "degenerate"),
+        ([-1, -1, 0], "degenerate"),
+    ],
+)
+def test_the_kind_of_a_point_is_read_from_its_spectrum(spectrum, kind, rng):
+    rotation, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    H = (rotation * np.array(spectrum)) @ rotation.T
+    assert conditioning.critical_point_kind(np.zeros(3), H, 1e-9) == kind
+    assert conditioning.critical_point_kind(np.full(3, 0.1), H, 1e-9) == "not critical"
+
+
+def test_kinds_and_escapes_refuse_what_has_no_meaning():
+    with pytest.raises(ValueError, match="tolerance of 0 or more, got -1"):
+        conditioning.critical_point_kind(np.zeros(1), np.eye(1), -1.0)
+    with pytest.raises(ValueError, match=r"got 0, 1, 0\.1 and 1"):
+        conditioning.escape_steps(0.0, 1.0, 0.1, 1.0)
+
+
+@pytest.mark.row("F-04")
+@pytest.mark.parametrize("distance", [0.3, 1e-3, 1e-9, 2.0])
+def test_the_time_to_escape_is_that_of_gradient_descent_on_the_saddle(distance):
+    """The closed form on ½(x² − y²), against steps of gradient descent that are counted."""
+    point, count = np.array([1.0, distance]), 0
+    while abs(point[1]) < 1.5:
+        point, count = point - 0.07 * problems.saddle().gradient(point), count + 1
+    assert conditioning.escape_steps(distance, 1.5, 0.07, 1.0) == count
+
+
+@pytest.mark.row("F-04")
+def test_the_time_to_escape_grows_like_the_logarithm():
+    distances = np.geomspace(1e-3, 1e-30, 10)
+    steps = [conditioning.escape_steps(d, 1.0, 0.1, 1.0) for d in distances]
+    slope = np.polyfit(np.log(1 / distances), steps, 1)[0]
+    assert slope == pytest.approx(1 / math.log(1.1), rel=0.01)
+
+
+@pytest.mark.row("F-04")
+def test_two_weights_have_the_derivatives_of_autograd_and_the_saddle_at_the_origin(rng):
+    network = conditioning.two_weights()
+    for p in rng.normal(size=(4, 2)):
+        point = torch.from_numpy(p)
+
+        def loss(q):
+            return (q[0] * q[1] - 1) ** 2 / 2
+
+        H = torch.autograd.functional.hessian(loss, point)
+        np.testing.assert_allclose(network.hessian(p), H, rtol=1e-10)
+        (g,) = torch.autograd.grad(loss(point.requires_grad_()), point)
+        np.testing.assert_allclose(network.gradient(p), g, rtol=1e-10)
+        np.testing.assert_allclose(network.gradients(p[None])[0], g, rtol=1e-10)
+    origin = np.zeros(2)
+    kind = conditioning.critical_point_kind(network.gradient(origin), network.hessian(origin), 1e-9)
+    assert kind == "strict saddle"
+    at_minimum = np.linalg.eigvalsh(network.hessian(np.array([2.0, 0.5])))
+    np.testing.assert_allclose(at_minimum, [0, 4.25], atol=1e-12)
+
+
+@pytest.mark.row("F-04")
+def test_random_starts_do_not_end_at_the_saddle(rng):
+    """Lee et al. (2016): the starts that converge to a strict saddle have measure zero."""
+    network, points = conditioning.two_weights(), rng.uniform(-2, 2, size=(5000, 2))
+    for _ in range(500):
+        points = points - 0.1 * network.gradients(points)
+    np.testing.assert_allclose(points.prod(axis=1), 1, atol=1e-6)
+
+
+@pytest.mark.row("F-04")
+def test_critical_points_are_critical_and_their_indices_those_of_finite_differences(rng):
+    x, y = rng.normal(size=(20, 2)), rng.normal(size=20)
+    problem = conditioning.tanh_regression(x, y, units=2)
+    found = conditioning.critical_points(problem, rng.normal(size=(30, 6)))
+    assert len(found.losses) >= 5
+    assert set(found.indices) - {0}
+    for p, index in zip(found.points, found.indices, strict=True):
+        columns = [
+            (problem.gradient(p + 1e-5 * e) - problem.gradient(p - 1e-5 * e)) / 2e-5
+            for e in np.eye(6)
+        ]
+        eigenvalues = np.linalg.eigvalsh((np.array(columns) + np.array(columns).T) / 2)
+        clear = np.abs(eigenvalues) > 1e-6
+        assert np.sum(eigenvalues[clear] < 0) == pytest.approx(index, abs=np.sum(~clear))
+        assert np.linalg.norm(problem.gradient(p)) < 1e-10
+
+
+# --- Local minima ----------------------------------------------------------------------------
+
+
+@pytest.mark.row("L1-37")
+def test_tanh_regression_has_the_derivatives_of_autograd(rng):
+    x, y, p = rng.normal(size=(9, 3)), rng.normal(size=9), rng.normal(size=8)
+
+    def loss(q):
+        hidden = torch.tanh(torch.from_numpy(x) @ q[:6].reshape(2, 3).T)
+        return ((hidden @ q[6:] - torch.from_numpy(y)) ** 2).mean() / 2
+
+    problem, point = conditioning.tanh_regression(x, y, units=2), torch.from_numpy(p)
+    assert problem.value(p) == pytest.approx(loss(point).item(), rel=1e-12)
+    H = torch.autograd.functional.hessian(loss, point)
+    np.testing.assert_allclose(problem.hessian(p), H, atol=1e-12)
+    (g,) = torch.autograd.grad(loss(point.requires_grad_()), point)
+    np.testing.assert_allclose(problem.gradient(p), g, atol=1e-12)
+
+
+def teacher_and_points(seed=0):
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([rng.normal(size=(60, 2)), np.ones(60)])
+    teacher = np.column_stack([1.5 * rng.normal(size=(3, 3)), [1.0, -1.0, 1.0]])
+    return x, teacher, np.tanh(x @ teacher[:, :3].T) @ teacher[:, 3], rng
+
+
+@pytest.mark.row("L1-37")
+def test_a_student_of_the_teachers_size_is_the_teacher_up_to_order_and_signs():
+    """Sussmann (1992): a tanh network is identifiable up to these symmetries, and no others."""
+    x, teacher, y, rng = teacher_and_points()
+    ends = conditioning.fit_from(x, y, rng.normal(size=(30, 12)))
+    value = conditioning.tanh_regression(x, y, 3).value
+    right = [end for end in ends if value(end) < 1e-10]
+    assert 5 < len(right) < 28
+    for end in right:
+        rows = np.column_stack([end[:9].reshape(3, 3), end[9:]])
+        assert conditioning.nearest_order(teacher, rows)[2] < 1e-6
+    with pytest.raises(ValueError, match="multiple of 4 parameters, got 11"):
+        conditioning.fit_from(x, y, rng.normal(size=(1, 11)))
+
+
+@pytest.mark.row("L1-37")
+def test_bad_minima_are_minima_and_wide_students_meet_fewer():
+    x, _, y, rng = teacher_and_points()
+    shares = {}
+    for units in (3, 8):
+        problem = conditioning.tanh_regression(x, y, units)
+        ends = conditioning.fit_from(x, y, rng.normal(size=(40, 4 * units)))
+        losses = np.array([problem.value(end) for end in ends])
+        shares[units] = np.mean(losses < 1e-10)
+        if units == 3:
+            stuck = [
+                end
+                for end, loss in zip(ends, losses, strict=True)
+                if loss > 1e-6 and np.abs(end).max() < 30
+            ]
+            kinds = {
+                conditioning.critical_point_kind(problem.gradient(p), problem.hessian(p), 1e-7)
+                for p in stuck
+            }
+            assert "minimum" in kinds
+    assert shares[8] > shares[3] + 0.2
+
+
+@pytest.mark.row("L1-37")
+def test_the_loss_of_a_linear_model_lies_below_its_chords_and_that_of_two_weights_does_not(rng):
+    bowl, network = problems.quadratic(positive(rng, 4)), conditioning.two_weights()
+    for _ in range(50):
+        u, v, share = *rng.normal(size=(2, 4)), rng.uniform()
+        chord = share * bowl.value(u) + (1 - share) * bowl.value(v)
+        assert bowl.value(share * u + (1 - share) * v) <= chord + 1e-12
+    one, other = np.array([1.0, 1.0]), np.array([-1.0, -1.0])
+    assert network.value(one) == network.value(other) == 0
+    assert network.value((one + other) / 2) == 0.5
+
+
+@pytest.mark.row("L1-20")
+def test_maxout_units_can_be_rescaled(rng):
+    w, b, v, x = rng.normal(size=(4, 3)), rng.normal(size=4), 1.3, rng.normal(size=(20, 3))
+    before = v * np.max(x @ w.T + b, axis=1)
+    np.testing.assert_allclose(v / 2.5 * np.max(x @ (2.5 * w).T + 2.5 * b, axis=1), before)
+
+
+# --- The nearest minimizer -------------------------------------------------------------------
+
+
+@pytest.mark.row("L2-02")
+def test_the_nearest_order_is_the_best_of_all_orders_and_signs(rng):
+    start, end = rng.normal(size=(4, 3)), rng.normal(size=(4, 3))
+    order, signs, distance = conditioning.nearest_order(start, end)
+    best = min(
+        np.linalg.norm(start - np.array(turned)[:, None] * end[list(other)])
+        for other in permutations(range(4))
+        for turned in product([1, -1], repeat=4)
+    )
+    assert distance == pytest.approx(best, rel=1e-12)
+    assert np.linalg.norm(start - signs[:, None] * end[order]) == pytest.approx(best, rel=1e-12)
+
+
+@pytest.mark.row("L2-02")
+@pytest.mark.parametrize("seed", range(4))
+def test_training_ends_at_the_nearest_of_all_equivalent_minima(seed):
+    split = load("digits").split(validation=300, seed=0)
+    net = fully_connected((64, 32, 10), activation=nn.Tanh, seed=seed)
+
+    def units():
+        parts = net[1].weight, net[1].bias[:, None], net[3].weight.T
+        return torch.cat(parts, dim=1).detach().double().numpy()
+
+    begin = units()
+    sgd = torch.optim.SGD(net.parameters(), lr=0.2)
+    training.train(net, split.train, sgd, epochs=15, batch_size=64, seed=0)
+    order, signs, distance = conditioning.nearest_order(begin, units())
+    assert order.tolist() == list(range(32))
+    assert np.all(signs == 1)
+    assert distance == pytest.approx(np.linalg.norm(begin - units()), rel=1e-9)
+
+
+@pytest.mark.row("P-06")
+def test_the_distance_to_scalings_is_that_of_a_search_over_alpha(rng):
+    W, v = rng.normal(size=(2, 3)), rng.normal(size=2)
+    point = np.concatenate([W.ravel(), v]) + 0.05 * rng.normal(size=8)
+
+    def distance(log_alpha):
+        alpha = np.exp(log_alpha)
+        return np.linalg.norm(np.concatenate([(alpha[:, None] * W).ravel(), v / alpha]) - point)
+
+    best = scipy.optimize.minimize(distance, np.zeros(2), method="Nelder-Mead", tol=1e-10).fun
+    assert conditioning.distance_to_scalings(W, v, point) == pytest.approx(best, rel=1e-6)
+    assert best < np.linalg.norm(np.concatenate([W.ravel(), v]) - point)
+
+
+@pytest.mark.row("P-06")
+def test_the_distance_to_the_nearest_minimizer_shrinks_at_the_rate_of_kappa_star(rng):
+    W, v, x = rng.normal(size=(2, 2)), rng.normal(size=2), rng.normal(size=(60, 2))
+    H = conditioning.relu_hessian_at_a_fit(W, v, x)
+    kappa, eigenvalues = conditioning.condition_number(H), np.linalg.eigvalsh(H)
+    start = np.concatenate([W.ravel(), v]) + 1e-5 * rng.normal(size=6)
+    lr = 2 / (eigenvalues[2] + eigenvalues[-1])
+    path = conditioning.relu_descent(W, v, x, start, lr, 300)
+    late, later = (conditioning.distance_to_scalings(W, v, path[k]) for k in (200, 300))
+    assert (later / late) ** 0.01 == pytest.approx((kappa - 1) / (kappa + 1), abs=1e-3)
+    # the fixed minimizer is not where it ends
+    assert np.linalg.norm(path[-1] - np.concatenate([W.ravel(), v])) > 100 * later
+
+
+@pytest.mark.row("P-06")
+def test_relu_descent_is_that_of_torch(rng):
+    W, v, x = rng.normal(size=(2, 2)), rng.normal(size=2), rng.normal(size=(9, 2))
+    start = rng.normal(size=6)
+    p = torch.from_numpy(start.copy()).requires_grad_()
+    sgd, targets = torch.optim.SGD([p], lr=0.1), torch.from_numpy(np.maximum(x @ W.T, 0) @ v)
+    for _ in range(5):
+        hidden = torch.relu(torch.from_numpy(x) @ p[:4].reshape(2, 2).T)
+        sgd.zero_grad()
+        (((hidden @ p[4:] - targets) ** 2).mean() / 2).backward()
+        sgd.step()
+    path = conditioning.relu_descent(W, v, x, start, 0.1, 5)
+    np.testing.assert_allclose(path[-1], p.detach(), rtol=1e-10)

@@ -325,6 +325,39 @@ def largest_entry_brought_to_the_limit(gradients, limit):
     return [g * min(1, limit / np.abs(g).max()) for g in gradients]
 
 
+# --- F-04: escape_steps --------------------------------------------------------------------
+
+
+def steps_not_rounded(distance, radius, lr, curvature):
+    """Return a number that is not whole."""
+    return max(0.0, np.log(radius / distance) / np.log(1 + lr * curvature))
+
+
+def decimal_and_natural_logarithms(distance, radius, lr, curvature):
+    """Mix logarithms of two bases."""
+    return max(0, int(np.ceil(np.log10(radius / distance) / np.log(1 + lr * curvature) - 1e-12)))
+
+
+def distance_over_radius(distance, radius, lr, curvature):
+    """Turn the ratio around, and drop the sign."""
+    return abs(int(np.floor(np.log(distance / radius) / np.log(1 + lr * curvature) + 1e-12)))
+
+
+def learning_rate_forgotten(distance, radius, lr, curvature):
+    """Multiply by 1 + λ in each step."""
+    return max(0, int(np.ceil(np.log(radius / distance) / np.log(1 + curvature) - 1e-12)))
+
+
+def escape_in_time_units(distance, radius, lr, curvature):
+    """Return ln(R/d)/λ, a time and not a number of steps."""
+    return max(0, int(np.ceil(np.log(radius / distance) / curvature)))
+
+
+def one_step_more(distance, radius, lr, curvature):
+    """Count the start as a step."""
+    return max(0, int(np.ceil(np.log(radius / distance) / np.log(1 + lr * curvature) - 1e-12))) + 1
+
+
 WRONG: dict[str, tuple[Function, ...]] = {
     "L1-17": (
         smallest_counted_even_if_zero,
@@ -392,5 +425,13 @@ WRONG: dict[str, tuple[Function, ...]] = {
         limits_swapped,
         large_entries_made_positive,
         largest_entry_brought_to_the_limit,
+    ),
+    "F-04": (
+        steps_not_rounded,
+        decimal_and_natural_logarithms,
+        distance_over_radius,
+        learning_rate_forgotten,
+        escape_in_time_units,
+        one_step_more,
     ),
 }

@@ -14,6 +14,7 @@ from optdl.conditioning import (
     clip_by_value,
     condition_number,
     difference_hessian_vector_product,
+    escape_steps,
     permute_hidden_units,
     rescale_hidden_units,
     step_gain,
@@ -95,7 +96,7 @@ def forgets_the_half(gradient, hessian, lr):
 
 
 def forgets_to_square_the_rate(gradient, hessian, lr):
-    """Take ε for ε²."""
+    """Take η for η²."""
     return -lr * gradient @ gradient + 0.5 * lr * gradient @ hessian @ gradient
 
 
@@ -364,6 +365,61 @@ def _small_entries_stay(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.array_equal(clipped[inside], g[inside]) and np.all(np.abs(clipped) <= 1))
 
 
+# --- F-04 · the way out of a saddle -----------------------------------------------------------
+
+
+def _escape_cases(rng: np.random.Generator) -> Iterator[Case]:
+    yield {"distance": 0.125, "radius": 2.0, "lr": 0.5, "curvature": 2.0}
+    yield {"distance": 3.0, "radius": 2.0, "lr": 0.5, "curvature": 1.0}
+    for exponent in (-1, -3, -6, -9):
+        yield {
+            "distance": float(round(rng.uniform(1, 9), 1) * 10.0**exponent),
+            "radius": round(float(rng.uniform(1.5, 4)), 1),
+            "lr": round(float(rng.uniform(0.05, 0.4)), 2),
+            "curvature": round(float(rng.uniform(0.5, 2)), 1),
+        }
+
+
+def grows_by_a_constant(distance, radius, lr, curvature):
+    """Add ηλd in each step, where the distance is multiplied."""
+    return max(0, int(np.ceil((radius - distance) / (lr * curvature * distance))))
+
+
+def uses_continuous_time(distance, radius, lr, curvature):
+    """Put ηλ for ln(1 + ηλ)."""
+    return max(0, int(np.ceil(np.log(radius / distance) / (lr * curvature))))
+
+
+def shrinks_instead(distance, radius, lr, curvature):
+    """Take the factor 1 − ηλ of a positive eigenvalue."""
+    factor = abs(1 - lr * curvature)
+    if factor == 0:
+        return 0
+    return max(0, int(np.ceil(np.log(radius / distance) / abs(np.log(factor)))))
+
+
+def rounds_down(distance, radius, lr, curvature):
+    """Return the last step before the radius is reached."""
+    return max(0, int(np.floor(np.log(radius / distance) / np.log1p(lr * curvature) - 1e-9)))
+
+
+def forgets_the_radius(distance, radius, lr, curvature):
+    """Ask for a distance of 1."""
+    return max(0, int(np.ceil(np.log(1 / distance) / np.log1p(lr * curvature))))
+
+
+def goes_negative(distance, radius, lr, curvature):
+    """Return a negative number where the radius is reached at the start."""
+    return int(np.ceil(np.log(radius / distance) / np.log1p(lr * curvature) - 1e-12))
+
+
+def _iterating_agrees(function: Function, rng: np.random.Generator) -> bool:
+    distance, lr = 10.0 ** -rng.uniform(2, 8), rng.uniform(0.05, 0.5)
+    steps = function(distance, 1.0, lr, 1.5)
+    after = distance * (1 + 1.5 * lr) ** np.array([steps - 1, steps])
+    return bool(after[0] < 1 <= after[1] * (1 + 1e-9))
+
+
 EXERCISES = (
     Exercise(
         key="L1-17",
@@ -395,13 +451,17 @@ EXERCISES = (
         reference=step_gain,
         cases=_step_cases,
         misconceptions=(
-            Misconception("the ½ before the curvature is missing", forgets_the_half),
-            Misconception("the curvature term has ε², you have ε", forgets_to_square_the_rate),
-            Misconception("descent goes against the gradient: −ε gᵀg", walks_uphill),
-            Misconception("you take ‖g‖; the term is gᵀg = ‖g‖²", takes_the_norm_for_its_square),
-            Misconception("the curvature term ½ε² gᵀHg is missing", stops_at_first_order),
+            Misconception("the ½ before the curvature term is missing", forgets_the_half),
+            Misconception("the curvature term has η²; you have η", forgets_to_square_the_rate),
+            Misconception(
+                "a descent step goes against the gradient: the linear term is −η gᵀg", walks_uphill
+            ),
+            Misconception(
+                "you take ‖g‖; the linear term has gᵀg = ‖g‖²", takes_the_norm_for_its_square
+            ),
+            Misconception("the curvature term ½η² gᵀHg is missing", stops_at_first_order),
         ),
-        properties=(Property("it is exact on a bowl", _exact_on_a_bowl),),
+        properties=(Property("the prediction is exact on a quadratic", _exact_on_a_bowl),),
     ),
     Exercise(
         key="L1-18:uphill",
@@ -409,15 +469,17 @@ EXERCISES = (
         cases=_uphill_cases,
         misconceptions=(
             Misconception(
-                "that is the best step along g; uphill begins at twice that", forgets_the_two
+                "that is the best learning rate along g; a step goes uphill beyond twice that",
+                forgets_the_two,
             ),
             Misconception(
-                "2/λmax is the limit for the worst direction; here it is that of g",
+                "2/λmax is the limit for the steepest direction; here the direction is g",
                 looks_at_the_largest_eigenvalue,
             ),
             Misconception("your ratio is upside down", turns_the_ratio_around),
             Misconception(
-                "where gᵀHg ≤ 0 no step goes uphill: return infinity", returns_a_negative_rate
+                "where gᵀHg ≤ 0 the model predicts that no step goes uphill: return infinity",
+                returns_a_negative_rate,
             ),
         ),
         properties=(Property("there the predicted gain is zero", _gain_is_zero_there),),
@@ -428,7 +490,7 @@ EXERCISES = (
         cases=_product_cases,
         misconceptions=(
             Misconception(
-                "yours is a one-sided difference, with an error of order s; look to both sides",
+                "you take a one-sided difference, whose error is of order s; use w + sv and w − sv",
                 looks_ahead_only,
             ),
             Misconception("the two points are 2s apart; divide by 2s", divides_by_one_step),
@@ -464,10 +526,12 @@ EXERCISES = (
             Misconception(
                 "the bias is part of the unit's input: scale it too", forgets_the_bias_of_the_unit
             ),
-            Misconception("divide the outgoing weight by α", multiplies_on_both_sides),
-            Misconception("the outgoing weight must make up for α", leaves_the_output_alone),
             Misconception(
-                "α belongs at the input and 1/α at the output", scales_the_other_way_around
+                "you multiply the outgoing weight by α; divide it", multiplies_on_both_sides
+            ),
+            Misconception("the outgoing weight must be divided by α", leaves_the_output_alone),
+            Misconception(
+                "multiply the input by α and the output by 1/α", scales_the_other_way_around
             ),
         ),
         properties=(Property("the ReLU network computes the same function", _same_relu_network),),
@@ -484,14 +548,14 @@ EXERCISES = (
             ),
             Misconception("a gradient that is short enough stays as it is", always_rescales),
             Misconception(
-                "norms do not add up; add their squares and take the root", adds_up_the_norms
+                "norms do not add; add their squares and take the root", adds_up_the_norms
             ),
             Misconception("you compare with ‖g‖²; take the root", forgets_the_root),
             Misconception("scale to max_norm, not to 1", divides_by_the_norm),
         ),
         properties=(
             Property(
-                "a long gradient keeps its direction and gets the norm asked", _direction_stays
+                "a long gradient keeps its direction and gets the norm max_norm", _direction_stays
             ),
         ),
     ),
@@ -500,7 +564,7 @@ EXERCISES = (
         reference=clip_by_value,
         cases=_value_cases,
         misconceptions=(
-            Misconception("negative entries can be too large as well", clips_from_above_only),
+            Misconception("entries below −limit must be clipped too", clips_from_above_only),
             Misconception("you lose the signs", drops_the_sign),
             Misconception(
                 "an entry that is too large becomes ±limit, not zero", sets_large_entries_to_zero
@@ -511,7 +575,35 @@ EXERCISES = (
             ),
         ),
         properties=(
-            Property("entries within the limit stay, and none is beyond it", _small_entries_stay),
+            Property(
+                "entries within the limit are unchanged, and none is beyond it", _small_entries_stay
+            ),
+        ),
+    ),
+    Exercise(
+        key="F-04",
+        reference=escape_steps,
+        cases=_escape_cases,
+        misconceptions=(
+            Misconception(
+                "each step multiplies the distance by 1 + ηλ; you add a constant amount",
+                grows_by_a_constant,
+            ),
+            Misconception(
+                "ηλ is the rate in continuous time; for steps divide by ln(1 + ηλ)",
+                uses_continuous_time,
+            ),
+            Misconception(
+                "along a negative eigenvalue the factor is 1 + ηλ, not 1 − ηλ", shrinks_instead
+            ),
+            Misconception(
+                "round up: at the step before, the radius is not yet reached", rounds_down
+            ),
+            Misconception("the way leads to R, not to 1: ln(R/d)", forgets_the_radius),
+            Misconception("where d ≥ R already, no step is needed: return 0", goes_negative),
+        ),
+        properties=(
+            Property("iterating the factor 1 + ηλ gives the same number", _iterating_agrees),
         ),
     ),
 )

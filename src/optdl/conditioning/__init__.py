@@ -1,6 +1,7 @@
 """Ill-conditioning and the landscape: what makes gradient descent slow, and where it ends.
 
 * ``functions``: the mathematics, in NumPy;
+* ``landscape``: critical points, and a network small enough to list them;
 * ``curvature``: what torch differentiates twice.
 """
 
@@ -10,8 +11,10 @@ from optdl.conditioning.functions import (
     basins,
     clip_by_norm,
     clip_by_value,
+    clipped_limit,
     condition_number,
     difference_hessian_vector_product,
+    distance_to_scalings,
     equivalent_minima,
     global_norm,
     iterations_needed,
@@ -19,6 +22,7 @@ from optdl.conditioning.functions import (
     minima_share,
     permute_hidden_units,
     recurrent_cliff,
+    relu_descent,
     relu_hessian_at_a_fit,
     rescale_hidden_units,
     scaling_tangents,
@@ -26,35 +30,64 @@ from optdl.conditioning.functions import (
     step_gain,
     uphill_step,
 )
+from optdl.conditioning.landscape import (
+    CriticalPoints,
+    critical_point_kind,
+    critical_points,
+    escape_steps,
+    fit_from,
+    nearest_order,
+    tanh_regression,
+    two_weights,
+)
 
 if TYPE_CHECKING:
     from optdl.conditioning.curvature import (
         CurvatureHook,
+        Descent,
         extreme_eigenvalues,
         hessian_vector_product,
+        largest_eigenvalue,
+        squared_error,
+        track_descent,
     )
 
 __all__ = [
+    "CriticalPoints",
     "CurvatureHook",
+    "Descent",
     "basins",
     "clip_by_norm",
     "clip_by_value",
+    "clipped_limit",
     "condition_number",
+    "critical_point_kind",
+    "critical_points",
     "difference_hessian_vector_product",
+    "distance_to_scalings",
     "equivalent_minima",
+    "escape_steps",
     "extreme_eigenvalues",
+    "fit_from",
     "global_norm",
     "hessian_vector_product",
     "iterations_needed",
+    "largest_eigenvalue",
     "limit_point",
     "minima_share",
+    "nearest_order",
     "permute_hidden_units",
     "recurrent_cliff",
+    "relu_descent",
     "relu_hessian_at_a_fit",
     "rescale_hidden_units",
     "scaling_tangents",
+    "squared_error",
     "stationary_variance",
     "step_gain",
+    "tanh_regression",
+    "track_descent",
+    "two_weights",
     "uphill_step",
 ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +12,15 @@ from jaxtyping import Float
 from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor, nn
 
-__all__ = ["CurvatureHook", "extreme_eigenvalues", "hessian_vector_product"]
+__all__ = [
+    "CurvatureHook",
+    "Descent",
+    "extreme_eigenvalues",
+    "hessian_vector_product",
+    "largest_eigenvalue",
+    "squared_error",
+    "track_descent",
+]
 
 Vector = Float[np.ndarray, " n"]
 
@@ -64,6 +71,13 @@ def hessian_vector_product(
     if loss.numel() != 1:
         raise ValueError(f"expected a loss that is one number, got shape {tuple(loss.shape)}")
     gradients = torch.autograd.grad(loss, parameters, create_graph=True)
+    return _differentiate_along(gradients, parameters, vectors)
+
+
+def _differentiate_along(
+    gradients: Sequence[Tensor], parameters: Sequence[Tensor], vectors: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
+    r"""Return :math:`\nabla(g^Tv)` for a gradient that torch can differentiate again."""
     along = torch.stack([(g * v).sum() for g, v in zip(gradients, vectors, strict=True)]).sum()
     if not along.requires_grad:  # the loss is linear
         return tuple(torch.zeros_like(part) for part in parameters)
@@ -99,9 +113,64 @@ def extreme_eigenvalues(loss: Tensor, parameters: Sequence[Tensor]) -> tuple[flo
     >>> [round(value, 6) for value in extreme_eigenvalues(loss, [w])]
     [-2.0, 5.0]
     """
+    operator = _operator(loss, parameters)
+    start = np.random.default_rng(0).normal(size=operator.shape[0])
+    values = eigsh(operator, k=2, which="BE", return_eigenvectors=False, v0=start, tol=1e-8)
+    return float(values.min()), float(values.max())
+
+
+def largest_eigenvalue(
+    loss: Tensor,
+    parameters: Sequence[Tensor],
+    start: Vector | None = None,
+    tolerance: float = 1e-8,
+) -> tuple[float, Vector]:
+    """Return the largest eigenvalue of the Hessian and its eigenvector, by Lanczos' method.
+
+    Along a training the eigenvector turns slowly. Started from the last one, the method needs
+    about a third of the products.
+
+    Parameters
+    ----------
+    loss : tensor
+        One number, computed from the parameters.
+    parameters : sequence of tensors
+        With n numbers in all, at least 3.
+    start : (n,) array, optional
+        Where to start: an approximate eigenvector, or nothing for a random vector.
+    tolerance : float
+        Relative accuracy.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than 3 numbers: take the dense Hessian then.
+
+    Notes
+    -----
+    Source: L1-19, F-02
+
+    Examples
+    --------
+    >>> w = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    >>> loss = (torch.tensor([1.0, -7.0, 5.0]) * w**2).sum() / 2
+    >>> value, vector = largest_eigenvalue(loss, [w])
+    >>> round(value, 6), np.abs(vector).round(6)
+    (5.0, array([0., 0., 1.]))
+    """
+    operator = _operator(loss, parameters)
+    if start is None:
+        start = np.random.default_rng(0).normal(size=operator.shape[0])
+    values, vectors = eigsh(operator, k=1, which="LA", v0=start, tol=tolerance)
+    return float(values[0]), vectors[:, 0]
+
+
+def _operator(loss: Tensor, parameters: Sequence[Tensor]) -> LinearOperator:
+    """Return the Hessian as SciPy's solvers see it: through its products with vectors."""
     sizes = [part.numel() for part in parameters]
     if sum(sizes) < 3:
         raise ValueError(f"expected at least 3 parameters for Lanczos' method, got {sum(sizes)}")
+    gradients = torch.autograd.grad(loss, parameters, create_graph=True)
 
     def multiply(v: Float[np.ndarray, ...]) -> Vector:
         parts = torch.split(torch.from_numpy(v.ravel()), sizes)
@@ -109,13 +178,13 @@ def extreme_eigenvalues(loss: Tensor, parameters: Sequence[Tensor]) -> tuple[flo
             part.reshape(parameter.shape).to(parameter)
             for part, parameter in zip(parts, parameters, strict=True)
         ]
-        products = hessian_vector_product(loss, parameters, vectors)
-        return torch.cat([part.flatten() for part in products]).double().cpu().numpy()
+        return _flat(_differentiate_along(gradients, parameters, vectors))
 
-    operator = LinearOperator((sum(sizes), sum(sizes)), matvec=multiply, dtype=np.float64)
-    start = np.random.default_rng(0).normal(size=sum(sizes))
-    values = eigsh(operator, k=2, which="BE", return_eigenvectors=False, v0=start, tol=1e-8)
-    return float(values.min()), float(values.max())
+    return LinearOperator((sum(sizes), sum(sizes)), matvec=multiply, dtype=np.float64)
+
+
+def _flat(parts: Sequence[Tensor]) -> Vector:
+    return torch.cat([part.detach().flatten() for part in parts]).double().cpu().numpy()
 
 
 @dataclass
@@ -165,8 +234,120 @@ class CurvatureHook:
         r"""Return :math:`\lVert g\rVert` and :math:`g^THg` of a model on the examples."""
         parameters = [part for part in model.parameters() if part.requires_grad]
         value = self.loss(model(self.x), self.y)
-        g = torch.autograd.grad(value, parameters, retain_graph=True)
-        Hg = hessian_vector_product(value, parameters, g)
-        square = sum(float((part * part).sum()) for part in g)
-        curvature = sum(float((a * b).sum()) for a, b in zip(g, Hg, strict=True))
-        return math.sqrt(square), curvature
+        return _along_gradient(value, parameters)
+
+
+# --- Full-batch training, watched -------------------------------------------------------------
+
+
+def squared_error(scores: Tensor, labels: Tensor) -> Tensor:
+    r"""Return half the squared distance of scores and one-hot labels, averaged over examples.
+
+    .. math:: \frac1{2m}\sum_i \lVert f(x^{(i)}) - e_{y^{(i)}}\rVert^2
+
+    Parameters
+    ----------
+    scores : (m, k) tensor
+        One score for each class.
+    labels : (m,) tensor
+        Classes 0 … k−1.
+
+    Notes
+    -----
+    Source: F-02
+
+    Examples
+    --------
+    >>> float(squared_error(torch.tensor([[1.0, 2.0]]), torch.tensor([0])))
+    2.0
+    """
+    targets = nn.functional.one_hot(labels, scores.shape[1]).to(scores)
+    return ((scores - targets) ** 2).sum(1).mean() / 2
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    r"""A training by full-batch gradient descent, with its curvature.
+
+    Parameters
+    ----------
+    losses : (steps + 1,) array
+        The loss before each step, and after the last.
+    steps : (k,) array
+        The steps, counted from 0, before which the curvature was measured.
+    gradient_norms, curvatures : (k,) arrays
+        :math:`\lVert g\rVert` and :math:`g^THg`.
+    sharpness : (k,) array
+        :math:`\lambda_{max}`.
+    predictions, changes : (k,) arrays
+        :math:`-\eta\lVert g\rVert^2 + \frac12\eta^2g^THg`, and the measured change of the loss.
+    """
+
+    losses: Float[np.ndarray, " t"]
+    steps: Float[np.ndarray, " k"]
+    gradient_norms: Float[np.ndarray, " k"]
+    curvatures: Float[np.ndarray, " k"]
+    sharpness: Float[np.ndarray, " k"]
+    predictions: Float[np.ndarray, " k"]
+    changes: Float[np.ndarray, " k"]
+
+
+def track_descent(
+    model: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    loss: Callable[[Tensor, Tensor], Tensor],
+    lr: float,
+    steps: int,
+    every: int,
+) -> Descent:
+    r"""Train by full-batch gradient descent, and measure the curvature along the way.
+
+    Parameters
+    ----------
+    model : Module
+        What to train; its parameters are changed.
+    x, y : tensors
+        All examples and their labels.
+    loss : callable
+        Scores and labels to one number.
+    lr : float
+        η.
+    steps, every : int
+        Number of steps, and of those from one measurement to the next.
+
+    Notes
+    -----
+    Source: L1-19, F-02
+
+    Examples
+    --------
+    >>> model, x = nn.Linear(2, 1, dtype=torch.float64), torch.eye(2, dtype=torch.float64)
+    >>> bowl = track_descent(model, x, x[:, :1], nn.functional.mse_loss, lr=0.1, steps=4, every=2)
+    >>> len(bowl.losses), bowl.steps, bowl.sharpness.round(3), bowl.curvatures.shape
+    (5, array([0., 2.]), array([3., 3.]), (2,))
+    """
+    parameters, losses, rows = list(model.parameters()), [], []
+    vector: Vector | None = None
+    for step in range(steps):
+        value = loss(model(x), y)
+        losses.append(float(value.detach()))
+        if step % every == 0:
+            sharpness, vector = largest_eigenvalue(value, parameters, vector, tolerance=1e-4)
+            rows.append((float(step), *_along_gradient(value, parameters), sharpness))
+        gradients = torch.autograd.grad(value, parameters)
+        with torch.no_grad():
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter -= lr * gradient
+    losses.append(float(loss(model(x), y).detach()))
+    at, norms, curvatures, sharp = np.array(rows).T
+    predictions = -lr * norms**2 + 0.5 * lr**2 * curvatures
+    changes = np.diff(losses)[at.astype(int)]
+    return Descent(np.array(losses), at, norms, curvatures, sharp, predictions, changes)
+
+
+def _along_gradient(value: Tensor, parameters: Sequence[Tensor]) -> tuple[float, float]:
+    r"""Return :math:`\lVert g\rVert` and :math:`g^THg`."""
+    g = torch.autograd.grad(value, parameters, retain_graph=True)
+    Hg = hessian_vector_product(value, parameters, g)
+    return float(np.linalg.norm(_flat(g))), float(_flat(g) @ _flat(Hg))

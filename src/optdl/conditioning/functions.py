@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from scipy.optimize import brentq, minimize_scalar
 
 from optdl.problems import Problem
 
@@ -19,8 +20,10 @@ __all__ = [
     "basins",
     "clip_by_norm",
     "clip_by_value",
+    "clipped_limit",
     "condition_number",
     "difference_hessian_vector_product",
+    "distance_to_scalings",
     "equivalent_minima",
     "global_norm",
     "iterations_needed",
@@ -28,6 +31,7 @@ __all__ = [
     "minima_share",
     "permute_hidden_units",
     "recurrent_cliff",
+    "relu_descent",
     "relu_hessian_at_a_fit",
     "rescale_hidden_units",
     "scaling_tangents",
@@ -51,8 +55,8 @@ def condition_number(A: Float[np.ndarray, "p q"]) -> float:
     .. math:: \kappa(A) = \sigma_{max} / \sigma^*_{min}
 
     For a positive definite Hessian this is :math:`\lambda_{max}/\lambda_{min}`. A singular one
-    has flat directions, along which nothing moves and nothing matters; its convergence follows
-    the smallest eigenvalue that is not zero.
+    has flat directions, along which the gradient is zero; convergence to the nearest minimizer
+    is governed by the smallest eigenvalue that is not zero.
 
     Parameters
     ----------
@@ -130,23 +134,23 @@ def iterations_needed(kappa: float, tolerance: float) -> int:
 def step_gain(gradient: Vector, hessian: Matrix, lr: float) -> float:
     r"""Predict by how much one step of gradient descent changes the loss.
 
-    .. math:: J(w - \epsilon g) - J(w) \approx -\epsilon\,g^Tg + \tfrac12\epsilon^2\,g^THg
+    .. math:: J(w - \eta g) - J(w) \approx -\eta\,g^Tg + \tfrac12\eta^2\,g^THg
 
     Exact for a quadratic. Negative is downhill.
 
     Parameters
     ----------
     gradient : (n,) array
-        φ.
+        g.
     hessian : (n, n) array
         H at the same point.
     lr : float
-        ε ≥ 0.
+        η ≥ 0.
 
     Raises
     ------
     ValueError
-        If ε is negative.
+        If η is negative.
 
     Notes
     -----
@@ -164,12 +168,12 @@ def step_gain(gradient: Vector, hessian: Matrix, lr: float) -> float:
 
 
 def uphill_step(gradient: Vector, hessian: Matrix) -> float:
-    r"""Return the learning rate from which on a step goes uphill.
+    r"""Return the learning rate above which a step raises the quadratic model.
 
-    .. math:: \epsilon = \frac{2\,g^Tg}{g^THg}
+    .. math:: \eta = \frac{2\,g^Tg}{g^THg} \quad\text{if } g^THg > 0
 
-    Infinite where the curvature along the gradient is not positive: there the model falls
-    forever.
+    Infinite where the curvature along the gradient is not positive: there the model falls for
+    every learning rate.
 
     Notes
     -----
@@ -404,6 +408,101 @@ def relu_hessian_at_a_fit(
     return A.T @ A / len(x)
 
 
+def relu_descent(
+    W: Float[np.ndarray, "h d"],
+    v: Float[np.ndarray, " h"],
+    x: Float[np.ndarray, "m d"],
+    start: Float[np.ndarray, " p"],
+    lr: float,
+    steps: int,
+) -> Float[np.ndarray, "t p"]:
+    r"""Fit a ReLU network to the outputs of another one by gradient descent.
+
+    Parameters
+    ----------
+    W, v : (h, d) and (h,) arrays
+        The network :math:`f(x) = v^T \mathrm{relu}(Wx)` whose outputs are the targets.
+    x : (m, d) array
+        The examples.
+    start : (hd + h,) array
+        Parameters in the order W row by row, then v.
+    lr : float
+        η.
+    steps : int
+        Number of steps.
+
+    Returns
+    -------
+    (steps + 1, hd + h) array
+        The path, start included.
+
+    Notes
+    -----
+    Source: P-06
+
+    Examples
+    --------
+    >>> W, v, x = np.array([[2.0]]), np.array([3.0]), np.array([[1.0]])
+    >>> relu_descent(W, v, x, np.array([2.0, 4.0]), 0.1, 1)
+    array([[2. , 4. ],
+           [1.2, 3.6]])
+    """
+    (h, d), targets = W.shape, np.maximum(x @ W.T, 0) @ v
+    path = [start]
+    for _ in range(steps):
+        p = path[-1]
+        z, outgoing = x @ p[: h * d].reshape(h, d).T, p[h * d :]
+        residual = (np.maximum(z, 0) @ outgoing - targets) / len(x)
+        inner = (residual[:, None] * (z > 0) * outgoing).T @ x
+        outer = np.maximum(z, 0).T @ residual
+        path.append(p - lr * np.concatenate([inner.ravel(), outer]))
+    return np.array(path)
+
+
+def distance_to_scalings(
+    W: Float[np.ndarray, "h d"], v: Float[np.ndarray, " h"], point: Float[np.ndarray, " p"]
+) -> float:
+    r"""Return the distance of a point to the nearest scaling of a ReLU network.
+
+    .. math:: \min_{\alpha > 0}\ \sqrt{\sum_i \lVert w'_i - \alpha_i w_i\rVert^2
+        + (v'_i - v_i/\alpha_i)^2}
+
+    All scalings of a minimizer are minimizers, so this is the distance that shrinks at the rate
+    of κ*. The minimum is taken for each unit alone, between α = 1/e and e.
+
+    Parameters
+    ----------
+    W, v : (h, d) and (h,) arrays
+        The network :math:`f(x) = v^T \mathrm{relu}(Wx)`.
+    point : (hd + h,) array
+        The parameters W′ row by row, then v′.
+
+    Notes
+    -----
+    Source: P-06
+
+    Examples
+    --------
+    >>> W, v = np.array([[3.0, 4.0]]), np.array([2.0])
+    >>> distance_to_scalings(W, v, np.array([6.0, 8.0, 1.0])) < 1e-6
+    True
+    """
+    h, d = W.shape
+    rows, outgoing = point[: h * d].reshape(h, d), point[h * d :]
+
+    def square(log_alpha: float, i: int) -> float:
+        alpha = math.exp(log_alpha)
+        inner = rows[i] - alpha * W[i]
+        return float(inner @ inner + (outgoing[i] - v[i] / alpha) ** 2)
+
+    options = {"xatol": 1e-12}
+    nearest = [
+        minimize_scalar(square, args=(i,), bounds=(-1, 1), method="bounded", options=options).fun
+        for i in range(h)
+    ]
+    return math.sqrt(sum(nearest))
+
+
 # --- Saddles, cliffs, basins ------------------------------------------------------------------
 
 
@@ -501,7 +600,7 @@ def basins(
     lr: float,
     steps: int,
 ) -> Float[np.ndarray, " s"]:
-    """Follow gradient descent from many starts, and tell in which minimum each ends.
+    """Run gradient descent from many starts, and return the minimum in which each run ends.
 
     Parameters
     ----------
@@ -647,11 +746,11 @@ def _map(change: Callable[[Any], Any], tree: Tree) -> Tree:
 
 
 def limit_point(hessian: Matrix, minimum: Vector, bias: Vector) -> Vector:
-    r"""Return where gradient descent ends when every gradient is off by the same vector.
+    r"""Return the limit of gradient descent when every gradient has the same error.
 
     .. math:: H(w - w^*) + c = 0 \quad\Rightarrow\quad w = w^* - H^{-1}c
 
-    No learning rate and no patience removes a bias.
+    Neither the learning rate nor the number of steps appears: they cannot remove a bias.
 
     Parameters
     ----------
@@ -674,10 +773,49 @@ def limit_point(hessian: Matrix, minimum: Vector, bias: Vector) -> Vector:
     return minimum - np.linalg.solve(hessian, bias)
 
 
-def stationary_variance(eigenvalues: Vector, lr: float, sigma: float) -> Vector:
-    r"""Return how far gradients with noise keep the iterates from the minimum, by direction.
+def clipped_limit(examples: Float[np.ndarray, " m"], limit: float) -> float:
+    r"""Return where the mean of *clipped* gradients is zero, for the loss ½(w − x)².
 
-    .. math:: \mathrm{Var}(\alpha_i) = \frac{\epsilon\,\sigma^2}{\lambda_i\,(2 - \epsilon\lambda_i)}
+    .. math:: \frac1m\sum_i \min\bigl(\max(w - x^{(i)}, -c),\ c\bigr) = 0
+
+    Unclipped gradients have their zero at the mean of the examples. Clipped ones are gradients of
+    Huber's loss, so that the limit lies between the median (c → 0) and the mean (c → ∞).
+
+    Parameters
+    ----------
+    examples : (m,) array
+        x.
+    limit : float
+        c > 0.
+
+    Raises
+    ------
+    ValueError
+        If c is not positive.
+
+    Notes
+    -----
+    Source: L1-22, L1-23
+
+    Examples
+    --------
+    >>> round(clipped_limit(np.array([0.0] * 9 + [10.0]), 1.0), 6)
+    0.111111
+    """
+    if not limit > 0:
+        raise ValueError(f"expected a positive limit, got {limit:g}")
+
+    def mean_gradient(w: float) -> float:
+        return float(np.clip(w - examples, -limit, limit).mean())
+
+    low, high = float(examples.min()), float(examples.max())
+    return low if low == high else float(brentq(mean_gradient, low, high, xtol=1e-14))
+
+
+def stationary_variance(eigenvalues: Vector, lr: float, sigma: float) -> Vector:
+    r"""Return the variance that noisy gradients give the iterates, by eigendirection.
+
+    .. math:: \mathrm{Var}(\alpha_i) = \frac{\eta\,\sigma^2}{\lambda_i\,(2 - \eta\lambda_i)}
 
     The mean is the minimum itself: variance, unlike bias, shrinks with the learning rate.
 
@@ -686,14 +824,14 @@ def stationary_variance(eigenvalues: Vector, lr: float, sigma: float) -> Vector:
     eigenvalues : (n,) array
         λ > 0, the eigenvalues of the Hessian.
     lr : float
-        ε, below 2/λmax.
+        η, below 2/λmax.
     sigma : float
         Standard deviation of the noise in each eigendirection.
 
     Raises
     ------
     ValueError
-        If ε is outside (0, 2/λmax): the iteration is not stable.
+        If η is outside (0, 2/λmax): the iteration is not stable.
 
     Notes
     -----
@@ -707,6 +845,6 @@ def stationary_variance(eigenvalues: Vector, lr: float, sigma: float) -> Vector:
     if not 0 < lr * eigenvalues.max() < 2:
         raise ValueError(
             f"expected a learning rate in (0, {2 / eigenvalues.max():g}), got {lr:g}: "
-            "outside it the iteration runs away"
+            "outside it the iteration diverges"
         )
     return lr * sigma**2 / (eigenvalues * (2 - lr * eigenvalues))

@@ -1,0 +1,387 @@
+"""Critical points: their kinds, the time that a saddle costs, and a network small enough to check.
+
+Axis letters, fixed for the module: ``n`` parameters, ``m`` examples, ``h`` hidden units, ``d``
+inputs, ``s`` starts, ``o`` outputs. H is a Hessian, g a gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int64
+from scipy.optimize import least_squares, linear_sum_assignment, root
+
+from optdl.problems import Problem
+
+__all__ = [
+    "CriticalPoints",
+    "critical_point_kind",
+    "critical_points",
+    "escape_steps",
+    "fit_from",
+    "nearest_order",
+    "tanh_regression",
+    "two_weights",
+]
+
+Vector = Float[np.ndarray, " n"]
+Matrix = Float[np.ndarray, "n n"]
+Points = Float[np.ndarray, "m n"]
+
+
+# --- Kinds of critical points -----------------------------------------------------------------
+
+
+def critical_point_kind(gradient: Vector, hessian: Matrix, tolerance: float) -> str:
+    r"""Classify a point by its gradient and the eigenvalues of its Hessian.
+
+    Parameters
+    ----------
+    gradient : (n,) array
+        g.
+    hessian : (n, n) array
+        H at the same point.
+    tolerance : float
+        A norm of g, or an absolute value of an eigenvalue, of at most this counts as zero.
+
+    Returns
+    -------
+    str
+        ``"not critical"`` if ‖g‖ is not zero; else ``"strict saddle"`` if the smallest eigenvalue
+        is negative and the largest positive, ``"minimum"`` if all are positive, ``"maximum"`` if
+        all are negative, and ``"degenerate"`` otherwise: then second derivatives do not decide.
+
+    Raises
+    ------
+    ValueError
+        If the tolerance is negative.
+
+    Notes
+    -----
+    Many authors, Lee et al. (2016) among them, call each critical point with a negative eigenvalue
+    a strict saddle, maxima included.
+
+    Source: F-04, L1-21
+
+    Examples
+    --------
+    >>> critical_point_kind(np.zeros(2), np.diag([1.0, -1.0]), 1e-9)
+    'strict saddle'
+    >>> critical_point_kind(np.zeros(2), np.diag([1.0, 0.0]), 1e-9)
+    'degenerate'
+    """
+    if tolerance < 0:
+        raise ValueError(f"expected a tolerance of 0 or more, got {tolerance:g}")
+    if np.linalg.norm(gradient) > tolerance:
+        return "not critical"
+    eigenvalues = np.linalg.eigvalsh(hessian)
+    smallest, largest = eigenvalues[0], eigenvalues[-1]
+    if smallest < -tolerance and largest > tolerance:
+        return "strict saddle"
+    if smallest > tolerance:
+        return "minimum"
+    return "maximum" if largest < -tolerance else "degenerate"
+
+
+def escape_steps(distance: float, radius: float, lr: float, curvature: float) -> int:
+    r"""Return how many steps gradient descent needs to leave the neighborhood of a saddle.
+
+    Along an eigenvector with the eigenvalue −λ < 0 each step multiplies the coefficient by 1 + ηλ:
+
+    .. math:: d\,(1+\eta\lambda)^k \ge R \quad\Rightarrow\quad
+        k = \Bigl\lceil \frac{\ln(R/d)}{\ln(1+\eta\lambda)} \Bigr\rceil
+
+    Parameters
+    ----------
+    distance : float
+        d > 0, the distance from the stable manifold at the start.
+    radius : float
+        R > 0, the distance at which the saddle counts as left.
+    lr : float
+        η > 0.
+    curvature : float
+        λ > 0, the absolute value of the negative eigenvalue.
+
+    Returns
+    -------
+    int
+        k; 0 where d ≥ R already.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not positive. With d = 0 the saddle is never left.
+
+    Notes
+    -----
+    Source: F-04
+
+    Examples
+    --------
+    >>> [escape_steps(d, 1.0, 0.1, 1.0) for d in (1e-2, 1e-4, 1e-8)]
+    [49, 97, 194]
+    """
+    if not min(distance, radius, lr, curvature) > 0:
+        raise ValueError(
+            "expected a positive distance, radius, learning rate and curvature; "
+            f"got {distance:g}, {radius:g}, {lr:g} and {curvature:g}"
+        )
+    steps = math.log(radius / distance) / math.log1p(lr * curvature)
+    return max(0, math.ceil(steps - 1e-12))
+
+
+def two_weights() -> Problem:
+    r"""Return the loss of the smallest network with a saddle: two weights in a row.
+
+    .. math:: J(a, b) = \tfrac12 (ab - 1)^2
+
+    It has a strict saddle at the origin, with eigenvalues 1 and −1, and two curves of minima,
+    :math:`ab = 1`, on which the Hessian has the eigenvalues 0 and :math:`a^2 + b^2`.
+
+    Notes
+    -----
+    Source: F-04, L1-20, P-06
+
+    Examples
+    --------
+    >>> network = two_weights()
+    >>> network.gradient(np.array([2.0, 1.0])), network.hessian(np.array([2.0, 1.0]))
+    (array([1., 2.]), array([[1., 3.],
+           [3., 4.]]))
+    """
+
+    def value(p: Vector) -> float:
+        return float((p[0] * p[1] - 1) ** 2 / 2)
+
+    def gradient(p: Vector) -> Vector:
+        return (p[0] * p[1] - 1) * p[::-1]
+
+    def hessian(p: Vector) -> Matrix:
+        mixed = 2 * p[0] * p[1] - 1
+        return np.array([[p[1] ** 2, mixed], [mixed, p[0] ** 2]])
+
+    def gradients(points: Points) -> Points:
+        return (points[:, :1] * points[:, 1:] - 1) * points[:, ::-1]
+
+    minimum, start = np.array([1.0, 1.0]), np.array([1.5, -1.0])
+    return Problem("two weights", value, gradient, hessian, minimum, start, gradients)
+
+
+# --- A network whose critical points can be listed --------------------------------------------
+
+
+def tanh_regression(x: Float[np.ndarray, "m d"], y: Float[np.ndarray, " m"], units: int) -> Problem:
+    r"""Return least squares for a network with one layer of tanh units, and no biases.
+
+    .. math:: J(W, v) = \frac1{2m}\sum_i\Bigl(v^T\tanh(Wx^{(i)}) - y^{(i)}\Bigr)^2
+
+    Parameters
+    ----------
+    x : (m, d) array
+        Inputs; a column of ones gives each unit a bias.
+    y : (m,) array
+        Targets.
+    units : int
+        h, the number of hidden units; the parameters are W row by row, then v.
+
+    Notes
+    -----
+    Source: L1-37, F-04
+
+    Examples
+    --------
+    >>> problem = tanh_regression(np.ones((1, 1)), np.array([2.0]), units=1)
+    >>> problem.value(np.zeros(2)), problem.hessian(np.zeros(2))
+    (2.0, array([[ 0., -2.],
+           [-2.,  0.]]))
+    """
+    m, d = x.shape
+    split = units * d
+
+    def forward(p: Vector) -> tuple[Float[np.ndarray, "m h"], Float[np.ndarray, " m"]]:
+        hidden = np.tanh(x @ p[:split].reshape(units, d).T)
+        return hidden, hidden @ p[split:] - y
+
+    def gradient(p: Vector) -> Vector:
+        hidden, residual = forward(p)
+        return _jacobian(x, hidden, p[split:]).T @ residual / m
+
+    def hessian(p: Vector) -> Matrix:
+        hidden, residual = forward(p)
+        A = _jacobian(x, hidden, p[split:])
+        H = A.T @ A / m
+        for i in range(units):
+            rows, column = slice(i * d, (i + 1) * d), split + i
+            slope = residual * (1 - hidden[:, i] ** 2) / m
+            H[rows, rows] -= (x * (2 * p[column] * slope * hidden[:, i])[:, None]).T @ x
+            H[rows, column] += slope @ x
+            H[column, rows] += slope @ x
+        return H
+
+    def value(p: Vector) -> float:
+        return float(np.mean(forward(p)[1] ** 2) / 2)
+
+    start = np.full(split + units, 0.5)
+    return Problem("tanh regression", value, gradient, hessian, None, start)
+
+
+def _jacobian(
+    x: Float[np.ndarray, "m d"], hidden: Float[np.ndarray, "m h"], v: Float[np.ndarray, " h"]
+) -> Float[np.ndarray, "m n"]:
+    """Return the gradients of the network's output, one example a row."""
+    inner = ((1 - hidden**2) * v)[:, :, None] * x[:, None, :]
+    return np.concatenate([inner.reshape(len(x), -1), hidden], axis=1)
+
+
+def fit_from(
+    x: Float[np.ndarray, "m d"],
+    y: Float[np.ndarray, " m"],
+    starts: Float[np.ndarray, "s n"],
+) -> Float[np.ndarray, "s n"]:
+    """Minimize the loss of :func:`tanh_regression` from many starts, by Levenberg and Marquardt.
+
+    The method descends like gradient descent far from a minimum, and converges quadratically near
+    one, so that the gradient at the end can be zero to rounding.
+
+    Parameters
+    ----------
+    x, y : (m, d) and (m,) arrays
+        Inputs and targets.
+    starts : (s, n) array
+        Initial parameters, W row by row, then v; n = h(d + 1) gives the number of units h.
+
+    Returns
+    -------
+    (s, n) array
+        Where each run ends.
+
+    Raises
+    ------
+    ValueError
+        If the number of parameters is not a multiple of d + 1.
+
+    Notes
+    -----
+    Source: L1-37
+
+    Examples
+    --------
+    >>> ends = fit_from(np.array([[1.0], [2.0]]), np.tanh([1.0, 2.0]), np.array([[0.5, 0.5]]))
+    >>> ends.round(6)
+    array([[1., 1.]])
+    """
+    d = x.shape[1]
+    units, rest = divmod(starts.shape[1], d + 1)
+    if rest:
+        raise ValueError(f"expected a multiple of {d + 1} parameters, got {starts.shape[1]}")
+
+    def hidden(p: Vector) -> Float[np.ndarray, "m h"]:
+        return np.tanh(x @ p[: units * d].reshape(units, d).T)
+
+    def residual(p: Vector) -> Float[np.ndarray, " m"]:
+        return hidden(p) @ p[units * d :] - y
+
+    def jacobian(p: Vector) -> Float[np.ndarray, "m n"]:
+        return _jacobian(x, hidden(p), p[units * d :])
+
+    kept = {"method": "lm", "max_nfev": 500, "xtol": 1e-12, "ftol": 1e-12, "gtol": 1e-12}
+    return np.array([least_squares(residual, start, jacobian, **kept).x for start in starts])
+
+
+@dataclass(frozen=True)
+class CriticalPoints:
+    """Critical points, one in each row or entry.
+
+    Parameters
+    ----------
+    points : (k, n) array
+        Parameters.
+    losses : (k,) array
+        J at each point.
+    indices : (k,) array
+        How many eigenvalues of the Hessian are negative: 0 for a minimum.
+    """
+
+    points: Float[np.ndarray, "k n"]
+    losses: Float[np.ndarray, " k"]
+    indices: Int64[np.ndarray, " k"]
+
+
+def critical_points(problem: Problem, starts: Float[np.ndarray, "s n"]) -> CriticalPoints:
+    """Solve ∇J = 0 from many starts, and count the negative eigenvalues at each solution.
+
+    A solver of equations does not care whether a solution is a minimum: it finds saddles too.
+
+    Parameters
+    ----------
+    problem : Problem
+        The loss, with its Hessian.
+    starts : (s, n) array
+        Where to start.
+
+    Returns
+    -------
+    CriticalPoints
+        The solutions with a gradient below 10⁻¹⁰; eigenvalues above −10⁻⁷ do not count.
+
+    Notes
+    -----
+    Source: F-04
+
+    Examples
+    --------
+    >>> found = critical_points(two_weights(), np.array([[0.1, -0.1], [1.2, 0.9]]))
+    >>> found.losses.round(3), found.indices
+    (array([0.5, 0. ]), array([1, 0]))
+    """
+    ends = [root(problem.gradient, start, jac=problem.hessian).x for start in starts]
+    points = np.array([p for p in ends if np.linalg.norm(problem.gradient(p)) < 1e-10])
+    points = points.reshape(-1, starts.shape[1])
+    spectra = [np.linalg.eigvalsh(problem.hessian(p)) for p in points]
+    indices = np.array([int(np.sum(spectrum < -1e-7)) for spectrum in spectra], dtype=np.int64)
+    return CriticalPoints(points, np.array([problem.value(p) for p in points]), indices)
+
+
+# --- The nearest of all equivalent networks ---------------------------------------------------
+
+
+def nearest_order(
+    start: Float[np.ndarray, "h c"], end: Float[np.ndarray, "h c"]
+) -> tuple[Int64[np.ndarray, " h"], Float[np.ndarray, " h"], float]:
+    r"""Find the order and the signs of hidden units that bring one network nearest to another.
+
+    Permuting tanh units, and turning the signs of all weights of a unit, leaves the network's
+    function unchanged: :math:`n!\,2^n` equivalent networks. The nearest is an assignment problem,
+    which is solved exactly.
+
+    Parameters
+    ----------
+    start, end : (h, c) arrays
+        All weights of a unit in its row: incoming, bias, outgoing.
+
+    Returns
+    -------
+    order : (h,) array
+        Unit ``order[i]`` of the end belongs at the position i.
+    signs : (h,) array
+        +1 or −1, the sign of the unit at the position i.
+    distance : float
+        Of the start to ``signs[:, None] * end[order]``.
+
+    Notes
+    -----
+    Source: L2-02, L1-20
+
+    Examples
+    --------
+    >>> start = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> nearest_order(start, np.array([[0.0, -2.0], [2.0, 0.0]]))
+    (array([1, 0]), array([ 1., -1.]), 1.4142135623730951)
+    """
+    overlap = start @ end.T
+    _, order = linear_sum_assignment(-np.abs(overlap))
+    signs = np.where(overlap[np.arange(len(start)), order] < 0, -1.0, 1.0)
+    distance = np.linalg.norm(start - signs[:, None] * end[order])
+    return order.astype(np.int64), signs, float(distance)
