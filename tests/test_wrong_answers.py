@@ -169,7 +169,7 @@ def test_the_report_has_a_table_of_each_kind() -> None:
         ("Why: the values differ.\nLikely cause: your answer is transposed.", "explained"),
         (
             "Why: the values differ.\n"
-            "Likely cause: yours is the variance of the mean; take its root.",
+            "Likely cause: you return the variance of the mean; take its square root.",
             "named",
         ),
     ],

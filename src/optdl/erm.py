@@ -6,6 +6,7 @@ Labels of two classes are −1 and +1; labels of c classes are 0 … c−1.
 """
 
 import copy
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +31,7 @@ __all__ = [
     "capacity_sweep",
     "classification_margins",
     "count_dichotomies",
+    "double_descent_risk",
     "early_stopping",
     "empirical_risk",
     "empirical_risks",
@@ -171,9 +173,9 @@ def empirical_risks(
 
 
 def generalization_gap(risk: float, sample_risk: float) -> float:
-    """Return J* − J: what the empirical risk hides from us.
+    """Return the generalization gap J* − J.
 
-    It is positive when the model does worse on new data than on its sample.
+    It is positive if the model does worse on new data than on its sample.
 
     Notes
     -----
@@ -189,9 +191,9 @@ def generalization_gap(risk: float, sample_risk: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class LinearPopulation:
-    r"""A population with x ~ N(0, Σ) and y = w*ᵀx + ε, ε ~ N(0, noise²).
+    r"""Linear regression: x ~ N(0, Σ), and y given x ~ N(w*ᵀx, noise²).
 
-    With the loss ½(wᵀx − y)² everything is known in closed form:
+    For the loss ½(wᵀx − y)² the risk has a closed form:
 
     .. math:: J^*(w) = \tfrac12 (w - w^*)^T \Sigma (w - w^*) + \tfrac12\,\text{noise}^2
 
@@ -202,7 +204,7 @@ class LinearPopulation:
     covariance : (d, d) array
         Σ, symmetric positive definite. It is also the Hessian of the risk.
     noise : float
-        Standard deviation of ε.
+        Standard deviation of the noise in the labels.
 
     Raises
     ------
@@ -253,7 +255,7 @@ class LinearPopulation:
 
 
 def least_squares(x: Features, y: Labels) -> Weights:
-    """Return the weights that minimize the empirical risk of ½(wᵀx − y)²; the shortest if many.
+    """Return the shortest weights that minimize the empirical risk of ½(wᵀx − y)².
 
     Notes
     -----
@@ -295,10 +297,10 @@ def expected_least_squares_risks(d: int, m: int, noise: float) -> tuple[float, f
     r"""Return E[J(ŵ)] and E[J*(ŵ)] of least squares on a :class:`LinearPopulation`.
 
     .. math::
-        \mathbb E J(\hat w) = \frac{\sigma^2}2\Bigl(1 - \frac dm\Bigr), \qquad
-        \mathbb E J^*(\hat w) = \frac{\sigma^2}2\Bigl(1 + \frac d{m-d-1}\Bigr)
+        \mathbb E J(\hat w) = \frac{\sigma_y^2}2\Bigl(1 - \frac dm\Bigr), \qquad
+        \mathbb E J^*(\hat w) = \frac{\sigma_y^2}2\Bigl(1 + \frac d{m-d-1}\Bigr)
 
-    Both are exact, whatever Σ and w*; σ is the noise.
+    Both are exact for all Σ and w*; σ_y is the noise.
 
     Raises
     ------
@@ -319,14 +321,66 @@ def expected_least_squares_risks(d: int, m: int, noise: float) -> tuple[float, f
     return 0.5 * noise**2 * (1 - d / m), 0.5 * noise**2 * (1 + d / (m - d - 1))
 
 
+def double_descent_risk(k: int, m: int, weights: Weights, noise: float) -> float:
+    r"""Return E[J*(ŵ)] of least squares that uses the first k of d independent features.
+
+    .. math::
+        \mathbb E J^* = \begin{cases}
+        \frac{s^2}2\bigl(1 + \frac k{m-k-1}\bigr) & k \le m-2\\
+        \frac12\lVert w_{used}\rVert^2\bigl(1 - \frac mk\bigr)
+        + \frac{s^2}2\bigl(1 + \frac m{k-m-1}\bigr) & k \ge m+2\end{cases}
+
+    with s² = ‖w_rest‖² + noise². For k > m the fit interpolates the sample, and is the shortest
+    of all weight vectors that do.
+
+    Parameters
+    ----------
+    k : int
+        Number of features used.
+    m : int
+        Number of examples.
+    weights : (d,) array
+        w* of a :class:`LinearPopulation` whose covariance is the identity.
+    noise : float
+        Standard deviation of the noise in the labels.
+
+    Returns
+    -------
+    float
+        Infinity for m − 2 < k < m + 2.
+
+    Raises
+    ------
+    ValueError
+        If k is not in 1 … d.
+
+    Notes
+    -----
+    Source: L1-02; the formula is from Belkin, Hsu and Xu (2020).
+
+    Examples
+    --------
+    >>> [double_descent_risk(k, 5, np.ones(10), noise=1.0) for k in (3, 5, 10)]
+    [16.0, inf, 3.625]
+    """
+    if not 1 <= k <= len(weights):
+        raise ValueError(f"expected 1 to {len(weights)} of the features; got k = {k}")
+    used, rest = float(np.sum(weights[:k] ** 2)), float(np.sum(weights[k:] ** 2)) + noise**2
+    if k <= m - 2:
+        return 0.5 * rest * (1 + k / (m - k - 1))
+    if k < m + 2:
+        return math.inf
+    return 0.5 * used * (1 - m / k) + 0.5 * rest * (1 + m / (k - m - 1))
+
+
 # --- Overfitting ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class NoisyCurve:
-    r"""A population with x uniform on [−1, 1] and y = h(x) + ε, ε ~ N(0, noise²).
+    r"""Noisy values of a curve: x uniform on [−1, 1], and y given x ~ N(h(x), noise²).
 
-    The risk of the squared loss (f(x) − y)² is known:
+    The risk of the squared loss (f(x) − y)² is an integral:
 
     .. math:: J^*(f) = \tfrac12\int_{-1}^1 \bigl(f(x) - h(x)\bigr)^2 dx + \text{noise}^2
 
@@ -335,7 +389,7 @@ class NoisyCurve:
     curve : callable
         h, smooth on [−1, 1].
     noise : float
-        Standard deviation of ε.
+        Standard deviation of the noise in the labels.
 
     Notes
     -----
@@ -362,14 +416,20 @@ class NoisyCurve:
 
     def risk(self, predict: Callable[[np.ndarray], np.ndarray]) -> float:
         """Return J* of the function ``predict``."""
-        nodes, weights = legendre.leggauss(200)
+        nodes, weights = _quadrature(200)
         return float(weights @ (predict(nodes) - self.curve(nodes)) ** 2 / 2 + self.noise**2)
+
+
+@functools.cache
+def _quadrature(count: int) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, " q"]]:
+    """Return nodes and weights of the Gauss–Legendre rule on [−1, 1]."""
+    return legendre.leggauss(count)
 
 
 def fit_polynomial(
     x: Float[np.ndarray, " m"], y: Float[np.ndarray, " m"], degree: int
 ) -> legendre.Legendre:
-    """Return the polynomial of this degree with the least empirical risk.
+    """Return the polynomial of a given degree with the smallest empirical risk.
 
     Parameters
     ----------
@@ -381,11 +441,11 @@ def fit_polynomial(
     Raises
     ------
     ValueError
-        If the degree is not in 0 … m − 1: above that the fit is not unique.
+        If the degree is not in 0 … m − 1; above m − 1 the fit is not unique.
 
     Notes
     -----
-    Legendre polynomials as a basis keep the least squares problem well conditioned.
+    The basis of Legendre polynomials keeps the least squares problem well conditioned.
 
     Source: L1-02
 
@@ -413,7 +473,7 @@ def capacity_sweep(
 
     Notes
     -----
-    The empirical risk can only fall with the degree, down to 0 at degree m − 1. The risk turns.
+    The empirical risk never rises with the degree and is 0 at degree m − 1.
 
     Source: L1-02
 
@@ -434,7 +494,7 @@ def capacity_sweep(
 
 
 def margins(w: Weights, b: float, x: Features, y: Labels) -> Float[np.ndarray, " m"]:
-    """Return the margins y (wᵀx + b) of a linear classifier; positive means right.
+    """Return the margins y (wᵀx + b) of a linear classifier; a positive margin is a right answer.
 
     Notes
     -----
@@ -451,8 +511,8 @@ def margins(w: Weights, b: float, x: Features, y: Labels) -> Float[np.ndarray, "
 def zero_one_loss(margin: Values) -> Values:
     """Return the 0–1 loss: 1 where the margin is at most 0, else 0.
 
-    A score of exactly 0 decides nothing, and counts as an error. The derivative is 0 everywhere
-    but at 0, where there is none.
+    A score of exactly 0 counts as an error. The derivative is 0 at every margin except 0, where
+    it does not exist.
 
     Notes
     -----
@@ -467,15 +527,15 @@ def zero_one_loss(margin: Values) -> Values:
 
 
 def logistic_loss(margin: Values) -> tuple[Values, Values]:
-    r"""Return log₂(1 + e^{−m}) and its derivative with respect to the margin m.
+    r"""Return log₂(1 + e^{−margin}) and its derivative with respect to the margin yf.
 
-    .. math:: \frac{d}{dm}\log_2(1 + e^{-m}) = -\frac{1}{\ln 2}\,\frac{1}{1 + e^{m}}
+    .. math:: \frac{d}{d(yf)}\log_2(1 + e^{-yf}) = -\frac{1}{\ln 2}\,\frac{1}{1 + e^{yf}}
 
     Notes
     -----
-    This is the negative log-likelihood −log p(y | x) of logistic regression, **in bits**. In base
-    2 it passes through 1 at m = 0 and bounds the 0–1 loss from above. In nats it is ln 2 times
-    smaller, and does not: at m = 0 it is 0.69.
+    This is the negative log-likelihood −log p(y | x) of logistic regression, **in bits**. In bits
+    it is 1 at margin 0 and bounds the 0–1 loss from above. In nats it is 0.69 at margin 0 and
+    does not.
 
     Source: L1-03
 
@@ -485,16 +545,16 @@ def logistic_loss(margin: Values) -> tuple[Values, Values]:
     >>> value.round().tolist(), derivative.round(2).tolist()
     ([1.0, 1443.0], [-0.72, -1.44])
     """
-    # logaddexp and expit do not overflow, however wrong the example is
+    # logaddexp and expit do not overflow for very negative margins
     return np.logaddexp(0, -margin) / np.log(2), -expit(-margin) / np.log(2)
 
 
 def hinge_loss(margin: Values) -> tuple[Values, Values]:
-    """Return max(0, 1 − m) and its derivative, −1 for m < 1 and else 0.
+    """Return max(0, 1 − margin) and its derivative, −1 for margins below 1 and else 0.
 
     Notes
     -----
-    At the kink m = 1 any slope from −1 to 0 is a subgradient; we take 0. Bounds the 0–1 loss.
+    At margin 1 every number from −1 to 0 is a subgradient; 0 is returned. Bounds the 0–1 loss.
 
     Source: L1-03
 
@@ -507,7 +567,7 @@ def hinge_loss(margin: Values) -> tuple[Values, Values]:
 
 
 def exponential_loss(margin: Values) -> tuple[Values, Values]:
-    """Return e^{−m} and its derivative −e^{−m}. Bounds the 0–1 loss.
+    """Return e^{−margin} and its derivative −e^{−margin}. Bounds the 0–1 loss.
 
     Notes
     -----
@@ -522,10 +582,9 @@ def exponential_loss(margin: Values) -> tuple[Values, Values]:
 
 
 def squared_loss(margin: Values) -> tuple[Values, Values]:
-    """Return (1 − m)² and its derivative −2(1 − m). Bounds the 0–1 loss.
+    """Return (1 − margin)² and its derivative −2(1 − margin). Bounds the 0–1 loss.
 
-    With labels ±1 it equals (f − y)². It is the one that rises again for margins above 1: it
-    punishes being right with too much confidence.
+    With labels ±1 it equals (f − y)². It rises again for margins above 1.
 
     Notes
     -----
@@ -540,7 +599,7 @@ def squared_loss(margin: Values) -> tuple[Values, Values]:
 
 
 MarginLoss = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""A surrogate: margins to values and derivatives."""
+"""A surrogate loss: it maps margins to values and derivatives."""
 
 SURROGATES: dict[str, MarginLoss] = {
     "logistic (bits)": logistic_loss,
@@ -552,7 +611,7 @@ SURROGATES: dict[str, MarginLoss] = {
 
 
 def zero_one_risk(w: Weights, b: float, x: Features, y: Labels) -> float:
-    """Return the share of a sample that a linear classifier gets wrong.
+    """Return the share of a sample that a linear classifier labels wrongly.
 
     Notes
     -----
@@ -585,12 +644,13 @@ def hinge_risk_gradient(w: Weights, x: Features, y: Labels) -> Weights:
 
 
 def count_dichotomies(m: int, d: int) -> int:
-    r"""Return in how many ways a linear classifier wᵀx can label m points in d dimensions.
+    r"""Return the number of labelings of m points in d dimensions by classifiers wᵀx.
 
     .. math:: C(m, d) = 2 \sum_{k=0}^{d-1} \binom{m-1}{k}
 
-    Cover's count, for points in general position. A search for the least 0–1 risk has this many
-    candidates: of the order of m^{d−1}, and all 2^m labelings once d ≥ m.
+    Cover's count, for points in general position and planes through the origin. A classifier with
+    a bias, wᵀx + b, has C(m, d + 1) labelings. The count grows like m^{d−1}, and equals 2^m for
+    d ≥ m.
 
     Raises
     ------
@@ -603,8 +663,8 @@ def count_dichotomies(m: int, d: int) -> int:
 
     Examples
     --------
-    >>> count_dichotomies(4, 2), count_dichotomies(1000, 10) > 10**21
-    (8, True)
+    >>> count_dichotomies(10, 2), count_dichotomies(10, 3)     # in the plane: without, with a bias
+    (20, 92)
     """
     if m < 1 or d < 1:
         raise ValueError(f"expected at least one point and one dimension; got m = {m}, d = {d}")
@@ -617,7 +677,7 @@ def count_dichotomies(m: int, d: int) -> int:
 def classification_margins(
     scores: Float[np.ndarray, "m c"], labels: Classes
 ) -> Float[np.ndarray, " m"]:
-    """Return the score of the right class minus the best of the others.
+    """Return the score of the right class minus the largest other score.
 
     The 0–1 loss is 1 where this margin is at most 0.
 
@@ -645,8 +705,8 @@ class MarginHook:
     - ``normalized_margin``, the smallest one over the product of the Frobenius norms
       ‖W₁‖ ⋯ ‖W_L‖ of the weight matrices.
 
-    Margins also grow when weights merely grow: in a ReLU network without biases, a layer times a
-    makes every margin times a. The normalized one does not change with that.
+    In a ReLU network without biases, multiplying the weights of a layer by a > 0 multiplies every
+    margin by a. The normalized margin does not change.
 
     Parameters
     ----------
@@ -683,15 +743,15 @@ class MarginHook:
 class GradientNormHook:
     """Record the norm of the batch gradient, over all training examples, after each epoch.
 
-    A hook for ``optdl.training.train``. It adds the curve ``batch_gradient_norm``: unlike the norm
-    of a minibatch gradient it tells how far the surrogate is from a minimum, free of noise.
+    A hook for ``optdl.training.train``. It adds the curve ``batch_gradient_norm``, which has none
+    of the noise of minibatch gradients.
 
     Parameters
     ----------
     inputs, labels : torch tensors
         The training examples.
     loss : callable
-        The surrogate: scores and labels to their mean loss, a torch scalar.
+        The surrogate: maps scores and labels to their mean loss, a torch scalar.
 
     Notes
     -----
@@ -710,7 +770,7 @@ class GradientNormHook:
         self.loss = loss
 
     def after_epoch(self, state: Any) -> None:
-        """Record ‖∇J‖ at the present parameters; leave no gradient behind."""
+        """Record ‖∇J‖ at the current parameters, then reset the gradients."""
         state.optimizer.zero_grad()
         self.loss(state.model(self.inputs), self.labels).backward()
         squares = sum(float(p.grad.square().sum()) for p in state.model.parameters())
@@ -721,15 +781,15 @@ class GradientNormHook:
 def early_stopping(validation_errors: Sequence[float], patience: int) -> tuple[int, int]:
     """Return the epoch to keep and the epoch at which training halts, both counted from 0.
 
-    The best epoch so far is the first with the lowest error; a tie is no improvement. Training
+    The best epoch so far is the first one with the lowest error; a tie is no improvement. Training
     halts once ``patience`` epochs in a row have not improved on it.
 
     Parameters
     ----------
     validation_errors : sequence of float
-        One error for each epoch, as they come. What lies after the halt is never looked at.
+        The error of each epoch, in order. Errors after the halt are not read.
     patience : int
-        Epochs without improvement that are tolerated, at least 1.
+        Number of epochs without improvement before the halt, at least 1.
 
     Returns
     -------
@@ -765,7 +825,7 @@ def early_stopping(validation_errors: Sequence[float], patience: int) -> tuple[i
 
 
 class EarlyStopping:
-    """Halt the training loop by the rule of :func:`early_stopping`; keep the best weights.
+    """Halt the training loop by the rule of :func:`early_stopping` and keep the best weights.
 
     A hook for ``optdl.training.train``. It reads the curve ``validation_error`` after each epoch,
     and sets ``state.stop`` when patience runs out.
@@ -773,7 +833,7 @@ class EarlyStopping:
     Parameters
     ----------
     patience : int
-        Epochs without improvement that are tolerated, at least 1.
+        Number of epochs without improvement before the halt, at least 1.
 
     Attributes
     ----------
@@ -800,7 +860,7 @@ class EarlyStopping:
         self.best_weights: dict[str, Any] | None = None
 
     def after_epoch(self, state: Any) -> None:
-        """Keep the weights if the epoch was the best so far; halt if patience has run out."""
+        """Keep the weights if the epoch is the best so far; halt if patience has run out."""
         errors = state.curves["validation_error"]
         best, halt = early_stopping(errors, self.patience)
         if best == len(errors) - 1:
@@ -820,8 +880,8 @@ def log_likelihoods(
 
     .. math:: \log p(y \mid x) = (x^T W)_y - \log \sum_k e^{(x^T W)_k}
 
-    The log-likelihood of the sample is their sum; maximizing it is maximizing their mean, an
-    expectation over the empirical distribution.
+    Their sum is the log-likelihood of the sample. Their mean, the expected value over the
+    empirical distribution, has the same maximizer.
 
     Notes
     -----
@@ -858,7 +918,7 @@ def per_example_gradients(
 def batch_gradient(
     weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
 ) -> Float[np.ndarray, "d c"]:
-    """Return the gradient of the mean log-likelihood, without storing one per example.
+    """Return the gradient of the mean log-likelihood without storing per-example gradients.
 
     Notes
     -----
@@ -886,12 +946,12 @@ def standard_error(sigma: float, n: int, population: int | None = None) -> float
     Parameters
     ----------
     sigma : float
-        Standard deviation of the values; for a finite population its mean square deviation is
-        over N, as in ``numpy.std``, not over N − 1.
+        Standard deviation of the values. For a finite population it divides by N, as
+        ``numpy.std`` does, and not by N − 1.
     n : int
         Size of the minibatch, at least 1.
     population : int, optional
-        N, when the n values are different ones of N. None when they are drawn independently.
+        N, if n different values are drawn out of N. None if they are drawn independently.
 
     Raises
     ------
@@ -906,9 +966,9 @@ def standard_error(sigma: float, n: int, population: int | None = None) -> float
 
     Examples
     --------
-    >>> standard_error(1.0, 100), standard_error(1.0, 10_000)     # 100 times the work
+    >>> standard_error(1.0, 100), standard_error(1.0, 10_000)     # 100 times as many
     (0.1, 0.01)
-    >>> standard_error(1.0, 100, population=100)     # all of them: nothing left to chance
+    >>> standard_error(1.0, 100, population=100)     # all of them
     0.0
     """
     if sigma < 0 or n < 1:
@@ -925,7 +985,7 @@ def standard_error(sigma: float, n: int, population: int | None = None) -> float
 
 
 def gradient_spread(gradients: Float[np.ndarray, "m p"]) -> float:
-    r"""Return σ of the per-example gradients: the root mean square distance from their mean.
+    r"""Return σ of per-example gradients, the root mean square distance from their mean.
 
     .. math:: \sigma^2 = \frac1m \sum_i \lVert g_i - g \rVert^2
 
@@ -950,7 +1010,7 @@ def minibatch_errors(
     rng: np.random.Generator,
     replace: bool,
 ) -> Float[np.ndarray, " s"]:
-    """Measure the root mean square error of the minibatch gradient by drawing minibatches.
+    """Measure the root mean square error of minibatch gradients by drawing minibatches.
 
     Parameters
     ----------
@@ -959,11 +1019,11 @@ def minibatch_errors(
     sizes : sequence of int
         Minibatch sizes n.
     draws : int
-        Minibatches for each size.
+        Number of minibatches of each size.
     rng : numpy.random.Generator
-        Draws them.
+        Draws the minibatches.
     replace : bool
-        Whether an example may come twice into one minibatch.
+        Whether an example may occur twice in a minibatch.
 
     Notes
     -----
@@ -988,9 +1048,9 @@ def unique_examples(
 ) -> tuple[Float[np.ndarray, "k d"], Shaped[np.ndarray, " k"], Float[np.ndarray, " k"]]:
     """Merge equal examples; return one copy of each and its share of the sample.
 
-    The share-weighted sum over the copies equals the mean over the whole sample: of the losses,
-    and of the gradients. With all examples copied equally often the shares are equal too, and
-    one copy of the data gives the same gradient.
+    The sum over the different examples, weighted by their shares, equals the mean over the whole
+    sample, for losses as well as for gradients. If all examples are copied equally often, the
+    shares are equal.
 
     Notes
     -----
@@ -1017,14 +1077,14 @@ def minibatches(m: int, n: int, rng: np.random.Generator) -> tuple[Int[np.ndarra
     m : int
         Examples.
     n : int
-        Examples in a minibatch: m is *batch* (deterministic), 1 is *online* (stochastic).
+        Examples in a minibatch: n = m is the *batch* method, n = 1 the *online* method.
     rng : numpy.random.Generator
-        Shuffles: one call of ``rng.permutation(m)``.
+        Shuffles the examples, by one call of ``rng.permutation(m)``.
 
     Returns
     -------
     tuple of int arrays
-        Every example comes exactly once; the last minibatch holds what is left over.
+        Every example occurs exactly once; the last minibatch holds the remainder.
 
     Raises
     ------
@@ -1052,7 +1112,7 @@ def _require_batch_size(m: int, n: int) -> None:
 
 @dataclass(frozen=True)
 class UpdateCost:
-    """What one way of dividing the data costs.
+    """Name and cost of training with minibatches of one size.
 
     Parameters
     ----------
@@ -1072,7 +1132,7 @@ class UpdateCost:
 def update_cost(m: int, n: int) -> UpdateCost:
     """Return name and cost of training on m examples with minibatches of n.
 
-    An epoch costs m gradients in each case; only the number of updates they buy differs.
+    An epoch costs m gradients for every n; the number of updates is ⌈m/n⌉.
 
     Raises
     ------
@@ -1094,10 +1154,10 @@ def update_cost(m: int, n: int) -> UpdateCost:
 
 
 def stored_activations(n: int, widths: Sequence[int]) -> int:
-    """Return how many numbers a dense network keeps from the forward for the backward pass.
+    """Return how many numbers a dense network stores for the backward pass.
 
-    Every layer keeps its input, one row for each example: n (w₀ + w₁ + … + w_{L−1}) numbers for
-    the widths w₀ (input) … w_L (output). The memory grows in proportion to n.
+    Every layer stores its input, one row for each example: n (w₀ + w₁ + … + w_{L−1}) numbers for
+    the widths w₀ (input) … w_L (output). The memory is proportional to n.
 
     Notes
     -----
@@ -1119,7 +1179,7 @@ def sgd(
     batches: Sequence[np.ndarray],
     lr: float,
 ) -> Float[np.ndarray, "t p"]:
-    """Take one gradient step for each minibatch; return all iterates, the start first.
+    """Take one gradient step for each minibatch and return all iterates, the start first.
 
     Parameters
     ----------
@@ -1128,7 +1188,7 @@ def sgd(
     theta : (p,) array
         The start.
     batches : sequence of index arrays
-        Such as from :func:`minibatches`.
+        The minibatches, for instance those of :func:`minibatches`.
     lr : float
         Learning rate.
 
@@ -1168,7 +1228,7 @@ def squared_gradients(w: Weights, x: Features, y: Labels) -> Float[np.ndarray, "
 def newton_direction(
     hessian: Float[np.ndarray, "p p"], gradient: Float[np.ndarray, " p"]
 ) -> Float[np.ndarray, " p"]:
-    """Return H⁻¹g, from a linear solve.
+    """Return the Newton direction H⁻¹g by solving a linear system.
 
     Notes
     -----
@@ -1187,7 +1247,7 @@ def error_amplification(
     gradient: Float[np.ndarray, " p"],
     error: Float[np.ndarray, " p"],
 ) -> float:
-    r"""Return how many times larger the relative error is in H⁻¹g than in g.
+    r"""Return the relative error of H⁻¹g divided by that of g.
 
     .. math::
         \frac{\lVert H^{-1} e\rVert / \lVert H^{-1} g\rVert}{\lVert e\rVert / \lVert g\rVert}
@@ -1209,7 +1269,7 @@ def error_amplification(
 
     Notes
     -----
-    The bound κ(H) is reached when g lies along the steepest direction and e along the flattest.
+    The bound κ(H) is attained if g lies in the steepest direction and e in the flattest.
 
     Source: L1-10
 
@@ -1230,12 +1290,13 @@ def required_batch_size(gradients: Float[np.ndarray, "m p"], tolerance: float) -
 
     .. math:: n = \left\lceil \frac{\sigma^2}{\text{tolerance}^2\,\lVert g\rVert^2} \right\rceil
 
-    Pass H⁻¹gᵢ in place of gᵢ, and it is the batch size that a Newton step needs.
+    For the vectors H⁻¹gᵢ in place of gᵢ it is the minibatch size that a Newton step needs. For the
+    tolerance 1 it is the gradient noise scale σ²/‖g‖².
 
     Parameters
     ----------
     gradients : (m, p) array
-        One for each example; g is their mean, drawn from with replacement.
+        One gradient for each example; g is their mean. Examples are drawn with replacement.
     tolerance : float
         Root mean square error over ‖g‖, above 0.
 
@@ -1256,7 +1317,7 @@ def required_batch_size(gradients: Float[np.ndarray, "m p"], tolerance: float) -
     if tolerance <= 0:
         raise ValueError(f"the tolerance is a relative error above 0; got {tolerance}")
     ratio = gradient_spread(gradients) / np.linalg.norm(gradients.mean(axis=0)) / tolerance
-    # the square root and its square must not lift a whole number over the next one
+    # rounding in the square root must not turn a whole number into the next one
     return math.ceil(round(float(ratio**2), 9))
 
 
@@ -1264,12 +1325,12 @@ def required_batch_size(gradients: Float[np.ndarray, "m p"], tolerance: float) -
 
 
 def stream(population: Population, n: int, rng: np.random.Generator) -> Iterator[Batch]:
-    """Yield minibatches of n fresh examples without end; no example comes twice.
+    """Yield minibatches of n new examples without end; no example comes twice.
 
     Notes
     -----
-    Whatever θ is, it does not depend on the next minibatch. So its gradient there is an unbiased
-    estimate of ∇J*(θ): the gradient of the risk, not of an empirical risk.
+    Parameters θ that depend only on earlier minibatches are independent of the next one. Its
+    gradient at θ is therefore an unbiased estimate of ∇J*(θ), the gradient of the risk.
 
     Source: L1-11
 
@@ -1287,7 +1348,7 @@ def stream(population: Population, n: int, rng: np.random.Generator) -> Iterator
 def stream_sgd(
     w: Weights, x: Features, y: Float[np.ndarray, " m"], lr: float, n: int
 ) -> Float[np.ndarray, "t d"]:
-    """Pass once through a stream with SGD on ½(wᵀx − y)²; return all iterates.
+    """Pass once through a stream with SGD on ½(wᵀx − y)² and return all iterates.
 
     Parameters
     ----------

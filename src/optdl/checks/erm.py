@@ -29,7 +29,7 @@ def squared_error(f: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def pinball(f: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return a loss that punishes guesses below the label three times as much."""
+    """Return a loss that weighs predictions below the label three times as much."""
     return np.maximum(3 * (y - f), f - y)
 
 
@@ -56,7 +56,7 @@ def takes_the_loss_of_the_means(loss, model, theta, x, y):
 
 
 def swaps_prediction_and_label(loss, model, theta, x, y):
-    """Return the mean of L(y, f); with a symmetric loss nobody would notice."""
+    """Return the mean of L(y, f), which only an asymmetric loss tells apart."""
     return np.mean(loss(y, model(x, theta)))
 
 
@@ -107,7 +107,7 @@ def rewards_wrong_answers(margin):
 
 
 def overflows(margin):
-    """Return the formula as it stands, which ends in ∞/∞."""
+    """Return the formula as written, which ends in ∞/∞."""
     with np.errstate(over="ignore", invalid="ignore"):
         odds = np.exp(-margin)
         return np.log2(1 + odds), -odds / (1 + odds) / np.log(2)
@@ -142,12 +142,12 @@ def _loss_at_opposite_margins(loss: Function, rng: np.random.Generator) -> bool:
 def _hinge_cases(rng: np.random.Generator) -> Iterator[Case]:
     for m, d in ((4, 1), (6, 2), (40, 3)):
         y = rng.permutation(np.resize([1, -1], m))
-        # of four examples in a row: right and safe, right but too close, wrong by far, wrong
+        # four margins in turn: above 1, between 0 and 1, far below 0, a little below 0
         target = np.resize([2.5, 0.5, -2.0, -0.3], m) * y
         w = rng.choice([-1.0, 1.0], size=d) * rng.uniform(0.5, 1.5, size=d).round(1)
         x = rng.normal(size=(m, d)).round(1)
         yield {"w": w, "x": x + np.outer(target - x @ w, w) / (w @ w), "y": y}
-    # margins of exactly 1, where an example stops to count, and a little above
+    # margins of exactly 1, where an example stops contributing, and a little above
     x = np.array([[0.5, 0.0], [1.0, 0.5], [0.0, 1.0], [-0.75, 0.0], [0.25, 0.0], [1.0, -1.0]])
     yield {"w": np.array([2.0, -1.0]), "x": x, "y": np.array([1, 1, -1, -1, 1, -1])}
 
@@ -230,7 +230,7 @@ def _stopping_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def counts_every_bad_epoch(validation_errors, patience):
-    """Halt after so many bad epochs in all."""
+    """Halt after `patience` bad epochs in total."""
     best, bad = 0, 0
     for epoch in range(1, len(validation_errors)):
         if validation_errors[epoch] < validation_errors[best]:
@@ -243,7 +243,7 @@ def counts_every_bad_epoch(validation_errors, patience):
 
 
 def takes_a_tie_as_progress(validation_errors, patience):
-    """Halt after so many epochs that are worse than the best."""
+    """Halt after `patience` epochs that are worse than the best."""
     best = 0
     for epoch in range(len(validation_errors)):
         if validation_errors[epoch] <= validation_errors[best]:
@@ -254,7 +254,7 @@ def takes_a_tie_as_progress(validation_errors, patience):
 
 
 def compares_with_the_epoch_before(validation_errors, patience):
-    """Halt after so many rises in a row."""
+    """Halt after `patience` rises in a row."""
     best, bad = 0, 0
     for epoch in range(1, len(validation_errors)):
         if validation_errors[epoch] < validation_errors[best]:
@@ -368,7 +368,7 @@ def sums_over_the_batch(weights, x, labels):
 
 
 def updates_only_the_right_class(weights, x, labels):
-    """Return gradients that do not push the wrong classes down."""
+    """Return gradients that leave the columns of the wrong classes at zero."""
     scores = x @ weights
     p = np.exp(scores - scores.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
@@ -572,7 +572,7 @@ def returns_the_bound(hessian, gradient, error):
 
 
 def divides_before_by_after(hessian, gradient, error):
-    """Return the ratio upside down."""
+    """Return the inverse of the ratio."""
     after = np.linalg.norm(np.linalg.solve(hessian, error))
     after = after / np.linalg.norm(np.linalg.solve(hessian, gradient))
     return np.linalg.norm(error) / np.linalg.norm(gradient) / after
@@ -724,7 +724,7 @@ EXERCISES: tuple[Exercise, ...] = (
                 takes_the_loss_of_the_means,
             ),
             (
-                "you hand over label and prediction in the wrong order; it is L(f(x, θ), y)",
+                "you pass label and prediction in the wrong order; it is L(f(x, θ), y)",
                 swaps_prediction_and_label,
             ),
             ("you divide by m − 1; the empirical risk divides by m", divides_by_m_minus_one),
@@ -750,31 +750,33 @@ EXERCISES: tuple[Exercise, ...] = (
                 measures_in_nats,
             ),
             (
-                "your value is in bits but your derivative is not; it takes the factor 1/ln 2 too",
+                "your values are in bits but your derivatives are not; "
+                "they need the factor 1/ln 2 too",
                 forgets_ln2_in_the_derivative,
             ),
             (
-                "your loss grows with the margin, so it rewards wrong answers; it is e^{−m}",
+                "your loss grows with the margin, so it rewards wrong answers; "
+                "the exponential is e^{−yf}",
                 rewards_wrong_answers,
             ),
             (
-                "your e^{−m} overflows when the margin is very negative; "
-                "use np.logaddexp(0, −m), and for the derivative a form without ∞/∞",
+                "your e^{−yf} overflows when the margin is very negative; "
+                "use np.logaddexp(0, -margin), and for the derivative a form without ∞/∞",
                 overflows,
             ),
             (
-                "your derivative has lost its minus; the loss falls as the margin grows",
+                "your derivative lacks its minus sign; the loss falls as the margin grows",
                 drops_the_minus_of_the_derivative,
             ),
             (
-                "your derivative is steepest for right answers; it is −1/(1 + e^{m}) / ln 2",
+                "your derivative is largest for right answers; it is −1/(1 + e^{yf}) / ln 2",
                 takes_the_sigmoid_of_plus_the_margin,
             ),
         ),
         properties=(
             Property("the loss is at least the 0–1 loss", _bounds_the_zero_one_loss),
             Property("the derivative agrees with differences", _derivative_matches_differences),
-            Property("the loss at −m is that at m plus m/ln 2", _loss_at_opposite_margins),
+            Property("the loss at −yf is the loss at yf plus yf/ln 2", _loss_at_opposite_margins),
         ),
     ),
     Exercise(
@@ -783,16 +785,19 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=_hinge_cases,
         misconceptions=_mistakes(
             (
-                "you count only examples that are wrong; the hinge also pushes right ones "
-                "with a margin below 1",
+                "you count only wrong examples; right examples with a margin below 1 contribute to "
+                "the hinge too",
                 updates_only_on_errors,
             ),
-            ("your labels are missing; each term is −yᵢxᵢ", forgets_the_labels),
+            ("your terms lack the labels; each term is −yᵢxᵢ", forgets_the_labels),
             (
                 "you average over the examples with margin below 1; divide by all m",
                 averages_over_violators_only,
             ),
-            ("you add up; the empirical risk is a mean, so divide by m", sums_over_the_examples),
+            (
+                "you return a sum; the empirical risk is a mean, so divide by m",
+                sums_over_the_examples,
+            ),
             (
                 "you count every example; those with a margin of 1 or more contribute nothing",
                 counts_every_example,
@@ -802,7 +807,7 @@ EXERCISES: tuple[Exercise, ...] = (
                 compares_the_score,
             ),
             (
-                "your gradient points downhill; it is minus the mean of yᵢxᵢ",
+                "your gradient has the opposite sign; its terms are −yᵢxᵢ",
                 returns_the_ascent_direction,
             ),
         ),
@@ -818,20 +823,20 @@ EXERCISES: tuple[Exercise, ...] = (
         parts=("best", "halt"),
         misconceptions=_mistakes(
             (
-                "your count of bad epochs never starts again; patience counts bad epochs in a row "
+                "you never reset the count of bad epochs; patience counts the epochs in a row "
                 "since the best one",
                 counts_every_bad_epoch,
             ),
             (
-                "you take a tie for progress; an epoch improves only if its error is lower",
+                "you treat a tie as an improvement; an epoch improves only if its error is lower",
                 takes_a_tie_as_progress,
             ),
             (
-                "you compare with the epoch before; compare with the best so far",
+                "you compare with the previous epoch; compare with the best so far",
                 compares_with_the_epoch_before,
             ),
             (
-                "you look at errors after the halt; at epoch t nobody knows the later ones",
+                "you use errors after the halt; at epoch t the later ones are not known yet",
                 knows_the_future,
             ),
             (
@@ -843,7 +848,8 @@ EXERCISES: tuple[Exercise, ...] = (
                 keeps_the_last_epoch,
             ),
             (
-                "you halt at the first rise; validation errors are noisy, and patience waits",
+                "you halt at the first rise; "
+                "wait until `patience` epochs in a row have not improved",
                 halts_at_the_first_rise,
             ),
             ("you count epochs from 1; here the first one is 0", counts_epochs_from_one),
@@ -862,22 +868,23 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=_softmax_cases,
         misconceptions=_mistakes(
             (
-                "yours is the gradient of the negative log-likelihood; "
+                "you return the gradient of the negative log-likelihood; "
                 "here the residual is e_y − softmax",
                 gives_the_gradient_of_the_loss,
             ),
             ("you divide by m; each example keeps its own full gradient", divides_each_by_m),
             (
-                "your softmax adds to 1 over the examples; it must do so over the classes",
+                "your softmax sums to 1 over the examples; it must sum to 1 over the classes",
                 normalizes_over_the_examples,
             ),
             (
-                "you add up the examples; return one (d, c) gradient for each",
+                "you add up the gradients; return one (d, c) gradient for each example",
                 sums_over_the_batch,
             ),
             (
-                "you change only the column of the right class; the others are pushed down by "
-                "their probabilities",
+                "you change only the column of the right class; "
+                "the residual of every other class is "
+                "minus its probability",
                 updates_only_the_right_class,
             ),
             (
@@ -890,7 +897,7 @@ EXERCISES: tuple[Exercise, ...] = (
                 "the sum is the slope of the log-likelihood",
                 _sum_is_the_slope_of_the_log_likelihood,
             ),
-            Property("each gradient adds to 0 over the classes", _classes_balance),
+            Property("each gradient sums to 0 over the classes", _classes_balance),
             Property("an example's gradient ignores the others", _examples_do_not_mix),
         ),
     ),
@@ -900,10 +907,10 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=_error_cases,
         misconceptions=_mistakes(
             ("your standard error divides by n; it is σ / √n", divides_by_n),
-            ("yours is the variance of the mean; take its root", returns_the_variance),
+            ("you return the variance of the mean; take its square root", returns_the_variance),
             (
                 "your factor (N − n)/(N − 1) belongs to the variance; "
-                "the standard error takes its root",
+                "the standard error needs its square root",
                 forgets_the_root_of_the_factor,
             ),
             (
@@ -917,18 +924,19 @@ EXERCISES: tuple[Exercise, ...] = (
                 divides_the_factor_by_population,
             ),
             (
-                "you divide by √(n − 1); that is for estimating σ, the mean of n has σ / √n",
+                "you divide by √(n − 1), which belongs to estimates of σ; the mean of n has σ / √n",
                 divides_by_n_minus_one,
             ),
             (
-                "yours is the spread of one example; the mean of n is √n times sharper",
+                "you return the standard deviation of one example; "
+                "that of the mean of n is √n times smaller",
                 does_not_divide_at_all,
             ),
         ),
         properties=(
-            Property("four times the sample halves it", _four_times_the_work_halves_the_error),
-            Property("it is the spread over all pairs out of six", _matches_all_pairs),
-            Property("a single draw has the spread σ", _one_draw_has_the_full_spread),
+            Property("four times as many values halve it", _four_times_the_work_halves_the_error),
+            Property("it is the standard deviation over all pairs out of six", _matches_all_pairs),
+            Property("a single draw has the standard deviation σ", _one_draw_has_the_full_spread),
         ),
     ),
     Exercise(
@@ -937,20 +945,21 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=_minibatch_cases,
         misconceptions=_mistakes(
             (
-                "you drop the examples that are left over; they form a last, smaller minibatch",
+                "you drop the remaining examples; they form a last, smaller minibatch",
                 drops_the_last_minibatch,
             ),
             (
-                "you go through the data in its order; shuffle first, or neighbors stay together",
+                "you keep the order of the data; shuffle first, or neighbors stay together",
                 forgets_to_shuffle,
             ),
             (
-                "you shuffle anew for each minibatch, so some examples come twice and some never; "
-                "shuffle once an epoch",
+                "you shuffle anew for each minibatch, so some examples occur twice and others "
+                "never; "
+                "shuffle once per epoch",
                 shuffles_for_each_minibatch,
             ),
             (
-                "you draw with replacement; in an epoch each example comes exactly once",
+                "you draw with replacement; in an epoch each example occurs exactly once",
                 draws_with_replacement,
             ),
             (
@@ -958,15 +967,15 @@ EXERCISES: tuple[Exercise, ...] = (
                 makes_n_minibatches,
             ),
             (
-                "you shuffle only inside each minibatch, so its members are always the same; "
+                "you shuffle only within each minibatch, so its members are always the same; "
                 "shuffle all examples",
                 shuffles_only_within_minibatches,
             ),
         ),
         properties=(
-            Property("each example comes exactly once", _each_example_comes_once),
-            Property("the last minibatch holds what is left over", _sizes_are_right),
-            Property("two epochs come in different orders", _epochs_differ),
+            Property("each example occurs exactly once", _each_example_comes_once),
+            Property("the last minibatch holds the remainder", _sizes_are_right),
+            Property("two epochs have different orders", _epochs_differ),
         ),
     ),
     Exercise(
@@ -974,25 +983,27 @@ EXERCISES: tuple[Exercise, ...] = (
         reference=error_amplification,
         cases=_amplification_cases,
         misconceptions=_mistakes(
-            ("you multiply by H; a Newton step solves with it, H⁻¹g", multiplies_by_the_hessian),
+            ("you multiply by H; a Newton step needs H⁻¹g", multiplies_by_the_hessian),
             (
-                "you compare absolute errors; divide each by the size of its own vector",
+                "you compare absolute errors; divide each by the norm of its own vector",
                 compares_absolute_errors,
             ),
             (
-                "yours is the relative error of H⁻¹g; divide it by that of g",
+                "you return the relative error of H⁻¹g; divide it by that of g",
                 gives_only_the_error_after,
             ),
             (
-                "you return the bound κ(H); most errors are amplified less, so measure this one",
+                "you return the bound κ(H); "
+                "compute the amplification of this error, which may be smaller",
                 returns_the_bound,
             ),
             (
-                "your ratio is upside down; it is the error after over the error before",
+                "you return the inverse; divide the error of H⁻¹g by the error of g",
                 divides_before_by_after,
             ),
             (
-                "you compare with the estimate g + e; relative errors refer to the exact g",
+                "you divide by the norm of the estimate g + e; "
+                "a relative error refers to the exact g",
                 measures_the_error_against_the_estimate,
             ),
             (
@@ -1002,7 +1013,7 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         properties=(
             Property("it is never above κ(H)", _never_above_kappa),
-            Property("the worst directions reach κ(H)", _reaches_kappa),
+            Property("the worst directions attain κ(H)", _reaches_kappa),
             Property("the scales of H, g and e do not matter", _scale_does_not_matter),
         ),
     ),
@@ -1016,31 +1027,31 @@ EXERCISES: tuple[Exercise, ...] = (
                 sums_over_the_minibatch,
             ),
             (
-                "you use all the data at each step; a stream gives n new examples for each",
+                "you use all the data in each step; a stream gives n new examples for each step",
                 uses_all_the_data_at_each_step,
             ),
             (
-                "you use the same minibatch again and again; move on by n examples",
+                "you use the same minibatch in every step; move on by n examples",
                 uses_the_first_minibatch_again,
             ),
             (
-                "your gradients are all taken at the start; take each at the current w",
+                "you take all gradients at the start; take each at the current w",
                 takes_gradients_at_the_start,
             ),
             (
                 "your gradient is twice too large; the loss is ½(wᵀx − y)²",
                 forgets_the_half,
             ),
-            ("you step uphill; subtract the gradient", climbs),
-            ("your path lacks its start; it has m/n + 1 rows", leaves_out_the_start),
+            ("you add the gradient; subtract it", climbs),
+            ("your path lacks the start; it has m/n + 1 rows", leaves_out_the_start),
             (
-                "your rows are all the same array, changed in place; store a new one each step",
+                "your rows are all one array, changed in place; store a new array in each step",
                 returns_one_array_many_times,
             ),
         ),
         properties=(
-            Property("a step sees its own examples and no later one", _sees_each_example_once),
-            Property("on the average it follows the gradient of the risk", _mean_follows_the_risk),
+            Property("a step uses its own examples and no later ones", _sees_each_example_once),
+            Property("on average it follows the gradient of the risk", _mean_follows_the_risk),
         ),
     ),
 )
