@@ -230,6 +230,14 @@ def test_two_examples_by_hand():
 
 
 @pytest.mark.row("L2-13")
+def test_in_other_units_the_largest_stable_rate_is_another():
+    """The second moments of uniform x₁ in [1, 2] and x₂ in [0.1, 0.2]: μ² + w²/12."""
+    mean, square = np.array([1.5, 0.15]), np.array([1.5**2 + 1 / 12, 0.15**2 + 0.01 / 12])
+    H = np.array([[1, *mean], [mean[0], square[0], mean.prod()], [mean[1], mean.prod(), square[1]]])
+    assert quadratic.largest_stable_step(np.linalg.eigvalsh(H)) == pytest.approx(0.6, abs=0.01)
+
+
+@pytest.mark.row("L2-13")
 def test_the_mean_image_sets_the_largest_eigenvalue_and_centering_removes_it(pixels):
     mean, covariance = pixels.mean(axis=0), np.cov(pixels.T, ddof=0)
     steepest = 1 + mean @ mean
