@@ -15,6 +15,7 @@ import torch
 
 from optdl import batchnorm, bnp, erm
 from optdl.data import Examples, load
+from optdl.initialization import InputNormalizer
 from optdl.networks import cnn5, fully_connected, resnet_cifar
 from optdl.recordings import Recording, main
 from optdl.training import Hook, train
@@ -92,40 +93,114 @@ ERM = [
 
 # --- Initialization ---------------------------------------------------------------------------
 
-HIDDEN = {"tanh": (torch.nn.Tanh, 1.0), "ReLU": (torch.nn.ReLU, 2**0.5)}
+HIDDEN = {
+    "sigmoid": (torch.nn.Sigmoid, 1.0),
+    "tanh": (torch.nn.Tanh, 1.0),
+    "ReLU": (torch.nn.ReLU, 2**0.5),
+}
+INPUTS = {
+    "raw": lambda x, known: x,
+    "centered": lambda x, known: x - known.mean,
+    "normalized": lambda x, known: known(x),
+}
 
 
-def train_from_factor(seed, activation, factor, lr, hooks, **loop):
-    """Train three hidden layers whose first weights are multiplied by a factor."""
+def prepared_digits(inputs):
+    """Return training and validation digits with raw, centered or normalized inputs."""
+    split = load("digits").split(validation=300, seed=0)
+    known = InputNormalizer.fit(split.train.x.astype(float), eps=1e-3)
+    return [
+        Examples(INPUTS[inputs](part.x.astype(float), known).astype(np.float32), part.y)
+        for part in (split.train, split.validation)
+    ]
+
+
+def three_hidden_layers(activation, factor, seed):
+    """Return a network with He's weights for the ReLU, Glorot's otherwise, times a factor."""
     function, gain = HIDDEN[activation]
     torch.manual_seed(seed)
     parts = []
     for _ in range(3):
         parts += [torch.nn.Linear(64, 64), function()]
         torch.nn.init.xavier_normal_(parts[-2].weight, gain * factor)
-    network = torch.nn.Sequential(*parts, torch.nn.Linear(64, 10))
-    sgd = torch.optim.SGD(network.parameters(), lr=lr)
-    examples = load("digits").split(validation=300, seed=0).train
-    return train(network, examples, sgd, hooks=hooks, seed=seed, **loop)
+    parts.append(torch.nn.Linear(64, 10))
+    torch.nn.init.xavier_normal_(parts[-1].weight)
+    for layer in parts[::2]:
+        torch.nn.init.zeros_(layer.bias)
+    return torch.nn.Sequential(*parts)
 
+
+def train_three_layers(seed, activation, factor, inputs, lr, hooks, **loop):
+    """Train three hidden layers of 64 units on digits."""
+    network = three_hidden_layers(activation, factor, seed)
+    examples, validation = prepared_digits(inputs)
+    sgd = torch.optim.SGD(network.parameters(), lr=lr)
+    return train(network, examples, sgd, validation=validation, hooks=hooks, seed=seed, **loop)
+
+
+def grid_of_rates(rates, seeds, **own):
+    """Return the trainings of one network: every rate and every seed."""
+    label = ", ".join(str(value) for value in own.values())
+    return {
+        f"{label}, rate {lr:g}, seed {seed}": {**own, "lr": lr, "seed": seed}
+        for lr in rates
+        for seed in seeds
+    }
+
+
+ACTIVATION_RATES = {
+    "sigmoid": (0.4, 0.8, 1.6, 3.2),
+    "tanh": (0.1, 0.2, 0.4, 0.8, 1.6),
+    "ReLU": (0.05, 0.1, 0.2, 0.4, 0.8),
+}
+FACTOR_RATES = {  # twice the largest rate makes the ReLU networks diverge
+    ("tanh", 0.5): (0.4, 0.8, 1.6),
+    ("tanh", 2): (0.4, 0.8, 1.6, 3.2),
+    ("tanh", 4): (0.4, 0.8, 1.6),
+    ("ReLU", 0.5): (0.1, 0.2, 0.4),
+    ("ReLU", 2): (0.05, 0.1, 0.2),
+    ("ReLU", 4): (0.005, 0.01, 0.02, 0.04),
+}
+INPUT_RATES = {
+    "raw": (0.05, 0.1, 0.2, 0.4, 0.8),
+    "centered": (0.05, 0.1, 0.2, 0.4, 0.8),
+    "normalized": (0.05, 0.1, 0.2, 0.4, 0.8),
+}
 
 INITIALIZATION = [
     Recording(
-        "initialization-factors",
-        train_from_factor,
-        {"lr": 0.02, "batch_size": 32, "epochs": 6},
+        "initialization-rates",
+        train_three_layers,
+        {"factor": 1, "inputs": "normalized", "batch_size": 32, "epochs": 8},
         {
-            f"{name}, factor {factor:g}, seed {seed}": {
-                "activation": name,
-                "factor": factor,
-                "seed": seed,
-            }
-            for name in HIDDEN
-            for factor in (0.5, 1, 2, 4, 8)
-            for seed in SEEDS
+            label: own
+            for name, rates in ACTIVATION_RATES.items()
+            for label, own in grid_of_rates(rates, range(5), activation=name).items()
         },
-        ("train_loss",),
-    )
+        ("train_loss", "validation_error"),
+    ),
+    Recording(
+        "initialization-factors",
+        train_three_layers,
+        {"inputs": "normalized", "batch_size": 32, "epochs": 8},
+        {
+            label: own
+            for (name, factor), rates in FACTOR_RATES.items()
+            for label, own in grid_of_rates(rates, SEEDS, activation=name, factor=factor).items()
+        },
+        ("train_loss", "validation_error"),
+    ),
+    Recording(
+        "initialization-inputs",
+        train_three_layers,
+        {"activation": "ReLU", "factor": 1, "batch_size": 32, "epochs": 6},
+        {
+            label: own
+            for kind, rates in INPUT_RATES.items()
+            for label, own in grid_of_rates(rates, SEEDS, inputs=kind).items()
+        },
+        ("train_loss", "validation_error"),
+    ),
 ]
 
 

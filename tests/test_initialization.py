@@ -1,5 +1,6 @@
 """Initial values against torch, closed forms and theorems."""
 
+import copy
 from itertools import pairwise
 
 import numpy as np
@@ -208,6 +209,77 @@ def test_without_the_two_a_relu_network_halves_at_every_layer(rng):
     assert measured[-1] == pytest.approx(2.0**-10, rel=0.5)
 
 
+# --- Gradients backward -----------------------------------------------------------------------
+
+
+@pytest.mark.row("L2-11")
+@pytest.mark.parametrize("name", NAMES)
+def test_measured_backward_moments_are_those_of_autograd(name, rng):
+    weights, x = layers(rng), rng.normal(size=(6, 5))
+    upstream = rng.normal(size=(6, 3))
+    hidden = [torch.tensor(x, requires_grad=True)]
+    for W in weights:
+        hidden.append(TORCH[name](hidden[-1] @ torch.from_numpy(W).T))
+        hidden[-1].retain_grad()
+    hidden[-1].backward(torch.from_numpy(upstream))
+    expected = [(h.grad**2).mean().item() for h in hidden]
+    measured = init.measured_backward_moments(x, upstream, weights, name)
+    np.testing.assert_allclose(measured, expected, rtol=1e-12)
+
+
+@pytest.mark.row("L2-11")
+def test_backward_each_layer_multiplies_by_outputs_and_mean_squared_slope():
+    """Linear layers: n_l Var(W_l); ReLU: half of it; the sigmoid's slope at zero input: 1/16."""
+    widths, variances = [30, 50, 20], [0.03, 0.05]
+    linear = init.backward_second_moments(2.0, widths, variances, "linear")
+    np.testing.assert_allclose(linear, [2 * 20 * 0.05 * 50 * 0.03, 2 * 20 * 0.05, 2.0])
+    relu = init.backward_second_moments(2.0, widths, variances, "relu")
+    np.testing.assert_allclose(relu, linear * [0.25, 0.5, 1], rtol=1e-12)
+    small = init.backward_second_moments(1.0, [10, 7], [0.1], "sigmoid", first=1e-12)
+    assert small[0] == pytest.approx(7 * 0.1 / 16)
+
+
+@pytest.mark.row("L2-11")
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("q", [0.3, 1.0, 4.0])
+def test_the_mean_squared_slope_is_that_of_quadrature(name, q):
+    activation = init.ACTIVATIONS[name]
+
+    def integrand(t):
+        return float(activation.slope(np.array([np.sqrt(q) * t]))[0] ** 2) * stats.norm.pdf(t)
+
+    expected, _ = integrate.quad(integrand, -10, 10, points=[0.0], limit=200)
+    predicted = init.backward_second_moments(1.0, [10, 10], [0.1], name, first=q)
+    assert predicted[0] == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.row("L2-11")
+@pytest.mark.parametrize(("name", "draw"), [("relu", init.he_normal), ("tanh", init.lecun_normal)])
+def test_gradients_through_fifty_layers_do_as_predicted(name, draw):
+    rng = np.random.default_rng(5)
+    width, depth, gain = 400, 50, 2.0 if name == "relu" else 1.0
+    weights = [draw(width, width, rng) for _ in range(depth)]
+    x, upstream = rng.normal(size=(200, width)), rng.normal(size=(200, width))
+    measured = init.measured_backward_moments(x, upstream, weights, name)
+    predicted = init.backward_second_moments(
+        1.0, [width] * (depth + 1), [gain / width] * depth, name
+    )
+    # as in the forward direction, the layers' random deviations add up as a walk
+    allowed = 4 * np.sqrt(5 / width * np.arange(depth, -1, -1)) + 0.05
+    assert np.all(np.abs(np.log(measured / predicted)) < allowed)
+
+
+@pytest.mark.row("L2-11")
+def test_with_unequal_fans_no_variance_keeps_both_directions(rng):
+    """100 inputs, 400 outputs: Glorot's 1/250 gives 0.4 forward and 1.6 backward."""
+    weights = [init.glorot_normal(100, 400, rng)]
+    x, upstream = rng.normal(size=(500, 100)), rng.normal(size=(500, 400))
+    forward = init.measured_second_moments(x, weights, "linear")
+    backward = init.measured_backward_moments(x, upstream, weights, "linear")
+    assert forward[1] / forward[0] == pytest.approx(0.4, rel=0.03)
+    assert backward[0] / backward[1] == pytest.approx(1.6, rel=0.03)
+
+
 # --- Inputs ----------------------------------------------------------------------------------
 
 
@@ -274,3 +346,127 @@ def test_the_lecture_s_inputs_are_ill_conditioned_as_their_moments_say(rng):
 def test_a_layer_without_inputs_or_outputs_is_refused(draw, fans):
     with pytest.raises(ValueError, match=f"got fan_in={fans[0]}, fan_out={fans[1]}"):
         draw(*fans, np.random.default_rng(0))
+
+
+# --- Diagnostics -----------------------------------------------------------------------------
+
+
+def known_network(*modules):
+    return torch.nn.Sequential(*modules).double()
+
+
+@pytest.mark.row("F-06")
+def test_layer_outputs_are_those_of_each_module_called_by_hand(rng):
+    inner = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh())
+    model = known_network(inner, torch.nn.ReLU(inplace=True), torch.nn.Linear(3, 2))
+    x = torch.from_numpy(rng.normal(size=(5, 4)))
+    outputs = init.layer_outputs(model, x)
+    z = inner[0](x).detach().numpy()
+    assert list(outputs) == ["0.0", "0.1", "1", "2"]
+    np.testing.assert_array_equal(outputs["0.0"], z)
+    np.testing.assert_allclose(outputs["0.1"], np.tanh(z), rtol=1e-12)  # not overwritten in place
+    np.testing.assert_allclose(outputs["1"], np.maximum(np.tanh(z), 0), rtol=1e-12)
+    np.testing.assert_array_equal(outputs["2"], model(x).detach())
+
+
+@pytest.mark.row("F-06")
+def test_looking_leaves_a_model_as_it_was(rng):
+    model = known_network(torch.nn.Linear(2, 2), torch.nn.ReLU())
+    init.layer_outputs(model, torch.ones(1, 2, dtype=torch.float64))
+    assert all(not part._forward_hooks for part in model.modules())
+    with pytest.raises(RuntimeError):
+        init.layer_outputs(model, torch.ones(1, 3, dtype=torch.float64))
+    assert all(not part._forward_hooks for part in model.modules())
+
+
+@pytest.mark.row("F-06")
+@pytest.mark.parametrize("dead", [0, 3, 8])
+def test_dead_units_are_counted_on_a_network_that_has_so_many(dead, rng):
+    """A bias of −1000 keeps a unit at zero; one of +1000 keeps it active."""
+    model = known_network(torch.nn.Linear(4, 8), torch.nn.ReLU())
+    with torch.no_grad():
+        model[0].bias[:] = 1000.0
+        model[0].bias[:dead] = -1000.0
+    x = torch.from_numpy(rng.normal(size=(50, 4)))
+    assert init.dead_share(init.layer_outputs(model, x)["1"]) == dead / 8
+    model(x).sum().backward()
+    assert (model[0].weight.grad.norm(dim=1) == 0).sum().item() == dead  # they learn nothing
+
+
+@pytest.mark.row("F-06")
+def test_a_unit_that_one_example_activates_is_not_dead():
+    activations = np.zeros((100, 2))
+    activations[57, 1] = 1e-9
+    assert init.dead_share(activations) == 0.5
+
+
+@pytest.mark.row("F-06")
+def test_saturated_units_are_counted_on_a_network_that_has_so_many():
+    """Weights 0, biases 0 and ±10: three of five units of tanh are saturated for all inputs."""
+    model = known_network(torch.nn.Linear(3, 5), torch.nn.Tanh())
+    with torch.no_grad():
+        model[0].weight.zero_()
+        model[0].bias[:] = torch.tensor([0.0, 10.0, -10.0, 0.0, 10.0])
+    z = init.layer_outputs(model, torch.ones(7, 3, dtype=torch.float64))["0"]
+    assert init.saturated_share(z, init.ACTIVATIONS["tanh"]) == 3 / 5
+
+
+@pytest.mark.row("F-06")
+def test_histograms_have_the_shares_of_the_distribution(rng):
+    edges = np.linspace(-1, 1, 9)
+    outputs = {"uniform": rng.uniform(-1, 1, 200_000), "tanh": np.tanh(rng.normal(size=200_000))}
+    shares = init.output_histograms(outputs, edges)
+    inner = np.arctanh(edges[1:-1])
+    expected = np.diff(np.concatenate([[0.0], stats.norm.cdf(inner), [1.0]]))
+    np.testing.assert_allclose(shares[0], 1 / 8, atol=0.004)
+    np.testing.assert_allclose(shares[1], expected, atol=0.004)
+    outside = init.output_histograms({"far": np.array([-5.0, 9.0, 9.0, 0.1])}, edges)
+    assert outside[0, 0] == 0.25
+    assert outside[0, -1] == 0.5
+
+
+@pytest.mark.row("F-06")
+def test_the_update_ratio_is_that_of_a_step_known_in_closed_form():
+    """Linear model from w = (3, 4), mean squared error: g = 2(ŷ − y) x for one example."""
+    before = np.array([3.0, 4.0])
+    x, y, lr = np.array([1.0, 2.0]), 10.0, 0.05
+    g = 2 * (before @ x - y) * x
+    after = before - lr * g
+    ratio = init.update_to_weight_ratio(before, after)
+    assert ratio == pytest.approx(lr * 2 * np.sqrt(5) / 5)
+    with pytest.raises(ValueError, match="leave out parameters that start at zero"):
+        init.update_to_weight_ratio(np.zeros(2), after)
+
+
+@pytest.mark.row("F-06")
+def test_the_hook_records_learning_rate_times_gradient_over_weight():
+    from optdl.data import Examples
+    from optdl.training import train
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    x = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+    y = np.arange(6) % 2
+    expected, by_hand = [], copy.deepcopy(model)
+    for _ in range(2):
+        by_hand.zero_grad()
+        scores = by_hand(torch.from_numpy(x))
+        torch.nn.functional.cross_entropy(scores, torch.from_numpy(y)).backward()
+        weights = {name: p for name, p in by_hand.named_parameters() if p.ndim == 2}
+        expected.append({n: 0.1 * (p.grad.norm() / p.norm()).item() for n, p in weights.items()})
+        with torch.no_grad():
+            for p in by_hand.parameters():
+                p -= 0.1 * p.grad
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    record = train(
+        model, Examples(x, y), sgd, epochs=2, batch_size=6, hooks=[init.UpdateRatioHook()]
+    )
+    curves = {
+        name.removeprefix("update_ratio "): curve
+        for name, curve in record.curves.items()
+        if name.startswith("update_ratio")
+    }
+    for epoch in range(2):
+        ratios = {name: curve[epoch] for name, curve in curves.items()}
+        assert ratios == pytest.approx(expected[epoch], rel=1e-4)
+    assert all(len(curve) == 2 for curve in curves.values())

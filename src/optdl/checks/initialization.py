@@ -43,7 +43,7 @@ def forgets_the_slope(weights, x, upstream, name):
 
 
 def takes_the_slope_at_the_activation(weights, x, upstream, name):
-    """Take φ′ at h, where it belongs at z."""
+    """Take φ′ at h instead of z."""
     h, slopes = x, []
     for W in weights:
         z = W @ h
@@ -193,7 +193,7 @@ def _weight_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def passes_the_variance_as_deviation(fan_in, fan_out, rng):
-    """Give the variance where NumPy wants the standard deviation."""
+    """Pass the variance where NumPy expects the standard deviation."""
     return rng.normal(0, 2 / (fan_in + fan_out), size=(fan_out, fan_in))
 
 
@@ -213,7 +213,7 @@ def puts_inputs_in_rows(fan_in, fan_out, rng):
 
 
 def takes_the_deviation_as_bound(fan_in, fan_out, rng):
-    """Draw evenly from plus or minus the standard deviation."""
+    """Draw from the uniform distribution on plus or minus the standard deviation."""
     bound = np.sqrt(2 / (fan_in + fan_out))
     return rng.uniform(-bound, bound, size=(fan_out, fan_in))
 
@@ -231,7 +231,7 @@ def takes_three_for_six(fan_in, fan_out, rng):
 
 
 def draws_from_zero_up(fan_in, fan_out, rng):
-    """Draw evenly from 0 to a."""
+    """Draw from the uniform distribution on [0, a]."""
     return rng.uniform(0, np.sqrt(6 / (fan_in + fan_out)), size=(fan_out, fan_in))
 
 
@@ -246,7 +246,7 @@ def counts_the_outputs(fan_in, fan_out, rng):
 
 
 def passes_the_variance_of_he_as_deviation(fan_in, fan_out, rng):
-    """Give the variance where NumPy wants the standard deviation."""
+    """Pass the variance where NumPy expects the standard deviation."""
     return rng.normal(0, 2 / fan_in, size=(fan_out, fan_in))
 
 
@@ -295,7 +295,7 @@ def forgets_the_fan(first, fans, variances):
 
 
 def adds_layer_by_layer(first, fans, variances):
-    """Add what the layers multiply."""
+    """Add the factors of the layers."""
     return first + np.cumsum([0.0] + [0.5 * n * v for n, v in zip(fans, variances, strict=True)])
 
 
@@ -305,7 +305,7 @@ def starts_after_the_first_layer(first, fans, variances):
 
 
 def takes_variances_for_deviations(first, fans, variances):
-    """Square what is a variance already."""
+    """Square the variances."""
     return first * np.cumprod(
         [1.0] + [0.5 * n * v**2 for n, v in zip(fans, variances, strict=True)]
     )
@@ -335,7 +335,7 @@ def normalizes_each_by_itself(train, other, eps):
 
 
 def takes_statistics_of_both(train, other, eps):
-    """Let the other examples into the statistics."""
+    """Take the statistics of all examples together."""
     both = np.concatenate([train, other])
     return tuple((x - both.mean(0)) / np.sqrt(both.var(0) + eps) for x in (train, other))
 
@@ -361,7 +361,7 @@ def normalizes_all_features_together(train, other, eps):
 
 
 def scales_without_centering(train, other, eps):
-    """Leave the mean where it is."""
+    """Divide by the standard deviation without subtracting the mean."""
     return tuple(x / np.sqrt(train.var(0) + eps) for x in (train, other))
 
 
@@ -398,13 +398,13 @@ def puts_the_bias_last(x):
 
 
 def centers_first(x):
-    """Return the covariance of the features beside a one."""
+    """Center the features before the Hessian is computed."""
     extended = np.column_stack([np.ones(len(x)), x - x.mean(0)])
     return extended.T @ extended / len(x)
 
 
 def keeps_the_two_of_the_square(x):
-    """Differentiate the square, and forget the ½ before it."""
+    """Differentiate the square without the ½ of the loss."""
     extended = np.column_stack([np.ones(len(x)), x])
     return 2 * extended.T @ extended / len(x)
 
@@ -426,22 +426,22 @@ EXERCISES = (
         cases=_gradient_cases,
         misconceptions=(
             Misconception(
-                "you go back through the weights alone; each layer also multiplies by φ′(z)",
+                "you go back through the weights alone; multiply by the slope φ′(z), too",
                 forgets_the_slope,
             ),
             Misconception(
-                "you take φ′ at the activation h; it belongs at the pre-activation z = W h",
+                "you evaluate φ′ at the activation h; evaluate it at the pre-activation z = W h",
                 takes_the_slope_at_the_activation,
             ),
             Misconception(
-                "your norms run from the output to the input; turn them around",
+                "your norms run from the output to the input; reverse their order",
                 orders_from_the_output,
             ),
             Misconception("you return squared norms; take the root", squares_the_norms),
         ),
         properties=(
             Property(
-                "with orthogonal weights a sigmoid passes at most a quarter of the gradient",
+                "with orthogonal weights a sigmoid layer passes at most a quarter of the norm",
                 _sigmoid_never_passes_more_than_a_quarter,
             ),
         ),
@@ -452,21 +452,27 @@ EXERCISES = (
         cases=_symmetry_cases,
         misconceptions=(
             Misconception(
-                "you take the gradient of v after W has moved; both belong to the same point",
+                "you compute the gradient of v after W was updated; compute both gradients first",
                 uses_the_new_w_for_v,
             ),
-            Misconception("your v never moves; both layers learn", keeps_v_fixed),
+            Misconception("your v stays constant; update both layers", keeps_v_fixed),
             Misconception(
-                "you add up the examples' gradients; the loss is their mean", adds_up_the_examples
+                "you add up the examples' gradients; the loss is a mean over the examples",
+                adds_up_the_examples,
             ),
-            Misconception("the slope of tanh, 1 − tanh², is missing", forgets_the_slope_of_tanh),
+            Misconception(
+                "the slope of tanh, 1 − tanh², is missing from the gradient of W",
+                forgets_the_slope_of_tanh,
+            ),
             Misconception("you add the gradient; descent subtracts it", climbs),
             Misconception(
-                "your path lacks the weights at the start; return steps + 1 of them",
+                "your path lacks the initial weights; return steps + 1 arrays",
                 leaves_out_the_start,
             ),
         ),
-        properties=(Property("units that start alike stay alike", _twins_stay_twins),),
+        properties=(
+            Property("units with equal initial weights keep equal weights", _twins_stay_twins),
+        ),
     ),
     Exercise(
         key="L2-11:glorot-normal",
@@ -474,15 +480,15 @@ EXERCISES = (
         cases=_weight_cases,
         misconceptions=(
             Misconception(
-                "2 / (fan_in + fan_out) is the variance; NumPy wants the standard deviation",
+                "2 / (fan_in + fan_out) is the variance; NumPy expects the standard deviation",
                 passes_the_variance_as_deviation,
             ),
             Misconception(
-                "you look at the inputs alone; Glorot takes the mean of fan_in and fan_out",
+                "you use fan_in alone; Glorot uses the mean of fan_in and fan_out",
                 looks_at_the_inputs_alone,
             ),
             Misconception(
-                "the 2 is missing: one over the mean of the fans is 2 over their sum",
+                "the 2 is missing: one over the mean of fan_in and fan_out is 2 over their sum",
                 forgets_the_two_of_glorot,
             ),
             Misconception(
@@ -490,7 +496,9 @@ EXERCISES = (
             ),
         ),
         properties=(
-            Property("mean 0, variance 2 / (fan_in + fan_out), one row a unit", _glorot_moments),
+            Property(
+                "mean 0, variance 2 / (fan_in + fan_out), one row for each unit", _glorot_moments
+            ),
         ),
     ),
     Exercise(
@@ -499,19 +507,23 @@ EXERCISES = (
         cases=_weight_cases,
         misconceptions=(
             Misconception(
-                "your bound is the standard deviation; an even spread over [−a, a] has the "
+                "your bound is the standard deviation; the uniform distribution on [−a, a] has the "
                 "variance a²/3",
                 takes_the_deviation_as_bound,
             ),
-            Misconception("your bound lacks its root", forgets_the_root_of_the_bound),
+            Misconception("your bound lacks the square root", forgets_the_root_of_the_bound),
             Misconception(
                 "a² is three times the variance 2 / (fan_in + fan_out): 6, not 3, over the sum",
                 takes_three_for_six,
             ),
-            Misconception("draw from [−a, a], so that the mean is 0", draws_from_zero_up),
+            Misconception(
+                "you draw from [0, a]; draw from [−a, a], so that the mean is 0", draws_from_zero_up
+            ),
         ),
         properties=(
-            Property("mean 0, variance 2 / (fan_in + fan_out), one row a unit", _glorot_moments),
+            Property(
+                "mean 0, variance 2 / (fan_in + fan_out), one row for each unit", _glorot_moments
+            ),
         ),
     ),
     Exercise(
@@ -520,18 +532,23 @@ EXERCISES = (
         cases=_weight_cases,
         misconceptions=(
             Misconception(
-                "the 2 is missing: the ReLU drops half of the mean square", forgets_the_two_of_he
+                "the 2 is missing: the ReLU sets half of the mean square to zero",
+                forgets_the_two_of_he,
             ),
-            Misconception("you divide by fan_out; forward, the inputs count", counts_the_outputs),
             Misconception(
-                "2 / fan_in is the variance; NumPy wants the standard deviation",
+                "you divide by fan_out; to keep the signal forward, divide by fan_in",
+                counts_the_outputs,
+            ),
+            Misconception(
+                "2 / fan_in is the variance; NumPy expects the standard deviation",
                 passes_the_variance_of_he_as_deviation,
             ),
             Misconception(
-                "that is Glorot's variance; He's looks at fan_in alone", uses_the_formula_of_glorot
+                "this is Glorot's variance; He's depends on fan_in alone",
+                uses_the_formula_of_glorot,
             ),
         ),
-        properties=(Property("mean 0, variance 2 / fan_in, one row a unit", _he_moments),),
+        properties=(Property("mean 0, variance 2 / fan_in, one row for each unit", _he_moments),),
     ),
     Exercise(
         key="L2-11:second-moments",
@@ -542,14 +559,14 @@ EXERCISES = (
                 "you treat the ReLU as linear; it keeps half of the mean square",
                 forgets_the_half_of_the_relu,
             ),
-            Misconception("a unit adds up fan_in terms; the fan is missing", forgets_the_fan),
-            Misconception("the layers' factors multiply; you add them", adds_layer_by_layer),
+            Misconception("fan_in is missing: a unit adds up that many terms", forgets_the_fan),
+            Misconception("you add the factors of the layers; multiply them", adds_layer_by_layer),
             Misconception(
                 "q₀ is missing: return one value more than there are layers",
                 starts_after_the_first_layer,
             ),
             Misconception(
-                "the variances are squared already; you square them again",
+                "you square the variances; use them as they are",
                 takes_variances_for_deviations,
             ),
         ),
@@ -570,11 +587,15 @@ EXERCISES = (
                 normalizes_each_by_itself,
             ),
             Misconception(
-                "the other examples leak into your statistics; use the training set alone",
+                "your statistics include the other examples; use the training set alone",
                 takes_statistics_of_both,
             ),
-            Misconception("your ε stands outside the root", adds_eps_outside_the_root),
-            Misconception("you divide by the variance; take its root", divides_by_the_variance),
+            Misconception(
+                "you add ε to σ; add it to σ², under the root", adds_eps_outside_the_root
+            ),
+            Misconception(
+                "you divide by the variance; divide by its square root", divides_by_the_variance
+            ),
             Misconception(
                 "your variance divides by m − 1; here it divides by m",
                 divides_the_variance_by_one_less,
@@ -587,8 +608,8 @@ EXERCISES = (
         ),
         properties=(
             Property(
-                "each feature of the training set has mean 0 and variance 1, and the other "
-                "examples have no say in it",
+                "each feature of the training set has mean 0 and variance 1, whatever the other "
+                "examples are",
                 _train_is_centered_and_others_are_not_looked_at,
             ),
         ),
@@ -599,10 +620,12 @@ EXERCISES = (
         cases=_hessian_cases,
         misconceptions=(
             Misconception("the bias is a parameter too: add a column of ones", forgets_the_bias),
-            Misconception("you add up the examples; the loss is their mean", forgets_the_mean),
-            Misconception("your bias comes last; put it first", puts_the_bias_last),
             Misconception(
-                "you center the inputs; leave the inputs as they are",
+                "you add up the examples; the loss is a mean over them", forgets_the_mean
+            ),
+            Misconception("your bias is the last parameter; put it first", puts_the_bias_last),
+            Misconception(
+                "you center the inputs; use the inputs as they are given",
                 centers_first,
             ),
             Misconception(
@@ -610,6 +633,10 @@ EXERCISES = (
                 keeps_the_two_of_the_square,
             ),
         ),
-        properties=(Property("the loss has these second differences", _is_the_second_difference),),
+        properties=(
+            Property(
+                "second differences of the loss agree with the Hessian", _is_the_second_difference
+            ),
+        ),
     ),
 )

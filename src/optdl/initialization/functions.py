@@ -1,4 +1,4 @@
-"""Activations, initial values, and the normalization of inputs: how a network starts.
+"""The mathematics of how a network starts: activations, initial weights, normalized inputs.
 
 Axis letters, fixed for the module: ``m`` examples, ``n`` inputs, ``h`` hidden units, ``d``
 features, ``l`` layers. A weight has shape (fan_out, fan_in), as in torch: row i belongs to unit i.
@@ -18,6 +18,7 @@ __all__ = [
     "ACTIVATIONS",
     "Activation",
     "InputNormalizer",
+    "backward_second_moments",
     "glorot_normal",
     "glorot_uniform",
     "gradient_norm_bound",
@@ -25,6 +26,7 @@ __all__ = [
     "he_normal",
     "least_squares_hessian",
     "lecun_normal",
+    "measured_backward_moments",
     "measured_second_moments",
     "normalize_inputs",
     "relu_second_moments",
@@ -49,7 +51,7 @@ class Activation:
     Parameters
     ----------
     name : str
-        What it is called in tables and figures.
+        Name in tables and figures.
     value, slope : callables
         φ and its derivative φ′, each applied entry by entry to an array of pre-activations.
     steepest : float
@@ -99,7 +101,7 @@ ACTIVATIONS = {
 
 
 def saturated_share(z: Array, activation: Activation, slope: float = 0.05) -> float:
-    r"""Return the share of pre-activations at which φ is nearly flat.
+    r"""Return the share of pre-activations at which the slope of φ is nearly zero.
 
     .. math:: \frac1{\lvert z\rvert}\,\bigl\lvert\{i : \phi'(z_i) < s \max \phi'\}\bigr\rvert
 
@@ -112,11 +114,11 @@ def saturated_share(z: Array, activation: Activation, slope: float = 0.05) -> fl
     activation : Activation
         φ.
     slope : float
-        s: below this share of its largest slope, φ counts as flat.
+        s: below this share of its largest slope, φ counts as saturated.
 
     Notes
     -----
-    Source: L2-12
+    Source: L2-12, F-06
 
     Examples
     --------
@@ -186,13 +188,13 @@ def gradient_norms(
 def gradient_norm_bound(
     weights: Layers, upstream: Float[np.ndarray, " k"], name: str
 ) -> Float[np.ndarray, " l"]:
-    r"""Return what the gradient's norm cannot exceed at each layer.
+    r"""Return an upper bound on the norm of the gradient at each layer.
 
     .. math:: \Bigl\lVert\frac{\partial L}{\partial h_l}\Bigr\rVert \le
         \Bigl\lVert\frac{\partial L}{\partial h_L}\Bigr\rVert \prod_{i>l} c\,\lVert W_i\rVert,
         \qquad c = \max \phi'
 
-    For the sigmoid c is ¼: unless the weights are large, the bound falls fourfold at every layer.
+    For the sigmoid c is ¼: where ‖W‖ = 1, the bound is divided by 4 at every layer.
 
     Parameters
     ----------
@@ -232,8 +234,8 @@ def train_hidden_layer(
     r"""Train one hidden layer by gradient descent, and return its weights after every step.
 
     The network is :math:`f(x) = v^T \tanh(Wx)`, the loss
-    :math:`\frac1{2m}\sum_i (f(x^{(i)}) - y^{(i)})^2`. Units that start alike, in W and in v, get
-    the same gradient, and stay alike forever.
+    :math:`\frac1{2m}\sum_i (f(x^{(i)}) - y^{(i)})^2`. Units with equal weights, in W and in v, have
+    equal gradients and keep equal weights.
 
     Parameters
     ----------
@@ -278,9 +280,10 @@ def train_hidden_layer(
 
 
 def lecun_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
-    r"""Draw a weight from :math:`\mathcal N(0, 1/n_{in})`, the first of the lecture's two choices.
+    r"""Draw a weight from :math:`\mathcal N(0, 1/n_{in})`: LeCun's variance.
 
-    Forward, it keeps the variance of a linear layer.
+    Forward, it keeps the variance of a linear layer. The lecture lists it as the first of two
+    choices under Glorot's name.
 
     Notes
     -----
@@ -299,8 +302,9 @@ def lecun_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
 def glorot_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
     r"""Draw a weight from :math:`\mathcal N\bigl(0, \frac2{n_{in} + n_{out}}\bigr)`.
 
-    The middle between keeping the variance forward, :math:`1/n_{in}`, and keeping that of the
-    gradient backward, :math:`1/n_{out}`. The second argument of :math:`\mathcal N` is a variance.
+    It lies between :math:`1/n_{in}`, which keeps the variance of the activations forward, and
+    :math:`1/n_{out}`, which keeps that of the gradient backward: its inverse is the mean of their
+    inverses. The second argument of :math:`\mathcal N` is a variance.
 
     Parameters
     ----------
@@ -328,7 +332,7 @@ def glorot_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight
 
 
 def glorot_uniform(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
-    r"""Draw a weight evenly from [−a, a] with the variance of :func:`glorot_normal`.
+    r"""Draw a weight from the uniform distribution on [−a, a] with Glorot's variance.
 
     .. math:: \frac{a^2}3 = \frac2{n_{in} + n_{out}} \quad\Rightarrow\quad
         a = \sqrt{\frac6{n_{in} + n_{out}}}
@@ -358,9 +362,9 @@ def glorot_uniform(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weigh
 
 
 def he_normal(fan_in: int, fan_out: int, rng: np.random.Generator) -> Weight:
-    r"""Draw a weight from :math:`\mathcal N(0, 2/n_{in})`, made for the ReLU.
+    r"""Draw a weight from :math:`\mathcal N(0, 2/n_{in})`: He's variance, for the ReLU.
 
-    The ReLU drops one half of the second moment; the 2 puts it back.
+    The ReLU keeps one half of the second moment of a symmetric variable; the 2 compensates.
 
     Parameters
     ----------
@@ -390,7 +394,7 @@ def relu_second_moments(
 ) -> Float[np.ndarray, " l"]:
     r"""Predict the mean square of a ReLU network's activations, layer by layer.
 
-    Half of a symmetric pre-activation survives the ReLU, so
+    The ReLU keeps half of the mean square of a symmetric pre-activation, so
 
     .. math:: q_l = \tfrac12\,n_{l-1}\,\operatorname{Var}(W_l)\,q_{l-1}
 
@@ -464,7 +468,7 @@ def second_moments(
 
 
 def measured_second_moments(x: Matrix, weights: Layers, name: str) -> Float[np.ndarray, " l"]:
-    """Send examples through the layers, and return the mean square of each layer's activations.
+    """Return the mean square of each layer's activations for a batch of examples.
 
     Parameters
     ----------
@@ -478,7 +482,7 @@ def measured_second_moments(x: Matrix, weights: Layers, name: str) -> Float[np.n
     Returns
     -------
     (L + 1,) array
-        The first is that of the inputs.
+        The mean squares for l = 0, …, L; the first is that of the inputs.
 
     Notes
     -----
@@ -495,6 +499,107 @@ def measured_second_moments(x: Matrix, weights: Layers, name: str) -> Float[np.n
         h = activation(h @ W.T)
         moments.append(np.mean(h**2))
     return np.array(moments)
+
+
+def backward_second_moments(
+    last: float,
+    widths: Sequence[int],
+    variances: Sequence[float],
+    name: str,
+    first: float = 1.0,
+) -> Float[np.ndarray, " l"]:
+    r"""Predict the mean square of the loss's gradient by layer, from the input to the output.
+
+    With :math:`\tilde q_l = \mathbb E\,(\partial L/\partial h_l)^2` for one unit of layer l,
+
+    .. math:: \tilde q_{l-1} = n_l \operatorname{Var}(W_l)\;\mathbb E\,\phi'(z_l)^2\;\tilde q_l,
+        \qquad z_l \sim \mathcal N(0,\ n_{l-1} \operatorname{Var}(W_l)\,q_{l-1})
+
+    The gradient is treated as independent of the weights through which it passes.
+
+    Parameters
+    ----------
+    last : float
+        :math:`\tilde q_L`, the mean square of the gradient at the output.
+    widths : sequence of L + 1 int
+        :math:`n_0, \dots, n_L`.
+    variances : sequence of L float
+        Variance of each layer's weights.
+    name : str
+        The activation: a key of ``ACTIVATIONS``.
+    first : float
+        :math:`q_0`, the mean square of the inputs.
+
+    Returns
+    -------
+    (L + 1,) array
+        :math:`\tilde q_0, \dots, \tilde q_L`.
+
+    Notes
+    -----
+    Source: L2-11
+
+    Examples
+    --------
+    >>> backward_second_moments(1.0, [100, 400, 100], [1 / 100, 1 / 400], "linear")
+    array([1.  , 0.25, 1.  ])
+    """
+    activation = _activation(name)
+    moments = second_moments(first, widths[:-1], variances, name)
+    # an even number of nodes: none at zero, where the slope of the ReLU jumps
+    nodes, weights = np.polynomial.hermite_e.hermegauss(100)
+    gradients = [last]
+    for fan_in, fan_out, variance, q in reversed(
+        list(zip(widths[:-1], widths[1:], variances, moments[:-1], strict=True))
+    ):
+        slopes = activation.slope(math.sqrt(fan_in * variance * q) * nodes)
+        mean_square = float(weights @ slopes**2 / weights.sum())
+        gradients.append(fan_out * variance * mean_square * gradients[-1])
+    return np.array(gradients[::-1])
+
+
+def measured_backward_moments(
+    x: Matrix, upstream: Float[np.ndarray, "m k"], weights: Layers, name: str
+) -> Float[np.ndarray, " l"]:
+    """Return the mean square of the gradient at each layer for a batch of examples.
+
+    Parameters
+    ----------
+    x : (m, n) array
+        The examples.
+    upstream : (m, k) array
+        The gradient at the output, one row for each example.
+    weights : sequence of (fan_out, fan_in) arrays
+        The layers; there are no biases.
+    name : str
+        The activation: a key of ``ACTIVATIONS``.
+
+    Returns
+    -------
+    (L + 1,) array
+        The mean square of ∂L/∂h_l for l = 0, …, L.
+
+    Notes
+    -----
+    Source: L2-11
+
+    Examples
+    --------
+    >>> layer = [np.array([[2.0]])]
+    >>> measured_backward_moments(np.ones((1, 1)), np.full((1, 1), 3.0), layer, "linear")
+    array([36.,  9.])
+    """
+    activation = _activation(name)
+    h, slopes = x, []
+    for W in weights:
+        z = h @ W.T
+        slopes.append(activation.slope(z))
+        h = activation(z)
+    gradient, moments = upstream, [np.mean(upstream**2)]
+    for W, slope in zip(reversed(weights), reversed(slopes), strict=True):
+        gradient = (slope * gradient) @ W
+        moments.append(np.mean(gradient**2))
+    return np.array(moments[::-1])
 
 
 # --- Inputs -----------------------------------------------------------------------------------
@@ -572,8 +677,8 @@ def least_squares_hessian(x: Matrix) -> Float[np.ndarray, "d+1 d+1"]:
     .. math:: \frac1{2m} \sum_i (b + w^T x^{(i)} - y^{(i)})^2 \quad\Rightarrow\quad
         H = \frac1m \hat X^T \hat X, \qquad \hat X = [e, X]
 
-    It does not depend on y. For normalized inputs H holds the correlations of the features:
-    with two of them, correlated by ρ, its condition number is
+    It does not depend on y. For normalized inputs its block of the weights is the matrix of the
+    features' correlations: for two features with correlation ρ its condition number is
     :math:`(1 + \lvert\rho\rvert)/(1 - \lvert\rho\rvert)`.
 
     Notes
