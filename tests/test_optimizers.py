@@ -13,15 +13,17 @@ import scipy.linalg
 import scipy.optimize
 import torch
 
-from optdl import problems
+from optdl import optimizers, problems
 from optdl.data import load
 from optdl.optimizers import (
     SGD,
     AdaDelta,
     AdaGrad,
     Adam,
+    AdamW,
     DeltaBarDelta,
     ExponentialDecay,
+    FirstOrder,
     LinearDecay,
     Momentum,
     Nesterov,
@@ -30,6 +32,7 @@ from optdl.optimizers import (
     PowerDecay,
     RMSProp,
     RMSPropNesterov,
+    base,
     change_of_variable,
     measured_seconds,
     minibatch_gradient,
@@ -59,6 +62,7 @@ EVERY = {
     "RMSPropNesterov": RMSPropNesterov(lr=0.005),
     "AdaDelta": AdaDelta(lr=1.0),
     "Adam": Adam(lr=0.05),
+    "AdamW": AdamW(lr=0.05, decay=0.1),
 }
 """Every method of first order, with constants that suit a bowl."""
 
@@ -106,6 +110,8 @@ SAME_IN_TORCH = {
     "AdaDelta, η = 0.5": AdaDelta(lr=0.5, rho=0.95, delta=1e-3),
     "Adam": Adam(lr=0.05, beta1=0.9, beta2=0.999, delta=1e-8),
     "Adam, large δ": Adam(lr=0.05, beta1=0.8, beta2=0.9, delta=0.1),
+    "AdamW": AdamW(lr=0.05, decay=0.1),
+    "AdamW, large δ": AdamW(lr=0.05, beta1=0.8, beta2=0.9, decay=0.5, delta=0.1),
 }
 
 
@@ -147,7 +153,7 @@ def deviations(steps=100):
     return found
 
 
-@pytest.mark.row("L1-24", "L1-26", "L1-27", "L1-29", "L1-30", "L2-05", "L2-06")
+@pytest.mark.row("L1-24", "L1-26", "L1-27", "L1-29", "L1-30", "L2-05", "L2-06", "F-05")
 def test_largest_deviation_from_torch_over_100_steps():
     # pytest -s -k deviation prints the numbers
     found = deviations()
@@ -422,6 +428,87 @@ def test_a_tensor_stays_on_its_device():
         for _ in range(2):
             theta, state = opt.step(theta, state, lambda theta: theta, check_finite=False)
         assert {tensor.device.type for tensor in (theta, *state[1:])} == {"meta"}
+
+
+# --- the formula and its fast form ------------------------------------------------------------
+
+
+def formula_path(opt, grad, theta, steps):
+    """The iterates by ``update`` and ``look_ahead`` alone, without the rest of the package."""
+    memory, path = [0 * theta for _ in opt.memory._fields[1:]], [theta]
+    for t in range(1, steps + 1):
+        g = grad(opt.look_ahead(theta, *memory) if opt.look_ahead else theta)
+        theta, *memory = opt.update(t, theta, g, *memory)
+        path.append(theta)
+    return path
+
+
+@pytest.mark.parametrize("label", [label for label in EVERY if label != "DeltaBarDelta"])
+@pytest.mark.parametrize("kind", [np.array, torch.tensor], ids=["numpy", "torch"])
+@pytest.mark.parametrize("schedule", [False, True], ids=["constant", "schedule"])
+def test_the_fast_step_is_the_formula(label, kind, schedule):
+    opt, H = EVERY[label], kind(bowl().hessian(bowl().start))
+    opt = dataclasses.replace(opt, lr=LinearDecay(opt.lr, tau=30)) if schedule else opt
+    start = kind(bowl().start)
+    formula = formula_path(opt, lambda theta: H @ theta, start, 50)
+    fast = run(opt, lambda theta: H @ theta, start, 50)
+    assert type(opt) in base.KERNELS
+    for t, (ours, expected) in enumerate(zip(fast, formula, strict=True)):
+        np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-15 * (t + 1))
+
+
+@pytest.mark.parametrize("label", EVERY)
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_step_needs_no_fast_form(label, in_place, monkeypatch):
+    monkeypatch.setattr(base, "KERNELS", {})
+    opt, grad = EVERY[label], bowl().gradient
+    theta, state = bowl().start.copy(), opt.init(bowl().start)
+    for _ in range(20):
+        new, state = opt.step(theta, state, grad, in_place=in_place)
+        assert (new is theta) == in_place
+        theta = new
+    monkeypatch.undo()
+    np.testing.assert_allclose(theta, run(opt, grad, bowl().start, 20)[-1], rtol=0, atol=1e-14)
+
+
+def test_a_new_method_is_a_formula_and_needs_no_fast_form():
+    class Sign(FirstOrder):
+        def update(self, t, theta, g):
+            return (theta - self.rate(t) * g / (g * g) ** 0.5,)
+
+    path = run(Sign(lr=0.5), lambda theta: theta, np.array([2.0, -2.0]), 3)
+    np.testing.assert_array_equal(path, [[2, -2], [1.5, -1.5], [1, -1], [0.5, -0.5]])
+
+
+def test_a_subclass_with_another_formula_does_not_get_the_fast_form_of_its_parent():
+    class Halved(SGD):
+        def update(self, t, theta, g):
+            return (theta - 0.5 * self.rate(t) * g,)
+
+    path = run(Halved(lr=1.0), lambda theta: theta, np.array([8.0]), 2)
+    np.testing.assert_array_equal(path.ravel(), [8, 4, 2])
+
+
+def test_newton_has_a_formula_of_its_own():
+    assert not issubclass(Newton, FirstOrder)
+    opt, objective = Newton(hessian=bowl().hessian, lr=0.5, damping=0.3), bowl()
+    H, g = objective.hessian(objective.start), objective.gradient(objective.start)
+    expected = objective.start - 0.5 * np.linalg.inv(H + 0.3 * np.eye(5)) @ g
+    np.testing.assert_allclose(opt.update(1, objective.start, g, H), expected, rtol=1e-13)
+    np.testing.assert_array_equal(
+        run(opt, objective, objective.start, 1)[1], opt.update(1, objective.start, g, H)
+    )
+
+
+def test_arguments_by_position_mean_what_the_signature_says():
+    assert RMSProp(0.01, 0.8) == RMSProp(lr=0.01, rho=0.8)
+    assert AdaDelta(0.5, 0.8) == AdaDelta(lr=0.5, rho=0.8)
+    assert RMSPropNesterov(0.01, 0.8, 0.7) == RMSPropNesterov(lr=0.01, rho=0.8, alpha=0.7)
+    assert Adam(0.1, 0.5, 0.75) == Adam(lr=0.1, beta1=0.5, beta2=0.75)
+    assert AdamW(0.1, 0.5, 0.75) == AdamW(lr=0.1, beta1=0.5, beta2=0.75)
+    for method in (AdaGrad, RMSProp, RMSPropNesterov, AdaDelta, Adam, AdamW):
+        parameters = inspect.signature(method).parameters
+        assert parameters["delta"].kind is inspect.Parameter.KEYWORD_ONLY
 
 
 # --- gradient descent and its schedules: L1-24, L1-25 -----------------------------------------
@@ -787,7 +874,7 @@ def test_three_steps_of_rmsprop_on_paper():
 def test_rmsprop_with_nesterov_is_the_box_of_the_lecture(delta):
     objective = bowl()
     expected = rmsprop_box(objective.gradient, objective.start, 0.005, 0.9, delta, 100, alpha=0.8)
-    path = run(RMSPropNesterov(0.005, delta, 0.9, 0.8), objective, objective.start, 100)
+    path = run(RMSPropNesterov(0.005, 0.9, 0.8, delta=delta), objective, objective.start, 100)
     np.testing.assert_allclose(path, expected, rtol=0, atol=1e-12)
 
 
@@ -795,11 +882,11 @@ def test_rmsprop_with_nesterov_is_the_box_of_the_lecture(delta):
 def test_rmsprop_with_nesterov_joins_its_two_parents():
     objective = bowl()
     # without momentum it is RMSProp
-    alone = run(RMSPropNesterov(0.02, 1e-6, 0.9, 0.0), objective, objective.start, 50)
-    parent = run(RMSProp(0.02, 1e-6, 0.9), objective, objective.start, 50)
+    alone = run(RMSPropNesterov(0.02, 0.9, 0.0), objective, objective.start, 50)
+    parent = run(RMSProp(0.02, 0.9), objective, objective.start, 50)
     np.testing.assert_allclose(alone, parent, atol=1e-14)
     # with a huge δ the root is √δ for all, and it is Nesterov with the rate ε/√δ
-    alone = run(RMSPropNesterov(0.02e8, 1e16, 0.9, 0.8), objective, objective.start, 50)
+    alone = run(RMSPropNesterov(0.02e8, 0.9, 0.8, delta=1e16), objective, objective.start, 50)
     parent = run(Nesterov(0.02, 0.8), objective, objective.start, 50)
     np.testing.assert_allclose(alone, parent, atol=1e-12)
 
@@ -808,7 +895,7 @@ def test_rmsprop_with_nesterov_joins_its_two_parents():
 def test_three_steps_of_rmsprop_with_nesterov_on_paper():
     # ρ = 0 makes r = g², each step sign(g): J = θ²/2 from 8 with ε = 1, α = ½.
     # v = −1, −1.5, −1.75
-    path = run(RMSPropNesterov(1.0, 0.0, 0.0, 0.5), lambda theta: theta, np.array([8.0]), 3)
+    path = run(RMSPropNesterov(1.0, 0.0, 0.5, delta=0.0), lambda theta: theta, np.array([8.0]), 3)
     np.testing.assert_array_equal(path.ravel(), [8, 7, 5.5, 3.75])
 
 
@@ -1265,6 +1352,13 @@ TABLE = {
         "beale": (Adam(0.1), 1000),
         "rosenbrock": (Adam(0.1), 3000),
     },
+    "AdamW": {
+        "quadratic": (AdamW(decay(0.1, 0.99), decay=1e-6), 800),
+        "valley": (AdamW(decay(0.05, 0.99), decay=1e-6), 800),
+        "mixture": (AdamW(decay(0.05, 0.99), decay=1e-6), 800),
+        "beale": (AdamW(0.1, decay=1e-6), 1000),
+        "rosenbrock": (AdamW(0.1, decay=1e-6), 3000),
+    },
     "Newton": {
         "quadratic": (Newton(hessian=bowl().hessian), 1),
         "valley": (Newton(hessian=problems.valley(0.1).hessian), 1),
@@ -1284,9 +1378,10 @@ OBJECTIVES = {
 
 def test_the_table_has_every_optimizer_and_every_problem_with_a_minimum():
     subclasses = {Optimizer}
-    for _ in range(3):
+    for _ in range(4):
         subclasses |= {sub for one in subclasses for sub in one.__subclasses__()}
-    assert set(TABLE) == {one.__name__ for one in subclasses - {Optimizer}}
+    methods = {one.__name__ for one in subclasses if hasattr(one, "update")}
+    assert set(TABLE) == {name for name in methods if hasattr(optimizers, name)}
     assert all(set(row) == set(OBJECTIVES) for row in TABLE.values())
     constructors = {name for name in problems.__all__ if name.islower() and hasattr(problems, name)}
     assert constructors == set(OBJECTIVES) | {"saddle"}  # which has no minimum
@@ -1344,7 +1439,7 @@ def test_every_method_of_first_order_leaves_the_saddle(method):
         (lambda: LinearDecay(0.1, tau=5, last=-0.1), "last must be 0 or more"),
         (lambda: PowerDecay(0.1, power=-1.0), "power must be 0 or more, got -1.0"),
         (lambda: ExponentialDecay(0.1, factor=1.0), r"factor must lie in \[0, 1\), got 1.0"),
-        (lambda: noise_floor(2.0, 1.0, 1.0), "between 0 and 2, got 2: outside it SGD runs away"),
+        (lambda: noise_floor(2.0, 1.0, 1.0), "between 0 and 2, got 2: outside it SGD diverges"),
         (lambda: terminal_velocity(0.1, 1.0, 1.0), r"alpha must lie in \[0, 1\), got 1.0"),
         (lambda: velocity(3, 0.1, 1.0, 1.0), r"alpha must lie in \[0, 1\), got 1.0"),
         (lambda: run(SGD(0.1), np.cos, np.zeros(1), -1), "must be 0 or more; got -1"),

@@ -381,7 +381,7 @@ def adagrad(
     gradient: Gradient, start: np.ndarray, lr: float, delta: float, steps: int
 ) -> np.ndarray:
     """Return every iterate of AdaGrad."""
-    return run(optimizers.AdaGrad(lr, delta), gradient, start, steps)
+    return run(optimizers.AdaGrad(lr, delta=delta), gradient, start, steps)
 
 
 def _adagrad_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -492,7 +492,7 @@ def rmsprop(
     steps: int,
 ) -> np.ndarray:
     """Return every iterate of RMSProp with Nesterov momentum; α = 0 is RMSProp alone."""
-    return run(optimizers.RMSPropNesterov(lr, delta, rho, alpha), gradient, start, steps)
+    return run(optimizers.RMSPropNesterov(lr, rho, alpha, delta=delta), gradient, start, steps)
 
 
 def _rmsprop_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -631,7 +631,7 @@ def adadelta(
     gradient: Gradient, start: np.ndarray, lr: float, rho: float, delta: float, steps: int
 ) -> np.ndarray:
     """Return every iterate of AdaDelta."""
-    return run(optimizers.AdaDelta(lr, rho, delta), gradient, start, steps)
+    return run(optimizers.AdaDelta(lr, rho, delta=delta), gradient, start, steps)
 
 
 def _adadelta_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -782,7 +782,7 @@ def adam(
     steps: int,
 ) -> np.ndarray:
     """Return every iterate of Adam."""
-    return run(optimizers.Adam(lr, beta1, beta2, delta), gradient, start, steps)
+    return run(optimizers.Adam(lr, beta1, beta2, delta=delta), gradient, start, steps)
 
 
 def _adam_cases(rng: np.random.Generator) -> Iterator[Case]:
