@@ -40,8 +40,24 @@ from optdl.optimizers.base import FirstOrder, Optimizer, minibatch_gradient, run
 from optdl.optimizers.convergence import RobbinsMonro, noise_floor, robbins_monro
 from optdl.optimizers.cost import measured_seconds, scaling_exponent, solve_flops
 from optdl.optimizers.delta_bar_delta import DeltaBarDelta
+from optdl.optimizers.diagonals import (
+    Diagonals,
+    adaptive_diagonal,
+    fisher_diagonal,
+    network_diagonals,
+)
 from optdl.optimizers.equivalents import torch_equivalent
 from optdl.optimizers.momentum import Momentum, terminal_velocity, velocity
+from optdl.optimizers.momentum_theory import (
+    OptimalMomentum,
+    momentum_coefficients,
+    momentum_eigenvalues,
+    momentum_matrix,
+    momentum_rate,
+    momentum_regime,
+    optimal_momentum,
+    steps_to_reduce,
+)
 from optdl.optimizers.nesterov import Nesterov
 from optdl.optimizers.newton import Newton
 from optdl.optimizers.penalty import with_l2_penalty
@@ -65,27 +81,39 @@ __all__ = [
     "AdamW",
     "CosineDecay",
     "DeltaBarDelta",
+    "Diagonals",
     "ExponentialDecay",
     "FirstOrder",
     "LinearDecay",
     "Momentum",
     "Nesterov",
     "Newton",
+    "OptimalMomentum",
     "Optimizer",
     "PowerDecay",
     "RMSProp",
     "RMSPropNesterov",
     "RobbinsMonro",
     "Warmup",
+    "adaptive_diagonal",
     "change_of_variable",
+    "fisher_diagonal",
     "measured_seconds",
     "minibatch_gradient",
+    "momentum_coefficients",
+    "momentum_eigenvalues",
+    "momentum_matrix",
+    "momentum_rate",
+    "momentum_regime",
+    "network_diagonals",
     "noise_floor",
+    "optimal_momentum",
     "preconditioned_descent",
     "robbins_monro",
     "run",
     "scaling_exponent",
     "solve_flops",
+    "steps_to_reduce",
     "terminal_velocity",
     "torch_equivalent",
     "velocity",
