@@ -589,17 +589,17 @@ def remembers_steps(rate: float) -> Callable[[Rule], bool]:
 
 
 def first_step(rule: Rule) -> str:
-    """Return the size of the first step in words of ε, at the gradient 1 and all defaults."""
+    """Return the size of the first step in words of η, at the gradient 1 and all defaults."""
     for name, letter in (("share", "ρ"), ("start", "r")):
         if name in rule.defaults and rule.defaults[name] is None and not rule.first:
             [low], [high] = (rule([1.0], [1.0], **{name: value}) for value in (0.5, 0.9))
             assert low != high
             return f"depends on {letter}"
     size = abs(rule([1.0], [1.0])[0])
-    return "∞" if math.isinf(size) else "0/0" if math.isnan(size) else f"{size:.2g} ε"
+    return "∞" if math.isinf(size) else "0/0" if math.isnan(size) else f"{size:.2g} η"
 
 
-LETTERS = {"rate": "ε", "alpha": "α", "share": "ρ", "beta1": "β₁", "beta2": "β₂", "delta": "δ"}
+LETTERS = {"rate": "η", "alpha": "α", "share": "ρ", "beta1": "β₁", "beta2": "β₂", "delta": "δ"}
 
 
 def defaults(rule: Rule) -> str:
@@ -615,7 +615,7 @@ def defaults(rule: Rule) -> str:
 # column → text → whether it is true of a rule; or a function that returns the text
 Column = dict[str, Callable[[Rule], bool]] | Callable[[Rule], str]
 VELOCITY: Column = {
-    r"$v \leftarrow \alpha v - \epsilon g$": velocity_holds_the_rate,
+    r"$v \leftarrow \alpha v - \eta g$": velocity_holds_the_rate,
     r"$b \leftarrow \alpha b + g$": velocity_without_the_rate,
 }
 GRADIENT: Column = {
@@ -627,7 +627,7 @@ IN, OUT, NONE = r"inside: $\sqrt{\delta + r}$", r"outside: $\delta + \sqrt r$", 
 OLD, NEW = "the old average", "the new gradient"
 CLAIMS: dict[str, dict[str, Column]] = {
     "SGD": {
-        "Step": {r"$\theta \leftarrow \theta - \epsilon g$": steps_by_the_rate},
+        "Step": {r"$\theta \leftarrow \theta - \eta g$": steps_by_the_rate},
         "Defaults": defaults,
     },
     "Momentum": {
@@ -643,8 +643,8 @@ CLAIMS: dict[str, dict[str, Column]] = {
         "Gradient at": GRADIENT,
         "Velocity": VELOCITY,
         "First step": {
-            r"$\epsilon g$": lambda rule: near(rule([1.0], [1.0], alpha=0.5), -1.0),
-            r"$(1 + \alpha)\,\epsilon g$": lambda rule: near(rule([1.0], [1.0], alpha=0.5), -1.5),
+            r"$\eta g$": lambda rule: near(rule([1.0], [1.0], alpha=0.5), -1.0),
+            r"$(1 + \alpha)\,\eta g$": lambda rule: near(rule([1.0], [1.0], alpha=0.5), -1.5),
         },
         "Defaults": defaults,
     },
