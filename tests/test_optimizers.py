@@ -196,7 +196,7 @@ def test_rmsprop_approaches_torch_as_delta_vanishes():
         ).max()
         for d in (1e-2, 1e-4, 1e-6)
     ]
-    # the first order in δ of ε/√(δ + r): a hundredth of δ gives a hundredth of the gap
+    # the first order in δ of η/√(δ + r): a hundredth of δ gives a hundredth of the gap
     assert gaps[0] > 1e-4
     assert gaps[1] < gaps[0] / 30
     assert gaps[2] < gaps[1] / 60
@@ -230,7 +230,7 @@ def test_torch_rescales_the_velocity_when_the_rate_changes_and_the_lecture_does_
 
 @pytest.mark.row("L1-26")
 def test_momentum_with_one_minus_alpha_is_momentum_with_a_smaller_rate():
-    # the average v ← α v − (1 − α) ε g, iterated here, is the lecture's with the rate (1 − α) ε
+    # the average v ← α v − (1 − α) η g, iterated here, is the lecture's with the rate (1 − α) η
     objective, alpha, lr = bowl(), 0.9, 0.2
     theta, v = objective.start, np.zeros(5)
     for _ in range(100):
@@ -645,7 +645,7 @@ def test_a_rate_that_falls_gets_below_the_noise_floor(rng):
     constant_rate = np.mean(last_errors(0.1) ** 2)
     assert constant_rate == pytest.approx(noise_floor(0.1, 1.0, 1.0), rel=0.3)
     assert np.mean(last_errors(PowerDecay(0.5, power=1.0, tau=4)) ** 2) < constant_rate / 20
-    # its sum is finite: it stops where Π (1 − ε_k) leaves it, and the start is never forgotten
+    # its sum is finite: it stops where Π (1 − η_k) leaves it, and the start is never forgotten
     short = ExponentialDecay(0.1, 0.5)
     left = math.prod(1 - short(k) for k in range(60))
     path = run(SGD(short), lambda theta: theta, np.ones(1), 500)
@@ -672,7 +672,7 @@ def test_velocity_under_a_constant_gradient_is_a_geometric_sum(alpha):
 
 @pytest.mark.row("L1-26")
 def test_momentum_on_a_bowl_is_the_power_of_its_matrix():
-    # oracle: (θ, v) ↦ (θ + αv − ελθ, αv − ελθ) for each eigenvalue
+    # oracle: (θ, v) ↦ (θ + αv − ηλθ, αv − ηλθ) for each eigenvalue
     lam, lr, alpha = 2.0, 0.1, 0.8
     M = np.array([[1 - lr * lam, alpha], [-lr * lam, alpha]])
     path = run(Momentum(lr, alpha), lambda theta: lam * theta, np.array([1.0]), 50)
@@ -736,7 +736,7 @@ def test_three_steps_of_nesterov_on_paper():
 
 @pytest.mark.row("L1-27")
 def test_the_change_of_variable_leads_back_from_torch_to_the_lecture():
-    # torch keeps θ̃ and b = −v/ε; θ = θ̃ − αv = θ̃ + αεb
+    # torch keeps θ̃ and b = −v/η; θ = θ̃ − αv = θ̃ + αηb
     objective, lr, alpha = bowl(), 0.05, 0.9
     tilde = torch.tensor(objective.start)
     optimizer = torch.optim.SGD([tilde], lr=lr, momentum=alpha, nesterov=True)
@@ -824,7 +824,7 @@ def test_as_printed_exchanges_the_two_cases():
 
 @pytest.mark.row("L1-29")
 def test_adagrad_under_a_constant_gradient_steps_like_one_over_the_root_of_t():
-    # r = t g², so that step t is ε g / (δ + |g| √t)
+    # r = t g², so that step t is η g / (δ + |g| √t)
     g, delta = np.array([3.0, -0.5]), 0.25
     path = run(AdaGrad(0.1, delta=delta), lambda theta: g, np.zeros(2), 100)
     t = np.arange(1, 101)[:, None]
@@ -868,7 +868,7 @@ def test_rmsprop_is_the_box_of_the_lecture(delta):
 
 @pytest.mark.row("L1-30")
 def test_rmsprop_under_a_constant_gradient():
-    # r = (1 − ρᵗ) g²: the steps start large and approach ε, whatever the size of g
+    # r = (1 − ρᵗ) g²: the steps start large and approach η, whatever the size of g
     g, rho = np.array([100.0, -0.01]), 0.8
     path = run(RMSProp(0.1, rho=rho, delta=0.0), lambda theta: g, np.zeros(2), 60)
     t = np.arange(1, 61)[:, None]
@@ -903,7 +903,7 @@ def test_rmsprop_with_nesterov_joins_its_two_parents():
     alone = run(RMSPropNesterov(0.02, 0.9, 0.0), objective, objective.start, 50)
     parent = run(RMSProp(0.02, 0.9), objective, objective.start, 50)
     np.testing.assert_allclose(alone, parent, atol=1e-14)
-    # with a huge δ the root is √δ for all, and it is Nesterov with the rate ε/√δ
+    # with a huge δ the root is √δ for all, and it is Nesterov with the rate η/√δ
     alone = run(RMSPropNesterov(0.02e8, 0.9, 0.8, delta=1e16), objective, objective.start, 50)
     parent = run(Nesterov(0.02, 0.8), objective, objective.start, 50)
     np.testing.assert_allclose(alone, parent, atol=1e-12)
@@ -911,7 +911,7 @@ def test_rmsprop_with_nesterov_joins_its_two_parents():
 
 @pytest.mark.row("L1-31")
 def test_three_steps_of_rmsprop_with_nesterov_on_paper():
-    # ρ = 0 makes r = g², each step sign(g): J = θ²/2 from 8 with ε = 1, α = ½.
+    # ρ = 0 makes r = g², each step sign(g): J = θ²/2 from 8 with η = 1, α = ½.
     # v = −1, −1.5, −1.75
     path = run(RMSPropNesterov(1.0, 0.0, 0.5, delta=0.0), lambda theta: theta, np.array([8.0]), 3)
     np.testing.assert_array_equal(path.ravel(), [8, 7, 5.5, 3.75])
@@ -938,7 +938,7 @@ def test_note_the_lagged_diagonal_divides_by_zero_in_the_first_step():
         assert np.isinf(1.0 / np.sqrt(state.r)).all()  # G of t − 1 = 0, as L2 prints it
     with pytest.raises(ValueError, match="got t = 0"):
         opt.diagonal(state)
-    # the form in use, with the newest gradient in it: a first step of ε, for every size of g
+    # the form in use, with the newest gradient in it: a first step of η, for every size of g
     for g in (1e-3, 7.0):
         [_, first] = run(opt, constant(g), theta, 1)
         assert first[0] == pytest.approx(0.0, abs=1e-12)

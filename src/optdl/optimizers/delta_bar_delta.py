@@ -27,7 +27,7 @@ class DeltaBarDelta(FirstOrder):
 
     .. math:: \eta_i \leftarrow \begin{cases}
         \eta_i + a & \text{if } \bar g_i\, g_i > 0\\
-        (1 - c)\,\eta_i & \text{if } \bar g_i\, g_i < 0\\
+        (1 - \varphi)\,\eta_i & \text{if } \bar g_i\, g_i < 0\\
         \eta_i & \text{otherwise}\end{cases} \qquad
         \bar g \leftarrow \rho\,\bar g + (1 - \rho)\, g, \qquad
         \theta \leftarrow \theta - \eta \odot g
@@ -46,7 +46,7 @@ class DeltaBarDelta(FirstOrder):
     increase : float
         a ≥ 0, added after an agreement.
     decrease : float
-        c in [0, 1), the share taken away after a flip.
+        φ in [0, 1), the share taken away after a flip.
     rho : float
         ρ in [0, 1), the share of the old trend that is kept; 0 compares with the last step alone.
     as_printed : bool
