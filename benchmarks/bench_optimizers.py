@@ -25,6 +25,7 @@ from optdl.optimizers import (
     AdaDelta,
     AdaGrad,
     Adam,
+    AdamW,
     Momentum,
     Nesterov,
     RMSProp,
@@ -50,6 +51,7 @@ METHODS = {
     ),
     "AdaDelta": (AdaDelta(1.0), None),
     "Adam": (Adam(LR), None),
+    "AdamW": (AdamW(LR), None),
 }
 
 

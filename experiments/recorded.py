@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from optdl import batchnorm, bnp, erm
+from optdl import batchnorm, bnp, erm, optimizers
 from optdl.data import Examples, load
 from optdl.initialization import InputNormalizer
 from optdl.networks import cnn5, fully_connected, resnet_cifar
@@ -88,6 +88,64 @@ ERM = [
         {"seed 0": {"seed": 0}},
         ("train_error", "validation_error", "batch_gradient_norm"),
     ),
+]
+
+
+# --- Optimizers -------------------------------------------------------------------------------
+
+
+class Stepped(torch.optim.Optimizer):
+    """One of the course's optimizers as one of torch, whose parameters are the interim points."""
+
+    def __init__(self, parameters, opt):
+        super().__init__(parameters, {"lr": opt.lr})
+        self.opt, self.leaves = opt, self.param_groups[0]["params"]
+        self.theta = [leaf.detach().clone() for leaf in self.leaves]
+        self.memory = opt.init(self.theta)
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        """Take a step with the gradients of the interim points."""
+        g = [leaf.grad for leaf in self.leaves]
+        self.theta, self.memory = self.opt.step(self.theta, self.memory, lambda theta: g)
+        for leaf, ahead in zip(self.leaves, self.opt.interim(self.theta, self.memory), strict=True):
+            leaf.copy_(ahead)
+
+
+def train_by_method(seed, method, lr, hooks, **loop):
+    """Train one hidden layer on digits by an optimizer of the course."""
+    network = fully_connected((64, 32, 10), seed=seed)
+    opt = Stepped(network.parameters(), getattr(optimizers, method)(lr=lr))
+    split = load("digits").split(validation=300, seed=0)
+    return train(
+        network, split.train, opt, validation=split.validation, hooks=hooks, seed=seed, **loop
+    )
+
+
+METHOD_RATES = {
+    "SGD": (0.03, 0.1, 0.3, 1, 3),
+    "Momentum": (0.01, 0.03, 0.1, 0.3, 1),
+    "Nesterov": (0.01, 0.03, 0.1, 0.3, 1),
+    "AdaGrad": (0.01, 0.03, 0.1, 0.3, 1),
+    "RMSProp": (0.001, 0.003, 0.01, 0.03, 0.1),
+    "RMSPropNesterov": (0.0003, 0.001, 0.003, 0.01, 0.03),
+    "AdaDelta": (0.3, 1, 3, 10, 30),
+    "Adam": (0.003, 0.01, 0.03, 0.1, 0.3),
+    "AdamW": (0.003, 0.01, 0.03, 0.1, 0.3),
+}
+OPTIMIZERS = [
+    Recording(
+        "optimizers-rates",
+        train_by_method,
+        {"batch_size": 32, "epochs": 10},
+        {
+            f"{method}, {lr:g}, {seed}": {"method": method, "lr": lr, "seed": seed}
+            for method, rates in METHOD_RATES.items()
+            for lr in rates
+            for seed in SEEDS
+        },
+        ("train_loss",),
+    )
 ]
 
 
@@ -366,7 +424,7 @@ CONVOLUTIONS = [
     ),
 ]
 
-RECORDINGS = [*ERM, *INITIALIZATION, *BATCHNORM, *DENSE, *CONVOLUTIONS]
+RECORDINGS = [*ERM, *OPTIMIZERS, *INITIALIZATION, *BATCHNORM, *DENSE, *CONVOLUTIONS]
 
 if __name__ == "__main__":
     sys.exit(main(RECORDINGS, FOLDER, sys.argv[1:]))

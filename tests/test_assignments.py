@@ -157,7 +157,7 @@ def test_source_is_clean(assignment: Assignment) -> None:
 
 def test_size(assignment: Assignment) -> None:
     written = [cell for cell in assignment.cells if _is_written(cell)]
-    assert 5 <= len(assignment.exercises) <= 9
+    assert 5 <= len(assignment.exercises) <= 13
     assert len(written) >= 1
     assert all(cell.metadata.nbgrader.points > 0 for cell in written)
 

@@ -334,6 +334,31 @@ def optax_adam(gradient, rates, beta1=0.9, beta2=0.999, delta=1e-8):
         yield -rate * update
 
 
+def keras_adamw(gradient, rates, rate=0.001, beta1=0.9, beta2=0.999, delta=1e-7, decay=0.004):
+    theta, m, v = 0.0, 0.0, 0.0
+    for t, rate_t in enumerate(rates, 1):
+        g = gradient(t - 1, theta)
+        before = theta
+        theta -= theta * decay * rate_t
+        alpha = rate_t * np.sqrt(1 - beta2**t) / (1 - beta1**t)
+        m += (g - m) * (1 - beta1)
+        v += (g * g - v) * (1 - beta2)
+        theta -= m * alpha / (np.sqrt(v) + delta)
+        yield theta - before
+
+
+def optax_adamw(gradient, rates, beta1=0.9, beta2=0.999, delta=1e-8, decay=1e-4):
+    theta, mu, nu = 0.0, 0.0, 0.0
+    for t, rate in enumerate(rates, 1):
+        g = gradient(t - 1, theta)
+        mu = beta1 * mu + (1 - beta1) * g
+        nu = beta2 * nu + (1 - beta2) * g * g
+        update = mu / (1 - beta1**t) / (np.sqrt(nu / (1 - beta2**t)) + delta)
+        update = update + decay * theta
+        theta -= rate * update
+        yield -rate * update
+
+
 def dampened(params: Any, lr: float = 1e-3, momentum: float = 0.0) -> torch.optim.SGD:
     """Return torch's momentum with the dampening that looks like a moving average."""
     return torch.optim.SGD(params, lr=lr, momentum=momentum, dampening=momentum)
@@ -402,6 +427,17 @@ RULES = {
         "torch": in_torch(Torch.Adam, beta1="beta1", beta2="beta2", delta="eps"),
         "Keras": written(keras_adam),
         "optax": written(optax_adam),
+    },
+    "AdamW": {
+        "ours": ours(optimizers.AdamW, beta1="beta1", beta2="beta2", delta="delta", decay="decay"),
+        "torch": in_torch(
+            Torch.AdamW, beta1="beta1", beta2="beta2", delta="eps", decay="weight_decay"
+        ),
+        "torch, `Adam(weight_decay=ω)`": in_torch(
+            Torch.Adam, beta1="beta1", beta2="beta2", delta="eps", decay="weight_decay"
+        ),
+        "Keras": written(keras_adamw),
+        "optax": written(optax_adamw),
     },
 }
 
@@ -563,6 +599,7 @@ def share_in_adam(old: tuple[float, float]) -> Callable[[Rule], bool]:
     def holds(rule: Rule) -> bool:
         g = [3.0, 3.0, -1.0]
         tiny = {"delta": TINY} if "delta" in rule.defaults else {}
+        tiny |= {"decay": 0.0} if "decay" in rule.defaults else {}
         move = rule(g, [1.0] * 3, beta1=0.9, beta2=0.8, **tiny)[2]
         seen = np.array(g[rule.first :])
         # freed of its bias, an average is a weighted mean of what it has seen
@@ -588,18 +625,37 @@ def remembers_steps(rate: float) -> Callable[[Rule], bool]:
     return holds
 
 
+def shrinks_by(size: float) -> Callable[[Rule], bool]:
+    """Say whether θ moves so far where the gradient is 0, the rate ½, ω 0.1 and θ = 1."""
+
+    def holds(rule: Rule) -> bool:
+        options = {"beta1": 0.0, "beta2": 0.5, "delta": TINY, "decay": 0.1}
+        first, then = rule([-1.0, 0.0], [1.0, 0.5], **options)
+        return near([first, then], 1.0, -size)
+
+    return holds
+
+
 def first_step(rule: Rule) -> str:
-    """Return the size of the first step in words of ε, at the gradient 1 and all defaults."""
+    """Return the size of the first step in words of η, at the gradient 1 and all defaults."""
     for name, letter in (("share", "ρ"), ("start", "r")):
         if name in rule.defaults and rule.defaults[name] is None and not rule.first:
             [low], [high] = (rule([1.0], [1.0], **{name: value}) for value in (0.5, 0.9))
             assert low != high
             return f"depends on {letter}"
     size = abs(rule([1.0], [1.0])[0])
-    return "∞" if math.isinf(size) else "0/0" if math.isnan(size) else f"{size:.2g} ε"
+    return "∞" if math.isinf(size) else "0/0" if math.isnan(size) else f"{size:.2g} η"
 
 
-LETTERS = {"rate": "ε", "alpha": "α", "share": "ρ", "beta1": "β₁", "beta2": "β₂", "delta": "δ"}
+LETTERS = {
+    "rate": "η",
+    "alpha": "α",
+    "share": "ρ",
+    "beta1": "β₁",
+    "beta2": "β₂",
+    "delta": "δ",
+    "decay": "ω",
+}
 
 
 def defaults(rule: Rule) -> str:
@@ -615,7 +671,7 @@ def defaults(rule: Rule) -> str:
 # column → text → whether it is true of a rule; or a function that returns the text
 Column = dict[str, Callable[[Rule], bool]] | Callable[[Rule], str]
 VELOCITY: Column = {
-    r"$v \leftarrow \alpha v - \epsilon g$": velocity_holds_the_rate,
+    r"$v \leftarrow \alpha v - \eta g$": velocity_holds_the_rate,
     r"$b \leftarrow \alpha b + g$": velocity_without_the_rate,
 }
 GRADIENT: Column = {
@@ -627,7 +683,7 @@ IN, OUT, NONE = r"inside: $\sqrt{\delta + r}$", r"outside: $\delta + \sqrt r$", 
 OLD, NEW = "the old average", "the new gradient"
 CLAIMS: dict[str, dict[str, Column]] = {
     "SGD": {
-        "Step": {r"$\theta \leftarrow \theta - \epsilon g$": steps_by_the_rate},
+        "Step": {r"$\theta \leftarrow \theta - \eta g$": steps_by_the_rate},
         "Defaults": defaults,
     },
     "Momentum": {
@@ -643,8 +699,8 @@ CLAIMS: dict[str, dict[str, Column]] = {
         "Gradient at": GRADIENT,
         "Velocity": VELOCITY,
         "First step": {
-            r"$\epsilon g$": lambda rule: near(rule([1.0], [1.0], alpha=0.5), -1.0),
-            r"$(1 + \alpha)\,\epsilon g$": lambda rule: near(rule([1.0], [1.0], alpha=0.5), -1.5),
+            r"$\eta g$": lambda rule: near(rule([1.0], [1.0], alpha=0.5), -1.0),
+            r"$(1 + \alpha)\,\eta g$": lambda rule: near(rule([1.0], [1.0], alpha=0.5), -1.5),
         },
         "Defaults": defaults,
     },
@@ -690,6 +746,15 @@ CLAIMS: dict[str, dict[str, Column]] = {
         "Defaults": defaults,
     },
 }
+CLAIMS["AdamW"] = {
+    "θ shrinks by": {
+        r"$1 - \eta\omega$": shrinks_by(0.5 * 0.1),
+        r"$1 - \omega$": shrinks_by(0.1),
+        # the average r is ½ after the gradient −1, then ½ r + ½ 0.1²; Adam's r̂ divides by 1 − ½²
+        r"nothing of its own: ωθ is added to $g$": shrinks_by(0.05 / math.sqrt(0.255 / 0.75)),
+    },
+    **CLAIMS["Adam"],
+}
 
 
 # --- The tables of the page -------------------------------------------------------------------
@@ -727,7 +792,9 @@ def cells() -> list[Cell]:
     ]
 
 
-@pytest.mark.row("L1-24", "L1-26", "L1-27", "L1-29", "L1-30", "L1-31", "L2-03", "L2-05", "L2-06")
+@pytest.mark.row(
+    "L1-24", "L1-26", "L1-27", "L1-29", "L1-30", "L1-31", "L2-03", "L2-05", "L2-06", "F-05"
+)
 @pytest.mark.parametrize("cell", cells(), ids=lambda cell: "-".join(cell[:3]).replace(" ", "_"))
 def test_a_cell_is_true_of_its_source_and_the_others_of_its_column_are_not(cell: Cell) -> None:
     rule, column = RULES[cell.method][cell.source], CLAIMS[cell.method][cell.column]
@@ -768,8 +835,9 @@ ARGUMENTS = {
     "b1": "beta1",
     "b2": "beta2",
     "initial_accumulator_value": "start",
+    "weight_decay": "decay",
 }
-VALUES = {"alpha": 0.6, "rho": 0.8, "beta1": 0.7, "beta2": 0.9, "delta": 0.1}
+VALUES = {"alpha": 0.6, "rho": 0.8, "beta1": 0.7, "beta2": 0.9, "delta": 0.1, "decay": 0.3}
 
 
 def conversions() -> list[tuple[str, str, str]]:
@@ -829,7 +897,7 @@ def both_paths(
     return here, list(there)
 
 
-@pytest.mark.row("L1-24", "L1-26", "L1-27", "L1-29", "L1-30", "L1-31", "L2-05", "L2-06")
+@pytest.mark.row("L1-24", "L1-26", "L1-27", "L1-29", "L1-30", "L1-31", "L2-05", "L2-06", "F-05")
 @pytest.mark.parametrize(("own", "library", "text"), conversions())
 def test_a_conversion_takes_the_same_steps(own: str, library: str, text: str) -> None:
     constant, varying = [0.1] * 100, [0.1 / (1 + t / 10) for t in range(100)]
@@ -853,6 +921,7 @@ def test_a_conversion_takes_the_same_steps(own: str, library: str, text: str) ->
 def test_a_conversion_is_given_for_each_optimizer_and_library() -> None:
     owns = {call(own)[0] for own, _, _ in conversions()}
     assert owns == {
-        "SGD", "Momentum", "Nesterov", "AdaGrad", "RMSProp", "RMSPropNesterov", "AdaDelta", "Adam"
+        "SGD", "Momentum", "Nesterov", "AdaGrad", "RMSProp", "RMSPropNesterov", "AdaDelta", "Adam",
+        "AdamW",
     }  # fmt: skip
     assert {library for _, library, _ in conversions()} == {"torch", "Keras", "optax"}

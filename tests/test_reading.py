@@ -1,5 +1,6 @@
 """What readers take with them works: notebooks, the PDF, references, launch buttons."""
 
+import importlib
 import json
 import os
 import re
@@ -123,14 +124,44 @@ def test_a_directive_without_a_form_is_named(toy: Toy) -> None:
         ("A {term}`risk` and {term}`risks <risk>`.", "A risk and risks."),
         ("$$\na \\\\ b\n$$", "$$\n\\begin{split}\na \\\\ b\n\\end{split}\n$$"),
         ("```{note}\nWords\nof it.\n```\n\nMore.", "> **Note.**\n>\n> Words\n> of it.\n\nMore."),
+        ("```{note}\n$$\na\n$$ (eq-a)\n```", "> **Note.**\n>\n> $$\n> a\n> \\tag{1}\n> $$"),
+        (
+            "```{admonition} Your turn: what is {term}`risk`?\n:class: tip\nSay it.\n```",
+            "> **Your turn: what is risk?**\n>\n> Say it.",
+        ),
+        (
+            "```{literalinclude} ../src/optdl/toy.py\n:pyobject: A.f\n```\n\nMore.",
+            "```python\ndef f(self):\n    return {2}\n```\n\nMore.",
+        ),
+        ("```{literalinclude} ../src/optdl/__init__.py\n```", "```python\n\n```"),
         ("```python\n(x)=\n```", "```python\n(x)=\n```"),
         ("{footcite:p}`kingma2015`", "(Kingma and Ba, 2015)"),
         ("{footcite:t}`lange2022`", "Lange et al. (2022)"),
     ],
 )
 def test_text_of_the_site_becomes_plain_markdown(toy: Toy, text: str, expected: str) -> None:
-    toy.write(index="Words.")
+    toy.write(index="Words.\n\n$$\na\n$$ (eq-a)\n")
+    toy.code("toy", "class A:\n    @cache\n    def f(self):\n        return {2}\n\n    g = 1\n")
     assert chapters.markdown(text, chapters.Book(toy.root), []) == expected
+
+
+def test_a_note_of_the_class_dropdown_is_folded_without_a_script(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))
+    mends = importlib.import_module("mends")
+    note = '<div class="{}"><p class="admonition-title">Answer</p><p>42.</p></div>'
+    soup = BeautifulSoup(
+        note.format("dropdown admonition") + note.format("admonition"), "html.parser"
+    )
+    mends.fold_admonitions(soup)
+    folded, plain = soup.contents
+    assert (folded.name, folded.summary.get_text(), folded.p.get_text()) == (
+        "details",
+        "Answer",
+        "42.",
+    )
+    assert plain.name == "div"
 
 
 # --- references ---

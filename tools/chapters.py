@@ -5,9 +5,11 @@ and Binder open them. The site offers the same files for download.
 """
 
 import argparse
+import ast
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -198,9 +200,9 @@ def markdown(text: str, book: Book, cited: list[str]) -> str:
     kept: list[str] = []
 
     def fenced(match: re.Match[str]) -> str:
-        if match["name"]:
+        if match["name"] and match["name"] != "literalinclude":
             return _directive(match, book, cited)
-        kept.append(match[0])
+        kept.append(_included(match, book) if match["name"] else match[0])
         return f"\x00{len(kept) - 1}\x00"
 
     text = FENCE.sub(fenced, text)
@@ -217,7 +219,9 @@ def _directive(match: re.Match[str], book: Book, cited: list[str]) -> str:
     body = match["body"][options.end() :] if options else match["body"]
     kind, title = match["name"], match["title"].strip()
     if kind in {"note", "warning", "tip", "admonition"}:
-        text = f"**{title if kind == 'admonition' else kind.title()}.**\n\n{body.strip()}"
+        name = re.sub(r"\.?$", ".", title) if kind == "admonition" else f"{kind.title()}."
+        name = name[:-1] if re.search(r"[?!:]\.$", name) else name
+        text = f"**{markdown(name, book, cited)}**\n\n{markdown(body, book, cited)}"
         return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
     if kind == "stacking-table":
         return f"**{title}**\n\n{body.strip()}"
@@ -226,6 +230,29 @@ def _directive(match: re.Match[str], book: Book, cited: list[str]) -> str:
     if kind == "footbibliography":
         return "\n".join(f"- {_reference(book.entries[key])}" for key in dict.fromkeys(cited))
     raise NotPortable(f"tools/chapters.py has no form for the directive {kind!r} in a notebook")
+
+
+def _included(match: re.Match[str], book: Book) -> str:
+    """Return the part of a source file that ``literalinclude`` shows, as a block of code.
+
+    Its path is relative to the pages; the option ``pyobject`` names a function, class or method.
+    """
+    file = book.root / "book" / match["title"].strip()
+    source = file.read_text(encoding="utf-8")
+    option = re.search(r"^:pyobject:[ \t]*([\w.]+)", match["body"], re.MULTILINE)
+    if option is not None:
+        source = _definition(source, option[1].split("."))
+    return f"```python\n{textwrap.dedent(source).rstrip()}\n```"
+
+
+def _definition(source: str, names: Sequence[str]) -> str:
+    """Return the lines of a function, class or method, without its decorators."""
+    nodes: Sequence[ast.stmt] = ast.parse(source).body
+    for name in names:
+        [node] = [node for node in nodes if getattr(node, "name", None) == name]
+        nodes = getattr(node, "body", [])
+    lines = source.splitlines()[node.lineno - 1 : node.end_lineno]
+    return "\n".join(lines)
 
 
 def _formula(match: re.Match[str], book: Book) -> str:

@@ -163,6 +163,7 @@ def mend(soup: BeautifulSoup, context: dict[str, Any]) -> tuple[str, ...]:
     unlink_captions(soup)
     reserve_formulas(soup)
     keep_punctuation(soup)
+    fold_admonitions(soup)
     describe(soup, context)
     return styles
 
@@ -296,6 +297,13 @@ def name_controls(soup: BeautifulSoup) -> None:
             link.attrs.pop("title", None)
     for marker in tags(soup, "svg", "sd-octicon"):
         marker["aria-hidden"] = "true"
+
+
+def fold_admonitions(soup: BeautifulSoup) -> None:
+    """Fold each note of the class ``dropdown`` under its title, without a script."""
+    for note in tags(soup, "div", "admonition", "dropdown"):
+        title = tags(note, "p", "admonition-title")[0]
+        note.name, title.name = "details", "summary"
 
 
 def place_in_landmarks(soup: BeautifulSoup) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "mixture",
     "quadratic",
     "rosenbrock",
+    "rotated",
     "saddle",
     "valley",
 ]
@@ -405,6 +406,52 @@ def _require_wells(
             raise ValueError(
                 f"{name} must be {len(c)} positive numbers, one per center; got {array}"
             )
+
+
+def rotated(problem: Problem, degrees: float) -> Problem:
+    r"""Return a problem of the plane, turned around the origin.
+
+    .. math:: J_{rotated}(w) = J(Q^T w), \qquad \nabla J_{rotated}(w) = Q\,\nabla J(Q^T w), \qquad
+        Q = \begin{pmatrix} \cos\varphi & -\sin\varphi \\ \sin\varphi & \cos\varphi \end{pmatrix}
+
+    The surface keeps its shape and its eigenvalues; only its axes turn. Minimum and start turn with
+    it, so that gradient descent takes the same path, turned.
+
+    Parameters
+    ----------
+    problem : Problem
+        With two parameters.
+    degrees : float
+        φ, counterclockwise, in degrees.
+
+    Raises
+    ------
+    ValueError
+        If the problem has another number of parameters.
+
+    Notes
+    -----
+    Source: F-03
+
+    Examples
+    --------
+    >>> rotated(valley(0.5), 90.0).hessian(np.zeros(2)).round(12)
+    array([[0.5, 0. ],
+           [0. , 1. ]])
+    """
+    if problem.start.shape != (2,):
+        raise ValueError(f"expected a problem of the plane; its start has {problem.start.shape}")
+    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    Q = np.array([[cos, -sin], [sin, cos]])
+    return Problem(
+        f"{problem.name}, rotated by {degrees:g}°",
+        lambda w: problem.value(Q.T @ w),
+        lambda w: Q @ problem.gradient(Q.T @ w),
+        lambda w: Q @ problem.hessian(Q.T @ w) @ Q.T,
+        None if problem.minimum is None else Q @ problem.minimum,
+        Q @ problem.start,
+        lambda points: problem.gradients(points @ Q) @ Q.T,
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -763,6 +763,208 @@ def preconditioner_inverted(gradient, preconditioner, start, lr, steps):
     return np.array(path)
 
 
+# --- F-01: momentum_rate ------------------------------------------------------------------------
+
+
+def larger_eigenvalue_with_its_sign(lr, alpha, eigenvalues):
+    """Take the largest real part of all eigenvalues."""
+    found = [np.linalg.eigvals([[1 - lr * e, alpha], [-lr * e, alpha]]) for e in eigenvalues]
+    return float(np.max(np.real(found)))
+
+
+def determinant_of_the_matrix(lr, alpha, eigenvalues):
+    """Return the determinant, by which areas shrink."""
+    found = [np.linalg.det([[1 - lr * e, alpha], [-lr * e, alpha]]) for e in eigenvalues]
+    return float(np.max(np.abs(found)))
+
+
+def smallest_eigenvalue_alone(lr, alpha, eigenvalues):
+    """Look along the flattest direction alone."""
+    e = np.min(eigenvalues)
+    return float(np.max(np.abs(np.linalg.eigvals([[1 - lr * e, alpha], [-lr * e, alpha]]))))
+
+
+def mean_over_the_directions(lr, alpha, eigenvalues):
+    """Average the rates of all directions."""
+    rates = [
+        np.max(np.abs(np.linalg.eigvals([[1 - lr * e, alpha], [-lr * e, alpha]])))
+        for e in eigenvalues
+    ]
+    return float(np.mean(rates))
+
+
+def root_of_alpha_or_descent(lr, alpha, eigenvalues):
+    """Take the larger one of √α and the rate of gradient descent."""
+    return float(max(np.sqrt(alpha), np.max(np.abs(1 - lr * np.asarray(eigenvalues)))))
+
+
+def velocity_with_a_plus(lr, alpha, eigenvalues):
+    """Let the velocity point uphill."""
+    rates = [
+        np.max(np.abs(np.linalg.eigvals([[1 + lr * e, alpha], [lr * e, alpha]])))
+        for e in eigenvalues
+    ]
+    return float(np.max(rates))
+
+
+# --- F-03: adaptive_diagonal --------------------------------------------------------------------
+
+
+def variance_over_m_minus_one(gradients, batch):
+    """Estimate the variance with m − 1, beside the factor that has it already."""
+    m, mean = len(gradients), gradients.mean(axis=0)
+    variance = gradients.var(axis=0, ddof=1)
+    return np.sqrt(mean**2 + variance / batch * (m - batch) / (m - 1))
+
+
+def factor_over_m(gradients, batch):
+    """Take (m − b)/m for the draws without repetition."""
+    m, mean = len(gradients), gradients.mean(axis=0)
+    return np.sqrt(mean**2 + gradients.var(axis=0) / batch * (m - batch) / m)
+
+
+def squares_over_the_batch(gradients, batch):
+    """Divide the mean of the squares by b."""
+    return np.sqrt(np.mean(gradients**2, axis=0) / batch)
+
+
+def mean_of_the_sizes(gradients, batch):
+    """Average the sizes of the gradients."""
+    return np.mean(np.abs(gradients), axis=0)
+
+
+def consecutive_batches_only(gradients, batch):
+    """Average over the minibatches that follow each other in the sample."""
+    groups = [gradients[i : i + batch] for i in range(len(gradients) - batch + 1)]
+    return np.sqrt(np.mean([group.mean(axis=0) ** 2 for group in groups], axis=0))
+
+
+def roots_added(gradients, batch):
+    """Add the mean and the standard deviation."""
+    m = len(gradients)
+    deviation = gradients.std(axis=0) * np.sqrt((m - batch) / (m - 1) / batch)
+    return np.abs(gradients.mean(axis=0)) + deviation
+
+
+# --- F-05:adamw: adamw --------------------------------------------------------------------------
+
+
+def penalty_in_the_gradient(gradient, start, lr, beta1, beta2, decay, delta, steps):
+    """Add the penalty to the gradient, as torch's Adam does."""
+    theta, m, r, path = start, 0 * start, 0 * start, [start]
+    for t in range(1, steps + 1):
+        g = gradient(theta) + decay * theta
+        m, r = beta1 * m + (1 - beta1) * g, beta2 * r + (1 - beta2) * g**2
+        step = m / (1 - beta1**t) / (np.sqrt(r / (1 - beta2**t)) + delta)
+        theta = theta - lr * step
+        path.append(theta)
+    return np.array(path)
+
+
+def decay_of_the_start(gradient, start, lr, beta1, beta2, decay, delta, steps):
+    """Subtract the decay of the start in each step."""
+    theta, m, r, path = start, 0 * start, 0 * start, [start]
+    for t in range(1, steps + 1):
+        g = gradient(theta)
+        m, r = beta1 * m + (1 - beta1) * g, beta2 * r + (1 - beta2) * g**2
+        step = m / (1 - beta1**t) / (np.sqrt(r / (1 - beta2**t)) + delta)
+        theta = theta - lr * decay * start - lr * step
+        path.append(theta)
+    return np.array(path)
+
+
+def decay_by_the_sign(gradient, start, lr, beta1, beta2, decay, delta, steps):
+    """Shrink by the sign of θ, which is the penalty of L1."""
+    theta, m, r, path = start, 0 * start, 0 * start, [start]
+    for t in range(1, steps + 1):
+        g = gradient(theta)
+        m, r = beta1 * m + (1 - beta1) * g, beta2 * r + (1 - beta2) * g**2
+        step = m / (1 - beta1**t) / (np.sqrt(r / (1 - beta2**t)) + delta)
+        theta = theta - lr * decay * np.sign(theta) - lr * step
+        path.append(theta)
+    return np.array(path)
+
+
+def decay_without_the_rate(gradient, start, lr, beta1, beta2, decay, delta, steps):
+    """Shrink by 1 − ω, whatever the learning rate is."""
+    theta, m, r, path = start, 0 * start, 0 * start, [start]
+    for t in range(1, steps + 1):
+        g = gradient(theta)
+        m, r = beta1 * m + (1 - beta1) * g, beta2 * r + (1 - beta2) * g**2
+        step = m / (1 - beta1**t) / (np.sqrt(r / (1 - beta2**t)) + delta)
+        theta = theta * (1 - decay) - lr * step
+        path.append(theta)
+    return np.array(path)
+
+
+def biased_averages_with_decay(gradient, start, lr, beta1, beta2, decay, delta, steps):
+    """Leave the bias of both averages as it is."""
+    theta, m, r, path = start, 0 * start, 0 * start, [start]
+    for _ in range(steps):
+        g = gradient(theta)
+        m, r = beta1 * m + (1 - beta1) * g, beta2 * r + (1 - beta2) * g**2
+        theta = theta * (1 - lr * decay) - lr * m / (np.sqrt(r) + delta)
+        path.append(theta)
+    return np.array(path)
+
+
+def decay_at_the_end(gradient, start, lr, beta1, beta2, decay, delta, steps):
+    """Shrink the new θ in place of the old one."""
+    theta, m, r, path = start, 0 * start, 0 * start, [start]
+    for t in range(1, steps + 1):
+        g = gradient(theta)
+        m, r = beta1 * m + (1 - beta1) * g, beta2 * r + (1 - beta2) * g**2
+        step = m / (1 - beta1**t) / (np.sqrt(r / (1 - beta2**t)) + delta)
+        theta = (theta - lr * step) * (1 - lr * decay)
+        path.append(theta)
+    return np.array(path)
+
+
+# --- F-05:schedule: warmup_cosine ---------------------------------------------------------------
+
+
+def zero_in_the_first_iteration(k, first, warmup, tau):
+    """Begin the warm-up with the rate 0."""
+    if k < warmup:
+        return first * k / warmup
+    return first * (1 + np.cos(np.pi * min((k - warmup) / tau, 1))) / 2
+
+
+def warmup_within_tau(k, first, warmup, tau):
+    """Let the whole schedule end at τ."""
+    if k < warmup:
+        return first * (k + 1) / warmup
+    return first * (1 + np.cos(np.pi * min((k - warmup) / max(tau - warmup, 1), 1))) / 2
+
+
+def periodic_cosine(k, first, warmup, tau):
+    """Forget that the rate stays at 0."""
+    if k < warmup:
+        return first * (k + 1) / warmup
+    return first * (1 + np.cos(np.pi * (k - warmup) / tau)) / 2
+
+
+def cosine_without_the_half(k, first, warmup, tau):
+    """Forget the factor one half."""
+    if k < warmup:
+        return first * (k + 1) / warmup
+    return first * (1 + np.cos(np.pi * min((k - warmup) / tau, 1)))
+
+
+def line_in_place_of_the_cosine(k, first, warmup, tau):
+    """Let the rate fall along a line."""
+    if k < warmup:
+        return first * (k + 1) / warmup
+    return first * (1 - min((k - warmup) / tau, 1))
+
+
+def cosine_in_degrees(k, first, warmup, tau):
+    """Give the cosine degrees."""
+    if k < warmup:
+        return first * (k + 1) / warmup
+    return first * (1 + np.cos(180 * min((k - warmup) / tau, 1))) / 2
+
+
 WRONG: dict[str, tuple[Function, ...]] = {
     "L1-24, L1-25": (
         decay_counted_from_one,
@@ -845,5 +1047,37 @@ WRONG: dict[str, tuple[Function, ...]] = {
         p_squared,
         gradient_at_p_theta,
         preconditioner_inverted,
+    ),
+    "F-01": (
+        larger_eigenvalue_with_its_sign,
+        determinant_of_the_matrix,
+        smallest_eigenvalue_alone,
+        mean_over_the_directions,
+        root_of_alpha_or_descent,
+        velocity_with_a_plus,
+    ),
+    "F-03": (
+        variance_over_m_minus_one,
+        factor_over_m,
+        squares_over_the_batch,
+        mean_of_the_sizes,
+        consecutive_batches_only,
+        roots_added,
+    ),
+    "F-05:adamw": (
+        penalty_in_the_gradient,
+        decay_of_the_start,
+        decay_by_the_sign,
+        decay_without_the_rate,
+        biased_averages_with_decay,
+        decay_at_the_end,
+    ),
+    "F-05:schedule": (
+        zero_in_the_first_iteration,
+        warmup_within_tau,
+        periodic_cosine,
+        cosine_without_the_half,
+        line_in_place_of_the_cosine,
+        cosine_in_degrees,
     ),
 }

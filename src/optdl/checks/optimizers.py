@@ -1,4 +1,4 @@
-"""Exercises on the optimizers: each returns every iterate, so that no mistake can hide in the last.
+"""Exercises on the optimizers: a method returns every iterate, which the checks compare one by one.
 
 The references step the objects of :mod:`optdl.optimizers`. Each mistake stands here as a plain
 function that uses nothing but its arguments and ``np``.
@@ -95,7 +95,7 @@ def _sgd_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def keeps_falling_after_tau(gradient, start, batches, first, tau):
-    """Return the path of a rate that passes ε_τ and turns negative."""
+    """Return the path of a rate that passes η_τ and turns negative."""
     theta, path = start, [start]
     for k, batch in enumerate(batches):
         lr = (1 - k / tau) * first + k / tau * 0.01 * first
@@ -105,7 +105,7 @@ def keeps_falling_after_tau(gradient, start, batches, first, tau):
 
 
 def falls_to_zero(gradient, start, batches, first, tau):
-    """Return the path of a rate that ends at 0 in place of ε_τ."""
+    """Return the path of a rate that ends at 0 in place of η_τ."""
     theta, path = start, [start]
     for k, batch in enumerate(batches):
         lr = (1 - min(k / tau, 1)) * first
@@ -118,8 +118,8 @@ def counts_iterations_from_one(gradient, start, batches, first, tau):
     """Return the path of a schedule that is one iteration ahead."""
     theta, path = start, [start]
     for k, batch in enumerate(batches, start=1):
-        alpha = min(k / tau, 1)
-        lr = (1 - alpha) * first + alpha * 0.01 * first
+        s = min(k / tau, 1)
+        lr = (1 - s) * first + s * 0.01 * first
         theta = theta - lr * np.mean([gradient(theta, z) for z in batch], axis=0)
         path.append(theta)
     return np.array(path)
@@ -129,8 +129,8 @@ def exchanges_first_and_last_rate(gradient, start, batches, first, tau):
     """Return the path of a rate that rises."""
     theta, path = start, [start]
     for k, batch in enumerate(batches):
-        alpha = min(k / tau, 1)
-        lr = alpha * first + (1 - alpha) * 0.01 * first
+        s = min(k / tau, 1)
+        lr = s * first + (1 - s) * 0.01 * first
         theta = theta - lr * np.mean([gradient(theta, z) for z in batch], axis=0)
         path.append(theta)
     return np.array(path)
@@ -149,8 +149,8 @@ def sums_over_the_minibatch(gradient, start, batches, first, tau):
     """Return the path of gradients that grow with the size of the minibatch."""
     theta, path = start, [start]
     for k, batch in enumerate(batches):
-        alpha = min(k / tau, 1)
-        lr = (1 - alpha) * first + alpha * 0.01 * first
+        s = min(k / tau, 1)
+        lr = (1 - s) * first + s * 0.01 * first
         theta = theta - lr * np.sum([gradient(theta, z) for z in batch], axis=0)
         path.append(theta)
     return np.array(path)
@@ -160,8 +160,8 @@ def steps_after_each_example(gradient, start, batches, first, tau):
     """Return the path of one step for each example, seen once per minibatch."""
     theta, path = start, [start]
     for k, batch in enumerate(batches):
-        alpha = min(k / tau, 1)
-        lr = (1 - alpha) * first + alpha * 0.01 * first
+        s = min(k / tau, 1)
+        lr = (1 - s) * first + s * 0.01 * first
         for z in batch:
             theta = theta - lr / len(batch) * gradient(theta, z)
         path.append(theta)
@@ -198,7 +198,7 @@ def _momentum_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def weights_the_gradient_by_one_minus_alpha(gradient, start, lr, alpha, steps):
-    """Return the path of v ← αv − (1 − α) ε g."""
+    """Return the path of v ← αv − (1 − α) η g."""
     theta, v, path = start, np.zeros_like(start), [start]
     for _ in range(steps):
         v = alpha * v - (1 - alpha) * lr * gradient(theta)
@@ -208,7 +208,7 @@ def weights_the_gradient_by_one_minus_alpha(gradient, start, lr, alpha, steps):
 
 
 def exchanges_alpha_and_one_minus_alpha(gradient, start, lr, alpha, steps):
-    """Return the path of v ← (1 − α) v − ε g."""
+    """Return the path of v ← (1 − α) v − η g."""
     theta, v, path = start, np.zeros_like(start), [start]
     for _ in range(steps):
         v = (1 - alpha) * v - lr * gradient(theta)
@@ -229,7 +229,7 @@ def moves_by_the_old_velocity(gradient, start, lr, alpha, steps):
 
 
 def climbs_with_its_velocity(gradient, start, lr, alpha, steps):
-    """Return the path of v ← αv + εg, θ ← θ + v."""
+    """Return the path of v ← αv + ηg, θ ← θ + v."""
     theta, v, path = start, np.zeros_like(start), [start]
     for _ in range(steps):
         v = alpha * v + lr * gradient(theta)
@@ -258,7 +258,7 @@ def takes_the_gradient_ahead(gradient, start, lr, alpha, steps):
 
 
 def scales_the_velocity_twice(gradient, start, lr, alpha, steps):
-    """Return the path of v ← αv − g, θ ← θ + αv − εg."""
+    """Return the path of v ← αv − g, θ ← θ + αv − ηg."""
     theta, v, path = start, np.zeros_like(start), [start]
     for _ in range(steps):
         v = alpha * v - lr * gradient(theta)
@@ -336,7 +336,7 @@ def moves_on_from_the_interim_point(gradient, start, lr, alpha, steps):
 
 
 def forgets_the_velocity_after_looking(gradient, start, lr, alpha, steps):
-    """Return the path θ ← θ − ε g(θ̃), whose velocity is the last step alone."""
+    """Return the path θ ← θ − η g(θ̃), whose velocity is the last step alone."""
     theta, v, path = start, np.zeros_like(start), [start]
     for _ in range(steps):
         v = -lr * gradient(theta + alpha * v)
@@ -381,7 +381,7 @@ def adagrad(
     gradient: Gradient, start: np.ndarray, lr: float, delta: float, steps: int
 ) -> np.ndarray:
     """Return every iterate of AdaGrad."""
-    return run(optimizers.AdaGrad(lr, delta), gradient, start, steps)
+    return run(optimizers.AdaGrad(lr, delta=delta), gradient, start, steps)
 
 
 def _adagrad_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -389,7 +389,7 @@ def _adagrad_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def puts_delta_inside_the_root(gradient, start, lr, delta, steps):
-    """Return the path of ε/√(δ + r)."""
+    """Return the path of η/√(δ + r)."""
     theta, r, path = start, np.zeros_like(start), [start]
     for _ in range(steps):
         g = gradient(theta)
@@ -400,7 +400,7 @@ def puts_delta_inside_the_root(gradient, start, lr, delta, steps):
 
 
 def forgets_the_root_of_the_sum(gradient, start, lr, delta, steps):
-    """Return the path of ε/(δ + r)."""
+    """Return the path of η/(δ + r)."""
     theta, r, path = start, np.zeros_like(start), [start]
     for _ in range(steps):
         g = gradient(theta)
@@ -492,7 +492,7 @@ def rmsprop(
     steps: int,
 ) -> np.ndarray:
     """Return every iterate of RMSProp with Nesterov momentum; α = 0 is RMSProp alone."""
-    return run(optimizers.RMSPropNesterov(lr, delta, rho, alpha), gradient, start, steps)
+    return run(optimizers.RMSPropNesterov(lr, rho, alpha, delta=delta), gradient, start, steps)
 
 
 def _rmsprop_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -527,7 +527,7 @@ def gives_rho_to_the_new_square(gradient, start, lr, rho, delta, alpha, steps):
 
 
 def adds_delta_outside_the_root(gradient, start, lr, rho, delta, alpha, steps):
-    """Return the path of ε/(√r + δ), as torch has it."""
+    """Return the path of η/(√r + δ), as torch has it."""
     theta, r, v, path = start, np.zeros_like(start), np.zeros_like(start), [start]
     for _ in range(steps):
         g = gradient(theta + alpha * v)
@@ -587,7 +587,7 @@ def never_forgets_a_square(gradient, start, lr, rho, delta, alpha, steps):
 
 
 def forgets_the_root_of_the_mean(gradient, start, lr, rho, delta, alpha, steps):
-    """Return the path of ε/(δ + r)."""
+    """Return the path of η/(δ + r)."""
     theta, r, v, path = start, np.zeros_like(start), np.zeros_like(start), [start]
     for _ in range(steps):
         g = gradient(theta + alpha * v)
@@ -598,7 +598,7 @@ def forgets_the_root_of_the_mean(gradient, start, lr, rho, delta, alpha, steps):
     return np.array(path)
 
 
-def frees_the_mean_of_its_bias(gradient, start, lr, rho, delta, alpha, steps):
+def corrects_the_bias_of_the_mean(gradient, start, lr, rho, delta, alpha, steps):
     """Return the path with r/(1 − ρᵗ), a hat that belongs to Adam."""
     theta, r, v, path = start, np.zeros_like(start), np.zeros_like(start), [start]
     for t in range(1, steps + 1):
@@ -631,7 +631,7 @@ def adadelta(
     gradient: Gradient, start: np.ndarray, lr: float, rho: float, delta: float, steps: int
 ) -> np.ndarray:
     """Return every iterate of AdaDelta."""
-    return run(optimizers.AdaDelta(lr, rho, delta), gradient, start, steps)
+    return run(optimizers.AdaDelta(lr, rho, delta=delta), gradient, start, steps)
 
 
 def _adadelta_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -720,7 +720,7 @@ def leaves_delta_outside_both_roots(gradient, start, lr, rho, delta, steps):
 
 
 def averages_the_step_after_the_rate(gradient, start, lr, rho, delta, steps):
-    """Return the path whose d averages (εΔ)²."""
+    """Return the path whose d averages (ηΔ)²."""
     theta, r, d, path = start, np.zeros_like(start), np.zeros_like(start), [start]
     for _ in range(steps):
         g = gradient(theta)
@@ -746,7 +746,7 @@ def gives_rho_to_the_new_values(gradient, start, lr, rho, delta, steps):
 
 
 def never_averages_the_steps(gradient, start, lr, rho, delta, steps):
-    """Return the path whose d stays 0: RMSProp with the rate ε√δ."""
+    """Return the path whose d stays 0: RMSProp with the rate η√δ."""
     theta, r, path = start, np.zeros_like(start), [start]
     for _ in range(steps):
         g = gradient(theta)
@@ -782,7 +782,7 @@ def adam(
     steps: int,
 ) -> np.ndarray:
     """Return every iterate of Adam."""
-    return run(optimizers.Adam(lr, beta1, beta2, delta), gradient, start, steps)
+    return run(optimizers.Adam(lr, beta1, beta2, delta=delta), gradient, start, steps)
 
 
 def _adam_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -795,7 +795,7 @@ def _adam_cases(rng: np.random.Generator) -> Iterator[Case]:
     )
 
 
-def wears_no_hats(gradient, start, lr, beta1, beta2, delta, steps):
+def leaves_both_averages_biased(gradient, start, lr, beta1, beta2, delta, steps):
     """Return the path without any correction of the bias."""
     theta, m, r, path = start, np.zeros_like(start), np.zeros_like(start), [start]
     for _ in range(steps):
@@ -807,7 +807,7 @@ def wears_no_hats(gradient, start, lr, beta1, beta2, delta, steps):
     return np.array(path)
 
 
-def forgets_the_hat_on_r(gradient, start, lr, beta1, beta2, delta, steps):
+def leaves_r_biased(gradient, start, lr, beta1, beta2, delta, steps):
     """Return the path with a hat on m alone."""
     theta, m, r, path = start, np.zeros_like(start), np.zeros_like(start), [start]
     for t in range(1, steps + 1):
@@ -819,7 +819,7 @@ def forgets_the_hat_on_r(gradient, start, lr, beta1, beta2, delta, steps):
     return np.array(path)
 
 
-def forgets_the_hat_on_m(gradient, start, lr, beta1, beta2, delta, steps):
+def leaves_m_biased(gradient, start, lr, beta1, beta2, delta, steps):
     """Return the path with a hat on r alone."""
     theta, m, r, path = start, np.zeros_like(start), np.zeros_like(start), [start]
     for t in range(1, steps + 1):
@@ -857,7 +857,7 @@ def counts_steps_from_two(gradient, start, lr, beta1, beta2, delta, steps):
     return np.array(path)
 
 
-def keeps_the_hats_on(gradient, start, lr, beta1, beta2, delta, steps):
+def carries_the_corrected_averages(gradient, start, lr, beta1, beta2, delta, steps):
     """Return the path that remembers m̂ and r̂ in place of m and r."""
     theta, m, r, path = start, np.zeros_like(start), np.zeros_like(start), [start]
     for t in range(1, steps + 1):
@@ -1064,7 +1064,7 @@ def _preconditioned_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def multiplies_by_p_alone(gradient, preconditioner, start, lr, steps):
-    """Return the path of θ − αP∇L."""
+    """Return the path of θ − ηP∇L."""
     theta, path = start, [start]
     for _ in range(steps):
         theta = theta - lr * preconditioner @ gradient(theta)
@@ -1073,7 +1073,7 @@ def multiplies_by_p_alone(gradient, preconditioner, start, lr, steps):
 
 
 def multiplies_by_p_transposed_alone(gradient, preconditioner, start, lr, steps):
-    """Return the path of θ − αPᵀ∇L, the step of z taken in θ."""
+    """Return the path of θ − ηPᵀ∇L, the step of z taken in θ."""
     theta, path = start, [start]
     for _ in range(steps):
         theta = theta - lr * preconditioner.T @ gradient(theta)
@@ -1082,7 +1082,7 @@ def multiplies_by_p_transposed_alone(gradient, preconditioner, start, lr, steps)
 
 
 def transposes_the_wrong_factor(gradient, preconditioner, start, lr, steps):
-    """Return the path of θ − αPᵀP∇L."""
+    """Return the path of θ − ηPᵀP∇L."""
     theta, path = start, [start]
     for _ in range(steps):
         theta = theta - lr * preconditioner.T @ preconditioner @ gradient(theta)
@@ -1091,7 +1091,7 @@ def transposes_the_wrong_factor(gradient, preconditioner, start, lr, steps):
 
 
 def squares_p_without_transposing(gradient, preconditioner, start, lr, steps):
-    """Return the path of θ − αPP∇L."""
+    """Return the path of θ − ηPP∇L."""
     theta, path = start, [start]
     for _ in range(steps):
         theta = theta - lr * preconditioner @ preconditioner @ gradient(theta)
@@ -1110,7 +1110,7 @@ def returns_z(gradient, preconditioner, start, lr, steps):
 
 
 def solves_with_the_preconditioner(gradient, preconditioner, start, lr, steps):
-    """Return the path of θ − α(PPᵀ)⁻¹∇L."""
+    """Return the path of θ − η(PPᵀ)⁻¹∇L."""
     theta, path = start, [start]
     for _ in range(steps):
         theta = theta - lr * np.linalg.solve(preconditioner @ preconditioner.T, gradient(theta))
@@ -1143,6 +1143,365 @@ def _a_good_preconditioner_is_newton(function: Function, rng: np.random.Generato
     return bool(np.allclose(path[1:], 0, atol=1e-9))
 
 
+# --- F-01 · the rate of momentum on a quadratic -----------------------------------------------
+
+
+def _rate_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for lr, alpha, eigenvalues in (
+        (0.1, 0.5, [1.0]),  # complex
+        (0.05, 0.3, [1.0]),  # real
+        (0.2, 0.6, [0.05, 3.0]),  # the smallest eigenvalue decides
+        (0.9, 0.1, [0.9, 2.3]),  # the largest, with a negative z
+        (1.1, 0.4, [1.0, 0.5, 3.0]),  # divergence
+    ):
+        noise = rng.uniform(0.98, 1.02, size=len(eigenvalues))
+        yield {"lr": lr, "alpha": alpha, "eigenvalues": (eigenvalues * noise).round(4)}
+
+
+def is_always_the_root_of_alpha(lr, alpha, eigenvalues):
+    """Return √α, the modulus of complex eigenvalues."""
+    return np.sqrt(alpha)
+
+
+def uses_the_rate_of_gradient_descent(lr, alpha, eigenvalues):
+    """Return the largest |1 − ηλ|."""
+    return np.max(np.abs(1 - lr * np.array(eigenvalues)))
+
+
+def takes_the_fastest_direction(lr, alpha, eigenvalues):
+    """Return the smallest spectral radius."""
+    rates = []
+    for e in eigenvalues:
+        M = np.array([[1 - lr * e, alpha], [-lr * e, alpha]])
+        rates.append(np.max(np.abs(np.linalg.eigvals(M))))
+    return np.min(rates)
+
+
+def takes_real_parts(lr, alpha, eigenvalues):
+    """Return the largest real part in place of the modulus."""
+    rates = []
+    for e in eigenvalues:
+        M = np.array([[1 - lr * e, alpha], [-lr * e, alpha]])
+        rates.append(np.max(np.linalg.eigvals(M).real))
+    return np.max(rates)
+
+
+def takes_the_norm_of_the_matrix(lr, alpha, eigenvalues):
+    """Return the largest singular value."""
+    rates = []
+    for e in eigenvalues:
+        M = np.array([[1 - lr * e, alpha], [-lr * e, alpha]])
+        rates.append(np.linalg.norm(M, 2))
+    return np.max(rates)
+
+
+def moves_the_coefficient_by_the_old_velocity(lr, alpha, eigenvalues):
+    """Return the rate of (c, v) ↦ (c + v, αv − ηλc)."""
+    rates = []
+    for e in eigenvalues:
+        M = np.array([[1, 1], [-lr * e, alpha]])
+        rates.append(np.max(np.abs(np.linalg.eigvals(M))))
+    return np.max(rates)
+
+
+def weights_the_curvature_by_one_minus_alpha(lr, alpha, eigenvalues):
+    """Return the rate of v ← αv − (1 − α)ηλc."""
+    rates = []
+    for e in eigenvalues:
+        pull = (1 - alpha) * lr * e
+        M = np.array([[1 - pull, alpha], [-pull, alpha]])
+        rates.append(np.max(np.abs(np.linalg.eigvals(M))))
+    return np.max(rates)
+
+
+def _best_constants_give_the_best_rate(function: Function, rng: np.random.Generator) -> bool:
+    low, high = rng.uniform(0.5, 1.0), rng.uniform(20.0, 40.0)
+    best = optimizers.optimal_momentum(low, high)
+    rate = function(best.lr, best.alpha, np.linspace(low, high, 5))
+    return bool(np.isclose(rate, best.rate, atol=1e-5))  # double roots lose half of the digits
+
+
+def _without_velocity_it_is_that_of_descent(function: Function, rng: np.random.Generator) -> bool:
+    eigenvalues = rng.uniform(0.1, 5.0, size=3)
+    expected = np.max(np.abs(1 - 0.3 * eigenvalues))
+    return bool(np.isclose(function(0.3, 0.0, eigenvalues), expected, rtol=1e-8))
+
+
+# --- F-03 · what adaptive methods divide by ---------------------------------------------------
+
+
+def _diagonal_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for m, n, batch in ((3, 1, 2), (4, 2, 1), (4, 2, 4), (6, 3, 2), (9, 4, 5)):
+        gradients = rng.uniform(-1, 2, size=(m, n)).round(1) + 0.25
+        yield {"gradients": gradients, "batch": batch}
+
+
+def takes_the_full_gradient(gradients, batch):
+    """Return |ḡ|, as if there were no noise."""
+    return np.abs(np.mean(gradients, axis=0))
+
+
+def takes_the_fisher_diagonal(gradients, batch):
+    """Return the root of the mean square, right for minibatches of one example."""
+    return np.sqrt(np.mean(gradients**2, axis=0))
+
+
+def forgets_the_mean(gradients, batch):
+    """Return the standard deviation of the minibatch gradient alone."""
+    m = len(gradients)
+    return np.sqrt(np.var(gradients, axis=0) / batch * (m - batch) / (m - 1))
+
+
+def draws_with_repetition(gradients, batch):
+    """Return the root for examples that are drawn independently."""
+    mean = np.mean(gradients, axis=0)
+    return np.sqrt(mean**2 + np.var(gradients, axis=0) / batch)
+
+
+def divides_the_standard_deviation(gradients, batch):
+    """Return the root with σ/b in place of σ²/b."""
+    m, mean = len(gradients), np.mean(gradients, axis=0)
+    return np.sqrt(mean**2 + np.std(gradients, axis=0) / batch * (m - batch) / (m - 1))
+
+
+def leaves_out_the_root(gradients, batch):
+    """Return the expected square itself."""
+    m, mean = len(gradients), np.mean(gradients, axis=0)
+    return mean**2 + np.var(gradients, axis=0) / batch * (m - batch) / (m - 1)
+
+
+def shares_one_number_among_all(gradients, batch):
+    """Return the root of the mean over all parameters."""
+    m, mean = len(gradients), np.mean(gradients, axis=0)
+    square = mean**2 + np.var(gradients, axis=0) / batch * (m - batch) / (m - 1)
+    return np.full(len(mean), np.sqrt(np.mean(square)))
+
+
+def _is_the_mean_over_all_pairs(function: Function, rng: np.random.Generator) -> bool:
+    gradients = rng.normal(size=(5, 3))
+    pairs = [(gradients[i] + gradients[j]) / 2 for i in range(5) for j in range(i)]
+    expected = np.sqrt(np.mean(np.square(pairs), axis=0))
+    return bool(np.allclose(function(gradients, 2), expected, rtol=1e-9))
+
+
+def _whole_sample_has_no_noise(function: Function, rng: np.random.Generator) -> bool:
+    gradients = rng.normal(size=(7, 2))
+    expected = np.abs(gradients.mean(axis=0))
+    return bool(np.allclose(function(gradients, 7), expected, rtol=1e-9))
+
+
+# --- F-05 · AdamW, warm-up and cosine decay ---------------------------------------------------
+
+
+def adamw(
+    gradient: Gradient,
+    start: np.ndarray,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    decay: float,
+    delta: float,
+    steps: int,
+) -> np.ndarray:
+    """Return every iterate of AdamW."""
+    opt = optimizers.AdamW(lr, beta1, beta2, decay=decay, delta=delta)
+    return run(opt, gradient, start, steps)
+
+
+def _adamw_cases(rng: np.random.Generator) -> Iterator[Case]:
+    return _paths(
+        rng,
+        lr=(0.2, 0.1, 0.3),
+        beta1=(0.5, 0.9, 0.8),
+        beta2=(0.75, 0.99, 0.9),
+        decay=(0.5, 0.8, 0.3),
+        delta=(0.1, 0.3, 0.2),
+    )
+
+
+def adds_the_decay_to_the_gradient(gradient, start, lr, beta1, beta2, decay, delta, steps):
+    """Return the path of Adam with an L2 penalty."""
+    theta, m, r, path = start, np.zeros_like(start), np.zeros_like(start), [start]
+    for t in range(1, steps + 1):
+        g = gradient(theta) + decay * theta
+        m = beta1 * m + (1 - beta1) * g
+        r = beta2 * r + (1 - beta2) * g * g
+        m_hat, r_hat = m / (1 - beta1**t), r / (1 - beta2**t)
+        theta = theta - lr * m_hat / (np.sqrt(r_hat) + delta)
+        path.append(theta)
+    return np.array(path)
+
+
+def forgets_the_decay(gradient, start, lr, beta1, beta2, decay, delta, steps):
+    """Return the path of Adam."""
+    theta, m, r, path = start, np.zeros_like(start), np.zeros_like(start), [start]
+    for t in range(1, steps + 1):
+        g = gradient(theta)
+        m = beta1 * m + (1 - beta1) * g
+        r = beta2 * r + (1 - beta2) * g * g
+        m_hat, r_hat = m / (1 - beta1**t), r / (1 - beta2**t)
+        theta = theta - lr * m_hat / (np.sqrt(r_hat) + delta)
+        path.append(theta)
+    return np.array(path)
+
+
+def decays_without_the_rate(gradient, start, lr, beta1, beta2, decay, delta, steps):
+    """Return the path that shrinks by 1 − ω in each step."""
+    theta, m, r, path = start, np.zeros_like(start), np.zeros_like(start), [start]
+    for t in range(1, steps + 1):
+        g = gradient(theta)
+        m = beta1 * m + (1 - beta1) * g
+        r = beta2 * r + (1 - beta2) * g * g
+        m_hat, r_hat = m / (1 - beta1**t), r / (1 - beta2**t)
+        theta = (1 - decay) * theta - lr * m_hat / (np.sqrt(r_hat) + delta)
+        path.append(theta)
+    return np.array(path)
+
+
+def decays_after_the_step(gradient, start, lr, beta1, beta2, decay, delta, steps):
+    """Return the path that shrinks what Adam has reached."""
+    theta, m, r, path = start, np.zeros_like(start), np.zeros_like(start), [start]
+    for t in range(1, steps + 1):
+        g = gradient(theta)
+        m = beta1 * m + (1 - beta1) * g
+        r = beta2 * r + (1 - beta2) * g * g
+        m_hat, r_hat = m / (1 - beta1**t), r / (1 - beta2**t)
+        theta = theta - lr * m_hat / (np.sqrt(r_hat) + delta)
+        theta = (1 - lr * decay) * theta
+        path.append(theta)
+    return np.array(path)
+
+
+def lets_the_parameters_grow(gradient, start, lr, beta1, beta2, decay, delta, steps):
+    """Return the path of θ(1 + ηω)."""
+    theta, m, r, path = start, np.zeros_like(start), np.zeros_like(start), [start]
+    for t in range(1, steps + 1):
+        g = gradient(theta)
+        m = beta1 * m + (1 - beta1) * g
+        r = beta2 * r + (1 - beta2) * g * g
+        m_hat, r_hat = m / (1 - beta1**t), r / (1 - beta2**t)
+        theta = (1 + lr * decay) * theta - lr * m_hat / (np.sqrt(r_hat) + delta)
+        path.append(theta)
+    return np.array(path)
+
+
+def divides_the_decay_by_the_root(gradient, start, lr, beta1, beta2, decay, delta, steps):
+    """Return the path of θ − η(m̂ + ωθ)/(√r̂ + δ)."""
+    theta, m, r, path = start, np.zeros_like(start), np.zeros_like(start), [start]
+    for t in range(1, steps + 1):
+        g = gradient(theta)
+        m = beta1 * m + (1 - beta1) * g
+        r = beta2 * r + (1 - beta2) * g * g
+        m_hat, r_hat = m / (1 - beta1**t), r / (1 - beta2**t)
+        theta = theta - lr * (m_hat + decay * theta) / (np.sqrt(r_hat) + delta)
+        path.append(theta)
+    return np.array(path)
+
+
+def shrinks_before_it_takes_the_gradient(gradient, start, lr, beta1, beta2, decay, delta, steps):
+    """Return the path whose gradient is that of the shrunken θ."""
+    theta, m, r, path = start, np.zeros_like(start), np.zeros_like(start), [start]
+    for t in range(1, steps + 1):
+        theta = (1 - lr * decay) * theta
+        g = gradient(theta)
+        m = beta1 * m + (1 - beta1) * g
+        r = beta2 * r + (1 - beta2) * g * g
+        m_hat, r_hat = m / (1 - beta1**t), r / (1 - beta2**t)
+        theta = theta - lr * m_hat / (np.sqrt(r_hat) + delta)
+        path.append(theta)
+    return np.array(path)
+
+
+def _without_a_gradient_it_shrinks(function: Function, rng: np.random.Generator) -> bool:
+    start = _start(rng, 3)
+    path = function(_constant(np.zeros(3)), start, 0.1, 0.9, 0.99, 0.4, 0.1, 6)
+    return bool(np.allclose(path, [0.96**t * start for t in range(7)], rtol=1e-9))
+
+
+def _without_decay_it_is_adam(function: Function, rng: np.random.Generator) -> bool:
+    gradient, _ = _objective(rng, 2)
+    start = _start(rng, 2)
+    expected = run(optimizers.Adam(0.1, 0.8, 0.9, delta=0.1), gradient, start, 6)
+    path = function(gradient, start, 0.1, 0.8, 0.9, 0.0, 0.1, 6)
+    return bool(np.allclose(path, expected, rtol=1e-9))
+
+
+def warmup_cosine(k: int, first: float, warmup: int, tau: int) -> float:
+    """Return the rate of iteration k: a linear warm-up, then a cosine decay to 0."""
+    return optimizers.Warmup(optimizers.CosineDecay(first, tau), warmup)(k)
+
+
+def _warmup_cosine_cases(rng: np.random.Generator) -> Iterator[Case]:
+    first = round(float(rng.uniform(0.2, 0.9)), 2)
+    for k, warmup, tau in ((0, 2, 4), (1, 2, 4), (2, 2, 4), (3, 2, 4), (6, 2, 4), (9, 2, 4)):
+        yield {"k": k, "first": first, "warmup": warmup, "tau": tau}
+    for k in (3, 17, 34, 60):
+        yield {"k": k, "first": first, "warmup": 10, "tau": 40}
+
+
+def starts_with_rate_zero(k, first, warmup, tau):
+    """Return k/w η₀ while the rate rises."""
+    if k < warmup:
+        return first * k / warmup
+    s = min((k - warmup) / tau, 1)
+    return first * (1 + np.cos(np.pi * s)) / 2
+
+
+def begins_the_cosine_with_the_warmup(k, first, warmup, tau):
+    """Return the rate whose cosine counts from iteration 0."""
+    if k < warmup:
+        return first * (k + 1) / warmup
+    s = min(k / tau, 1)
+    return first * (1 + np.cos(np.pi * s)) / 2
+
+
+def lets_the_cosine_rise_again(k, first, warmup, tau):
+    """Return the rate without the end of the schedule."""
+    if k < warmup:
+        return first * (k + 1) / warmup
+    return first * (1 + np.cos(np.pi * (k - warmup) / tau)) / 2
+
+
+def takes_a_whole_period(k, first, warmup, tau):
+    """Return the rate with 2π in place of π."""
+    if k < warmup:
+        return first * (k + 1) / warmup
+    s = min((k - warmup) / tau, 1)
+    return first * (1 + np.cos(2 * np.pi * s)) / 2
+
+
+def takes_a_quarter_of_a_period(k, first, warmup, tau):
+    """Return η₀ cos(πs/2)."""
+    if k < warmup:
+        return first * (k + 1) / warmup
+    s = min((k - warmup) / tau, 1)
+    return first * np.cos(np.pi * s / 2)
+
+
+def has_no_warmup(k, first, warmup, tau):
+    """Return the cosine alone."""
+    s = min(k / tau, 1)
+    return first * (1 + np.cos(np.pi * s)) / 2
+
+
+def counts_the_warmup_in_tau(k, first, warmup, tau):
+    """Return the rate that ends at iteration τ in place of w + τ."""
+    if k < warmup:
+        return first * (k + 1) / warmup
+    s = min((k - warmup) / (tau - warmup), 1)
+    return first * (1 + np.cos(np.pi * s)) / 2
+
+
+def _reaches_first_after_the_warmup(function: Function, rng: np.random.Generator) -> bool:
+    rates = [function(k, 0.6, 6, 20) for k in range(7)]
+    return bool(np.allclose(rates, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.6], rtol=1e-9))
+
+
+def _is_half_way_at_half_time(function: Function, rng: np.random.Generator) -> bool:
+    rates = [function(k, 0.8, 5, 20) for k in (10, 15, 20)]
+    return bool(np.isclose(rates[1], 0.4) and np.isclose(rates[0] + rates[2], 0.8))
+
+
 EXERCISES = (
     Exercise(
         key="L1-24, L1-25",
@@ -1150,19 +1509,19 @@ EXERCISES = (
         cases=_sgd_cases,
         misconceptions=(
             Misconception(
-                "your rate keeps falling after iteration τ; from there on it stays at ε_τ",
+                "your rate keeps falling after iteration τ; from there on it stays at η_τ",
                 keeps_falling_after_tau,
             ),
-            Misconception("your rate falls to 0; it ends at ε_τ = 0.01 ε₀", falls_to_zero),
+            Misconception("your rate falls to 0; it ends at η_τ = 0.01 η₀", falls_to_zero),
             Misconception(
-                "your first step has k = 1; it has k = 0, and the rate ε₀",
+                "your first step has k = 1; it has k = 0, and the rate η₀",
                 counts_iterations_from_one,
             ),
             Misconception(
-                "your rate rises from ε_τ to ε₀; α = k/τ weights the last rate, not the first",
+                "your rate rises from η_τ to η₀; s = k/τ is the weight of the last rate",
                 exchanges_first_and_last_rate,
             ),
-            Misconception("your rate is always ε₀; it decays with k", never_decays),
+            Misconception("your rate is always η₀; it decays with k", never_decays),
             Misconception(
                 "you add up the gradients of a minibatch; the estimate is their mean",
                 sums_over_the_minibatch,
@@ -1173,7 +1532,10 @@ EXERCISES = (
             ),
         ),
         properties=(
-            Property("under a constant gradient the steps show the rates", _rates_are_on_a_line),
+            Property(
+                "under a constant gradient of size 1 the steps equal the rates",
+                _rates_are_on_a_line,
+            ),
             Property(
                 "the order within a minibatch does not matter",
                 _sgd_ignores_the_order_in_a_minibatch,
@@ -1186,7 +1548,7 @@ EXERCISES = (
         cases=_momentum_cases,
         misconceptions=(
             Misconception(
-                "you weight the new gradient by 1 − α; here it enters whole: v ← αv − εg",
+                "you multiply the new gradient by 1 − α; here its weight is 1: v ← αv − ηg",
                 weights_the_gradient_by_one_minus_alpha,
             ),
             Misconception(
@@ -1198,19 +1560,19 @@ EXERCISES = (
                 moves_by_the_old_velocity,
             ),
             Misconception(
-                "your velocity points uphill; it takes the gradient with a minus, v ← αv − εg",
+                "your velocity points uphill; it takes the gradient with a minus, v ← αv − ηg",
                 climbs_with_its_velocity,
             ),
             Misconception(
-                "your velocity is forgotten after each step; carry v from one step to the next",
+                "your velocity starts from zero in each step; keep v from one step to the next",
                 forgets_the_velocity,
             ),
             Misconception(
-                "you take the gradient at θ + αv, which is Nesterov's; momentum takes it at θ",
+                "you take the gradient at θ + αv, as Nesterov does; momentum takes it at θ",
                 takes_the_gradient_ahead,
             ),
             Misconception(
-                "you multiply by ε twice, in the velocity and in the move; the move is θ + v",
+                "you multiply by η twice, in the velocity and in the move; the move is θ + v",
                 scales_the_velocity_twice,
             ),
         ),
@@ -1219,7 +1581,7 @@ EXERCISES = (
                 "under a constant gradient the velocity is a geometric sum",
                 _velocity_is_a_geometric_sum,
             ),
-            Property("it ends at the terminal velocity ε|g|/(1 − α)", _velocity_is_terminal),
+            Property("it ends at the terminal velocity η|g|/(1 − α)", _velocity_is_terminal),
         ),
     ),
     Exercise(
@@ -1232,17 +1594,19 @@ EXERCISES = (
                 takes_the_gradient_here,
             ),
             Misconception(
-                "your interim point is θ + v; only αv is left of the velocity: θ + αv",
+                "your interim point is θ + v; the next step keeps only the share α of v: θ + αv",
                 looks_ahead_by_the_whole_velocity,
             ),
-            Misconception("you look back, to θ − αv; the interim point is θ + αv", looks_back),
+            Misconception(
+                "your interim point lies behind, at θ − αv; it lies ahead, at θ + αv", looks_back
+            ),
             Misconception(
                 "you move on from the interim point, so that αv counts twice; "
                 "move from θ itself: θ ← θ + v",
                 moves_on_from_the_interim_point,
             ),
             Misconception(
-                "your new velocity has lost the old one; it is αv − εg",
+                "your new velocity lacks the old one; it is αv − ηg",
                 forgets_the_velocity_after_looking,
             ),
             Misconception(
@@ -1251,7 +1615,7 @@ EXERCISES = (
             ),
         ),
         properties=(
-            Property("the gradient is asked for at θ + αv", _asks_at_the_interim_point),
+            Property("it evaluates the gradient at θ + αv", _asks_at_the_interim_point),
             Property("with α = 0 it is gradient descent", _without_momentum_it_is_descent),
         ),
     ),
@@ -1265,7 +1629,7 @@ EXERCISES = (
                 puts_delta_inside_the_root,
             ),
             Misconception(
-                "you divide by the sum itself; divide by its root, δ + √r",
+                "you divide by δ + r; divide by δ + √r, with the root of the sum",
                 forgets_the_root_of_the_sum,
             ),
             Misconception(
@@ -1273,7 +1637,7 @@ EXERCISES = (
                 divides_by_the_sum_of_earlier_steps,
             ),
             Misconception(
-                "you take the mean of the squares, which does not grow; AdaGrad takes their sum",
+                "your r is the mean of the squares; in AdaGrad it is their sum",
                 averages_the_squares,
             ),
             Misconception(
@@ -1281,11 +1645,12 @@ EXERCISES = (
                 shares_one_rate_among_all,
             ),
             Misconception(
-                "your r holds the newest square alone; carry it from step to step",
+                "your r is the newest square alone; add to the r of the last step",
                 forgets_the_earlier_squares,
             ),
             Misconception(
-                "you add |g| up; r adds the squares, g ⊙ g", adds_the_gradients_unsquared
+                "your r is the sum of |g|; it is the sum of the squares, g ⊙ g",
+                adds_the_gradients_unsquared,
             ),
         ),
         properties=(
@@ -1293,7 +1658,7 @@ EXERCISES = (
                 "under a constant gradient the steps fall like 1/√t",
                 _steps_fall_like_the_root_of_t,
             ),
-            Property("no entry touches another", _entries_do_not_touch_each_other),
+            Property("no entry depends on another", _entries_do_not_touch_each_other),
         ),
     ),
     Exercise(
@@ -1302,7 +1667,7 @@ EXERCISES = (
         cases=_rmsprop_cases,
         misconceptions=(
             Misconception(
-                "your ρ weights the new square; it is the share of the old: r ← ρr + (1 − ρ)g ⊙ g",
+                "your ρ is the weight of the new square; it is that of the old: ρr + (1 − ρ)g ⊙ g",
                 gives_rho_to_the_new_square,
             ),
             Misconception(
@@ -1318,21 +1683,24 @@ EXERCISES = (
                 divides_the_old_velocity_too,
             ),
             Misconception(
-                "your new square lacks its weight 1 − ρ", adds_squares_without_one_minus_rho
+                "your new square lacks its weight: r ← ρr + (1 − ρ)g ⊙ g",
+                adds_squares_without_one_minus_rho,
             ),
             Misconception(
-                "your r adds up all squares, as in AdaGrad; RMSProp forgets: r ← ρr + (1 − ρ)g ⊙ g",
+                "your r is the sum of all squares, as in AdaGrad; here it is ρr + (1 − ρ)g ⊙ g",
                 never_forgets_a_square,
             ),
-            Misconception("you divide by δ + r; divide by its root", forgets_the_root_of_the_mean),
             Misconception(
-                "you correct the bias of r, which Adam does; RMSProp does not",
-                frees_the_mean_of_its_bias,
+                "you divide by δ + r; divide by its root, √(δ + r)", forgets_the_root_of_the_mean
+            ),
+            Misconception(
+                "you divide r by 1 − ρᵗ, as Adam does; RMSProp does not correct the bias",
+                corrects_the_bias_of_the_mean,
             ),
         ),
         properties=(
             Property(
-                "the first step is ε/√(1 − ρ) in every direction", _first_step_is_one_over_the_root
+                "the first step is η/√(1 − ρ) in every direction", _first_step_is_one_over_the_root
             ),
             Property("with δ = 0 the units of the loss do not matter", _units_do_not_matter),
         ),
@@ -1351,15 +1719,15 @@ EXERCISES = (
                 accumulates_steps_before_it_steps,
             ),
             Misconception(
-                "your d lags by one step too many; after each step it takes in that very Δ",
+                "your d lags by one step more; after each step, average the Δ of that step",
                 uses_steps_one_turn_late,
             ),
             Misconception(
-                "your quotient is upside down; the steps stand above, the gradients below",
+                "your quotient is inverted; √(δ + d) is its numerator, √(δ + r) its denominator",
                 turns_the_quotient_upside_down,
             ),
             Misconception(
-                "you divide the averages of the squares; divide their roots", forgets_both_roots
+                "your quotient lacks the roots; it is √(δ + d) over √(δ + r)", forgets_both_roots
             ),
             Misconception(
                 "your δ stands outside the roots; here it stands inside both",
@@ -1370,7 +1738,7 @@ EXERCISES = (
                 averages_the_step_after_the_rate,
             ),
             Misconception(
-                "your ρ weights the new values; it is the share of the old averages",
+                "your ρ is the weight of the new values; it is that of the old averages",
                 gives_rho_to_the_new_values,
             ),
             Misconception(
@@ -1389,10 +1757,15 @@ EXERCISES = (
         cases=_adam_cases,
         misconceptions=(
             Misconception(
-                "your averages wear no hats; divide m by 1 − β₁ᵗ and r by 1 − β₂ᵗ", wears_no_hats
+                "you correct the bias of neither average; divide m by 1 − β₁ᵗ and r by 1 − β₂ᵗ",
+                leaves_both_averages_biased,
             ),
-            Misconception("your r has no hat; divide it by 1 − β₂ᵗ", forgets_the_hat_on_r),
-            Misconception("your m has no hat; divide it by 1 − β₁ᵗ", forgets_the_hat_on_m),
+            Misconception(
+                "you do not correct the bias of r; divide it by 1 − β₂ᵗ", leaves_r_biased
+            ),
+            Misconception(
+                "you do not correct the bias of m; divide it by 1 − β₁ᵗ", leaves_m_biased
+            ),
             Misconception(
                 "your t counts from 0, so that the first step divides by 1 − β⁰ = 0; "
                 "it counts from 1",
@@ -1402,25 +1775,25 @@ EXERCISES = (
                 "your t is one too large; it is 1 in the first step", counts_steps_from_two
             ),
             Misconception(
-                "you carry m̂ and r̂ over to the next step; carry m and r, without their hats",
-                keeps_the_hats_on,
+                "you keep m̂ and r̂ for the next step; keep m and r, which are not corrected",
+                carries_the_corrected_averages,
             ),
             Misconception(
                 "your δ stands inside the root; in Adam it stands outside: √r̂ + δ",
                 moves_delta_under_the_root,
             ),
             Misconception(
-                "your β weights the new gradient, as in the second lecture; "
-                "here it is the share of the old average",
+                "your β is the weight of the new gradient, as in the second lecture; "
+                "here it is that of the old average",
                 gives_beta_to_the_new_gradient,
             ),
             Misconception(
-                "your β₁ and β₂ have changed places; β₁ belongs to m, β₂ to r", exchanges_the_betas
+                "your β₁ and β₂ are exchanged; β₁ belongs to m, β₂ to r", exchanges_the_betas
             ),
         ),
         properties=(
             Property(
-                "under a constant gradient every step is ε, from the first one on",
+                "under a constant gradient every step is η, from the first one on",
                 _steps_by_its_rate_from_the_first_step,
             ),
             Property(
@@ -1435,18 +1808,19 @@ EXERCISES = (
         cases=_newton_cases,
         misconceptions=(
             Misconception(
-                "you multiply by the Hessian; solve the system with it", multiplies_by_the_hessian
+                "you multiply by the Hessian; solve the linear system with it",
+                multiplies_by_the_hessian,
             ),
             Misconception(
                 "you use the diagonal of the Hessian alone; solve with all of it",
                 divides_by_the_diagonal,
             ),
             Misconception(
-                "1/H inverts each entry; the inverse of a matrix is something else: use solve",
+                "1/H inverts each entry, which is not the inverse matrix; use np.linalg.solve",
                 inverts_each_entry,
             ),
             Misconception(
-                "you keep the Hessian of the start; take it anew at each θ",
+                "you use the Hessian of the start in each step; evaluate it at each θ",
                 keeps_the_first_hessian,
             ),
             Misconception("your rate η is missing; it multiplies the step", forgets_the_rate),
@@ -1461,15 +1835,15 @@ EXERCISES = (
         ),
         properties=(
             Property(
-                "on θ·Aθ each step is 1 − η times the last, in every direction",
+                "on θ·Aθ each step multiplies θ by 1 − η, whatever the direction",
                 _shrinks_every_direction_alike,
             ),
             Property(
-                "damping leads away from a saddle: each step scales a coordinate by 1 − ηλ/(λ + μ)",
+                "damping leads away from a saddle: a step has the factor 1 − ηλ/(λ + μ)",
                 _damping_leads_away_from_a_saddle,
             ),
             Property(
-                "it solves the system to the last digit; an inverse does not",
+                "its residual has the size of rounding errors, which an inverse does not reach",
                 _solves_to_the_last_digit,
             ),
         ),
@@ -1480,15 +1854,15 @@ EXERCISES = (
         cases=_preconditioned_cases,
         misconceptions=(
             Misconception(
-                "you multiply by P alone; the chain rule brings in Pᵀ too: PPᵀ∇L",
+                "you multiply by P alone; by the chain rule it is PPᵀ∇L",
                 multiplies_by_p_alone,
             ),
             Misconception(
-                "yours is the step of z, Pᵀ∇L; back in θ = Pz it is PPᵀ∇L",
+                "your step is that of z, Pᵀ∇L; for θ = Pz it is PPᵀ∇L",
                 multiplies_by_p_transposed_alone,
             ),
             Misconception(
-                "your factors have changed places; it is PPᵀ, not PᵀP",
+                "your factors are exchanged; the matrix is PPᵀ, not PᵀP",
                 transposes_the_wrong_factor,
             ),
             Misconception(
@@ -1498,7 +1872,7 @@ EXERCISES = (
             Misconception("you return z; return θ = Pz", returns_z),
             Misconception("you solve with PPᵀ; multiply by it", solves_with_the_preconditioner),
             Misconception(
-                "your path is that of plain descent; multiply the gradient by PPᵀ",
+                "your path is that of gradient descent; multiply the gradient by PPᵀ",
                 leaves_the_preconditioner_out,
             ),
         ),
@@ -1508,6 +1882,167 @@ EXERCISES = (
                 "with PPᵀ = H⁻¹ one step reaches the minimum of a quadratic",
                 _a_good_preconditioner_is_newton,
             ),
+        ),
+    ),
+    Exercise(
+        key="F-01",
+        reference=optimizers.momentum_rate,
+        cases=_rate_cases,
+        misconceptions=(
+            Misconception(
+                "your rate is always √α; that is the modulus of complex eigenvalues only",
+                is_always_the_root_of_alpha,
+            ),
+            Misconception(
+                "your rate is that of gradient descent, |1 − ηλ|; form the 2×2 matrix of c and v",
+                uses_the_rate_of_gradient_descent,
+            ),
+            Misconception(
+                "you return the smallest rate; the slowest direction decides: take the largest",
+                takes_the_fastest_direction,
+            ),
+            Misconception(
+                "you take the real part of z; a complex z shrinks by its modulus |z|",
+                takes_real_parts,
+            ),
+            Misconception(
+                "you take the norm of the matrix, which bounds one step; "
+                "the long run is ruled by its eigenvalues",
+                takes_the_norm_of_the_matrix,
+            ),
+            Misconception(
+                "your matrix moves c by the old velocity; c moves by the new one, so that its row "
+                "is (1 − ηλ, α)",
+                moves_the_coefficient_by_the_old_velocity,
+            ),
+            Misconception(
+                "your gradient has the weight 1 − α; here it is 1: v ← αv − ηλc",
+                weights_the_curvature_by_one_minus_alpha,
+            ),
+        ),
+        properties=(
+            Property("with η* and α* it is (√κ − 1)/(√κ + 1)", _best_constants_give_the_best_rate),
+            Property(
+                "with α = 0 it is the largest |1 − ηλ|", _without_velocity_it_is_that_of_descent
+            ),
+        ),
+        rtol=1e-7,
+    ),
+    Exercise(
+        key="F-03",
+        reference=optimizers.adaptive_diagonal,
+        cases=_diagonal_cases,
+        misconceptions=(
+            Misconception(
+                "you return the size of the mean gradient; add the variance of the minibatch's",
+                takes_the_full_gradient,
+            ),
+            Misconception(
+                "you return the root of the Fisher diagonal; a larger minibatch has less noise",
+                takes_the_fisher_diagonal,
+            ),
+            Misconception(
+                "your square lacks that of the mean gradient: E[g²] = (E g)² + variance",
+                forgets_the_mean,
+            ),
+            Misconception(
+                "your examples are drawn with repetition; without it the variance has the factor "
+                "(m − b)/(m − 1)",
+                draws_with_repetition,
+            ),
+            Misconception(
+                "you divide the standard deviation by b; divide the variance by it",
+                divides_the_standard_deviation,
+            ),
+            Misconception("you return the expected square; return its root", leaves_out_the_root),
+            Misconception(
+                "all your parameters share one number; each has its own, as in g ⊙ g",
+                shares_one_number_among_all,
+            ),
+        ),
+        properties=(
+            Property("it is the mean over all pairs of examples", _is_the_mean_over_all_pairs),
+            Property(
+                "with the whole sample it is the size of the gradient", _whole_sample_has_no_noise
+            ),
+        ),
+    ),
+    Exercise(
+        key="F-05:adamw",
+        reference=adamw,
+        cases=_adamw_cases,
+        misconceptions=(
+            Misconception(
+                "you add ωθ to the gradient, which is an L2 penalty; here θ shrinks by itself",
+                adds_the_decay_to_the_gradient,
+            ),
+            Misconception("your path is that of Adam; θ shrinks by 1 − ηω too", forgets_the_decay),
+            Misconception(
+                "you shrink θ by 1 − ω; the decay is multiplied by the rate: 1 − ηω",
+                decays_without_the_rate,
+            ),
+            Misconception(
+                "you shrink θ after the step of Adam; only the old θ shrinks: (1 − ηω)θ − η m̂/…",
+                decays_after_the_step,
+            ),
+            Misconception("your θ grows; it shrinks by 1 − ηω", lets_the_parameters_grow),
+            Misconception(
+                "you divide the decay by √r̂ + δ; it stands outside the quotient",
+                divides_the_decay_by_the_root,
+            ),
+            Misconception(
+                "you take the gradient at the θ that has shrunk; take it at the old θ",
+                shrinks_before_it_takes_the_gradient,
+            ),
+        ),
+        properties=(
+            Property(
+                "where the gradient is zero, each step multiplies θ by 1 − ηω",
+                _without_a_gradient_it_shrinks,
+            ),
+            Property("with ω = 0 it is Adam", _without_decay_it_is_adam),
+        ),
+    ),
+    Exercise(
+        key="F-05:schedule",
+        reference=warmup_cosine,
+        cases=_warmup_cosine_cases,
+        misconceptions=(
+            Misconception(
+                "your first rate is 0; in iteration k of the warm-up it is (k + 1)/w · η₀",
+                starts_with_rate_zero,
+            ),
+            Misconception(
+                "your cosine counts from iteration 0; it begins after the warm-up, with k − w",
+                begins_the_cosine_with_the_warmup,
+            ),
+            Misconception(
+                "your rate rises again after the end; from iteration w + τ on it stays at 0",
+                lets_the_cosine_rise_again,
+            ),
+            Misconception(
+                "your cosine takes a whole period, 2π; half a period, π, leads from η₀ to 0",
+                takes_a_whole_period,
+            ),
+            Misconception(
+                "your rate is η₀ cos(πs/2); it is η₀ (1 + cos πs)/2", takes_a_quarter_of_a_period
+            ),
+            Misconception(
+                "your schedule has no warm-up; the rate first rises in w iterations",
+                has_no_warmup,
+            ),
+            Misconception(
+                "your schedule ends at iteration τ; the decay alone has τ iterations, after the "
+                "warm-up",
+                counts_the_warmup_in_tau,
+            ),
+        ),
+        properties=(
+            Property(
+                "it rises in equal increments and then stands at η₀",
+                _reaches_first_after_the_warmup,
+            ),
+            Property("in the middle of the decay it is η₀/2", _is_half_way_at_half_time),
         ),
     ),
 )

@@ -1,0 +1,109 @@
+"""A step measured by the last steps, without a unit of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+from optdl.optimizers.base import FirstOrder, State
+from optdl.optimizers.schedules import Schedule
+from optdl.optimizers.trees import Array, Tree, map_arrays
+from optdl.optimizers.validation import require_share, require_small, require_steps_taken
+
+__all__ = ["AdaDelta", "SquaresSteps"]
+
+
+class SquaresSteps(NamedTuple):
+    """State of AdaDelta."""
+
+    t: int
+    r: Tree
+    d: Tree
+
+
+@dataclass(frozen=True)
+class AdaDelta(FirstOrder):
+    r"""RMSProp with the size of the last steps in place of a rate.
+
+    .. math:: r \leftarrow \rho r + (1 - \rho)\, g \odot g, \qquad
+        \Delta = -\frac{\sqrt{\delta + d}}{\sqrt{\delta + r}} \odot g, \qquad
+        d \leftarrow \rho d + (1 - \rho)\, \Delta \odot \Delta, \qquad
+        \theta \leftarrow \theta + \eta\, \Delta
+
+    The order matters: Δ is made of the **new** r and the **old** d. In L2's letters
+    :math:`\theta \leftarrow \theta - \eta\, D^{(t-1)} (G^{(t)})^{-1} g`. δ stands inside both
+    roots, as in ``torch.optim.Adadelta(eps=delta)``. d averages Δ as it is, before the rate.
+
+    Parameters
+    ----------
+    lr : float or callable
+        η ≥ 0, or a schedule; 1 is the method as it was published.
+    rho : float
+        ρ in [0, 1), the share of the old averages that is kept.
+    delta : float
+        δ > 0, given by its name. With δ = 0 the method never leaves its start, where d is 0.
+
+    Notes
+    -----
+    Source: L2-05
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from optdl.optimizers import run
+    >>> opt = AdaDelta(lr=1.0, rho=0.75, delta=1.0)
+    >>> run(opt, lambda theta: np.array([2.0]), np.array([0.0]), steps=2).ravel().round(3)
+    array([ 0.   , -1.414, -2.891])
+    """
+
+    lr: float | Schedule = 1.0
+    rho: float = 0.9
+    delta: float = field(default=1e-6, kw_only=True)
+
+    memory: ClassVar[Callable[..., State]] = SquaresSteps
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_share("rho", self.rho, "the newest gradient would not count")
+        require_small("delta", self.delta)
+        if self.delta == 0:
+            raise ValueError(
+                "delta must be positive, got 0: the first step would be 0, and all others"
+            )
+
+    @classmethod
+    def from_l2(cls, eta: float, gamma: float, delta: float = 1e-6) -> AdaDelta:
+        """Return the optimizer that L2 writes with γ = 1 − ρ, the share of the **new** value.
+
+        Notes
+        -----
+        Source: L2-05
+
+        Examples
+        --------
+        >>> AdaDelta.from_l2(eta=1.0, gamma=0.25).rho
+        0.75
+        """
+        return cls(lr=eta, rho=1 - gamma, delta=delta)
+
+    def effective_lr(self, state: SquaresSteps) -> Tree:
+        """Return η √(δ + d) / √(δ + r), the factor of the gradient that the averages now give.
+
+        Notes
+        -----
+        Source: L2-05
+        """
+        require_steps_taken(state.t)
+        lr = self.rate(state.t)
+        return map_arrays(lambda r, d: lr * self._ratio(r, d), state.r, state.d)
+
+    def update(self, t: int, theta: Array, g: Array, r: Array, d: Array) -> tuple[Array, ...]:
+        """Return θ, r and d after step t."""
+        r = self.rho * r + (1 - self.rho) * g * g
+        step = -((self.delta + d) ** 0.5) / (self.delta + r) ** 0.5 * g
+        d = self.rho * d + (1 - self.rho) * step * step
+        return theta + self.rate(t) * step, r, d
+
+    def _ratio(self, r: Array, d: Array) -> Array:
+        return (self.delta + d) ** 0.5 / (self.delta + r) ** 0.5

@@ -1,0 +1,151 @@
+r"""What adaptive methods divide by, beside the two diagonals for which it is often taken.
+
+The gradients of m examples at one point θ are the rows of an (m, n) array. Letters: m examples, n
+parameters, gᵢ the gradient of example i, ḡ their mean, B a minibatch of b examples, g_B its mean
+gradient, F the empirical Fisher matrix, G the diagonal matrix of AdaGrad and RMSProp.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from optdl.optimizers.trees import load_torch
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Diagonals", "adaptive_diagonal", "fisher_diagonal", "network_diagonals"]
+
+Gradients = Float[np.ndarray, "m n"]
+Vector = Float[np.ndarray, " n"]
+
+
+def fisher_diagonal(gradients: Gradients) -> Vector:
+    r"""Return the diagonal of the empirical Fisher matrix.
+
+    .. math:: \operatorname{diag} F = \frac1m \sum_{i=1}^m g_i \odot g_i
+
+    Parameters
+    ----------
+    gradients : (m, n) array
+        The gradient of the loss of each example, at the labels of the data.
+
+    Notes
+    -----
+    Source: F-03
+
+    Examples
+    --------
+    >>> fisher_diagonal(np.array([[1.0, 2.0], [-1.0, 4.0]]))
+    array([ 1., 10.])
+    """
+    return np.mean(gradients**2, axis=0)
+
+
+def adaptive_diagonal(gradients: Gradients, batch: int) -> Vector:
+    r"""Return the root of the expected squared gradient of a minibatch, at one point.
+
+    .. math:: G_{jj}^2 = \mathbb E\bigl[(g_B)_j^2\bigr] = \bar g_j^2
+        + \frac1b\, \frac{m - b}{m - 1}\, \bigl(F_{jj} - \bar g_j^2\bigr)
+
+    It is what the root of RMSProp's average approaches while θ stays in its place. With b = 1 it is
+    the root of the Fisher diagonal, with b = m the size of the gradient of the full batch. Neither
+    is a curvature.
+
+    Parameters
+    ----------
+    gradients : (m, n) array
+        The gradient of each example.
+    batch : int
+        b, the examples of a minibatch, drawn without repetition; 1 ≤ b ≤ m.
+
+    Raises
+    ------
+    ValueError
+        If b is not between 1 and m.
+
+    Notes
+    -----
+    Source: F-03
+
+    Examples
+    --------
+    >>> gradients = np.array([[3.0], [-1.0]])
+    >>> adaptive_diagonal(gradients, batch=1) ** 2, adaptive_diagonal(gradients, batch=2)
+    (array([5.]), array([1.]))
+    """
+    m = len(gradients)
+    if not 1 <= batch <= m:
+        raise ValueError(f"a minibatch has 1 to m = {m} examples; got batch = {batch}")
+    mean = np.mean(gradients, axis=0)
+    variance = np.mean((gradients - mean) ** 2, axis=0)
+    return np.sqrt(mean**2 + variance / batch * ((m - batch) / max(m - 1, 1)))
+
+
+class Diagonals(NamedTuple):
+    """Three numbers for each parameter of a network, at one point."""
+
+    adaptive: Vector
+    """G, by which RMSProp divides, in the limit of many minibatches."""
+    hessian: Vector
+    """The diagonal of the Hessian of the mean loss."""
+    fisher: Vector
+    """The diagonal of the empirical Fisher matrix."""
+
+
+def network_diagonals(
+    model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, batch: int
+) -> Diagonals:
+    """Return the three diagonals of a small network with the cross-entropy loss.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        From inputs to scores. The Hessian is formed whole: a few hundred parameters at most.
+    x : (m, ...) tensor
+        Inputs.
+    y : (m,) tensor of int64
+        Labels.
+    batch : int
+        The examples of the minibatches of ``adaptive_diagonal``.
+
+    Returns
+    -------
+    Diagonals
+        In the order of ``model.parameters()``, each array in its own order, in float64.
+
+    Notes
+    -----
+    Source: F-03
+
+    Examples
+    --------
+    >>> import torch
+    >>> model = torch.nn.Linear(1, 2, bias=False).double()
+    >>> _ = torch.nn.init.zeros_(model.weight)
+    >>> x, y = torch.tensor([[2.0], [2.0]], dtype=torch.float64), torch.tensor([0, 1])
+    >>> network_diagonals(model, x, y, batch=2)
+    Diagonals(adaptive=array([0., 0.]), hessian=array([1., 1.]), fisher=array([1., 1.]))
+    """
+    torch = load_torch()
+    shapes = {name: leaf.shape for name, leaf in model.named_parameters()}
+    row = torch.cat([leaf.detach().double().reshape(-1) for leaf in model.parameters()])
+
+    def loss(row: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        leaves = row.split([shape.numel() for shape in shapes.values()])
+        theta = {
+            name: leaf.reshape(shape)
+            for (name, shape), leaf in zip(shapes.items(), leaves, strict=True)
+        }
+        scores = torch.func.functional_call(model, theta, (x.double(),))
+        return torch.nn.functional.cross_entropy(scores, y)
+
+    def loss_of_one(row: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return loss(row, x[None], y[None])
+
+    each = torch.func.vmap(torch.func.grad(loss_of_one), in_dims=(None, 0, 0))(row, x, y).numpy()
+    hessian = torch.func.hessian(loss)(row, x, y).numpy()
+    return Diagonals(adaptive_diagonal(each, batch), np.diag(hessian).copy(), fisher_diagonal(each))

@@ -1,0 +1,125 @@
+"""Gradient descent with a velocity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from optdl.optimizers.base import FirstOrder, State
+from optdl.optimizers.trees import Array, Tree
+from optdl.optimizers.validation import require_share
+
+__all__ = ["Momentum", "Velocity", "terminal_velocity", "velocity"]
+
+AnyShape = Float[np.ndarray, "..."]
+
+
+class Velocity(NamedTuple):
+    """State of the momentum methods."""
+
+    t: int
+    v: Tree
+
+
+@dataclass(frozen=True)
+class Momentum(FirstOrder):
+    r"""Gradient descent with a velocity, also called heavy ball.
+
+    .. math:: v \leftarrow \alpha v - \eta\, g, \qquad \theta \leftarrow \theta + v
+
+    ``torch.optim.SGD(momentum=alpha)`` remembers b = −v/η. It takes the same steps as long as the
+    learning rate is constant; when η changes, it rescales the whole velocity at once.
+
+    Parameters
+    ----------
+    lr : float or callable
+        η ≥ 0, or a schedule.
+    alpha : float
+        α in [0, 1), the share of the velocity that is kept.
+
+    Notes
+    -----
+    Source: L1-26
+
+    Examples
+    --------
+    >>> from optdl.optimizers import run
+    >>> opt = Momentum(lr=1.0, alpha=0.5)
+    >>> run(opt, lambda theta: np.array([-1.0]), np.array([0.0]), steps=3).ravel()
+    array([0.  , 1.  , 2.5 , 4.25])
+    """
+
+    alpha: float = 0.9
+
+    memory: ClassVar[Callable[..., State]] = Velocity
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_share("alpha", self.alpha, "a velocity that is kept whole never dies down")
+
+    @classmethod
+    def from_l2(cls, eta: float, gamma: float) -> Momentum:
+        r"""Return the optimizer that L2 writes with a coefficient of friction γ.
+
+        .. math:: u^{(t)} = \gamma u^{(t-1)} - \eta\,\partial L, \quad u^{(0)} = 0, \qquad
+            \vartheta^{(t)} = \vartheta^{(t-1)} + u^{(t)}
+
+        L2's γ is α here, and its u is v. The larger γ, the *less* friction there is.
+
+        Notes
+        -----
+        Source: L2-03
+
+        Examples
+        --------
+        >>> Momentum.from_l2(eta=0.1, gamma=0.9)
+        Momentum(lr=0.1, alpha=0.9)
+        """
+        return cls(lr=eta, alpha=gamma)
+
+    def update(self, t: int, theta: Array, g: Array, v: Array) -> tuple[Array, ...]:
+        """Return θ and v after step t."""
+        v = self.alpha * v - self.rate(t) * g
+        return theta + v, v
+
+
+def velocity(t: int, lr: float, alpha: float, g: float | AnyShape) -> float | AnyShape:
+    r"""Return the velocity after t steps of momentum from rest, under a constant gradient.
+
+    .. math:: v_t = -\eta\, g\, \frac{1 - \alpha^t}{1 - \alpha}
+
+    Notes
+    -----
+    Source: L1-26
+
+    Examples
+    --------
+    >>> velocity(t=3, lr=1.0, alpha=0.5, g=-1.0)
+    1.75
+    """
+    require_share("alpha", alpha, "a velocity that is kept whole grows without end")
+    return -lr * g * (1 - alpha**t) / (1 - alpha)
+
+
+def terminal_velocity(lr: float, alpha: float, g: float | AnyShape) -> float:
+    r"""Return the speed that momentum approaches under a constant gradient.
+
+    .. math:: \lVert v_\infty\rVert = \frac{\eta\,\lVert g\rVert}{1 - \alpha}
+
+    For α = 0.5, 0.9 and 0.99 it is 2, 10 and 100 times a step of gradient descent.
+
+    Notes
+    -----
+    Source: L1-26
+
+    Examples
+    --------
+    >>> round(terminal_velocity(lr=0.1, alpha=0.9, g=np.array([3.0, 4.0])), 12)
+    5.0
+    """
+    require_share("alpha", alpha, "a velocity that is kept whole grows without end")
+    return float(lr * np.linalg.norm(g) / (1 - alpha))

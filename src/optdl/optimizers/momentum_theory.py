@@ -1,0 +1,293 @@
+r"""Momentum on a quadratic: a linear iteration with a 2×2 matrix along each eigenvector.
+
+Along an eigenvector with eigenvalue λ > 0 let c be the coefficient of θ − θ* and v that of the
+velocity. The gradient is λc, so that :math:`v \leftarrow \alpha v - \eta\lambda c` and
+:math:`c \leftarrow c + v`. Both new values are linear in the old ones, and the eigenvalues of their
+matrix say how fast c shrinks.
+
+Letters: λ eigenvalue of the Hessian, z eigenvalue of the 2×2 matrix, κ = λ_max/λ_min.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Complex, Float
+
+from optdl.optimizers.base import Optimizer
+from optdl.optimizers.validation import require_count, require_rate, require_share
+from optdl.problems import Problem
+
+__all__ = [
+    "OptimalMomentum",
+    "momentum_coefficients",
+    "momentum_eigenvalues",
+    "momentum_matrix",
+    "momentum_rate",
+    "momentum_regime",
+    "optimal_momentum",
+    "steps_to_reduce",
+]
+
+
+def momentum_matrix(lr: float, alpha: float, eigenvalue: float) -> Float[np.ndarray, "2 2"]:
+    r"""Return the matrix that one step of momentum applies to coefficient and velocity.
+
+    .. math:: \begin{pmatrix} c \\ v \end{pmatrix} \leftarrow
+        \begin{pmatrix} 1 - \eta\lambda & \alpha \\ -\eta\lambda & \alpha \end{pmatrix}
+        \begin{pmatrix} c \\ v \end{pmatrix}
+
+    Its determinant is α and its trace 1 + α − ηλ.
+
+    Parameters
+    ----------
+    lr : float
+        η ≥ 0.
+    alpha : float
+        α in [0, 1).
+    eigenvalue : float
+        λ > 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    Notes
+    -----
+    Source: F-01
+
+    Examples
+    --------
+    >>> momentum_matrix(lr=0.5, alpha=0.25, eigenvalue=3.0)
+    array([[-0.5 ,  0.25],
+           [-1.5 ,  0.25]])
+    """
+    _require_iteration(lr, alpha, eigenvalue)
+    return np.array([[1 - lr * eigenvalue, alpha], [-lr * eigenvalue, alpha]])
+
+
+def momentum_eigenvalues(lr: float, alpha: float, eigenvalue: float) -> Complex[np.ndarray, " 2"]:
+    r"""Return the eigenvalues of the matrix of momentum, that of larger modulus first.
+
+    .. math:: z^2 - (1 + \alpha - \eta\lambda)\, z + \alpha = 0
+
+    Parameters
+    ----------
+    lr, alpha, eigenvalue : float
+        η ≥ 0, α in [0, 1) and λ > 0.
+
+    Returns
+    -------
+    (2,) complex array
+        Where they are not real, the one with positive imaginary part comes first.
+
+    Notes
+    -----
+    Source: F-01
+
+    Examples
+    --------
+    >>> momentum_eigenvalues(lr=1.0, alpha=0.25, eigenvalue=1.0)  # modulus √α = ½
+    array([0.125+0.48412292j, 0.125-0.48412292j])
+    """
+    _require_iteration(lr, alpha, eigenvalue)
+    half = (1 + alpha - lr * eigenvalue) / 2
+    root = np.sqrt(complex(half**2 - alpha))
+    sign = -1 if half < 0 and root.imag == 0 else 1
+    return np.array([half + sign * root, half - sign * root])
+
+
+def momentum_regime(
+    lr: float, alpha: float, eigenvalue: float
+) -> Literal["real", "critical", "complex"]:
+    r"""Return the regime of momentum along one eigenvector.
+
+    .. math:: (1 - \sqrt\alpha)^2 < \eta\lambda < (1 + \sqrt\alpha)^2
+
+    Between these bounds the eigenvalues are complex, of modulus √α, and the coefficient oscillates
+    while it shrinks. At a bound both eigenvalues are equal, the critical case; outside they are
+    real, and the larger one has a modulus above √α.
+
+    Parameters
+    ----------
+    lr, alpha, eigenvalue : float
+        η ≥ 0, α in [0, 1) and λ > 0. Bounds are met up to a relative error of 1e-12.
+
+    Notes
+    -----
+    Source: F-01
+
+    Examples
+    --------
+    >>> [momentum_regime(lr, alpha=0.25, eigenvalue=1.0) for lr in (0.125, 0.25, 1.0, 2.25, 2.4)]
+    ['real', 'critical', 'complex', 'critical', 'real']
+    """
+    _require_iteration(lr, alpha, eigenvalue)
+    bounds = [(1 - math.sqrt(alpha)) ** 2, (1 + math.sqrt(alpha)) ** 2]
+    if any(math.isclose(lr * eigenvalue, bound, rel_tol=1e-12) for bound in bounds):
+        return "critical"
+    return "complex" if bounds[0] < lr * eigenvalue < bounds[1] else "real"
+
+
+def momentum_rate(lr: float, alpha: float, eigenvalues: Float[np.ndarray, " n"]) -> float:
+    r"""Return the factor by which momentum shrinks the error per step, in the long run.
+
+    .. math:: \max_i\, \max\bigl(|z_1(\lambda_i)|,\ |z_2(\lambda_i)|\bigr)
+
+    Above 1 the iteration diverges. It converges exactly when 0 < ηλ < 2(1 + α) for every λ.
+
+    Parameters
+    ----------
+    lr, alpha : float
+        η ≥ 0 and α in [0, 1); α = 0 is gradient descent.
+    eigenvalues : (n,) array
+        The eigenvalues λᵢ > 0 of the Hessian.
+
+    Notes
+    -----
+    Source: F-01
+
+    Examples
+    --------
+    >>> momentum_rate(lr=0.25, alpha=0.25, eigenvalues=np.array([1.0, 9.0]))
+    0.5
+    """
+    largest = [momentum_eigenvalues(lr, alpha, float(each))[0] for each in eigenvalues]
+    return float(np.abs(largest).max())
+
+
+class OptimalMomentum(NamedTuple):
+    """The best constants of momentum on a quadratic."""
+
+    lr: float
+    """η*."""
+    alpha: float
+    """α*."""
+    rate: float
+    """The factor by which each step shrinks the error, √α*."""
+
+
+def optimal_momentum(smallest: float, largest: float) -> OptimalMomentum:
+    r"""Return the constants with which momentum converges fastest on a quadratic.
+
+    .. math:: \eta^* = \left(\frac{2}{\sqrt{\lambda_{min}} + \sqrt{\lambda_{max}}}\right)^2, \qquad
+        \alpha^* = \left(\frac{\sqrt\kappa - 1}{\sqrt\kappa + 1}\right)^2, \qquad
+        \text{rate} = \frac{\sqrt\kappa - 1}{\sqrt\kappa + 1}
+
+    Both ends of the spectrum are then critical, and all eigenvalues between them have complex z of
+    modulus √α*. Gradient descent at its best has the rate (κ − 1)/(κ + 1).
+
+    Parameters
+    ----------
+    smallest, largest : float
+        0 < λ_min ≤ λ_max.
+
+    Raises
+    ------
+    ValueError
+        If λ_min is not positive, or larger than λ_max.
+
+    Notes
+    -----
+    Source: F-01
+
+    Examples
+    --------
+    >>> optimal_momentum(smallest=1.0, largest=9.0)
+    OptimalMomentum(lr=0.25, alpha=0.25, rate=0.5)
+    """
+    if not 0 < smallest <= largest < math.inf:
+        raise ValueError(f"expected 0 < smallest ≤ largest, got {smallest} and {largest}")
+    low, high = math.sqrt(smallest), math.sqrt(largest)
+    rate = (high - low) / (high + low)
+    return OptimalMomentum((2 / (low + high)) ** 2, rate**2, rate)
+
+
+def momentum_coefficients(
+    lr: float, alpha: float, eigenvalue: float, steps: int
+) -> Float[np.ndarray, " t"]:
+    r"""Return the coefficient along one eigenvector after each step, from 1 and at rest.
+
+    .. math:: \begin{pmatrix} c_k \\ v_k \end{pmatrix} = M^k \begin{pmatrix} 1 \\ 0 \end{pmatrix}
+
+    Parameters
+    ----------
+    lr, alpha, eigenvalue : float
+        η ≥ 0, α in [0, 1) and λ > 0.
+    steps : int
+        The number of steps, 1 or more.
+
+    Returns
+    -------
+    (steps + 1,) array
+        c₀ = 1, c₁, …
+
+    Notes
+    -----
+    Source: F-01
+
+    Examples
+    --------
+    >>> momentum_coefficients(lr=0.5, alpha=0.5, eigenvalue=1.0, steps=3)
+    array([ 1.  ,  0.5 ,  0.  , -0.25])
+    """
+    require_count("steps", steps)
+    M = momentum_matrix(lr, alpha, eigenvalue)
+    pairs = [np.array([1.0, 0.0])]
+    for _ in range(steps):
+        pairs.append(M @ pairs[-1])
+    return np.array([c for c, _ in pairs])
+
+
+def steps_to_reduce(opt: Optimizer, problem: Problem, factor: float, limit: int = 100_000) -> int:
+    r"""Return the steps after which the error has shrunk by a factor for the first time.
+
+    .. math:: \min\,\{k :\ \lVert\theta_k - \theta^*\rVert
+        \le \text{factor} \cdot \lVert\theta_0 - \theta^*\rVert\}
+
+    Parameters
+    ----------
+    opt : Optimizer
+        The method.
+    problem : Problem
+        A problem with a known minimum; its start is θ₀.
+    factor : float
+        Between 0 and 1.
+    limit : int
+        So many steps are taken at most.
+
+    Raises
+    ------
+    ValueError
+        If the minimum is unknown, or the error has not shrunk so far within the limit.
+
+    Notes
+    -----
+    Source: F-01
+
+    Examples
+    --------
+    >>> from optdl.optimizers import SGD
+    >>> from optdl.problems import valley
+    >>> steps_to_reduce(SGD(lr=0.5), valley(1.0), factor=0.1)  # ½⁴ < 0.1 < ½³
+    4
+    """
+    if problem.minimum is None:
+        raise ValueError(f"expected a problem with a known minimum, got {problem.name}")
+    theta, state = problem.start, opt.init(problem.start)
+    goal = factor * np.linalg.norm(theta - problem.minimum)
+    for step in range(limit + 1):
+        if np.linalg.norm(theta - problem.minimum) <= goal:
+            return step
+        theta, state = opt.step(theta, state, problem.gradient)
+    raise ValueError(f"{opt} has not shrunk the error by the factor {factor} in {limit} steps")
+
+
+def _require_iteration(lr: float, alpha: float, eigenvalue: float) -> None:
+    require_rate("lr", lr)
+    require_share("alpha", alpha, "a velocity that is kept whole never dies down")
+    if not 0 < eigenvalue < math.inf:
+        raise ValueError(f"eigenvalue must be positive and finite, got {eigenvalue}")

@@ -1,0 +1,126 @@
+"""Newton's method: steps by the curvature itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from optdl.optimizers.base import Gradient, Optimizer, State, Steps
+from optdl.optimizers.schedules import Schedule
+from optdl.optimizers.trees import Array, Tree, load_torch, match, ravel, rebuild, split
+
+__all__ = ["Newton"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Newton(Optimizer):
+    r"""Newton's method, with a rate and with damping.
+
+    .. math:: \theta \leftarrow \theta - \eta\,(H + \mu I)^{-1} \nabla J(\theta)
+
+    The inverse is never formed; a linear system is solved. With η = 1 and μ = 0 one step reaches
+    the minimum of a quadratic. On :math:`\theta \cdot A\theta` a rate shrinks every direction
+    alike, :math:`\theta^{(t)} = (1 - \eta)\,\theta^{(t-1)}`, whatever A and whatever linear
+    coordinates.
+
+    H must be positive definite to go downhill. Where it is not, a step is drawn to the nearest
+    critical point, be it a saddle or a maximum. Damping with μ above −λ_min turns the step
+    downhill again; the larger μ, the more it is a short step of gradient descent.
+
+    Parameters
+    ----------
+    hessian : callable
+        θ ↦ H, an (n, n) array of the same kind as θ. n counts all entries of θ, in the order
+        in which they stand in it.
+    lr : float or callable
+        η ≥ 0, or a schedule.
+    damping : float
+        μ ≥ 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range, H has another shape, or H + μI is singular.
+
+    Notes
+    -----
+    Source: L1-32, L2-07
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from optdl.optimizers import run
+    >>> H = np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> opt = Newton(hessian=lambda theta: H)
+    >>> run(opt, lambda theta: H @ theta - np.array([3.0, 4.0]), np.zeros(2), steps=1)
+    array([[0., 0.],
+           [1., 1.]])
+    """
+
+    hessian: Callable[[Tree], Array]
+    lr: float | Schedule = 1.0
+    damping: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.damping < math.inf:
+            raise ValueError(
+                f"damping must be 0 or more, got {self.damping}: it would lower the curvature"
+            )
+
+    def step(
+        self,
+        theta: Tree,
+        state: State,
+        grad: Gradient,
+        *,
+        check_finite: bool = True,
+        in_place: bool = False,
+    ) -> tuple[Tree, State]:
+        """Take one step; see :meth:`Optimizer.step`."""
+        arrays = list(match(theta, theta, "theta"))
+        g = ravel(self._gradient(theta, state, grad, check_finite))
+        t = state.t + 1
+        row = self.update(t, ravel(arrays), g, self._hessian(theta, len(g)))
+        new = list(split(row, arrays))
+        if in_place:
+            for before, after in zip(arrays, new, strict=True):
+                before[...] = after
+            new = arrays
+        return rebuild(theta, iter(new)), Steps(t)
+
+    def update(self, t: int, theta: Array, g: Array, H: Array) -> Array:
+        """Return θ after step t, all its n entries in a row."""
+        damped = H + self.damping * _identity(H)
+        return theta - self.rate(t) * solve(damped, g)
+
+    def _hessian(self, theta: Tree, n: int) -> Array:
+        H = self.hessian(theta)
+        if tuple(H.shape) != (n, n):
+            raise ValueError(
+                f"the Hessian of {n} parameters must have shape ({n}, {n}), "
+                f"got {tuple(H.shape)}; reshape what hessian returns"
+            )
+        return H
+
+
+def _identity(H: Array) -> Array:
+    """Return the identity matrix, of the kind and precision of H."""
+    if isinstance(H, np.ndarray):
+        return np.eye(len(H), dtype=H.dtype)
+    return load_torch().eye(len(H), dtype=H.dtype, device=H.device)
+
+
+def solve(H: Array, g: Array) -> Array:
+    """Return H⁻¹g."""
+    linalg = np.linalg if isinstance(g, np.ndarray) else load_torch().linalg
+    try:
+        return linalg.solve(H, g)
+    except linalg.LinAlgError:
+        raise ValueError(
+            "the Hessian is singular: some direction is flat, and no step along it is best; "
+            "use damping > 0"
+        ) from None

@@ -1,0 +1,119 @@
+"""Gradient descent in other coordinates, θ = Pz."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float
+
+from optdl.optimizers.base import run
+from optdl.optimizers.sgd import SGD
+from optdl.problems import Problem
+
+__all__ = ["change_of_variable", "preconditioned_descent"]
+
+Vector = Float[np.ndarray, " n"]
+Matrix = Float[np.ndarray, "n n"]
+
+
+def preconditioned_descent(
+    gradient: Callable[[Vector], Vector],
+    preconditioner: Matrix,
+    start: Vector,
+    lr: float,
+    steps: int,
+) -> Float[np.ndarray, "t n"]:
+    r"""Take the steps of gradient descent in z, where θ = Pz, without ever leaving θ.
+
+    .. math:: \theta_{k+1} = \theta_k - \eta\, P P^T\, \nabla L(\theta_k)
+
+    Parameters
+    ----------
+    gradient : callable
+        ∇L: (n,) array to (n,) array.
+    preconditioner : (n, n) array
+        P, invertible. The matrix that multiplies the gradient is PPᵀ.
+    start : (n,) array
+        θ₀.
+    lr : float
+        η ≥ 0. P writes α.
+    steps : int
+        The number of steps.
+
+    Returns
+    -------
+    (steps + 1, n) array
+        θ₀, θ₁, …
+
+    Raises
+    ------
+    ValueError
+        If P does not fit the start, or is singular.
+
+    Notes
+    -----
+    Source: P-07
+
+    Examples
+    --------
+    >>> P = np.diag([1.0, 0.5])  # makes the curvatures 1 and 4 equal
+    >>> preconditioned_descent(lambda w: np.array([1.0, 4.0]) * w, P, np.ones(2), 1.0, steps=1)
+    array([[1., 1.],
+           [0., 0.]])
+    """
+    P = _require_preconditioner(preconditioner, len(start))
+    return run(SGD(lr), lambda theta: P @ (P.T @ gradient(theta)), start, steps)
+
+
+def change_of_variable(problem: Problem, preconditioner: Matrix) -> Problem:
+    r"""Return the problem in the variable z, where θ = Pz.
+
+    .. math:: z \mapsto L(Pz), \qquad P^T\, \nabla L(Pz), \qquad P^T\, \nabla^2 L(Pz)\, P
+
+    The condition number of the last matrix rules how fast gradient descent in z converges.
+
+    Parameters
+    ----------
+    problem : Problem
+        L with its derivatives.
+    preconditioner : (n, n) array
+        P, invertible.
+
+    Raises
+    ------
+    ValueError
+        If P does not fit the problem, or is singular.
+
+    Notes
+    -----
+    Source: P-07
+
+    Examples
+    --------
+    >>> from optdl.problems import quadratic
+    >>> bowl = change_of_variable(quadratic(np.diag([1.0, 4.0])), np.diag([1.0, 0.5]))
+    >>> bowl.hessian(np.zeros(2))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    P = _require_preconditioner(preconditioner, len(problem.start))
+    minimum = problem.minimum
+    return Problem(
+        f"{problem.name}, preconditioned",
+        lambda z: problem.value(P @ z),
+        lambda z: P.T @ problem.gradient(P @ z),
+        lambda z: P.T @ problem.hessian(P @ z) @ P,
+        None if minimum is None else np.linalg.solve(P, minimum),
+        np.linalg.solve(P, problem.start),
+    )
+
+
+def _require_preconditioner(P: Float[np.ndarray, ...], n: int) -> Matrix:
+    if P.shape != (n, n):
+        raise ValueError(f"P must have shape ({n}, {n}) for {n} parameters; got {P.shape}")
+    if np.linalg.matrix_rank(P) < n:
+        raise ValueError(
+            "P must be invertible; this one is singular, so that θ = Pz reaches not all θ"
+        )
+    return P

@@ -1,0 +1,259 @@
+"""Learning rates that depend on the iteration k, which counts from 0.
+
+Letters: η₀ the first rate, η_τ the last one, τ the iterations of the descent, s the share of them
+that is over. L1 writes ε for the rate and α for the share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from optdl.optimizers.validation import require_count, require_rate, require_share
+
+__all__ = ["CosineDecay", "ExponentialDecay", "LinearDecay", "PowerDecay", "Schedule", "Warmup"]
+
+Schedule = Callable[[int], float]
+"""k ↦ η_k, the learning rate of iteration k; the first iteration has k = 0."""
+
+
+@dataclass(frozen=True)
+class LinearDecay:
+    r"""A rate that falls along a line for τ iterations and then stays.
+
+    .. math:: \eta_k = (1 - s)\,\eta_0 + s\,\eta_\tau, \qquad s = \min(k/\tau,\ 1)
+
+    Parameters
+    ----------
+    first : float
+        η₀ ≥ 0.
+    tau : int
+        τ ≥ 1, the iterations of the descent.
+    last : float, optional
+        η_τ ≥ 0; 1 % of η₀ when not given.
+
+    Raises
+    ------
+    ValueError
+        If a rate is negative or τ is less than 1.
+
+    Notes
+    -----
+    Source: L1-25
+
+    Examples
+    --------
+    >>> schedule = LinearDecay(first=1.0, tau=4, last=0.2)
+    >>> [round(schedule(k), 3) for k in (0, 1, 2, 4, 100)]
+    [1.0, 0.8, 0.6, 0.2, 0.2]
+    """
+
+    first: float
+    tau: int
+    last: float | None = None
+
+    def __post_init__(self) -> None:
+        require_rate("first", self.first)
+        require_rate("last", self.final)
+        require_count("tau", self.tau)
+
+    @property
+    def final(self) -> float:
+        """The rate from iteration τ on."""
+        return 0.01 * self.first if self.last is None else self.last
+
+    def __call__(self, k: int) -> float:
+        """Return η_k."""
+        s = min(k / self.tau, 1.0)
+        return (1 - s) * self.first + s * self.final
+
+
+@dataclass(frozen=True)
+class PowerDecay:
+    r"""A rate that falls like a power of the iteration.
+
+    .. math:: \eta_k = \eta_0\,(1 + k/\tau)^{-p}
+
+    It obeys the conditions of Robbins and Monro exactly when ½ < p ≤ 1.
+
+    Parameters
+    ----------
+    first : float
+        η₀ ≥ 0.
+    power : float
+        p ≥ 0.
+    tau : int
+        τ ≥ 1: after τ iterations the rate has fallen by the factor 2^p.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    Notes
+    -----
+    Source: L1-25
+
+    Examples
+    --------
+    >>> [PowerDecay(1.0, power=1.0)(k) for k in (0, 1, 3)]
+    [1.0, 0.5, 0.25]
+    """
+
+    first: float
+    power: float
+    tau: int = 1
+
+    def __post_init__(self) -> None:
+        require_rate("first", self.first)
+        require_count("tau", self.tau)
+        if not 0 <= self.power < math.inf:
+            raise ValueError(f"power must be 0 or more, got {self.power}: the rate would grow")
+
+    def __call__(self, k: int) -> float:
+        """Return η_k."""
+        return float(self.first * (1 + k / self.tau) ** -self.power)
+
+
+@dataclass(frozen=True)
+class ExponentialDecay:
+    r"""A rate that shrinks by the same factor in each iteration.
+
+    .. math:: \eta_k = \eta_0\, c^k
+
+    Its sum is finite, so that gradient descent can stop short of the minimum.
+
+    Parameters
+    ----------
+    first : float
+        η₀ ≥ 0.
+    factor : float
+        c, between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    Notes
+    -----
+    Source: L1-25
+
+    Examples
+    --------
+    >>> [ExponentialDecay(1.0, factor=0.5)(k) for k in (0, 1, 3)]
+    [1.0, 0.5, 0.125]
+    """
+
+    first: float
+    factor: float
+
+    def __post_init__(self) -> None:
+        require_rate("first", self.first)
+        require_share("factor", self.factor, "the rate would not fall; use a plain number")
+
+    def __call__(self, k: int) -> float:
+        """Return η_k."""
+        return float(self.first * self.factor**k)
+
+
+@dataclass(frozen=True)
+class CosineDecay:
+    r"""A rate that falls along half a period of the cosine for τ iterations and then stays.
+
+    .. math:: \eta_k = \eta_\tau + \tfrac12\,(\eta_0 - \eta_\tau)\,(1 + \cos \pi s), \qquad
+        s = \min(k/\tau,\ 1)
+
+    ``torch.optim.lr_scheduler.CosineAnnealingLR(T_max=tau, eta_min=last)`` gives the same rates up
+    to iteration τ, and then rises again.
+
+    Parameters
+    ----------
+    first : float
+        η₀ ≥ 0.
+    tau : int
+        τ ≥ 1, the iterations of the descent.
+    last : float
+        η_τ ≥ 0.
+
+    Raises
+    ------
+    ValueError
+        If a rate is negative or τ is less than 1.
+
+    Notes
+    -----
+    Source: F-05
+
+    Examples
+    --------
+    >>> schedule = CosineDecay(first=1.0, tau=4)
+    >>> [round(schedule(k), 3) for k in (0, 1, 2, 3, 4, 100)]
+    [1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
+    """
+
+    first: float
+    tau: int
+    last: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_rate("first", self.first)
+        require_rate("last", self.last)
+        require_count("tau", self.tau)
+
+    def __call__(self, k: int) -> float:
+        """Return η_k."""
+        s = min(k / self.tau, 1.0)
+        return self.last + 0.5 * (self.first - self.last) * (1 + math.cos(math.pi * s))
+
+
+@dataclass(frozen=True)
+class Warmup:
+    r"""A rate that rises in w equal increments to that of a schedule, which it then follows.
+
+    .. math:: \eta_k = \begin{cases}
+        \frac{k + 1}{w}\,\eta'_0 & \text{if } k < w\\
+        \eta'_{k-w} & \text{otherwise}\end{cases}
+
+    In torch it is ``SequentialLR`` with the milestone w, of ``LinearLR(start_factor=1/w,
+    total_iters=w-1)`` and the other schedule.
+
+    Parameters
+    ----------
+    schedule : float or callable
+        The rate after the rise: a number, or a schedule k ↦ η'_k.
+    steps : int
+        w ≥ 1, the steps of the rise.
+
+    Raises
+    ------
+    ValueError
+        If the rate is negative or w is less than 1.
+
+    Notes
+    -----
+    Source: F-05
+
+    Examples
+    --------
+    >>> schedule = Warmup(CosineDecay(first=1.0, tau=2), steps=4)
+    >>> [round(schedule(k), 3) for k in range(8)]
+    [0.25, 0.5, 0.75, 1.0, 1.0, 0.5, 0.0, 0.0]
+    """
+
+    schedule: float | Schedule
+    steps: int
+
+    def __post_init__(self) -> None:
+        if not callable(self.schedule):
+            require_rate("schedule", self.schedule)
+        require_count("steps", self.steps)
+
+    def __call__(self, k: int) -> float:
+        """Return η_k."""
+        rise = min((k + 1) / self.steps, 1.0)
+        return rise * self._after(max(k - self.steps, 0))
+
+    def _after(self, k: int) -> float:
+        return float(self.schedule(k)) if callable(self.schedule) else self.schedule
