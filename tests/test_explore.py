@@ -2,45 +2,21 @@
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from test_site import browser
 
 from optdl import problems
 from optdl.optimizers import SGD, run
 from tools import stills
 
-__all__ = ["browser"]  # the fixture of the tests of the site
-
 pytestmark = pytest.mark.xdist_group("site")
 
 ROOT = Path(__file__).resolve().parent.parent
 OpenFigure = Callable[..., Any]
-
-
-@pytest.fixture
-def open_figure(browser: Any, tmp_path: Path) -> Iterator[OpenFigure]:
-    """Return a function that opens a page with one figure, and refuses any error on it."""
-    contexts, errors = [], []
-
-    def opened(name: str, **options: Any) -> Any:
-        file = tmp_path / f"{name}.html"
-        file.write_text(stills.page(name), "utf-8")
-        context = browser.new_context(viewport={"width": 1000, "height": 900}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(file.as_uri(), wait_until="load")
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert errors == []
 
 
 def ask(page: Any, name: str, expression: str) -> Any:
