@@ -22,47 +22,8 @@ COLORS = {
     "5": "#1c8189", "6": "#a05ab0", "7": "#767676", "8": "#857316", "9": "#c94880",
 }  # fmt: skip
 """The colors of the series, in between those of the light and of the dark theme."""
-TAKE = """() => {
-  const names = ["fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width",
-    "stroke-dasharray", "stroke-linejoin", "font-size", "font-weight", "text-anchor"];
-  const stage = document.querySelector(".ex-live");
-  const frame = stage.querySelector(".ex-panels").getBoundingClientRect();
-  const write = (node) => {
-    const copy = node.cloneNode(false);
-    for (const name of ["class", "tabindex", "role"]) copy.removeAttribute(name);
-    for (const { name } of [...copy.attributes]) if (/^aria-/.test(name)) copy.removeAttribute(name);
-    if (node.matches(".ex-reach")) return "";
-    const style = getComputedStyle(node);
-    if (node.matches("path, line, rect, circle, text, image")) for (const name of names) {
-      const value = style.getPropertyValue(name);
-      const plain = { "fill-opacity": "1", "stroke-opacity": "1", stroke: "none", "stroke-width": "1px",
-        "stroke-dasharray": "none", "stroke-linejoin": "miter", "font-weight": "400", "text-anchor": "start" };
-      const idle = (/^font|^text/.test(name) && !node.matches("text"))
-        || (/^stroke-/.test(name) && style.stroke === "none");
-      if (!idle && value && value !== plain[name]) copy.setAttribute(name, value);
-    }
-    copy.removeAttribute("style");
-    const tag = node.localName;
-    const attributes = [...copy.attributes].map((a) => ` ${a.name}="${a.value.replace(/"/g, "'")}"`);
-    const inside = node.childElementCount ? [...node.children].map(write).join("")
-      : node.textContent.replace(/&/g, "&amp;").replace(/</g, "&lt;");
-    return inside ? `<${tag}${attributes.join("")}>${inside}</${tag}>` : `<${tag}${attributes.join("")}/>`;
-  };
-  const parts = [...stage.querySelectorAll(".ex-panel")].map((panel) => {
-    const plot = panel.querySelector("svg");
-    const at = plot.getBoundingClientRect();
-    const [x, y] = [at.left - frame.left, at.top - frame.top];
-    const title = panel.querySelector(".ex-title");
-    const words = title ? `<text x="${x.toFixed(0)}" y="${(y - 8).toFixed(0)}" font-size="14" `
-      + `font-weight="600" fill="INK">${title.textContent.split(":")[0]}</text>` : "";
-    return `${words}<svg x="${x.toFixed(0)}" y="${y.toFixed(0)}" width="${at.width.toFixed(0)}" `
-      + `height="${at.height.toFixed(0)}" viewBox="${plot.getAttribute("viewBox")}">`
-      + [...plot.children].map(write).join("") + "</svg>";
-  });
-  const [width, height] = [frame.width.toFixed(0), frame.height.toFixed(0)];
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" `
-    + `viewBox="0 0 ${width} ${height}" font-family="sans-serif">${parts.join("")}</svg>`;
-}"""
+TAKE = (Path(__file__).with_suffix(".js")).read_text("utf-8")
+"""A function of the page, which returns the panels and the legend as one SVG."""
 
 
 def page(name: str) -> str:
@@ -112,7 +73,7 @@ def take(chosen: Sequence[str]) -> None:
             try:
                 browser.goto(file.as_uri(), wait_until="load")
                 browser.add_style_tag(content=style)
-                picture = browser.evaluate(TAKE).replace("INK", ink)
+                picture = browser.evaluate(TAKE, ink)
             finally:
                 file.unlink()
             (FOLDER / f"{name}.svg").write_text(picture + "\n", "utf-8")

@@ -31,9 +31,7 @@ class Explore(SphinxDirective):
         name = self.arguments[0]
         self._require(name)
         stage = f'<div class="explore-stage" data-explore="{name}">'
-        still = nodes.image(
-            uri=f"/{FOLDER}/{name}.svg", alt=self.options["alt"], loading="lazy", width="100%"
-        )
+        still = nodes.image(uri=f"/{FOLDER}/{name}.svg", alt=self.options["alt"], loading="lazy")
         figure = nodes.figure(
             "", _raw(self._head(name) + stage), still, _raw("</div>"), classes=["explore"]
         )

@@ -6,7 +6,7 @@
   "use strict";
 
   const SVG = "http://www.w3.org/2000/svg";
-  const DASHES = ["6 3", "", "7 3", "2 3", "9 3 2 3", "5 2", "12 3", "3 2 1 2", "1 4", "10 2 2 2 2 2"]; // by series
+  const DASHES = ["6 3", "none", "7 3", "2 3", "9 3 2 3", "5 2", "12 3", "3 2 1 2", "1 4", "10 2 2 2 2 2"]; // by series
   const QUIET = 250; // milliseconds without a change until the sentence is said
   const makers = {};
   const figures = {};
@@ -261,6 +261,15 @@
     return svg("path", { class: shape === "cross" ? `ex-line ex-s${series}` : kind, d, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` }, parent);
   }
 
+  /** A small picture of a series, for legends and tables: a shape, "line" or "dashed". */
+  function swatch(series, shape = "line") {
+    const picture = svg("svg", { viewBox: "0 0 26 12", class: "ex-swatch", "aria-hidden": "true" });
+    const dash = shape === "dashed" ? { "stroke-dasharray": DASHES[series] || "6 3" } : {};
+    if (shape === "line" || shape === "dashed") svg("path", { d: "M0,6H26", class: `ex-line ex-s${series}`, ...dash }, picture);
+    else mark(picture, 13, 6, 4, shape, series);
+    return picture;
+  }
+
   function color(node, series) {
     const probe = el("span", { class: `ex-s${series}`, style: "color: var(--s)" });
     node.append(probe);
@@ -371,16 +380,22 @@
       this.shows[id] = show;
     }
 
-    set(values) {
+    /** Take values over into the state and the controls, without drawing. */
+    assign(values) {
       Object.assign(this.state, values);
       for (const id of Object.keys(values)) if (this.shows[id]) this.shows[id](this.state[id]);
+    }
+
+    set(values) {
+      this.assign(values);
       this.change();
     }
 
-    /** A range with its label and value. `log` makes equal steps equal factors. */
-    slider({ id, label, min, max, step, value, log = false, format = (v) => number(v, 2), into }) {
+    /** A range with its label and value. `log` makes equal steps equal factors; `compact` shows the
+        label to readers of the screen alone. */
+    slider({ id, label, min, max, step, value, log = false, compact = false, format = (v) => number(v, 2), into }) {
       const key = `${this.name}-${id}`;
-      const shown = el("span", { class: "ex-value" });
+      const shown = el("span", { class: "ex-value", "aria-hidden": "true" }); // the range itself says it
       const range = log ? { min: 0, max: 200, step: 1 } : { min, max, step };
       const input = el("input", { type: "range", id: key, ...range });
       const read = (u) => (log ? Number((min * (max / min) ** (u / 200)).toPrecision(3)) : u);
@@ -397,7 +412,7 @@
         show(this.state[id]);
         this.change(id);
       });
-      const node = el("div", { class: "ex-control" }, el("label", { for: key }, el("span", {}, label), shown), input);
+      const node = el("div", { class: "ex-control" }, el("div", { class: "ex-named" }, el("label", { for: key, ...(compact ? { class: "ex-hide" } : {}) }, label), shown), input);
       (into || this.controls).append(node);
       return { input, node };
     }
@@ -476,10 +491,7 @@
     legend(rows, into) {
       const list = el("ul", { class: "ex-legend" });
       for (const [series, words, shape = "line"] of rows) {
-        const picture = svg("svg", { viewBox: "0 0 26 12", "aria-hidden": "true" });
-        if (shape === "line" || shape === "dashed") svg("path", { d: "M0,6H26", class: `ex-line ex-s${series}`, ...(shape === "dashed" ? { "stroke-dasharray": DASHES[series] || "6 3" } : {}) }, picture);
-        else mark(picture, 13, 6, 4, shape, series);
-        list.append(el("li", {}, picture, words));
+        list.append(el("li", {}, swatch(series, shape), words));
       }
       (into || this.below).append(list);
       return list;
@@ -544,5 +556,5 @@
   }
 
   document.addEventListener("DOMContentLoaded", buildAll);
-  window.Explore = { figure, figures, number, clamp, random, ticksBetween, el, svg, power };
+  window.Explore = { figure, figures, number, clamp, random, ticksBetween, el, svg, swatch, power };
 })();
