@@ -110,7 +110,7 @@
     chart.handle({
       label: "Degree", move: "x", series: 2, step: [1, 1],
       get: () => [fig.state.degree, inside(now[fig.state.degree].risk)],
-      set: (degree) => fig.set({ degree: clamp(Math.round(degree), 0, 11) }),
+      set: (degree) => fig.assign({ degree: clamp(Math.round(degree), 0, 11) }),
       describe: (degree) => `degree ${degree}, risk ${number(now[degree].risk)}, empirical risk ${number(now[degree].empirical)}`,
     });
     fig.legend([[2, "risk J*", "square"], [1, "empirical risk J", "circle"], [0, "lines: medians of 100 samples", "line"], [3, "Bayes risk", "dashed"], [7, "truth", "dashed"]]);

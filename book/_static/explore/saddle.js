@@ -43,9 +43,9 @@
     plane.handle({
       label: "Start", series: 1, step: [0.05], pick: true, get: start,
       set: (x, y) => {
-        if (y === start()[1]) fig.set({ x });
-        else if (Math.abs(y) < 0.012) fig.set({ x, side: 0 }); // as near as a finger can tell
-        else fig.set({ x, side: Math.sign(y), d: Math.min(1, Number(Math.abs(y).toPrecision(3))) });
+        if (y === start()[1]) fig.assign({ x });
+        else if (Math.abs(y) < 0.012) fig.assign({ x, side: 0 }); // as near as a finger can tell
+        else fig.assign({ x, side: Math.sign(y), d: Math.min(1, Number(Math.abs(y).toPrecision(3))) });
       },
       describe: (x, y) => `start at x ${number(x, 2)}, y ${number(y, 2)}`,
     });
@@ -56,7 +56,7 @@
     });
     times.handle({
       label: "Distance of the start, as 1/d", move: "x", series: 1, get: () => [1 / state.d, Math.max(0, escape(state.d, state.lr))],
-      step: [10 ** 0.25, 1], set: (inverse) => fig.set({ d: 1 / inverse, side: state.side || 1 }),
+      step: [10 ** 0.25, 1], set: (inverse) => fig.assign({ d: 1 / inverse, side: state.side || 1 }),
       describe: () => `d ${number(state.d, 2)}, ${Math.max(0, Math.ceil(escape(state.d, state.lr) - 1e-9))} steps`,
     });
     const norms = fig.plot({

@@ -106,8 +106,8 @@
     let seed = 1, drawn = draw(seed), measured, predicted, shown;
     fig.slider({ id: "factor", label: "Scale of the weights, √n · σ", min: 0.2, max: 6, value: 1, log: true });
     fig.choice({ id: "activation", label: "Activation", options: [["tanh", "tanh"], ["relu", "ReLU"], ["sigmoid", "sigmoid"], ["linear", "linear"]], value: "tanh" });
-    fig.button("Glorot: 1", () => fig.set({ factor: 1 }));
-    fig.button("He: √2", () => fig.set({ factor: Math.SQRT2 }));
+    fig.button("Glorot: 1", () => fig.assign({ factor: 1 }));
+    fig.button("He: √2", () => fig.assign({ factor: Math.SQRT2 }));
     fig.button("New weights", () => { drawn = draw((seed += 1)); });
     const chart = fig.plot({
       title: "Mean squares through 50 layers", height: 300, x: { min: 0, max: DEPTH, label: "layer (0 is the input)" },

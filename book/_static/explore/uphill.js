@@ -45,7 +45,7 @@
     Object.assign(state, { x: 1.5, y: 0.4 });
     fig.slider({ id: "lr", label: "Learning rate η", min: 0, max: 2.2, step: 0.01, value: 0.3 });
     fig.slider({ id: "c", label: "Weight c of the fourth powers", min: 0, max: 1, step: 0.05, value: 0.3 });
-    fig.button("Take the best step", () => fig.set({ lr: model(p(), state.c).best || 0 }));
+    fig.button("Take the best step", () => fig.assign({ lr: model(p(), state.c).best || 0 }));
     fig.button("Go on from there", () => Object.assign(state, { x: after(p(), state.c, state.lr)[0], y: after(p(), state.c, state.lr)[1] }));
     const plane = fig.plot({
       title: "The step on the level curves", height: 250, x: { min: -2, max: 2, label: "x" }, y: { min: -1.3, max: 1.3, label: "y" },
@@ -61,7 +61,7 @@
     });
     chart.handle({
       label: "Rate on the curve", move: "x", series: 1, step: [0.01, 1], get: () => [state.lr, Math.min(top, actual(p(), state.c, state.lr))],
-      set: (lr) => fig.set({ lr }), describe: (lr) => `η ${number(lr, 2)}, J ${number(actual(p(), state.c, lr))}`,
+      set: (lr) => fig.assign({ lr }), describe: (lr) => `η ${number(lr, 2)}, J ${number(actual(p(), state.c, lr))}`,
     });
     fig.legend([[1, "J itself", "line"], [3, "line from g", "dashed"], [2, "parabola from g and H", "dashed"], [2, "best step of the parabola", "diamond"], [4, "uphill bound 2gᵀg / gᵀHg", "cross"]]);
 
