@@ -12,8 +12,9 @@ from jaxtyping import install_import_hook
 # Before any test imports optdl: each annotation such as Float[np.ndarray, "m n"] becomes a check.
 install_import_hook("optdl", "typechecking.check")
 
-from collections.abc import Generator  # noqa: E402
+from collections.abc import Callable, Generator, Iterator  # noqa: E402
 from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
@@ -96,3 +97,44 @@ def pytest_collect_file(
     return (
         [Unavailable.from_parent(parent, path=file_path)] if unavailable(file_path) else collectors
     )
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Start Chromium without any traffic of its own; there can be only one in a process."""
+    from tools import pdf
+
+    path = pdf.find_chromium()
+    if path is None:
+        pytest.skip("no Chromium or Chrome on this machine: the site is read, but not opened")
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    flags = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        flags.append("--no-sandbox")
+    with api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=flags)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def open_figure(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Return a function that opens a page with one figure, and refuses any error on it."""
+    from tools import stills
+
+    contexts, errors = [], []
+
+    def opened(name: str, **options: Any) -> Any:
+        file = tmp_path / f"{name}.html"
+        file.write_text(stills.page(name), "utf-8")
+        context = browser.new_context(viewport={"width": 1000, "height": 900}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(file.as_uri(), wait_until="load")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert errors == []

@@ -3,7 +3,6 @@
 import contextlib
 import gzip
 import http.server
-import os
 import re
 import threading
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 
-from tools import book, pdf
+from tools import book
 
 pytestmark = pytest.mark.xdist_group("site")
 
@@ -279,22 +278,6 @@ class Visit:
     kilobytes: float = 0
     sideways: int = 0
     unreachable: list[str] = field(default_factory=list)
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Start Chromium without any traffic of its own."""
-    path = pdf.find_chromium()
-    if path is None:
-        pytest.skip("no Chromium or Chrome on this machine: the site is read, but not opened")
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    flags = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        flags.append("--no-sandbox")
-    with api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=flags)
-        yield opened
-        opened.close()
 
 
 PATIENCE = 600_000

@@ -225,6 +225,8 @@ def _directive(match: re.Match[str], book: Book, cited: list[str]) -> str:
         return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
     if kind == "stacking-table":
         return f"**{title}**\n\n{body.strip()}"
+    if kind == "explore":
+        return f"*A figure to explore, which the page of the site has.* {body.strip()}"
     if kind == "raw":
         return "*The page of the site has an interactive figure here.*"
     if kind == "footbibliography":

@@ -185,11 +185,6 @@ def _localize(article: Tag, page: str, pages: Sequence[str], file: Path) -> None
     """Give what a page refers to its place in the joined document."""
     for control in article.select("script, link, style, button, .headerlink"):
         control.decompose()
-    for figure in article.select(".qx, .race"):
-        note = BeautifulSoup(
-            "<p><em>The site has an interactive figure here.</em></p>", "html.parser"
-        )
-        figure.replace_with(note)
     for folded in article.select(".cell:not(.tag_setup) > details.hide"):
         folded.decompose()
     for folded in article.select("details:not(table details)"):

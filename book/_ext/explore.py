@@ -1,0 +1,81 @@
+"""The directive ``explore``, which puts a figure to explore on a page.
+
+The figure has a number and a caption as any other. Without JavaScript, on paper and in a notebook
+stands its still picture, ``book/_static/explore/NAME.svg``, which ``python -m tools.stills`` takes.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+FOLDER = "book/_static/explore"
+"""Where the scripts and the still pictures are."""
+
+
+class Explore(SphinxDirective):
+    """A figure to explore: the argument is its name, the content its caption.
+
+    The option ``alt`` describes the still picture.
+    """
+
+    has_content = True
+    required_arguments = 1
+    option_spec = {"alt": directives.unchanged_required}  # noqa: RUF012
+
+    def run(self) -> list[nodes.Node]:
+        """Return the figure, with the scripts that it needs."""
+        name = self.arguments[0]
+        self._require(name)
+        stage = f'<div class="explore-stage" data-explore="{name}">'
+        still = nodes.image(uri=f"/{FOLDER}/{name}.svg", alt=self.options["alt"], loading="lazy")
+        figure = nodes.figure(
+            "", _raw(self._head(name) + stage), still, _raw("</div>"), classes=["explore"]
+        )
+        figure += self._caption()
+        self.options["name"] = f"explore-{name}"
+        self.set_source_info(figure)
+        self.add_name(figure)
+        return [figure]
+
+    def _require(self, name: str) -> None:
+        """Refuse a figure that lacks its alternative text, its script or its still picture."""
+        if not self.options.get("alt"):
+            raise self.error(f"the figure {name} needs the option :alt:, which describes it")
+        for kind, advice in ((".js", "write it"), (".svg", "run python -m tools.stills")):
+            path = Path(self.env.srcdir) / FOLDER / f"{name}{kind}"
+            if not path.is_file():
+                raise self.error(f"the figure {name} needs {FOLDER}/{name}{kind}: {advice}")
+            self.env.note_dependency(str(path))
+
+    def _head(self, name: str) -> str:
+        """Return the elements that load style and scripts; the shared ones once on each page."""
+        static = "../" * self.env.docname.count("/") + "_static/explore"
+        first = not self.env.temp_data.get("explore")
+        self.env.temp_data["explore"] = True
+        shared = (
+            f'<link rel="stylesheet" href="{static}/explore.css">'
+            f'<script defer src="{static}/explore.js"></script>'
+        )
+        return (shared if first else "") + f'<script defer src="{static}/{name}.js"></script>'
+
+    def _caption(self) -> nodes.caption:
+        """Return the caption, whose formulas and references are read."""
+        holder = nodes.container()
+        self.state.nested_parse(self.content, self.content_offset, holder)
+        if len(holder) != 1 or not isinstance(holder[0], nodes.paragraph):
+            raise self.error(f"the figure {self.arguments[0]} needs a caption of one paragraph")
+        return nodes.caption(holder[0].rawsource, "", *holder[0].children)
+
+
+def _raw(text: str) -> nodes.raw:
+    return nodes.raw("", text, format="html")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Tell Sphinx about the directive."""
+    app.add_directive("explore", Explore)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

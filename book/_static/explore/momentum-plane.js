@@ -1,0 +1,165 @@
+/* Momentum in one eigendirection: θ(t+1) = (1 + α − ηλ) θ(t) − α θ(t−1). The eigenvalues of the
+   2 × 2 matrix of this iteration solve z² − (1 + α − ηλ) z + α = 0. The curves come from running
+   v ← αv − ηλθ, θ ← θ + v, the marks on the disc from the quadratic equation. */
+(function () {
+  "use strict";
+  const { number } = Explore;
+  const STEPS = 60;
+  const LONG = 200;
+  const EDGE = 4.2; // of ηλ
+  const FLOOR = 1e-8; // of the errors that are shown
+
+  // --- the mathematics ---
+
+  /** The two eigenvalues, each as [real part, imaginary part]; the larger modulus first. */
+  function eigenvalues(x, alpha) {
+    const half = (1 + alpha - x) / 2;
+    const inside = half * half - alpha;
+    if (inside < 0) return [[half, Math.sqrt(-inside)], [half, -Math.sqrt(-inside)]];
+    const far = half + (half < 0 ? -1 : 1) * Math.sqrt(inside);
+    return [[far, 0], [far === 0 ? 0 : alpha / far, 0]]; // their product is α
+  }
+
+  const rate = (x, alpha) => Math.hypot(...eigenvalues(x, alpha)[0]);
+
+  /** θ(0), θ(1), … from rest at θ(0) = 1. */
+  function iterate(x, alpha, steps) {
+    const path = [1];
+    for (let t = 0, v = 0; t < steps; t += 1) {
+      v = alpha * v - x * path[t];
+      path.push(path[t] + v);
+    }
+    return path;
+  }
+
+  /** Polyak's settings for eigenvalues between 1/κ and 1, and those of gradient descent. */
+  function best(kappa) {
+    const root = Math.sqrt(kappa);
+    const r = (root - 1) / (root + 1);
+    return { alpha: r * r, lr: (2 / (1 + 1 / root)) ** 2, rate: r, plain: { lr: 2 / (1 + 1 / kappa), rate: (kappa - 1) / (kappa + 1) } };
+  }
+
+  /** The distance to the minimum from the start (1, 1), in the directions of 1/κ and of 1. */
+  function errors(lr, alpha, kappa) {
+    const [flat, steep] = [iterate(lr / kappa, alpha, LONG), iterate(lr, alpha, LONG)];
+    return flat.map((v, t) => Math.hypot(v, steep[t]) / Math.SQRT2);
+  }
+
+  const NEAR = 1e-9;
+  function regime(x, alpha) {
+    const inside = (1 + alpha - x) ** 2 - 4 * alpha;
+    if (x === 0) return "still";
+    if (x > 2 * (1 + alpha) + NEAR) return "divergent";
+    if (rate(x, alpha) > 1 - NEAR) return "limit";
+    if (alpha === 0) return "plain";
+    if (Math.abs(inside) < NEAR) return "critical";
+    return inside < 0 ? "complex" : x < 1 + alpha ? "overdamped" : "alternating";
+  }
+
+  const WORDS = {
+    still: () => "The learning rate is zero: nothing moves.",
+    divergent: (r) => `Divergent: an eigenvalue lies outside the unit disc, and the error grows by the factor ${number(r)} per step. The iteration converges for ηλ < 2(1 + α).`,
+    limit: () => "On the limit: an eigenvalue lies on the unit circle, and the error does not shrink.",
+    plain: (r) => `Gradient descent, without momentum: one eigenvalue is 1 − ηλ, the other 0. The error shrinks by the factor ${number(r)} per step.`,
+    critical: (r) => `Critical regime: both eigenvalues coincide, with modulus √α = ${number(r)}. For this α no other ηλ converges faster.`,
+    complex: (r) => `Complex regime: the eigenvalues are a conjugate pair, the error oscillates, and it shrinks by the factor √α = ${number(r)} per step, whatever ηλ is.`,
+    overdamped: (r) => `Real regime, overdamped: both eigenvalues are positive, the error decays without oscillating, by the factor ${number(r)} per step. A larger η would be faster.`,
+    alternating: (r) => `Real regime, alternating: both eigenvalues are negative, and the error changes its sign at each step. It shrinks by the factor ${number(r)} per step. A smaller η would be faster.`,
+  };
+
+  const digit = (r) => (r < 1e-9 ? 1 : Math.ceil(Math.log(10) / -Math.log(r) - 1e-9));
+
+  function compare(kappa) {
+    const { alpha, lr, rate: r, plain } = best(kappa);
+    const k = number(kappa, kappa < 10 ? 1 : 0);
+    if (kappa === 1) return "For κ = 1 gradient descent arrives in one step, and the best α is 0.";
+    return `For κ = ${k} one more correct digit takes gradient descent ${digit(plain.rate)} steps (rate ${number(plain.rate)}) and momentum ${digit(r)} (rate ${number(r)}, with α = ${number(alpha)} and ηλmax = ${number(lr, 2)}).`;
+  }
+
+  // --- the figure ---
+
+  Explore.figure("momentum-plane", (fig) => {
+    const state = Object.assign(fig.state, { x: 0.3, alpha: 0.8 });
+    fig.slider({ id: "kappa", label: "Condition number κ", min: 1, max: 1000, value: 50, log: true, format: (v) => number(v, v < 10 ? 1 : 0) });
+    fig.button("Take the best setting for κ", () => { const { lr, alpha } = best(state.kappa); Object.assign(state, { x: lr, alpha }); });
+    fig.button("Take momentum away", () => { state.alpha = 0; });
+
+    const at = () => `ηλ ${number(state.x, 2)}, α ${number(state.alpha, 2)}`;
+    const plane = fig.plot({
+      title: "Settings: drag the point", height: 270,
+      x: { min: 0, max: EDGE, label: "ηλ", ticks: [0, 1, 2, 3, 4] }, y: { min: 0, max: 1, label: "momentum α", ticks: [0, 0.25, 0.5, 0.75, 1] },
+      alt: () => `Plane of ηλ and α with the complex, the real and the divergent regime; the point is at ${at()}.`,
+    });
+    plane.handle({
+      label: "Setting of momentum", series: 4, pick: true, step: [0.02, 0.01],
+      get: () => [state.x, state.alpha],
+      set: (x, alpha) => Object.assign(state, { x, alpha }),
+      describe: (x, alpha) => `${at()}, rate ${number(rate(x, alpha))}`,
+    });
+    const disc = fig.plot({
+      title: "The eigenvalues on the unit disc", height: 270,
+      x: { min: -1.45, max: 1.45, label: "real part", ticks: [-1, 0, 1] }, y: { min: -1.045, max: 1.045, label: "imaginary part", ticks: [-1, 0, 1] },
+      alt: () => `Unit disc with the two eigenvalues ${eigenvalues(state.x, state.alpha).map(([a, b]) => `${number(a, 2)}${b ? ` ${b < 0 ? "−" : "+"} ${number(Math.abs(b), 2)} i` : ""}`).join(" and ")}.`,
+    });
+    const error = fig.plot({
+      title: "The error θ of the iteration", height: 210,
+      x: { min: 0, max: STEPS, label: "step t" }, y: { min: -1.5, max: 1.5, ticks: [-1, 0, 1] },
+      alt: () => `Error against step, between two curves that change by the factor ${number(rate(state.x, state.alpha))} per step.`,
+    });
+    const race = fig.plot({
+      title: "Both methods at their best settings", height: 210,
+      x: { min: 0, max: LONG, label: "step t" }, y: { min: FLOOR, max: 10, log: true },
+      alt: () => `Distance to the minimum against step, logarithmic. ${compare(state.kappa)}`,
+    });
+
+    const circle = (r) => Array.from({ length: 91 }, (_, i) => [r * Math.cos((i * Math.PI) / 45), r * Math.sin((i * Math.PI) / 45)]);
+    const shares = Array.from({ length: 61 }, (_, i) => (i / 60) ** 2);
+
+    fig.draw(() => {
+      const { x, alpha, kappa } = state;
+      const tuned = best(kappa);
+      const left = shares.map((a) => [(1 - Math.sqrt(a)) ** 2, a]);
+      const right = shares.map((a) => [(1 + Math.sqrt(a)) ** 2, a]);
+      plane.area([...left, ...[...right].reverse()], { series: 1 });
+      plane.area([[2, 0], [4, 1], [EDGE, 1], [EDGE, 0]]);
+      plane.curve([...[...left].reverse(), ...right], { series: 1 });
+      plane.curve([[2, 0], [4, 1]], { width: 1.5 });
+      plane.text([1.05, tuned.alpha > 0.45 ? 0.25 : 0.75], "complex", { series: 1, bold: true, anchor: "middle" });
+      plane.text([0.04, 0.03], "real +");
+      plane.text([2.02, 0.03], "real −", { anchor: "end" });
+      plane.text([4.1, 0.4], "divergent", { bold: true, anchor: "end" });
+      plane.curve([[tuned.lr / kappa, tuned.alpha], [tuned.lr, tuned.alpha]], { series: 3, width: 4 });
+      plane.text([(tuned.lr * (1 + 1 / kappa)) / 2, tuned.alpha], `best for κ = ${number(kappa, kappa < 10 ? 1 : 0)}`, { series: 3, anchor: "middle", dy: tuned.alpha > 0.93 ? 15 : -7 });
+
+      disc.area(circle(1));
+      disc.curve(circle(1), { width: 1.5 });
+      disc.curve(circle(Math.sqrt(alpha)), { series: 1, dash: "5 3", width: 1.2 });
+      disc.guide(0, 0);
+      disc.text([-1.42, 0.98], "dashed: modulus √α", { series: 1 });
+      disc.dots(eigenvalues(x, alpha), { series: 4, radius: 6, shape: "diamond" });
+
+      const path = iterate(x, alpha, STEPS);
+      const r = rate(x, alpha);
+      error.guide(null, 0);
+      for (const sign of [1, -1]) error.curve(path.map((_, t) => [t, sign * r ** t]), { series: 1, dash: "5 3", width: 1.2 });
+      error.curve(path.map((v, t) => [t, v]), { series: 4, width: 1.2 });
+      error.dots(path.map((v, t) => [t, v]).filter(([, v]) => Math.abs(v) <= 1.5), { series: 4, radius: 2.4 });
+      error.text([STEPS, 1.5], "dashed: ± rateᵗ", { series: 1, anchor: "end", dy: 4 });
+
+      const pair = [errors(tuned.plain.lr, 0, kappa), errors(tuned.lr, tuned.alpha, kappa)];
+      pair.forEach((list, i) => race.curve(list.map((v, t) => [t, Math.max(v, FLOOR / 10)]), { series: 2 + i, dash: i === 0 ? "7 3" : "" }));
+      race.text([LONG, 10], "gradient descent (dashed)", { series: 2, bold: true, anchor: "end", dy: 5 });
+      race.text([LONG, 10], "momentum", { series: 3, bold: true, anchor: "end", dy: 21 });
+      fig.say(`${at()}. ${WORDS[regime(x, alpha)](r)} ${compare(kappa)}`);
+    });
+
+    fig.expose({
+      eigenvalues: () => eigenvalues(state.x, state.alpha),
+      path: () => iterate(state.x, state.alpha, STEPS),
+      rate: () => rate(state.x, state.alpha),
+      regime: () => regime(state.x, state.alpha),
+      best: () => best(state.kappa),
+      errors: () => { const b = best(state.kappa); return [errors(b.plain.lr, 0, state.kappa), errors(b.lr, b.alpha, state.kappa)]; },
+    });
+  });
+})();

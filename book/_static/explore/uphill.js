@@ -1,0 +1,94 @@
+/* Along one step of gradient descent: J(θ − ηg) against η, with what g alone and what g and H predict.
+   J(x, y) = ½(x² + κy²) + ¼c(x⁴ + y⁴) with κ = 5; for c = 0 it is a quadratic. */
+(function () {
+  "use strict";
+  const { number } = Explore;
+
+  // --- the mathematics ---
+
+  const KAPPA = 5;
+  const value = ([x, y], c) => (x * x + KAPPA * y * y) / 2 + (c * (x ** 4 + y ** 4)) / 4;
+  const gradient = ([x, y], c) => [x + c * x ** 3, KAPPA * y + c * y ** 3];
+  const curvatures = ([x, y], c) => [1 + 3 * c * x * x, KAPPA + 3 * c * y * y]; // H is diagonal
+  const after = (p, c, lr) => p.map((v, i) => v - lr * gradient(p, c)[i]);
+
+  /** What g and H say about a step from p: gᵀg, gᵀHg, the best rate and the uphill bound. */
+  function model(p, c) {
+    const g = gradient(p, c), h = curvatures(p, c);
+    const slope = g[0] ** 2 + g[1] ** 2;
+    const curvature = h[0] * g[0] ** 2 + h[1] * g[1] ** 2;
+    return { slope, curvature, best: slope / curvature, bound: (2 * slope) / curvature };
+  }
+
+  const linear = (p, c, lr) => value(p, c) - lr * model(p, c).slope;
+  const quadratic = (p, c, lr) => linear(p, c, lr) + (lr * lr * model(p, c).curvature) / 2;
+  const actual = (p, c, lr) => value(after(p, c, lr), c);
+
+  /** The rate from which on the step goes uphill, by bisection: J is convex, so there is one. */
+  function uphill(p, c) {
+    let low = 0, high = 4;
+    for (let k = 0; k < 60; k += 1) {
+      const middle = (low + high) / 2;
+      if (actual(p, c, middle) < value(p, c)) low = middle;
+      else high = middle;
+    }
+    return (low + high) / 2;
+  }
+
+  // --- the figure ---
+
+  Explore.figure("uphill", (fig) => {
+    const { state } = fig;
+    const RATES = { min: 0, max: 2.2, label: "learning rate η", ticks: [0, 0.5, 1, 1.5, 2] };
+    const p = () => [state.x, state.y];
+    let top = 1;
+    Object.assign(state, { x: 1.5, y: 0.4 });
+    fig.slider({ id: "lr", label: "Learning rate η", min: 0, max: 2.2, step: 0.01, value: 0.3 });
+    fig.slider({ id: "c", label: "Weight c of the fourth powers", min: 0, max: 1, step: 0.05, value: 0.3 });
+    fig.button("Take the best step", () => fig.assign({ lr: model(p(), state.c).best || 0 }));
+    fig.button("Go on from there", () => Object.assign(state, { x: after(p(), state.c, state.lr)[0], y: after(p(), state.c, state.lr)[1] }));
+    const plane = fig.plot({
+      title: "The step on the level curves", height: 250, x: { min: -2, max: 2, label: "x" }, y: { min: -1.3, max: 1.3, label: "y" },
+      alt: () => `Level curves of J, the point (${number(state.x, 2)}, ${number(state.y, 2)}) and its step against the gradient.`,
+    });
+    plane.handle({
+      label: "Point θ", series: 1, step: [0.05, 0.05], pick: true, get: p, set: (x, y) => Object.assign(state, { x, y }),
+      describe: (x, y) => `x ${number(x, 2)}, y ${number(y, 2)}`,
+    });
+    const chart = fig.plot({
+      title: "J along the step", height: 250, x: RATES, y: { min: 0, max: 1, label: "J(θ − ηg)" },
+      alt: () => `J against the learning rate with the line from g, the parabola from g and H, its lowest point and the uphill bound.`,
+    });
+    chart.handle({
+      label: "Rate on the curve", move: "x", series: 1, step: [0.01, 1], get: () => [state.lr, Math.min(top, actual(p(), state.c, state.lr))],
+      set: (lr) => fig.assign({ lr }), describe: (lr) => `η ${number(lr, 2)}, J ${number(actual(p(), state.c, lr))}`,
+    });
+    fig.legend([[1, "J itself", "line"], [3, "line from g", "dashed"], [2, "parabola from g and H", "dashed"], [2, "best step of the parabola", "diamond"], [4, "uphill bound 2gᵀg / gᵀHg", "cross"]]);
+
+    fig.draw(({ lr, c }) => {
+      const here = value(p(), c), next = actual(p(), c, lr), { slope, curvature, best, bound } = model(p(), c);
+      const [end, lowest, edge] = [lr, best, bound].map((rate) => after(p(), c, rate));
+      top = Math.max(0.05, 2 * here);
+      plane.contours((x, y) => value([x, y], c), [0.02, 0.1, 0.3, 0.6, 1, 1.5, 2.2, 3, 4, 5]);
+      plane.contours((x, y) => value([x, y], c), [here]).style.strokeOpacity = 1;
+      chart.axes(RATES, { ...chart.yAxis, max: top });
+      chart.guide(null, here);
+      chart.curve((rate) => actual(p(), c, rate), { series: 1, width: 3 });
+      if (slope === 0) return fig.say("The gradient is zero here: no step moves the point, whatever the rate. Drag the point away from the minimum.");
+      plane.curve([p(), end], { series: 1, width: 3 });
+      plane.curve([p(), edge], { series: 1, width: 1, dash: "3 3" });
+      plane.dots([end], { series: 1, shape: "square", radius: 4 });
+      chart.curve((rate) => linear(p(), c, rate), { series: 3, dash: true });
+      chart.curve((rate) => quadratic(p(), c, rate), { series: 2, dash: true });
+      for (const [plot, low, back] of [[plane, lowest, edge], [chart, [best, quadratic(p(), c, best)], [bound, here]]]) {
+        plot.dots([low], { series: 2, shape: "diamond", radius: 5 });
+        plot.dots([back], { series: 4, shape: "cross", radius: 5 });
+      }
+      const change = lr === 0 ? "stays as it is" : Math.abs(next - here) < 1e-9 ? "comes back to its value" : next < here ? "falls" : "rises";
+      const own = c === 0 ? "J is quadratic, and the parabola is exact." : `J itself goes uphill from η = ${number(uphill(p(), c))}.`;
+      fig.say(`With η = ${number(lr, 2)}, J ${change}: ${number(here)} before the step, ${number(next)} after it. `
+        + `gᵀg = ${number(slope, 2)} and gᵀHg = ${number(curvature, 2)}: the model is lowest at η = ${number(best)} and back at its first value at ${number(bound)}. ${own}`);
+    });
+    fig.expose({ model, linear, quadratic, actual, uphill, point: p });
+  });
+})();

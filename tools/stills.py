@@ -1,0 +1,104 @@
+"""Take the still pictures of the figures to explore: what stands there without JavaScript.
+
+Run as ``python -m tools.stills [NAME ...]``; without names, all are taken. A picture is written
+beside the script of its figure, has the panels of the figure at its start, and no controls. Its
+colors have enough contrast on a white page and on a dark one.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools.pdf import chromium
+from tools.terminal import ToolError, console, run
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "book" / "_static" / "explore"
+SHARED = "explore"
+"""The script and the style that all figures share."""
+COLORS = {
+    "ink": "#767676", "1": "#3d7ab8", "2": "#b8631a", "3": "#2f8540", "4": "#d43a34",
+    "5": "#1c8189", "6": "#a05ab0", "7": "#767676", "8": "#857316", "9": "#c94880",
+}  # fmt: skip
+"""The colors of the series, in between those of the light and of the dark theme."""
+TAKE = (Path(__file__).with_suffix(".js")).read_text("utf-8")
+"""A function of the page, which returns the panels and the legend as one SVG."""
+
+
+def page(name: str) -> str:
+    """Return a page that has nothing but one figure, as HTML.
+
+    Parameters
+    ----------
+    name : str
+        The name of the figure.
+    """
+    at = FOLDER.as_uri()
+    return (
+        '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<title>{name}</title><link rel="stylesheet" href="{at}/{SHARED}.css"></head><body><main>'
+        f'<div class="explore-stage" data-explore="{name}"></div></main>'
+        f'<script defer src="{at}/{SHARED}.js"></script>'
+        f'<script defer src="{at}/{name}.js"></script></body></html>'
+    )
+
+
+def names() -> list[str]:
+    """Return the names of all figures."""
+    return sorted(path.stem for path in FOLDER.glob("*.js") if path.stem != SHARED)
+
+
+def take(chosen: Sequence[str]) -> None:
+    """Write the still pictures of these figures.
+
+    Raises
+    ------
+    ToolError
+        When there is no such figure.
+    """
+    for name in chosen:
+        if name not in names():
+            raise ToolError(f"there is no figure {name!r}", f"take one of {', '.join(names())}")
+    ink = COLORS["ink"]
+    colors = "".join(f"--ex-{key}: {value} !important;" for key, value in COLORS.items())
+    style = (
+        f"main {{ color: {ink}; width: 760px }} .explore-stage {{ {colors} border: 0 !important }}"
+    )
+    with chromium() as browser:
+        for name in chosen:
+            file = FOLDER / f".{name}.html"
+            file.write_text(page(name), "utf-8")
+            try:
+                browser.goto(file.as_uri(), wait_until="load")
+                browser.add_style_tag(content=style)
+                picture = browser.evaluate(TAKE, ink)
+            finally:
+                file.unlink()
+            (FOLDER / f"{name}.svg").write_text(picture + "\n", "utf-8")
+            console.print(f"{name}.svg: {len(picture) / 1000:.0f} kB")
+
+
+def command(options: argparse.Namespace) -> None:
+    """Take the pictures that the command line names."""
+    take(options.names or names())
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = argparse.ArgumentParser(
+        prog="python -m tools.stills",
+        description="Take the still pictures of the figures to explore.",
+    )
+    made.add_argument("names", nargs="*", metavar="NAME", help="a figure (default: all)")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    return run(command, parser(), arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
