@@ -165,6 +165,25 @@ def test_nothing_moves_by_itself_for_readers_who_want_no_motion(
     assert not page.get_by_role("button", name="Play").count()
 
 
+def test_numbers_are_written_for_readers(open_figure: OpenFigure) -> None:
+    page = open_figure("quadratic-bowl")
+    written = page.evaluate(
+        "[[0.25, 2], [-0.25, 2], [-1e-9, 2], [0, 2], [3e5, 2], [-Infinity, 2]]"
+        ".map(([x, digits]) => Explore.number(x, digits))"
+    )
+    assert written == ["0.25", "−0.25", "−1.0 · 10⁻⁹", "0.00", "3.0 · 10⁵", "−∞"]
+    assert page.evaluate("Explore.ticksBetween(-0.1, 1)") == [0, 0.5, 1]
+    twice = page.evaluate(
+        "[7, 7].map((seed) => { const r = Explore.random(seed); return [r(), r()]; })"
+    )
+    assert twice[0] == twice[1]
+    sample = np.array(page.evaluate(
+        "(() => { const r = Explore.random(1); return Array.from({ length: 4000 }, r.normal); })()"
+    ))  # fmt: skip
+    assert abs(sample.mean()) < 0.05
+    assert sample.std() == pytest.approx(1, abs=0.05)
+
+
 # --- the bowl of the chapter on quadratic models ---
 
 
@@ -202,6 +221,26 @@ def test_the_start_is_dragged_with_the_mouse_and_picked_with_a_click(
     assert np.linalg.norm(after - before) > 0.2
     page.mouse.click(middle[0] - 120, middle[1] + 90)
     assert np.linalg.norm(np.array(ask(page, "quadratic-bowl", "fig.state.start")) - after) > 0.2
+
+
+def test_the_start_is_dragged_with_a_finger(open_figure: OpenFigure) -> None:
+    page = open_figure("quadratic-bowl", has_touch=True)
+    box = page.get_by_role("slider", name="Start of gradient").locator(".ex-grip").bounding_box()
+    before = np.array(ask(page, "quadratic-bowl", "fig.state.start"))
+    finger = page.context.new_cdp_session(page)
+    for kind, moved in [
+        ("touchStart", 0),
+        ("touchMove", 20),
+        ("touchMove", 60),
+        ("touchEnd", None),
+    ]:
+        points = [] if moved is None else [{"x": box["x"] + 7 - moved, "y": box["y"] + 7 + moved}]
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+    length = np.linalg.norm(np.array(ask(page, "quadratic-bowl", "fig.state.start")) - before)
+    unit = (1.66 * 2) / page.locator("svg.ex-plot").first.bounding_box()["width"]
+    assert length == pytest.approx(60 * np.sqrt(2) * unit, rel=0.1)
+    assert page.evaluate("scrollY") == 0
 
 
 def test_the_steps_play_pause_and_go_one_by_one_from_the_keyboard(
