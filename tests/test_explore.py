@@ -2,6 +2,8 @@
 
 import contextlib
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 from test_site import browser
 
 from optdl import problems
@@ -25,7 +28,7 @@ from optdl.optimizers import (
     change_of_variable,
     run,
 )
-from tools import stills
+from tools import chapters, pdf, stills
 
 __all__ = ["browser"]  # the fixture of the tests of the site
 
@@ -462,3 +465,45 @@ def test_steps_still_go_one_by_one_without_motion(open_figure: OpenFigure) -> No
     page = open_figure(RACE, reduced_motion="reduce")
     page.get_by_role("button", name="One step back").press("Enter")
     assert ask(page, RACE, "fig.state.step") == 59
+
+
+# --- the directive, and what stands where there is no browser ---
+
+
+def test_a_notebook_has_the_caption_of_a_figure() -> None:
+    text = "```{explore} quadratic-bowl\n:alt: A path on a bowl.\nA bowl with $1/\\kappa$.\n```\n"
+    written = chapters.markdown(text, chapters.Book(ROOT), [])
+    assert written.endswith("A bowl with $1/\\kappa$.")
+    assert "A path on a bowl" not in written
+
+
+def test_paper_has_the_still_picture_and_the_caption() -> None:
+    soup = BeautifulSoup(
+        '<article><figure class="explore"><script src="x.js"></script><div class="explore-stage">'
+        '<img src="x.svg" loading="lazy"></div><figcaption>Words.</figcaption></figure></article>',
+        "html.parser",
+    )
+    pdf._localize(soup.article, "book/x", ["book/x"], ROOT / "book" / "x.html")
+    assert soup.script is None
+    assert soup.img["src"].startswith("file:")
+    assert soup.figcaption.get_text() == "Words."
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("```{explore} quadratic-bowl\nWords.\n```", "needs the option :alt:"),
+        ("```{explore} no-such-figure\n:alt: A picture.\nWords.\n```", "no-such-figure.js: write"),
+        ("```{explore} quadratic-bowl\n:alt: A picture.\n```", "needs a caption of one paragraph"),
+    ],
+)
+def test_an_incomplete_figure_is_refused(tmp_path: Path, text: str, wanted: str) -> None:
+    (tmp_path / "conf.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(ROOT / 'book' / '_ext')!r})\n"
+        "extensions = ['myst_parser', 'explore']\n"
+    )
+    (tmp_path / "index.md").write_text(f"# A title\n\n{text}\n")
+    (tmp_path / "book").symlink_to(ROOT / "book")
+    command = [sys.executable, "-m", "sphinx", "-b", "dummy", "-q", ".", "out", "index.md"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert wanted in done.stderr
