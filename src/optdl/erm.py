@@ -356,7 +356,9 @@ def double_descent_risk(k: int, m: int, weights: Weights, noise: float) -> float
 
     Notes
     -----
-    Source: L1-02; the formula is from Belkin, Hsu and Xu (2020).
+    The formula is from Belkin, Hsu and Xu (2020).
+
+    Source: L1-02
 
     Examples
     --------
