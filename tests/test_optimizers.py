@@ -1872,7 +1872,7 @@ def test_every_method_of_first_order_leaves_the_saddle(method):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: SGD(-0.1), r"lr must be 0 or more and finite, got -0.1: a negative rate climbs"),
+        (lambda: SGD(-0.1), "lr must be 0 or more and finite, got -0.1: a negative rate goes"),
         (lambda: SGD(math.nan), "lr must be 0 or more and finite, got nan"),
         (lambda: Adam(math.inf), "lr must be 0 or more and finite, got inf"),
         (lambda: Momentum(0.1, alpha=1.0), r"alpha must lie in \[0, 1\), got 1.0: a velocity"),
