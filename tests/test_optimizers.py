@@ -1269,6 +1269,7 @@ def test_the_three_regimes_of_momentum(alpha):
     assert momentum_regime(low, alpha, 1.0) == "critical"
     assert momentum_regime((low + high) / 2, alpha, 1.0) == "complex"
     assert momentum_regime(high / 4, alpha, 4.0) == "critical"
+    assert momentum_regime((low + high) / 8, alpha, 4.0) == "complex"  # what counts is ηλ
     assert momentum_regime(1.1 * high, alpha, 1.0) == "real"
     # real: the coefficient approaches 0 from one side; complex: it oscillates with modulus √α
     assert (momentum_coefficients(0.9 * low, alpha, 1.0, 40) > 0).all()
