@@ -338,7 +338,7 @@ def track_descent(
         gradients = torch.autograd.grad(value, parameters)
         with torch.no_grad():
             for parameter, gradient in zip(parameters, gradients, strict=True):
-                parameter -= lr * gradient
+                parameter.sub_(gradient, alpha=lr)
     losses.append(float(loss(model(x), y).detach()))
     at, norms, curvatures, sharp = np.array(rows).T
     predictions = -lr * norms**2 + 0.5 * lr**2 * curvatures
