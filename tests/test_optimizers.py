@@ -1269,6 +1269,7 @@ def test_the_three_regimes_of_momentum(alpha):
     assert momentum_regime(low, alpha, 1.0) == "critical"
     assert momentum_regime((low + high) / 2, alpha, 1.0) == "complex"
     assert momentum_regime(high / 4, alpha, 4.0) == "critical"
+    assert momentum_regime((low + high) / 8, alpha, 4.0) == "complex"  # what counts is ηλ
     assert momentum_regime(1.1 * high, alpha, 1.0) == "real"
     # real: the coefficient approaches 0 from one side; complex: it oscillates with modulus √α
     assert (momentum_coefficients(0.9 * low, alpha, 1.0, 40) > 0).all()
@@ -1872,7 +1873,7 @@ def test_every_method_of_first_order_leaves_the_saddle(method):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: SGD(-0.1), r"lr must be 0 or more and finite, got -0.1: a negative rate climbs"),
+        (lambda: SGD(-0.1), "lr must be 0 or more and finite, got -0.1: a negative rate goes"),
         (lambda: SGD(math.nan), "lr must be 0 or more and finite, got nan"),
         (lambda: Adam(math.inf), "lr must be 0 or more and finite, got inf"),
         (lambda: Momentum(0.1, alpha=1.0), r"alpha must lie in \[0, 1\), got 1.0: a velocity"),

@@ -1155,7 +1155,8 @@ def _rate_cases(rng: np.random.Generator) -> Iterator[Case]:
         (1.1, 0.4, [1.0, 0.5, 3.0]),  # divergence
     ):
         noise = rng.uniform(0.98, 1.02, size=len(eigenvalues))
-        yield {"lr": lr, "alpha": alpha, "eigenvalues": (eigenvalues * noise).round(4)}
+        drawn = (np.array(eigenvalues) * noise).round(4)
+        yield {"lr": lr, "alpha": alpha, "eigenvalues": drawn}
 
 
 def is_always_the_root_of_alpha(lr, alpha, eigenvalues):

@@ -23,7 +23,7 @@ class Squares(NamedTuple):
 
 @dataclass(frozen=True)
 class AdaGrad(DiagonalScaling):
-    r"""Gradient descent with a rate for each parameter, by the sum of its squared gradients.
+    r"""Gradient descent with a learning rate for each parameter, from its squared gradients.
 
     .. math:: r \leftarrow r + g \odot g, \qquad
         \theta \leftarrow \theta - \frac{\eta}{\delta + \sqrt r} \odot g

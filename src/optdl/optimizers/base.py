@@ -76,7 +76,7 @@ class Optimizer:
             require_rate("lr", self.lr)
 
     def init(self, theta: Tree) -> State:
-        """Return the state before the first step: all that the method remembers is zero."""
+        """Return the state before the first step, in which every memory is zero."""
         arrays = list(match(theta, theta, "theta"))
         names = self.memory._fields[1:]  # type: ignore[attr-defined]
         return self.memory(0, *(rebuild(theta, iter(map(zeros, arrays))) for _ in names))
@@ -122,7 +122,7 @@ class Optimizer:
             If the gradient or the state has another structure or shape than θ, or if the gradient
             is not finite.
         TypeError
-            If θ holds something else than arrays of floating-point numbers.
+            If θ holds anything but arrays of floating-point numbers.
         """
         raise NotImplementedError
 

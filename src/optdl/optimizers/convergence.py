@@ -27,11 +27,11 @@ class RobbinsMonro(NamedTuple):
 def robbins_monro(
     lr: float | LinearDecay | PowerDecay | ExponentialDecay | CosineDecay | Warmup,
 ) -> RobbinsMonro:
-    r"""Tell whether a schedule obeys the conditions of Robbins and Monro.
+    r"""Return whether a schedule satisfies the conditions of Robbins and Monro.
 
     .. math:: \sum_k \eta_k = \infty, \qquad \sum_k \eta_k^2 < \infty
 
-    The answer comes from the schedule's formula: no finite number of terms could give it.
+    The answer follows from the formula of the schedule; no finite number of terms could decide it.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ def scaling_exponent(sizes: Numbers, costs: Numbers) -> float:
 
 
 def measured_seconds(function: Callable[[], object], repeats: int = 5) -> float:
-    """Return the shortest time of some calls; the others were disturbed.
+    """Return the shortest of several measured times of a call, in seconds.
 
     Notes
     -----

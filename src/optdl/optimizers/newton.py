@@ -26,9 +26,9 @@ class Newton(Optimizer):
     alike, :math:`\theta^{(t)} = (1 - \eta)\,\theta^{(t-1)}`, whatever A and whatever linear
     coordinates.
 
-    H must be positive definite to go downhill. Where it is not, a step is drawn to the nearest
-    critical point, be it a saddle or a maximum. Damping with μ above −λ_min turns the step
-    downhill again; the larger μ, the more it is a short step of gradient descent.
+    The step is sure to go downhill only where H is positive definite. Elsewhere it leads to the
+    critical point of the quadratic model, which may be a saddle or a maximum. Damping with μ above
+    −λ_min makes it a descent direction again; for large μ it is a short step of gradient descent.
 
     Parameters
     ----------

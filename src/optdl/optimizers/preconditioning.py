@@ -24,7 +24,7 @@ def preconditioned_descent(
     lr: float,
     steps: int,
 ) -> Float[np.ndarray, "t n"]:
-    r"""Take the steps of gradient descent in z, where θ = Pz, without ever leaving θ.
+    r"""Return the path of θ = Pz while z takes the steps of gradient descent.
 
     .. math:: \theta_{k+1} = \theta_k - \eta\, P P^T\, \nabla L(\theta_k)
 
@@ -71,7 +71,7 @@ def change_of_variable(problem: Problem, preconditioner: Matrix) -> Problem:
 
     .. math:: z \mapsto L(Pz), \qquad P^T\, \nabla L(Pz), \qquad P^T\, \nabla^2 L(Pz)\, P
 
-    The condition number of the last matrix rules how fast gradient descent in z converges.
+    The condition number of the last matrix determines how fast gradient descent in z converges.
 
     Parameters
     ----------
@@ -114,6 +114,6 @@ def _require_preconditioner(P: Float[np.ndarray, ...], n: int) -> Matrix:
         raise ValueError(f"P must have shape ({n}, {n}) for {n} parameters; got {P.shape}")
     if np.linalg.matrix_rank(P) < n:
         raise ValueError(
-            "P must be invertible; this one is singular, so that θ = Pz reaches not all θ"
+            "P must be invertible; this one is singular, so θ = Pz does not reach every θ"
         )
     return P

@@ -1,4 +1,4 @@
-"""AdaGrad that forgets: a moving average in place of the sum."""
+"""A learning rate for each parameter, from an average of its squared gradients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["RMSProp"]
 
 @dataclass(frozen=True)
 class RMSProp(DiagonalScaling):
-    r"""AdaGrad with a moving average in place of the sum, so that it forgets.
+    r"""AdaGrad with a moving average in place of the sum, in which old gradients lose weight.
 
     .. math:: r \leftarrow \rho r + (1 - \rho)\, g \odot g, \qquad
         \theta \leftarrow \theta - \frac{\eta}{\sqrt{\delta + r}} \odot g

@@ -20,7 +20,7 @@ Schedule = Callable[[int], float]
 
 @dataclass(frozen=True)
 class LinearDecay:
-    r"""A rate that falls along a line for τ iterations and then stays.
+    r"""A rate that falls linearly for τ iterations and is constant afterwards.
 
     .. math:: \eta_k = (1 - s)\,\eta_0 + s\,\eta_\tau, \qquad s = \min(k/\tau,\ 1)
 
@@ -75,7 +75,7 @@ class PowerDecay:
 
     .. math:: \eta_k = \eta_0\,(1 + k/\tau)^{-p}
 
-    It obeys the conditions of Robbins and Monro exactly when ½ < p ≤ 1.
+    It satisfies the conditions of Robbins and Monro exactly when ½ < p ≤ 1.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class ExponentialDecay:
 
 @dataclass(frozen=True)
 class CosineDecay:
-    r"""A rate that falls along half a period of the cosine for τ iterations and then stays.
+    r"""A rate that falls along half a period of the cosine and is constant after τ iterations.
 
     .. math:: \eta_k = \eta_\tau + \tfrac12\,(\eta_0 - \eta_\tau)\,(1 + \cos \pi s), \qquad
         s = \min(k/\tau,\ 1)

@@ -19,7 +19,7 @@ def require_rate(name: str, value: float) -> None:
     if not 0 <= value < math.inf:
         raise ValueError(
             f"{name} must be 0 or more and finite, got {value}: "
-            "a negative rate climbs, and the method subtracts by itself"
+            "a negative rate goes uphill, since the method subtracts the gradient"
         )
 
 
