@@ -2,6 +2,8 @@
 
 import contextlib
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 
 from optdl import problems
 from optdl.optimizers import (
@@ -24,7 +27,7 @@ from optdl.optimizers import (
     change_of_variable,
     run,
 )
-from tools import stills
+from tools import chapters, pdf, stills
 
 pytestmark = pytest.mark.xdist_group("site")
 
@@ -141,6 +144,25 @@ def test_nothing_moves_by_itself_for_readers_who_want_no_motion(
     assert not page.get_by_role("button", name="Play").count()
 
 
+def test_numbers_are_written_for_readers(open_figure: OpenFigure) -> None:
+    page = open_figure("quadratic-bowl")
+    written = page.evaluate(
+        "[[0.25, 2], [-0.25, 2], [-1e-9, 2], [0, 2], [3e5, 2], [-Infinity, 2]]"
+        ".map(([x, digits]) => Explore.number(x, digits))"
+    )
+    assert written == ["0.25", "−0.25", "−1.0 · 10⁻⁹", "0.00", "3.0 · 10⁵", "−∞"]
+    assert page.evaluate("Explore.ticksBetween(-0.1, 1)") == [0, 0.5, 1]
+    twice = page.evaluate(
+        "[7, 7].map((seed) => { const r = Explore.random(seed); return [r(), r()]; })"
+    )
+    assert twice[0] == twice[1]
+    sample = np.array(page.evaluate(
+        "(() => { const r = Explore.random(1); return Array.from({ length: 4000 }, r.normal); })()"
+    ))  # fmt: skip
+    assert abs(sample.mean()) < 0.05
+    assert sample.std() == pytest.approx(1, abs=0.05)
+
+
 # --- the bowl of the chapter on quadratic models ---
 
 
@@ -178,6 +200,26 @@ def test_the_start_is_dragged_with_the_mouse_and_picked_with_a_click(
     assert np.linalg.norm(after - before) > 0.2
     page.mouse.click(middle[0] - 120, middle[1] + 90)
     assert np.linalg.norm(np.array(ask(page, "quadratic-bowl", "fig.state.start")) - after) > 0.2
+
+
+def test_the_start_is_dragged_with_a_finger(open_figure: OpenFigure) -> None:
+    page = open_figure("quadratic-bowl", has_touch=True)
+    box = page.get_by_role("slider", name="Start of gradient").locator(".ex-grip").bounding_box()
+    before = np.array(ask(page, "quadratic-bowl", "fig.state.start"))
+    finger = page.context.new_cdp_session(page)
+    for kind, moved in [
+        ("touchStart", 0),
+        ("touchMove", 20),
+        ("touchMove", 60),
+        ("touchEnd", None),
+    ]:
+        points = [] if moved is None else [{"x": box["x"] + 7 - moved, "y": box["y"] + 7 + moved}]
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+    length = np.linalg.norm(np.array(ask(page, "quadratic-bowl", "fig.state.start")) - before)
+    unit = (1.66 * 2) / page.locator("svg.ex-plot").first.bounding_box()["width"]
+    assert length == pytest.approx(60 * np.sqrt(2) * unit, rel=0.1)
+    assert page.evaluate("scrollY") == 0
 
 
 def test_the_steps_play_pause_and_go_one_by_one_from_the_keyboard(
@@ -399,3 +441,45 @@ def test_steps_still_go_one_by_one_without_motion(open_figure: OpenFigure) -> No
     page = open_figure(RACE, reduced_motion="reduce")
     page.get_by_role("button", name="One step back").press("Enter")
     assert ask(page, RACE, "fig.state.step") == 59
+
+
+# --- the directive, and what stands where there is no browser ---
+
+
+def test_a_notebook_has_the_caption_of_a_figure() -> None:
+    text = "```{explore} quadratic-bowl\n:alt: A path on a bowl.\nA bowl with $1/\\kappa$.\n```\n"
+    written = chapters.markdown(text, chapters.Book(ROOT), [])
+    assert written.endswith("A bowl with $1/\\kappa$.")
+    assert "A path on a bowl" not in written
+
+
+def test_paper_has_the_still_picture_and_the_caption() -> None:
+    soup = BeautifulSoup(
+        '<article><figure class="explore"><script src="x.js"></script><div class="explore-stage">'
+        '<img src="x.svg" loading="lazy"></div><figcaption>Words.</figcaption></figure></article>',
+        "html.parser",
+    )
+    pdf._localize(soup.article, "book/x", ["book/x"], ROOT / "book" / "x.html")
+    assert soup.script is None
+    assert soup.img["src"].startswith("file:")
+    assert soup.figcaption.get_text() == "Words."
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("```{explore} quadratic-bowl\nWords.\n```", "needs the option :alt:"),
+        ("```{explore} no-such-figure\n:alt: A picture.\nWords.\n```", "no-such-figure.js: write"),
+        ("```{explore} quadratic-bowl\n:alt: A picture.\n```", "needs a caption of one paragraph"),
+    ],
+)
+def test_an_incomplete_figure_is_refused(tmp_path: Path, text: str, wanted: str) -> None:
+    (tmp_path / "conf.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(ROOT / 'book' / '_ext')!r})\n"
+        "extensions = ['myst_parser', 'explore']\n"
+    )
+    (tmp_path / "index.md").write_text(f"# A title\n\n{text}\n")
+    (tmp_path / "book").symlink_to(ROOT / "book")
+    command = [sys.executable, "-m", "sphinx", "-b", "dummy", "-q", ".", "out", "index.md"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert wanted in done.stderr

@@ -290,6 +290,8 @@
       svg("circle", { class: "ex-ring", r: 12 }, this.node);
       svg("circle", { class: "ex-grip", r: 7 }, this.node);
       this.node.addEventListener("pointerdown", (event) => this.grab(event));
+      // touch-action alone does not keep a page from scrolling under a finger on a part of an SVG
+      this.node.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
       this.node.addEventListener("keydown", (event) => this.key(event));
       if (this.pick) plot.svg.classList.add("ex-pick");
       if (this.pick) plot.svg.addEventListener("click", (event) => { if (!event.target.closest(".ex-handle")) this.to(...this.at(event)); });
