@@ -72,6 +72,7 @@ UNTRACED = (
     "test_assignments",
     "test_book",
     "test_course",
+    "test_explore",
     "test_gradebox",
     "test_hostile",
     "test_reading",

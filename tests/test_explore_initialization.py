@@ -125,7 +125,7 @@ def test_it_is_used_from_the_keyboard(open_figure: OpenFigure) -> None:
     page = open_figure("signal")
     page.get_by_role("button", name="He: √2").press("Enter")
     assert ask(page, "signal", "fig.state.factor") == pytest.approx(2**0.5)
-    page.get_by_label("Scale of the weights").press("ArrowRight")
+    page.get_by_label("Weight scale").press("ArrowRight")
     assert 1.42 < ask(page, "signal", "fig.state.factor") < 1.47
     page.get_by_label("tanh").focus()
     page.keyboard.press("ArrowRight")

@@ -61,7 +61,7 @@
     divergent: (r) => `Divergent: an eigenvalue lies outside the unit disc, and the error grows by the factor ${number(r)} per step. The iteration converges for ηλ < 2(1 + α).`,
     limit: () => "On the limit: an eigenvalue lies on the unit circle, and the error does not shrink.",
     plain: (r) => `Gradient descent, without momentum: one eigenvalue is 1 − ηλ, the other 0. The error shrinks by the factor ${number(r)} per step.`,
-    critical: (r) => `Critical regime: both eigenvalues coincide, with modulus √α = ${number(r)}. For this α no other ηλ converges faster.`,
+    critical: (r) => `Critical regime: both eigenvalues coincide, with modulus √α = ${number(r)}. The error behaves like t · ${number(r)}ᵗ.`,
     complex: (r) => `Complex regime: the eigenvalues are a conjugate pair, the error oscillates, and it shrinks by the factor √α = ${number(r)} per step, whatever ηλ is.`,
     overdamped: (r) => `Real regime, overdamped: both eigenvalues are positive, the error decays without oscillating, by the factor ${number(r)} per step. A larger η would be faster.`,
     alternating: (r) => `Real regime, alternating: both eigenvalues are negative, and the error changes its sign at each step. It shrinks by the factor ${number(r)} per step. A smaller η would be faster.`,

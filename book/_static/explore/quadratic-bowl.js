@@ -47,7 +47,7 @@
     fig.slider({ id: "kappa", label: "Condition number κ", min: 1, max: 50, step: 1, value: 10, format: (v) => number(v, Number.isInteger(v) ? 0 : 2) });
     fig.slider({ id: "lr", label: "Learning rate η", min: 0, max: 2.2, step: 0.01, value: 1.7 });
     fig.player({ id: "step", label: "Steps τ", max: STEPS, interval: 140 });
-    fig.button("Take the best learning rate", () => fig.set({ lr: bestStep(spectrum(fig.state.kappa)) }));
+    fig.button("Take the best learning rate", () => fig.assign({ lr: bestStep(spectrum(fig.state.kappa)) }));
 
     const state = fig.state;
     const path = () => descend(state.lr, spectrum(state.kappa), state.start, STEPS);
@@ -79,7 +79,7 @@
     rates.handle({
       label: "Learning rate", move: "x", step: [0.01, 0],
       get: () => [state.lr, Math.min(TOP, rate(state.lr, spectrum(state.kappa)))],
-      set: (lr) => fig.set({ lr }),
+      set: (lr) => fig.assign({ lr }),
       describe: (lr) => `${number(lr, 2)}, rate ${number(rate(lr, spectrum(state.kappa)))}`,
     });
 

@@ -104,7 +104,7 @@
 
   Explore.figure("signal", (fig) => {
     let seed = 1, drawn = draw(seed), measured, predicted, shown;
-    fig.slider({ id: "factor", label: "Scale of the weights, √n · σ", min: 0.2, max: 6, value: 1, log: true });
+    fig.slider({ id: "factor", label: "Weight scale √n · σ", min: 0.2, max: 6, value: 1, log: true });
     fig.choice({ id: "activation", label: "Activation", options: [["tanh", "tanh"], ["relu", "ReLU"], ["sigmoid", "sigmoid"], ["linear", "linear"]], value: "tanh" });
     fig.button("Glorot: 1", () => fig.assign({ factor: 1 }));
     fig.button("He: √2", () => fig.assign({ factor: Math.SQRT2 }));
