@@ -71,8 +71,8 @@ class Mixed:
             return _OPERATORS.get(value[0], ""), value[1:]
         if question == "method":
             return value[1], (*value[2], *value[3].values())
-        if question == "call":
-            return self._handle_of(value[0]).method, (*value[1], *value[2].values())
+        if question == "call" and (handle := self._handle_of(value[0])) is not None:
+            return handle.method, (*value[1], *value[2].values())
         return "", ()
 
     def name(self, question: str, value: Any, result: Any) -> None:

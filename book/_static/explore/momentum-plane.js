@@ -73,7 +73,7 @@
     const { alpha, lr, rate: r, plain } = best(kappa);
     const k = number(kappa, kappa < 10 ? 1 : 0);
     if (kappa === 1) return "For κ = 1 gradient descent arrives in one step, and the best α is 0.";
-    return `For κ = ${k} one more correct digit takes gradient descent ${digit(plain.rate)} steps (rate ${number(plain.rate)}) and momentum ${digit(r)} (rate ${number(r)}, with α = ${number(alpha)} and ηλmax = ${number(lr, 2)}).`;
+    return `For κ = ${k} one more correct digit takes gradient descent ${digit(plain.rate)} step${digit(plain.rate) === 1 ? "" : "s"} (rate ${number(plain.rate)}) and momentum ${digit(r)} (rate ${number(r)}, with α = ${number(alpha)} and ηλmax = ${number(lr, 2)}).`;
   }
 
   // --- the figure ---

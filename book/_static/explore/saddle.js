@@ -84,8 +84,8 @@
       const [low, at] = least();
       fig.say(above === 0
         ? "The start lies exactly on the x axis, so that every step keeps y = 0 and the iterates converge to the saddle. The axis is its stable manifold, a set of measure zero: the smallest error in y lets gradient descent escape."
-        : `From d = ${number(d, 2)} the iterates need ${path.length - 1} steps until |y| ≥ 1; the closed form ln(1/d) / ln(1 + η), rounded up, gives ${Math.max(0, Math.ceil(escape(d, lr) - 1e-9))}. `
-          + `The gradient is smallest, ${number(low, 3)}, after ${at} steps. A start ten times nearer to the axis takes ${number(escape(0.1, lr), 1)} steps more.`);
+        : `From d = ${number(d, 2)} the iterates need ${path.length - 1} step${path.length === 2 ? "" : "s"} until |y| ≥ 1; the closed form ln(1/d) / ln(1 + η), rounded up, gives ${Math.max(0, Math.ceil(escape(d, lr) - 1e-9))}. `
+          + `The gradient is smallest, ${number(low, 3)}, after ${at} step${at === 1 ? "" : "s"}. A start ten times nearer to the axis takes ${number(escape(0.1, lr), 1)} steps more.`);
     });
     fig.expose({ descend, escape, norm, path: () => path });
   });
