@@ -142,7 +142,7 @@ OPTIMIZERS = [
             f"{method}, {lr:g}, {seed}": {"method": method, "lr": lr, "seed": seed}
             for method, rates in METHOD_RATES.items()
             for lr in rates
-            for seed in SEEDS
+            for seed in range(5)
         },
         ("train_loss",),
     )

@@ -401,6 +401,7 @@ def test_a_seed_that_diverged_counts_as_a_guess():
 # --- Optimizers of chapter 4 ------------------------------------------------------------------
 
 
+@pytest.mark.row("F-07")
 def test_members_are_trained_as_each_alone_by_torch():
     digits = parts(load("digits"), "standardized", 60, images=False)
     train_part = digits.train.first(200)

@@ -56,6 +56,10 @@ def validation_errors(
         the gradient of the sum of their losses: each member's own.
     hidden : sequence of int
         Widths of the hidden layers.
+
+    Notes
+    -----
+    Source: F-07
     """
     theta = members((train.x.shape[1], *hidden, classes), seeds)
     state = opt.init(theta)
