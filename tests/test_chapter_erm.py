@@ -124,6 +124,17 @@ def test_measured_optimism_agrees_with_the_formula(after):
     assert np.all(now["expected"][:, 1] - 0.5 > 0.5 - now["expected"][:, 0])
 
 
+def test_with_few_examples_a_few_fits_have_a_very_large_risk(after):
+    says("At $m = 15$ the mean risk of the 200 fits is 8 % below the formula")
+    says("half of them are below 1.36, and the largest is 8.4")
+    now = after("least_squares_risks")
+    assert now["sizes"][0] == 15
+    risks = now["risks"][0]
+    assert risks.mean() / now["expected"][0, 1] == pytest.approx(0.92, abs=0.005)
+    assert np.median(risks) == pytest.approx(1.36, abs=0.005)
+    assert risks.max() == pytest.approx(8.4, abs=0.05)
+
+
 @pytest.mark.row("L1-01")
 def test_mean_of_one_over_chi_squared():
     for k in (3, 5, 12):
