@@ -1,7 +1,9 @@
 """Chapter 2: the numbers that its prose states and that no cell prints."""
 
 import math
+import re
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,15 @@ from scipy.special import expit
 from optdl import problems, quadratic
 from optdl.data import load
 from optdl.problems import Problem
+
+PAGE = (Path(__file__).resolve().parents[1] / "book" / "quadratic.md").read_text("utf-8")
+TEXT = re.sub(r"\s+", " ", PAGE)
+
+
+def says(*parts: str) -> None:
+    """Make sure that the chapter still says what a test is about."""
+    for part in parts:
+        assert part in TEXT, f"the chapter no longer says: {part}"
 
 
 @cache
@@ -39,6 +50,7 @@ def spectrum(problem: Problem) -> np.ndarray:
 
 
 def test_the_model_is_off_by_half_a_percent_nearby_and_below_a_tenth_farther_away() -> None:
+    says("it is off by 0.5 %", "less than a tenth of the loss")
     problem, center = problems.beale(), np.array([2.2, 0.1])
     model = quadratic.QuadraticModel.of(problem, center)
     near, far = center + 0.1, center + 0.5
@@ -47,6 +59,7 @@ def test_the_model_is_off_by_half_a_percent_nearby_and_below_a_tenth_farther_awa
 
 
 def test_errors_at_the_distance_1_lie_above_the_lines_by_the_stated_factors() -> None:
+    says("is 1.2 times the value on the line", "is 11 times that value")
     _, _, loss, _ = digits()
     direction = np.random.default_rng(0).normal(size=65)
     cases = [(problems.beale(), np.array([2.2, 0.1]), np.ones(2)), (loss, loss.minimum, direction)]
@@ -56,6 +69,7 @@ def test_errors_at_the_distance_1_lie_above_the_lines_by_the_stated_factors() ->
 
 
 def test_the_expansion_of_the_exponential_at_one_half() -> None:
+    says("1.6487$. The error is 0.0237, and $w^3/6 = 0.0208$")
     assert math.exp(0.5) == pytest.approx(1.6487, abs=5e-5)
     assert math.exp(0.5) - (1 + 0.5 + 0.125) == pytest.approx(0.0237, abs=5e-5)
     assert round(0.5**3 / 6, 4) == 0.0208
@@ -65,6 +79,11 @@ def test_the_expansion_of_the_exponential_at_one_half() -> None:
 
 
 def test_the_spectrum_of_the_digits_is_as_its_caption_says() -> None:
+    says(
+        "One eigenvalue is 0.96, the next is 0.06, and 61 of the 65 are below 0.03",
+        "ten pixels are blank",
+        "is 16 times the next one",
+    )
     x, _, loss, _ = digits()
     values = spectrum(loss)
     assert np.sum(values < 0.03) == 61
@@ -76,12 +95,14 @@ def test_the_spectrum_of_the_digits_is_as_its_caption_says() -> None:
 
 
 def test_axes_of_the_ellipses() -> None:
+    says("\\sqrt{2.8/0.2} \\approx 3.7")
     values = np.linalg.eigvalsh(np.array([[2.0, 1.2], [1.2, 1.0]]))
     np.testing.assert_allclose(values, [0.2, 2.8], rtol=1e-12)
     assert math.sqrt(values[1] / values[0]) == pytest.approx(3.7, abs=0.05)
 
 
 def test_a_start_ten_times_as_near_leaves_a_tenth_of_the_difference() -> None:
+    says("1.1 % comes from the terms", "difference is 0.1 %")
     _, _, loss, _ = digits()
     values, vectors = quadratic.eigenbasis(loss.hessian(loss.minimum))
     shares = []
@@ -94,6 +115,7 @@ def test_a_start_ten_times_as_near_leaves_a_tenth_of_the_difference() -> None:
 
 
 def test_the_steep_coefficient_leaves_its_line_after_step_42() -> None:
+    says("From step 45 on", "more than 5000 times smaller")
     _, _, loss, _ = digits()
     values, vectors = quadratic.eigenbasis(loss.hessian(loss.minimum))
     start = loss.minimum + vectors @ np.full(65, 0.01)
@@ -106,6 +128,14 @@ def test_the_steep_coefficient_leaves_its_line_after_step_42() -> None:
 
 
 def test_steps_for_one_more_digit_and_the_share_of_the_limit() -> None:
+    says(
+        "shrinks the error by 2.1 %",
+        "takes 110 steps",
+        "10 steps instead of 110",
+        "95.7 to 8.79",
+        "99 % of the limit",
+        "= 10.3$, so 11 steps",
+    )
     _, _, *losses = digits()
     for loss, kappa, steps in zip(losses, (95.7, 8.79), (110, 10), strict=True):
         values = spectrum(loss)
@@ -123,6 +153,11 @@ def test_steps_for_one_more_digit_and_the_share_of_the_limit() -> None:
 
 
 def test_bound_and_cosines_of_the_mean_input() -> None:
+    says(
+        "a cosine of at least 0.967",
+        "measured cosine is 0.99998",
+        "the cosine is 0.998 with the plain mean and again 0.99998",
+    )
     x, _, loss, _ = digits()
     mean, covariance = x.mean(axis=0), np.cov(x, rowvar=False, ddof=0)
     bound = 1 - np.linalg.eigvalsh(covariance)[-1] / (mean @ mean)
@@ -138,6 +173,13 @@ def test_bound_and_cosines_of_the_mean_input() -> None:
 
 
 def test_centering_changes_the_largest_eigenvalue_and_hardly_any_other() -> None:
+    says(
+        "falls by a factor of 11",
+        "less than 9 %",
+        "0.059 before and 0.058 after",
+        "cosine of 0.95",
+        "0.1817 and 0.1811",
+    )
     _, _, *losses = digits()
     raw, centered = (spectrum(loss) for loss in losses)
     assert raw[-1] / centered[-1] == pytest.approx(11, abs=0.5)
@@ -150,6 +192,7 @@ def test_centering_changes_the_largest_eigenvalue_and_hardly_any_other() -> None
 
 
 def test_nonzero_condition_number_of_least_squares_before_and_after_centering() -> None:
+    says("$1.5\\cdot10^6$ to $1.1\\cdot10^5$", "by the factor 13", "from 12.99 to 1")
     x, centered, _, _ = digits()
     kappas, largest = [], []
     for inputs in (x, centered):
@@ -166,6 +209,12 @@ def test_nonzero_condition_number_of_least_squares_before_and_after_centering() 
 def test_the_curvature_is_largest_at_the_start_and_the_best_rate_of_the_minimum_fails_there() -> (
     None
 ):
+    says(
+        "is 3.26 at $w=0$",
+        "at the minimum, 2.07",
+        "the limit of 0.61",
+        "the loss jumps up before it converges",
+    )
     _, _, loss, _ = digits()
     values, start = spectrum(loss), np.linalg.eigvalsh(loss.hessian(loss.start))
     assert start[-1] == pytest.approx(3.26, abs=0.005)
@@ -179,6 +228,7 @@ def test_the_curvature_is_largest_at_the_start_and_the_best_rate_of_the_minimum_
 
 
 def test_centering_makes_the_descent_12_6_times_as_fast() -> None:
+    says("12.6 times as fast")
     _, _, *losses = digits()
     steps = []
     for loss in losses:
@@ -192,6 +242,7 @@ def test_centering_makes_the_descent_12_6_times_as_fast() -> None:
 
 
 def test_the_example_of_two_inputs() -> None:
+    says("(3+2\\sqrt2)^2 \\approx 34")
     x = np.array([[3.0, 1.0], [1.0, 1.0]])
     values = np.linalg.eigvalsh(x.T @ x / 2)
     np.testing.assert_allclose(values, [3 - 2 * 2**0.5, 3 + 2 * 2**0.5], rtol=1e-12)
@@ -204,6 +255,7 @@ def test_the_example_of_two_inputs() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_line_search_from_random_starts_ends_up_near_the_worst_case(seed: int) -> None:
+    says("The first step leaves less than a tenth", "41 % to 44 %")
     bowl = np.diag([0.2, 0.3, 0.5, 0.8, 1.0])
     path = quadratic.exact_line_search(bowl, np.random.default_rng(seed).normal(size=5), 50)
     J = np.einsum("ti,ij,tj->t", path, bowl, path)
@@ -222,12 +274,14 @@ def test_orthogonal_steps_undo_earlier_progress() -> None:
 
 
 def test_the_zigzag_for_b_one_third() -> None:
+    says("$(-\\tfrac16, \\tfrac12)$ and $(\\tfrac1{12}, \\tfrac14)$")
     expected = [[1 / 3, 1], [-1 / 6, 1 / 2], [1 / 12, 1 / 4]]
     path = quadratic.exact_line_search(np.diag([1.0, 1 / 3]), np.array([1 / 3, 1.0]), 2)
     np.testing.assert_allclose(path, expected, rtol=1e-12)
 
 
 def test_every_line_of_the_worked_example() -> None:
+    says("w^{(0)} = (9, -10)^T", "\\approx 53.6$ above")
     H, c = np.array([[5.0, 2.0], [2.0, 2.0]]), np.array([7.0, 4.0])
     J = lambda w: 0.5 * w @ H @ w - c @ w  # noqa: E731
     w_star, start = np.linalg.solve(H, c), np.array([9.0, -10.0])
@@ -250,6 +304,7 @@ def test_every_line_of_the_worked_example() -> None:
 
 
 def test_fifty_layers() -> None:
+    says("a factor of 70 000", "0.0052")
     assert round(1.25**50, -3) == 70_000
     assert round(0.9**50, 4) == 0.0052
 

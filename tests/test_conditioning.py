@@ -225,10 +225,10 @@ def test_permuted_and_rescaled_networks_compute_the_same(seed):
     W, b, v = rng.normal(size=(7, 3)), rng.normal(size=7), rng.normal(size=7)
     x = rng.normal(size=(30, 3))
     order = rng.permutation(7).tolist()
-    alpha = np.exp(rng.normal(size=7))
+    factors = np.exp(rng.normal(size=7))
     for other in (
         conditioning.permute_hidden_units(W, b, v, order),
-        conditioning.rescale_hidden_units(W, b, v, alpha),
+        conditioning.rescale_hidden_units(W, b, v, factors),
     ):
         np.testing.assert_allclose(outputs(x, *other), outputs(x, W, b, v), rtol=1e-10, atol=1e-12)
         assert not np.allclose(other[0], W)

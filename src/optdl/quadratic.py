@@ -734,11 +734,11 @@ def logistic_regression(
     r"""Return regularized logistic regression on the given examples, with its minimum.
 
     .. math:: J(w) = \frac1m \sum_i \log\bigl(1 + e^{-y_i\, x_i \cdot w}\bigr)
-                     + \frac\mu2 \|w\|^2
+                     + \frac\omega2 \|w\|^2
 
     It is smooth and convex but not quadratic, so its quadratic model is only local. With
-    :math:`s_i = \sigma(y_i\, x_i \cdot w)` its Hessian is
-    :math:`\frac1m X^T \mathrm{diag}(s(1-s)) X + \mu I`.
+    :math:`p_i = 1/(1 + e^{-x_i \cdot w})` its Hessian is
+    :math:`\frac1m X^T \mathrm{diag}(p(1-p)) X + \omega I`.
 
     Parameters
     ----------
@@ -747,7 +747,7 @@ def logistic_regression(
     y : (m,) array
         Labels −1 and +1.
     penalty : float
-        μ > 0; it keeps the Hessian positive definite.
+        ω > 0; it keeps the Hessian positive definite.
 
     Raises
     ------

@@ -205,36 +205,36 @@ def permuted_while_reading(W, b, v, order):
 # --- L1-20:scale: rescale_hidden_units ----------------------------------------------------------
 
 
-def outgoing_scaled_alike(W, b, v, alpha):
-    """Multiply v by alpha in place of dividing."""
-    return W * alpha[:, None], b * alpha, v * alpha
+def outgoing_scaled_alike(W, b, v, factors):
+    """Multiply v by factors in place of dividing."""
+    return W * factors[:, None], b * factors, v * factors
 
 
-def bias_not_scaled(W, b, v, alpha):
+def bias_not_scaled(W, b, v, factors):
     """Leave the bias as it is."""
-    return W * alpha[:, None], b, v / alpha
+    return W * factors[:, None], b, v / factors
 
 
-def columns_scaled(W, b, v, alpha):
-    """Multiply W by alpha without a second axis, which fits no row."""
-    return W * alpha, b * alpha, v / alpha
+def columns_scaled(W, b, v, factors):
+    """Multiply W by factors without a second axis, which fits no row."""
+    return W * factors, b * factors, v / factors
 
 
-def scaled_the_other_way(W, b, v, alpha):
+def scaled_the_other_way(W, b, v, factors):
     """Divide the input and multiply the output."""
-    return W / alpha[:, None], b / alpha, v * alpha
+    return W / factors[:, None], b / factors, v * factors
 
 
-def one_factor_for_all(W, b, v, alpha):
+def one_factor_for_all(W, b, v, factors):
     """Use the first factor for all units."""
-    return W * alpha[0], b * alpha[0], v / alpha[0]
+    return W * factors[0], b * factors[0], v / factors[0]
 
 
-def weights_scaled_in_place(W, b, v, alpha):
+def weights_scaled_in_place(W, b, v, factors):
     """Scale the caller's arrays in place."""
-    W *= alpha[:, None]
-    b *= alpha
-    v /= alpha
+    W *= factors[:, None]
+    b *= factors
+    v /= factors
     return W, b, v
 
 

@@ -44,7 +44,7 @@
     let top = 1;
     Object.assign(state, { x: 1.5, y: 0.4 });
     fig.slider({ id: "lr", label: "Learning rate η", min: 0, max: 2.2, step: 0.01, value: 0.3 });
-    fig.slider({ id: "c", label: "Weight c of the fourth powers", min: 0, max: 1, step: 0.05, value: 0.3 });
+    fig.slider({ id: "c", label: "Weight of the fourth powers", min: 0, max: 1, step: 0.05, value: 0.3 });
     fig.button("Take the best step", () => fig.assign({ lr: model(p(), state.c).best || 0 }));
     fig.button("Go on from there", () => Object.assign(state, { x: after(p(), state.c, state.lr)[0], y: after(p(), state.c, state.lr)[1] }));
     const plane = fig.plot({

@@ -250,27 +250,27 @@ def _same_function(function: Function, rng: np.random.Generator) -> bool:
 
 def _scaling_cases(rng: np.random.Generator) -> Iterator[Case]:
     for h, d in ((2, 1), (3, 2), (4, 3)):
-        yield {**_layer(rng, h, d), "alpha": rng.uniform(0.5, 3, size=h).round(1)}
+        yield {**_layer(rng, h, d), "factors": rng.uniform(0.5, 3, size=h).round(1)}
 
 
-def forgets_the_bias_of_the_unit(W, b, v, alpha):
+def forgets_the_bias_of_the_unit(W, b, v, factors):
     """Scale the weights alone."""
-    return W * alpha[:, None], b, v / alpha
+    return W * factors[:, None], b, v / factors
 
 
-def multiplies_on_both_sides(W, b, v, alpha):
-    """Multiply the output by α too."""
-    return W * alpha[:, None], b * alpha, v * alpha
+def multiplies_on_both_sides(W, b, v, factors):
+    """Multiply the output by the factor too."""
+    return W * factors[:, None], b * factors, v * factors
 
 
-def leaves_the_output_alone(W, b, v, alpha):
+def leaves_the_output_alone(W, b, v, factors):
     """Scale the input only."""
-    return W * alpha[:, None], b * alpha, v
+    return W * factors[:, None], b * factors, v
 
 
-def scales_the_other_way_around(W, b, v, alpha):
+def scales_the_other_way_around(W, b, v, factors):
     """Divide at the input and multiply at the output."""
-    return W / alpha[:, None], b / alpha, v * alpha
+    return W / factors[:, None], b / factors, v * factors
 
 
 def _same_relu_network(function: Function, rng: np.random.Generator) -> bool:
@@ -427,21 +427,23 @@ EXERCISES = (
         cases=_matrix_cases,
         misconceptions=(
             Misconception(
-                "you put the smallest on top; the condition number is largest over smallest",
+                "you put the smallest on top; the condition number is the largest divided by the "
+                "smallest nonzero singular value",
                 puts_the_smallest_on_top,
             ),
             Misconception(
-                "you count zero as the smallest; take the smallest that is not zero",
+                "you divide by a singular value that counts as zero; take the smallest nonzero one",
                 counts_zero_as_smallest,
             ),
-            Misconception("you subtract; κ is a ratio", takes_the_difference),
+            Misconception("you subtract; κ* is a ratio", takes_the_difference),
             Misconception(
-                "you square the singular values: that is κ of AᵀA", squares_the_singular_values
+                "you square the singular values, which gives κ* of AᵀA; do not square them",
+                squares_the_singular_values,
             ),
         ),
         properties=(
             Property(
-                "κ does not depend on the scale of A, and that of the identity is 1",
+                "κ* does not depend on the scale of A, and that of the identity is 1",
                 _scale_does_not_matter,
             ),
         ),
@@ -473,12 +475,16 @@ EXERCISES = (
                 forgets_the_two,
             ),
             Misconception(
-                "2/λmax is the limit for the steepest direction; here the direction is g",
+                "2/λmax is the bound for a gradient along the steepest eigenvector; "
+                "for this gradient it is 2gᵀg/gᵀHg",
                 looks_at_the_largest_eigenvalue,
             ),
-            Misconception("your ratio is upside down", turns_the_ratio_around),
             Misconception(
-                "where gᵀHg ≤ 0 the model predicts that no step goes uphill: return infinity",
+                "your ratio is upside down; gᵀg stands above and gᵀHg below",
+                turns_the_ratio_around,
+            ),
+            Misconception(
+                "where gᵀHg ≤ 0 the quadratic model falls for every η; return np.inf",
                 returns_a_negative_rate,
             ),
         ),
@@ -527,11 +533,16 @@ EXERCISES = (
                 "the bias is part of the unit's input: scale it too", forgets_the_bias_of_the_unit
             ),
             Misconception(
-                "you multiply the outgoing weight by α; divide it", multiplies_on_both_sides
+                "you multiply the outgoing weight by the factor; divide it",
+                multiplies_on_both_sides,
             ),
-            Misconception("the outgoing weight must be divided by α", leaves_the_output_alone),
             Misconception(
-                "multiply the input by α and the output by 1/α", scales_the_other_way_around
+                "you leave the outgoing weight as it is; divide it by the factor",
+                leaves_the_output_alone,
+            ),
+            Misconception(
+                "you divide at the input and multiply at the output; do it the other way round",
+                scales_the_other_way_around,
             ),
         ),
         properties=(Property("the ReLU network computes the same function", _same_relu_network),),
@@ -590,17 +601,26 @@ EXERCISES = (
                 grows_by_a_constant,
             ),
             Misconception(
-                "ηλ is the rate in continuous time; for steps divide by ln(1 + ηλ)",
+                "you divide by ηλ, as in continuous time; for steps divide by ln(1 + ηλ)",
                 uses_continuous_time,
             ),
             Misconception(
-                "along a negative eigenvalue the factor is 1 + ηλ, not 1 − ηλ", shrinks_instead
+                "you use the factor 1 − ηλ of a positive eigenvalue; along −λ it is 1 + ηλ",
+                shrinks_instead,
             ),
             Misconception(
-                "round up: at the step before, the radius is not yet reached", rounds_down
+                "you round down; after so many steps the distance is still below R, so round up",
+                rounds_down,
             ),
-            Misconception("the way leads to R, not to 1: ln(R/d)", forgets_the_radius),
-            Misconception("where d ≥ R already, no step is needed: return 0", goes_negative),
+            Misconception(
+                "you count the steps to the distance 1; the one to reach is R, so take ln(R/d)",
+                forgets_the_radius,
+            ),
+            Misconception(
+                "your number is negative where d ≥ R at the start; no step is needed there, "
+                "so return 0",
+                goes_negative,
+            ),
         ),
         properties=(
             Property("iterating the factor 1 + ηλ gives the same number", _iterating_agrees),

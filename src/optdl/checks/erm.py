@@ -113,6 +113,12 @@ def overflows(margin):
         return np.log2(1 + odds), -odds / (1 + odds) / np.log(2)
 
 
+def overflows_in_the_values(margin):
+    """Return infinite values for very negative margins, and right derivatives."""
+    with np.errstate(over="ignore"):
+        return np.log2(1 + np.exp(-margin)), -0.5 * (1 - np.tanh(margin / 2)) / np.log(2)
+
+
 def drops_the_minus_of_the_derivative(margin):
     """Return the derivative without its sign."""
     return np.logaddexp(0, -margin) / np.log(2), 0.5 * (1 - np.tanh(margin / 2)) / np.log(2)
@@ -310,6 +316,17 @@ def counts_epochs_from_one(validation_errors, patience):
         if epoch - best == patience:
             return best + 1, epoch + 1
     return best + 1, len(validation_errors)
+
+
+def halts_after_the_last_epoch(validation_errors, patience):
+    """Return the number of epochs where the rule never halts."""
+    best = 0
+    for epoch in range(len(validation_errors)):
+        if validation_errors[epoch] < validation_errors[best]:
+            best = epoch
+        if epoch - best == patience:
+            return best, epoch
+    return best, len(validation_errors)
 
 
 def _the_future_does_not_matter(rule: Function, rng: np.random.Generator) -> bool:
@@ -765,6 +782,11 @@ EXERCISES: tuple[Exercise, ...] = (
                 overflows,
             ),
             (
+                "your values are infinite where e^{−yf} overflows; "
+                "divide np.logaddexp(0, -margin) by ln 2",
+                overflows_in_the_values,
+            ),
+            (
                 "your derivative lacks its minus sign; the loss falls as the margin grows",
                 drops_the_minus_of_the_derivative,
             ),
@@ -785,8 +807,8 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=_hinge_cases,
         misconceptions=_mistakes(
             (
-                "you count only wrong examples; right examples with a margin below 1 contribute to "
-                "the hinge too",
+                "you count only misclassified examples; correctly classified ones with a margin "
+                "below 1 contribute to the hinge too",
                 updates_only_on_errors,
             ),
             ("your terms lack the labels; each term is −yᵢxᵢ", forgets_the_labels),
@@ -853,6 +875,11 @@ EXERCISES: tuple[Exercise, ...] = (
                 halts_at_the_first_rise,
             ),
             ("you count epochs from 1; here the first one is 0", counts_epochs_from_one),
+            (
+                "where the rule never halts, you return the number of epochs; return the last "
+                "epoch, whose number is one less",
+                halts_after_the_last_epoch,
+            ),
         ),
         properties=(
             Property("errors after the halt change nothing", _the_future_does_not_matter),

@@ -97,21 +97,21 @@ def condition_number(A: Float[np.ndarray, "p q"]) -> float:
 def iterations_needed(kappa: float, tolerance: float) -> int:
     r"""Return how many steps of gradient descent with its best step reach a relative error.
 
-    .. math:: \Bigl(\frac{\kappa-1}{\kappa+1}\Bigr)^t \le \tau \quad\Rightarrow\quad
-        t = \Bigl\lceil \frac{\ln\tau}{\ln\frac{\kappa-1}{\kappa+1}} \Bigr\rceil
-        \approx \frac\kappa2 \ln\frac1\tau
+    .. math:: \Bigl(\frac{\kappa-1}{\kappa+1}\Bigr)^k \le q \quad\Rightarrow\quad
+        k = \Bigl\lceil \frac{\ln q}{\ln\frac{\kappa-1}{\kappa+1}} \Bigr\rceil
+        \approx \frac\kappa2 \ln\frac1q
 
     Parameters
     ----------
     kappa : float
         κ ≥ 1.
     tolerance : float
-        τ, between 0 and 1.
+        q, between 0 and 1.
 
     Raises
     ------
     ValueError
-        If κ < 1 or τ is not between 0 and 1.
+        If κ < 1 or q is not between 0 and 1.
 
     Notes
     -----
@@ -280,19 +280,19 @@ def rescale_hidden_units(
     W: Float[np.ndarray, "h d"],
     b: Float[np.ndarray, " h"],
     v: Float[np.ndarray, " h"],
-    alpha: Float[np.ndarray, " h"],
+    factors: Float[np.ndarray, " h"],
 ) -> tuple[Float[np.ndarray, "h d"], Float[np.ndarray, " h"], Float[np.ndarray, " h"]]:
-    r"""Scale the input of each ReLU by α and its output by 1/α, without changing the function.
+    r"""Scale the input of ReLU i by t_i and its output by 1/t_i, without changing the function.
 
-    .. math:: \tfrac{v_i}{\alpha_i}\,\mathrm{relu}(\alpha_i w_i^T x + \alpha_i b_i)
-        = v_i\,\mathrm{relu}(w_i^T x + b_i), \qquad \alpha_i > 0
+    .. math:: \tfrac{v_i}{t_i}\,\mathrm{relu}(t_i w_i^T x + t_i b_i)
+        = v_i\,\mathrm{relu}(w_i^T x + b_i), \qquad t_i > 0
 
     Parameters
     ----------
     W, b, v : (h, d), (h,) and (h,) arrays
         Incoming weights, biases and outgoing weights.
-    alpha : (h,) array
-        A positive factor for each unit.
+    factors : (h,) array
+        t, a positive factor for each unit.
 
     Raises
     ------
@@ -309,11 +309,11 @@ def rescale_hidden_units(
     >>> rescale_hidden_units(W, b, v, np.array([3.0]))
     (array([[3.]]), array([6.]), array([2.]))
     """
-    if not np.all(alpha > 0):
+    if not np.all(factors > 0):
         raise ValueError(
-            f"expected positive factors, got {float(np.min(alpha)):g}: relu(−z) is not −relu(z)"
+            f"expected positive factors, got {float(np.min(factors)):g}: relu(−z) is not −relu(z)"
         )
-    return W * alpha[:, None], b * alpha, v / alpha
+    return W * factors[:, None], b * factors, v / factors
 
 
 def equivalent_minima(units: int, layers: int) -> int:
@@ -336,9 +336,9 @@ def scaling_tangents(
 ) -> Float[np.ndarray, "h p"]:
     r"""Return the directions in which the scaling of each ReLU moves the parameters.
 
-    Scaling unit i by α moves :math:`(w_i, v_i)` to :math:`(\alpha w_i, v_i/\alpha)`, along a
-    curve on which the function is constant. Its tangent at α = 1 is :math:`(w_i, -v_i)`, and at a
-    minimum the Hessian sends that to zero.
+    Scaling unit i by :math:`t_i` moves :math:`(w_i, v_i)` to :math:`(t_i w_i, v_i/t_i)`, along a
+    curve on which the function is constant. Its tangent at :math:`t_i = 1` is
+    :math:`(w_i, -v_i)`, and at a minimum the Hessian sends that to zero.
 
     Parameters
     ----------
@@ -464,11 +464,11 @@ def distance_to_scalings(
 ) -> float:
     r"""Return the distance of a point to the nearest scaling of a ReLU network.
 
-    .. math:: \min_{\alpha > 0}\ \sqrt{\sum_i \lVert w'_i - \alpha_i w_i\rVert^2
-        + (v'_i - v_i/\alpha_i)^2}
+    .. math:: \min_{t > 0}\ \sqrt{\sum_i \lVert w'_i - t_i w_i\rVert^2
+        + (v'_i - v_i/t_i)^2}
 
     All scalings of a minimizer are minimizers, so this is the distance that shrinks at the rate
-    of κ*. The minimum is taken for each unit alone, between α = 1/e and e.
+    of κ*. The minimum is taken for each unit alone, between t = 1/e and e.
 
     Parameters
     ----------
@@ -490,10 +490,10 @@ def distance_to_scalings(
     h, d = W.shape
     rows, outgoing = point[: h * d].reshape(h, d), point[h * d :]
 
-    def square(log_alpha: float, i: int) -> float:
-        alpha = math.exp(log_alpha)
-        inner = rows[i] - alpha * W[i]
-        return float(inner @ inner + (outgoing[i] - v[i] / alpha) ** 2)
+    def square(log_factor: float, i: int) -> float:
+        factor = math.exp(log_factor)
+        inner = rows[i] - factor * W[i]
+        return float(inner @ inner + (outgoing[i] - v[i] / factor) ** 2)
 
     options = {"xatol": 1e-12}
     nearest = [
@@ -539,7 +539,9 @@ def minima_share(n: int, draws: int, rng: np.random.Generator) -> float:
 def recurrent_cliff(steps: int = 50, start: float = 0.5, target: float = 0.7) -> Problem:
     r"""Return the loss of one recurrent unit, which has a cliff.
 
-    .. math:: h_{t+1} = \sigma(w h_t + b), \qquad J(w, b) = (h_T - y)^2
+    .. math:: h_{j+1} = \phi(w h_j + b), \qquad J(w, b) = (h_T - y)^2
+
+    Here φ is the sigmoid.
 
     A product of many slopes stands in its gradient. In most places it is nearly zero; where
     the dynamics turn from one fixed point to another, it is enormous.
