@@ -72,7 +72,7 @@
     fig.button("Forget the draws", forget);
     fig.button("New weights", () => { network = draw((seed += 1)); forget(); });
     const picture = fig.plot({
-      title: "The subnetwork: press a unit to drop or keep it", width: 340, height: 330, bare: true, x: { min: 0, max: 1 }, y: { min: 0, max: 1 },
+      title: "Press a unit to drop or keep it", width: 340, height: 330, bare: true, x: { min: 0, max: 1 }, y: { min: 0, max: 1 },
       alt: () => `Six units with lines to three scores. ${dropped(state.k)}`,
     });
     const chart = fig.plot({

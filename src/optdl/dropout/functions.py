@@ -240,7 +240,8 @@ def geometric_ensemble(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: f
     x : (n,) array
         One input.
     keep : float
-        1 − p, the probability that an input is kept, in (0, 1]. At ½ all subnetworks have equal weight.
+        1 − p, the probability that an input is kept, in (0, 1].
+        At ½ all subnetworks have equal weight.
 
     Returns
     -------
