@@ -265,9 +265,22 @@ INITIALIZATION = [
 # --- Batch normalization ----------------------------------------------------------------------
 
 
-def train_by_size(normalization, batch_size, hooks, **loop):
+RELATIVES = {
+    "none": None,
+    "BN": batchnorm.BatchNorm,
+    "ghost BN": lambda features: batchnorm.GhostBatchNorm(features, ghost_size=16),
+    "LN": "ln",
+    "GN": lambda features: torch.nn.GroupNorm(5, features),
+    "four things": lambda features: batchnorm.FourThingsNorm(
+        features, groups=5, ghost_size=16, example_share=0.1
+    ),
+}
+SIZES = (1, 2, 4, 8, 16, 32, 64)
+
+
+def train_by_size(seed, normalization, batch_size, hooks, **loop):
     """Train two hidden layers at a rate in proportion to the minibatch."""
-    network = fully_connected((64, 50, 50, 10), batchnorm.NORMALIZATIONS[normalization])
+    network = fully_connected((64, 50, 50, 10), RELATIVES[normalization], seed=seed)
     sgd = torch.optim.SGD(network.parameters(), lr=0.1 * batch_size / 32)
     split = load("digits").split(validation=300, seed=0)
     examples = Examples(split.train.x[:1024], split.train.y[:1024])
@@ -278,6 +291,7 @@ def train_by_size(normalization, batch_size, hooks, **loop):
         validation=split.validation,
         batch_size=batch_size,
         hooks=hooks,
+        seed=seed,
         **loop,
     )
 
@@ -288,9 +302,15 @@ BATCHNORM = [
         train_by_size,
         {"epochs": 5},
         {
-            f"{name}, {size}": {"normalization": name, "batch_size": size, "seed": 0}
-            for name in ("none", "bn")
-            for size in (2, 4, 8, 16, 32)
+            f"{name}, {size}, seed {seed}": {
+                "normalization": name,
+                "batch_size": size,
+                "seed": seed,
+            }
+            for name in RELATIVES
+            for size in SIZES
+            for seed in SEEDS
+            if size > 1 or name not in ("BN", "ghost BN")
         },
         ("validation_error",),
     )

@@ -9,7 +9,9 @@ import torch
 from torch import nn
 
 from optdl import batchnorm as bn
+from optdl.data import Examples
 from optdl.networks import cnn5, fully_connected
+from optdl.training import train
 
 SHAPES = {"features": (6, 3), "sequences": (4, 3, 5), "images": (4, 3, 5, 2)}
 
@@ -441,6 +443,56 @@ def test_a_minibatch_of_two_leaves_signs_alone(rng):
     x = rng.normal(size=(2, 50))
     y, _ = bn.batchnorm_forward(x, np.ones(50), np.zeros(50), eps=0.0)
     np.testing.assert_allclose(y, np.sign(x - x.mean(0)), rtol=1e-10)
+
+
+@pytest.mark.row("L2-15")
+def test_along_a_step_on_a_quadratic_the_loss_and_the_change_are_known(rng):
+    # least squares: J = mean (x w − y)², g = 2 xᵀ(xw − y) / m, H = 2 xᵀx / m
+    x, y, w = rng.normal(size=(9, 4)), rng.normal(size=(9, 1)), rng.normal(size=(4, 1))
+    model = nn.Linear(4, 1, bias=False).double()
+    model.weight.data = torch.from_numpy(w.T.copy())
+    g, H = 2 * x.T @ (x @ w - y) / 9, 2 * x.T @ x / 9
+    rates = [0.0, 0.1, 1.5]
+    steps = bn.loss_along_step(
+        model, torch.from_numpy(x), torch.from_numpy(y), rates, nn.functional.mse_loss
+    )
+    losses = [np.mean((x @ (w - rate * g) - y) ** 2) for rate in rates]
+    np.testing.assert_allclose(steps.loss, losses, rtol=1e-12)
+    ratio = np.linalg.norm(H @ g) / np.linalg.norm(g)
+    np.testing.assert_allclose(steps.change, np.multiply(rates, ratio), rtol=1e-10)
+    np.testing.assert_array_equal(model.weight.detach().numpy(), w.T)
+
+
+@pytest.mark.row("L2-15")
+def test_along_a_step_the_network_and_its_averages_stay_and_every_step_is_measured(rng):
+    x = torch.from_numpy(rng.normal(size=(8, 5))).float()
+    y = torch.arange(8) % 3
+    model = fully_connected((5, 6, 3), bn.BatchNorm)
+    before = copy.deepcopy(model.state_dict())
+    rate = 0.3
+    measured = bn.loss_along_step(model, x, y, [rate])
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, before[name]), name
+    nn.functional.cross_entropy(model(x), y).backward()  # the same step by hand
+    first = [p.grad.clone() for p in model.parameters()]
+    torch.optim.SGD(model.parameters(), lr=rate).step()
+    model.zero_grad()
+    loss = nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    apart = [p.grad - g for p, g in zip(model.parameters(), first, strict=True)]
+    change = nn.utils.get_total_norm(apart) / nn.utils.get_total_norm(first)
+    torch.testing.assert_close(measured.loss[0], loss.detach())
+    torch.testing.assert_close(measured.change[0], change)
+
+
+def test_a_hook_measures_after_step_1_and_every_so_many_steps(rng):
+    x, y = torch.from_numpy(rng.normal(size=(12, 5))).float(), torch.arange(12) % 3
+    model = fully_connected((5, 6, 3))
+    hook = bn.AlongStepHook(x, y, [0.1], every=2)
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    train(model, Examples(x.numpy(), y.numpy()), sgd, epochs=1, batch_size=4, hooks=[hook])
+    assert len(hook.results) == 2  # after steps 1 and 3
+    assert hook.results[0].loss != hook.results[1].loss
 
 
 def test_a_wrong_number_of_features_is_told():

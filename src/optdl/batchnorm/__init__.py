@@ -1,7 +1,8 @@
 """Batch normalization and its relatives: forward and backward in NumPy, layers in torch.
 
 * ``functions``: forward and backward, in NumPy;
-* ``layers``: the layers, for torch.
+* ``layers``: the layers, for torch;
+* ``smoothness``: how much the loss and its gradient change along a step.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -28,9 +29,12 @@ if TYPE_CHECKING:
         FourThingsNorm,
         GhostBatchNorm,
     )
+    from optdl.batchnorm.smoothness import AlongStep, AlongStepHook, loss_along_step
 
 __all__ = [
     "NORMALIZATIONS",
+    "AlongStep",
+    "AlongStepHook",
     "BatchNorm",
     "BatchRenorm",
     "Cache",
@@ -42,6 +46,7 @@ __all__ = [
     "batchnorm_inference",
     "fold",
     "groupnorm_forward",
+    "loss_along_step",
     "moving_average",
     "population_statistics",
     "renorm_forward",
@@ -53,6 +58,6 @@ def __getattr__(name: str) -> Any:
     """Import what needs torch when it is asked for: the mathematics does without."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from optdl.batchnorm import layers
+    from optdl.batchnorm import layers, smoothness
 
-    return getattr(layers, name)
+    return getattr(smoothness if name in smoothness.__all__ else layers, name)

@@ -323,8 +323,8 @@ def groupnorm_forward(
 ) -> Matrix:
     r"""Normalize each example over groups of its features; one group is layer normalization.
 
-    No example sees another, so a minibatch of one is as good as any, and training and inference
-    are the same.
+    No example influences another. So the size of the minibatch does not matter, and training and
+    inference are the same.
 
     Raises
     ------
@@ -357,8 +357,8 @@ def scale_invariant_gradient(
         f(cW) = f(W), \qquad \nabla f(cW) = \tfrac1c\,\nabla f(W), \qquad
         \nabla f(w_i)^T w_i = 0
 
-    Each row of W has only a direction. The larger it is, the smaller its gradient, and a step is
-    always at right angles to it, so it can only grow:
+    Only the direction of each row of W matters. The longer it is, the smaller is its gradient. A
+    step is orthogonal to it, so it can only become longer:
     :math:`\lVert w - \eta g\rVert^2 = \lVert w\rVert^2 + \eta^2 \lVert g\rVert^2`.
 
     Parameters

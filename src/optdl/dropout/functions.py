@@ -40,14 +40,14 @@ Scores = Float[np.ndarray, " c"]
 
 
 def dropout_mask(u: Array, p: float) -> Array:
-    r"""Turn evenly distributed draws into a mask that also holds the scale.
+    r"""Turn uniform random numbers into a mask that also holds the scale.
 
     .. math:: M_i = \begin{cases} 0 & u_i < p \\ \frac1{1-p} & u_i \ge p \end{cases}
 
     Parameters
     ----------
     u : array
-        Draws, independent and even in [0, 1).
+        Independent random numbers from the uniform distribution on [0, 1).
     p : float
         Probability that an entry is dropped, in [0, 1).
 
@@ -224,7 +224,7 @@ def subnetwork_masks(n: int) -> Float[np.ndarray, "s n"]:
 
 
 def geometric_ensemble(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: float) -> Scores:
-    r"""Ask every subnetwork of a linear-softmax net, and return their geometric mean.
+    r"""Return the normalized geometric mean of all subnetworks of a linear-softmax net.
 
     The subnetwork with mask M predicts :math:`\pi_M = \operatorname{softmax}(W(M\odot x)+b)`,
     and dropout draws it with probability :math:`q_M`. The means do not add up to one, so
@@ -240,7 +240,8 @@ def geometric_ensemble(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: f
     x : (n,) array
         One input.
     keep : float
-        1 − p, the probability that an input is kept, in (0, 1]. At ½ all subnetworks count alike.
+        1 − p, the probability that an input is kept, in (0, 1].
+        At ½ all subnetworks have equal weight.
 
     Returns
     -------
@@ -398,15 +399,16 @@ def train_with_dropout(
     batch_size: int = 20,
     epochs: int = 60,
 ) -> DropoutCurves:
-    """Train a network with one hidden layer, drop its units with probability p, and watch it.
+    """Train a network with one hidden layer and dropout, and record its losses and errors.
 
-    The weights start as He's. One seed gives one start and one order of the examples, whatever
-    p is: two runs differ by their dropout alone.
+    The initial weights are those of He. A seed fixes them and the order of the examples, whatever
+    p is: two runs with one seed differ only in their dropout.
 
     Parameters
     ----------
     train, validation : Examples
-        Features in rows, labels 0 … c−1. Examples that fill no minibatch sit out one epoch.
+        Features in rows, labels 0 … c−1. Examples that fill no whole minibatch are left out of
+        the epoch.
     p : float
         Probability that a hidden unit is dropped, in [0, 1). At 0 there is no dropout.
     seed : int
