@@ -126,7 +126,7 @@ def test_the_page_states_the_numbers_of_the_figure(open_figure: OpenFigure) -> N
     )
     expected = [*kappas, kappas[0] / kappas[1], kappas[1] / kappas[2]]
     np.testing.assert_allclose(np.array(answer.groups(), float), expected, rtol=2e-3)
-    steps = re.search(r"paths need at most (\d+), (\d+) and (\d+) steps", text).groups()
+    steps = re.search(r"gradient descent needs at most (\d+), (\d+) and (\d+) steps", text).groups()
     assert [one["count"] for one in shown(page)[1]] == [int(number) for number in steps]
     left = re.search(r"a correlation of ([\d.]+) leaves \$\\kappa\(\\hat HUD\)\^2 = (\d+)\$", text)
     set_state(page, CLOUD, r=float(left[1]))
@@ -142,7 +142,9 @@ def test_the_first_path_jumps_along_the_mean_and_hardly_advances(open_figure: Op
     assert np.all(np.abs(cosines) > 0.99)
     assert np.all(cosines[1:] * cosines[:-1] < 0)
     distance = np.linalg.norm(path, axis=1)
-    assert distance[-1] > 0.9 * distance[0]
+    text = re.sub(r"\s+", " ", PAGE.read_text("utf-8"))
+    told = re.search(r"after 20 steps (\d+) % of the distance remain", text)[1]
+    assert 100 * distance[-1] / distance[0] == pytest.approx(float(told), abs=0.5)
 
 
 def test_the_mean_changes_the_first_number_alone_and_deviations_not_the_third(

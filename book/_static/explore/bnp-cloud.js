@@ -152,7 +152,7 @@
       x: { min: 1e-5, max: 100, log: true, ticks: [1e-4, 1e-2, 1, 100], label: "eigenvalue" }, y: { min: 0.6, max: 3.7, ticks: SYSTEMS.map(([name], i) => [3 - i, name]) },
       alt: () => all.map(({ values, kappa2 }, i) => `${SYSTEMS[i][0]}: eigenvalues ${list(values.map((v) => number(v, 3)))}, ratio ${short(kappa2)}.`).join(" "),
     });
-    const row = el("div", { style: "display:grid;gap:0.75rem;grid-column:1/-1;grid-template-columns:repeat(auto-fit,minmax(min(100%,8.5rem),1fr))" });
+    const row = el("div", { style: "display:grid;gap:0.75rem;grid-column:1/-1;max-width:52rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,8.5rem),1fr))" });
     fig.panels.append(row);
     const planes = SYSTEMS.map(([name], i) => fig.plot({
       title: name, width: 190, height: 190, bare: true, into: row, x: { min: -1, max: 1 }, y: { min: -1, max: 1 },
