@@ -299,6 +299,35 @@ def test_the_plane_compares_both_methods_at_their_best_settings(
         np.testing.assert_allclose(shown, error, rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.parametrize(("x", "alpha"), [(3.7, 0.86), (3.1, 0.57), (3.98, 0.99), (0.3, 0.8)])
+def test_the_error_of_momentum_stays_inside_its_axis_unless_it_diverges(
+    open_figure: OpenFigure, x: float, alpha: float
+) -> None:
+    page = open_figure(PLANE)
+    set_state(page, PLANE, x=x, alpha=alpha)
+    path = run(Momentum(x, alpha), lambda theta: theta, np.ones(1), 60).ravel()
+    extent = ask(page, PLANE, "fig.extent()")
+    assert extent["left"] == len(path)
+    assert np.abs(path).max() <= extent["top"] <= max(1.5, 2.6 * np.abs(path).max())
+    plot = page.locator("svg.ex-plot").nth(2)
+    assert plot.locator("circle.ex-dot").count() == len(path)
+    assert "exceeds" not in plot.text_content()
+
+
+def test_a_divergent_error_is_drawn_until_it_leaves_its_axis(open_figure: OpenFigure) -> None:
+    page = open_figure(PLANE)
+    set_state(page, PLANE, x=4.2, alpha=0.0)  # the eigenvalue −3.2
+    extent = ask(page, PLANE, "fig.extent()")
+    path = run(SGD(4.2), lambda theta: theta, np.ones(1), 60).ravel()
+    assert extent["left"] == np.argmax(np.abs(path) > extent["top"]) == 3
+    assert "exceeds ±20 at step 3" in page.locator("svg.ex-plot").nth(2).text_content()
+    disc = page.locator("svg.ex-plot").nth(1)
+    frame = disc.bounding_box()
+    for mark in disc.locator("path.ex-dot").all():  # and both eigenvalues are in the picture
+        box = mark.bounding_box()
+        assert frame["x"] < box["x"] + box["width"] / 2 < frame["x"] + frame["width"]
+
+
 def test_the_point_of_the_plane_is_named_as_it_moves(open_figure: OpenFigure) -> None:
     page = open_figure(PLANE)
     handle = page.get_by_role("slider", name="Setting of momentum")
@@ -393,9 +422,12 @@ def test_the_rotated_valley_is_the_valley_in_other_coordinates(
     diagonal = {"AdaGrad", "RMSProp", "RMSProp + Nesterov", "AdaDelta", "Adam"}
     unequal = set() if degrees == 90 else diagonal
     assert {name for name, equal in zip(names, same, strict=True) if not equal} == unequal
-    assert "leaves the loss of SGD, Momentum, Nesterov and Newton as it was" in ask(
-        page, RACE, "fig.sentence()"
-    )
+    said = ask(page, RACE, "fig.sentence()")
+    assert "leaves the loss of SGD, Momentum, Nesterov and Newton as it was" in said
+    assert ("At 90° the valley lies along the other axis" in said) == (degrees == 90)
+    assert ("Methods with a rate for each coordinate change" in said) == (degrees != 90)
+    if degrees == 90:  # the coordinates change places, and no rounding error comes in
+        np.testing.assert_array_equal(rotated, straight)
 
 
 def test_a_rate_that_is_too_large_is_said_to_diverge(open_figure: OpenFigure) -> None:

@@ -8,6 +8,7 @@
   const LONG = 200;
   const EDGE = 4.2; // of ηλ
   const FLOOR = 1e-8; // of the errors that are shown
+  const TOPS = [1.5, 2, 5, 10, 20, 50, 100, 200]; // of the axis of the error; 200 is enough unless it diverges
 
   // --- the mathematics ---
 
@@ -43,6 +44,14 @@
   function errors(lr, alpha, kappa) {
     const [flat, steep] = [iterate(lr / kappa, alpha, LONG), iterate(lr, alpha, LONG)];
     return flat.map((v, t) => Math.hypot(v, steep[t]) / Math.SQRT2);
+  }
+
+  /** How far the axis of the error reaches, and the step after which the error has left it. */
+  function extent(path) {
+    const largest = Math.max(...path.map(Math.abs));
+    const top = largest <= 200 ? TOPS.find((v) => v >= largest) : 20;
+    const left = path.findIndex((v) => Math.abs(v) > top);
+    return { top, left: left < 0 ? path.length : left };
   }
 
   const NEAR = 1e-9;
@@ -104,7 +113,7 @@
     const error = fig.plot({
       title: "The error θ of the iteration", height: 210,
       x: { min: 0, max: STEPS, label: "step t" }, y: { min: -1.5, max: 1.5, ticks: [-1, 0, 1] },
-      alt: () => `Error against step, between two curves that change by the factor ${number(rate(state.x, state.alpha))} per step.`,
+      alt: () => `Error against step, on an axis up to ${number(extent(iterate(state.x, state.alpha, STEPS)).top, 1)}, and two curves that change by the factor ${number(rate(state.x, state.alpha))} per step.`,
     });
     const race = fig.plot({
       title: "Both methods at their best settings", height: 210,
@@ -131,20 +140,25 @@
       plane.curve([[tuned.lr / kappa, tuned.alpha], [tuned.lr, tuned.alpha]], { series: 3, width: 4 });
       plane.text([(tuned.lr * (1 + 1 / kappa)) / 2, tuned.alpha], `best for κ = ${number(kappa, kappa < 10 ? 1 : 0)}`, { series: 3, anchor: "middle", dy: tuned.alpha > 0.93 ? 15 : -7 });
 
+      const reach = Math.max(1.45, 1.08 * rate(x, alpha)), high = (reach * 1.045) / 1.45;
+      disc.axes({ ...disc.xAxis, min: -reach, max: reach }, { ...disc.yAxis, min: -high, max: high });
       disc.area(circle(1));
       disc.curve(circle(1), { width: 1.5 });
       disc.curve(circle(Math.sqrt(alpha)), { series: 1, dash: "5 3", width: 1.2 });
       disc.guide(0, 0);
-      disc.text([-1.42, 0.98], "dashed: modulus √α", { series: 1 });
+      disc.text([-0.98 * reach, 0.94 * high], "dashed: modulus √α", { series: 1 });
       disc.dots(eigenvalues(x, alpha), { series: 4, radius: 6, shape: "diamond" });
 
       const path = iterate(x, alpha, STEPS);
       const r = rate(x, alpha);
+      const { top, left: gone } = extent(path);
+      error.axes(error.xAxis, { min: -top, max: top, ...(top < 2 ? { ticks: [-1, 0, 1] } : {}) });
       error.guide(null, 0);
       for (const sign of [1, -1]) error.curve(path.map((_, t) => [t, sign * r ** t]), { series: 1, dash: "5 3", width: 1.2 });
-      error.curve(path.map((v, t) => [t, v]), { series: 4, width: 1.2 });
-      error.dots(path.map((v, t) => [t, v]).filter(([, v]) => Math.abs(v) <= 1.5), { series: 4, radius: 2.4 });
-      error.text([STEPS, 1.5], "dashed: ± rateᵗ", { series: 1, anchor: "end", dy: 4 });
+      error.curve(path.slice(0, gone + 1).map((v, t) => [t, v]), { series: 4, width: 1.2 });
+      error.dots(path.slice(0, gone).map((v, t) => [t, v]), { series: 4, radius: 2.4 });
+      error.text([STEPS, top], "dashed: ± rateᵗ", { series: 1, anchor: "end", dy: -4 });
+      if (gone <= STEPS) error.text([STEPS, 0], `exceeds ±${top} at step ${gone}`, { series: 4, anchor: "end", dy: -6 });
 
       const pair = [errors(tuned.plain.lr, 0, kappa), errors(tuned.lr, tuned.alpha, kappa)];
       pair.forEach((list, i) => race.curve(list.map((v, t) => [t, Math.max(v, FLOOR / 10)]), { series: 2 + i, dash: i === 0 ? "7 3" : "" }));
@@ -158,6 +172,7 @@
       path: () => iterate(state.x, state.alpha, STEPS),
       rate: () => rate(state.x, state.alpha),
       regime: () => regime(state.x, state.alpha),
+      extent: () => extent(iterate(state.x, state.alpha, STEPS)),
       best: () => best(state.kappa),
       errors: () => { const b = best(state.kappa); return [errors(b.plain.lr, 0, state.kappa), errors(b.lr, b.alpha, state.kappa)]; },
     });

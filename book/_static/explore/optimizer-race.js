@@ -45,13 +45,14 @@
   };
 
   const lossText = (x) => (x === 0 ? "0" : number(x));
-  const turn = ([x, y], a) => [Math.cos(a) * x - Math.sin(a) * y, Math.sin(a) * x + Math.cos(a) * y];
+  const exact = (v) => (Math.abs(v) < 1e-15 ? 0 : v); // the cosine of 90°
+  const turn = ([x, y], a) => [exact(Math.cos(a)) * x - Math.sin(a) * y, Math.sin(a) * x + exact(Math.cos(a)) * y];
 
   /** The surface, rotated about the origin by an angle in degrees. */
   function rotated(surface, degrees) {
     const a = (degrees * Math.PI) / 180;
     if (!degrees) return surface;
-    const [c, s] = [Math.cos(a), Math.sin(a)];
+    const [c, s] = [exact(Math.cos(a)), Math.sin(a)];
     return {
       ...surface,
       value: (p) => surface.value(turn(p, -a)),
@@ -224,8 +225,10 @@
         const changed = seen.filter((r) => Math.abs(r.loss - before[NAMES.indexOf(r.name)]) > 1e-6 * (Math.abs(r.loss) + 1e-12));
         const same = seen.filter((r) => ROTATION_INVARIANT.has(r.name));
         if (same.length) words.push(`The rotation leaves the loss of ${list(same.map((r) => r.name))} as it was.`);
+        const adaptive = seen.filter((r) => !ROTATION_INVARIANT.has(r.name));
         const most = changed.filter((r) => !ROTATION_INVARIANT.has(r.name)).map((r) => ({ ...r, factor: r.loss / before[NAMES.indexOf(r.name)] })).sort((a, b) => b.factor - a.factor)[0];
         if (most) words.push(`Methods with a rate for each coordinate change: ${most.name} has the loss ${number(most.loss)}, and had ${number(before[NAMES.indexOf(most.name)])} without it.`);
+        else if (adaptive.length && angle() === 90) words.push(`At 90° the valley lies along the other axis, so the methods with a rate for each coordinate (${list(adaptive.map((r) => r.name))}) have the same loss as without the rotation, too.`);
       }
       return words.join(" ");
     }

@@ -70,8 +70,9 @@
       path = descend(start(), lr);
       plane.contours((x, y) => (x * x - y * y) / 2, [-0.6, -0.4, -0.2, -0.05, 0.05, 0.2, 0.4, 0.6, 0.8, 1]);
       plane.guide(0, 0);
-      plane.text([1.42, 0], "x shrinks", { anchor: "end", dy: 16 });
-      plane.text([0, 1.05], "y grows", { dx: 6 });
+      const away = state.x > 0 ? -1 : 1; // the words stand where the path does not
+      plane.text([1.42 * away, 0], "x shrinks", { anchor: away > 0 ? "end" : "start", dy: -6 });
+      plane.text([0, above < 0 ? 1.05 : -1.1], "y grows", { dx: 6 });
       plane.curve(path, { series: 1, width: 1.5 });
       plane.dots(path, { series: 1, radius: 2.6 });
       const top = Math.ceil(escape(1e-12, lr) / 10) * 10;
