@@ -11,10 +11,10 @@ tensor, and ``numpy`` one on an array; ``in place`` overwrites the tensors, as t
 
 What limits the first: a step that leaves its arguments alone writes to other memory than it reads,
 so that four arrays pass through the cache for each sum where three do in place. On one core of a
-machine with a cache of 32 MB, ``torch.add(theta, g, alpha=-lr)`` alone takes 1.3 times (float32) and
-2.3 times (float64) as long as torch's own step of SGD, and with the search for NaN 1.8 and 2.7 times:
-no step of this kind can be faster. What limits the second: the search for NaN is one more reading of
-the gradient, half of what a step of SGD takes in float32.
+machine with a cache of 32 MB, ``torch.add(theta, g, alpha=-lr)`` alone took 1.3 times (float32) and
+2.3 times (float64) as long as torch's own step of SGD, with the search for NaN 1.8 and 2.7 times,
+which is what the step of SGD takes here. What limits the second: the search for NaN is one more
+reading of the gradient, half of what a step of SGD takes in float32.
 """
 
 import os
