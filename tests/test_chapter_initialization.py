@@ -224,7 +224,7 @@ def test_what_is_said_of_relu_and_tanh_at_tuned_and_at_equal_rates():
         "the mean loss of the ReLU networks is 0.29",
         "the ReLU ends at 0.0013 and tanh at 0.0024",
         "tanh falls below 0.1 in epoch 2 for all seeds, the ReLU in epoch 2 or 3",
-        "The sigmoid is slow at every rate: 0.21 at best",
+        "The sigmoid is slow at every learning rate: its loss is 0.21 at best",
         "The sigmoid has the largest (1.6), tanh has 0.8 and the ReLU the smallest (0.4)",
     )
     losses = recorded("rates")["train_loss"]
@@ -247,8 +247,9 @@ def test_what_is_said_of_relu_and_tanh_at_tuned_and_at_equal_rates():
 def test_what_is_said_of_weights_that_are_too_large():
     says(
         "Its loss after 8 epochs is 1.9 times that of Glorot's weights",
-        "Its best rate falls from 0.4 to 0.02, and it needs 5 or 6 epochs where it needed 2 or 3",
-        "at the rate 1.6 its loss after 8 epochs is 0.0011 (mean of 3 seeds)",
+        "Its best learning rate falls from 0.4 to 0.02, and it needs 5 or 6 epochs where it needed "
+        "2 or 3",
+        "at η = 1.6 its loss after 8 epochs is 0.0011 (mean of 3 seeds)",
         "the validation error grows: from 4 % to 10 % (tanh) and from 4 % to 18 % (ReLU)",
         "reduce the best learning rate of the ReLU by a factor of 20",
     )
@@ -278,8 +279,8 @@ def test_what_is_said_of_weights_that_are_too_large():
 @pytest.mark.parametrize(("factor", "lr"), [(0.5, 0.8), (2, 0.4)])
 def test_twice_the_largest_rate_of_the_grid_diverges_for_some_seed(factor, lr):
     says(
-        "At twice the largest rate of the grids for the factors 0.5 and 2, at least one of three "
-        "seeds diverges."
+        "At twice the largest learning rate of the grids for the factors 0.5 and 2, at least one "
+        "of three seeds diverges."
     )
     assert lr == 2 * max(PROGRAM["FACTOR_RATES"]["ReLU", factor])
 
