@@ -9,9 +9,12 @@ The table at the end divides the time of each step by that of torch.optim's sing
 tensor, and ``numpy`` one on an array; ``in place`` overwrites the tensors, as torch.optim does;
 ``unchecked`` does so too, and leaves out the search for NaN in the gradient.
 
-What limits the first: a step that leaves its arguments alone writes to other memory than it reads.
-Twice as many megabytes pass through the cache, and fresh pages cost a fault each. What limits the
-second: the search for NaN is one more reading of the gradient, half of what a step of SGD takes.
+What limits the first: a step that leaves its arguments alone writes to other memory than it reads,
+so that four arrays pass through the cache for each sum where three do in place. On one core of a
+machine with a cache of 32 MB, ``torch.add(theta, g, alpha=-lr)`` alone took 1.3 times (float32) and
+2.3 times (float64) as long as torch's own step of SGD, with the search for NaN 1.8 and 2.7 times,
+which is what the step of SGD takes here. What limits the second: the search for NaN is one more
+reading of the gradient, half of what a step of SGD takes in float32.
 """
 
 import os

@@ -54,6 +54,7 @@ from optdl.optimizers import (
     run,
     scaling_exponent,
     solve_flops,
+    standard_nesterov,
     steps_to_reduce,
     terminal_velocity,
     torch_equivalent,
@@ -1341,6 +1342,33 @@ def test_no_constants_of_momentum_are_better_than_the_optimal_ones(smallest, lar
         assert momentum_regime(best.lr, best.alpha, end) == "critical"
 
 
+@pytest.mark.row("F-01", "L1-27")
+@pytest.mark.parametrize(("smallest", "largest"), [(0.25, 4.0), (0.3, 4.0), (0.01, 5.0)])
+def test_the_standard_constants_of_nesterov_are_best_for_their_learning_rate(smallest, largest):
+    # oracle: the matrix of one step, read off the method itself, with eigenvalues from LAPACK
+    lr, standard, rate = standard_nesterov(smallest, largest)
+
+    def radius(alpha, lr=lr):
+        moduli = []
+        for e in np.linspace(smallest, largest, 30):
+            opt, columns = Nesterov(lr, alpha), []
+            for c, v in ((1.0, 0.0), (0.0, 1.0)):
+                state = opt.init(np.zeros(1))._replace(v=np.array([v]))
+                theta, state = opt.step(np.array([c]), state, lambda theta, e=e: e * theta)
+                columns.append([theta[0], state.v[0]])
+            moduli.append(np.abs(np.linalg.eigvals(np.transpose(columns))).max())
+        return max(moduli)
+
+    assert lr * largest == 1
+    assert radius(standard) == pytest.approx(rate, abs=1e-6)  # a double root is ill-conditioned
+    assert min(radius(alpha) for alpha in np.linspace(0, 0.999, 60)) >= rate - 1e-6
+    # Lessard, Recht and Packard (2016): a larger learning rate is a little better still
+    root = math.sqrt(3 * largest / smallest + 1)
+    better = radius((root - 2) / (root + 2), 4 / (3 * largest + smallest))
+    assert better == pytest.approx(1 - 2 / root, abs=1e-6)
+    assert better < rate
+
+
 @pytest.mark.row("F-01")
 def test_steps_grow_like_the_root_of_kappa_with_momentum():
     kappas = [100.0, 1000.0, 10_000.0]
@@ -1380,6 +1408,7 @@ def test_tuned_momentum_wins_in_the_long_valley():
     [
         (lambda: optimal_momentum(0.0, 1.0), "0 < smallest ≤ largest, got 0.0 and 1.0"),
         (lambda: optimal_momentum(2.0, 1.0), "0 < smallest ≤ largest"),
+        (lambda: standard_nesterov(0.0, 1.0), "0 < smallest ≤ largest, got 0.0 and 1.0"),
         (lambda: momentum_matrix(0.1, 0.5, 0.0), "eigenvalue must be positive and finite, got 0.0"),
         (lambda: momentum_regime(0.1, 1.0, 1.0), r"alpha must lie in \[0, 1\)"),
         (lambda: momentum_coefficients(0.1, 0.5, 1.0, 0), "steps must be 1 or more; got 0"),

@@ -212,6 +212,11 @@ def puts_inputs_in_rows(fan_in, fan_out, rng):
     return rng.normal(0, np.sqrt(2 / (fan_in + fan_out)), size=(fan_in, fan_out))
 
 
+def draws_the_transpose(fan_in, fan_out, rng):
+    """Draw the shape (fan_in, fan_out) and transpose the result."""
+    return rng.normal(0, np.sqrt(2 / (fan_in + fan_out)), size=(fan_in, fan_out)).T
+
+
 def takes_the_deviation_as_bound(fan_in, fan_out, rng):
     """Draw from the uniform distribution on plus or minus the standard deviation."""
     bound = np.sqrt(2 / (fan_in + fan_out))
@@ -494,6 +499,10 @@ EXERCISES = (
             Misconception(
                 "a weight has shape (fan_out, fan_in): one row for each unit", puts_inputs_in_rows
             ),
+            Misconception(
+                "you draw (fan_in, fan_out) numbers and transpose them; draw (fan_out, fan_in)",
+                draws_the_transpose,
+            ),
         ),
         properties=(
             Property(
@@ -511,7 +520,10 @@ EXERCISES = (
                 "variance a²/3",
                 takes_the_deviation_as_bound,
             ),
-            Misconception("your bound lacks the square root", forgets_the_root_of_the_bound),
+            Misconception(
+                "your bound lacks the square root: a² = 6 / (fan_in + fan_out)",
+                forgets_the_root_of_the_bound,
+            ),
             Misconception(
                 "a² is three times the variance 2 / (fan_in + fan_out): 6, not 3, over the sum",
                 takes_three_for_six,
@@ -559,7 +571,9 @@ EXERCISES = (
                 "you treat the ReLU as linear; it keeps half of the mean square",
                 forgets_the_half_of_the_relu,
             ),
-            Misconception("fan_in is missing: a unit adds up that many terms", forgets_the_fan),
+            Misconception(
+                "the number of inputs is missing: a unit adds up that many terms", forgets_the_fan
+            ),
             Misconception("you add the factors of the layers; multiply them", adds_layer_by_layer),
             Misconception(
                 "q₀ is missing: return one value more than there are layers",
@@ -604,7 +618,10 @@ EXERCISES = (
                 "you take one mean over all features; each feature has its own",
                 normalizes_all_features_together,
             ),
-            Misconception("you scale, but do not center", scales_without_centering),
+            Misconception(
+                "you divide by the deviation but do not subtract the mean first",
+                scales_without_centering,
+            ),
         ),
         properties=(
             Property(
@@ -629,7 +646,7 @@ EXERCISES = (
                 centers_first,
             ),
             Misconception(
-                "twice too large: the ½ of the loss cancels the 2 of the square",
+                "your Hessian is twice too large: the ½ of the loss cancels the 2 of the square",
                 keeps_the_two_of_the_square,
             ),
         ),

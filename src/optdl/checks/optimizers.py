@@ -1510,19 +1510,20 @@ EXERCISES = (
         cases=_sgd_cases,
         misconceptions=(
             Misconception(
-                "your rate keeps falling after iteration τ; from there on it stays at η_τ",
+                "your learning rate keeps falling after iteration τ; from there on it stays at η_τ",
                 keeps_falling_after_tau,
             ),
-            Misconception("your rate falls to 0; it ends at η_τ = 0.01 η₀", falls_to_zero),
+            Misconception("your learning rate falls to 0; it ends at 0.01 η₀", falls_to_zero),
             Misconception(
-                "your first step has k = 1; it has k = 0, and the rate η₀",
+                "your first step has k = 1; it has k = 0, and the learning rate η₀",
                 counts_iterations_from_one,
             ),
             Misconception(
-                "your rate rises from η_τ to η₀; s = k/τ is the weight of the last rate",
+                "your learning rate rises from η_τ to η₀; s = k/τ is the weight of the last one, "
+                "η_τ = 0.01 η₀",
                 exchanges_first_and_last_rate,
             ),
-            Misconception("your rate is always η₀; it decays with k", never_decays),
+            Misconception("your learning rate is always η₀; it falls with k", never_decays),
             Misconception(
                 "you add up the gradients of a minibatch; the estimate is their mean",
                 sums_over_the_minibatch,
@@ -1534,7 +1535,7 @@ EXERCISES = (
         ),
         properties=(
             Property(
-                "under a constant gradient of size 1 the steps equal the rates",
+                "under a constant gradient of size 1 the steps equal the learning rates",
                 _rates_are_on_a_line,
             ),
             Property(
@@ -1642,7 +1643,8 @@ EXERCISES = (
                 averages_the_squares,
             ),
             Misconception(
-                "all your parameters share one rate; each entry has a sum of its own, g ⊙ g",
+                "all your parameters share one learning rate; each entry has a sum of its own, "
+                "of g ⊙ g",
                 shares_one_rate_among_all,
             ),
             Misconception(
@@ -1735,7 +1737,7 @@ EXERCISES = (
                 leaves_delta_outside_both_roots,
             ),
             Misconception(
-                "your d averages the step after the rate η; it averages Δ before it",
+                "your d averages ηΔ; it averages Δ, before the multiplication by η",
                 averages_the_step_after_the_rate,
             ),
             Misconception(
@@ -1824,7 +1826,9 @@ EXERCISES = (
                 "you use the Hessian of the start in each step; evaluate it at each θ",
                 keeps_the_first_hessian,
             ),
-            Misconception("your rate η is missing; it multiplies the step", forgets_the_rate),
+            Misconception(
+                "the learning rate η is missing; it multiplies the step", forgets_the_rate
+            ),
             Misconception("your damping is missing; solve with H + μI", forgets_the_damping),
             Misconception(
                 "you add μ to every entry of H; add it to the diagonal: H + μI", damps_every_entry
@@ -1891,15 +1895,16 @@ EXERCISES = (
         cases=_rate_cases,
         misconceptions=(
             Misconception(
-                "your rate is always √α; that is the modulus of complex eigenvalues only",
+                "your result is always √α; that is the modulus of complex eigenvalues only",
                 is_always_the_root_of_alpha,
             ),
             Misconception(
-                "your rate is that of gradient descent, |1 − ηλ|; form the 2×2 matrix of c and v",
+                "your result is that of gradient descent, |1 − ηλ|; form the 2×2 matrix of c and v",
                 uses_the_rate_of_gradient_descent,
             ),
             Misconception(
-                "you return the smallest rate; the slowest direction decides: take the largest",
+                "you return the factor of the fastest direction; the slowest one decides: take the "
+                "largest",
                 takes_the_fastest_direction,
             ),
             Misconception(
@@ -1979,7 +1984,7 @@ EXERCISES = (
             ),
             Misconception("your path is that of Adam; θ shrinks by 1 − ηω too", forgets_the_decay),
             Misconception(
-                "you shrink θ by 1 − ω; the decay is multiplied by the rate: 1 − ηω",
+                "you multiply θ by 1 − ω; the decay is multiplied by η: 1 − ηω",
                 decays_without_the_rate,
             ),
             Misconception(
@@ -2010,7 +2015,7 @@ EXERCISES = (
         cases=_warmup_cosine_cases,
         misconceptions=(
             Misconception(
-                "your first rate is 0; in iteration k of the warm-up it is (k + 1)/w · η₀",
+                "your first learning rate is 0; in iteration k of the warm-up it is (k + 1)/w · η₀",
                 starts_with_rate_zero,
             ),
             Misconception(
@@ -2018,7 +2023,7 @@ EXERCISES = (
                 begins_the_cosine_with_the_warmup,
             ),
             Misconception(
-                "your rate rises again after the end; from iteration w + τ on it stays at 0",
+                "your learning rate rises again after iteration w + τ; from there on it is 0",
                 lets_the_cosine_rise_again,
             ),
             Misconception(
@@ -2026,10 +2031,11 @@ EXERCISES = (
                 takes_a_whole_period,
             ),
             Misconception(
-                "your rate is η₀ cos(πs/2); it is η₀ (1 + cos πs)/2", takes_a_quarter_of_a_period
+                "your learning rate is η₀ cos(πs/2); it is η₀ (1 + cos πs)/2",
+                takes_a_quarter_of_a_period,
             ),
             Misconception(
-                "your schedule has no warm-up; the rate first rises in w iterations",
+                "your schedule has no warm-up; the learning rate first rises, in w iterations",
                 has_no_warmup,
             ),
             Misconception(

@@ -50,12 +50,14 @@ from optdl.optimizers.equivalents import torch_equivalent
 from optdl.optimizers.momentum import Momentum, terminal_velocity, velocity
 from optdl.optimizers.momentum_theory import (
     OptimalMomentum,
+    StandardNesterov,
     momentum_coefficients,
     momentum_eigenvalues,
     momentum_matrix,
     momentum_rate,
     momentum_regime,
     optimal_momentum,
+    standard_nesterov,
     steps_to_reduce,
 )
 from optdl.optimizers.nesterov import Nesterov
@@ -94,6 +96,7 @@ __all__ = [
     "RMSProp",
     "RMSPropNesterov",
     "RobbinsMonro",
+    "StandardNesterov",
     "Warmup",
     "adaptive_diagonal",
     "change_of_variable",
@@ -113,6 +116,7 @@ __all__ = [
     "run",
     "scaling_exponent",
     "solve_flops",
+    "standard_nesterov",
     "steps_to_reduce",
     "terminal_velocity",
     "torch_equivalent",

@@ -82,9 +82,11 @@ def _adam(
 ) -> tuple[Array, ...]:
     m = _sum(opt.beta1, m, 1 - opt.beta1, g, into[1])
     r = _sum_squares(opt.beta2, r, 1 - opt.beta2, g, into[2])
-    lr = opt.rate(t) / (1 - opt.beta1**t)  # the hat of m is one number for all entries
+    # the hats are two numbers for all entries: m̂ / (√r̂ + δ) = h m / (√r + δh) / (1 − β₁ᵗ)
+    hat = (1 - opt.beta2**t) ** 0.5
+    lr = opt.rate(t) * hat / (1 - opt.beta1**t)
     kept = 1 - opt.rate(t) * opt.decay if isinstance(opt, AdamW) else 1.0
-    divisor = _root(r, over=1 - opt.beta2**t, outside=opt.delta)
+    divisor = _root(r, outside=opt.delta * hat)
     return _sum_quotient(kept, theta, -lr, m, divisor, into[0]), m, r
 
 
@@ -145,11 +147,12 @@ def _numpy_sum(a: float, x: Array, rest: Array, out: Array | None) -> Array:
     return np.add(kept, rest, out=rest if out is None else out)
 
 
-def _root(r: Array, *, over: float = 1.0, inside: float = 0.0, outside: float = 0.0) -> Array:
-    """Return √(inside + r / over) + outside, as a new array."""
-    out = r / over if over != 1 else r + inside
+def _root(r: Array, *, inside: float = 0.0, outside: float = 0.0) -> Array:
+    """Return √(inside + r) + outside, as a new array."""
+    out = r + inside if inside else r**0.5
     out = np.asarray(out) if is_numpy(r) else out  # NumPy makes a number of an array of one
-    out **= 0.5  # NumPy and torch both know this power as the square root
+    if inside:
+        out **= 0.5  # NumPy and torch both know this power as the square root
     if outside:
         out += outside
     return out

@@ -22,12 +22,14 @@ from optdl.problems import Problem
 
 __all__ = [
     "OptimalMomentum",
+    "StandardNesterov",
     "momentum_coefficients",
     "momentum_eigenvalues",
     "momentum_matrix",
     "momentum_rate",
     "momentum_regime",
     "optimal_momentum",
+    "standard_nesterov",
     "steps_to_reduce",
 ]
 
@@ -199,11 +201,54 @@ def optimal_momentum(smallest: float, largest: float) -> OptimalMomentum:
     >>> optimal_momentum(smallest=1.0, largest=9.0)
     OptimalMomentum(lr=0.25, alpha=0.25, rate=0.5)
     """
-    if not 0 < smallest <= largest < math.inf:
-        raise ValueError(f"expected 0 < smallest ≤ largest, got {smallest} and {largest}")
+    _require_spectrum(smallest, largest)
     low, high = math.sqrt(smallest), math.sqrt(largest)
     rate = (high - low) / (high + low)
     return OptimalMomentum((2 / (low + high)) ** 2, rate**2, rate)
+
+
+class StandardNesterov(NamedTuple):
+    """The standard constants of Nesterov momentum."""
+
+    lr: float
+    """1/λ_max."""
+    alpha: float
+    """The best momentum for this learning rate on a quadratic."""
+    rate: float
+    """The factor by which each step shrinks the error on a quadratic, in the long run."""
+
+
+def standard_nesterov(smallest: float, largest: float) -> StandardNesterov:
+    r"""Return the standard constants of Nesterov momentum, and what they achieve on a quadratic.
+
+    .. math:: \eta = \frac{1}{\lambda_{max}}, \qquad
+        \alpha = \frac{\sqrt\kappa - 1}{\sqrt\kappa + 1}, \qquad
+        \text{rate} = 1 - \frac{1}{\sqrt\kappa}
+
+    λ_min is then critical; the larger an eigenvalue is, the faster its direction converges.
+
+    Parameters
+    ----------
+    smallest, largest : float
+        0 < λ_min ≤ λ_max.
+
+    Raises
+    ------
+    ValueError
+        If λ_min is not positive, or larger than λ_max.
+
+    Notes
+    -----
+    Source: F-01
+
+    Examples
+    --------
+    >>> standard_nesterov(smallest=0.25, largest=4.0)
+    StandardNesterov(lr=0.25, alpha=0.6, rate=0.75)
+    """
+    _require_spectrum(smallest, largest)
+    root = math.sqrt(largest / smallest)
+    return StandardNesterov(1 / largest, (root - 1) / (root + 1), 1 - 1 / root)
 
 
 def momentum_coefficients(
@@ -284,6 +329,11 @@ def steps_to_reduce(opt: Optimizer, problem: Problem, factor: float, limit: int 
             return step
         theta, state = opt.step(theta, state, problem.gradient)
     raise ValueError(f"{opt} has not shrunk the error by the factor {factor} in {limit} steps")
+
+
+def _require_spectrum(smallest: float, largest: float) -> None:
+    if not 0 < smallest <= largest < math.inf:
+        raise ValueError(f"expected 0 < smallest ≤ largest, got {smallest} and {largest}")
 
 
 def _require_iteration(lr: float, alpha: float, eigenvalue: float) -> None:
