@@ -200,14 +200,19 @@ def test_with_three_features_another_diagonal_matrix_can_be_better():
 
 @pytest.mark.row("P-13")
 def test_the_longest_row_and_the_heavy_tails_of_the_erratum():
-    says("longest row is 13.4, not 4", "about 2.8, 5 and 10")
+    says("longest row is 13.4, not 4", "about 3, 5.5 and 11")
     rng = np.random.default_rng(0)
     longest = (rng.normal(size=(20000, 60, 4)) ** 2).sum(-1).max(-1).mean()
     assert longest == pytest.approx(13.4, abs=0.1)
-    for n, expected, draws in ((16, 2.8, 400), (64, 5, 200), (256, 10, 40)):
-        entries = (rng.random((draws, n, n)) < 1 / n**2) * n * rng.choice([-1, 1], (draws, n, n))
-        norms = np.maximum(np.linalg.norm(entries, 2, axis=(1, 2)), math.sqrt(n))
-        assert norms.mean() / math.sqrt(n) == pytest.approx(expected, rel=0.12)
+    for n, expected, draws in ((16, 3, 1000), (64, 5.5, 500), (256, 10.7, 100)):
+        norms = []
+        for _ in range(draws):
+            rows, columns = np.nonzero(rng.random((n, n)) < 1 / n**2)
+            entries = np.zeros((n, n))
+            entries[rows, columns] = n * rng.choice([-1, 1], len(rows))
+            large = np.linalg.norm(entries[rows][:, columns], 2) if len(rows) else 0.0
+            norms.append(max(large, math.sqrt(n)))
+        assert np.mean(norms) / math.sqrt(n) == pytest.approx(expected, rel=0.1)
 
 
 # --- Condition numbers during training: P-18 --------------------------------------------------
@@ -311,10 +316,10 @@ def test_the_digits_are_described_as_recorded():
     says(
         f"After one epoch BN is at {first['BN']} %, BNP at {first['BNP']} % with $\\rho = 0.99$ "
         f"and at {first['BNP, ρ = 0.9']} % with 0.9, the vanilla network at {first['vanilla']} %.",
-        "the means lie between 96 and 98 %, BN's highest",
+        "the means lie between 95.9 and 97.5 %, with BN's the highest",
     )
     last = {name: values[-1] for name, values in sixty.items()}
-    assert (round(min(last.values())), round(max(last.values()))) == (96, 98)
+    assert [round(end, 1) for end in (min(last.values()), max(last.values()))] == [95.9, 97.5]
     assert max(last, key=lambda name: last[name]) == "BN"
     says(
         f"with {one['BNP'][-1]:.1f} % before {one['LN'][-1]:.1f} % for LN and "
