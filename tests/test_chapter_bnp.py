@@ -502,6 +502,18 @@ def test_standardized_pixels_and_the_first_layer_are_described_as_measured():
         means(f"{name}-raw-{rate}", figure="fig4", size=6)[-1]
         for name, rate in (("bnp", 0.1), (FIRST, 0.01), ("vanilla", 0.003))
     ]
+    other = means("vanilla-standardized-0.003", figure="fig4", size=6)[-1]
+    says(
+        f"{six[0]:.1f} % against {six[2]:.1f} % for the vanilla network, and against {other:.1f} %",
+        "more than half of it comes from the inputs",
+    )
+    assert other - six[2] > (six[0] - six[2]) / 2
+    later = [
+        means(f"{name}-standardized-{rate}")[-1] for name, rate in (("vanilla", 0.01), ("bn", 0.5))
+    ]
+    says(f"vanilla network {later[0]:.1f} % and BN {later[1]:.1f} %, 0.6 and 0.7 points more")
+    assert later[0] - std["vanilla"][-1] == pytest.approx(0.6, abs=0.05)
+    assert later[1] - std["BN"][-1] == pytest.approx(0.7, abs=0.05)
     says(f"{six[0]:.1f} % with it, {six[1]:.1f} % without, and {six[2]:.1f} % for the vanilla")
 
 

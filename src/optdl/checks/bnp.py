@@ -894,8 +894,8 @@ EXERCISES = (
                 measures_one_example_from_itself,
             ),
             Misconception(
-                "you use the running mean for minibatches of any size; only a minibatch of one needs "
-                "it, and a larger one is measured from its own mean",
+                "you use the running mean for minibatches of any size; only a minibatch of one "
+                "needs it, and a larger one is measured from its own mean",
                 always_measures_from_the_running_mean,
             ),
             Misconception(
@@ -948,8 +948,8 @@ EXERCISES = (
                 gives_one_example_no_spread,
             ),
             Misconception(
-                "you measure every minibatch from the running mean; only a minibatch of one example "
-                "needs it",
+                "you measure every minibatch from the running mean; only a minibatch of one "
+                "example needs it",
                 measures_all_from_the_running_mean,
             ),
             Misconception(
@@ -1014,7 +1014,8 @@ EXERCISES = (
                 adds_eps1_without_the_maximum,
             ),
             Misconception(
-                "you add ε₁ times each feature's own variance; take the largest variance of the layer",
+                "you add ε₁ times each feature's own variance; take the largest variance of the "
+                "layer",
                 takes_a_share_of_each_variance,
             ),
             Misconception(
