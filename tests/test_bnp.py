@@ -1005,9 +1005,9 @@ def test_the_benchmark_compares_the_networks_of_table_1(monkeypatch, capsys):
     times = ["vanilla/ms", "BN/ms", "BNP/ms", "BNP/vanilla", "BNP/BN"]
     assert header == ["batch", *times, "BN/MB", "BNP/MB", "BNP/BN"]
     assert [i for i, cell in enumerate(one) if cell == "nan"] == [2, 5, 6, 8]  # no BN of one row
-    size, plain, bn, own, to_plain, ratio, bn_memory, memory, memory_ratio = map(float, four)
+    size, vanilla, bn, own, to_vanilla, ratio, bn_memory, memory, memory_ratio = map(float, four)
     assert size == 4
-    assert to_plain == pytest.approx(own / plain, abs=0.02)
+    assert to_vanilla == pytest.approx(own / vanilla, abs=0.02)
     assert ratio == pytest.approx(own / bn, abs=0.02)
     assert memory_ratio == pytest.approx(memory / bn_memory, abs=0.02)
     # no less than parameters and gradients, no more than two copies of them beside
