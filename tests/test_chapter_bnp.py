@@ -603,7 +603,7 @@ def test_the_operations_of_the_relatives_are_those_of_their_products():
     H, delta, G = torch.randn(N, n), torch.randn(N, o), torch.randn(o, n)
     left, right = torch.randn(o, o), torch.randn(n, n)
     products = {
-        "natural networks, FOOF": lambda: (H.T @ H, G @ right),
+        "FOOF": lambda: (H.T @ H, G @ right),
         "K-FAC": lambda: (H.T @ H, delta.T @ delta, left @ G @ right),
         "Shampoo": lambda: (G.T @ G, G @ G.T, left @ G @ right),
     }

@@ -62,9 +62,9 @@ def preconditioning_flops(features: int, outputs: int, rows: int) -> dict[str, i
     """Return the leading operations by which each method exceeds gradient descent, for one step.
 
     Products of matrices count; inverses and roots, which are renewed every so many steps, do not.
-    Natural networks and FOOF form an n × n covariance of the inputs and multiply the gradient by
-    its inverse. K-FAC does so on both sides, with the o × o second moment of the gradients of the
-    outputs. Shampoo takes its two factors from the gradient itself.
+    FOOF forms the n × n second moment of the inputs and multiplies the gradient by its inverse.
+    K-FAC does so on both sides, with the o × o second moment of the gradients of the outputs.
+    Shampoo takes its two factors from the gradient itself.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def preconditioning_flops(features: int, outputs: int, rows: int) -> dict[str, i
     left, right = 2 * o * o * n, 2 * o * n * n
     return {
         "BNP": bnp_flops(n, o, N),
-        "natural networks, FOOF": inputs + right,
+        "FOOF": inputs + right,
         "K-FAC": inputs + signals + left + right,
         "Shampoo": 2 * (left + right),
     }
