@@ -8,6 +8,7 @@ largest sum of what torch has allocated at one time in a step.
 
 import argparse
 import itertools
+import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ from optdl.bnp import BNP
 FEATURES, HIDDEN, CLASSES = 3072, 100, 10
 KINDS = ("vanilla", "BN", "BNP")
 ROUNDS = 15
-BATCHES = {16: 100, 256: 15, 512: 10}
+BATCHES = {1: 200, 6: 100, 16: 100, 60: 40, 256: 15, 512: 10}
 """Batch size to the steps of one round."""
 
 
@@ -88,7 +89,7 @@ def peak_megabytes(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print milliseconds a step and megabytes at its peak, and BNP's ratios to BN."""
+    """Print milliseconds a step and megabytes at its peak, and BNP's ratios to the others."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--compile", action="store_true")
@@ -97,21 +98,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.compile:
         # else the vanilla network's code, which has no hooks, would serve BNP's as well
         torch._dynamo.config.skip_nnmodule_hook_guards = False
-    print("batch  vanilla/ms    BN/ms   BNP/ms   ratio    BN/MB  BNP/MB   ratio")
+    print("batch  vanilla/ms    BN/ms   BNP/ms  BNP/vanilla  BNP/BN    BN/MB  BNP/MB  BNP/BN")
     for size, steps in BATCHES.items():
         torch.compiler.reset()
         x = torch.rand(steps, size, FEATURES, device=options.device)
         y = torch.randint(0, CLASSES, (steps, size), device=options.device)
-        step = {kind: stepper(kind, options.device, options.compile) for kind in KINDS}
-        for kind in KINDS:
+        kinds = [kind for kind in KINDS if size > 1 or kind != "BN"]  # one row has no variance
+        step = {kind: stepper(kind, options.device, options.compile) for kind in kinds}
+        for kind in kinds:
             seconds(step[kind], x, y)  # compiles, and fills the caches
-        rounds = [{kind: seconds(step[kind], x, y) for kind in KINDS} for _ in range(ROUNDS)]
-        ms = {kind: 1e3 * statistics.median(one[kind] for one in rounds) for kind in KINDS}
-        peak = {kind: peak_megabytes(step[kind], x, y) for kind in KINDS}
+        rounds = [{kind: seconds(step[kind], x, y) for kind in kinds} for _ in range(ROUNDS)]
+        ms = dict.fromkeys(KINDS, math.nan) | {
+            kind: 1e3 * statistics.median(one[kind] for one in rounds) for kind in kinds
+        }
+        peak = {
+            kind: peak_megabytes(step[kind], x, y) if kind in kinds else math.nan for kind in KINDS
+        }
         times = "  ".join(f"{ms[kind]:7.3f}" for kind in KINDS)
         memory = "".join(f"{peak[kind]:8.2f}" for kind in KINDS[1:])
-        ratio = {name: one["BNP"] / one["BN"] for name, one in (("ms", ms), ("MB", peak))}
-        print(f"{size:5}     {times} {ratio['ms']:7.2f} {memory} {ratio['MB']:7.2f}")
+        print(
+            f"{size:5}     {times} {ms['BNP'] / ms['vanilla']:12.2f} {ms['BNP'] / ms['BN']:7.2f} "
+            f"{memory} {peak['BNP'] / peak['BN']:7.2f}"
+        )
 
 
 if __name__ == "__main__":

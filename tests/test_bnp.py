@@ -998,15 +998,17 @@ def test_the_benchmark_compares_the_networks_of_table_1(monkeypatch, capsys):
     assert plain == 3072 * 100 + 100 + 100 * 100 + 100 + 100 * 10 + 10
     assert normalized == plain + 4 * 100
     main = bench["main"]
-    monkeypatch.setitem(main.__globals__, "BATCHES", {4: 1})
+    monkeypatch.setitem(main.__globals__, "BATCHES", {1: 1, 4: 1})
     monkeypatch.setitem(main.__globals__, "ROUNDS", 1)
     main([])
-    header, row = (line.split() for line in capsys.readouterr().out.splitlines())
-    kinds = ["vanilla/ms", "BN/ms", "BNP/ms", "ratio", "BN/MB", "BNP/MB", "ratio"]
-    assert header == ["batch", *kinds]
-    size, _, bn, preconditioned, ratio, bn_memory, memory, memory_ratio = map(float, row)
+    header, one, four = (line.split() for line in capsys.readouterr().out.splitlines())
+    times = ["vanilla/ms", "BN/ms", "BNP/ms", "BNP/vanilla", "BNP/BN"]
+    assert header == ["batch", *times, "BN/MB", "BNP/MB", "BNP/BN"]
+    assert [i for i, cell in enumerate(one) if cell == "nan"] == [2, 5, 6, 8]  # no BN of one row
+    size, vanilla, bn, own, to_vanilla, ratio, bn_memory, memory, memory_ratio = map(float, four)
     assert size == 4
-    assert ratio == pytest.approx(preconditioned / bn, abs=0.02)
+    assert to_vanilla == pytest.approx(own / vanilla, abs=0.02)
+    assert ratio == pytest.approx(own / bn, abs=0.02)
     assert memory_ratio == pytest.approx(memory / bn_memory, abs=0.02)
     # no less than parameters and gradients, no more than two copies of them beside
     assert 2 * 4 * plain / 2**20 < memory < 4 * 4 * plain / 2**20

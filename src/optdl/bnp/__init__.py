@@ -9,6 +9,7 @@ Hessian.
 
 * ``hessian``: the Hessian of a layer, and the preconditioner P = UD;
 * ``algorithm``: one step, as Algorithms 2 and 3 write it, and what it costs;
+* ``relatives``: the factor of the inputs in K-FAC, of which P is a diagonal form, and costs;
 * ``model``: :class:`BNP`, on top of ``taps`` (what a layer reads), ``layers`` (P for one layer),
   ``support`` (which layers), ``processes`` (training on several), and ``optimizers`` (which of
   them want the split form).
@@ -37,6 +38,7 @@ from optdl.bnp.hessian import (
     normalized_activations,
     preconditioner,
 )
+from optdl.bnp.relatives import input_factor, preconditioning_flops
 
 if TYPE_CHECKING:
     from optdl.bnp.model import BNP
@@ -50,11 +52,13 @@ __all__ = [
     "condition_numbers",
     "extended_activations",
     "hessian_condition_numbers",
+    "input_factor",
     "layer_hessian",
     "normalized_activations",
     "precondition_conv",
     "precondition_dense",
     "preconditioner",
+    "preconditioning_flops",
     "running_statistics",
     "scale_conv",
     "scale_dense",

@@ -774,7 +774,7 @@ EXERCISES = (
                 "you leave out the second derivatives; S holds L″ on its diagonal",
                 leaves_out_the_curvatures,
             ),
-            Misconception("S stands once in Ĥᵀ S Ĥ; you use it twice", puts_s_at_both_factors),
+            Misconception("you use S twice; in Ĥᵀ S Ĥ it stands once", puts_s_at_both_factors),
         ),
         properties=(
             Property(
@@ -868,7 +868,7 @@ EXERCISES = (
         ),
         properties=(
             Property(
-                "a feature that is there twice counts as one that is √2 times as large",
+                "a duplicated feature acts like one feature that is √2 times as large",
                 _a_feature_twice_is_one_larger,
             ),
             Property(
@@ -894,12 +894,12 @@ EXERCISES = (
                 measures_one_example_from_itself,
             ),
             Misconception(
-                "the running mean serves minibatches of one alone; larger ones have a mean of "
-                "their own",
+                "you use the running mean for minibatches of any size; only a minibatch of one "
+                "needs it, and a larger one is measured from its own mean",
                 always_measures_from_the_running_mean,
             ),
             Misconception(
-                "you return the standard deviation; leave the square",
+                "you return the standard deviation; return the variance",
                 returns_the_standard_deviation,
             ),
             Misconception(
@@ -913,7 +913,7 @@ EXERCISES = (
         ),
         properties=(
             Property(
-                "one example is measured from the running mean, many from their own",
+                "one example is measured from the running mean, several from their own mean",
                 _running_mean_serves_one_example_alone,
             ),
         ),
@@ -939,7 +939,7 @@ EXERCISES = (
                 corrects_the_bias_of_the_start,
             ),
             Misconception(
-                "you update μ after its use: one example is measured from the new μ",
+                "you update μ after using it; one example is measured from the new μ",
                 measures_from_the_old_mean,
             ),
             Misconception(
@@ -948,8 +948,8 @@ EXERCISES = (
                 gives_one_example_no_spread,
             ),
             Misconception(
-                "you measure every minibatch from the running mean; only one of a single example "
-                "needs it",
+                "you measure every minibatch from the running mean; only a minibatch of one "
+                "example needs it",
                 measures_all_from_the_running_mean,
             ),
             Misconception(
@@ -1014,11 +1014,12 @@ EXERCISES = (
                 adds_eps1_without_the_maximum,
             ),
             Misconception(
-                "you add ε₁ times each feature's own variance; take the largest of the layer",
+                "you add ε₁ times each feature's own variance; take the largest variance of the "
+                "layer",
                 takes_a_share_of_each_variance,
             ),
             Misconception(
-                "your maximum runs over the means; it runs over the variances",
+                "you take the maximum of the means; take the maximum of the variances",
                 takes_the_largest_mean,
             ),
             Misconception(

@@ -32,6 +32,10 @@ def dense_panels(
     paper : mapping
         Methods to the paper's rates. Where it has none, the rate of BN or of vanilla serves, with
         which the method shares most.
+
+    Notes
+    -----
+    Source: P-19, F-10
     """
     return [
         Panel(
