@@ -293,6 +293,20 @@ def test_the_accuracies_with_minibatches_of_128(large):
 
 
 @pytest.mark.row("P-26")
+def test_how_long_the_runs_took_and_which_of_the_four_things_they_have(large):
+    minutes = [record.seconds / 60 for records in large.values() for record in records]
+    shortest, longest = numbers("ten epochs took between # and # minutes on one processor core")
+    assert (round(min(minutes)), round(max(minutes))) == (shortest, longest)
+    settings = large["4 Things"][0].config["settings"]
+    assert numbers("ghost batches of # images, a weight decay of #,") == [
+        settings["ghost_size"],
+        settings["weight_decay"],
+    ]
+    says("a share of 0.1 of each image's own statistics")
+    assert "example_share" not in settings, "0.1 is the default"
+
+
+@pytest.mark.row("P-26")
 def test_the_losses_with_minibatches_of_128(large):
     training = {n: spread(r, "minibatch_loss")[0][-1].round(2) for n, r in large.items()}
     assert numbers("BNP ends at #, BN at # and the four things at #.") == [
