@@ -16,9 +16,9 @@ import torch
 from optdl import batchnorm, bnp, erm, optimizers
 from optdl.data import Examples, load
 from optdl.initialization import InputNormalizer
-from optdl.networks import cnn5, fully_connected, resnet_cifar
+from optdl.networks import cnn5, fully_connected
 from optdl.recordings import Recording, main
-from optdl.training import Hook, train
+from optdl.training import train
 
 FOLDER = Path(__file__).resolve().parent / "results" / "recorded"
 SEEDS = range(3)
@@ -366,21 +366,13 @@ CNN_METHODS = {
 }
 CNN_RATES = {32: (0.1, 0.3, 0.1, 1.0), 2: (0.03, 0.03, 0.01, 0.3), 1: (0.03, None, 0.003, 1.0)}
 CNN_EPOCHS = {32: 10, 2: 5, 1: 4}
-RESNETS = {
-    "BN": {"normalization": "bn", "scale": 1.0, "weight_decay": 1e-4},
-    "GN": {"normalization": "gn", "scale": 1.0, "weight_decay": 1e-4},
-    "BNP + GN": {"normalization": "gn", "scale": 0.1, "weight_decay": 1.5e-4},
-}
 
 
-def large_digits(channels):
+def large_digits():
     """Return 400 digits to train on and the test digits, of 24 × 24 pixels."""
     data = load("digits").subset(400)
     parts = (data.x_train, data.y_train), (data.x_test, data.y_test)
-    return [
-        Examples(x.reshape(-1, 1, 8, 8).repeat(channels, 1).repeat(3, 2).repeat(3, 3), y)
-        for x, y in parts
-    ]
+    return [Examples(x.reshape(-1, 1, 8, 8).repeat(3, 2).repeat(3, 3), y) for x, y in parts]
 
 
 def train_convolutions(method, lr, hooks, **loop):
@@ -389,31 +381,8 @@ def train_convolutions(method, lr, hooks, **loop):
     sgd = torch.optim.SGD(network.parameters(), lr=lr)
     if method == "BNP":
         hooks = [bnp.BNP(network), *hooks]
-    examples, test = large_digits(channels=1)
+    examples, test = large_digits()
     return train(network, examples, sgd, validation=test, hooks=hooks, **loop)
-
-
-class WarmUp(Hook):
-    """Raise the rate from 0.01 to 0.1 over an epoch."""
-
-    def __init__(self, steps):
-        self.steps = steps
-
-    def after_step(self, state):
-        """Set the rate of the next step."""
-        rate = 0.01 + 0.09 * min(1, state.step / self.steps)
-        state.optimizer.param_groups[0]["lr"] = rate
-
-
-def train_residual(method, normalization, scale, weight_decay, batch_size, hooks, **loop):
-    """Train ResNet-8 by one of the methods."""
-    network = resnet_cifar(8, normalization=normalization, init_scale=scale)
-    sgd = torch.optim.SGD(network.parameters(), 0.01, momentum=0.9, weight_decay=weight_decay)
-    examples, test = large_digits(channels=3)
-    own = [WarmUp(len(examples) // batch_size)] + [bnp.BNP(network)] * ("BNP" in method)
-    return train(
-        network, examples, sgd, validation=test, batch_size=batch_size, hooks=own + hooks, **loop
-    )
 
 
 CONVOLUTIONS = [
@@ -433,13 +402,6 @@ CONVOLUTIONS = [
             for method, lr in zip(CNN_METHODS, rates, strict=True)
             if lr is not None
         },
-        ("validation_error",),
-    ),
-    Recording(
-        "bnp_cnn-resnet",
-        train_residual,
-        {"batch_size": 32, "epochs": 6},
-        {method: {"method": method, **own, "seed": 0} for method, own in RESNETS.items()},
         ("validation_error",),
     ),
 ]

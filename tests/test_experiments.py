@@ -1,6 +1,8 @@
 """The experiments run, in seconds on small data, and keep what they measured, whatever happens."""
 
+import json
 import os
+import re
 import runpy
 import signal
 import subprocess
@@ -8,6 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
@@ -22,6 +25,7 @@ from optdl.experiments import (
     Settings,
     Tuning,
     draw_curves,
+    draw_panel,
     drawing,
     generated_images,
     sensitivity,
@@ -186,6 +190,30 @@ def test_a_network_that_diverges_by_itself_is_recorded(tmp_path, capsys):
     record = Record.load(one.file(one.panels[0].runs[0], 0))
     assert record.stop.startswith("diverged: the loss is nan at step")
     assert "try a smaller learning rate" in capsys.readouterr().err.lower()
+
+
+@pytest.mark.row("P-26")
+def test_a_panel_is_drawn_with_the_chosen_rates_loss_and_accuracy_side_by_side():
+    file = FOLDER / "fig5.py"
+    fig5 = Experiment(str(file), runpy.run_path(str(file))["PANELS"], ["--seeds=3"])
+    panel = fig5.panels[0]
+    fig, axes = plt.subplots(1, 2)
+    draw_panel(fig5, panel, axes)
+    chosen = [fig5.chosen(panel, run) for run in panel.runs]
+    files = [[fig5.file(run, seed) for seed in range(3)] for run in chosen]
+    for ax, curve in zip(axes, ("minibatch_loss", "test_error"), strict=True):
+        assert len(ax.lines) == len(panel.runs)
+        for line, three in zip(ax.lines, files, strict=True):
+            curves = [json.loads(one.read_text())["curves"][curve] for one in three]
+            values = np.mean(curves, axis=0)
+            expected = 1 - values if curve == "test_error" else values
+            np.testing.assert_allclose(line.get_ydata(), expected)
+        assert ax.get_legend() is None
+    fig.canvas.draw()
+    assert all(re.fullmatch(r"\d+%", tick.get_text()) for tick in axes[1].get_yticklabels())
+    [legend] = fig.legends
+    assert [text.get_text() for text in legend.texts] == [run.label for run in panel.runs]
+    plt.close(fig)
 
 
 @pytest.mark.parametrize(

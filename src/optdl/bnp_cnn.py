@@ -26,7 +26,12 @@ import numpy as np
 from jaxtyping import Float
 from numpy.lib.stride_tricks import sliding_window_view
 
-from optdl.bnp import batch_statistics, extended_activations, preconditioner
+from optdl.bnp import (
+    batch_statistics,
+    extended_activations,
+    preconditioner,
+    smoothed_variance,
+)
 
 __all__ = [
     "border_share",
@@ -37,7 +42,9 @@ __all__ = [
     "exact_column_statistics",
     "normalize_channels",
     "pad",
+    "preconditioned_norm",
     "preconditioner_conv",
+    "relu_curvatures",
     "rows",
     "statistics_bound",
     "variance_bound",
@@ -251,6 +258,49 @@ def conv_layer_hessian(h: Images, k: int, curvatures: Float[np.ndarray, "N r*s r
     return np.asarray(blocks.mean(axis=0))
 
 
+def relu_curvatures(
+    outputs: Float[np.ndarray, "N rs"], dense: Float[np.ndarray, "classes rs"]
+) -> Float[np.ndarray, "N rs rs"]:
+    r"""Return :math:`S_n` of a channel that ReLU, a dense layer and the cross entropy follow.
+
+    .. math:: S_n = B_n^T\bigl(\operatorname{diag}(p_n) - p_np_n^T\bigr)B_n, \qquad
+        B_n = V\operatorname{diag}\bigl([a_n > 0]\bigr)
+
+    V is the dense layer, :math:`p_n` the softmax of the scores :math:`V\max(a_n, 0)`. ReLU has no
+    second derivative, so only the cross entropy's is left; the label does not matter.
+
+    Parameters
+    ----------
+    outputs : (N, r s) array
+        The channel's output for each image, a row for each.
+    dense : (classes, r s) array
+        Weights of the dense layer; its bias is zero.
+
+    Returns
+    -------
+    (N, r s, r s) array
+        As :func:`conv_layer_hessian` takes them.
+
+    Notes
+    -----
+    Source: P-22, P-24
+
+    Examples
+    --------
+    >>> relu_curvatures(np.array([[1.0, -1.0]]), np.array([[1.0, 5.0], [1.0, 7.0]]))
+    array([[[0., 0.],
+            [0., 0.]]])
+    >>> relu_curvatures(np.array([[0.001]]), np.array([[2.0], [-2.0]])).round(3)
+    array([[[4.]]])
+    """
+    scores = np.maximum(outputs, 0) @ dense.T
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    inner = p[:, :, None] * (np.eye(len(dense)) - p[:, None, :])
+    slopes = dense * (outputs > 0)[:, None, :]
+    return np.asarray(slopes.transpose(0, 2, 1) @ inner @ slopes)
+
+
 # --- The columns' statistics, and the channels' -----------------------------------------------
 
 
@@ -334,7 +384,7 @@ def border_share(height: int, width: int, k: int) -> float:
     A corner of the kernel is :math:`\frac{k-1}2` rows and columns off the center. It misses so
     many rows and columns of the map and meets zeros in their place:
 
-    .. math:: \delta = (k-1)\Bigl(\frac1{2r} + \frac1{2s} - \frac{k-1}{4rs}\Bigr)
+    .. math:: \nu = (k-1)\Bigl(\frac1{2r} + \frac1{2s} - \frac{k-1}{4rs}\Bigr)
         = 1 - \Bigl(1 - \frac{k-1}{2r}\Bigr)\Bigl(1 - \frac{k-1}{2s}\Bigr)
 
     Parameters
@@ -347,7 +397,7 @@ def border_share(height: int, width: int, k: int) -> float:
     Returns
     -------
     float
-        δ, from 0 to 1.
+        ν, from 0 to 1.
 
     Notes
     -----
@@ -402,9 +452,9 @@ def statistics_bound(h: Images, k: int) -> Channels:
 def variance_bound(h: Images, k: int) -> Channels:
     r"""Return how far a column's variance can be from its channel's variance, for each channel.
 
-    .. math:: |\sigma_H^2(p,i,j) - \sigma^2(p)| \le 3\,\delta \max_{n,u,v} |h(n,p,u,v)|^2
+    .. math:: |\sigma_H^2(p,i,j) - \sigma^2(p)| \le 3\,\nu \max_{n,u,v} |h(n,p,u,v)|^2
 
-    with the share δ of :func:`border_share`.
+    with the share ν of :func:`border_share`.
 
     Parameters
     ----------
@@ -420,9 +470,9 @@ def variance_bound(h: Images, k: int) -> Channels:
     Notes
     -----
     The paper bounds the mean alone. A variance is the smallest mean square distance to any point.
-    Measure the column's from μ: zeros in place of a share δ of the map add at most δμ². Measure
+    Measure the column's from μ: zeros in place of a share ν of the map add at most νμ². Measure
     the channel's from μ_H: the entries that the zeros replace add at most
-    :math:`\delta(h^2 - 2h\mu_H)`. With all numbers in [−M, M], neither exceeds 3δM².
+    :math:`\nu(h^2 - 2h\mu_H)`. With all numbers in [−M, M], neither exceeds 3νM².
 
     Source: P-23
 
@@ -515,3 +565,52 @@ def preconditioner_conv(mean: Channels, std: Channels, k: int) -> tuple[Square, 
            [ 0. ,  0.5]])
     """
     return preconditioner(np.repeat(mean, k**2), np.repeat(std, k**2))
+
+
+def preconditioned_norm(h: Images, k: int, hessian: Square) -> float:
+    r"""Return the largest eigenvalue of a layer's Hessian after centering and scaling.
+
+    .. math:: \lambda_{max}\bigl(P^T\,\nabla^2_{\hat w}\mathcal L\,P\bigr), \qquad P = UD
+
+    with the mean and the smoothed variance of the minibatch's channels. The scale q² should be
+    proportional to it: then one learning rate suits all layers.
+
+    Parameters
+    ----------
+    h : (N, c, r, s) array
+        The input of the layer.
+    k : int
+        Height and width of the kernel; odd.
+    hessian : (c k² + 1, c k² + 1) array
+        Such as :func:`conv_layer_hessian` returns; the bias comes first.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the Hessian does not have one row for the bias and one for each entry of the kernel.
+
+    Notes
+    -----
+    Source: P-24
+
+    Examples
+    --------
+    >>> h = np.array([[[[1.0, 3.0]]]])
+    >>> adds_up = conv_layer_hessian(h, 1, np.eye(2)[None])
+    >>> averages = conv_layer_hessian(h, 1, np.full((1, 2, 2), 1 / 2**2))
+    >>> [round(preconditioned_norm(h, 1, hessian), 9) for hessian in (adds_up, averages)]
+    [2.0, 1.0]
+    """
+    columns = h.shape[1] * k**2
+    if hessian.shape != (columns + 1, columns + 1):
+        raise ValueError(
+            f"expected a Hessian of shape {(columns + 1, columns + 1)}, the bias and c k² entries "
+            f"of the kernel; got {hessian.shape}"
+        )
+    mean, var = channel_statistics(h)
+    U, D = preconditioner_conv(mean, np.sqrt(smoothed_variance(var)), k)
+    return float(np.linalg.eigvalsh(D @ U.T @ hessian @ U @ D)[-1])

@@ -755,10 +755,11 @@ EXERCISES = (
         cases=_image_cases,
         misconceptions=(
             Misconception(
-                "your windows are turned around; networks do not flip the kernel", flips_the_kernel
+                "your windows are rotated by 180°, as if you flipped the kernel; use it as it is",
+                flips_the_kernel,
             ),
             Misconception(
-                "your columns run down the kernel; w.reshape(-1) runs along its rows",
+                "your columns follow the kernel down; w.reshape(-1) reads it row by row",
                 runs_down_the_kernel,
             ),
             Misconception(
@@ -767,7 +768,7 @@ EXERCISES = (
                 puts_channels_last,
             ),
             Misconception(
-                "your rows run down the image; position (u, v) belongs to row u·s + v",
+                "your rows follow the image down; position (u, v) belongs to row u·s + v",
                 runs_down_the_image,
             ),
             Misconception(
@@ -789,7 +790,7 @@ EXERCISES = (
         ),
         properties=(
             Property(
-                "each column is a feature map, moved by the place of its kernel entry",
+                "each column is a feature map, shifted by the position of its kernel entry",
                 _each_column_is_the_image_moved,
             ),
         ),
@@ -809,7 +810,8 @@ EXERCISES = (
                 adds_the_bias_for_each_entry,
             ),
             Misconception(
-                "your output channels come last; move them behind the images", leaves_outputs_last
+                "your output channels come last; they belong to the second axis",
+                leaves_outputs_last,
             ),
             Misconception(
                 "you reshape to (N, o, r, s) with the numbers in the order N, r, s, o; move the "
@@ -823,7 +825,7 @@ EXERCISES = (
         ),
         properties=(
             Property(
-                "a kernel with one entry moves one channel, and the bias is added",
+                "a kernel with one nonzero entry shifts one channel, and the bias is added",
                 _a_kernel_with_one_entry_moves_one_channel,
             ),
         ),
@@ -835,7 +837,7 @@ EXERCISES = (
         parts=("mean", "var"),
         misconceptions=(
             Misconception(
-                "those are the channel's statistics, k² times; here each column has its own",
+                "you return the channel's statistics k² times; here each column has its own",
                 repeats_the_channels_statistics,
             ),
             Misconception(
@@ -844,11 +846,11 @@ EXERCISES = (
                 leaves_out_the_zeros,
             ),
             Misconception(
-                "your kernel is flipped: its first entry looks up and to the left",
+                "your kernel is flipped; its first entry meets the pixel at the upper left",
                 looks_the_other_way,
             ),
             Misconception(
-                "your columns run down the kernel; they must lie as in w.reshape(-1)",
+                "your columns follow the kernel down; use the order of w.reshape(-1)",
                 orders_down_the_kernel,
             ),
             Misconception(
@@ -865,7 +867,7 @@ EXERCISES = (
         ),
         properties=(
             Property(
-                "with a border of zeros all columns of a channel have its statistics",
+                "if the border of a map is zero, all its columns have the channel's statistics",
                 _with_a_dark_border_all_columns_are_alike,
             ),
         ),
@@ -877,7 +879,7 @@ EXERCISES = (
         parts=("mean", "var"),
         misconceptions=(
             Misconception(
-                "you average over the images alone; the positions are rows of the matrix too",
+                "you average over the images only; the positions are rows of the matrix, too",
                 averages_over_the_images_alone,
             ),
             Misconception(
@@ -903,7 +905,7 @@ EXERCISES = (
         ),
         properties=(
             Property(
-                "a channel that is moved and stretched changes its own statistics alone",
+                "shifting and scaling one channel changes the statistics of this channel only",
                 _channels_do_not_see_each_other,
             ),
         ),
@@ -914,7 +916,7 @@ EXERCISES = (
         cases=_bound_cases,
         misconceptions=(
             Misconception(
-                "you take k where k − 1 belongs: the kernel's center misses nothing",
+                "you use k in place of k − 1; the center of the kernel misses nothing",
                 takes_k_for_k_minus_one,
             ),
             Misconception(
@@ -923,11 +925,11 @@ EXERCISES = (
             ),
             Misconception("you add the corner; subtract it", adds_the_corner),
             Misconception(
-                "twice too many rows and columns: an entry misses (k − 1)/2 of them",
+                "you count too many rows and columns; an entry misses at most (k − 1)/2 of each",
                 counts_both_sides,
             ),
             Misconception(
-                "you take the largest h; negative numbers count by their size",
+                "you take the largest h; the bound needs the largest absolute value",
                 takes_the_largest_number,
             ),
             Misconception(
@@ -944,7 +946,7 @@ EXERCISES = (
         ),
         properties=(
             Property(
-                "no column's mean errs more, and a constant map errs as much", _no_column_errs_more
+                "no error exceeds the bound, and a constant map reaches it", _no_column_errs_more
             ),
         ),
     ),
@@ -953,8 +955,8 @@ EXERCISES = (
         reference=scale_conv,
         cases=_scale_cases,
         misconceptions=(
-            Misconception("take the root of rs", forgets_the_root),
-            Misconception("divide c k² by N, the images of the minibatch", forgets_the_images),
+            Misconception("you use rs; take its square root", forgets_the_root),
+            Misconception("you do not divide c k² by N, the number of images", forgets_the_images),
             Misconception(
                 "you count one side of the kernel; it has height times width entries",
                 forgets_to_square_the_kernel,
@@ -964,14 +966,14 @@ EXERCISES = (
             ),
             Misconception("you take the smaller of the two; take the larger", takes_the_smaller),
             Misconception(
-                "you treat the Nrs rows as independent; their windows overlap, and count as N√(rs)",
+                "you count Nrs rows; the paper counts N√(rs), because the windows overlap",
                 counts_all_rows,
             ),
             Misconception("you return q; return its square", returns_q),
         ),
         properties=(
             Property(
-                "with very many images the root of rs is left, with one pixel of one c k²",
+                "with very many images q² is √(rs); with one image of one pixel it is c k²",
                 _many_images_leave_the_root,
             ),
         ),
@@ -999,20 +1001,21 @@ EXERCISES = (
                 "your μ is indexed by the output channel d; it belongs to the input channel p",
                 indexes_the_mean_by_output,
             ),
-            Misconception("you forget to divide G_b by q²", scales_the_weight_alone),
+            Misconception("you do not divide G_b by q²", scales_the_weight_alone),
             Misconception(
-                "the new G_w is divided by q² already; you divide its sum again", scales_twice
+                "you divide the sum over the new G_w by q²; the new G_w already contains 1/q²",
+                scales_twice,
             ),
             Misconception(
-                "you divide by σ²; add ε₁ max σ² + ε₂ first, which keeps it from zero",
+                "you divide by σ²; first add ε₁ max σ² + ε₂, which keeps it away from zero",
                 forgets_the_floor,
             ),
             Misconception(
-                "your q² lacks the root of rs",
+                "your q² contains rs; it needs the square root of rs",
                 forgets_the_root_in_the_step,
             ),
             Misconception(
-                "your q² lacks N: it is the larger of c k²/N and √(rs)",
+                "your q² does not contain N; it is the larger of c k²/N and √(rs)",
                 forgets_the_images_in_the_step,
             ),
         ),

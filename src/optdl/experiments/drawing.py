@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optdl.experiments.experiment import Experiment
-from optdl.experiments.runs import Run
+from optdl.experiments.runs import Panel, Run
 from optdl.records import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_curves", "draw_spreads", "spread"]
+__all__ = ["draw_curves", "draw_panel", "draw_spreads", "spread"]
 
 
 def spread(records: Sequence[Record], curve: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -82,6 +82,31 @@ def _draw(
         below.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
         below.locator_params(axis="x", integer=True, min_n_ticks=1)
     return experiment.save(fig, name)
+
+
+def draw_panel(experiment: Experiment, panel: Panel, axes: Sequence[Axes]) -> None:
+    """Draw a panel's training loss and test accuracy side by side, with the chosen rates.
+
+    Runs without a chosen rate, or without results, are left out.
+
+    Parameters
+    ----------
+    axes : two Axes
+        That of the loss, and that of the accuracy, which is in percent.
+    """
+    from matplotlib.ticker import PercentFormatter
+
+    found = experiment.records()
+    chosen = [experiment.chosen(panel, run) for run in panel.runs]
+    runs = [(run, found[run.name]) for run in chosen if run and run.name in found]
+    draw_spreads(axes[0], runs, "minibatch_loss", "training loss")
+    draw_spreads(axes[1], runs, "test_error", "test accuracy")
+    axes[1].yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    for ax in axes:
+        ax.locator_params(axis="x", integer=True, min_n_ticks=1)
+        ax.get_legend().remove()
+    handles, labels = axes[0].get_legend_handles_labels()
+    axes[0].figure.legend(handles, labels, loc="outside lower center", ncols=3)
 
 
 def draw_spreads(
