@@ -104,7 +104,7 @@ def draw_panel(experiment: Experiment, panel: Panel, axes: Sequence[Axes]) -> No
     axes[1].yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     for ax in axes:
         ax.locator_params(axis="x", integer=True, min_n_ticks=1)
-        ax.get_legend().remove()
+        ax.legend().remove()
     handles, labels = axes[0].get_legend_handles_labels()
     axes[0].figure.legend(handles, labels, loc="outside lower center", ncols=3)
 
