@@ -262,7 +262,9 @@ def test_a_value_is_echoed_and_names_stay_between_cells(goes_on: Sheet) -> None:
 
 
 def test_the_hidden_checks_are_not_in_the_site(site: Path) -> None:
-    for notebook in site.rglob("*.ipynb"):
+    notebooks = list(site.rglob("notebooks/*.json"))
+    assert len(notebooks) == len(TOPICS)
+    for notebook in notebooks:
         assert "properties=True" not in notebook.read_text(encoding="utf-8")
 
 

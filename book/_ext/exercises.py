@@ -128,11 +128,11 @@ class ExerciseDirective(SphinxDirective):
                 f'<link rel="stylesheet" href="{static}/exercise.css">'
                 f'<script defer src="{static}/start.js"></script>'
             )
-        notebook = f"{static}/notebooks/{exercise.topic}.ipynb"
+        notebook = f"{static}/notebooks/{exercise.topic}.json"
         return (
-            f"{script}<noscript><p>With JavaScript you can solve this exercise on the page. It "
-            f'also stands in <a href="{notebook}" download>the notebook of this assignment</a>, '
-            "for JupyterLab.</p></noscript>"
+            f"{script}<noscript><p>With JavaScript you can solve this exercise on the page. It also "
+            f'stands in <a href="{notebook}" download="{exercise.topic}.ipynb">the notebook of this '
+            "assignment</a>, for JupyterLab.</p></noscript>"
         )
 
 

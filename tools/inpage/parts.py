@@ -208,7 +208,8 @@ def install(site: Path, root: Path = ROOT) -> bool:
     notebooks = target / "notebooks"
     notebooks.mkdir(parents=True, exist_ok=True)
     for notebook in sorted((root / "exercises").glob("*/*.ipynb")):
-        shutil.copy(notebook, notebooks)
+        # the page reads it; what a reader downloads has its own place in the site
+        shutil.copy(notebook, notebooks / f"{notebook.stem}.json")
     kept = build(root / "build" / "inpage", root)
     if kept is not None:
         for file in kept.iterdir():

@@ -26,7 +26,7 @@ function element(tag, attributes = {}, ...children) {
 
 function notebookOf(topic) {
   if (!notebooks.has(topic)) {
-    const address = new URL(`notebooks/${topic}.ipynb`, HERE);
+    const address = new URL(`notebooks/${topic}.json`, HERE);
     const read = fetch(address, { cache: "no-cache" }).then(async (answer) => {
       if (!answer.ok) throw new Error(`The notebook of this assignment could not be loaded (${answer.status}).`);
       return new Notebook(await answer.text());
@@ -140,7 +140,7 @@ class Cell {
     const why = this.kind === "written" ? "" : obstacle();
     if (why) {
       this.say(why, "error");
-      this.status.append(" ", element("a", { href: new URL(`notebooks/${this.topic}.ipynb`, HERE), download: true }, "Here is the notebook"), ", for JupyterLab.");
+      this.status.append(" ", element("a", { href: new URL(`notebooks/${this.topic}.json`, HERE), download: `${this.topic}.ipynb` }, "Here is the notebook"), ", for JupyterLab.");
       return;
     }
     this.opened = true;
@@ -226,7 +226,7 @@ class Cell {
   failed(error) {
     const memory = /memory|alloc/i.test(error.message);
     this.say(memory ? "This device has not enough free memory for Python. The notebook does not need the browser's." : error.message, "error");
-    this.status.append(" ", element("a", { href: new URL(`notebooks/${this.topic}.ipynb`, HERE), download: true }, "Here is the notebook"), ".");
+    this.status.append(" ", element("a", { href: new URL(`notebooks/${this.topic}.json`, HERE), download: `${this.topic}.ipynb` }, "Here is the notebook"), ".");
   }
 
   /** Return the cells to be run, as pairs of a name and its source. */
@@ -339,7 +339,7 @@ function addNotebookTools(exercise) {
     const address = URL.createObjectURL(new Blob([notebook.filled(answers)], { type: "application/x-ipynb+json" }));
     element("a", { href: address, download: `${topic}.ipynb` }).click();
     setTimeout(() => URL.revokeObjectURL(address), 60_000);
-    said.textContent = `${topic}.ipynb has your answers, and can be handed in.`;
+    said.textContent = `${topic}.ipynb has your answers, and can be submitted.`;
   });
   const file = element("input", { type: "file", accept: ".ipynb", hidden: true });
   file.addEventListener(
