@@ -128,11 +128,12 @@ class ExerciseDirective(SphinxDirective):
                 f'<link rel="stylesheet" href="{static}/exercise.css">'
                 f'<script defer src="{static}/start.js"></script>'
             )
-        notebook = f"{static}/notebooks/{exercise.topic}.json"
+        name = f"{exercise.topic}.ipynb"
+        address = f"{static}/notebooks/{exercise.topic}.json"
+        link = f'<a href="{address}" download="{name}">the notebook of this assignment</a>'
         return (
-            f"{script}<noscript><p>With JavaScript you can solve this exercise on the page. It also "
-            f'stands in <a href="{notebook}" download="{exercise.topic}.ipynb">the notebook of this '
-            "assignment</a>, for JupyterLab.</p></noscript>"
+            f"{script}<noscript><p>With JavaScript you can solve this exercise on the page. "
+            f"It also stands in {link}, for JupyterLab.</p></noscript>"
         )
 
 
