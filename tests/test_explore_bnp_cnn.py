@@ -147,7 +147,7 @@ def test_the_page_states_the_numbers_of_the_figure(open_figure: OpenFigure) -> N
     np.testing.assert_allclose(var[4], channel_var[0])
     ones = bnp_cnn.exact_column_statistics(np.ones((1, 1, 5, 5)), 3)[0]
     np.testing.assert_allclose(np.unique(ones.round(12)), [0.64, 0.8, 1])
-    assert "The means are 1, 0.8 and 0.64, and $\\delta = " in text
+    assert "The means are 1, 0.8 and 0.64, and $\\nu = " in text
     both = unrolled(h[0, 0], 1, 2)
     assert np.ptp(both.mean(axis=0)) < 1e-12
     assert np.ptp(both.std(axis=0)) < 1e-12
