@@ -124,10 +124,7 @@ class ExerciseDirective(SphinxDirective):
         script = ""
         if not self.env.temp_data.get("exercise"):
             self.env.temp_data["exercise"] = True
-            script = (
-                f'<link rel="stylesheet" href="{static}/exercise.css">'
-                f'<script defer src="{static}/start.js"></script>'
-            )
+            script = f'<script defer src="{static}/start.js"></script>'
         name = f"{exercise.topic}.ipynb"
         address = f"{static}/notebooks/{exercise.topic}.json"
         link = f'<a href="{address}" download="{name}">the notebook of this assignment</a>'
@@ -147,6 +144,7 @@ class ExercisesDirective(ExerciseDirective):
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx about the directives."""
+    app.add_css_file("python/exercise.css")  # in the head, so that no box moves when it arrives
     app.add_directive("exercise", ExerciseDirective)
     app.add_directive("exercises", ExercisesDirective)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
