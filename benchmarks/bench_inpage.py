@@ -2,7 +2,7 @@
 
 Run it alone, on a quiet machine, after ``make book``::
 
-    python benchmarks/bench_inpage.py
+    python -m benchmarks.bench_inpage
 
 It opens the page of exercises of a topic in a new browser, presses the button, writes the solution
 and runs it. It does the same once more in the same browser, whose store has Python by then. Each
