@@ -225,7 +225,7 @@ class Cell {
 
   failed(error) {
     const memory = /memory|alloc/i.test(error.message);
-    this.say(memory ? "This device has not enough free memory for Python. The notebook does not need the browser's." : error.message, "error");
+    this.say(memory ? "There is not enough free memory for Python in this page. Close other pages, or use JupyterLab." : error.message, "error");
     this.status.append(" ", element("a", { href: new URL(`notebooks/${this.topic}.json`, HERE), download: `${this.topic}.ipynb` }, "Here is the notebook"), ".");
   }
 
@@ -295,7 +295,8 @@ class Cell {
     if (answer.status === "ended") this.say(ENDINGS[answer.reason] ?? `Python ended: ${answer.reason}.`, "error");
     else if (answer.status === "error") this.explain(answer);
     else if (this.kind === "answer") {
-      store.save(this.name, { text: source, passed: source });
+      // what was typed while the check ran stays
+      store.save(this.name, { text: source, ...store.load(this.name), passed: source });
       this.show();
       this.say("✓ Your answer agrees with the reference.", "right");
     } else this.say("Done.");
