@@ -261,6 +261,16 @@ def test_a_value_is_echoed_and_names_stay_between_cells(goes_on: Sheet) -> None:
     assert goes_on.printed(FIRST).startswith("43\n")
 
 
+def test_what_is_typed_while_a_check_runs_stays(goes_on: Sheet) -> None:
+    goes_on.write(FIRST, f"import time; time.sleep(2)\n{RIGHT}")
+    goes_on.start(FIRST)
+    goes_on.page.get_by_text("Running").wait_for()
+    goes_on.write(FIRST, "# newer")
+    assert goes_on.said(FIRST).startswith("✓")
+    kept = goes_on.page.evaluate(f"JSON.parse(localStorage['optdl:answer:{FIRST}'])")
+    assert kept["text"] == "# newer"
+
+
 def test_the_hidden_checks_are_not_in_the_site(site: Path) -> None:
     notebooks = list(site.rglob("notebooks/*.json"))
     assert len(notebooks) == len(TOPICS)
