@@ -6,7 +6,8 @@ Run it alone, on a quiet machine, after ``make book``::
 
 It opens the page of exercises of a topic in a new browser, presses the button, writes the solution
 and runs it. It does the same once more in the same browser, whose store has Python by then. Each
-figure is the median of some rounds.
+figure is the median of some rounds. With ``--visit`` it tells one first visit to the front page
+press by press, with seconds.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import re
 import statistics
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import psutil
@@ -70,12 +72,15 @@ def check(page: Any, cell: str) -> float:
 
 
 def weight(page: str) -> tuple[float, float]:
-    """Return the kB that a page has for its exercises before a press: its text, its scripts."""
+    """Return the kB that a page has for its exercises before a reader is near: text, scripts."""
     text = (SITE / page).read_text(encoding="utf-8")
     boxes = re.sub(
-        r'<div class="exercise docutils container".*?</noscript>\s*</div>', "", text, flags=re.S
+        r'<div class="exercise (?:try )?docutils container".*?</noscript>\s*</div>',
+        "",
+        text,
+        flags=re.S,
     )
-    scripts = ["start.js", "exercise.js", "kernel.js", "notebook.js", "store.js", "exercise.css"]
+    scripts = ["start.js", "exercise.css"]
     static = SITE / "_static" / "python"
     sizes = [len(gzip.compress((static / name).read_bytes())) for name in scripts]
     return (len(gzip.compress(text.encode())) - len(gzip.compress(boxes.encode()))) / 1e3, sum(
@@ -113,10 +118,13 @@ def measure(topic: str, rounds: int) -> dict[str, float]:
             browser.close()
         server.shutdown()
     parts = json.loads((SITE / "_static" / "python" / "parts.json").read_text(encoding="utf-8"))
+    parts = {name: part["bytes"] for name, part in parts.items()}
+    plots = parts.pop("plots", 0)
     editor = len(gzip.compress((SITE / "_static" / "python" / "editor.js").read_bytes()))
     text, scripts = weight(f"book/{topic}.html")
     return {
-        "first press, MB": (sum(part["bytes"] for part in parts.values()) + editor) / 1e6,
+        "first press, MB": (sum(parts.values()) + editor) / 1e6,
+        "first figure, MB": plots / 1e6,
         "press to ✓, s": statistics.median(first),
         "second visit, s": statistics.median(second),
         "a check, ms": statistics.median(checks),
@@ -125,16 +133,90 @@ def measure(topic: str, rounds: int) -> dict[str, float]:
     }
 
 
+def tell_visit() -> list[tuple[str, str, float]]:
+    """Return the steps of a first visit: what the reader does, what is seen, after how long."""
+    right = sample_class.sheet(Course(ROOT), "erm").right["erm-standard-error"]
+    handler = functools.partial(Handler, directory=str(SITE))
+    steps: list[tuple[str, str, float]] = []
+    with (
+        http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
+        sync_playwright() as playwright,
+    ):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/book"
+        browser = playwright.chromium.launch(
+            executable_path=pdf.find_chromium(), args=["--no-sandbox"]
+        )
+        page = browser.new_page()
+
+        def step(does: str, act: Callable[[], object], *seen: tuple[str, Any]) -> None:
+            begin = time.perf_counter()
+            act()
+            for what, locator in seen:
+                locator.wait_for(timeout=120_000)
+                steps.append((does, what, time.perf_counter() - begin))
+                does = ""
+
+        box = page.locator("#cell-erm-standard-error")
+        press = box.get_by_role("button", name="Run and check")
+        step(
+            "opens the front page",
+            lambda: page.goto(f"{address}/index.html"),
+            ("the button", press),
+        )
+        step(
+            "presses Run and check",
+            press.click,
+            ("the editor", box.locator(".exercise-editor")),
+            ("Python is loaded", box.get_by_text(re.compile("^(Starting|Running|✗)")).first),
+            ("the mistake is named", box.get_by_text("✗ Not yet. Likely cause").first),
+        )
+
+        def correct() -> None:
+            box.locator("[role=textbox], textarea").first.focus()
+            page.keyboard.press("Control+a")
+            page.keyboard.insert_text(right)
+            page.keyboard.press("Control+Enter")
+
+        step("corrects the line, presses Control+Enter", correct, ("✓", box.get_by_text("✓ Your")))
+        free = page.locator("#cell-try-erm-noise")
+        opener = free.get_by_role("button", name="Try it here")
+
+        def scroll() -> None:
+            page.goto(f"{address}/erm.html")
+            free.scroll_into_view_if_needed()
+
+        step("opens the chapter, scrolls to its free cell", scroll, ("the button", opener))
+        step(
+            "presses Try it here",
+            opener.click,
+            ("Python is ready again", free.get_by_text("Python is ready.")),
+        )
+        drawn = free.locator(".exercise-figures img")
+        run = free.get_by_role("button", name="Run", exact=True)
+        step("presses Run", run.click, ("the first figure", drawn))
+        step("presses Run", run.click, ("the next figure", free.get_by_text("Done: the figure")))
+        browser.close()
+        server.shutdown()
+    return steps
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("topics", nargs="*", default=["erm", "optimizers", "bnp"])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--visit", action="store_true", help="tell one first visit, and no more")
     arguments = parser.parse_args()
-    results = {topic: measure(topic, arguments.rounds) for topic in arguments.topics}
-    table = Table("", *results)
-    for name in next(iter(results.values())):
-        table.add_row(name, *(f"{result[name]:.1f}" for result in results.values()))
+    if arguments.visit:
+        table = Table("the reader", "sees", "after, s")
+        for does, sees, seconds in tell_visit():
+            table.add_row(does, sees, f"{seconds:.2f}")
+    else:
+        results = {topic: measure(topic, arguments.rounds) for topic in arguments.topics}
+        table = Table("", *results)
+        for name in next(iter(results.values())):
+            table.add_row(name, *(f"{result[name]:.1f}" for result in results.values()))
     Console().print(table)
 
 

@@ -364,6 +364,18 @@ CNN_METHODS = {
     "BN, groups": lambda c: batchnorm.FourThingsNorm(c, groups=c // 4),
     "BNP": None,
 }
+CNN_SHARED = {
+    "BN": "bn",
+    "ghost BN": lambda c: batchnorm.GhostBatchNorm(c, ghost_size=8),
+    "GN": "gn",
+    "four things": lambda c: batchnorm.FourThingsNorm(
+        c, groups=c // 4, ghost_size=8, example_share=0.1
+    ),
+}
+SHARED_RATES = {
+    32: {"BN": 0.1, "ghost BN": 0.1, "GN": 0.1, "four things": 0.03},
+    2: {"BN": 0.01, "GN": 0.003, "four things": 0.003},
+}
 CNN_RATES = {32: (0.1, 0.3, 0.1, 1.0), 2: (0.03, 0.03, 0.01, 0.3), 1: (0.03, None, 0.003, 1.0)}
 CNN_EPOCHS = {32: 10, 2: 5, 1: 4}
 
@@ -377,7 +389,8 @@ def large_digits():
 
 def train_convolutions(method, lr, hooks, **loop):
     """Train the network of five layers by one of the methods."""
-    network = cnn5(1, 24, normalization=CNN_METHODS[method])
+    normalization = {**CNN_METHODS, **CNN_SHARED}[method]
+    network = cnn5(1, 24, normalization=normalization, seed=loop["seed"])
     sgd = torch.optim.SGD(network.parameters(), lr=lr)
     if method == "BNP":
         hooks = [bnp.BNP(network), *hooks]
@@ -401,6 +414,24 @@ CONVOLUTIONS = [
             for size, rates in CNN_RATES.items()
             for method, lr in zip(CNN_METHODS, rates, strict=True)
             if lr is not None
+        },
+        ("validation_error",),
+    ),
+    Recording(
+        "bnp_cnn-shared",
+        train_convolutions,
+        {},
+        {
+            f"{method}, {size}, seed {seed}": {
+                "method": method,
+                "lr": lr,
+                "batch_size": size,
+                "epochs": CNN_EPOCHS[size],
+                "seed": seed,
+            }
+            for size, rates in SHARED_RATES.items()
+            for method, lr in rates.items()
+            for seed in SEEDS
         },
         ("validation_error",),
     ),

@@ -1,6 +1,7 @@
 """What the chapter on BNP for convolutions says in words about its examples and its results."""
 
 import inspect
+import itertools
 import re
 import runpy
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from optdl import bnp, bnp_cnn, networks
+from optdl import batchnorm, bnp, bnp_cnn, networks
 from optdl.data import load
 from optdl.experiments import Experiment, spread, table
 from optdl.experiments.tables import accuracy
@@ -355,6 +356,58 @@ def test_the_single_runs_on_digits():
     assert numbers("after three epochs it has # % and BN # %.") == [
         round(final[f"{name}, 32"][2]) for name in ("BNP", "BN")
     ]
+
+
+@pytest.mark.row("P-04")
+def test_the_normalizations_that_share_other_values():
+    kept = Record.load(ROOT / "experiments/results/recorded/bnp_cnn-shared.json").curves
+
+    def ends(name: str, size: int) -> np.ndarray:
+        labels = [f"{name}, {size}, seed {seed}: validation_error" for seed in range(3)]
+        return np.array([100 - 100 * kept[label][-1] for label in labels])
+
+    many = ("BN", "ghost BN", "four things", "GN")
+    assert numbers(
+        "With 32 images BN has # %, ghost batches # % and the four things # %, and their ranges "
+        "overlap; GN has # %."
+    ) == [ends(name, 32).mean().round(1) for name in many]
+    assert max(ends(name, 32).min() for name in many[:3]) < min(
+        ends(name, 32).max() for name in many[:3]
+    )
+    few = ("four things", "GN", "BN")
+    assert numbers("the four things have # %, GN # % and BN # %, and no two ranges") == [
+        ends(name, 2).mean().round(1) for name in few
+    ]
+    assert all(ends(a, 2).min() > ends(b, 2).max() for a, b in itertools.pairwise(few))
+
+
+@pytest.mark.row("P-04")
+def test_how_many_values_share_a_mean():
+    """A value that changes moves all values that share its mean."""
+    shapes = []
+
+    class Watch(torch.nn.Module):
+        def __init__(self, channels: int) -> None:
+            super().__init__()
+
+        def forward(self, x):
+            shapes.append(tuple(x.shape))
+            return x
+
+    networks.cnn5(1, 24, normalization=Watch)(torch.zeros(32, 1, 24, 24))
+    assert (shapes[0], shapes[-1]) == ((32, 32, 11, 11), (32, 64))
+    says("Ghost: $8\\cdot121 = 968$", "GN: $4\\cdot121 = 484$", "= 3872$. Ghost", "$8\\cdot4 = 32$")
+    x = torch.randn(32, 32, 11, 11, generator=torch.Generator().manual_seed(0)).double()
+    for layer, values in (
+        (batchnorm.BatchNorm(32), 3872),
+        (batchnorm.GhostBatchNorm(32, ghost_size=8), 968),
+        (torch.nn.GroupNorm(8, 32), 484),
+        (batchnorm.FourThingsNorm(32, groups=8, ghost_size=8), 3872),
+    ):
+        moved = x.clone()
+        moved[0, 0, 0, 0] += 5
+        changed = (layer.double()(moved) - layer(x)).abs() > 1e-12
+        assert int(changed.sum()) == values
 
 
 # --- Residual networks ------------------------------------------------------------------------

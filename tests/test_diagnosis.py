@@ -103,6 +103,22 @@ def test_a_change_of_the_right_numbers_is_recognized(course, mistake, cause):
 
 
 @pytest.mark.parametrize(
+    ("mistake", "told"),
+    [
+        (lambda n, m: max(n // m, 1), "has lost its decimals"),
+        (lambda n, m: max(n, m), "is `m` times the expected one"),
+    ],
+)
+def test_a_whole_number_has_not_always_lost_its_decimals(course, mistake, told):
+    sizes = ((3072, 60), (100, 256), (500, 37))
+    course(lambda n, m: max(n / m, 1), lambda rng: [{"n": n, "m": m} for n, m in sizes])
+    text = said(mistake)
+    assert told in text
+    assert "array of integers, which" not in text
+    assert told == "has lost its decimals" or "decimals" not in text
+
+
+@pytest.mark.parametrize(
     ("mistake", "fact"),
     [
         (lambda x, y: np.vstack([y[:2], y[2:] + x[2:]]), "ows 0 to 1 are right in every case"),

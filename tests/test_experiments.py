@@ -26,6 +26,7 @@ from optdl.experiments import (
     Tuning,
     draw_curves,
     draw_panel,
+    draw_rates,
     drawing,
     generated_images,
     sensitivity,
@@ -214,6 +215,61 @@ def test_a_panel_is_drawn_with_the_chosen_rates_loss_and_accuracy_side_by_side()
     [legend] = fig.legends
     assert [text.get_text() for text in legend.texts] == [run.label for run in panel.runs]
     plt.close(fig)
+
+
+DRAWN = ("vanilla", "BN", "BN+input", "BNP", "BNP, not the first layer")
+
+
+def dense(number=0):
+    """Return the experiment on dense networks, and one of its panels on CIFAR-10."""
+    file = FOLDER / "fig3.py"
+    fig3 = Experiment(str(file), runpy.run_path(str(file))["PANELS"], ["--only=cifar10"])
+    return fig3, [panel for panel in fig3.panels if panel.runs][number]
+
+
+@pytest.mark.row("F-10")
+def test_some_methods_of_a_panel_are_drawn_in_a_figure_of_their_own():
+    fig3, panel = dense()
+    draw_panel(fig3, panel, methods=DRAWN)
+    fig = plt.gcf()
+    above, below = fig.axes
+    for ax, curve in ((above, "minibatch_loss"), (below, "test_error")):
+        assert [line.get_label() for line in ax.lines] == list(DRAWN)
+        for line, run in zip(ax.lines, [r for r in panel.runs if r.label in DRAWN], strict=True):
+            chosen = fig3.chosen(panel, run)
+            files = sorted((fig3.results).glob(f"{chosen.name}-[0-9].json"))
+            assert len(files) == 5
+            values = np.mean([json.loads(f.read_text())["curves"][curve] for f in files], axis=0)
+            np.testing.assert_allclose(line.get_ydata(), abs(values - (curve == "test_error")))
+    assert above.get_gridspec().get_geometry() == (2, 1)
+    assert (above.get_xlabel(), below.get_xlabel()) == ("", "epoch")
+    plt.close(fig)
+
+
+@pytest.mark.row("F-10")
+def test_the_rates_of_a_search_are_drawn_in_the_style_of_the_panel():
+    fig3, panel = dense(1)
+    axes = plt.subplots(1, 1, squeeze=False)[1]
+    draw_rates(fig3, [panel], axes[0], 10, DRAWN)
+    draw_panel(fig3, panel, methods=DRAWN)
+    [ax], curves = axes[0], plt.gcf().axes[0]
+    for line, curve in zip(ax.lines, curves.lines, strict=True):
+        assert line.get_label() == curve.get_label()
+        assert line.get_color() == curve.get_color()
+        assert line.get_linestyle() == curve.get_linestyle()
+    run = next(run for run in panel.runs if run.label == "vanilla")
+    kept = json.loads(fig3.tuning_file(run).read_text())
+    rate = 1.0
+    found = [
+        0.1 if name in kept["config"]["diverged"] else max(0.1, 1 - errors[-1])
+        for name, errors in kept["curves"].items()
+        if float(name.partition(",")[0]) == rate
+    ]
+    [drawn] = [line for line in ax.lines if line.get_label() == "vanilla"]
+    assert dict(zip(*drawn.get_data(), strict=True))[rate] == pytest.approx(np.mean(found))
+    assert len({line.get_color() for line in ax.lines}) == 3, "a color for each method"
+    assert ax.get_title() == "standardized inputs"
+    plt.close("all")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
+import tinycss2
 import yaml
 from bs4 import BeautifulSoup
 
@@ -24,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TOPICS = sorted(folder.name for folder in (ROOT / "exercises").iterdir() if folder.is_dir())
 OUTSIDE = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 TEXT = {".html", ".css", ".js", ".json", ".svg", ".txt", ".md", ".ipynb", ".inv"}
+FORMULA = re.compile(r"(<mjx-container[^>]*>).*?(</mjx-container>)", re.DOTALL)
 KILOBYTES = 900
 
 # --- the site, built once for all tests of this file ---
@@ -37,9 +39,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def pages(site: Path) -> dict[str, BeautifulSoup]:
-    """Return every page by its path; they are parsed once."""
+    """Return every page by its path, its formulas emptied; they are parsed once."""
     return {
-        path.relative_to(site).as_posix(): BeautifulSoup(path.read_text("utf-8"), "html.parser")
+        path.relative_to(site).as_posix(): BeautifulSoup(
+            FORMULA.sub(r"\1\2", path.read_text("utf-8")), "html.parser"
+        )
         for path in sorted(site.rglob("*.html"))
         if "_static" not in path.parts
     }
@@ -258,10 +262,29 @@ def test_every_link_inside_the_site_leads_somewhere(
     assert broken == []
 
 
-def test_mathjax_is_loaded_only_where_there_is_a_formula(pages: dict[str, BeautifulSoup]) -> None:
+def test_formulas_are_typeset_in_the_pages_themselves(
+    site: Path, pages: dict[str, BeautifulSoup]
+) -> None:
     for name, page in pages.items():
-        loaded = bool(page.select('script[src*="mathjax"]'))
-        assert loaded == bool(page.select(".math")), name
+        assert not page.select('script[src*="mathjax" i]'), name
+        styled = bool(page.select('link[href$="math/math.css"]'))
+        assert styled == bool(page.select(".math")), name
+        for formula in page.select(".math"):
+            assert len(formula.select("mjx-container")) == 1, (name, str(formula)[:200])
+            assert not re.search(r"\\[(\[]", formula.get_text()), (name, formula.get_text()[:80])
+    text = (site / "book" / "bnp.html").read_text("utf-8")
+    # each is MathML for whoever does not see it
+    assert text.count("<mjx-container") == text.count("<mjx-assistive-mml") > 500
+    assert "NaNem" not in text, "a length that MathJax could not measure"
+
+
+def test_style_sheets_are_whole_and_name_files_that_are_there(site: Path) -> None:
+    for sheet in (site / "_static" / "site.css", site / "_static" / "math" / "math.css"):
+        rules = tinycss2.parse_stylesheet(sheet.read_text("utf-8"))
+        assert [rule.message for rule in rules if rule.type == "error"] == [], sheet
+        for address in loads_of_css(sheet.read_text("utf-8")):
+            if not address.startswith("data:") and "vendor/" not in address:
+                assert (sheet.parent / address.split("?")[0].split("#")[0]).is_file(), address
 
 
 # --- in a browser, from the disk, with the network watched ---
@@ -282,9 +305,6 @@ class Visit:
 
 PATIENCE = 600_000
 """Milliseconds that a page may take; only a page that hangs takes so long, on any machine."""
-TYPESET = (
-    "() => [...document.querySelectorAll('.math')].every(e => e.querySelector('mjx-container'))"
-)
 COUNT = """() => {
   const all = [...document.querySelectorAll('.math')];
   const bad = all.filter(e => !e.querySelector('mjx-container') || e.querySelector('mjx-merror'));
@@ -323,10 +343,9 @@ def visit(browser: Any, page_file: Path, scheme: str) -> Visit:
         ),
     )
     page.goto(page_file.as_uri(), wait_until="load")
-    try:
-        page.wait_for_function(TYPESET, timeout=PATIENCE)
-    except Exception as error:  # the count below tells which formulas are missing
-        assert "Timeout" in str(error)  # noqa: PT017
+    # the page at the root leads on
+    page.wait_for_function("() => !document.querySelector('meta[http-equiv=refresh]')")
+    page.wait_for_load_state("load")
     seen.formulas, seen.untypeset = page.evaluate(COUNT)
     page.set_viewport_size({"width": 390, "height": 844})
     # The page's script answers the new width when it gets to it; only a defect lasts for a minute.
@@ -373,6 +392,57 @@ def test_no_page_scrolls_sideways_on_a_phone(visits: dict[str, Visit]) -> None:
 
 def test_what_scrolls_can_be_reached_by_keyboard(visits: dict[str, Visit]) -> None:
     assert {name: one.unreachable for name, one in visits.items() if one.unreachable} == {}
+
+
+ROOMS = """() => [...document.querySelectorAll('article section section')].map(section => {
+  const style = getComputedStyle(section);
+  const reserved = parseFloat(style.getPropertyValue(innerWidth > 767 ? '--wide' : '--narrow'));
+  section.style.contentVisibility = 'visible';
+  return [section.id, reserved, section.getBoundingClientRect().height];
+})"""
+
+
+def test_a_section_keeps_about_the_room_that_it_takes(site: Path, browser: Any) -> None:
+    """Sections are laid out when the reader comes near; links lead to the right place anyway."""
+    for width, height in ((1280, 900), (390, 844)):
+        page = browser.new_page(viewport={"width": width, "height": height})
+        page.set_default_timeout(PATIENCE)
+        page.goto((site / "book" / "bnp.html").as_uri() + "#bnp-theorem-four")
+        rooms = page.evaluate(ROOMS)
+        assert len(rooms) > 20
+        assert 0.85 < sum(one[1] for one in rooms) / sum(one[2] for one in rooms) < 1.25
+        right = [name for name, reserved, taken in rooms if 0.6 * taken < reserved < 1.6 * taken]
+        assert len(right) > 0.9 * len(rooms)
+        page.close()
+
+
+def test_the_contents_lead_to_a_section_and_mark_it(site: Path, browser: Any) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(PATIENCE)
+    page.goto((site / "book" / "bnp.html").as_uri())
+    links = page.locator(".bd-toc-nav a")
+    for number in (3, links.count() - 2, 1):
+        link = links.nth(number)
+        target = link.get_attribute("href").removeprefix("#")
+        link.click()
+        marked = ".bd-toc-nav a[aria-current]"
+        page.wait_for_function(
+            f"target => document.querySelector('{marked}')?.hash === '#' + target", arg=target
+        )
+        at = page.evaluate("id => document.getElementById(id).getBoundingClientRect().top", target)
+        assert 0 <= at < 120, target
+    page.close()
+
+
+def test_a_formula_within_a_line_is_no_stop_for_the_keyboard(site: Path, browser: Any) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(PATIENCE)
+    page.goto((site / "book" / "dropout.html").as_uri())
+    # the wait ends when the script has gone through the page: its blocks of code can be focused
+    page.wait_for_function("document.querySelectorAll('article [tabindex]').length > 5")
+    assert page.evaluate("document.querySelectorAll('article span.math').length") > 100
+    assert page.evaluate("document.querySelectorAll('article span.math[tabindex]').length") == 0
+    page.close()
 
 
 def test_search_works_from_the_disk(site: Path, browser: Any) -> None:
@@ -600,7 +670,6 @@ def test_a_printed_page_has_its_title_and_is_light(site: Path, browser: Any, nam
     context.set_default_timeout(PATIENCE)
     page = context.new_page()
     page.goto((site / "book" / f"{name}.html").as_uri())
-    page.wait_for_function(TYPESET)
     page.emulate_media(media="print")
     page.wait_for_function("document.documentElement.dataset.theme === 'light'")
     (title,) = page.evaluate(VISIBLE, "article h1")

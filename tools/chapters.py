@@ -228,6 +228,9 @@ def _directive(match: re.Match[str], book: Book, cited: list[str]) -> str:
     if kind == "exercise":
         topic = title.partition("-")[0]
         return f"*An exercise, `{title}`, which stands in the notebook `{topic}.ipynb`.*"
+    if kind == "try":
+        invitation = "**Try it.** Copy the code into a cell, and change a number."
+        return f"{invitation}\n\n```python\n{body.strip()}\n```"
     if kind == "explore":
         return f"*A figure to explore, which the page of the site has.* {body.strip()}"
     if kind == "raw":

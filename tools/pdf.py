@@ -1,7 +1,7 @@
 """Print the whole book as one PDF: title page, contents with page numbers, chapters in their order.
 
 Run as ``python -m tools.pdf``. It builds the site where anything has changed, joins its pages, and
-has Chromium typeset and print them, without a network. The PDF is in ``_build``.
+has Chromium print them, without a network. The PDF is in ``_build``.
 """
 
 import argparse
@@ -11,7 +11,6 @@ import re
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,7 +47,7 @@ WIDTH = 665
 UNLISTED = {"Summary", "Assignment", "Sources", "References"}
 """Sections that every chapter has; the contents do not list them."""
 PATIENCE = 1_800_000
-"""Milliseconds that typesetting or printing may take; only what hangs takes so long."""
+"""Milliseconds that laying out or printing may take; only what hangs takes so long."""
 
 STYLE = """
 @page { margin: 18mm 17mm 20mm; size: A4;
@@ -66,6 +65,7 @@ article.bd-article { break-before: page; }
 .book-contents a .dots { border-bottom: 1px dotted #999; flex: 1; margin-bottom: 0.3em; }
 .book-contents a .page { min-width: 2.2em; text-align: right; }
 """
+FORMULA = re.compile(r"<mjx-container[^>]*>(.*?)</mjx-container>", re.DOTALL)
 # A formula or a table that is wider than the page is drawn smaller.
 FIT = """(width) => {
   for (const block of document.querySelectorAll(
@@ -135,9 +135,17 @@ def join(site: Path, root: Path) -> tuple[str, list[Heading]]:
     pages = contents(root)
     parts = _parts(root)
     articles, headings, styles = [], [], []
+    formulas: list[str] = []
+
+    def aside(formula: re.Match[str]) -> str:
+        formulas.append(formula[0])
+        return f"<mjx-container>{len(formulas) - 1}</mjx-container>"
+
     for page in pages:
         file = site / f"{page}.html"
-        soup = BeautifulSoup(file.read_text("utf-8"), "html.parser")
+        # Formulas are most of a page, and stay as they are.
+        text = FORMULA.sub(aside, file.read_text("utf-8"))
+        soup = BeautifulSoup(text, "html.parser")
         article = soup.select_one("article.bd-article")
         if article is None:
             raise ToolError(f"{file} has no text", "build the site again: make book")
@@ -148,16 +156,16 @@ def join(site: Path, root: Path) -> tuple[str, list[Heading]]:
             styles.append((file.parent / urldefrag(str(link["href"]).split("?")[0])[0]).resolve())
     front = _front(site, root, headings)
     head = "".join(f'<link rel="stylesheet" href="{s.as_uri()}">' for s in dict.fromkeys(styles))
-    mathjax = site / "_static" / "mathjax" / "startup.js"
-    script = _mathjax(mathjax) if any('class="math' in one for one in articles) else ""
     document = (
         f'<!DOCTYPE html><html lang="en" data-theme="light" data-mode="light"><head>'
         f'<meta charset="utf-8"><title>{escape(_title(root))}</title>{head}<style>{STYLE}</style>'
-        f"{script}</head><body>{front}"
+        f"</head><body>{front}"
         f'<div class="bd-main"><div class="bd-content"><div class="bd-article-container">'
         f"{''.join(articles)}</div></div></div></body></html>"
     )
-    return document, headings
+    # On paper the letters are what is read: their MathML is not printed.
+    read = [formula.replace(' aria-hidden="true"', "") for formula in formulas]
+    return FORMULA.sub(lambda place: read[int(place[1])], document), headings
 
 
 def _title(root: Path) -> str:
@@ -169,16 +177,6 @@ def _parts(root: Path) -> dict[str, str]:
     """Return the caption of each part, by its first page."""
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     return {part["chapters"][0]["file"]: part.get("caption", "") for part in toc.get("parts", [])}
-
-
-def _mathjax(startup: Path) -> str:
-    return (
-        '<script>window.MathJax = {loader: {load: ["core", "input/tex", "output/chtml"]}, '
-        "chtml: {matchFontHeight: false, mtextInheritFont: true}, "
-        'options: {processHtmlClass: "math", ignoreHtmlClass: "tex2jax_ignore", '
-        "enableMenu: false}};</script>"
-        f'<script defer src="{startup.as_uri()}"></script>'
-    )
 
 
 def _localize(article: Tag, page: str, pages: Sequence[str], file: Path) -> None:
@@ -296,8 +294,8 @@ def chromium() -> Iterator[Any]:
             browser.close()
 
 
-def typeset(page: Any, document: Path, tell: Tell) -> None:
-    """Open the joined document and wait until each formula is typeset and fits the page.
+def lay_out(page: Any, document: Path) -> None:
+    """Open the joined document and let everything fit the page.
 
     Raises
     ------
@@ -306,17 +304,8 @@ def typeset(page: Any, document: Path, tell: Tell) -> None:
     """
     page.emulate_media(media="print")
     page.goto(document.as_uri(), wait_until="load")
-    total = page.evaluate("document.querySelectorAll('article .math').length")
-    begin, done = time.monotonic(), -1
-    while total and done < total:
-        done = page.evaluate("document.querySelectorAll('article .math mjx-container').length")
-        tell(20 + 40 * done // total, 100, f"formula {done} of {total}")
-        if time.monotonic() - begin > PATIENCE / 1000:
-            raise ToolError(f"only {done} of {total} formulas were typeset", "build the site again")
-        page.wait_for_timeout(200)
-    if total:
-        page.evaluate("MathJax.startup.promise")
-    page.evaluate("document.fonts.ready.then(() => 0)")
+    # also those that the browser has not met while laying out the first sheet
+    page.evaluate("Promise.all([...document.fonts].map((font) => font.load())).then(() => 0)")
     page.evaluate(FIT, WIDTH)
     wide = page.evaluate(OVERFLOW, WIDTH)
     if wide:
@@ -398,7 +387,8 @@ def make(site: Path, root: Path, out: Path, tell: Tell = lambda done, total, now
         text, headings = join(site, root)
         document = Path(folder) / "book.html"
         document.write_text(text, "utf-8")
-        typeset(page, document, tell)
+        tell(20, 100, "laying the pages out")
+        lay_out(page, document)
         made = Path(folder) / "book.pdf"
         numbers = number_pages(page, headings, made, tell)
         tell(96, 100, "writing the outline")

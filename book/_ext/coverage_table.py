@@ -106,7 +106,7 @@ def body_row(names: list[str], row: list[list[nodes.Node]], header: int) -> html
     cells = [element("td", *cell, role="cell", class_="coverage-symbol") for cell in before]
     cells.append(element("th", *named, scope="row", role="rowheader", class_=what))
     for name, cell in zip(names[header:], content[header:], strict=True):
-        empty = "".join(node.astext() for node in cell) == "–"
+        empty = "".join(node.astext() for node in cell) in ("", "–")
         style = {"class_": "coverage-none coverage-empty"} if empty else {}
         cells.append(element("td", element("div", *cell), role="cell", data_label=name, **style))
     return element("tr", *cells, role="row")

@@ -1,10 +1,11 @@
-"""The directives ``exercise`` and ``exercises``: tasks of an assignment, to be solved on the page.
+"""The directives ``exercise``, ``exercises`` and ``try``: code to be written and run on the page.
 
 The one source of an exercise is the released notebook of its assignment. A page shows the task and
 the cell to be filled in; the script ``exercise.js`` makes an editor and a check of it. Without
-JavaScript a link leads to the notebook.
+JavaScript a link leads to the notebook. A ``try`` is a cell for experiments.
 """
 
+import ast
 import json
 import re
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 HEADING = re.compile(r"^## *(\d+) · *(.*?)\s*(?:\*\(.*\)\*)?\s*$", re.M)
+PLACEHOLDER = "# YOUR CODE HERE\n    raise NotImplementedError()"
 KINDS = {"answer": "an answer in Python", "run": "an experiment", "written": "an answer in words"}
 
 
@@ -33,6 +35,8 @@ class Exercise:
         As the notebook's heading has them.
     cells : list of tuple
         For each cell its kind (``text``, or one of `KINDS`), its name and its source.
+    points : int
+        What a right answer earns, by the checks and by people.
     """
 
     topic: str
@@ -40,6 +44,7 @@ class Exercise:
     number: str
     title: str
     cells: list[tuple[str, str, str]] = field(default_factory=list)
+    points: int = 0
 
 
 def kind(cell: dict[str, Any]) -> str:
@@ -67,15 +72,22 @@ def exercises(path: Path) -> dict[str, Exercise]:
                 name = identity
             current = found[name] = Exercise(path.stem, name, heading[1], heading[2])
             source = source[heading.end() :].strip()
+        if current:
+            current.points += cell["metadata"].get("nbgrader", {}).get("points", 0)
         if current and kind(cell) and not identity.endswith("-summary"):
             current.cells.append((kind(cell), identity, source))
     return found
 
 
 class ExerciseDirective(SphinxDirective):
-    """One exercise; the argument is its name, such as ``erm-empirical-risk``."""
+    """One exercise; the argument is its name, such as ``erm-empirical-risk``.
+
+    The content, if there is any, stands in the answer in place of the placeholder; then the first
+    button runs the check at once.
+    """
 
     required_arguments = 1
+    has_content = True
 
     def run(self) -> list[nodes.Node]:
         """Return the exercise with its cells."""
@@ -100,14 +112,29 @@ class ExerciseDirective(SphinxDirective):
         title = nodes.paragraph("", "", classes=["exercise-title"])
         title += nodes.strong("", f"Exercise {exercise.number}")
         title += nodes.Text(f" · {exercise.title}")
+        if exercise.points:
+            points = "1 point" if exercise.points == 1 else f"{exercise.points} points"
+            title += nodes.inline("", f" · {points}", classes=["exercise-points"])
         box += title
         for kind, name, source in exercise.cells:
             if kind == "text":
                 self.state.nested_parse(StringList(source.splitlines(), name), 0, box)
             else:
                 box += self.cell(kind, name, source)
+        if self.content:
+            self.fill(box, "\n    ".join(self.content))
         box += nodes.raw("", self.without_script(exercise), format="html")
         return box
+
+    def fill(self, box: nodes.container, lines: str) -> None:
+        """Put lines in place of the placeholder of an answer."""
+        for block in box.findall(nodes.literal_block):
+            if PLACEHOLDER in block.astext():
+                source = block.astext().replace(PLACEHOLDER, lines)
+                block.parent["classes"].append("exercise-begun")
+                block.replace_self(nodes.literal_block(source, source, language="python"))
+                return
+        raise self.error(f"no cell of {self.arguments[0]} has the placeholder")
 
     def cell(self, kind: str, name: str, source: str) -> nodes.container:
         """Return a cell as it stands in the notebook."""
@@ -118,20 +145,50 @@ class ExerciseDirective(SphinxDirective):
             cell += nodes.literal_block(source, source, language="python")
         return cell
 
+    def static(self) -> str:
+        """Return where the scripts are, as the page sees it."""
+        return "../" * self.env.docname.count("/") + "_static/python"
+
+    def script(self) -> str:
+        """Return what loads the script; nothing where the page has it."""
+        if self.env.temp_data.get("exercise"):
+            return ""
+        self.env.temp_data["exercise"] = True
+        return f'<script defer src="{self.static()}/start.js"></script>'
+
     def without_script(self, exercise: Exercise) -> str:
         """Return what stands there without JavaScript."""
-        static = "../" * self.env.docname.count("/") + "_static/python"
-        script = ""
-        if not self.env.temp_data.get("exercise"):
-            self.env.temp_data["exercise"] = True
-            script = f'<script defer src="{static}/start.js"></script>'
         name = f"{exercise.topic}.ipynb"
-        address = f"{static}/notebooks/{exercise.topic}.json"
+        address = f"{self.static()}/notebooks/{exercise.topic}.json"
         link = f'<a href="{address}" download="{name}">the notebook of this assignment</a>'
         return (
-            f"{script}<noscript><p>With JavaScript you can solve this exercise on the page. "
+            f"{self.script()}<noscript><p>With JavaScript you can solve this exercise on the page. "
             f"It also stands in {link}, for JupyterLab.</p></noscript>"
         )
+
+
+class TryDirective(ExerciseDirective):
+    """A cell for experiments: its name, such as ``erm-noise``, and the code to begin with.
+
+    The code runs as it stands, with the names that it imports: the page has no others.
+    """
+
+    def run(self) -> list[nodes.Node]:
+        """Return a box with the cell."""
+        name, source = f"try-{self.arguments[0]}", "\n".join(self.content)
+        try:
+            ast.parse(source)
+        except SyntaxError as error:
+            raise self.error(f"the cell {name} is not Python: {error}") from None
+        box = nodes.container(classes=["exercise", "try"], ids=[f"exercise-{name}"])
+        title = nodes.paragraph("", "", classes=["exercise-title"])
+        title += nodes.strong("", "Try it")
+        title += nodes.Text(" · change a number and predict the figure")
+        box += title
+        box += self.cell("try", name, source)
+        note = "<noscript><p>With JavaScript you can run this code on the page.</p></noscript>"
+        box += nodes.raw("", self.script() + note, format="html")
+        return [box]
 
 
 class ExercisesDirective(ExerciseDirective):
@@ -147,4 +204,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_css_file("python/exercise.css")  # in the head, so that no box moves when it arrives
     app.add_directive("exercise", ExerciseDirective)
     app.add_directive("exercises", ExercisesDirective)
+    app.add_directive("try", TryDirective)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

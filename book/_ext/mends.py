@@ -6,9 +6,7 @@ theme does well stays as it is; each function below removes one defect of it.
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,56 +19,27 @@ from sphinx.jinja2glue import BuiltinTemplateLoader
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import reading
-
-BUNDLE = "site.css"
-"""The style sheets that all pages share, in one file: one request before the first paint."""
-
-MATHJAX = (
-    "startup.js",
-    "core.js",
-    "input/tex.js",
-    "input/tex/extensions",
-    "output/chtml.js",
-    "output/chtml/fonts",
-    "a11y/assistive-mml.js",
-)
-"""The parts of MathJax that the course needs; its menu and speech engine are most of its weight."""
+import room
+import styles
 
 DESCRIPTION_LENGTH = 155
 
-# Widths in em of the letters and signs of TeX's fonts, to a few hundredths.
-_WIDTHS = {
-    sign: width
-    for width, signs in {
-        0.28: r"l [ ] | , . : ; ! ' \cdot \lvert \rvert \{ \}",
-        0.36: r"i t \epsilon",
-        0.39: r"( ) j \ell",
-        0.44: r"b c e q r z \delta \lceil \rceil",
-        0.47: r"g o s v y \theta \imath",
-        0.51: r"0 1 2 3 4 5 6 7 8 9 / a d k p I \eta \rho \tau \| \lVert \rVert",
-        0.56: r"f h u x \beta \gamma \kappa \lambda \sigma \partial",
-        0.61: r"n S J \alpha \mu \nu \phi \vartheta",
-        0.67: r"L \varphi \omega \psi",
-        0.72: r"w T Z",
-        0.76: r"A B C E F G O P Q R U V Y \cup \cap",
-        0.85: r"m D H K N X \Delta \nabla \Sigma",
-        1.05: r"M W \sum \infty",
-        1.17: r"\dots \ldots \cdots",
-        0.0: r"\left \right \big \bigl \bigr \Big \Bigl \Bigr \mathbf \mathrm \mathbb "
-        r"\mathcal \boldsymbol \operatorname \text \hat \tilde \bar \! { }",
-        0.17: r"\,",
-        1.0: r"\quad",
-    }.items()
-    for sign in signs.split()
-}
-_RELATIONS, _BINARY, _FUNCTIONS = (
-    set(signs.split())
-    for signs in (
-        r"= < > \approx \le \leq \ge \geq \ne \in \sim \propto \to \mapsto \mid",
-        r"+ - \pm \times \odot \cdot",
-        r"\max \min \log \ln \exp \arg \sin \cos \tanh",
-    )
+NEEDLESS_SCRIPTS = ("fontawesome", "/bootstrap.js", "/sphinx-book-theme.js")
+"""What the pages need of them is in `course.js`, in a hundredth of their size."""
+
+NOT_PRINTED = (
+    "bd-header-announcement",
+    "bd-header",
+    "bd-header-article",
+    "bd-sidebar-primary",
+    "bd-sidebar-secondary",
+    "bd-footer-article",
+    "bd-footer-content",
+    "bd-footer",
 )
+
+MEASURED = '"pre, .nboutput > .output_area, .cell_output > .output, .jp-RenderedHTMLCommon"'
+"""The blocks that the theme's script measures on every page."""
 
 # The icons of the page, drawn here on a grid of 24; the theme's icon font weighs 600 kB.
 ICONS = {
@@ -122,6 +91,7 @@ class MendedTemplates(BuiltinTemplateLoader):
         soup = BeautifulSoup(page, "html.parser")
         self.styles = mend(soup, context) or self.styles
         self.reserve_pictures(soup)
+        room.reserve_sections(soup)
         if name := context.get("pagename"):
             app, root = self.builder.app, context.get("content_root", "")
             reading.offer_notebook(soup, app, name, root)
@@ -132,7 +102,7 @@ class MendedTemplates(BuiltinTemplateLoader):
         return str(soup)
 
     def reserve_pictures(self, soup: BeautifulSoup) -> None:
-        """Tell the proportions of each drawing, so that its arrival moves nothing."""
+        """Tell the proportions of each drawing, so that it moves nothing when it arrives late."""
         sources = {name: source for source, name in self.builder.images.items()}
         for picture in soup.select("article img:not([width], [height])"):
             source = sources.get(unquote(picture["src"].rsplit("/", 1)[-1]), "")
@@ -145,27 +115,30 @@ class MendedTemplates(BuiltinTemplateLoader):
                     picture["width"], picture["height"] = (
                         str(round(scale * float(side))) for side in box.groups()
                     )
+        # Pictures further down are fetched when the reader comes near them.
+        for picture in soup.select("article img[width][height]")[1:]:
+            picture["loading"] = "lazy"
 
 
 def mend(soup: BeautifulSoup, context: dict[str, Any]) -> tuple[str, ...]:
     """Mend one page in place and return the style sheets that its bundle holds."""
     write_out_scripted_markup(soup)
-    styles = bundle_styles(soup)
+    names = styles.bundle(soup)
     defer_scripts(soup)
-    preload_mathjax(soup)
+    forget_bootstrap(soup)
     set_theme_early(soup)
     draw_icons(soup)
     name_controls(soup)
     place_in_landmarks(soup)
+    mark_not_printed(soup)
     mend_roles(soup)
     keep_one_title(soup)
     label_logo(soup)
     unlink_captions(soup)
-    reserve_formulas(soup)
     keep_punctuation(soup)
     fold_admonitions(soup)
     describe(soup, context)
-    return styles
+    return names
 
 
 def tags(part: Any, name: str | bool, *classes: str) -> list[Any]:
@@ -184,53 +157,23 @@ def write_out_scripted_markup(soup: BeautifulSoup) -> None:
             script.replace_with(BeautifulSoup(written[1], "html.parser"))
 
 
-def bundle_styles(soup: BeautifulSoup) -> tuple[str, ...]:
-    """Replace the style sheets that every page shares by their bundle."""
-    shared = []
-    bundled = None
-    for link in soup.head.find_all("link", rel="stylesheet"):
-        href = link["href"].split("?")[0]
-        if "fontawesome" in href:
-            link.decompose()
-        elif "/coverage" not in href and "_static/" in href:
-            shared.append(href.split("_static/", 1)[1])
-            if bundled is None:
-                bundled = link
-                link["href"] = f"{href.split('_static/')[0]}_static/{BUNDLE}"
-            else:
-                link.decompose()
-    for link in soup.head.find_all("link", rel="preload"):
-        link.decompose()
-    return tuple(shared)
-
-
 def defer_scripts(soup: BeautifulSoup) -> None:
     """Let no script hold up the page; deferred ones still run in their order."""
     for script in soup.find_all("script"):
         source = script.get("src", "")
-        if "fontawesome" in source or "DOCUMENTATION_OPTIONS.pagename" in (script.string or ""):
+        text = script.string or ""
+        if any(name in source for name in NEEDLESS_SCRIPTS) or "OPTIONS.pagename" in text:
             script.decompose()
         elif source:
             script["defer"] = "defer"
             script.attrs.pop("async", None)
 
 
-def preload_mathjax(soup: BeautifulSoup) -> None:
-    """Fetch the parts of MathJax together, and none on a page that has no formula."""
-    start = soup.find("script", src=re.compile(r"mathjax/startup\.js"))
-    if start is None:
-        return
-    if soup.select_one("article .math") is None:
-        start.decompose()
-        for script in soup.find_all("script", string=re.compile(r"window\.MathJax")):
-            script.decompose()
-        return
-    for part in MATHJAX:
-        if part.endswith(".js") and part != "startup.js":
-            href = start["src"].split("?")[0].replace("startup.js", part)
-            link = soup.new_tag("link", rel="preload", href=href)
-            link["as"] = "script"
-            start.insert_before(link)
+def forget_bootstrap(soup: BeautifulSoup) -> None:
+    """Drop the attributes by which a page asks for Bootstrap's script."""
+    for part in soup.find_all(attrs={"data-bs-spy": True}):
+        for name in [name for name in part.attrs if name.startswith("data-bs-")]:
+            del part[name]
 
 
 def set_theme_early(soup: BeautifulSoup) -> None:
@@ -326,6 +269,13 @@ def place_in_landmarks(soup: BeautifulSoup) -> None:
         dialog["role"] = "search"
 
 
+def mark_not_printed(soup: BeautifulSoup) -> None:
+    """Name what is left out on paper, which the theme's script would do."""
+    for part in tags(soup, True):
+        if set(NOT_PRINTED).intersection(part.get("class", ())):
+            part["class"] = [*part["class"], "noprint"]
+
+
 def mend_roles(soup: BeautifulSoup) -> None:
     """Remove roles that promise a structure the page does not have."""
     for part in tags(soup, True):
@@ -359,16 +309,6 @@ def unlink_captions(soup: BeautifulSoup) -> None:
             link.decompose()
 
 
-def reserve_formulas(soup: BeautifulSoup) -> None:
-    """Keep about the room that each formula will take, so that typesetting moves nothing."""
-    for formula in tags(soup, "span", "math") + tags(soup, "div", "math"):
-        tex = "".join(formula.find_all(string=True, recursive=False))
-        if formula.name == "span":
-            formula["style"] = f"--room: {_width(tex):.2f}em"
-        else:
-            formula["style"] = f"--room: {_height(tex):.1f}em"
-
-
 def keep_punctuation(soup: BeautifulSoup) -> None:
     """Let no line begin with the comma or the period that follows a formula."""
     for formula in tags(soup.find("article") or soup, "span", "math"):
@@ -378,58 +318,6 @@ def keep_punctuation(soup: BeautifulSoup) -> None:
             after.replace_with(after[sign.end() :])
             together = formula.wrap(soup.new_tag("span", style="white-space: nowrap"))
             together.append(sign[0])
-
-
-def _width(tex: str) -> float:
-    """Return about how many em wide a formula is within a line, once typeset."""
-    return _row(re.findall(r"\\(?:[A-Za-z]+|.)|\S", re.sub(r"\\[()]", "", tex)))
-
-
-def _row(signs: list[str]) -> float:
-    """Return the width of a row of signs; a fraction, a root and an index are rows of their own."""
-    total, index, before = 0.0, 0.0, ""
-    while signs:
-        sign = signs.pop(0)
-        if sign in ("^", "_"):
-            # An upper and a lower index stand above each other.
-            index = max(index, 0.71 * _row(_argument(signs)) + 0.05)
-            continue
-        total, index = total + index, 0.0
-        if sign in (r"\frac", r"\tfrac", r"\dfrac"):
-            parts = _row(_argument(signs)), _row(_argument(signs))
-            total += 0.24 + (1.0 if sign == r"\dfrac" else 0.71) * max(parts)
-        elif sign == r"\sqrt":
-            total += 0.85 + _row(_argument(signs))
-        elif sign in _FUNCTIONS:
-            total += 0.49 * (len(sign) - 1) + (0.17 if signs[:1] not in ([], ["("]) else 0.0)
-        elif sign in _RELATIONS:
-            total += 0.78 + (0.56 if before else 0.28)
-        elif sign in _BINARY:
-            unary = before in _RELATIONS | _BINARY | {"", "(", ",", "{"}
-            total += _WIDTHS.get(sign, 0.78) + (0.0 if unary else 0.44)
-        else:
-            total += _WIDTHS.get(sign, 0.56) + (0.17 if sign in ",;" and signs else 0.0)
-        before = sign
-    return total + index
-
-
-def _argument(signs: list[str]) -> list[str]:
-    """Take the next sign off the row, or the group that begins there."""
-    taken, depth = [signs.pop(0)] if signs else [], 0
-    if taken != ["{"]:
-        return taken
-    depth, taken = 1, []
-    while signs and depth:
-        taken.append(signs.pop(0))
-        depth += {"{": 1, "}": -1}.get(taken[-1], 0)
-    return taken
-
-
-def _height(tex: str) -> float:
-    """Return about how many letters high a displayed formula is, with its margins."""
-    rows = 1 + len(re.findall(r"\\\\", tex))
-    tall = re.search(r"\\[dt]?frac|\\sum|\\int|\\max|\\min|\\prod", tex) is not None
-    return 2.2 + (1.9 if tall else 1.3) * rows
 
 
 def describe(soup: BeautifulSoup, context: dict[str, Any]) -> None:
@@ -484,56 +372,20 @@ def write_front_door(app: Sphinx, error: Exception | None) -> None:
     )
 
 
-def write_bundle(app: Sphinx, error: Exception | None) -> None:
-    """Join the shared style sheets, in the order in which the theme loads them."""
+def calm_theme(app: Sphinx, error: Exception | None) -> None:
+    """Let the theme's script measure no block: `course.js` does it when the page is laid out.
+
+    The theme measures each block before the page is shown, which lays the page out once more for
+    each of them.
+    """
     if error is not None or app.builder.format != "html":
         return
-    static = Path(app.outdir) / "_static"
-    bundle = static / BUNDLE
-    styles = getattr(app.builder.templates, "styles", ())
-    parts = []
-    for name in styles:
-        text = (static / name).read_text("utf-8")
-        text = re.sub(r"/\*# sourceMappingURL=.*?\*/", "", text)
-        if name.endswith("theme.css") and "@import" in text:
-            text = ""  # it imports what is in the bundle already
-        parts.append(f"/* from {name} */\n{text}\n")
-    if parts:
-        bundle.write_text("".join(parts), "utf-8")
-
-
-def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
-    """Copy the parts of MathJax from the package that holds it, and drop the icon fonts."""
-    if error is not None or app.builder.format != "html":
-        return
-    static = Path(app.outdir) / "_static"
-    shutil.rmtree(static / "vendor", ignore_errors=True)
-    spec = importlib.util.find_spec("sphinx-mathjax-offline")
-    if spec is None or spec.origin is None:
-        raise RuntimeError(
-            "expected the package sphinx-mathjax-offline, which holds MathJax; got none. "
-            "Install the requirements of the course."
-        )
-    source = Path(spec.origin).parent / "static" / "mathjax"
-    for part in MATHJAX:
-        target = static / "mathjax" / part
-        if target.exists():
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if (source / part).is_dir():
-            shutil.copytree(source / part, target)
-        else:
-            shutil.copyfile(source / part, target)
-
-
-def use_local_mathjax(app: Sphinx, config: Any) -> None:
-    """Load MathJax from the site itself, and only its parts that the course needs."""
-    config.mathjax_path = "mathjax/startup.js"
-    mathjax = dict(config.mathjax3_config or {})
-    parts = [part.removesuffix(".js") for part in MATHJAX[1:] if part.endswith(".js")]
-    mathjax["loader"] = {"load": parts}
-    mathjax["chtml"] = {"matchFontHeight": False, "mtextInheritFont": True}
-    config.mathjax3_config = mathjax
+    script = Path(app.outdir) / "_static" / "scripts" / "pydata-sphinx-theme.js"
+    text = script.read_text("utf-8")
+    if MEASURED in text:
+        script.write_text(text.replace(MEASURED, '".no-block"'), "utf-8")
+    elif '".no-block"' not in text:
+        raise RuntimeError(f"expected {MEASURED} in {script.name}; this theme has another script")
 
 
 def read_side_by_side(app: Sphinx, env: Any, names: list[str]) -> None:
@@ -554,13 +406,10 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the mends with Sphinx."""
     # The tool passes on a value of an extension that is not loaded here.
     app.add_config_value("comments_config", {}, "", types=[dict])
-    app.connect("config-inited", use_local_mathjax, priority=900)
     app.add_config_value("executed_pages", [], "", types=[list])
     app.connect("env-get-outdated", executed)
     app.connect("env-before-read-docs", read_side_by_side)
     # Before the bare redirect, which is only written where no page is.
     app.connect("build-finished", write_front_door, priority=400)
-    # After the theme has written its colors.
-    app.connect("build-finished", write_bundle, priority=950)
-    app.connect("build-finished", copy_mathjax)
+    app.connect("build-finished", calm_theme)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -3,20 +3,101 @@
 (function () {
   "use strict";
 
-  const BLOCKS = ".bd-article pre, .bd-article span.math, .bd-article div.math mjx-container, .pst-scrollable-table-container";
+  const BLOCKS =
+    ".bd-article pre, .bd-article .cell_output > .output, .bd-article span.math, " +
+    ".bd-article div.math mjx-container, .pst-scrollable-table-container";
 
-  function focusable() {
-    for (const block of document.querySelectorAll(BLOCKS)) {
-      const wide = block.scrollWidth > block.clientWidth + 1 && getComputedStyle(block).overflowX !== "visible";
-      if (wide) block.tabIndex = 0;
-      else block.removeAttribute("tabindex");
-    }
+  // All is read before anything is written: otherwise the page is laid out anew for each block.
+  function focusable(blocks) {
+    const wide = blocks.map(
+      (block) => block.scrollWidth > block.clientWidth + 1 && getComputedStyle(block).overflowX !== "visible",
+    );
+    blocks.forEach((block, index) => {
+      if (wide[index]) block.tabIndex = 0;
+      else if (block.hasAttribute("tabindex")) block.removeAttribute("tabindex");
+    });
   }
 
-  let waiting;
-  function soon() {
-    cancelAnimationFrame(waiting);
-    waiting = requestAnimationFrame(focusable);
+  // A block is measured when it is laid out, which may be when the reader comes near it, and when
+  // its size changes: in another window, unfolded, with the answer of a check.
+  const sizes = new ResizeObserver((entries) => focusable(entries.map((entry) => entry.target)));
+  const narrow = matchMedia("(max-width: 767.98px)");
+  function observe(block) {
+    // Until it is measured, a block can be focused: nobody is kept from one that scrolls. In a wide
+    // window a formula within a line does not scroll, and has no size that could be measured.
+    const scrolls = narrow.matches || !block.matches("span.math");
+    if (scrolls && !block.hasAttribute("tabindex")) block.tabIndex = 0;
+    sizes.observe(block);
+  }
+  // a few at a time: a long page has a thousand
+  function watch(blocks) {
+    for (const block of blocks.splice(0, 100)) observe(block);
+    if (blocks.length) setTimeout(watch, 0, blocks);
+  }
+  watch([...document.querySelectorAll(BLOCKS)]);
+  narrow.addEventListener("change", () => watch([...document.querySelectorAll(BLOCKS)]));
+  // Whoever goes through the page by keyboard is not stopped at blocks that do not scroll.
+  function all(event) {
+    if (event.key !== "Tab") return;
+    removeEventListener("keydown", all, true);
+    focusable([...document.querySelectorAll(BLOCKS)]);
+  }
+  addEventListener("keydown", all, true);
+  const main = document.getElementById("main-content");
+  if (main) {
+    new MutationObserver((changes) => {
+      for (const change of changes) {
+        const written = [...change.addedNodes].some((node) => node instanceof HTMLElement); // not drawn
+        if (written) (change.target.parentNode || main).querySelectorAll(BLOCKS).forEach(observe);
+      }
+    }).observe(main, { childList: true, subtree: true });
+  }
+
+  // The contents of the page mark the last section that reaches into the upper third of the window.
+  const nav = document.querySelector(".bd-toc-nav");
+  const links = new Map();
+  for (const link of nav ? nav.querySelectorAll("a[href^='#']") : []) {
+    const section = document.getElementById(decodeURIComponent(link.hash.slice(1)));
+    if (section) links.set(section, link);
+  }
+  const seen = new Set();
+  function mark(entries) {
+    for (const entry of entries) seen[entry.isIntersecting ? "add" : "delete"](entry.target);
+    const now = [...links.keys()].filter((section) => seen.has(section)).pop();
+    for (const [section, link] of links) {
+      const active = section === now || (now !== undefined && section.contains(now));
+      link.classList.toggle("active", active);
+      link.parentElement.classList.toggle("active", active);
+      if (section === now) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    }
+  }
+  if (links.size && window.IntersectionObserver) {
+    const spy = new IntersectionObserver(mark, { rootMargin: "0px 0px -66% 0px" });
+    for (const section of links.keys()) spy.observe(section);
+  }
+
+  // The header has a shadow when something is under it.
+  const helper = document.querySelector(".sbt-scroll-pixel-helper");
+  if (helper) {
+    new IntersectionObserver(([entry]) => {
+      document.body.classList.toggle("scrolled", entry.boundingClientRect.y < 0);
+    }).observe(helper);
+  }
+
+  // Whoever scrolls up is offered the way to the top. A page also scrolls by itself, when a section
+  // above takes another room than was reserved for it.
+  const top = document.getElementById("pst-back-to-top");
+  let [before, moved] = [0, -Infinity];
+  if (top) {
+    top.addEventListener("click", () => scrollTo({ top: 0 }));
+    const passive = { passive: true };
+    for (const kind of ["wheel", "touchmove", "keydown"]) addEventListener(kind, () => { moved = performance.now(); }, passive);
+    addEventListener("scroll", () => {
+      const up = before - scrollY;
+      before = scrollY;
+      if (up && performance.now() - moved < 1000) top.style.display = up > 0 && scrollY > innerHeight ? "flex" : "none";
+    }, passive);
   }
 
   // Paper is white: while the page is printed, it has the light colors.
@@ -54,12 +135,4 @@
     script.onload = () => script.remove();
     document.head.append(script);
   });
-
-  focusable();
-  addEventListener("load", () => {
-    soon();
-    if (window.MathJax && MathJax.startup && MathJax.startup.promise) MathJax.startup.promise.then(soon);
-  });
-  addEventListener("resize", soon);
-  document.addEventListener("toggle", soon, true);
 })();

@@ -10,11 +10,12 @@ import importlib.util
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,13 +32,24 @@ UNUSED = {
     "pandas": r"_6pandas_5_libs",
     "lxml": r"_4lxml_",
     "SciPy, scikit-learn and statsmodels": r"_5scipy_|_7sklearn_|_11statsmodels_|HighsCallback",
+    "SciPy's sparse matrices": r"^\w+ (csr|bsr|csc|coo|dia|cs|get_csr)_",
     "HiGHS": r"Highs|^ipx::|presolve::",
     "libxml2": r"^(xml|html|xslt|exslt)[A-Z]",
     "SQLite": r"^sqlite3",
 }
 """Libraries that no page uses, by the names of their functions."""
-DROPPED = frozenset((HERE / "dropped.txt").read_text(encoding="utf-8").split())
-"""Modules of the library that are left out."""
+BEGINS = r"^(PyInit_|.*pybind11_(init|exec)|call_thunk)"
+"""Functions with which a module begins: the interpreter knows all of them, and calls those that
+are imported."""
+LAPACK = r"^[sdcz][a-z0-9]{2,}_$"
+"""The linear algebra for all of SciPy, of which NumPy calls a part."""
+DROPPED = tuple((HERE / "dropped.txt").read_text(encoding="utf-8").split())
+"""What the library leaves out: modules, packages, and the beginnings of encodings' names."""
+PLOTTED = tuple((HERE / "plots.txt").read_text(encoding="utf-8").split())
+"""Modules and packages that only figures need; they are loaded apart."""
+FONTS = r"(?:matplotlibrc|fonts/ttf/(?:DejaVuSans(?:-Bold|-Oblique|Display|Mono)?|LastResort\S*"
+FONTS += r"|STIX(?:General|S)\w*|cm\w+)\.ttf|fonts/ttf/LICENSE_\w+)"
+"""The files of matplotlib's data that figures need."""
 LEFT_OUT = ("experiments", "ensembles.py", "images.py", "training.py", "recordings.py")
 """Modules of the course that need PyTorch, and are left out."""
 
@@ -63,25 +75,82 @@ def available() -> Path | None:
 def interpreter(folder: Path) -> bytes:
     """Return the interpreter without the libraries that no page uses."""
     module = Module((folder / ARTIFACTS[0]).read_bytes())
+    return module.shrunk(unused(module), PAGES)
+
+
+def unused(module: Module) -> set[int]:
+    """Return the functions that only unused libraries call.
+
+    Libraries share functions such as templates of C++, and a linker puts those next to the library
+    that it met first. So a function of no name of its own is kept if a function outside calls it.
+    """
     names = module.function_names()
-    unused = []
+    own: set[int] = set()
+    candidates: set[int] = set()
     for library, pattern in UNUSED.items():
-        found = blocks(names, pattern)
-        if not found:
+        stretches = blocks(names, pattern)
+        if not stretches:
             raise ValueError(f"no functions of {library} were found: expected names like {pattern}")
-        unused += found
-    return module.shrunk(unused, PAGES)
+        inside = {number for stretch in stretches for number in stretch}
+        candidates |= inside
+        own |= {number for number in inside if re.search(pattern, names.get(number, ""))}
+    own |= {number for number in candidates if re.search(BEGINS, names.get(number, ""))}
+    candidates |= {number for number, name in names.items() if re.search(LAPACK, name)}
+    return candidates - module.called(set(names) - candidates, own)
 
 
 def library(folder: Path) -> bytes:
     """Return the modules of Python and NumPy as an archive that is not compressed."""
+    with zipfile.ZipFile(folder / ARTIFACTS[1]) as source:
+        names = [
+            name
+            for name in sorted(source.namelist())
+            if not (named(name, DROPPED) or "/tests/" in name)
+            and (not name.partition("/")[0].endswith(".dist-info") or name.startswith("numpy"))
+        ]
+        return archive((name, source.read(name)) for name in names)
+
+
+def plots(folder: Path) -> bytes:
+    """Return matplotlib, what it imports, and its fonts, as an archive that is not compressed."""
+    with zipfile.ZipFile(folder / ARTIFACTS[1]) as source:
+        content = {
+            name: source.read(name)
+            for name in sorted(source.namelist())
+            if named(name, PLOTTED) and "/tests/" not in name
+        }
+    with zipfile.ZipFile(io.BytesIO(content.pop("matplotlib/mpl-data.zip"))) as data:
+        for name in sorted(data.namelist()):
+            if re.fullmatch(FONTS, name):
+                content[f"matplotlib/mpl-data/{name}"] = data.read(name)
+    # an importer of archives reads a member whose name it knows; this one has the names
+    content["FILES"] = "\n".join(content).encode()
+    return archive(content.items())
+
+
+def named(name: str, paths: Sequence[str]) -> bool:
+    """Tell whether a file belongs to modules or packages, given as paths without suffixes.
+
+    The encodings are many, and given by the beginnings of their names.
+
+    >>> named("html/parser.pyc", ["html"]), named("htmlish.pyc", ["html"])
+    (True, False)
+    >>> named("encodings/cp1252.pyc", ["encodings/cp"])
+    True
+    """
+    return any(
+        name.startswith((f"{path}/", f"{path}."))
+        or (path.startswith("encodings/") and name.startswith(path))
+        for path in paths
+    )
+
+
+def archive(content: Iterable[tuple[str, bytes]]) -> bytes:
+    """Return an archive of files that is not compressed, and always the same."""
     made = io.BytesIO()
-    with zipfile.ZipFile(folder / ARTIFACTS[1]) as source, zipfile.ZipFile(made, "w") as target:
-        for name in sorted(source.namelist()):
-            top = name.partition("/")[0]
-            unused = top.removesuffix(".pyc") in DROPPED or "/tests/" in name
-            if not unused and (not top.endswith(".dist-info") or top.startswith("numpy")):
-                target.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), source.read(name))
+    with zipfile.ZipFile(made, "w") as target:
+        for name, data in content:
+            target.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
     return made.getvalue()
 
 
@@ -161,11 +230,14 @@ def build(store: Path, root: Path = ROOT) -> Path | None:
     makers: Mapping[str, Callable[[], bytes]] = {
         "python": lambda: interpreter(folder),
         "library": lambda: library(folder),
+        "plots": lambda: plots(folder),
     }
     key = digest([manifest, *files(HERE)])[:16]
     kept = store / key
     if not (kept / "parts.json").is_file():
         _make(kept, makers)
+    elif not (kept / "editor.js").is_file():
+        _tell(editor(kept / "editor.js"))  # what was missing then may be there now
     _course(kept, root)
     return kept
 
@@ -178,10 +250,14 @@ def _make(kept: Path, makers: Mapping[str, Callable[[], bytes]]) -> None:
         bundled = pool.submit(editor, kept / "editor.js")
         made = {name: pool.submit(_pack, kept, name, make) for name, make in makers.items()}
         parts = {name: asdict(future.result()) for name, future in made.items()}
-        problem = bundled.result()
+        _tell(bundled.result())
+    (kept / "parts.json").write_text(json.dumps(parts), encoding="utf-8")
+
+
+def _tell(problem: str) -> None:
+    """Say why there is no editor; the next build tries again."""
     if problem:
         print(f"The exercises have a plain text field for an editor: {problem}")
-    (kept / "parts.json").write_text(json.dumps(parts), encoding="utf-8")
 
 
 def _pack(kept: Path, name: str, make: Callable[[], bytes]) -> Part:

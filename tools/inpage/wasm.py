@@ -1,12 +1,14 @@
 """Make a WebAssembly module smaller: without names, and without functions that nobody calls."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-CUSTOM, IMPORT, MEMORY, CODE = 0, 2, 5, 10
+CUSTOM, IMPORT, MEMORY, ELEMENTS, CODE = 0, 2, 5, 9, 10
 UNREACHABLE = bytes([3, 0, 0, 0x0B])
 """A body of three bytes: no local variables, ``unreachable``, ``end``."""
+REFERENCE = re.compile(rb"[\x10\x41\xd2](?=[\x80-\xff]{4}[\x00-\x0f])")
+"""A call, a constant that may be a pointer to a function, or a reference to one."""
 FEWEST, WIDEST_GAP = 50, 3000
 
 
@@ -112,12 +114,52 @@ class Module:
             at = start + size
         return found
 
-    def shrunk(self, unused: Sequence[range], pages: int) -> bytes:
+    def table(self) -> dict[int, int]:
+        """Return the function of each place in the table, through which pointers call."""
+        section, imported = self._section(ELEMENTS), self._imported_functions()
+        segments, at = self._number(section.start)
+        if segments != 1 or self.data[at : at + 2] != b"\0\x41":
+            raise ValueError("expected one segment of functions for the table of a module")
+        offset, at = self._number(at + 2)
+        count, at = self._number(at + 1)
+        found = {}
+        for place in range(offset, offset + count):
+            number, at = self._number(at)
+            found[place] = number - imported
+        return found
+
+    def called(self, roots: Iterable[int], never: Collection[int]) -> set[int]:
+        """Return what functions call, directly and through constant pointers, and they themselves.
+
+        A linker writes the number of a function in five bytes, so that a call is found without
+        decoding what is around it.
+
+        Parameters
+        ----------
+        roots : iterable of int
+            Functions that are needed, by their place in the code section.
+        never : collection of int
+            Functions that are not called, whoever seems to call them.
+        """
+        bodies, table, imported = self.bodies(), self.table(), self._imported_functions()
+        found = set(roots)
+        waiting = list(found)
+        while waiting:
+            start, end = bodies[waiting.pop()]
+            for match in REFERENCE.finditer(self.data, start, end):
+                value, _ = self._number(match.start() + 1)
+                number = table.get(value, -1) if match[0] == b"\x41" else value - imported
+                if 0 <= number < len(bodies) and number not in found and number not in never:
+                    found.add(number)
+                    waiting.append(number)
+        return found
+
+    def shrunk(self, unused: Collection[int], pages: int) -> bytes:
         """Return the module without custom sections, with stubs in place of unused functions.
 
         Parameters
         ----------
-        unused : sequence of range
+        unused : collection of int
             Functions, by their place in the code section, whose bodies become ``unreachable``.
         pages : int
             The most memory that the module may have, in pages of 64 KiB.
@@ -141,11 +183,10 @@ class Module:
         least, _ = self._number(at + 1)
         return b"\1\1" + leb128(least) + leb128(pages)
 
-    def _code(self, unused: Sequence[range]) -> bytes:
-        dropped = {number for part in unused for number in part}
+    def _code(self, unused: Collection[int]) -> bytes:
         bodies = self.bodies()
         code = (
-            UNREACHABLE if number in dropped else self.data[start:end]
+            UNREACHABLE if number in unused else self.data[start:end]
             for number, (start, end) in enumerate(bodies)
         )
         return leb128(len(bodies)) + b"".join(code)

@@ -1,6 +1,6 @@
 /* Exercises that are solved on the page: an editor, a check, and what the check says. */
 
-import { Ended, Kernel, isKept, obstacle } from "./kernel.js";
+import { Ended, Kernel, core, isKept, obstacle, weight } from "./kernel.js";
 import { Notebook } from "./notebook.js";
 import * as store from "./store.js";
 
@@ -83,16 +83,18 @@ class Cell {
     this.box = box;
     this.name = box.id.slice("cell-".length);
     this.topic = topicOf(this.name);
-    this.kind = ["answer", "run", "written"].find((kind) => box.classList.contains(`exercise-${kind}`));
+    this.kind = ["answer", "run", "written", "try"].find((kind) => box.classList.contains(`exercise-${kind}`));
+    // what an answer begins with in place of the placeholder; it is checked on the first press
+    this.begun = box.classList.contains("exercise-begun") ? box.querySelector("pre").textContent.trimEnd() : undefined;
     this.title = box.closest(".exercise").querySelector(".exercise-title").textContent.trim();
     this.build();
     this.show();
   }
 
   build() {
-    const words = { answer: "Write the answer here", run: "Run it here", written: "Write the answer here" };
+    const words = { answer: "Write the answer here", run: "Run it here", written: "Write the answer here", try: "Try it here" };
     this.hint = element("span", { class: "exercise-hint" });
-    this.opener = element("button", { type: "button", onclick: () => this.open() }, words[this.kind]);
+    this.opener = element("button", { type: "button", onclick: () => this.begin() }, this.begun ? "Run and check" : words[this.kind]);
     this.bar = element("div", { class: "exercise-bar" }, this.opener, this.hint);
     this.progress = element("progress", { max: 1, value: 0, "aria-label": "Loading Python", hidden: true });
     this.status = element("p", { role: "status", class: "exercise-status" });
@@ -106,9 +108,13 @@ class Cell {
     if (this.kind === "written" || this.editor) return;
     try {
       const parts = await kernel.list();
-      const bytes = Object.values(parts).reduce((sum, part) => sum + part.bytes, 0);
-      const kept = await isKept(parts);
-      this.hint.textContent = kept ? "Python is kept in this browser." : `Loads Python, ${megabytes(bytes)} MB, once.`;
+      const python = core(parts);
+      const plots = this.kind === "try" && parts.plots ? { plots: parts.plots } : {};
+      const loads = [
+        (await isKept(python)) ? "" : `Python, ${megabytes(weight(python))} MB`,
+        (await isKept(plots)) ? "" : `figures, ${megabytes(weight(plots))} MB`,
+      ].filter(Boolean);
+      this.hint.textContent = loads.length ? `Loads ${loads.join(", and for ")}, once.` : "Python is kept in this browser.";
     } catch {
       this.hint.textContent = "";
     }
@@ -135,17 +141,22 @@ class Cell {
     this.status.dataset.kind = kind;
   }
 
+  async begin() {
+    await this.open();
+    if (this.begun && this.editor) this.run();
+  }
+
   async open() {
     if (this.opened) return;
     const why = this.kind === "written" ? "" : obstacle();
     if (why) {
       this.say(why, "error");
-      this.status.append(" ", element("a", { href: new URL(`notebooks/${this.topic}.json`, HERE), download: `${this.topic}.ipynb` }, "Here is the notebook"), ", for JupyterLab.");
+      this.offerNotebook(", for JupyterLab.");
       return;
     }
     this.opened = true;
     try {
-      this.notebook = await notebookOf(this.topic);
+      if (this.kind !== "try") this.notebook = await notebookOf(this.topic);
     } catch (error) {
       this.opened = false;
       this.say(`${error.message} Are you still connected?`, "error");
@@ -153,12 +164,12 @@ class Cell {
     }
     const shown = this.box.querySelector(".highlight, div[class*=highlight-], p:not(.exercise-status)");
     const holder = element("div", { class: "exercise-editor" });
-    this.original = this.notebook.source(this.name);
+    this.original = this.notebook?.source(this.name) ?? this.box.querySelector("pre").textContent.trimEnd();
     const kept = store.load(this.name).text;
     this.editor = await makeEditor(
       {
         parent: holder,
-        text: kept ?? (this.kind === "written" ? "" : this.original),
+        text: kept ?? this.begun ?? (this.kind === "written" ? "" : this.original),
         label: `${this.title}: ${this.kind === "written" ? "your answer" : "your code"}`,
         change: (text) => this.changed(text),
         run: () => this.run(),
@@ -181,6 +192,7 @@ class Cell {
     this.aboveRunner = button("Run all above", () => this.run(true));
     this.restorer = button("Start again", () => this.restore());
     const buttons = this.kind === "written" ? [this.restorer] : [this.runner, this.stopper, this.aboveRunner, this.restorer];
+    if (this.kind === "try") buttons.splice(2, 1);
     this.bar.prepend(...buttons);
     if (!store.keeps()) this.hint.textContent = "This browser keeps nothing: save your answers as a notebook.";
   }
@@ -214,24 +226,31 @@ class Cell {
     }
   }
 
-  loading(come, total) {
+  loading(come, total, what = "Python") {
     this.progress.hidden = false;
     this.progress.value = come / total;
     const now = performance.now();
     if (come < total && now - (this.told ?? 0) < 200) return;
     this.told = now;
-    this.say(come < total ? `Loading Python: ${megabytes(come)} of ${megabytes(total)} MB.` : "Starting Python.", "loading");
+    this.say(come < total ? `Loading ${what}, once: ${megabytes(come)} of ${megabytes(total)} MB.` : `Starting ${what}.`, "loading");
   }
 
   failed(error) {
     const memory = /memory|alloc/i.test(error.message);
     this.say(memory ? "There is not enough free memory for Python in this page. Close other pages, or use JupyterLab." : error.message, "error");
-    this.status.append(" ", element("a", { href: new URL(`notebooks/${this.topic}.json`, HERE), download: `${this.topic}.ipynb` }, "Here is the notebook"), ".");
+    this.offerNotebook(".");
+  }
+
+  /** Lead to the notebook in which the same can be done. */
+  offerNotebook(end) {
+    if (this.kind === "try") this.status.append(" The chapter can be saved as a notebook, at its top, for JupyterLab.");
+    else this.status.append(" ", element("a", { href: new URL(`notebooks/${this.topic}.json`, HERE), download: `${this.topic}.ipynb` }, "Here is the notebook"), end);
   }
 
   /** Return the cells to be run, as pairs of a name and its source. */
   plan(above) {
     const { notebook } = this;
+    if (this.kind === "try") return [[this.name, this.editor.text]];
     const answer = (name) => [name, store.load(name).text ?? notebook.source(name)];
     const before = above ? notebook.above(this.name).filter((name) => name !== notebook.imports) : [];
     const tests = this.kind === "answer" ? notebook.tests(this.name) : [];
@@ -257,12 +276,21 @@ class Cell {
       this.progress.hidden = true;
       this.clock();
       const source = this.editor.text;
-      const answer = await kernel.run(this.plan(above), (text) => this.print(text));
+      const plan = this.plan(above);
+      let answer = await kernel.run(plan, (text) => this.print(text));
+      if (FIGURES.includes(answer.missing) && (await kernel.list()).plots) {
+        clearInterval(this.ticking);
+        await kernel.extend((come, total) => this.loading(come, total, "what figures need"));
+        this.progress.hidden = true;
+        this.output.textContent = "";
+        this.clock();
+        answer = await kernel.run(plan, (text) => this.print(text));
+      }
       this.report(answer, source);
     } catch (error) {
       this.progress.hidden = true;
       if (error instanceof Ended)
-        this.say("Stopped. The names of the cells that ran before are gone: “Run all above” brings them back.");
+        this.say(this.kind === "try" ? "Stopped." : "Stopped. The names of the cells that ran before are gone: “Run all above” brings them back.");
       else this.failed(error);
     } finally {
       clearInterval(this.ticking);
@@ -290,8 +318,7 @@ class Cell {
   report(answer, source) {
     clearInterval(this.ticking);
     if (answer.cut) this.print(`\n… ${answer.cut.toLocaleString("en")} characters were printed; the rest is not shown.\n`);
-    for (const image of answer.figures ?? [])
-      this.figures.append(element("img", { src: `data:image/png;base64,${image}`, alt: "A figure that the cell has drawn" }));
+    for (const { source, description } of answer.figures ?? []) this.figures.append(element("img", { src: source, alt: description }));
     if (answer.status === "ended") this.say(ENDINGS[answer.reason] ?? `Python ended: ${answer.reason}.`, "error");
     else if (answer.status === "error") this.explain(answer);
     else if (this.kind === "answer") {
@@ -299,7 +326,7 @@ class Cell {
       store.save(this.name, { text: source, ...store.load(this.name), passed: source });
       this.show();
       this.say("✓ Your answer agrees with the reference.", "right");
-    } else this.say("Done.");
+    } else this.say(answer.figures?.length ? "Done: the figure is below." : "Done.");
   }
 
   explain(answer) {
@@ -312,10 +339,13 @@ class Cell {
     else {
       this.say(line ? `${kind} in line ${line}.` : `${kind}.`, "error");
       if (line) this.editor.mark?.(line, text.trim().split("\n").pop());
-      if (kind === "NameError") this.status.append(" If a cell above defines this name: “Run all above”.");
+      if (kind === "NameError" && this.kind !== "try") this.status.append(" If a cell above defines this name: “Run all above”.");
     }
   }
 }
+
+/** Modules that the part for figures has. */
+const FIGURES = ["matplotlib", "mpl_toolkits"];
 
 const ENDINGS = {
   exit: "The cell has ended Python. It starts again with the next run; the names of earlier cells are gone.",
@@ -383,7 +413,7 @@ for (const box of document.querySelectorAll(".exercise-cell")) {
   const cell = new Cell(box);
   cells.set(cell.name, cell);
 }
-document.querySelectorAll(".exercise").forEach(addNotebookTools);
+document.querySelectorAll(".exercise:not(.try)").forEach(addNotebookTools);
 store.listen(refresh);
 
 // What a press would load is told when the first exercise comes into view.

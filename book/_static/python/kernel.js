@@ -35,6 +35,14 @@ async function openStore() {
   }
 }
 
+/** Return the parts that every cell needs; those for figures are loaded when a cell draws. */
+export function core(parts) {
+  const { plots, ...rest } = parts;
+  return rest;
+}
+
+export const weight = (parts) => Object.values(parts).reduce((sum, part) => sum + part.bytes, 0);
+
 /** Tell whether all parts are in the browser's store already. */
 export async function isKept(parts) {
   const store = await openStore();
@@ -95,7 +103,7 @@ export class Kernel {
   async loadParts(progress) {
     const parts = await this.list();
     const store = await openStore();
-    const total = Object.values(parts).reduce((sum, part) => sum + part.bytes, 0);
+    const total = weight(core(parts));
     let come = 0;
     const count = (bytes) => progress((come += bytes), total);
     const [module, library, course] = await Promise.all([
@@ -126,9 +134,31 @@ export class Kernel {
     throw new Error(`Python did not start: ${begun.reason}`);
   }
 
+  /** Load what figures need, once, and hand it to the session. */
+  async extend(progress) {
+    const { plots } = await this.list();
+    this.archive ??= this.loadArchive(plots, progress).catch((error) => {
+      this.archive = undefined;
+      throw error;
+    });
+    const stopped = new Promise((resolve, reject) => (this.reject = reject));
+    const archive = await Promise.race([this.archive, stopped]);
+    const { answer } = await this.ask({ type: "extend", archive });
+    if (answer.status === "ok") return;
+    this.stop();
+    throw new Error(`The part for figures did not start: ${answer.reason ?? answer.text}`);
+  }
+
+  async loadArchive(part, progress) {
+    let come = 0;
+    const answer = await fetchPart(part, await openStore(), (bytes) => progress((come += bytes), part.bytes));
+    return new Uint8Array(await answer.arrayBuffer());
+  }
+
   /** Send the worker a message and wait for its answer; output goes to `print`. */
   ask(message, print = () => {}) {
     return new Promise((resolve, reject) => {
+      if (!this.worker) return reject(new Ended("stopped"));
       this.reject = reject;
       this.worker.onmessage = ({ data }) => (data.type === "output" ? print(data.text) : resolve(data));
       this.worker.onerror = (event) => {

@@ -1,13 +1,13 @@
 """Run the cells of a page, and say in plain data what came of each."""
 
 import ast
-import base64
 import builtins
-import io
+import importlib
 import json
 import linecache
 import sys
 import traceback
+import zipimport
 from pathlib import Path
 
 NAMES = {"__name__": "__main__", "__builtins__": builtins}
@@ -18,7 +18,7 @@ def main():
     """Do what the request asks, and write the answer."""
     request = json.loads(Path("/request.json").read_text(encoding="utf-8"))
     action = request.pop("action")
-    answer = {"begin": begin, "run": run}[action](**request)
+    answer = {"begin": begin, "extend": extend, "run": run}[action](**request)
     sys.stdout.flush()
     Path("/answer.json").write_text(json.dumps(answer), encoding="utf-8")
 
@@ -32,6 +32,26 @@ def begin(modules=()):
     return {"status": "ok", "version": sys.version.split()[0]}
 
 
+def extend(archive, folder):
+    """Unpack the modules for figures, and draw in the style of the course."""
+    packed = zipimport.zipimporter(archive)
+    for name in packed.get_data(f"{archive}/FILES").decode().split("\n"):
+        path = Path(folder) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(packed.get_data(f"{archive}/{name}"))
+    Path(archive).unlink()
+    sys.path.append(folder)
+    importlib.invalidate_caches()
+    import logging
+
+    from optdl.plotting import use_style
+
+    use_style()
+    # a font for formulas that is not here has a good substitute
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
+    return {"status": "ok"}
+
+
 def refuse_input(prompt=""):
     """Say that nobody can answer."""
     raise RuntimeError(
@@ -41,11 +61,16 @@ def refuse_input(prompt=""):
 
 def run(cells):
     """Run cells one after the other, up to the first error; a cell is a name and its source."""
+    error, name = None, ""
     for name, source in cells:
         error = execute(name, source)
         if error:
-            return {"status": "error", "cell": name, **error, "figures": figures()}
-    return {"status": "ok", "figures": figures()}
+            break
+    images, problem = figures(f"<{name}>")
+    error = error or problem
+    if error:
+        return {"status": "error", "cell": name, **error, "figures": images}
+    return {"status": "ok", "figures": images}
 
 
 def execute(name, source):
@@ -64,8 +89,10 @@ def execute(name, source):
 
 
 def show(value):
-    """Print a value as a notebook does."""
-    if value is not None:
+    """Print a value as a notebook does; what a plot returns is in the figure."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    plotted = any(type(part).__module__.startswith("matplotlib.") for part in parts)
+    if value is not None and not plotted:
         NAMES["_"] = value
         print(repr(value))
 
@@ -91,19 +118,28 @@ def describe(error, filename):
     if own:
         line = own[-1].lineno
     frames = [frame for frame in frames if not frame.filename.startswith("/course/session")]
-    text = "".join(traceback.format_list(frames[-8:]) + traceback.format_exception_only(error))
-    return {"kind": kind, "text": text[-6000:], "line": line}
+    last = traceback.format_exception_only(error)
+    if isinstance(error, ModuleNotFoundError):
+        last = [f"{kind}: {missing(error)}\n"]
+    text = "".join(traceback.format_list(frames[-8:]) + last)
+    answer = {"kind": kind, "text": text[-6000:], "line": line}
+    return answer | {"missing": error.name} if isinstance(error, ModuleNotFoundError) else answer
 
 
-def figures():
-    """Return the figures that are open as PNG images, and close them."""
-    pyplot = sys.modules.get("matplotlib.pyplot")
-    if pyplot is None:
-        return []
-    images = []
-    for number in pyplot.get_fignums():
-        file = io.BytesIO()
-        pyplot.figure(number).savefig(file, format="png", bbox_inches="tight")
-        images.append(base64.b64encode(file.getvalue()).decode("ascii"))
-    pyplot.close("all")
-    return images
+def missing(error):
+    """Say that a module is not here, and where it is; Python's own advice is for a terminal."""
+    if not error.name or error.name.partition(".")[0] == "optdl":
+        return error.msg
+    return (
+        f"{error.name} is not part of this page's Python, which has NumPy, matplotlib and the "
+        "course's own modules. What needs more runs in JupyterLab."
+    )
+
+
+def figures(filename):
+    """Return the figures that the cells have drawn, and what was wrong with one, if anything."""
+    drawing = sys.modules.get("page_figures")
+    try:
+        return (drawing.take() if drawing else []), None
+    except Exception as error:
+        return [], describe(error, filename)

@@ -13,8 +13,20 @@
       "To solve this exercise on the page, serve the folder of the site, because a browser does not let a page that is " +
         "opened from a file load Python: run “python -m http.server” in the folder, and open http://localhost:8000.",
     );
-  else
-    import(new URL("exercise.js", here)).catch(() =>
-      tell("This browser cannot run Python in a page. The notebook of the assignment has this exercise, too."),
+  else {
+    const begin = () =>
+      import(new URL("exercise.js", here)).catch(() =>
+        tell("This browser cannot run Python in a page. The notebook of the assignment has this exercise, too."),
+      );
+    // when the reader comes near the first exercise
+    const near = new IntersectionObserver(
+      (entries) => {
+        if (!entries.some((entry) => entry.isIntersecting)) return;
+        near.disconnect();
+        begin();
+      },
+      { rootMargin: "1000px 0px" },
     );
+    document.querySelectorAll(".exercise").forEach((box) => near.observe(box));
+  }
 })();

@@ -4,7 +4,7 @@ import { Exit, Files, Wasi } from "./wasi.js";
 
 const LONGEST_OUTPUT = 200_000;
 const BUNDLE = 100;
-const ENVIRONMENT = { HOME: "/tmp", TMPDIR: "/tmp", PYTHONDONTWRITEBYTECODE: "1" };
+const ENVIRONMENT = { HOME: "/tmp", TMPDIR: "/tmp", PYTHONDONTWRITEBYTECODE: "1", MPLBACKEND: "module://page_figures" };
 
 let python;
 
@@ -96,6 +96,9 @@ onmessage = ({ data }) => {
     } catch (error) {
       postMessage({ type: "failed", reason: String(error) });
     }
+  } else if (data.type === "extend") {
+    python.files.write("/plots.zip", data.archive);
+    postMessage({ type: "done", answer: python.run({ action: "extend", archive: "/plots.zip", folder: "/plots" }) });
   } else {
     postMessage({ type: "done", answer: python.run(data.request) });
   }

@@ -138,6 +138,20 @@ def scales_and_shifts_before(x, gamma, beta, eps):
     return normalized, (normalized, gamma / root)
 
 
+def sums_the_squares(x, gamma, beta, eps):
+    """Leave out 1/m in the variance."""
+    centered = x - x.mean(axis=0)
+    root = np.sqrt((centered**2).sum(axis=0) + eps)
+    return gamma * centered / root + beta, (centered / root, gamma / root)
+
+
+def keeps_the_centered_input(x, gamma, beta, eps):
+    """Return x − μ in place of x̂ in the pair."""
+    centered = x - x.mean(axis=0)
+    root = np.sqrt(x.var(axis=0) + eps)
+    return gamma * centered / root + beta, (centered, gamma / root)
+
+
 def keeps_a_factor_without_gamma(x, gamma, beta, eps):
     """Keep one over the root."""
     root = np.sqrt(x.var(axis=0) + eps)
@@ -216,6 +230,35 @@ def adds_both_terms(grad, cache):
     normalized, factor = cache
     both = grad.mean(axis=0) + normalized * (grad * normalized).mean(axis=0)
     return factor * (grad + both), (grad * normalized).sum(axis=0), grad.sum(axis=0)
+
+
+def adds_the_term_of_the_variance(grad, cache):
+    """Subtract the term of the mean alone, and add that of the variance."""
+    normalized, factor = cache
+    along = normalized * (grad * normalized).mean(axis=0)
+    grad_x = factor * (grad - grad.mean(axis=0) + along)
+    return grad_x, (grad * normalized).sum(axis=0), grad.sum(axis=0)
+
+
+def multiplies_the_first_term_alone(grad, cache):
+    """Leave out the brackets behind the factor."""
+    normalized, factor = cache
+    both = grad.mean(axis=0) + normalized * (grad * normalized).mean(axis=0)
+    return factor * grad - both, (grad * normalized).sum(axis=0), grad.sum(axis=0)
+
+
+def averages_with_the_outer_normalized(grad, cache):
+    """Put the x̂ of the example under the mean, too."""
+    normalized, factor = cache
+    grad_x = factor * (grad - grad.mean(axis=0) - (normalized**2 * grad).mean(axis=0))
+    return grad_x, (grad * normalized).sum(axis=0), grad.sum(axis=0)
+
+
+def averages_over_all_features(grad, cache):
+    """Take the means over examples and features."""
+    normalized, factor = cache
+    grad_x = factor * (grad - grad.mean() - normalized * (grad * normalized).mean())
+    return grad_x, (grad * normalized).sum(axis=0), grad.sum(axis=0)
 
 
 def sums_where_it_should_average(grad, cache):
@@ -344,6 +387,11 @@ def corrects_the_mean_too(means, variances, m):
     return m / (m - 1) * means.mean(axis=0), m / (m - 1) * variances.mean(axis=0)
 
 
+def divides_the_sum_by_one_less(means, variances, m):
+    """Divide the sum of the variances by m − 1, although it has one term for each minibatch."""
+    return means.mean(axis=0), variances.sum(axis=0) / (m - 1)
+
+
 def keeps_the_last_minibatch(means, variances, m):
     """Look at the last minibatch alone."""
     return means[-1], m / (m - 1) * variances[-1]
@@ -438,6 +486,14 @@ def adds_values_without_their_share(values, rho, start):
     for value in values:
         average = rho * average + value
         averages.append(average)
+    return np.array(averages)
+
+
+def begins_with_the_start(values, rho, start):
+    """Return the start in the first row, and leave out the first value."""
+    averages = [values[0] if start is None else start]
+    for value in values[1:]:
+        averages.append(rho * averages[-1] + (1 - rho) * value)
     return np.array(averages)
 
 
@@ -555,6 +611,18 @@ def leaves_eps_out_of_the_scale(weight, bias, gamma, beta, mean, var, eps):
     return scale[:, None] * weight, scale * (bias - mean) + beta
 
 
+def adds_eps_outside_the_root_of_the_scale(weight, bias, gamma, beta, mean, var, eps):
+    """Divide by σ + ε."""
+    scale = gamma / (np.sqrt(var) + eps)
+    return scale[:, None] * weight, scale * (bias - mean) + beta
+
+
+def subtracts_the_mean_from_the_weight(weight, bias, gamma, beta, mean, var, eps):
+    """Center the weight as well as the bias."""
+    scale = gamma / np.sqrt(var + eps)
+    return scale[:, None] * (weight - mean[:, None]), scale * (bias - mean) + beta
+
+
 def forgets_gamma_in_the_scale(weight, bias, gamma, beta, mean, var, eps):
     """Only divide."""
     scale = 1 / np.sqrt(var + eps)
@@ -660,6 +728,21 @@ def keeps_a_factor_with_s_alone(x, gamma, beta, mean, std, eps):
     return gamma * (x - mean) / std + beta, (normalized, gamma * batch_std / std)
 
 
+def takes_the_root_of_the_deviation(x, gamma, beta, mean, std, eps):
+    """Take std for a variance."""
+    batch_std, root = np.sqrt(x.var(axis=0) + eps), np.sqrt(std + eps)
+    s, d = batch_std / root, (x.mean(axis=0) - mean) / root
+    normalized = (x - x.mean(axis=0)) / batch_std
+    return gamma * (normalized * s + d) + beta, (normalized, gamma * s / batch_std)
+
+
+def divides_the_variance_of_renorm_by_one_less(x, gamma, beta, mean, std, eps):
+    """Take the unbiased variance of the minibatch."""
+    batch_std = np.sqrt(x.var(axis=0, ddof=1) + eps)
+    normalized = (x - x.mean(axis=0)) / batch_std
+    return gamma * (x - mean) / std + beta, (normalized, gamma / std)
+
+
 def leaves_eps_out_of_renorm(x, gamma, beta, mean, std, eps):
     """Forget ε."""
     normalized = (x - x.mean(axis=0)) / x.std(axis=0)
@@ -740,6 +823,27 @@ def adds_eps_outside_the_root_of_a_group(x, gamma, beta, groups, eps):
     return gamma * normalized.reshape(x.shape) + beta
 
 
+def averages_across_the_groups(x, gamma, beta, groups, eps):
+    """Take the mean of the first features of all groups, of the second features, and so on."""
+    grouped = x.reshape(len(x), groups, -1)
+    centered = grouped - grouped.mean(axis=1, keepdims=True)
+    normalized = centered / np.sqrt(grouped.var(axis=1, keepdims=True) + eps)
+    return gamma * normalized.reshape(x.shape) + beta
+
+
+def normalizes_each_feature(x, gamma, beta, groups, eps):
+    """Return batch normalization."""
+    return gamma * (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + eps) + beta
+
+
+def divides_by_the_variance_of_a_group(x, gamma, beta, groups, eps):
+    """Forget the root."""
+    grouped = x.reshape(len(x), groups, -1)
+    centered = grouped - grouped.mean(axis=2, keepdims=True)
+    normalized = centered / (grouped.var(axis=2, keepdims=True) + eps)
+    return gamma * normalized.reshape(x.shape) + beta
+
+
 def forgets_gamma_and_beta(x, gamma, beta, groups, eps):
     """Only normalize."""
     grouped = x.reshape(len(x), groups, -1)
@@ -783,6 +887,31 @@ def cuts_off_the_variance(W, h, upstream):
     """Take the variance for a constant."""
     z = h @ W.T
     return ((upstream - upstream.mean(axis=0)) / z.std(axis=0)).T @ h
+
+
+def cuts_off_the_mean(W, h, upstream):
+    """Take the mean for a constant."""
+    z = h @ W.T
+    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
+    along = normalized * (upstream * normalized).mean(axis=0)
+    return ((upstream - along) / z.std(axis=0)).T @ h
+
+
+def subtracts_sums(W, h, upstream):
+    """Leave out 1/m in both terms."""
+    z = h @ W.T
+    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
+    along = normalized * (upstream * normalized).sum(axis=0)
+    return ((upstream - upstream.sum(axis=0) - along) / z.std(axis=0)).T @ h
+
+
+def takes_the_unbiased_deviation(W, h, upstream):
+    """Divide the variance by m − 1."""
+    z = h @ W.T
+    std = z.std(axis=0, ddof=1)
+    normalized = (z - z.mean(axis=0)) / std
+    along = normalized * (upstream * normalized).mean(axis=0)
+    return ((upstream - upstream.mean(axis=0) - along) / std).T @ h
 
 
 def forgets_to_divide(W, h, upstream):
@@ -887,43 +1016,57 @@ EXERCISES: tuple[Exercise, ...] = (
                 divides_the_variance_by_one_less,
             ),
             Misconception(
-                "your variance lacks its square: deviations from the mean always add up to zero",
+                "your variance lacks the square: the deviations from the mean always add up to "
+                "zero",
                 forgets_the_square,
             ),
             Misconception(
                 "you normalize each example over its features, as layer norm does; "
-                "batch norm takes each feature over the examples",
+                "batch norm normalizes each feature over the examples",
                 normalizes_each_example,
             ),
             Misconception(
-                "you take one mean over all features; each feature has its own",
+                "you take one mean over all features; each feature has its own mean",
                 normalizes_all_features_together,
             ),
             Misconception(
-                "your ε stands outside the root; divide by √(σ² + ε)", adds_eps_outside_the_root
+                "your ε is outside the root; divide by √(σ² + ε)", adds_eps_outside_the_root
             ),
             Misconception("your ε is missing; divide by √(σ² + ε)", leaves_out_eps),
-            Misconception("you divide by the variance; take its root", divides_by_the_variance),
             Misconception(
-                "you scale, but do not center; subtract the mean", scales_without_centering
+                "you divide by the variance; divide by its root", divides_by_the_variance
             ),
-            Misconception("your γ is missing, from the output and from the factor", forgets_gamma),
+            Misconception(
+                "you scale x, but do not center it; subtract the mean", scales_without_centering
+            ),
+            Misconception("your γ is missing in the output and in the factor", forgets_gamma),
             Misconception("your β is missing: y = γx̂ + β", forgets_beta),
             Misconception("your γ scales β too: y = γx̂ + β", scales_the_shift_too),
             Misconception(
-                "you apply γ and β before you normalize, which takes them out again; "
-                "they come after",
+                "you apply γ and β before you normalize, which removes them again; "
+                "apply them afterwards",
                 scales_and_shifts_before,
             ),
             Misconception(
-                "your output is right; the factor that you keep lacks γ: γ/√(σ² + ε)",
+                "your variance is the sum of the squares; divide it by m",
+                sums_the_squares,
+            ),
+            Misconception(
+                "your output is right, but your pair has x − μ in place of x̂",
+                keeps_the_centered_input,
+            ),
+            Misconception(
+                "your output is right, but the factor in your pair lacks γ; it is γ/√(σ² + ε)",
                 keeps_a_factor_without_gamma,
             ),
             Misconception(
-                "your output is right; the factor that you keep is the root: keep γ/√(σ² + ε)",
+                "your output is right, but your pair has the root in place of the factor γ/√(σ² + "
+                "ε)",
                 keeps_the_root,
             ),
-            Misconception("your output is right; you keep y, where x̂ is wanted", keeps_the_output),
+            Misconception(
+                "your output is right, but your pair has y in place of x̂", keeps_the_output
+            ),
         ),
         properties=(
             Property(
@@ -931,11 +1074,12 @@ EXERCISES: tuple[Exercise, ...] = (
                 _has_mean_beta_and_deviation_gamma,
             ),
             Property(
-                "the unit and the zero in which a feature is measured do not matter",
+                "the output does not depend on the unit and the zero point in which a feature is "
+                "measured",
                 _units_of_a_feature_do_not_matter,
             ),
             Property(
-                "with what you keep, the backward pass finds the gradient",
+                "the backward pass with your pair agrees with finite differences",
                 _cache_serves_the_backward_pass,
             ),
         ),
@@ -947,45 +1091,64 @@ EXERCISES: tuple[Exercise, ...] = (
         parts=("grad_x", "grad_gamma", "grad_beta"),
         misconceptions=(
             Misconception(
-                "you hold mean and variance constant; each example moves both",
+                "you hold mean and variance constant; both depend on each example",
                 holds_the_statistics_constant,
             ),
             Misconception(
-                "the term of the variance is missing: − x̂ · mean(δx̂)", forgets_the_variance
+                "the term of the variance is missing: − x̂ · mean(δx̂), with the mean of the "
+                "products",
+                forgets_the_variance,
             ),
             Misconception("the term of the mean is missing: − mean(δ)", forgets_the_mean),
-            Misconception("you add the terms of mean and variance; subtract both", adds_both_terms),
             Misconception(
-                "in the gradient of x you sum over the examples; take the means of δ and δx̂",
+                "you add the terms of the mean and of the variance; subtract both", adds_both_terms
+            ),
+            Misconception(
+                "you add the term x̂ · mean(δx̂); subtract it",
+                adds_the_term_of_the_variance,
+            ),
+            Misconception(
+                "you multiply only δ by the factor; multiply all three terms, in brackets",
+                multiplies_the_first_term_alone,
+            ),
+            Misconception(
+                "your mean includes the x̂ of the example; it stands before the mean: x̂ · mean(δx̂)",
+                averages_with_the_outer_normalized,
+            ),
+            Misconception(
+                "your means are over all features; take those of each feature",
+                averages_over_all_features,
+            ),
+            Misconception(
+                "you use sums in the gradient of x; take the means of δ and δx̂ over the examples",
                 sums_where_it_should_average,
             ),
             Misconception(
                 "the factor γ/√(σ² + ε) before the gradient of x is missing", forgets_the_factor
             ),
             Misconception(
-                "you divide by the factor; it is γ over the root already: multiply",
+                "you divide by the factor; multiply by it, since it is γ/√(σ² + ε)",
                 divides_by_the_factor,
             ),
             Misconception(
-                "mean(δx̂) stands without the x̂ of the example before it",
+                "your term mean(δx̂) is not multiplied by the x̂ of the example",
                 forgets_the_last_normalized,
             ),
+            Misconception("your gradient of γ lacks x̂; it equals that of β", leaves_x_out_of_gamma),
             Misconception(
-                "your gradient of γ lacks x̂; that is the gradient of β", leaves_x_out_of_gamma
-            ),
-            Misconception(
-                "your gradient of γ has the factor of x in it; it is the sum of δx̂ alone",
+                "your gradient of γ is multiplied by the factor; it is the sum of δx̂",
                 scales_the_gradient_of_gamma,
             ),
             Misconception(
-                "you average the gradients of γ and β; each example adds its own: sum",
+                "you average the gradients of γ and β; both are sums over the examples",
                 averages_gamma_and_beta,
             ),
         ),
         properties=(
-            Property("all three agree with finite differences", _agrees_with_differences),
+            Property("all three gradients agree with finite differences", _agrees_with_differences),
             Property(
-                "the gradient of x sums to 0 over the minibatch, also when weighted by x̂",
+                "for ε = 0 the gradient of x, and its product with x̂, add up to 0 over the "
+                "minibatch",
                 _neither_shifts_nor_stretches,
             ),
         ),
@@ -997,29 +1160,32 @@ EXERCISES: tuple[Exercise, ...] = (
         parts=("mean", "variance"),
         misconceptions=(
             Misconception(
-                "your variance is that of minibatches, which is too small; "
+                "your variance is the mean of those of the minibatches, which is too small; "
                 "multiply it by m/(m − 1)",
                 forgets_that_minibatches_are_small,
             ),
             Misconception(
-                "your factor is upside down; the variance must grow, by m/(m − 1)",
+                "your factor is inverted; multiply the variance by m/(m − 1)",
                 turns_the_factor_upside_down,
             ),
             Misconception(
-                "you correct by the number of minibatches; m is the number of examples in one",
+                "you correct with the number of minibatches; m is the number of examples in a "
+                "minibatch",
                 counts_minibatches,
             ),
             Misconception(
                 "you average the standard deviations; average the variances",
                 averages_the_deviations,
             ),
-            Misconception("you return the standard deviation; square it", returns_the_deviation),
+            Misconception(
+                "you return the standard deviation; return the variance", returns_the_deviation
+            ),
             Misconception(
                 "you take the variance of the means; take the mean of the variances",
                 takes_the_variance_of_the_means,
             ),
             Misconception(
-                "you add the variance of the means; the factor m/(m − 1) stands for it",
+                "you add the variance of the means; multiply by the factor m/(m − 1) instead",
                 adds_the_variance_of_the_means,
             ),
             Misconception(
@@ -1027,12 +1193,17 @@ EXERCISES: tuple[Exercise, ...] = (
                 corrects_the_mean_too,
             ),
             Misconception(
-                "you look at the last minibatch alone; average over all", keeps_the_last_minibatch
+                "you divide the sum of the variances by m − 1; multiply their mean by m/(m − 1)",
+                divides_the_sum_by_one_less,
+            ),
+            Misconception(
+                "you use only the last minibatch; average over all minibatches",
+                keeps_the_last_minibatch,
             ),
         ),
         properties=(
             Property(
-                "over all pairs of examples, as minibatches of 2, it finds mean and variance",
+                "from all pairs of examples as minibatches of 2 it returns their mean and variance",
                 _every_pair_of_examples,
             ),
         ),
@@ -1047,33 +1218,42 @@ EXERCISES: tuple[Exercise, ...] = (
                 exchanges_the_shares,
             ),
             Misconception(
-                "you start from 0; without a start, the first value is the average",
+                "you start from 0; if no start is given, start from the first value",
                 starts_from_zero,
             ),
             Misconception(
-                "you do not look at `start`; when it is given, it is the first average",
+                "you do not use `start`; if it is given, it is the average before the first value",
                 ignores_the_start,
             ),
             Misconception(
-                "you ask whether `start` is true, and an array of several numbers is neither; "
-                "ask whether it is None: `start is None`",
+                "you use `start` as a truth value, and an array of several numbers has none; "
+                "test `start is None`",
                 asks_whether_the_start_is_true,
             ),
             Misconception(
-                "you correct the bias, as Adam does; here nothing is divided by 1 − ρᵗ",
+                "you divide by 1 − ρᵗ, as the bias correction of Adam does; leave this out",
                 corrects_the_bias,
             ),
             Misconception(
-                "yours is the plain mean of all values; the old ones must fade",
+                "you return the plain mean of all values so far; the weight of a value falls with "
+                "its age",
                 takes_the_plain_mean,
             ),
             Misconception(
-                "you mix each value with the one before; mix it with the average",
+                "you mix each value with the value before it; mix it with the average",
                 mixes_with_the_last_value,
             ),
-            Misconception("your new value lacks its share 1 − ρ", adds_values_without_their_share),
             Misconception(
-                "you return the last average alone; return all of them", returns_the_last_average
+                "your new value is not multiplied by its share, 1 − ρ",
+                adds_values_without_their_share,
+            ),
+            Misconception(
+                "your first row is the start; it is the average after the first value",
+                begins_with_the_start,
+            ),
+            Misconception(
+                "you return only the last average; return the average after each value",
+                returns_the_last_average,
             ),
             Misconception(
                 "your first row is the average before any value; return one row for each value",
@@ -1083,7 +1263,7 @@ EXERCISES: tuple[Exercise, ...] = (
         properties=(
             Property("with ρ = 0 the averages are the values", _without_memory_it_is_the_values),
             Property(
-                "the share of a value falls by ρ with each later one",
+                "the weight of a value is multiplied by ρ with each later value",
                 _forgets_a_value_geometrically,
             ),
         ),
@@ -1095,29 +1275,35 @@ EXERCISES: tuple[Exercise, ...] = (
         parts=("weight", "bias"),
         misconceptions=(
             Misconception(
-                "you leave the bias as it was; it is scaled and shifted, too",
+                "you return the old bias; it has to be scaled and shifted, too",
                 leaves_the_bias_as_it_is,
             ),
             Misconception(
-                "your bias is not scaled; b is part of what is normalized",
+                "the old bias is not scaled; it is a part of the value that is normalized",
                 shifts_without_scaling_the_bias,
             ),
             Misconception(
-                "your bias is not shifted by the mean: s(b − μ) + β", forgets_to_shift_by_the_mean
+                "your bias lacks the mean; it is γ(b − μ)/√(σ² + ε) + β",
+                forgets_to_shift_by_the_mean,
             ),
             Misconception(
-                "you subtract the mean after scaling; scale it too: s(b − μ) + β",
+                "you subtract the mean without scaling it; the bias is γ(b − μ)/√(σ² + ε) + β",
                 shifts_by_the_unscaled_mean,
             ),
-            Misconception("you add the mean; subtract it: s(b − μ) + β", adds_the_mean),
             Misconception(
-                "the old bias is missing; at inference the mean is fixed and does not take b out",
+                "you add the mean; subtract it, the bias is γ(b − μ)/√(σ² + ε) + β", adds_the_mean
+            ),
+            Misconception(
+                "the old bias is missing; at inference the mean is fixed and does not remove b",
                 drops_the_bias,
             ),
-            Misconception("your β is missing: s(b − μ) + β", drops_beta),
-            Misconception("you scale β too; it is added last: s(b − μ) + β", scales_beta_too),
+            Misconception("your bias lacks β; it is γ(b − μ)/√(σ² + ε) + β", drops_beta),
             Misconception(
-                "you scale the columns of the weight; each row makes one output: scale the rows",
+                "you scale β; it is added last, in γ(b − μ)/√(σ² + ε) + β", scales_beta_too
+            ),
+            Misconception(
+                "you scale the columns of the weight; each row belongs to one output, so scale the "
+                "rows",
                 scales_the_columns,
             ),
             Misconception(
@@ -1127,11 +1313,19 @@ EXERCISES: tuple[Exercise, ...] = (
             Misconception(
                 "your ε is missing; the scale is γ/√(σ² + ε)", leaves_eps_out_of_the_scale
             ),
+            Misconception(
+                "your ε is outside the root; the scale is γ/√(σ² + ε)",
+                adds_eps_outside_the_root_of_the_scale,
+            ),
+            Misconception(
+                "you subtract the mean from the weight; only the bias is shifted",
+                subtracts_the_mean_from_the_weight,
+            ),
             Misconception("your scale lacks γ; it is γ/√(σ² + ε)", forgets_gamma_in_the_scale),
         ),
         properties=(
             Property(
-                "the folded layer gives what the layer and the normalization give",
+                "the folded layer has the same outputs as the layer and the normalization",
                 _folded_layer_is_both,
             ),
         ),
@@ -1142,38 +1336,55 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=_renorm_cases,
         parts=("y", ("normalized", "factor")),
         misconceptions=(
-            Misconception("your s is upside down; it is σ_B/σ", turns_s_upside_down),
+            Misconception("your s is inverted; it is σ_B/σ", turns_s_upside_down),
             Misconception(
                 "you divide d by σ_B; divide it by σ, the moving average",
                 divides_d_by_the_minibatch,
             ),
             Misconception("your d is not divided by σ", does_not_divide_d),
             Misconception("your d has the wrong sign; it is (μ_B − μ)/σ", shifts_the_wrong_way),
-            Misconception("γ multiplies d, too: γ(x̂s + d) + β", adds_d_after_gamma),
-            Misconception("you scale d by s; scale first, then add d: x̂s + d", scales_d_by_s),
-            Misconception("yours is plain batch norm; correct x̂ to x̂s + d", does_not_correct),
             Misconception(
-                "your output is right; the factor that you keep lacks s: γs/σ_B",
+                "you do not multiply d by γ; the output is γ(x̂s + d) + β", adds_d_after_gamma
+            ),
+            Misconception("you multiply d by s; the corrected value is x̂s + d", scales_d_by_s),
+            Misconception(
+                "your output is that of plain batch norm; correct x̂ to x̂s + d", does_not_correct
+            ),
+            Misconception(
+                "your output is right, but the factor in your pair lacks s; it is γs/σ_B",
                 keeps_a_factor_without_s,
             ),
             Misconception(
-                "your output is right; you keep the corrected x̂s + d, where x̂ is wanted: "
+                "your output is right, but your pair has the corrected x̂s + d in place of x̂; "
                 "s and d are constants, and the gradient passes through μ_B and σ_B",
                 keeps_what_is_corrected,
             ),
             Misconception(
-                "your output is right; the factor that you keep is not divided by σ_B: γs/σ_B",
+                "your output is right, but the factor in your pair is not divided by σ_B; it is "
+                "γs/σ_B",
                 keeps_a_factor_with_s_alone,
             ),
             Misconception(
-                "your output is right, your x̂ lacks ε: σ_B = √(variance + ε)",
+                "you take a root of `std`; it is σ already, and nothing is added to it",
+                takes_the_root_of_the_deviation,
+            ),
+            Misconception(
+                "your output is right, but the variance in your σ_B divides by m − 1; divide by m",
+                divides_the_variance_of_renorm_by_one_less,
+            ),
+            Misconception(
+                "your output is right, but your x̂ lacks ε; σ_B is √(variance + ε)",
                 leaves_eps_out_of_renorm,
             ),
         ),
         properties=(
-            Property("the output is that of inference", _trains_on_what_inference_sees),
             Property(
-                "with what you keep, the backward pass finds the gradient at constant s and d",
+                "the output equals γ(x − μ)/σ + β, the output at inference",
+                _trains_on_what_inference_sees,
+            ),
+            Property(
+                "the backward pass with your pair agrees with finite differences at constant s and "
+                "d",
                 _gradient_passes_through_the_minibatch,
             ),
         ),
@@ -1184,32 +1395,48 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=_group_cases,
         misconceptions=(
             Misconception(
-                "you take one group for all features, which is layer norm", takes_one_group
+                "you take all features for one group, as layer norm does; use `groups`",
+                takes_one_group,
             ),
             Misconception(
-                "your examples share the statistics of a group; each example has its own",
+                "your statistics of a group are over all examples; each example has its own",
                 shares_groups_among_examples,
             ),
             Misconception(
-                "`groups` is how many groups there are, not how many features are in one",
+                "`groups` is the number of groups, not the number of features in a group",
                 takes_groups_for_their_size,
             ),
             Misconception(
-                "you deal the features out in turn; a group is a block of neighbors",
+                "your groups are every G-th feature; a group is a block of neighboring features",
                 deals_features_out_in_turn,
             ),
             Misconception(
-                "your variance divides by one less than the size of the group; divide by the size",
+                "your variance divides by d/G − 1; divide by d/G",
                 divides_the_group_by_one_less,
             ),
             Misconception(
-                "your ε stands outside the root; divide by √(σ² + ε)",
+                "your ε is outside the root; divide by √(σ² + ε)",
                 adds_eps_outside_the_root_of_a_group,
             ),
-            Misconception("γ and β are missing: y = γx̂ + β", forgets_gamma_and_beta),
+            Misconception(
+                "you average across the groups; average within each group",
+                averages_across_the_groups,
+            ),
+            Misconception(
+                "your output is that of batch norm; take the statistics of each example and group",
+                normalizes_each_feature,
+            ),
+            Misconception(
+                "you divide by the variance; divide by its root, √(σ² + ε)",
+                divides_by_the_variance_of_a_group,
+            ),
+            Misconception("your γ and β are missing: y = γx̂ + β", forgets_gamma_and_beta),
         ),
         properties=(
-            Property("no example sees another", _examples_do_not_see_each_other),
+            Property(
+                "the output for an example does not depend on the other examples",
+                _examples_do_not_see_each_other,
+            ),
             Property("each group of an example has mean 0 and variance 1", _groups_have_mean_zero),
         ),
     ),
@@ -1222,10 +1449,25 @@ EXERCISES: tuple[Exercise, ...] = (
                 "you hold mean and variance constant; both depend on W", cuts_off_the_statistics
             ),
             Misconception(
-                "you hold the variance constant; it depends on W: − ẑ · mean(δẑ) is missing",
+                "you hold the variance constant; it depends on W, and the term − ẑ · mean(δẑ) is "
+                "missing, where ẑ is BN(hWᵀ)",
                 cuts_off_the_variance,
             ),
-            Misconception("you do not divide by σ, the deviation of hWᵀ", forgets_to_divide),
+            Misconception(
+                "you hold the mean constant; it depends on W, and the term − mean(δ) is missing",
+                cuts_off_the_mean,
+            ),
+            Misconception(
+                "you subtract sums over the examples; subtract means over them",
+                subtracts_sums,
+            ),
+            Misconception(
+                "your σ divides by m − 1; batch norm divides by m",
+                takes_the_unbiased_deviation,
+            ),
+            Misconception(
+                "you do not divide by σ, the standard deviation of hWᵀ", forgets_to_divide
+            ),
             Misconception(
                 "you divide by the variance; divide by its root",
                 divides_by_the_variance_of_the_outputs,
@@ -1238,14 +1480,19 @@ EXERCISES: tuple[Exercise, ...] = (
                 "you normalize the rows of W; normalize the outputs hWᵀ", normalizes_the_weight
             ),
             Misconception(
-                "yours is the gradient of a plain layer; go back through the normalization first",
+                "you return the gradient of a plain layer; go back through the normalization first",
                 leaves_the_normalization_out,
             ),
-            Misconception("you stop at the layer's outputs; go on to W, by h", stops_at_the_layer),
-            Misconception("you average over the examples; f is their sum", averages_the_examples),
+            Misconception(
+                "you return the gradient of the outputs hWᵀ; multiply by h to get that of W",
+                stops_at_the_layer,
+            ),
+            Misconception(
+                "you average over the examples; f is a sum over them", averages_the_examples
+            ),
             Misconception(
                 "your statistics are over the outputs of an example; "
-                "take each output over the examples",
+                "take those of each output over the examples",
                 sums_over_the_outputs,
             ),
             Misconception(
@@ -1254,8 +1501,10 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         properties=(
             Property("the gradient at 8W is an eighth of that at W", _shrinks_as_the_weight_grows),
-            Property("each row of it is at right angles to that row of W", _is_at_right_angles),
-            Property("it agrees with finite differences", _is_the_gradient),
+            Property(
+                "each row of the gradient is orthogonal to the same row of W", _is_at_right_angles
+            ),
+            Property("the gradient agrees with finite differences", _is_the_gradient),
         ),
     ),
 )

@@ -67,6 +67,12 @@ def puts_s_at_both_factors(H, curvatures):
     return (extended.T * (curvatures / len(H)) ** 2) @ extended
 
 
+def divides_by_the_features(H, curvatures):
+    """Divide by n, the number of features."""
+    extended = np.column_stack([np.ones(len(H)), H])
+    return (extended.T * (curvatures / H.shape[1])) @ extended
+
+
 def _has_these_second_differences(function: Function, rng: np.random.Generator) -> bool:
     """Compare with second differences of a loss that is quadratic, where they are exact."""
     H, y, curvatures = rng.normal(size=(7, 3)), rng.normal(size=7), rng.uniform(0.1, 2, size=7)
@@ -125,6 +131,18 @@ def scales_the_mean_in_u(mean, std):
     return U, np.diag(np.concatenate([[1.0], 1 / std]))
 
 
+def puts_the_bias_last(mean, std):
+    """Order the parameters as [w; b]."""
+    U = np.eye(len(mean) + 1)
+    U[-1, :-1] = -mean
+    return U, np.diag(np.concatenate([1 / std, [1.0]]))
+
+
+def leaves_out_the_bias(mean, std):
+    """Return the lower right blocks alone."""
+    return np.eye(len(mean)), np.diag(1 / std)
+
+
 def _standardizes_a_row(function: Function, rng: np.random.Generator) -> bool:
     h, mean, std = rng.normal(size=5), rng.normal(size=5), rng.uniform(0.5, 2, size=5)
     U, D = function(mean, std)
@@ -169,6 +187,21 @@ def normalizes_each_example(H):
     """Take the statistics of a row."""
     normalized = (H - H.mean(1, keepdims=True)) / H.std(1, keepdims=True)
     return np.column_stack([np.ones(len(H)), normalized])
+
+
+def puts_the_column_of_ones_last(H):
+    """Append the column of ones."""
+    return np.column_stack([(H - H.mean(0)) / H.std(0), np.ones(len(H))])
+
+
+def scales_and_does_not_center(H):
+    """Divide by σ alone."""
+    return np.column_stack([np.ones(len(H)), H / H.std(0)])
+
+
+def normalizes_all_features_together(H):
+    """Take one mean and one standard deviation."""
+    return np.column_stack([np.ones(len(H)), (H - H.mean()) / H.std()])
 
 
 def _does_not_see_units_of_features(function: Function, rng: np.random.Generator) -> bool:
@@ -247,6 +280,33 @@ def moves_the_mean_further_away(H):
     """Add the mean, as U with the wrong sign does."""
     e, kappas = np.ones(len(H)), []
     for A in (H, H + H.mean(0), (H + H.mean(0)) / H.std(0)):
+        s = np.linalg.svd(np.column_stack([e, A]), compute_uv=False)
+        kappas.append(s[0] / s[s > 1e-12 * s[0]][-1])
+    return tuple(kappas)
+
+
+def scales_by_n_minus_one(H):
+    """Take the unbiased variance."""
+    e, kappas = np.ones(len(H)), []
+    for A in (H, H - H.mean(0), (H - H.mean(0)) / H.std(0, ddof=1)):
+        s = np.linalg.svd(np.column_stack([e, A]), compute_uv=False)
+        kappas.append(s[0] / s[s > 1e-12 * s[0]][-1])
+    return tuple(kappas)
+
+
+def scales_by_the_variance(H):
+    """Put the variances into D."""
+    e, kappas = np.ones(len(H)), []
+    for A in (H, H - H.mean(0), (H - H.mean(0)) / H.var(0)):
+        s = np.linalg.svd(np.column_stack([e, A]), compute_uv=False)
+        kappas.append(s[0] / s[s > 1e-12 * s[0]][-1])
+    return tuple(kappas)
+
+
+def multiplies_by_d_before_u(H):
+    """Take the product Ĥ D U."""
+    e, kappas = np.ones(len(H)), []
+    for A in (H, H - H.mean(0), H / H.std(0) - H.mean(0)):
         s = np.linalg.svd(np.column_stack([e, A]), compute_uv=False)
         kappas.append(s[0] / s[s > 1e-12 * s[0]][-1])
     return tuple(kappas)
@@ -667,6 +727,48 @@ def multiplies_by_p_alone(grad_weight, grad_bias, mean, var, batch_size, eps1=1e
     return weight, grad_bias / scale - weight @ mean
 
 
+def multiplies_by_the_transpose_alone(
+    grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4
+):
+    """Leave P out."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    std = np.sqrt(var + eps1 * var.max() + eps2)
+    return (grad_weight - np.outer(grad_bias, mean)) / (scale * std), grad_bias / scale
+
+
+def divides_before_it_centers(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
+    """Divide G_w alone by σ̃²."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    smoothed = var + eps1 * var.max() + eps2
+    weight = (grad_weight / smoothed - np.outer(grad_bias, mean)) / scale
+    return weight, grad_bias / scale - weight @ mean
+
+
+def leaves_out_the_floor(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
+    """Divide by σ² as it is."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * var)
+    return weight, grad_bias / scale - weight @ mean
+
+
+def takes_the_floor_as_a_minimum(
+    grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4
+):
+    """Take the larger of σ² and the floor."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    smoothed = np.maximum(var, eps1 * var.max() + eps2)
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)
+    return weight, grad_bias / scale - weight @ mean
+
+
+def leaves_out_eps2(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
+    """Add ε₁ max σ² alone."""
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    smoothed = var + eps1 * var.max()
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)
+    return weight, grad_bias / scale - weight @ mean
+
+
 def _is_the_matrix_form(function: Function, rng: np.random.Generator) -> bool:
     """Compare with P Pᵀ written out, and see that the step goes downhill."""
     G_w, G_b = rng.normal(size=(4, 6)), rng.normal(size=4)
@@ -775,6 +877,10 @@ EXERCISES = (
                 leaves_out_the_curvatures,
             ),
             Misconception("you use S twice; in Ĥᵀ S Ĥ it stands once", puts_s_at_both_factors),
+            Misconception(
+                "you divide by n, the number of features; S divides by N, the number of examples",
+                divides_by_the_features,
+            ),
         ),
         properties=(
             Property(
@@ -802,6 +908,11 @@ EXERCISES = (
                 "you scale μ inside U; U only centers, and D scales what is centered",
                 scales_the_mean_in_u,
             ),
+            Misconception("your bias comes last; in ŵ = [b; w] it comes first", puts_the_bias_last),
+            Misconception(
+                "your matrices lack the row and the column of the bias; each has n + 1 of them",
+                leaves_out_the_bias,
+            ),
         ),
         properties=(Property("[1, hᵀ] U D is 1 beside (h − μ)/σ", _standardizes_a_row),),
     ),
@@ -820,6 +931,16 @@ EXERCISES = (
                 subtracts_the_mean_after_scaling,
             ),
             Misconception("you center, but do not scale", centers_and_does_not_scale),
+            Misconception("you scale, but do not center", scales_and_does_not_center),
+            Misconception(
+                "your column of ones comes last; in Ĝ = [e, G] it comes first",
+                puts_the_column_of_ones_last,
+            ),
+            Misconception(
+                "you take one mean and one standard deviation for all features; each feature has "
+                "its own",
+                normalizes_all_features_together,
+            ),
             Misconception(
                 "you normalize each example over its features; normalize each feature over the "
                 "examples",
@@ -864,6 +985,14 @@ EXERCISES = (
             Misconception(
                 "the sign of U is wrong: you add the mean, and the features move away from zero",
                 moves_the_mean_further_away,
+            ),
+            Misconception(
+                "your standard deviation divides by N − 1; here it divides by N",
+                scales_by_n_minus_one,
+            ),
+            Misconception("your D holds 1/σ²; it holds 1/σ", scales_by_the_variance),
+            Misconception(
+                "your third matrix is Ĥ D U; P = U D centers first", multiplies_by_d_before_u
             ),
         ),
         properties=(
@@ -974,7 +1103,7 @@ EXERCISES = (
             Misconception("you return q; the step divides by q²", returns_q),
             Misconception("you take the smaller of n/N and 1; take the larger", takes_the_smaller),
             Misconception(
-                "your q² falls below 1 where N is larger than n: the maximum is missing",
+                "your q² is below 1 where N is larger than n: the maximum is missing",
                 lets_the_scale_fall_below_one,
             ),
             Misconception(
@@ -994,7 +1123,7 @@ EXERCISES = (
         parts=("weight", "bias"),
         misconceptions=(
             Misconception(
-                "your step 5 uses the old G_w; it uses the one that step 4 gave",
+                "your step 5 uses the old G_w; use the new one from step 4",
                 uses_the_old_weight_gradient,
             ),
             Misconception("you divide by σ̃; step 4 divides by σ̃²", divides_by_the_deviation),
@@ -1044,9 +1173,29 @@ EXERCISES = (
                 "subtracts μ twice",
                 multiplies_by_p_alone,
             ),
+            Misconception(
+                "you multiply the gradient by Pᵀ alone; it is P Pᵀ, which divides by σ̃ twice and "
+                "changes G_b as well",
+                multiplies_by_the_transpose_alone,
+            ),
+            Misconception(
+                "you subtract μ(j) G_b(i) after dividing; step 4 divides the difference by σ̃²(j)",
+                divides_before_it_centers,
+            ),
+            Misconception(
+                "you divide by σ²; step 3 adds ε₁ max σ² + ε₂ to it", leaves_out_the_floor
+            ),
+            Misconception(
+                "you take the larger of σ² and ε₁ max σ² + ε₂; add the two",
+                takes_the_floor_as_a_minimum,
+            ),
+            Misconception("your σ̃² lacks ε₂: it is σ² + ε₁ max σ² + ε₂", leaves_out_eps2),
         ),
         properties=(
-            Property("the result is P Pᵀ [G_b; G_w] / q², and downhill", _is_the_matrix_form),
+            Property(
+                "the result is P Pᵀ [G_b; G_w] / q², so that its negative is a descent direction",
+                _is_the_matrix_form,
+            ),
         ),
     ),
     Exercise(
@@ -1064,17 +1213,17 @@ EXERCISES = (
             ),
             Misconception("you add Ŵ μ; batch norm subtracts the mean", shifts_the_wrong_way),
             Misconception(
-                "you multiply the weight by σ; it is divided",
+                "you multiply the weight by σ; divide it by σ",
                 multiplies_the_weight_by_the_deviation,
             ),
             Misconception(
-                "your bias stays as it is, but the mean has gone somewhere: into b̂",
+                "you leave the bias as it is; b̂ = b − Ŵ μ holds what the mean contributes",
                 leaves_the_bias_as_it_is,
             ),
             Misconception(
                 "your shift divides by σ twice: Ŵ holds 1/σ already", divides_the_shift_twice
             ),
-            Misconception("your b̂ forgets b", forgets_the_old_bias),
+            Misconception("b is missing from your b̂", forgets_the_old_bias),
         ),
         properties=(
             Property("both layers give the same output", _equals_the_normalized_layer),

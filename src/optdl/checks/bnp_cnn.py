@@ -137,6 +137,34 @@ def leaves_out_the_border(h, k):
     ).reshape(-1, c * k * k)
 
 
+def reshapes_with_the_channels_in_front(h, k):
+    """Reshape windows of (N, c, r, s, k, k) as they stand."""
+    m, (N, c, r, s) = (k - 1) // 2, h.shape
+    h = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))
+    windows = [
+        h[n, p, u : u + k, v : v + k]
+        for n in range(N)
+        for p in range(c)
+        for u in range(r)
+        for v in range(s)
+    ]
+    return np.array(windows).reshape(N * r * s, c * k * k)
+
+
+def adds_the_column_of_ones(h, k):
+    """Return [e, H]."""
+    m, (N, _, r, s) = (k - 1) // 2, h.shape
+    h = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))
+    return np.array(
+        [
+            np.append(1.0, h[n, :, u : u + k, v : v + k])
+            for n in range(N)
+            for u in range(r)
+            for v in range(s)
+        ]
+    )
+
+
 def _each_column_is_the_image_moved(function: Function, rng: np.random.Generator) -> bool:
     h = np.zeros((2, 3, 8, 9))
     h[:, :, 2:-2, 2:-2] = rng.normal(size=(2, 3, 4, 5))
@@ -238,6 +266,19 @@ def takes_the_mean_of_the_channels(h, w, b):
         for j in range(k)
     ]
     return sum(parts) / c + b[:, None, None]
+
+
+def reshapes_the_kernel_where_it_must_be_transposed(h, w, b):
+    """Reshape the kernel to (c k k, o)."""
+    (o, c, k, _), (_, _, r, s) = w.shape, h.shape
+    w = w.reshape(-1, o).T.reshape(o, c, k, k)
+    h = np.pad(h, ((0, 0), (0, 0), (k // 2, k // 2), (k // 2, k // 2)))
+    parts = [
+        np.einsum("ncrs,oc->nors", h[:, :, i : i + r, j : j + s], w[:, :, i, j])
+        for i in range(k)
+        for j in range(k)
+    ]
+    return sum(parts) + b[:, None, None]
 
 
 def _a_kernel_with_one_entry_moves_one_channel(
@@ -358,6 +399,21 @@ def returns_the_columns_deviation(h, k):
     return columns.mean(axis=1), columns.std(axis=1)
 
 
+def takes_the_mean_square_of_a_column(h, k):
+    """Leave the mean in the variance."""
+    m, (_, c, r, s) = (k - 1) // 2, h.shape
+    h = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))
+    columns = np.array(
+        [
+            h[:, p, i : i + r, j : j + s].ravel()
+            for p in range(c)
+            for i in range(k)
+            for j in range(k)
+        ]
+    )
+    return columns.mean(axis=1), np.mean(columns**2, axis=1)
+
+
 def _with_a_dark_border_all_columns_are_alike(function: Function, rng: np.random.Generator) -> bool:
     h = np.zeros((2, 3, 8, 9))
     h[:, :, 2:-2, 2:-2] = rng.normal(size=(2, 3, 4, 5))
@@ -407,6 +463,16 @@ def divides_by_one_less(h):
 def returns_the_deviation(h):
     """Return the standard deviation for the variance."""
     return h.mean(axis=(0, 2, 3)), h.std(axis=(0, 2, 3))
+
+
+def keeps_the_images_apart(h):
+    """Take a mean for each image and each channel."""
+    return h.mean(axis=(2, 3)), h.var(axis=(2, 3))
+
+
+def takes_the_mean_square(h):
+    """Leave the mean in the variance."""
+    return h.mean(axis=(0, 2, 3)), np.mean(h**2, axis=(0, 2, 3))
 
 
 def _channels_do_not_see_each_other(function: Function, rng: np.random.Generator) -> bool:
@@ -618,6 +684,60 @@ def forgets_the_images_in_the_step(
     return weight, grad_bias / q2 - (m * weight).sum(axis=(1, 2, 3))
 
 
+def divides_by_q(
+    grad_weight, grad_bias, mean, var, batch_size, height, width, eps1=1e-2, eps2=1e-4
+):
+    """Divide by q."""
+    (c, *kernel), m = grad_weight.shape[1:], mean[:, None, None]
+    q = np.sqrt(max(c * np.prod(kernel) / batch_size, np.sqrt(height * width)))
+    smoothed = (var + eps1 * var.max() + eps2)[:, None, None]
+    weight = (grad_weight - m * grad_bias[:, None, None, None]) / (q * smoothed)
+    return weight, grad_bias / q - (m * weight).sum(axis=(1, 2, 3))
+
+
+def takes_the_scale_of_a_dense_layer(
+    grad_weight, grad_bias, mean, var, batch_size, height, width, eps1=1e-2, eps2=1e-4
+):
+    """Take q² = max{c k²/N, 1}."""
+    (c, *kernel), m = grad_weight.shape[1:], mean[:, None, None]
+    q2 = max(c * np.prod(kernel) / batch_size, 1)
+    smoothed = (var + eps1 * var.max() + eps2)[:, None, None]
+    weight = (grad_weight - m * grad_bias[:, None, None, None]) / (q2 * smoothed)
+    return weight, grad_bias / q2 - (m * weight).sum(axis=(1, 2, 3))
+
+
+def does_not_center(
+    grad_weight, grad_bias, mean, var, batch_size, height, width, eps1=1e-2, eps2=1e-4
+):
+    """Leave μ G_b out of the first line."""
+    (c, *kernel), m = grad_weight.shape[1:], mean[:, None, None]
+    q2 = max(c * np.prod(kernel) / batch_size, np.sqrt(height * width))
+    weight = grad_weight / (q2 * (var + eps1 * var.max() + eps2)[:, None, None])
+    return weight, grad_bias / q2 - (m * weight).sum(axis=(1, 2, 3))
+
+
+def adds_the_sum(
+    grad_weight, grad_bias, mean, var, batch_size, height, width, eps1=1e-2, eps2=1e-4
+):
+    """Add in the second line."""
+    (c, *kernel), m = grad_weight.shape[1:], mean[:, None, None]
+    q2 = max(c * np.prod(kernel) / batch_size, np.sqrt(height * width))
+    smoothed = (var + eps1 * var.max() + eps2)[:, None, None]
+    weight = (grad_weight - m * grad_bias[:, None, None, None]) / (q2 * smoothed)
+    return weight, grad_bias / q2 + (m * weight).sum(axis=(1, 2, 3))
+
+
+def takes_a_share_of_each_variance(
+    grad_weight, grad_bias, mean, var, batch_size, height, width, eps1=1e-2, eps2=1e-4
+):
+    """Add ε₁ times the channel's own variance."""
+    (c, *kernel), m = grad_weight.shape[1:], mean[:, None, None]
+    q2 = max(c * np.prod(kernel) / batch_size, np.sqrt(height * width))
+    smoothed = ((1 + eps1) * var + eps2)[:, None, None]
+    weight = (grad_weight - m * grad_bias[:, None, None, None]) / (q2 * smoothed)
+    return weight, grad_bias / q2 - (m * weight).sum(axis=(1, 2, 3))
+
+
 def _is_the_matrix_form(function: Function, rng: np.random.Generator) -> bool:
     """Compare with P Pᵀ / q², written out."""
     weight, bias = rng.normal(size=(4, 2, 3, 3)), rng.normal(size=4)
@@ -683,6 +803,16 @@ def returns_q(channels, kernel, examples, positions):
     return np.sqrt(max(channels * kernel[0] * kernel[1] / examples, np.sqrt(positions)))
 
 
+def adds_the_two(channels, kernel, examples, positions):
+    """Add what should be compared."""
+    return channels * kernel[0] * kernel[1] / examples + np.sqrt(positions)
+
+
+def takes_the_one_of_a_dense_layer(channels, kernel, examples, positions):
+    """Take 1 for √(rs)."""
+    return max(channels * kernel[0] * kernel[1] / examples, 1)
+
+
 def _many_images_leave_the_root(function: Function, rng: np.random.Generator) -> bool:
     c, k, side = (int(rng.integers(*limits)) for limits in ((1, 60), (2, 8), (2, 60)))
     many = function(c, (k, k), 10**9, side**2)
@@ -739,6 +869,17 @@ def scales_without_centering(h):
     return h / h.std(axis=(0, 2, 3), keepdims=True)
 
 
+def centers_without_scaling(h):
+    """Subtract the mean alone."""
+    return h - h.mean(axis=(0, 2, 3), keepdims=True)
+
+
+def scales_before_it_centers(h):
+    """Divide h alone by the standard deviation."""
+    axes = (0, 2, 3)
+    return h / h.std(axis=axes, keepdims=True) - h.mean(axis=axes, keepdims=True)
+
+
 def _one_image_is_centered_and_scaled(function: Function, rng: np.random.Generator) -> bool:
     """Try one image, then a second one: each channel keeps one scale for both."""
     h = 5 + rng.normal(size=(1, 3, 4, 5))
@@ -759,7 +900,7 @@ EXERCISES = (
                 flips_the_kernel,
             ),
             Misconception(
-                "your columns follow the kernel down; w.reshape(-1) reads it row by row",
+                "your columns run down the kernel; w.reshape(-1) reads it row by row",
                 runs_down_the_kernel,
             ),
             Misconception(
@@ -768,7 +909,7 @@ EXERCISES = (
                 puts_channels_last,
             ),
             Misconception(
-                "your rows follow the image down; position (u, v) belongs to row u·s + v",
+                "your rows run down the image; position (u, v) belongs to row u·s + v",
                 runs_down_the_image,
             ),
             Misconception(
@@ -786,6 +927,16 @@ EXERCISES = (
                 "you visit only positions where the window fits; pad with (k − 1)/2 zeros on each "
                 "side, and visit all r·s",
                 leaves_out_the_border,
+            ),
+            Misconception(
+                "you reshape windows of shape (N, c, r, s, k, k); first move the axis of the "
+                "channels behind those of the positions",
+                reshapes_with_the_channels_in_front,
+            ),
+            Misconception(
+                "you include the column of ones; this matrix has a column for each kernel entry "
+                "and none for the bias",
+                adds_the_column_of_ones,
             ),
         ),
         properties=(
@@ -822,6 +973,11 @@ EXERCISES = (
                 "you average over the input channels; their contributions add up",
                 takes_the_mean_of_the_channels,
             ),
+            Misconception(
+                "you reshape the kernel to (c k k, o), which mixes its output channels; reshape "
+                "it to (o, c k k) and transpose",
+                reshapes_the_kernel_where_it_must_be_transposed,
+            ),
         ),
         properties=(
             Property(
@@ -850,7 +1006,7 @@ EXERCISES = (
                 looks_the_other_way,
             ),
             Misconception(
-                "your columns follow the kernel down; use the order of w.reshape(-1)",
+                "your columns run down the kernel; use the order of w.reshape(-1)",
                 orders_down_the_kernel,
             ),
             Misconception(
@@ -863,6 +1019,10 @@ EXERCISES = (
             Misconception(
                 "you return the standard deviation; return the variance",
                 returns_the_columns_deviation,
+            ),
+            Misconception(
+                "you return the mean of the squares; subtract the square of the mean",
+                takes_the_mean_square_of_a_column,
             ),
         ),
         properties=(
@@ -901,6 +1061,15 @@ EXERCISES = (
             ),
             Misconception(
                 "you return the standard deviation; return the variance", returns_the_deviation
+            ),
+            Misconception(
+                "you return statistics of each image; all images share the mean and the variance "
+                "of a channel",
+                keeps_the_images_apart,
+            ),
+            Misconception(
+                "you return the mean of the squares; subtract the square of the mean",
+                takes_the_mean_square,
             ),
         ),
         properties=(
@@ -962,7 +1131,7 @@ EXERCISES = (
                 forgets_to_square_the_kernel,
             ),
             Misconception(
-                "an output sees all c input channels; you count one", forgets_the_channels
+                "you count one input channel; an output reads all c of them", forgets_the_channels
             ),
             Misconception("you take the smaller of the two; take the larger", takes_the_smaller),
             Misconception(
@@ -970,6 +1139,11 @@ EXERCISES = (
                 counts_all_rows,
             ),
             Misconception("you return q; return its square", returns_q),
+            Misconception("you add the two; take the larger", adds_the_two),
+            Misconception(
+                "you compare c k²/N with 1, as in a dense layer; compare it with √(rs)",
+                takes_the_one_of_a_dense_layer,
+            ),
         ),
         properties=(
             Property(
@@ -1018,6 +1192,18 @@ EXERCISES = (
                 "your q² does not contain N; it is the larger of c k²/N and √(rs)",
                 forgets_the_images_in_the_step,
             ),
+            Misconception("you divide by q; both lines divide by q²", divides_by_q),
+            Misconception(
+                "you take the q² of a dense layer, max{n/N, 1}; here √(rs) stands in place of 1",
+                takes_the_scale_of_a_dense_layer,
+            ),
+            Misconception("your first line does not subtract μ(p) G_b(d)", does_not_center),
+            Misconception("your second line adds the sum; it subtracts it", adds_the_sum),
+            Misconception(
+                "you add ε₁ times each channel's own variance; take the largest variance of all "
+                "channels",
+                takes_a_share_of_each_variance,
+            ),
         ),
         properties=(Property("the step is the matrix P Pᵀ / q²", _is_the_matrix_form),),
     ),
@@ -1048,6 +1234,11 @@ EXERCISES = (
                 takes_the_unbiased_variance,
             ),
             Misconception("you scale, but do not center", scales_without_centering),
+            Misconception("you center, but do not scale", centers_without_scaling),
+            Misconception(
+                "you divide h alone by σ; subtract the mean first, and divide the difference",
+                scales_before_it_centers,
+            ),
         ),
         properties=(
             Property(

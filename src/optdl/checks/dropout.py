@@ -96,6 +96,24 @@ def keeps_the_small_draws_forward(x, p, rng, training):
     return x * mask, mask
 
 
+def takes_p_for_the_probability_to_keep_forward(x, p, rng, training):
+    """Keep with probability p, and scale by it."""
+    mask = (rng.random(x.shape) < p) / p if training else np.ones(x.shape)
+    return x * mask, mask
+
+
+def keeps_what_should_be_dropped_forward(x, p, rng, training):
+    """Keep where u < p."""
+    mask = (rng.random(x.shape) < p) / (1 - p) if training else np.ones(x.shape)
+    return x * mask, mask
+
+
+def scales_by_one_over_p_forward(x, p, rng, training):
+    """Divide by the probability to drop."""
+    mask = (rng.random(x.shape) >= p) / p if training else np.ones(x.shape)
+    return x * mask, mask
+
+
 def drops_at_inference_too(x, p, rng, training):
     """Take no notice of ``training``."""
     mask = (rng.random(x.shape) >= p) / (1 - p)
@@ -311,6 +329,14 @@ def takes_keep_for_the_probability_to_drop(W, b, x, keep):
     return means / means.sum()
 
 
+def leaves_the_dropped_inputs_out_of_the_weights(W, b, x, keep):
+    """Weight a mask by the factors of what is kept alone."""
+    masks = np.arange(2 ** len(x))[:, None] >> np.arange(len(x)) & 1
+    chances = np.prod(np.where(masks, keep, 1.0), axis=1)
+    means = np.exp(chances @ ((masks * x) @ W.T + b))
+    return means / means.sum()
+
+
 def drops_the_bias_too(W, b, x, keep):
     """Leave the bias out."""
     masks = np.arange(2 ** len(x))[:, None] >> np.arange(len(x)) & 1
@@ -360,6 +386,12 @@ def scales_by_what_is_dropped(W, b, x, keep):
 def returns_the_scores(W, b, x, keep):
     """Leave the softmax out."""
     return W @ (keep * x) + b
+
+
+def divides_the_scores_by_their_sum(W, b, x, keep):
+    """Leave the exponential out of the softmax."""
+    scores = W @ (keep * x) + b
+    return scores / scores.sum()
 
 
 def _is_the_mean_of_all_subnetworks(function: Function, rng: np.random.Generator) -> bool:
@@ -459,6 +491,55 @@ def forgets_the_slope_of_the_relu(W, V, x, y, masks, lr):
     return W, V
 
 
+def forgets_the_mask_in_the_gradient_of_v(W, V, x, y, masks, lr):
+    """Multiply the error by max(Z, 0) in the gradient of V."""
+    for inputs, labels, mask in zip(x, y, masks, strict=True):
+        z = inputs @ W.T
+        scores = np.exp(mask * np.maximum(z, 0) @ V.T)
+        error = scores / scores.sum(axis=1, keepdims=True) - np.eye(len(V))[labels]
+        back = (error @ V) * mask * (z > 0) / len(labels)
+        step = lr * error.T @ np.maximum(z, 0) / len(labels)
+        W, V = W - lr * back.T @ inputs, V - step
+    return W, V
+
+
+def normalizes_over_the_examples(W, V, x, y, masks, lr):
+    """Let the probabilities of a class add up to 1 over the minibatch."""
+    for inputs, labels, mask in zip(x, y, masks, strict=True):
+        z = inputs @ W.T
+        hidden = mask * np.maximum(z, 0)
+        scores = np.exp(hidden @ V.T)
+        error = scores / scores.sum(axis=0) - np.eye(len(V))[labels]
+        back = (error @ V) * mask * (z > 0) / len(labels)
+        W, V = W - lr * back.T @ inputs, V - lr * error.T @ hidden / len(labels)
+    return W, V
+
+
+def normalizes_over_the_minibatch(W, V, x, y, masks, lr):
+    """Divide by the sum over all classes and examples."""
+    for inputs, labels, mask in zip(x, y, masks, strict=True):
+        z = inputs @ W.T
+        hidden = mask * np.maximum(z, 0)
+        scores = np.exp(hidden @ V.T)
+        error = scores / scores.sum() - np.eye(len(V))[labels]
+        back = (error @ V) * mask * (z > 0) / len(labels)
+        W, V = W - lr * back.T @ inputs, V - lr * error.T @ hidden / len(labels)
+    return W, V
+
+
+def takes_all_gradients_at_the_first_weights(W, V, x, y, masks, lr):
+    """Compute every gradient before the first step."""
+    steps = []
+    for inputs, labels, mask in zip(x, y, masks, strict=True):
+        z = inputs @ W.T
+        hidden = mask * np.maximum(z, 0)
+        scores = np.exp(hidden @ V.T)
+        error = scores / scores.sum(axis=1, keepdims=True) - np.eye(len(V))[labels]
+        back = (error @ V) * mask * (z > 0) / len(labels)
+        steps.append((back.T @ inputs, error.T @ hidden / len(labels)))
+    return W - lr * sum(step for step, _ in steps), V - lr * sum(step for _, step in steps)
+
+
 def goes_back_through_the_new_weights(W, V, x, y, masks, lr):
     """Update V first, and go back through the new one."""
     for inputs, labels, mask in zip(x, y, masks, strict=True):
@@ -497,14 +578,15 @@ EXERCISES = (
         cases=_mask_cases,
         misconceptions=(
             Misconception(
-                "your kept entries are 1; divide them by 1 − p, so that the mean stays",
+                "your kept entries are 1; divide them by 1 − p, so that the mean of the mask is 1",
                 forgets_the_scale,
             ),
             Misconception(
-                "you divide by p, the share that is dropped; divide by 1 − p", scales_by_one_over_p
+                "you divide by p, the probability of dropping; divide by 1 − p",
+                scales_by_one_over_p,
             ),
             Misconception(
-                "you take p for the probability to keep; here it is the probability to drop",
+                "you take p for the probability of keeping; here it is the probability of dropping",
                 takes_p_for_the_probability_to_keep,
             ),
             Misconception(
@@ -512,14 +594,17 @@ EXERCISES = (
                 keeps_what_should_be_dropped,
             ),
             Misconception(
-                "you keep where u < 1 − p, which is as likely; here the mask keeps where u ≥ p",
+                "you keep where u < 1 − p; that has the same probability, but here an entry is "
+                "kept where u ≥ p",
                 keeps_the_small_draws,
             ),
             Misconception(
-                "you multiply by 1 − p; while training, divide by it", multiplies_by_the_kept_share
+                "your kept entries are 1 − p; they should be 1/(1 − p), in Python `1 / (1 - p)`",
+                multiplies_by_the_kept_share,
             ),
             Misconception(
-                "a draw equal to p is kept: u ≥ p, not u > p", drops_a_draw_that_equals_p
+                "an entry whose draw equals p is kept: compare with u ≥ p, not with u > p",
+                drops_a_draw_that_equals_p,
             ),
         ),
         properties=(Property("the mask has mean 1, whatever p is", _mask_has_mean_one),),
@@ -531,30 +616,46 @@ EXERCISES = (
         parts=("y", "mask"),
         misconceptions=(
             Misconception(
-                "you keep where u < 1 − p, which is as likely; here the mask keeps where u ≥ p",
+                "you keep where u < 1 − p; that has the same probability, but here an entry is "
+                "kept where u ≥ p",
                 keeps_the_small_draws_forward,
             ),
             Misconception(
-                "you drop at inference too; there x passes unchanged", drops_at_inference_too
+                "you take p for the probability of keeping; here it is the probability of dropping",
+                takes_p_for_the_probability_to_keep_forward,
             ),
             Misconception(
-                "you scale at inference instead; divide by 1 − p while training",
+                "you keep where u < p; that is where an entry is dropped",
+                keeps_what_should_be_dropped_forward,
+            ),
+            Misconception(
+                "you divide by p, the probability of dropping; divide by 1 − p",
+                scales_by_one_over_p_forward,
+            ),
+            Misconception(
+                "you drop entries at inference, too; there x passes unchanged",
+                drops_at_inference_too,
+            ),
+            Misconception(
+                "you scale at inference and not in training; divide by 1 − p in training",
                 scales_at_inference_instead,
             ),
             Misconception(
-                "you scale while training and at inference; once is enough",
+                "you scale in training and at inference; scale only in training",
                 scales_at_inference_too,
             ),
             Misconception(
-                "you draw one mask for the whole minibatch; every example has its own",
+                "you draw one mask for the whole minibatch; draw a number for each entry of x",
                 draws_one_mask_for_the_minibatch,
             ),
             Misconception(
-                "you drop whole examples; draw a number for each entry of x", drops_whole_examples
+                "you keep or drop whole examples; draw a number for each entry of x",
+                drops_whole_examples,
             ),
-            Misconception("you never scale; divide by 1 − p while training", never_scales),
+            Misconception("you never scale; divide by 1 − p in training", never_scales),
             Misconception(
-                "the mask you return lacks the scale; the backward pass needs it",
+                "your y is right, but the mask that you return lacks the factor 1/(1 − p), which "
+                "the backward pass needs",
                 returns_a_mask_without_scale,
             ),
         ),
@@ -573,27 +674,31 @@ EXERCISES = (
         parts=("mean", "var"),
         misconceptions=(
             Misconception(
-                "these are the moments without the scale 1/(1 − p)",
+                "your moments are those of a mask without the scale; its kept entries are 1/(1 − "
+                "p)",
                 forgets_the_scale_in_the_moments,
             ),
-            Misconception("that is the standard deviation; square it", returns_the_deviation),
             Misconception(
-                "that is the mean of y²; subtract the square of the mean",
+                "your `var` is the standard deviation; return its square",
+                returns_the_deviation,
+            ),
+            Misconception(
+                "your variance is the mean of y²; subtract the square of the mean of y",
                 returns_the_second_moment,
             ),
             Misconception(
-                "the scale counts squared in a variance; you divide by 1 − p once",
+                "the scale 1/(1 − p) enters the variance squared; you use it once",
                 scales_the_variance_once,
             ),
             Misconception(
-                "that is the variance of the mask; that of y grows with x²",
+                "your variance is that of the mask; the variance of y has the factor x²",
                 forgets_the_size_of_x,
             ),
             Misconception("p and 1 − p are exchanged in your variance", divides_by_p),
         ),
         properties=(
             Property(
-                "mean² + variance is the mean of y², (1 − p) (x / (1 − p))²",
+                "the squared mean plus the variance is the mean of y², (1 − p) (x / (1 − p))²",
                 _second_moment_is_that_of_two_values,
             ),
         ),
@@ -604,25 +709,37 @@ EXERCISES = (
         cases=_backward_cases,
         misconceptions=(
             Misconception(
-                "you let the gradient of dropped entries pass; they had no part in y",
+                "you let the whole gradient pass; a dropped entry has no influence on y, so its "
+                "gradient is 0",
                 passes_the_gradient_of_dropped_units,
             ),
             Misconception(
-                "you forget the scale; the forward pass multiplied by it, so does the backward",
+                "your gradient lacks the scale; multiply by the mask, whose kept entries are 1/(1 "
+                "− p)",
                 forgets_the_scale_backward,
             ),
-            Misconception("you multiply by the mask twice; it holds the scale", scales_twice),
+            Misconception(
+                "you multiply by the mask twice; multiply once, since the mask includes the scale",
+                scales_twice,
+            ),
             Misconception(
                 "you divide by the scale; the backward pass multiplies by it", undoes_the_scale
             ),
-            Misconception("you draw a new mask; use that of the forward pass", draws_a_new_mask),
             Misconception(
-                "you use the first example's mask for all; every example has its own",
+                "you draw a new mask; use the argument `mask`, the mask of the forward pass",
+                draws_a_new_mask,
+            ),
+            Misconception(
+                "you use the mask of the first example for all; each example has its own row",
                 uses_the_mask_of_the_first_example,
             ),
         ),
         properties=(
-            Property("⟨g, y⟩ equals ⟨gradient, x⟩, as for every linear map", _is_the_adjoint),
+            Property(
+                "the sum of `grad` · y equals the sum of your gradient · x, since y = mask · x is "
+                "linear in x",
+                _is_the_adjoint,
+            ),
         ),
     ),
     Exercise(
@@ -635,28 +752,34 @@ EXERCISES = (
                 takes_the_arithmetic_mean,
             ),
             Misconception(
-                "your means do not add up to 1; divide them by their sum", forgets_to_normalize
+                "your geometric means do not add up to 1; divide them by their sum",
+                forgets_to_normalize,
             ),
             Misconception(
-                "you count all masks alike; weight each by the probability that it is drawn",
+                "you give all masks the same weight; the weight of a mask is its probability",
                 counts_all_subnetworks_alike,
             ),
             Misconception(
-                "you divide the kept inputs by keep; here a mask holds 0 and 1",
+                "you divide the kept inputs by `keep`; here the entries of a mask are 0 and 1",
                 scales_the_subnetworks,
             ),
             Misconception(
-                "the subnetwork without any input is missing; its bias counts too",
+                "the subnetwork without any input is missing; it predicts softmax(b)",
                 leaves_out_the_empty_subnetwork,
             ),
             Misconception(
-                "you take keep for the probability to drop", takes_keep_for_the_probability_to_drop
+                "you take `keep` for the probability of dropping an input",
+                takes_keep_for_the_probability_to_drop,
             ),
-            Misconception("the bias is missing; it is never dropped", drops_the_bias_too),
+            Misconception(
+                "your weight of a mask lacks the factor 1 − `keep` for each input that is dropped",
+                leaves_the_dropped_inputs_out_of_the_weights,
+            ),
+            Misconception("your bias is missing; it is never dropped", drops_the_bias_too),
         ),
         properties=(
             Property(
-                "with one input it is the geometric mean of two subnetworks",
+                "with one input the answer is the normalized geometric mean of two subnetworks",
                 _two_subnetworks_by_hand,
             ),
         ),
@@ -667,25 +790,30 @@ EXERCISES = (
         cases=_layer_cases,
         misconceptions=(
             Misconception(
-                "you use the inputs in full; scale them by keep", uses_all_inputs_in_full
+                "you do not scale the inputs; multiply them by `keep`", uses_all_inputs_in_full
             ),
             Misconception(
-                "you divide by keep, as inverted dropout does while training; multiply here",
+                "you divide by `keep`, as inverted dropout does in training; multiply by it here",
                 divides_by_keep,
             ),
-            Misconception("you scale the bias too; it is never dropped", scales_the_bias_too),
+            Misconception("you scale the bias, too; it is never dropped", scales_the_bias_too),
             Misconception(
-                "you scale the probabilities; scale the inputs of the softmax's layer",
+                "you scale the probabilities; scale the inputs x",
                 scales_the_probabilities,
             ),
             Misconception(
-                "you scale by 1 − keep, what is dropped; scale by keep", scales_by_what_is_dropped
+                "you multiply by 1 − `keep`, the probability of dropping; multiply by `keep`",
+                scales_by_what_is_dropped,
             ),
-            Misconception("these are scores; the softmax is missing", returns_the_scores),
+            Misconception("you return the scores; the softmax is missing", returns_the_scores),
+            Misconception(
+                "you divide the scores by their sum; the softmax takes their exponentials first",
+                divides_the_scores_by_their_sum,
+            ),
         ),
         properties=(
             Property(
-                "it is the geometric mean of all subnetworks",
+                "the answer is the normalized geometric mean of all subnetworks",
                 _is_the_mean_of_all_subnetworks,
             ),
         ),
@@ -697,30 +825,54 @@ EXERCISES = (
         parts=("W", "V"),
         misconceptions=(
             Misconception(
-                "the mask is missing in your backward pass", forgets_the_mask_in_the_backward_pass
+                "the mask is missing in your gradient of W", forgets_the_mask_in_the_backward_pass
             ),
             Misconception(
-                "the scale is missing in your backward pass; the mask holds it",
+                "your gradient of W lacks the scale 1/(1 − p); multiply by the mask, which "
+                "includes it",
                 forgets_the_scale_in_the_backward_pass,
             ),
             Misconception(
-                "you use the first mask in every step; each minibatch has its own",
+                "you use the first mask in every step; each minibatch has its own mask",
                 keeps_the_first_mask,
             ),
-            Misconception("you train without the masks", trains_without_dropout),
-            Misconception("you add up the examples; the loss is their mean", adds_up_the_examples),
+            Misconception("you do not use the masks", trains_without_dropout),
             Misconception(
-                "the slope of the ReLU is missing in your backward pass",
+                "you add up the gradients of the examples; the loss is a mean, so divide by m",
+                adds_up_the_examples,
+            ),
+            Misconception(
+                "the derivative of the ReLU is missing in your gradient of W: multiply by (Z > 0)",
                 forgets_the_slope_of_the_relu,
             ),
             Misconception(
-                "you go back through the new V; take both gradients before you move",
+                "you use the new V in the gradient of W; compute both gradients, then update both "
+                "weights",
                 goes_back_through_the_new_weights,
+            ),
+            Misconception(
+                "the mask is missing in your gradient of V; its factor is H, not max(Z, 0)",
+                forgets_the_mask_in_the_gradient_of_v,
+            ),
+            Misconception(
+                "your softmax runs over the examples; the probabilities of each row add up to 1",
+                normalizes_over_the_examples,
+            ),
+            Misconception(
+                "your softmax runs over the whole minibatch; the probabilities of each row add up "
+                "to 1",
+                normalizes_over_the_minibatch,
+            ),
+            Misconception(
+                "you compute all gradients at the first weights; each step starts from the weights "
+                "of the step before",
+                takes_all_gradients_at_the_first_weights,
             ),
         ),
         properties=(
             Property(
-                "a unit that is dropped for all examples does not move, and the others descend",
+                "the weights of a unit that is dropped for all examples do not change, and the "
+                "others follow the gradient",
                 _dropped_units_rest_and_others_follow_the_loss,
             ),
         ),

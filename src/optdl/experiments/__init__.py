@@ -5,7 +5,7 @@ An experiment is a list of panels, a panel a list of runs: plain data.
 
 from optdl.experiments import examples, sensitivity, tuning
 from optdl.experiments.comparison import DENSE_METHODS, convolutional_panel, dense_panels
-from optdl.experiments.drawing import draw_curves, draw_panel, draw_spreads, spread
+from optdl.experiments.drawing import draw_curves, draw_panel, draw_rates, draw_spreads, spread
 from optdl.experiments.examples import generated_images
 from optdl.experiments.experiment import Experiment
 from optdl.experiments.runs import Panel, Run, Settings, Tuning
@@ -23,6 +23,7 @@ __all__ = [
     "dense_panels",
     "draw_curves",
     "draw_panel",
+    "draw_rates",
     "draw_spreads",
     "examples",
     "generated_images",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +11,13 @@ import numpy as np
 
 from optdl.experiments.experiment import Experiment
 from optdl.experiments.runs import Panel, Run
+from optdl.experiments.tuning import scores
 from optdl.records import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_curves", "draw_panel", "draw_spreads", "spread"]
+__all__ = ["draw_curves", "draw_panel", "draw_rates", "draw_spreads", "spread"]
 
 
 def spread(records: Sequence[Record], curve: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -84,27 +85,87 @@ def _draw(
     return experiment.save(fig, name)
 
 
-def draw_panel(experiment: Experiment, panel: Panel, axes: Sequence[Axes]) -> None:
-    """Draw a panel's training loss and test accuracy side by side, with the chosen rates.
+def draw_panel(
+    experiment: Experiment,
+    panel: Panel,
+    axes: Sequence[Axes] | None = None,
+    methods: Container[str] | None = None,
+) -> None:
+    """Draw a panel's training loss and test accuracy, with the chosen rates.
 
     Runs without a chosen rate, or without results, are left out.
 
     Parameters
     ----------
-    axes : two Axes
-        That of the loss, and that of the accuracy, which is in percent.
+    axes : two Axes, optional
+        That of the loss, and that of the accuracy, which is in percent. A new figure has them
+        one above the other, so that they can be read on a phone.
+    methods : container of str, optional
+        Labels of the runs to draw; all when not given.
     """
-    from matplotlib.ticker import PercentFormatter
+    from matplotlib import pyplot as plt
 
     found = experiment.records()
-    chosen = [experiment.chosen(panel, run) for run in panel.runs]
+    chosen = [experiment.chosen(panel, run) for run in _labeled(panel, methods)]
     runs = [(run, found[run.name]) for run in chosen if run and run.name in found]
+    if axes is None:
+        axes = plt.subplots(2, 1, figsize=(5.6, 7.2), sharex=True)[1]
     draw_spreads(axes[0], runs, "minibatch_loss", "training loss")
     draw_spreads(axes[1], runs, "test_error", "test accuracy")
-    axes[1].yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     for ax in axes:
         ax.locator_params(axis="x", integer=True, min_n_ticks=1)
+    _finish(axes, axes[1])
+
+
+def draw_rates(
+    experiment: Experiment,
+    panels: Sequence[Panel],
+    axes: Sequence[Axes],
+    classes: int,
+    methods: Container[str] | None = None,
+) -> None:
+    """Draw the validation accuracy of the search for rates, one panel on each of the axes.
+
+    A method has the color and the dashes that it has in :func:`draw_panel`. A seed that diverged
+    counts as a guess.
+
+    Parameters
+    ----------
+    axes : sequence of Axes
+        One for each panel.
+    classes : int
+        Number of classes: the accuracy of a guess is 1/classes.
+    methods : container of str, optional
+        Labels of the runs to draw; all when not given.
+    """
+    from optdl.plotting import plot_curves
+
+    for ax, panel in zip(axes, panels, strict=True):
+        runs = _labeled(panel, methods)
+        for run, style in zip(runs, _styles([run.method for run in runs]), strict=True):
+            found = scores(Record.load(experiment.tuning_file(run)), classes)
+            _use_style(ax, style)
+            plot_curves({run.label: [*found.values()]}, ax, x=[*found], xlabel="learning rate")
+            ax.set_ylabel("validation accuracy")
+        ax.set(xscale="log", title=panel.title.partition(", ")[2])
+    _finish(axes, *axes)
+
+
+def _labeled(panel: Panel, methods: Container[str] | None) -> list[Run]:
+    """Return the runs of a panel that have one of the labels, or all of them."""
+    return [run for run in panel.runs if methods is None or run.label in methods]
+
+
+def _finish(axes: Sequence[Axes], *accuracies: Axes) -> None:
+    """Draw accuracies in percent, one label of a common axis, and one legend below all axes."""
+    from matplotlib.ticker import PercentFormatter
+
+    for ax in accuracies:
+        ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    for ax in axes:
         ax.legend().remove()
+        if ax is not axes[-1] and ax.get_shared_x_axes().joined(ax, axes[-1]):
+            ax.set_xlabel("")
     handles, labels = axes[0].get_legend_handles_labels()
     axes[0].figure.legend(handles, labels, loc="outside lower center", ncols=3)
 
@@ -113,22 +174,29 @@ def draw_spreads(
     ax: Axes, runs: Sequence[tuple[Run, Sequence[Record]]], curve: str, name: str
 ) -> None:
     """Draw the mean and the range of a curve for each run; errors become accuracies."""
-    from optdl.plotting import COLORS, DASHES, plot_curves
+    from optdl.plotting import COLORS, plot_curves
 
     styles = _styles([run.method for run, _ in runs])
-    for number, ((run, records), (color, dashes)) in enumerate(zip(runs, styles, strict=True)):
+    for number, ((run, records), style) in enumerate(zip(runs, styles, strict=True)):
         mean, low, high = spread(records, curve)
         if curve.endswith("error"):
             mean, low, high = 1 - mean, 1 - high, 1 - low
-        ax.set_prop_cycle(color=[COLORS[color]], linestyle=[DASHES[dashes]])
+        _use_style(ax, style)
         ended = sum(record.stop.startswith("diverged") for record in records)
         label = f"{run.label} ({ended} of {len(records)} diverged)" if ended else run.label
         plot_curves({label: mean}, ax, bands={label: (low, high)}, ylabel=name)
         if len(mean) == 1:  # no line: a mark, and the range as a bar
             spans = np.array([mean - low, high - mean])
             place = 1 + (number - len(runs) / 2) / 20  # side by side
-            ax.errorbar([place], mean, yerr=spans, fmt="o", capsize=3, color=COLORS[color])
+            ax.errorbar([place], mean, yerr=spans, fmt="o", capsize=3, color=COLORS[style[0]])
             ax.set_xlim(0.5, 1.5)
+
+
+def _use_style(ax: Axes, style: tuple[int, int]) -> None:
+    """Draw the next line with the color and the dashes of these numbers."""
+    from optdl.plotting import COLORS, DASHES
+
+    ax.set_prop_cycle(color=[COLORS[style[0]]], linestyle=[DASHES[style[1]]])
 
 
 def _styles(methods: Sequence[str]) -> list[tuple[int, int]]:

@@ -15,7 +15,7 @@ const theme = EditorView.theme({
   ".cm-content": { caretColor: "var(--pst-color-text-base)", fontFamily: "var(--pst-font-family-monospace, monospace)" },
   ".cm-cursor": { borderLeftColor: "var(--pst-color-text-base)" },
   ".cm-gutters": { backgroundColor: "var(--pst-color-surface)", border: "0", color: "var(--pst-color-text-muted)" },
-  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "color-mix(in srgb, var(--pst-color-primary) 8%, transparent)" },
+  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "color-mix(in srgb, var(--pst-color-primary) 4%, transparent)" },
   "&.cm-focused .cm-selectionBackground, .cm-selectionBackground": {
     backgroundColor: "color-mix(in srgb, var(--pst-color-primary) 25%, transparent) !important",
   },
@@ -56,6 +56,7 @@ export function createEditor({ parent, text, label, change, run }) {
       autocapitalize: "off",
       autocorrect: "off",
       spellcheck: "false",
+      tabindex: "0",
     }),
     EditorView.editorAttributes.of({ class: "highlight" }),
     EditorView.updateListener.of((update) => {

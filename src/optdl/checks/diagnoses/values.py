@@ -32,7 +32,7 @@ def precision(part: Part) -> str:
     """Recognize single precision, whole numbers, and rounding."""
     if not part.same_shape or not _informative(part):
         return ""
-    if all(pair.got.dtype.kind == "i" for pair in part.pairs) and not _whole(part):
+    if all(_is_array_of_integers(pair) for pair in part.pairs) and not _whole(part):
         return "is an array of integers, which cuts the decimals off: make it one of floats"
     if part.maps(np.trunc):
         return "has lost its decimals: is there an array of integers, `int` or `//` in it?"
@@ -49,6 +49,11 @@ def close(part: Part) -> str:
     if part.same_shape and _informative(part) and all(_close(pair) for pair in part.pairs):
         return "is close but not exact: is something rounded, in float32, or a small number added?"
     return ""
+
+
+def _is_array_of_integers(pair: Pair) -> bool:
+    """Tell an array that can hold no decimals from a single number that happens to have none."""
+    return pair.got.ndim > 0 and pair.got.dtype.kind == "i"
 
 
 def _whole(part: Part) -> bool:

