@@ -23,7 +23,7 @@ def make(course: Course, topic: str) -> None:
     source = course.solutions / topic / "lab.ipynb"
     if not source.exists():
         raise ToolError(f"{topic} has no lab", "name a topic with a lab.ipynb in solutions/")
-    names = _answers(source)
+    names = answers_of(source)
     lab = importlib.import_module(f"optdl.labs.{topic}").LAB
     path = source.with_name(NAME)
     path.unlink(missing_ok=True)
@@ -33,7 +33,7 @@ def make(course: Course, topic: str) -> None:
     console.print(f"{path.relative_to(course.root)}: {len(record.runs)} runs")
 
 
-def _answers(source: Any) -> dict[str, Any]:
+def answers_of(source: Any) -> dict[str, Any]:
     """Return what the answer cells of a notebook define."""
     names: dict[str, Any] = {"__name__": "answers"}
     exec("import numpy as np\nimport torch\nfrom torch import nn", names)

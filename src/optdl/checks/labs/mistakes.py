@@ -21,7 +21,7 @@ NAMES = {"np": np, "torch": torch, "nn": nn}
 
 
 def mistake(hint: str, reference: Callable[..., Any], *changes: tuple[str, str]) -> Misconception:
-    r"""Return the reference with some of its text changed, as a misconception.
+    """Return the reference with some of its text changed, as a misconception.
 
     Parameters
     ----------
@@ -36,14 +36,6 @@ def mistake(hint: str, reference: Callable[..., Any], *changes: tuple[str, str])
     ------
     ValueError
         If a text does not stand exactly once in the reference.
-
-    Examples
-    --------
-    >>> def double(x: float) -> float:
-    ...     return 2 * x
-    >>> wrong = mistake("you add 2", double, ("2 * x", "2 + x"))
-    >>> wrong.function(5), wrong.function.source
-    (7, 'def double(x):\\n    return 2 + x')
     """
     source = textwrap.dedent(inspect.getsource(reference))
     for old, new in changes:
