@@ -1,7 +1,7 @@
 """What an exercise is: a reference, random cases, and the mistakes that are usual."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,10 @@ class Exercise:
         is: ``("y", ("normalized", "factor"))``. Empty where the answer is one thing.
     rtol, atol : float
         Numbers agree when ``|got - expected| <= atol + rtol |expected|``.
+    use : callable, optional
+        ``use(answer, *arguments)`` gives what is compared, where the answer is a class, or a
+        function whose work shows elsewhere than in what it returns. When not given, the answer
+        is called.
     """
 
     key: str
@@ -76,6 +80,7 @@ class Exercise:
     parts: Any = ""
     rtol: float = 1e-9
     atol: float = 1e-12
+    use: Callable[..., Any] | None = None
 
     @property
     def name(self) -> str:
@@ -86,3 +91,25 @@ class Exercise:
     def row(self) -> str:
         """Return the rows of the sources, without the suffix that tells exercises apart."""
         return self.key.split(":")[0]
+
+    def used(self, answer: Function) -> Function:
+        """Return the answer as a function of a case's arguments."""
+        if self.use is None:
+            return answer
+        use = self.use
+
+        def function(*arguments: Any) -> Any:
+            return use(answer, *arguments)
+
+        function.__name__ = self.name
+        function.answer = answer  # type: ignore[attr-defined]
+        return function
+
+    def direct(self) -> "Exercise":
+        """Return the same exercise, whose reference and misconceptions need only be called."""
+        if self.use is None:
+            return self
+        mistakes = (replace(one, function=self.used(one.function)) for one in self.misconceptions)
+        return replace(
+            self, reference=self.used(self.reference), misconceptions=tuple(mistakes), use=None
+        )

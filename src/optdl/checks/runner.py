@@ -4,6 +4,7 @@ import contextlib
 import copy
 import difflib
 import importlib
+import inspect
 import io
 import pkgutil
 import signal
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -41,12 +43,24 @@ class _Outcome:
     changed: str = ""
 
 
+def _modules() -> list[str]:
+    """Return the modules of the checks: the topics in NumPy, then their labs in PyTorch."""
+    folders = [(Path(folder), "optdl.checks") for folder in optdl.checks.__path__]
+    folders += [(folder / "labs", f"{package}.labs") for folder, package in folders]
+    return [
+        f"{package}.{module.name}"
+        for folder, package in folders
+        for module in pkgutil.iter_modules([str(folder)])
+        if not module.ispkg
+    ]
+
+
 @cache
 def exercises() -> dict[str, Exercise]:
     """Return every exercise of the course by its key, topic by topic."""
     found: dict[str, Exercise] = {}
-    for module in pkgutil.iter_modules(optdl.checks.__path__):
-        topic = importlib.import_module(f"optdl.checks.{module.name}")
+    for name in _modules():
+        topic = importlib.import_module(name)
         for exercise in getattr(topic, "EXERCISES", ()):
             if exercise.key in found:
                 raise ValueError(f"two exercises have the key {exercise.key}; keys must differ")
@@ -117,7 +131,7 @@ def _check(exercise: Exercise, function: Any, seed: int, properties: bool) -> st
         raise CheckFailed(f"✗ {key} {exercise.name}: expected a function, got {show(function)}.")
     rng = _rng(exercise, seed)
     cases = list(exercise.cases(rng))
-    _check_cases(exercise, function, cases, seed)
+    _check_cases(exercise.direct(), exercise.used(function), cases, seed)
     if properties:
         _check_properties(exercise, function, rng)
     facts = ", and the general facts hold" if properties else ""
@@ -138,11 +152,11 @@ def _naming(key: str) -> dict[str, Exercise]:
     found = {one.key: one for name in loaded for one in getattr(sys.modules[name], "EXERCISES", ())}
     if key in found:
         return found
-    for folder in map(Path, optdl.checks.__path__):
-        for file in sorted(folder.glob("*.py")):
-            if f'"{key}"' in file.read_text(encoding="utf-8"):
-                topic = importlib.import_module(f"optdl.checks.{file.stem}")
-                found |= {one.key: one for one in getattr(topic, "EXERCISES", ())}
+    for name in _modules():
+        file = Path(optdl.checks.__path__[0], *name.split(".")[2:]).with_suffix(".py")
+        if f'"{key}"' in file.read_text(encoding="utf-8"):
+            topic = importlib.import_module(name)
+            found |= {one.key: one for one in getattr(topic, "EXERCISES", ())}
     return found
 
 
@@ -160,7 +174,7 @@ def _find(key: str) -> Exercise:
 def _check_cases(exercise: Exercise, function: Function, cases: list[Case], seed: int) -> None:
     title = f"{exercise.key} {exercise.name}"
     outcomes = [_call(function, case) for case in cases]
-    old = stale(function)
+    old = stale(getattr(function, "answer", function))
     if any(isinstance(outcome.error, NotImplementedError) for outcome in outcomes):
         text = f"✗ {title}: not written yet. Replace `raise NotImplementedError()`."
         raise CheckFailed(f"{text}\nLikely cause: {old}." if old else text)
@@ -286,9 +300,17 @@ def _raised(error: Exception, function: Function) -> str:
 
 def _own_line(error: BaseException, function: Function) -> str:
     """Return the line of the student's code in which something was raised, where it is known."""
-    file = getattr(getattr(function, "__code__", None), "co_filename", None)
-    own = [at for at in traceback.extract_tb(error.__traceback__) if at.filename == file]
+    files = set(_files(getattr(function, "answer", function)))
+    own = [at for at in traceback.extract_tb(error.__traceback__) if at.filename in files]
     return f"{own[-1].lineno}: `{own[-1].line}`" if own and own[-1].line else ""
+
+
+def _files(answer: Any) -> Iterator[str]:
+    """Yield where a function, or the methods of a class, were written."""
+    for code in [answer, *vars(answer).values()] if isinstance(answer, type) else [answer]:
+        function = inspect.unwrap(code) if inspect.isroutine(code) else code
+        if isinstance(code := getattr(function, "__code__", None), CodeType):
+            yield code.co_filename
 
 
 def _named(exercise: Exercise, cases: list[Case], outcomes: list[_Outcome]) -> str:

@@ -34,6 +34,7 @@ def summary() -> None:
         print("Nothing is checked yet. Choose Run → Run All Cells, then look here.")
         return
     lines = {exercise.key: _line(exercise) for exercise in _listed()}
+    lines |= {key: _told(key, key) for key in _found if key not in lines}  # of a lab's record
     agree = sum(line.startswith("✓") for line in lines.values())
     print(
         f"{agree} of {len(lines)} exercises agree with the cases that you can see.",
@@ -55,6 +56,9 @@ def _listed() -> list[Exercise]:
 
 
 def _line(exercise: Exercise) -> str:
-    sign, _, state = _found.get(exercise.key, "· not checked").partition(" ")
-    title = f"{sign} {exercise.key} {exercise.name}"
-    return title if sign == "✓" else f"{title}: {state}"
+    return _told(exercise.key, f"{exercise.key} {exercise.name}")
+
+
+def _told(key: str, title: str) -> str:
+    sign, _, state = _found.get(key, "· not checked").partition(" ")
+    return f"{sign} {title}" if sign == "✓" else f"{sign} {title}: {state}"

@@ -1,0 +1,191 @@
+"""Judge the record of a lab without training again: the first steps, and what the weights reach."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from optdl.checks.report import CheckFailed
+from optdl.checks.summary import note
+from optdl.labs.lab import Lab, finite_part
+from optdl.labs.records import FILE, LabRecord, RecordError, Run, seed_of, unpack
+
+__all__ = ["RecordCheck", "judge", "judge_reading"]
+
+Predicted = Callable[[Any], bool]
+
+
+@dataclass(frozen=True)
+class RecordCheck:
+    """What the record of a lab has to hold.
+
+    Parameters
+    ----------
+    key : str
+        The exercise, such as ``LAB-1:record``.
+    lab : Lab
+        The runs.
+    predictions : dict
+        The name of each prediction to what is asked, in words, and whether an answer is one.
+    evaluate : callable
+        ``evaluate(weights)`` gives the score of the weights again, as the lab's ``score`` does.
+    level : float
+        The score that the best run has to reach.
+    readings : dict
+        The name of each number that is read off the curves to what it is, in words, and the
+        function that finds it in a record.
+    steps : int
+        So many steps of each run are computed again.
+    rtol : float
+        Losses agree up to this part of them, as two machines round differently.
+    """
+
+    key: str
+    lab: Lab
+    predictions: Mapping[str, tuple[str, Predicted]]
+    evaluate: Callable[[Mapping[str, Tensor]], float]
+    level: float
+    readings: Mapping[str, tuple[str, Callable[[LabRecord], float]]]
+    steps: int = 4
+    rtol: float = 1e-3
+
+
+def judge(check: RecordCheck, user: Any, predictions: Any, parts: Mapping[str, Any]) -> None:
+    """Raise :class:`CheckFailed` unless the record is this student's, and what a run would give."""
+    _say(check, "", lambda record: _reasons(check, record, user, predictions, parts))
+
+
+def judge_reading(check: RecordCheck, reading: Any) -> None:
+    """Raise :class:`CheckFailed` unless the numbers that a student read stand in the record."""
+    _say(check, "reading", lambda record: _misread(check, record, reading()))
+
+
+def _say(check: RecordCheck, name: str, reasons: Callable[[LabRecord], Iterator[str]]) -> None:
+    """Print that all is well with a record, or raise with the first reason why it is not."""
+    key = f"{check.lab.key}:{name}" if name else check.key
+    try:
+        reason = next(reasons(LabRecord.load(FILE)), "")
+    except RecordError as error:
+        reason = str(error)
+    except NotImplementedError:
+        reason = "a function that is needed here is not written yet"
+    if reason:
+        note(key, f"✗ {key}: not right yet.")
+        raise CheckFailed(f"✗ {key}: not right yet.\nWhy: {reason}.")
+    agrees = f"✓ {key}: it agrees with " + ("the record" if name else "your functions")
+    note(key, agrees)
+    print(agrees)
+
+
+def _misread(check: RecordCheck, record: LabRecord, got: Any) -> Iterator[str]:
+    for name, (what, find) in check.readings.items():
+        right = find(record)
+        number = got.get(name) if isinstance(got, dict) else None
+        if not isinstance(number, int | float):
+            yield f"`reading()` must give {name!r} as a number: {what}"
+        elif not abs(number - right) <= 0.05 * abs(right):
+            yield f"{name!r} is {number:g}, and the record says otherwise: it is {what}"
+
+
+def _reasons(
+    check: RecordCheck, record: LabRecord, user: Any, predictions: Any, parts: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield what is wrong with a record, the plainest reason first."""
+    name = user()
+    yield from _of_another(check, record, name)
+    yield from _predicted(check, record, predictions())
+    yield from _incomplete(check, record)
+    yield from _other_steps(check, record, parts, seed_of(name))
+    yield from _other_weights(check, record)
+
+
+def _of_another(check: RecordCheck, record: LabRecord, name: Any) -> Iterator[str]:
+    graded = os.environ.get("GRADEBOX_STUDENT")
+    if not isinstance(name, str) or not name.strip():
+        yield f"`user()` must return your user name as text; it returns {name!r}"
+    elif graded and name != graded:
+        yield f"`user()` returns {name!r}, and the work is that of {graded!r}"
+    elif record.lab != check.lab.key:
+        yield f"the record is one of {record.lab}; this is {check.lab.key}"
+    elif record.user != name:
+        yield (
+            f"the record is that of {record.user!r}, and `user()` returns {name!r}: train with "
+            "your own name, from which your seed follows"
+        )
+
+
+def _predicted(check: RecordCheck, record: LabRecord, now: Any) -> Iterator[str]:
+    for name, (asked, fits) in check.predictions.items():
+        if not isinstance(now, dict) or name not in now or not fits(now[name]):
+            yield f"`predictions()` must give {name!r}: {asked}"
+        elif record.predictions.get(name) != now[name]:
+            yield (
+                f"your prediction of {name!r} is not the one from before the run, "
+                f"{record.predictions.get(name)!r}: a prediction stays, right or wrong"
+            )
+
+
+def _incomplete(check: RecordCheck, record: LabRecord) -> Iterator[str]:
+    for setting in check.lab.settings:
+        run = record.find(setting)
+        if run is None:
+            yield f"the run with {_told(setting)} is missing: run the cell that trains to its end"
+        elif not _is_curve(run):
+            yield f"the run with {_told(setting)} has no curve of losses"
+
+
+def _is_curve(run: Run) -> bool:
+    losses = run.curves.get("loss") if isinstance(run.curves, dict) else None
+    return isinstance(losses, list) and all(isinstance(loss, int | float) for loss in losses)
+
+
+def _other_steps(
+    check: RecordCheck, record: LabRecord, parts: Mapping[str, Any], seed: int
+) -> Iterator[str]:
+    """Compute the first steps of each run again, with what the student wrote."""
+    for run in map(record.find, check.lab.settings):
+        if run is None:
+            continue
+        curves, _ = check.lab.experiment(parts, run.setting, seed, check.steps)
+        expected, got = finite_part(curves["loss"]), run.curves["loss"][: check.steps]
+        if len(got) != len(expected) or not all(map(_close(check.rtol), got, expected)):
+            yield (
+                f"the first losses with {_told(run.setting)} are {_numbers(got)} in the record, "
+                f"and {_numbers(expected)} with your functions and your seed: if you changed a "
+                f"function after the run, delete {FILE} and train again"
+            )
+
+
+def _close(rtol: float) -> Callable[[float, float], bool]:
+    """Return whether two losses agree."""
+    return lambda got, expected: abs(got - expected) <= rtol * max(1e-3, abs(expected))
+
+
+def _other_weights(check: RecordCheck, record: LabRecord) -> Iterator[str]:
+    claimed = max(
+        (check.lab.score(run.curves) for run in record.runs if run.stop == "done"), default=0
+    )
+    try:
+        reached = check.evaluate(unpack(record.weights))
+    except RuntimeError:
+        yield "the weights in the record do not fit the network: train again"
+        return
+    if not abs(reached - claimed) <= 0.01 + 1e-3 * abs(claimed):
+        yield (
+            f"the best run claims {claimed:.4g}, and the weights in the record reach "
+            f"{reached:.4g}: hand in the record as your run wrote it"
+        )
+    elif reached < check.level:
+        yield f"the best run must reach {check.level:.4g}; yours reaches {reached:.4g}"
+
+
+def _told(setting: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in setting.items())
+
+
+def _numbers(losses: Sequence[float]) -> str:
+    return ", ".join(f"{loss:.4g}" for loss in losses) or "none"

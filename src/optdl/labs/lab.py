@@ -1,0 +1,141 @@
+"""Train what a lab asks for, with what the student wrote, and keep a record of it."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+from tqdm.auto import tqdm
+
+from optdl.labs.records import FILE, LabRecord, RecordError, Run, pack, seed_of
+
+__all__ = ["Experiment", "Lab", "Parts", "finite_part", "perform"]
+
+Parts = Mapping[str, Any]
+"""What a student wrote, by the name that the lab asks for."""
+
+Experiment = Callable[[Parts, dict[str, Any], int, int | None], tuple[dict[str, list[float]], Any]]
+"""``experiment(parts, setting, seed, steps)`` gives the curves of a run and its network."""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """The runs of a lab.
+
+    Parameters
+    ----------
+    key : str
+        The row, such as ``LAB-1``.
+    settings : sequence of dict
+        One for each run.
+    experiment : callable
+        ``experiment(parts, setting, seed, steps)`` trains with the student's parts, and returns
+        curves, ``loss`` with one number for each step among them, and the network. It takes so
+        many steps, or as many as the lab has when ``steps`` is None.
+    score : callable
+        ``score(curves)`` of a run that did not diverge; the run with the largest leaves its
+        weights in the record.
+    """
+
+    key: str
+    settings: Sequence[dict[str, Any]]
+    experiment: Experiment
+    score: Callable[[Mapping[str, list[float]]], float]
+
+
+def perform(
+    lab: Lab,
+    parts: Parts,
+    *,
+    user: str,
+    predictions: dict[str, Any],
+    path: str | os.PathLike[str] = FILE,
+    progress: bool = True,
+) -> LabRecord:
+    """Make the runs of a lab that its record does not have yet; return the record.
+
+    After each run the record is written, so that an interruption costs one run at most. What was
+    predicted before the first run stays as it was.
+
+    Parameters
+    ----------
+    lab : Lab
+        The runs.
+    parts : mapping
+        What the student wrote.
+    user : str
+        The student's user name; the seed follows from it.
+    predictions : dict
+        What the student expects.
+    path : path
+        The record.
+    progress : bool
+        Whether to show a bar.
+
+    Raises
+    ------
+    RecordError
+        If the file is the record of another student or lab, or is damaged.
+    """
+    record = _begun(lab, user, predictions, Path(path))
+    bar = tqdm(lab.settings, disable=not progress, unit="run", desc=lab.key)
+    for setting in bar:
+        bar.set_postfix_str(", ".join(f"{name} {value}" for name, value in setting.items()))
+        if record.find(setting) is None:
+            run, model = _run(lab, parts, setting, seed_of(user))
+            if _is_best(lab, record, run):
+                record.weights = pack(model)
+            record.runs.append(run)
+            record.save(path)
+    return record
+
+
+def _begun(lab: Lab, user: str, predictions: dict[str, Any], path: Path) -> LabRecord:
+    """Return the record that there is, or a new one."""
+    if not path.exists():
+        return LabRecord(lab.key, user, dict(predictions))
+    record = LabRecord.load(path)
+    if (record.lab, record.user) != (lab.key, user):
+        raise RecordError(
+            f"{path.name} is a record of {record.lab} by {record.user!r}, and this is {lab.key} "
+            f"by {user!r}: move that file away, or correct user()"
+        )
+    if record.predictions != predictions:
+        print("The predictions in the record stay those from before the first run.")
+    return record
+
+
+def _run(lab: Lab, parts: Parts, setting: dict[str, Any], seed: int) -> tuple[Run, nn.Module]:
+    start = time.perf_counter()
+    curves, model = lab.experiment(parts, setting, seed, None)
+    seconds = time.perf_counter() - start
+    steps = len(curves["loss"])
+    curves = {name: finite_part(values) for name, values in curves.items()}
+    stop = "done" if len(curves["loss"]) == steps else "diverged"
+    return Run(setting, curves, stop, round(seconds, 2)), model
+
+
+def finite_part(values: Sequence[float]) -> list[float]:
+    """Return the numbers before the first that is not finite.
+
+    Examples
+    --------
+    >>> finite_part([2.3, 9.1, float("inf"), 1.0])
+    [2.3, 9.1]
+    """
+    finite = [math.isfinite(value) for value in values]
+    return [float(value) for value in values[: [*finite, False].index(False)]]
+
+
+def _is_best(lab: Lab, record: LabRecord, run: Run) -> bool:
+    """Return whether a run is better than all before it."""
+    if run.stop != "done":
+        return False
+    earlier = [lab.score(one.curves) for one in record.runs if one.stop == "done"]
+    return lab.score(run.curves) > max(earlier, default=-math.inf)

@@ -1,0 +1,232 @@
+"""What a lab leaves behind: predictions, curves and final weights, as plain data in one file.
+
+The file is handed in beside the notebook, and read by whoever grades it. So it is bounded, holds
+numbers and text alone, and says of which student it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import os
+import zlib
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from optdl.records import versions
+
+__all__ = ["FILE", "LARGEST", "LabRecord", "RecordError", "Run", "pack", "seed_of", "unpack"]
+
+FILE = "record.json"
+"""The name of a record, beside the notebook."""
+
+LARGEST = 2**21
+"""The most bytes of a record."""
+
+_FORMAT = "optdl lab record 1"
+
+
+class RecordError(ValueError):
+    """A record cannot be used; the message says why, and what to do."""
+
+
+def seed_of(user: str) -> int:
+    """Return the seed of a student: the CRC-32 of the user name.
+
+    Parameters
+    ----------
+    user : str
+        The name under which the work is handed in.
+
+    Examples
+    --------
+    >>> seed_of("ada"), seed_of("ben")
+    (2372962152, 110237153)
+    """
+    return zlib.crc32(user.encode())
+
+
+@dataclass
+class Run:
+    """One training run of a lab.
+
+    Parameters
+    ----------
+    setting : dict
+        What tells it from the other runs, such as ``{"optimizer": "SGD", "lr": 0.1}``.
+    curves : dict
+        Names to numbers: ``loss`` has one for each step that was taken, all finite.
+    stop : str
+        ``done``, or ``diverged`` when the loss ceased to be finite.
+    seconds : float
+        Wall time.
+    """
+
+    setting: dict[str, Any]
+    curves: dict[str, list[float]]
+    stop: str = "done"
+    seconds: float = 0.0
+
+
+@dataclass
+class LabRecord:
+    """All that a student's lab has given.
+
+    Parameters
+    ----------
+    lab : str
+        The row of the lab, such as ``LAB-1``.
+    user : str
+        The student's user name, from which the seed follows.
+    predictions : dict
+        What the student expected before the first run.
+    runs : list of Run
+        The runs, in the order of the lab's settings.
+    weights : dict
+        The weights after the best run, packed by :func:`pack`.
+    device : str
+        Where it ran.
+    versions : dict
+        Versions of Python, NumPy, torch and optdl.
+    """
+
+    lab: str
+    user: str
+    predictions: dict[str, Any]
+    runs: list[Run] = field(default_factory=list)
+    weights: dict[str, Any] = field(default_factory=dict)
+    device: str = "cpu"
+    versions: dict[str, str] = field(default_factory=versions)
+
+    def find(self, setting: dict[str, Any]) -> Run | None:
+        """Return the run with a setting, or None when it has not been made."""
+        return next((run for run in self.runs if run.setting == setting), None)
+
+    def save(self, path: str | os.PathLike[str] = FILE) -> Path:
+        """Write the record, whole or not at all, and return its path.
+
+        Raises
+        ------
+        RecordError
+            If it would be larger than :data:`LARGEST`.
+        """
+        content = asdict(self)
+        text = json.dumps({"format": _FORMAT, **content, "checksum": _checksum(content)})
+        if len(text) > LARGEST:
+            raise RecordError(f"a record has at most {LARGEST} bytes; this one has {len(text)}")
+        target = Path(path)
+        scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            scratch.write_text(text + "\n", encoding="utf-8")
+            scratch.replace(target)
+        finally:
+            scratch.unlink(missing_ok=True)
+        return target
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str] = FILE) -> LabRecord:
+        """Read a record; nothing in it is believed before it has been looked at.
+
+        Raises
+        ------
+        RecordError
+            If there is no file, or it is too large, damaged, changed or no record.
+        """
+        content = _read(Path(path))
+        if not isinstance(content, dict) or content.pop("format", None) != _FORMAT:
+            raise RecordError(f"{Path(path).name} is not the record of a lab: train again")
+        told = content.pop("checksum", None)
+        _require_finite(content)
+        if told != _checksum(content):
+            raise RecordError(
+                "the record was changed after it was written: hand in the file as your run wrote "
+                "it, or delete it and train again"
+            )
+        try:
+            runs = [Run(**run) for run in content.pop("runs")]
+            return cls(**content, runs=runs)
+        except (TypeError, KeyError) as error:
+            raise RecordError(f"the record is not whole ({error}): train again") from error
+
+
+def _read(path: Path) -> Any:
+    if not path.is_file():
+        raise RecordError(
+            f"there is no {path.name} beside the notebook: run the cell that trains, and hand in "
+            f"{path.name} together with the notebook"
+        )
+    if (size := path.stat().st_size) > LARGEST:
+        raise RecordError(f"the record has {size:,} bytes; a run writes at most {LARGEST:,}")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{path.name} is damaged ({error}): delete it and train again") from error
+
+
+def _require_finite(value: Any) -> None:
+    """Raise if a number within is not finite: a run that diverges stops before."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise RecordError(
+            f"the record holds {value!r}, which no run writes: the curve of a run that diverges "
+            "ends at the last finite loss"
+        )
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            _require_finite(item)
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    """Return what tells whether a record was changed; it does not tell by whom."""
+    text = json.dumps(content, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def pack(model: torch.nn.Module) -> dict[str, Any]:
+    """Return the parameters and buffers of a network as plain data, in float32.
+
+    Examples
+    --------
+    >>> packed = pack(torch.nn.Linear(2, 1))
+    >>> packed["weight"]["shape"], unpack(packed)["weight"].dtype
+    ([1, 2], torch.float32)
+    """
+    return {
+        name: {"shape": list(value.shape), "float32": _text(value)}
+        for name, value in model.state_dict().items()
+    }
+
+
+def _text(value: Tensor) -> str:
+    numbers = value.detach().cpu().to(torch.float32).numpy().astype("<f4")
+    return base64.b64encode(numbers.tobytes()).decode()
+
+
+def unpack(packed: dict[str, Any]) -> dict[str, Tensor]:
+    """Return packed weights as tensors.
+
+    Raises
+    ------
+    RecordError
+        If they are not what :func:`pack` gives, or not finite.
+    """
+    try:
+        found = {
+            str(name): torch.from_numpy(_numbers(item["float32"]).reshape(item["shape"]))
+            for name, item in packed.items()
+        }
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise RecordError(f"the weights in the record are damaged ({error})") from error
+    if not all(bool(value.isfinite().all()) for value in found.values()):
+        raise RecordError("the weights in the record are not finite")
+    return found
+
+
+def _numbers(text: str) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text, validate=True), "<f4").copy()

@@ -1,0 +1,65 @@
+"""Make the record of each lab's own solution: ``python -m tools.lab_records optimizers``.
+
+It lies beside the source notebook, belongs to the sample student whom the notebook names, and is
+never released. The sample class and the tests use it.
+"""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from optdl.labs import perform
+from tools import answers, notebooks
+from tools.layout import ROOT, Course
+from tools.terminal import ToolError, console, run
+
+NAME = "record.json"
+
+
+def make(course: Course, topic: str) -> None:
+    """Run the solution of a lab, and write its record."""
+    source = course.solutions / topic / "lab.ipynb"
+    if not source.exists():
+        raise ToolError(f"{topic} has no lab", "name a topic with a lab.ipynb in solutions/")
+    names = answers_of(source)
+    lab = importlib.import_module(f"optdl.labs.{topic}").LAB
+    path = source.with_name(NAME)
+    path.unlink(missing_ok=True)
+    record = perform(
+        lab, names, user=names["user"](), predictions=names["predictions"](), path=path
+    )
+    console.print(f"{path.relative_to(course.root)}: {len(record.runs)} runs")
+
+
+def answers_of(source: Any) -> dict[str, Any]:
+    """Return what the answer cells of a notebook define."""
+    names: dict[str, Any] = {"__name__": "answers"}
+    exec("import numpy as np\nimport torch\nfrom torch import nn", names)
+    for cell in notebooks.read(source).cells:
+        if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("solution"):
+            exec(answers.right(cell.source), names)
+    return names
+
+
+def command(arguments: argparse.Namespace, course: Course | None = None) -> None:
+    """Make the records of the labs that are named."""
+    for topic in arguments.topics:
+        make(course or Course(ROOT), topic)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line of this tool."""
+    made = argparse.ArgumentParser(prog="python -m tools.lab_records", description=__doc__)
+    made.add_argument("topics", nargs="+", metavar="TOPIC", help="a topic that has a lab")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    return run(command, parser(), arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
