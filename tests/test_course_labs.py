@@ -77,9 +77,13 @@ with open("record.json") as file:
 assert len(text) <= 2 * 2**20, "the record has more than 2 MiB"
 record = json.loads(text)
 assert record["user"] == user(), "the record is of another student"
-assert record["curves"]["loss"] == [1.0, 0.5, 0.25], "the losses are not those of the run" """
+losses = [run["curves"]["loss"] for run in record["runs"]]
+assert losses == [[1.0, 0.5, 0.25], [1.0, 2.0]], "the losses are not those of the runs" """
 
-RIGHT = {"user": sample_class.SOLVER, "seed": 7, "curves": {"loss": [1.0, 0.5, 0.25]}}
+RIGHT = {
+    "user": sample_class.SOLVER,
+    "runs": [{"curves": {"loss": [1.0, 0.5, 0.25]}}, {"curves": {"loss": [1.0, 2.0]}}],
+}
 
 
 def toy_lab() -> Any:
@@ -245,6 +249,13 @@ def test_wrong_classes_do_what_their_name_says(capsys: pytest.CaptureFixture[str
     assert _line(answers.as_source(Sum, "Line"))(2) == 5
 
 
+def test_what_was_made_from_a_text_has_that_source() -> None:
+    names: dict[str, Any] = {}
+    exec("class Sum:\n    pass", names)
+    names["Sum"].source = "class Sum:\n    def __init__(self, slope): self.slope = -slope"
+    assert _line(answers.as_source(names["Sum"], "Line")).slope == -3
+
+
 def test_only_the_last_definition_is_answered() -> None:
     source = f"class Base:\n    def f(self):\n        return 1\n\n{answers.right(LINE)}"
     assert answers.raises(source).count("raise ValueError") == 2
@@ -286,10 +297,13 @@ def test_wrong_records_are_wrong_in_one_way(small: Course) -> None:
     work = _work(small, members)
     assert all(set(made) <= {"lab.ipynb", RECORD} for made in work.values())
     text = {kind: made[RECORD].decode() for kind, made in work.items() if RECORD in made}
-    losses = {kind: json.loads(record)["curves"]["loss"] for kind, record in text.items()}
-    right = RIGHT["curves"]["loss"]  # type: ignore[index]
-    assert losses["forged record"] == [0.5, 0.25, 0.125]
-    assert losses["edited record"] == [0.5, 0.5, 0.25]
+    losses = {
+        kind: [loss for run in json.loads(record)["runs"] for loss in run["curves"]["loss"]]
+        for kind, record in text.items()
+    }
+    right = [1.0, 0.5, 0.25, 1.0, 2.0]
+    assert losses["forged record"] == [0.5, 0.25, 0.125, 0.5, 1.0]
+    assert losses["edited record"] == [0.5, *right[1:]]
     assert losses["huge record"] == losses["record of another"] == right
     assert math.isnan(losses["nan record"][0])
     assert losses["nan record"][1:] == right[1:]

@@ -119,8 +119,12 @@ def other_name(source: str) -> str:
 
 
 def as_source(answer: Callable[..., Any], name: str) -> str:
-    """Return the source of a function or class, under another name, ready for a notebook."""
-    source = textwrap.dedent(inspect.getsource(inspect.unwrap(answer)))
+    """Return the source of a function or class, under another name, ready for a notebook.
+
+    What was made from a text has that text as its attribute ``source``.
+    """
+    text = getattr(answer, "source", None)
+    source = textwrap.dedent(text or inspect.getsource(inspect.unwrap(answer)))
     return _renamed(source, answer.__name__, name).rstrip("\n")
 
 

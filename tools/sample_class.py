@@ -6,12 +6,13 @@ Most hand in no lab; those who do so with a wrong record of its run hand in noth
 """
 
 import argparse
+import hashlib
 import importlib
 import json
 import math
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain, repeat
@@ -171,19 +172,29 @@ def _signed(change: Callable[[Record], Record]) -> Recording:
     return lambda record, student: change(record) | {"user": student}
 
 
-def _times(factors: Sequence[float], others: float = 1.0) -> Callable[[Record], Record]:
-    """Multiply the first numbers of the curves by these factors, and the others by one factor."""
+def _sealed(recording: Recording) -> Recording:
+    """Compute the checksum anew: it keeps nobody from forging, and another reason must refuse."""
 
-    def changed(value: Any, by: Iterator[float]) -> Any:
-        if isinstance(value, dict):
-            return {name: changed(item, by) for name, item in value.items()}
-        if isinstance(value, list):
-            return [changed(item, by) for item in value]
-        return value * next(by) if isinstance(value, float) else value
+    def sealed(record: Record, student: str) -> Record:
+        made = recording(record, student)
+        content = {name: made[name] for name in made if name not in ("format", "checksum")}
+        text = json.dumps(content, sort_keys=True)
+        return made | {"checksum": hashlib.sha256(text.encode()).hexdigest()[:16]}
 
-    return lambda record: (
-        record | {"curves": changed(record["curves"], chain(factors, repeat(others)))}
-    )
+    return sealed
+
+
+def _times(first: float, others: float = 1.0) -> Callable[[Record], Record]:
+    """Multiply the first loss of the first run by a factor, and all others by another one."""
+
+    def changed(record: Record) -> Record:
+        factors, runs = chain([first], repeat(others)), []
+        for made in record["runs"]:
+            losses = [loss * next(factors) for loss in made["curves"]["loss"]]
+            runs.append(made | {"curves": made["curves"] | {"loss": losses}})
+        return record | {"runs": runs}
+
+    return changed
 
 
 def _enlarged(record: Record) -> Record:
@@ -210,12 +221,12 @@ STUDENTS = (
 )
 
 RECORDS: Mapping[tuple[str, str], Recording | None] = {
-    ("Aisha", "forged record"): _signed(_times([], 0.5)),
-    ("Boris", "edited record"): _signed(_times([0.5])),
+    ("Aisha", "forged record"): _sealed(_signed(_times(0.5, 0.5))),
+    ("Boris", "edited record"): _signed(_times(0.5)),
     ("Celia", "record of another"): _as_it_is,
     ("Dario", "missing record"): None,
-    ("Edith", "huge record"): _signed(_enlarged),
-    ("Felix", "nan record"): _signed(_times([math.nan])),
+    ("Edith", "huge record"): _sealed(_signed(_enlarged)),
+    ("Felix", "nan record"): _sealed(_signed(_times(math.nan))),
 }
 """Students who solve the labs, and what they hand in as the record of a run."""
 
