@@ -25,7 +25,7 @@ from benchmarks import bench_kills
 from benchmarks.gradebooks import rows as rows_of
 from benchmarks.gradebooks import url
 from gradebox import batch, cli, intake, parents, store
-from gradebox.course import Course, imports_of, packages
+from gradebox.course import Course, packages
 from gradebox.notes import plainly
 
 pytestmark = [
@@ -640,7 +640,7 @@ def test_imports_are_seen_in_the_cells(tmp_path: Path) -> None:
         "%matplotlib inline",
         "import no_x",
     ]
-    assert imports_of(texts, tmp_path) == ["numpy", "os.path"]
+    assert parents.imports_of(texts, tmp_path) == ["numpy", "os.path"]
 
 
 def test_other_warnings_are_told_as_they_are() -> None:
