@@ -417,3 +417,29 @@ def test_what_the_instructors_cells_import_is_imported_once(tmp_path: Path) -> N
     assert says(cells[0]) == "True\n"
     cells, _ = executed(tmp_path, ask, source=[cell("test", "pass", 1)])
     assert says(cells[0]) == "False\n"  # the control
+
+
+RECORDER = """
+class Axes:
+    def __init__(self): self._calls, self.title = [], "loss"
+    def plot(self, *args, **kwargs): self._calls.append(("plot", args, kwargs))
+    def set_xlabel(self, label): self._calls.append(("set_xlabel", label))
+    def set_yscale(self, scale, **kwargs): self._calls.append(("set_yscale", scale))
+"""
+
+
+def test_an_answer_uses_objects_of_the_modules_of_the_tests(tmp_path: Path, package: Path) -> None:
+    """Their methods are the tests', what they note is not for the answer to change."""
+    (package / "tests" / "axes.py").write_text(RECORDER)
+    test = cell(
+        "test",
+        "from course.tests.axes import Axes\nax = Axes()\nassert draw(ax, [1, 2]) is ax\n"
+        "assert ax._calls == [('plot', ([1, 2],), {'label': 'loss'}), ('set_yscale', 'log')]",
+        1,
+    )
+    draw = "def draw(ax, x):\n    ax.plot(x, label=ax.title)\n    {}\n    return ax"
+    answers = {draw.format("ax.set_yscale('log')"): 1, draw.format("ax.set_yscale('linear')"): 0}
+    answers |= {draw.format("ax._calls = [('plot', (x,), {}), ('set_yscale', 'log')]"): 0}
+    for answer, expected in answers.items():
+        assert scores(tmp_path, answer, test, source=[test], **BARRED) == {"test": expected}, answer
+    assert scores(tmp_path, next(iter(answers)), test, hollow=[]) == {"test": 0}  # the control

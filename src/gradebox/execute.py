@@ -180,7 +180,8 @@ class WarmExecute(Execute):  # type: ignore[misc]
         Parameters
         ----------
         about : dict
-            The names of its ``assignment`` and ``notebook``, and of the ``student`` if there is one.
+            The names of its ``assignment`` and ``notebook``, and of the ``student`` if it is a
+            submission.
         beside : collection of str or None
             The test cells that run beside the student's code. None runs all in one process, in
             which nothing is banned or hollow.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _PLAIN = (type(None), bool, int, float, str)
 
+
 @lru_cache(maxsize=100)
 def _known(name: str) -> Any:
     """Return one of torch's own kinds of optimizers."""
@@ -23,12 +24,23 @@ def _known(name: str) -> Any:
     return kind if isinstance(kind, type) and issubclass(kind, optim.Optimizer) else None
 
 
-def is_plain(encoder: "Encoder", value: Any) -> bool:
+def write(encoder: "Encoder", value: Any, depth: int) -> "Node | None":
+    """Return the node of an optimizer or a scheduler, None for anything else."""
+    optim = sys.modules["torch"].optim
+    if isinstance(value, optim.Optimizer) and _is_plain(encoder, value):
+        return _write(encoder, value, depth)
+    if isinstance(value, optim.lr_scheduler.LRScheduler) and _is_plain_scheduler(encoder, value):
+        return _write_scheduler(encoder, value, depth)
+    return None
+
+
+def _is_plain(encoder: "Encoder", value: Any) -> bool:
     """Return whether an optimizer goes as what it holds.
 
     One that a student's code has made stays an object of the student's.
     """
-    if _known(type(value).__name__) is not type(value) or (encoder.lends and not encoder.has(value)):
+    is_students = encoder.lends and not encoder.has(value)
+    if is_students or _known(type(value).__name__) is not type(value):
         return False
     torch = sys.modules["torch"]
     held = vars(value)
@@ -38,8 +50,7 @@ def is_plain(encoder: "Encoder", value: Any) -> bool:
     return usual >= set(held) and not own_step and not hooked
 
 
-def write(encoder: "Encoder", value: Any, depth: int) -> "Node":
-    """Return the node of an optimizer."""
+def _write(encoder: "Encoder", value: Any, depth: int) -> "Node":
     encoder.note(value)
     parts = encoder.each((value.defaults, value.param_groups), depth)
     state = [encoder.each(pair, depth) for pair in value.state.items()]
@@ -76,7 +87,11 @@ def _read(decoder: "Decoder", node: list[Any], depth: int) -> Any:
         raise ValueError("expected one of torch's own kinds of optimizers, and its parts")
     made = decoder.note(kind.__new__(kind))
     defaults, groups = decoder.each([defaults, groups], depth)
-    if not _are_settings(defaults) or not isinstance(groups, list) or not all(map(_is_group, groups)):
+    if (
+        not _are_settings(defaults)
+        or not isinstance(groups, list)
+        or not all(map(_is_group, groups))
+    ):
         raise ValueError("expected the groups of parameters of an optimizer")
     state: Any = defaultdict(dict)
     for pair in pairs:
@@ -114,16 +129,15 @@ def _known_scheduler(name: str) -> Any:
     return kind if fits and kind is not schedulers.LRScheduler else None
 
 
-def is_plain_scheduler(encoder: "Encoder", value: Any) -> bool:
+def _is_plain_scheduler(encoder: "Encoder", value: Any) -> bool:
     """Return whether a scheduler goes as what it holds, as its optimizer does."""
     if _known_scheduler(type(value).__name__) is not type(value):
         return False
     held = {name: one for name, one in vars(value).items() if name != "optimizer"}
-    return is_plain(encoder, value.optimizer) and _are_rates(held)
+    return _is_plain(encoder, value.optimizer) and _are_rates(held)
 
 
-def write_scheduler(encoder: "Encoder", value: Any, depth: int) -> "Node":
-    """Return the node of a scheduler."""
+def _write_scheduler(encoder: "Encoder", value: Any, depth: int) -> "Node":
     encoder.note(value)
     held = {name: one for name, one in vars(value).items() if name != "optimizer"}
     return ["scheduler", type(value).__name__, *encoder.each((value.optimizer, held), depth)]

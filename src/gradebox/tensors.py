@@ -48,12 +48,11 @@ def write(encoder: "Encoder", value: Any, depth: int) -> "Node":
         return ["torch.dtype", str(value).removeprefix("torch.")]
     if isinstance(value, torch.nn.Module) and _is_of_torch(value):
         return _write_module(encoder, value, depth)
-    if isinstance(value, torch.optim.Optimizer) and optimizers.is_plain(encoder, value):
-        return optimizers.write(encoder, value, depth)
-    if isinstance(value, torch.optim.lr_scheduler.LRScheduler):
-        if optimizers.is_plain_scheduler(encoder, value):
-            return optimizers.write_scheduler(encoder, value, depth)
-    if encoder.has(value) and isinstance(value, torch.nn.Module | torch.optim.Optimizer):
+    node = optimizers.write(encoder, value, depth)
+    if node is not None:
+        return node
+    kinds = torch.nn.Module, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler
+    if isinstance(value, kinds) and encoder.has(value):
         raise encoder.unsendable(
             f"an answer may change the numbers, settings and hooks of a test's "
             f"{type(value).__name__}, and put torch's own modules into it; it has put something "
@@ -153,10 +152,15 @@ def _read_graph(decoder: "Decoder", node: list[Any], depth: int) -> Any:
 
 def restored(target: Any, fresh: Any) -> Callable[[], None]:
     """Return an action that gives a tensor the numbers and the gradient of another one."""
-    if target.shape != fresh.shape or target.dtype != fresh.dtype:
+    fits = target.dtype == fresh.dtype
+    if target.is_leaf:  # ``module.double()`` gives its parameters another dtype in place
+        fits |= target.is_floating_point() and fresh.is_floating_point()
+    if target.shape != fresh.shape or not fits:
         raise ValueError("expected a tensor of the same shape and dtype")
 
     def act() -> None:
+        if target.dtype != fresh.dtype:
+            target.grad, target.data = None, fresh.detach().clone()
         # not as an operation: a graph that has kept the tensor would find it changed
         target.data.copy_(fresh.detach())
         if target.is_leaf:
@@ -202,7 +206,9 @@ def _write_module(encoder: "Encoder", value: Any, depth: int) -> "Node":
     held = vars(value)
     parts = [held[name] for name in _PARTS]
     node = ["module", type(value).__name__, *encoder.each((_settings(value), *parts), depth)]
-    hooks = [[name, key, _write_hook(encoder, value, name, key, depth)] for name, key in _keys(held)]
+    hooks = [
+        [name, key, _write_hook(encoder, value, name, key, depth)] for name, key in _keys(held)
+    ]
     return [*node, hooks] if hooks else node
 
 

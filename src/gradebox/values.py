@@ -190,7 +190,8 @@ class Encoder:
 
     def has(self, value: Any) -> bool:
         """Return whether the other process has a container already, which is only told of."""
-        return id(value) in self._numbers
+        held = self._twins is not None and id(value) in self._twins.numbers
+        return held or id(value) in self._numbers
 
     def content(self, value: Any) -> Node:
         """Return the node of what a container holds that has a number elsewhere."""
