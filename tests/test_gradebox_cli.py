@@ -613,6 +613,8 @@ def test_a_change_of_the_course_asks_to_grade_anew(course: Path) -> None:
     (course / "package/code.py").write_text("1")
     with (course / "nbgrader_config.py").open("a") as file:
         file.write('c.Gradebox.depends = ["package"]\n')
+        # the trial has the file, though no submission gets it
+        file.write('c.Autograde.exclude_overwriting = {"toy": ["data.txt"]}\n')
     made = Course(course, "toy")
 
     def basis() -> str:

@@ -251,14 +251,20 @@ def a_scheduler(make: Callable[[Any], Any]) -> Callable[[Names], Any]:
 
 
 def a_scheduler_before_its_optimizer(names: Names) -> Any:
-    optimizer = torch.optim.SGD(network().parameters(), lr=0.1)
-    scheduler, found = lr_scheduler.StepLR(optimizer, 1), []
-    for order in ("schedules_first", "schedules_first"):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            names[order](optimizer, scheduler)
-        found.append([str(one.message).partition(".")[0] for one in caught])
-    return [*found, optimizer.param_groups[0]["lr"]]
+    found = []
+    for has_stepped in (False, True):
+        optimizer = torch.optim.SGD(network().parameters(), lr=0.1)
+        scheduler = lr_scheduler.StepLR(optimizer, 1)
+        if has_stepped:
+            optimizer.step()
+        for _ in range(2):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                names["schedules_first"](optimizer, scheduler)
+            found.append([str(one.message).partition(".")[0] for one in caught])
+        found.append([optimizer.param_groups[0]["lr"]])
+    assert [len(one) for one in found] == [1, 0, 1, 0, 0, 1]  # it warns where none has stepped
+    return found
 
 
 def hooks_that_are_removed(names: Names) -> Any:
@@ -379,6 +385,17 @@ def test_what_cannot_go_back_is_told(lend: Lend) -> None:
         student["watch_steps"](optimizer)
     assert isinstance(model[1], nn.ReLU)  # nothing has changed
     assert not optimizer._optimizer_step_post_hooks
+
+
+def test_a_hook_that_is_registered_here_takes_the_place_of_none() -> None:
+    handles = torch.utils.hooks.RemovableHandle
+    key = handles.next_id + 5
+    node = [*LINEAR, [["_forward_hooks", key, ["handle"]]]]
+    model = Decoder([], lambda other: print).decode(node)
+    while handles.next_id <= key + 5:
+        model.register_forward_hook(lambda *_: None)
+    assert model._forward_hooks[key] is print
+    assert handles.next_id - key == len(model._forward_hooks)
 
 
 NONE: list[Any] = ["dict", []]
