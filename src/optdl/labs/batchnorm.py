@@ -70,7 +70,7 @@ def batches(seed: int, size: int, steps: int) -> list[tuple[Tensor, Tensor]]:
     x, y, _, _ = examples()
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randint(len(y), (EXAMPLES,), generator=generator)[: steps * size]
-    return list(zip(x[rows].split(size), y[rows].split(size), strict=True))
+    return list(zip(torch.split(x[rows], size), torch.split(y[rows], size), strict=True))
 
 
 def initialize(model: nn.Module, seed: int) -> None:
@@ -101,20 +101,22 @@ def experiment(
     for start in range(0, len(todo), EVERY // size):
         curves["loss"] += model.fit(todo[start : start + EVERY // size], lr=0.3 * size / 64)
         if steps is None:
-            tested(parts, model, curves, is_normalized)
+            _append_accuracies(parts, model, curves, is_normalized)
     return curves, model
 
 
-def tested(parts: Parts, model: nn.Module, curves: dict[str, list[float]], anew: bool) -> None:
+def _append_accuracies(
+    parts: Parts, model: nn.Module, curves: dict[str, list[float]], anew: bool
+) -> None:
     """Append the accuracy with running averages, and that with statistics computed anew.
 
-    The network keeps its running averages, but for the last test.
+    The network gets its running averages back, except after the last test.
     """
     x, _, *validation = examples()
     kept = {name: value.clone() for name, value in model.state_dict().items()}
     curves["accuracy"].append(parts["evaluate"](model, *validation, 100)[1])
     if anew:
-        parts["recalibrate"](model, x.split(115))
+        parts["recalibrate"](model, torch.split(x, 115))
         curves["anew"].append(parts["evaluate"](model, *validation, 100)[1])
         if len(curves["anew"]) < EXAMPLES // EVERY:
             model.load_state_dict(kept)
