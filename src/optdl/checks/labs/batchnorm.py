@@ -236,7 +236,7 @@ def _built(
     kind: Any, widths: tuple[int, ...], normalized: bool, x: np.ndarray, y: np.ndarray, seed: int
 ) -> tuple[Any, ...]:
     """Return the names of a network's parts, its scores, and the losses of three steps."""
-    model = kind(widths, nn.BatchNorm1d if normalized else None, momentum=0.3).double()
+    model = kind(widths, nn.BatchNorm1d if normalized else None, 0.3).double()
     names = _names(model)
     rng = np.random.default_rng(seed)
     shapes = {name: value.shape for name, value in model.state_dict().items()}
@@ -476,6 +476,13 @@ def _is_invariant(kind: Any, rng: np.random.Generator) -> bool:
         model.load_state_dict({**state, "layers.0.weight": factor * weight})
         scores.append(model(x).detach())
     return torch.allclose(scores[0], scores[1], atol=1e-6)
+
+
+def _draws_as_many_lines_as_curves(plot: Any, rng: np.random.Generator) -> bool:
+    """Return whether each of five curves is a line with its name."""
+    curves = {f"curve {k}": rng.uniform(size=3).tolist() for k in rng.permutation(5)}
+    lines = drawn(plot, [10, 20, 30], curves, "loss")["lines"]
+    return set(lines) == set(curves) and all(list(x) == [10, 20, 30] for x, _ in lines.values())
 
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -1079,6 +1086,9 @@ EXERCISES: tuple[Exercise, ...] = (
                     '        pass\n    ax.plot(seen, values, marker="o", label=name)\n',
                 ),
             ),
+        ),
+        properties=(
+            Property("each curve is a line with its name", _draws_as_many_lines_as_curves),
         ),
     ),
 )
