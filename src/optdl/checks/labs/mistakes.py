@@ -64,9 +64,9 @@ class _Bare(ast.NodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return self._without_docstring(node)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
         if node.value is None:
-            return node
+            return None
         return ast.copy_location(ast.Assign([node.target], node.value), node)
 
     def _without_docstring(self, node: Any) -> ast.AST:
