@@ -847,8 +847,8 @@ EXERCISES: tuple[Exercise, ...] = (
                 ),
             ),
             mistake(
-                "you scale a layer of equal weights as it is: its units stay equal, and those of "
-                "zeros become nan; draw it anew",
+                "you scale a layer of equal weights as it is: its units still compute one and the "
+                "same number, and zeros become nan; draw it anew",
                 mend,
                 ("bool((layer.weight == layer.weight[0, 0]).all())", "False"),
             ),
