@@ -8,7 +8,7 @@ Source: LAB-5.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -33,6 +33,7 @@ __all__ = [
     "best_rates",
     "examples",
     "experiment",
+    "last_loss",
     "network",
     "training_loss",
 ]
@@ -44,7 +45,7 @@ STEPS = 300
 EVERY = 20
 """The loss over all training examples is measured after so many steps."""
 
-BATCH = 4
+BATCH = 8
 RHO = 0.95
 
 
@@ -88,7 +89,7 @@ def network(seed: int, *, normalized: bool = False) -> nn.Sequential:
 
 
 def batches(inputs: str, seed: int, steps: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield minibatches of 4 examples, drawn anew for each step."""
+    """Yield minibatches of 8 examples, drawn anew for each step."""
     x, y, _, _ = examples(inputs)
     generator = torch.Generator().manual_seed(seed)
     for _ in range(steps):
@@ -150,8 +151,19 @@ LAB = Lab(
 )
 
 
+def last_loss(losses: Sequence[float]) -> float:
+    """Return the mean of the last five measurements.
+
+    Examples
+    --------
+    >>> last_loss([9.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    3.0
+    """
+    return sum(losses[-5:]) / len(losses[-5:])
+
+
 def best_rates(record: LabRecord, inputs: str) -> dict[str, float]:
-    """Return for each method the rate with the smallest training loss after the last step.
+    """Return for each method the rate at which the last losses are smallest, see :func:`last_loss`.
 
     A run that diverged is left out.
     """
@@ -169,6 +181,6 @@ def _best_runs(record: LabRecord, inputs: str) -> dict[str, Run]:
         name, losses = run.setting["method"], run.curves["training loss"]
         if run.setting["inputs"] != inputs or len(losses) < STEPS // EVERY:
             continue
-        if name not in best or losses[-1] < best[name].curves["training loss"][-1]:
+        if name not in best or last_loss(losses) < last_loss(best[name].curves["training loss"]):
             best[name] = run
     return best
