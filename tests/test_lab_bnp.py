@@ -98,7 +98,7 @@ def test_training_is_that_with_the_courses_own_bnp() -> None:
         torch.testing.assert_close(ours, expected, rtol=1e-10, atol=1e-12)
 
 
-def test_one_step_behind_a_centered_layer_is_a_plain_step() -> None:
+def test_with_nothing_to_center_or_scale_a_step_is_a_plain_step() -> None:
     """With μ = 0, σ² = 1 and no floor P is the identity, and q² is 1 for a large minibatch."""
     layer = nn.Linear(3, 2)
     x = torch.randn(8, 3, generator=torch.Generator().manual_seed(0))

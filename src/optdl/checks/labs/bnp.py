@@ -759,7 +759,7 @@ EXERCISES: tuple[Exercise, ...] = (
             ),
             mistake(
                 "your averages hold the graphs of the passes, more with every step; compute them "
-                "where autograd does not watch: put `@torch.no_grad()` above the hook",
+                "where autograd does not watch, for example from `inputs[0].detach()`",
                 BNP,
                 ("    @torch.no_grad()\n    def observe", "    def observe"),
             ),
@@ -869,7 +869,7 @@ EXERCISES: tuple[Exercise, ...] = (
                 ),
             ),
             mistake(
-                "you fail without BNP, when `bnp` is None; leave its step out then",
+                "your loop fails when `bnp` is None; leave its step out then",
                 train,
                 ("if bnp is not None:", "if True:"),
             ),
