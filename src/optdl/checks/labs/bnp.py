@@ -179,6 +179,14 @@ def _passes(rng: np.random.Generator) -> Iterator[Case]:
         }
 
 
+def _sees_shift_and_scale(function: Any, rng: np.random.Generator) -> bool:
+    """Return whether the first mean and variance follow the minibatch as they must."""
+    model, x = _nested([3, 2, 2], 0), torch.tensor(rng.normal(size=(5, 3)))
+    mean, var = function(model, x)[0]
+    shifted, scaled = function(model, 2 * x + 1)[0]
+    return torch.allclose(shifted, 2 * mean + 1) and torch.allclose(scaled, 4 * var)
+
+
 # --- BNP --------------------------------------------------------------------------------------
 
 
@@ -435,6 +443,17 @@ def _batches(rng: np.random.Generator) -> Iterator[Case]:
         }
 
 
+def _stands_still_at_rate_zero(function: Any, rng: np.random.Generator) -> bool:
+    """Return whether weights stay and losses repeat when no step has a length."""
+    model = _nested([3, 4, 2], int(rng.integers(1000)))
+    before = [value.detach().clone() for value in model.parameters()]
+    batch = torch.tensor(rng.normal(size=(4, 3))), torch.tensor([0, 1, 1, 0])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    first, second = function(model, optimizer, None, [batch, batch])
+    stay = zip(model.parameters(), before, strict=True)
+    return bool(first == second) and all(torch.equal(*pair) for pair in stay)
+
+
 # --- The figure -------------------------------------------------------------------------------
 
 
@@ -458,6 +477,16 @@ def _measured(rng: np.random.Generator) -> Iterator[Case]:
             "curves": {name: rng.uniform(0.05, 2, size=count).round(3).tolist() for name in names},
             "every": every,
         }
+
+
+def _draws_each_measurement(function: Any, rng: np.random.Generator) -> bool:
+    """Return whether lines hold the losses that were given, also of a single measurement."""
+    curves = {name: rng.uniform(0.1, 2, size=n).tolist() for n, name in enumerate(METHODS, start=1)}
+    lines = drawn(function, curves, 7)["lines"]
+    return sorted(lines) == sorted(curves) and all(
+        np.allclose(lines[name][1], curves[name]) and lines[name][0][-1] == 7 * len(curves[name])
+        for name in curves
+    )
 
 
 # --- The exercises ----------------------------------------------------------------------------
@@ -645,6 +674,12 @@ EXERCISES: tuple[Exercise, ...] = (
                 "came",
                 input_statistics,
                 ("    seen = {}\n", "    seen = {}\n    model.eval()\n"),
+            ),
+        ),
+        properties=(
+            Property(
+                "twice the inputs plus 1 have twice the mean plus 1, and four times the variance",
+                _sees_shift_and_scale,
             ),
         ),
     ),
@@ -918,6 +953,12 @@ EXERCISES: tuple[Exercise, ...] = (
                 ("    return losses", "        return losses"),
             ),
         ),
+        properties=(
+            Property(
+                "with a rate of 0 the weights stay as they are, and the same minibatch has the same loss",
+                _stands_still_at_rate_zero,
+            ),
+        ),
     ),
     Exercise(
         key="LAB-5:plot",
@@ -966,6 +1007,7 @@ EXERCISES: tuple[Exercise, ...] = (
                 (", label=name", ""),
             ),
         ),
+        properties=(Property("each line holds the losses of its method", _draws_each_measurement),),
     ),
 )
 
