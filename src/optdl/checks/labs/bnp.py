@@ -955,7 +955,7 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         properties=(
             Property(
-                "with a rate of 0 the weights stay as they are, and the same minibatch has the same loss",
+                "with a rate of 0 the weights stay, and the same minibatch has the same loss",
                 _stands_still_at_rate_zero,
             ),
         ),
