@@ -449,8 +449,9 @@ class Shift:
 def test_a_mistake_is_the_reference_with_other_words() -> None:
     wrong = mistake("you subtract", Shift, ("x + 1", "x - 1"))
     assert wrong.function().by(3) == 2
-    code = "class Shift:\n\n    def by(self, x):\n        self.moved = x - 1\n        return self.moved"
-    assert wrong.function.source == code  # type: ignore[attr-defined]
+    code = ["class Shift:", "", "    def by(self, x):", *("        self.moved = x - 1",)]
+    code += ["        return self.moved"]
+    assert wrong.function.source.splitlines() == code  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match="'z' stands 0 times in Shift"):
         mistake("you rename", Shift, ("z", "y"))
 
