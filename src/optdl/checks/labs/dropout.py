@@ -220,7 +220,7 @@ def _stopped(
     _fill(model, 99)
     _fill(other, -1)
     stopper.restore(other)
-    weights = {float(value) for one in other.parameters() for value in one.flatten()}
+    weights = {float(value) for one in other.parameters() for value in one.detach().flatten()}
     buffers = {float(value) for one in other.buffers() for value in one.flatten()}
     return np.array(said, float), np.array(sorted(weights)), np.array(sorted(buffers))
 
