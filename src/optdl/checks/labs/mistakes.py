@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,12 @@ NAMES = {"np": np, "torch": torch, "nn": nn}
 """What the code of a lab's answer may use beside its arguments, as in the notebook."""
 
 
-def mistake(hint: str, reference: Callable[..., Any], *changes: tuple[str, str]) -> Misconception:
+def mistake(
+    hint: str,
+    reference: Callable[..., Any],
+    *changes: tuple[str, str],
+    given: Mapping[str, Any] = MappingProxyType({}),
+) -> Misconception:
     """Return the reference with some of its text changed, as a misconception.
 
     Parameters
@@ -31,6 +37,8 @@ def mistake(hint: str, reference: Callable[..., Any], *changes: tuple[str, str])
         A function or class that uses its arguments, builtins, ``np``, ``torch`` and ``nn`` alone.
     *changes : pair of str
         What stands once in the reference, and what the mistaken code has there.
+    given : mapping
+        What else the reference uses by its name: earlier answers of the same notebook.
 
     Raises
     ------
@@ -43,7 +51,7 @@ def mistake(hint: str, reference: Callable[..., Any], *changes: tuple[str, str])
             raise ValueError(f"{old!r} stands {source.count(old)} times in {reference.__name__}")
         source = source.replace(old, new)
     code = ast.unparse(_Bare().visit(ast.parse(source)))
-    names: dict[str, Any] = dict(NAMES)
+    names: dict[str, Any] = {**NAMES, **given}
     exec(compile(code, f"<mistaken {reference.__name__}>", "exec"), names)
     function = names[reference.__name__]
     function.source = code
