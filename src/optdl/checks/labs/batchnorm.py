@@ -128,7 +128,7 @@ def _set(parameter: Tensor, values: np.ndarray) -> None:
     parameter.copy_(torch.tensor(values))
 
 
-def _names(module: nn.Module) -> str:
+def _names(module: Any) -> str:
     """Return the names of what a module trains, and of what its ``state_dict`` saves."""
     trained = ", ".join(sorted(name for name, _ in module.named_parameters()))
     saved = ", ".join(sorted(module.state_dict()))
