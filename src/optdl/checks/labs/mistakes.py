@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,12 @@ NAMES = {"np": np, "torch": torch, "nn": nn}
 """What the code of a lab's answer may use beside its arguments, as in the notebook."""
 
 
-def mistake(hint: str, reference: Callable[..., Any], *changes: tuple[str, str]) -> Misconception:
+def mistake(
+    hint: str,
+    reference: Callable[..., Any],
+    *changes: tuple[str, str],
+    names: Mapping[str, Any] | None = None,
+) -> Misconception:
     r"""Return the reference with some of its text changed, as a misconception.
 
     Parameters
@@ -31,6 +36,8 @@ def mistake(hint: str, reference: Callable[..., Any], *changes: tuple[str, str])
         A function or class that uses its arguments, builtins, ``np``, ``torch`` and ``nn`` alone.
     *changes : pair of str
         What stands once in the reference, and what the mistaken code has there.
+    names : mapping, optional
+        What the notebook imports beside ``np``, ``torch`` and ``nn``.
 
     Raises
     ------
@@ -51,9 +58,9 @@ def mistake(hint: str, reference: Callable[..., Any], *changes: tuple[str, str])
             raise ValueError(f"{old!r} stands {source.count(old)} times in {reference.__name__}")
         source = source.replace(old, new)
     code = ast.unparse(_Bare().visit(ast.parse(source)))
-    names: dict[str, Any] = dict(NAMES)
-    exec(compile(code, f"<mistaken {reference.__name__}>", "exec"), names)
-    function = names[reference.__name__]
+    space: dict[str, Any] = {**NAMES, **(names or {})}
+    exec(compile(code, f"<mistaken {reference.__name__}>", "exec"), space)
+    function = space[reference.__name__]
     function.source = code
     return Misconception(hint, function)
 
