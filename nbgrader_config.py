@@ -74,6 +74,11 @@ c.Execute.interrupt_on_timeout = True
 # Kernels tell errors only: their advice on transports would fill the terminal.
 c.Execute.extra_arguments = ["--log-level=ERROR"]
 
+# What the instructor's own run left is not put in place of what a student hands in.
+c.Autograde.exclude_overwriting = {
+    folder.name: ["record.json"] for folder in (ROOT / "solutions").glob("*/")
+}
+
 # A student who deletes a test cell is tested all the same.
 c.OverwriteCells.add_missing_cells = True
 

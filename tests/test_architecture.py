@@ -17,7 +17,8 @@ from tools import notebook_outputs
 ROOT = Path(__file__).resolve().parent.parent
 COURSE = yaml.safe_load((ROOT / "book" / "rows.yml").read_text(encoding="utf-8"))["chapters"]
 TOPICS = tuple(chapter["topic"] for chapter in COURSE)
-# Which rooms of optdl each room may import; topics and checks are rooms as a whole.
+# Which rooms of optdl each room may import; topics and checks are rooms as a whole. The checks of
+# labs are a room of their own: they need PyTorch, and the others run without it.
 MAY_IMPORT = {
     "problems": set(),
     "data": set(),
@@ -31,9 +32,11 @@ MAY_IMPORT = {
     "experiments": {
         *("topic", "data", "images", "networks", "records", "training", "ensembles", "plotting")
     },
+    "labs": {"topic", "data", "networks", "records"},
     "results": {"records"},
     "plotting": {"records", "results"},
     "checks": {"checks", "topic", "problems", "data"},
+    "checks of labs": {"checks", "labs", "topic", "problems", "data", "networks", "records"},
 }
 
 
@@ -84,16 +87,38 @@ def test_folders_of_topics_hold_nothing_else(folder: str) -> None:
     found = {
         path.stem for path in (ROOT / folder).iterdir() if not path.name.startswith((".", "_"))
     }
-    machinery = {"compare", "diagnoses", "exercise", "report", "runner", "summary"}
+    machinery = {"compare", "diagnoses", "exercise", "labs", "report", "runner", "summary"}
     strange = found - set(existing_topics()) - (machinery if folder.endswith("checks") else set())
     assert not strange, f"{folder} has {', '.join(sorted(strange))}, for which there is no chapter"
 
 
 @pytest.mark.parametrize("topic", existing_topics())
-def test_an_assignment_folder_holds_its_notebook_and_nothing_of_another_topic(topic: str) -> None:
+def test_an_assignment_folder_holds_its_notebooks_and_nothing_of_another_topic(topic: str) -> None:
+    notebooks = {f"{topic}.ipynb", *(["lab.ipynb"] if topic in labs() else [])}
     for folder in ("solutions", "exercises"):
-        notebooks = {path.name for path in (ROOT / folder / topic).glob("*.ipynb")}
-        assert notebooks == {f"{topic}.ipynb"}
+        assert {path.name for path in (ROOT / folder / topic).glob("*.ipynb")} == notebooks
+    assert not (ROOT / "exercises" / topic / "record.json").exists(), "it would solve the run"
+
+
+def labs() -> list[str]:
+    """Return the topics whose assignment has a lab."""
+    return [path.parent.name for path in sorted((ROOT / "solutions").glob("*/lab.ipynb"))]
+
+
+def test_labs_and_their_checks_are_there_for_the_same_topics() -> None:
+    checked = (ROOT / "src" / "optdl" / "checks" / "labs").glob("[!_]*.py")
+    assert {path.stem for path in checked} & set(TOPICS) == set(labs())
+
+
+def test_a_record_stands_beside_a_lab() -> None:
+    recorded = {path.parent.name for path in (ROOT / "solutions").glob("*/record.json")}
+    assert recorded <= set(labs())
+
+
+@pytest.mark.parametrize("topic", existing_topics())
+def test_a_chapter_hands_out_its_lab(topic: str) -> None:
+    text = (ROOT / "book" / f"{topic}.md").read_text(encoding="utf-8")
+    assert (f"../exercises/{topic}/lab.ipynb" in text) == (topic in labs())
 
 
 @pytest.mark.parametrize("topic", existing_topics())
@@ -122,6 +147,8 @@ def imported(source: str) -> list[tuple[int, str]]:
 
 def room(module: str) -> str:
     """Return the room of a module of optdl, such as ``topic`` for ``optdl.erm.sgd``."""
+    if f"{module}.".startswith("optdl.checks.labs."):
+        return "checks of labs"
     name = module.split(".")[1] if "." in module else ""
     return "topic" if name in TOPICS else name
 
@@ -182,6 +209,10 @@ def test_each_room_of_optdl_has_its_rule() -> None:
         ("src/optdl/erm.py", "from optdl import plotting", "not plotting"),
         ("src/optdl/erm.py", "def f():\n    from tests import conftest", "nothing of tests"),
         ("src/optdl/erm.py", "from .problems import quadratic", "in full"),
+        ("src/optdl/optimizers/sgd.py", "from optdl.labs import runs", "not labs"),
+        ("src/optdl/labs/runs.py", "from optdl.checks import check", "not checks"),
+        ("src/optdl/checks/runner.py", "import optdl.checks.labs.bnp", "not checks of labs"),
+        ("src/optdl/checks/erm.py", "from optdl.networks import FC", "not networks"),
         ("src/gradebox/run.py", "import optdl.erm", "knows nothing of optdl"),
     ],
 )
@@ -198,6 +229,8 @@ def test_an_import_that_goes_the_wrong_way_is_named(file: str, source: str, reas
         ("src/optdl/bnp/a.py", "from optdl.batchnorm import fold\nfrom optdl.networks import FC"),
         ("src/optdl/plotting.py", "from optdl.records import Record"),
         ("src/optdl/checks/erm.py", "from optdl import erm\nfrom optdl.checks import check"),
+        ("src/optdl/checks/labs/bnp.py", "from optdl.checks import check\nimport optdl.labs.runs"),
+        ("src/optdl/labs/runs.py", "from optdl.records import Record\nimport optdl.data"),
         ("src/optdl/erm.py", "import numpy as np\nfrom collections.abc import Callable"),
     ],
 )

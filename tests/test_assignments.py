@@ -2,13 +2,12 @@
 
 import ast
 import contextlib
-import importlib
 import inspect
 import io
 import re
 import shutil
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -17,10 +16,12 @@ from typing import Any
 import pytest
 
 from tools import answers, grade, notebooks, release, results, sample_class
-from tools.layout import ROOT, Course
+from tools.backend import Backend
+from tools.layout import LAB, ROOT, Course
 
 COURSE = Course(ROOT)
 TOPICS = COURSE.topics()
+NOTEBOOKS = [(topic, name) for topic in TOPICS for name in COURSE.notebooks(topic)]
 
 # nbgrader and Jupyter import each other's deprecated names; the course can do nothing about it.
 pytestmark = [
@@ -33,30 +34,54 @@ pytestmark = [
 
 @dataclass(frozen=True)
 class Assignment:
-    """An assignment as its source tells it."""
+    """A notebook of an assignment as its source tells it."""
 
     topic: str
+    name: str
+
+    @property
+    def is_lab(self) -> bool:
+        return self.name == LAB
+
+    @property
+    def label(self) -> str:
+        """Return how the ids of its cells begin."""
+        return f"{self.topic}-{LAB}" if self.is_lab else self.topic
 
     @cached_property
+    def source(self) -> Any:
+        return notebooks.read(COURSE.source(self.topic, self.name))
+
+    @cached_property
+    def released(self) -> Any:
+        return notebooks.read(COURSE.released(self.topic, self.name))
+
+    @property
     def cells(self) -> list[Any]:
-        return list(notebooks.read(COURSE.source(self.topic)).cells)
+        return list(self.source.cells)
 
     @cached_property
     def blank(self) -> dict[str, str]:
         """Return what students are given, by the id of the cell."""
-        return {cell.id: cell.source for cell in notebooks.read(COURSE.released(self.topic)).cells}
+        return {cell.id: cell.source for cell in self.released.cells}
 
     @cached_property
     def sheet(self) -> sample_class.Sheet:
-        return sample_class.sheet(COURSE, self.topic)
+        return sample_class.sheet(COURSE, self.topic, self.name)
 
     @cached_property
     def exercises(self) -> dict[str, Any]:
-        """Return the exercises by the id of their answer cell."""
-        known = {exercise.name: exercise for exercise in sample_class.exercises(self.topic)}
+        """Return the exercises by the id of their answer cell.
+
+        A lab asks for more than its exercises, such as a name and a prediction.
+        """
+        listed = sample_class.exercises(self.topic, self.name)
+        known = {exercise.name: exercise for exercise in listed}
+        defined = {cell: answers.defined_name(source) for cell, source in self.sheet.right.items()}
         return {
-            cell: known[str(answers.function_name(source))]
-            for cell, source in self.sheet.right.items()
+            cell: known[str(name)]
+            for cell, name in defined.items()
+            if name in known or not self.is_lab
         }
 
 
@@ -64,10 +89,11 @@ class Assignment:
 assignments = cache(Assignment)
 
 
-def run(topic: str, sources: dict[str, str], tested: str = "") -> dict[str, str]:
+def run(made: Assignment, sources: dict[str, str], tested: str = "") -> dict[str, str]:
     """Run the source notebook, hidden tests included, with these answers in the answer cells.
 
-    Of the test cells only those run whose names begin with ``tested``.
+    Of the test cells only those run whose names begin with ``tested``. As when graded, cells that
+    train are not run, and a record is that of the student whose answers the source has.
 
     Returns
     -------
@@ -76,9 +102,9 @@ def run(topic: str, sources: dict[str, str], tested: str = "") -> dict[str, str]
     """
     results: dict[str, str] = {}
     namespace: dict[str, Any] = {}
-    blank = assignments(topic).blank
-    for cell in assignments(topic).cells:
-        if cell.cell_type != "code":
+    blank = made.blank
+    for cell in made.cells:
+        if cell.cell_type != "code" or "train" in cell.metadata.get("tags", []):
             continue
         about = cell.metadata.get("nbgrader", {})
         if about.get("grade") and not cell.id.startswith(tested):
@@ -86,7 +112,13 @@ def run(topic: str, sources: dict[str, str], tested: str = "") -> dict[str, str]
         source = sources.get(cell.id, blank[cell.id]) if about.get("solution") else cell.source
         errors = io.StringIO()
         failure = ""
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(errors):
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(errors),
+        ):
+            patch.chdir(COURSE.solutions / made.topic)
+            patch.setenv("GRADEBOX_STUDENT", sample_class.SOLVER)
             try:
                 exec(compile(source, cell.id, "exec"), namespace)
             except Exception:
@@ -97,9 +129,9 @@ def run(topic: str, sources: dict[str, str], tested: str = "") -> dict[str, str]
     return results
 
 
-@pytest.fixture(params=TOPICS)
+@pytest.fixture(params=NOTEBOOKS, ids=lambda pair: assignments(*pair).label)
 def assignment(request: pytest.FixtureRequest) -> Assignment:
-    return assignments(request.param)
+    return assignments(*request.param)
 
 
 def test_there_are_assignments() -> None:
@@ -109,38 +141,53 @@ def test_there_are_assignments() -> None:
 # --- the release
 
 
-def test_release_is_not_stale_and_the_same_each_time(assignment: Assignment) -> None:
-    first = release.render(COURSE, assignment.topic)
-    assert release.render(COURSE, assignment.topic) == first
-    path = COURSE.released(assignment.topic)
-    stale = f"{path.relative_to(ROOT)} is not what its source gives; run: make release"
-    assert path.is_file(), stale
-    assert path.read_bytes() == first, stale
-    assert first.endswith(b"}\n")
+@pytest.mark.parametrize("topic", TOPICS)
+def test_release_is_not_stale_and_the_same_each_time(topic: str) -> None:
+    first = release.render(COURSE, topic)
+    assert release.render(COURSE, topic) == first
+    for name, content in first.items():
+        path = COURSE.released(topic, name)
+        stale = f"{path.relative_to(ROOT)} is not what its source gives; run: make release"
+        assert path.is_file(), stale
+        assert path.read_bytes() == content, stale
+        assert content.endswith(b"}\n")
+
+
+NOT_WRITTEN = "raise NotImplementedError()"
 
 
 def test_release_gives_nothing_away(assignment: Assignment) -> None:
-    text = COURSE.released(assignment.topic).read_text(encoding="utf-8")
-    for secret in ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN", "MARK SCHEME", "seed="):
+    text = COURSE.released(assignment.topic, assignment.name).read_text(encoding="utf-8")
+    secrets = ["BEGIN SOLUTION", "END SOLUTION", "HIDDEN", "MARK SCHEME"]
+    # a lab's own code may pass a seed; the tests that do are hidden
+    for secret in [*secrets, *([] if assignment.is_lab else ["seed="])]:
         assert secret not in text
-    released = notebooks.read(COURSE.released(assignment.topic))
-    for cell in released.cells:
+    for cell in assignment.released.cells:
         about = cell.metadata.get("nbgrader", {})
         if about.get("solution") and cell.cell_type == "code":
-            (function,) = [
-                node for node in ast.parse(cell.source).body if isinstance(node, ast.FunctionDef)
+            (answer,) = [
+                node for node in ast.parse(cell.source).body if isinstance(node, answers.Definition)
             ]
-            assert ast.get_docstring(function)
-            assert [ast.unparse(node) for node in function.body[1:]] == [
-                "raise NotImplementedError()"
-            ]
+            assert ast.get_docstring(answer)
+            assert _is_blank(answer), cell.id
+
+
+def _is_blank(answer: answers.Definition) -> bool:
+    """Return whether a function, or a method of a class, is left to be written.
+
+    The other methods of a class may be given.
+    """
+    if isinstance(answer, ast.FunctionDef):
+        return [ast.unparse(node) for node in answer.body[1:]] == [NOT_WRITTEN]
+    ends = [ast.unparse(node.body[-1]) for node in answer.body if isinstance(node, ast.FunctionDef)]
+    return NOT_WRITTEN in [*ends, ast.unparse(answer.body[-1])]
 
 
 # --- the structure
 
 
 def test_source_is_clean(assignment: Assignment) -> None:
-    source = notebooks.read(COURSE.source(assignment.topic))
+    source = assignment.source
     assert (source.nbformat, source.nbformat_minor) == (4, 5)
     assert source.metadata.kernelspec.name == "python3"
     ids = [cell.id for cell in source.cells]
@@ -152,18 +199,20 @@ def test_source_is_clean(assignment: Assignment) -> None:
         about = cell.metadata.get("nbgrader", {})
         if about:
             assert about["grade_id"] == cell.id
-            assert cell.id.startswith(f"{assignment.topic}-")
+            assert cell.id.startswith(f"{assignment.label}-")
 
 
 def test_size(assignment: Assignment) -> None:
     written = [cell for cell in assignment.cells if _is_written(cell)]
-    assert 5 <= len(assignment.exercises) <= 13
+    least, most = (4, 7) if assignment.is_lab else (5, 13)
+    assert least <= len(assignment.exercises) <= most
     assert len(written) >= 1
     assert all(cell.metadata.nbgrader.points > 0 for cell in written)
 
 
 def test_every_exercise_of_the_checks_is_in_the_notebook(assignment: Assignment) -> None:
-    listed = importlib.import_module(f"optdl.checks.{assignment.topic}").EXERCISES
+    listed = sample_class.exercises(assignment.topic, assignment.name)
+    assert listed
     assert [item.key for item in assignment.exercises.values()] == [item.key for item in listed]
 
 
@@ -191,15 +240,23 @@ def test_each_exercise_has_a_visible_and_a_hidden_test(assignment: Assignment) -
 
 def test_signatures_are_those_of_the_reference(assignment: Assignment) -> None:
     for name, exercise in assignment.exercises.items():
-        node = next(
+        answer = next(
             node
             for node in ast.parse(assignment.sheet.right[name]).body
-            if isinstance(node, ast.FunctionDef)
+            if isinstance(node, answers.Definition)
         )
-        given = [argument.arg for argument in node.args.posonlyargs + node.args.args]
         parameters = inspect.signature(inspect.unwrap(exercise.reference)).parameters.values()
         wanted = [one.name for one in parameters if one.kind is not one.KEYWORD_ONLY]
-        assert given == wanted, exercise.key
+        assert _parameters(answer) == wanted, exercise.key
+
+
+def _parameters(answer: answers.Definition) -> list[str]:
+    """Return the parameters of a function, or those with which an object of a class is made."""
+    if isinstance(answer, ast.FunctionDef):
+        return [argument.arg for argument in answer.args.posonlyargs + answer.args.args]
+    methods = [node for node in answer.body if isinstance(node, ast.FunctionDef)]
+    [made] = [_parameters(method) for method in methods if method.name == "__init__"]
+    return made[1:]
 
 
 def _is_written(cell: Any) -> bool:
@@ -211,37 +268,44 @@ def _is_written(cell: Any) -> bool:
 
 
 def test_reference_scores_full_marks(assignment: Assignment) -> None:
-    results = run(assignment.topic, assignment.sheet.right)
+    results = run(assignment, assignment.sheet.right)
     assert results
     assert {cell: text for cell, text in results.items() if text} == {}
 
 
 def test_blank_scores_zero(assignment: Assignment) -> None:
-    results = run(assignment.topic, {})
+    results = run(assignment, {})
     assert [cell for cell, text in results.items() if not text] == []
 
 
 def _misconceptions() -> Iterator[Any]:
-    for topic in TOPICS:
-        for cell, exercise in assignments(topic).exercises.items():
+    for pair in NOTEBOOKS:
+        made = assignments(*pair)
+        for cell, exercise in made.exercises.items():
             for rank, misconception in enumerate(exercise.misconceptions):
-                label = f"{topic}-{exercise.key}-{misconception.function.__name__}"
-                yield pytest.param(topic, cell, rank, misconception.hint, id=label)
+                label = f"{made.label}-{exercise.key}-{misconception.function.__name__}"
+                yield pytest.param(made, cell, rank, misconception.hint, id=label)
 
 
-@pytest.mark.parametrize(("topic", "cell", "rank", "hint"), list(_misconceptions()))
-def test_misconception_fails_and_is_named(topic: str, cell: str, rank: int, hint: str) -> None:
+def _tests(cells: Iterable[str]) -> set[str]:
+    """Return the names of the tests of these answer cells."""
+    return {f"{cell}-{kind}" for cell in cells for kind in ("visible", "hidden")}
+
+
+@pytest.mark.parametrize(("made", "cell", "rank", "hint"), list(_misconceptions()))
+def test_misconception_fails_and_is_named(
+    made: Assignment, cell: str, rank: int, hint: str
+) -> None:
     """Each mistake fails in both tests, and the visible one says what it is."""
-    sheet = assignments(topic).sheet
+    right, sheet = made.sheet.right, made.sheet
     # what the other exercises make of it is asked once for each exercise
     tested = f"{cell}-" if rank else ""
-    results = run(topic, sheet.right | {cell: sheet.misconceptions[cell][rank]}, tested)
+    results = run(made, right | {cell: sheet.misconceptions[cell][rank]}, tested)
     assert results[f"{cell}-hidden"]
     assert f"Likely cause: {hint}" in results[f"{cell}-visible"]
-    others = {
-        name for name in results if not name.startswith((f"{cell}-visible", f"{cell}-hidden"))
-    }
-    wrong = {name for name in others if results[name]}
+    # the run of a lab may depend on all of its exercises
+    others = _tests(made.exercises) if made.is_lab else set(results)
+    wrong = {name for name in others - _tests([cell]) if results.get(name)}
     assert wrong == set(), "an exercise must not depend on the answer to another"
 
 
@@ -258,44 +322,55 @@ def test_each_exercise_has_three_misconceptions(assignment: Assignment) -> None:
     ids=lambda change: change.__name__,
 )
 def test_slips_of_any_kind_score_zero(assignment: Assignment, change: answers.Answer) -> None:
-    wrong = {cell: change(source) for cell, source in assignment.sheet.right.items()}
-    results = run(assignment.topic, wrong)
-    assert [cell for cell, text in results.items() if not text] == []
+    right = assignment.sheet.right
+    wrong = {cell: change(source) for cell, source in right.items()}
+    results = run(assignment, wrong)
+    # a class whose methods return nothing has no return to forget
+    same = [cell for cell in wrong if wrong[cell] == ast.unparse(ast.parse(right[cell]))]
+    assert assignment.is_lab or not same
+    asked = _tests(assignment.exercises.keys() - same) if assignment.is_lab else set(results)
+    assert asked
+    assert [cell for cell in asked if not results[cell]] == []
 
 
 # --- the same through nbgrader itself
 
 
 @pytest.mark.xdist_group("nbgrader")
-def test_nbgrader_gives_the_same_marks(assignment: Assignment, tmp_path: Path) -> None:
-    topic = assignment.topic
+@pytest.mark.parametrize("topic", TOPICS)
+def test_nbgrader_gives_the_same_marks(topic: str, tmp_path: Path) -> None:
+    made = [assignments(topic, name) for name in COURSE.notebooks(topic)]
     course = Course(tmp_path)
     shutil.copy(ROOT / "nbgrader_config.py", tmp_path)
     shutil.copytree(ROOT / "solutions" / topic, tmp_path / "solutions" / topic)
     release.write(course, topic)
     release.record(course, topic)
-    right, blank, mistaken = (
-        sample_class.Student("Ada", "all correct", sample_class._all_right),
-        sample_class.Student("Ben", "blank", sample_class._blank),
-        sample_class.Student("Quinn", "misconception 1", sample_class._misconception(0)),
-    )
+    right, blank = sample_class.STUDENTS[:2]
+    filling = sample_class._misconception(0)
+    mistaken = sample_class.Student("Quinn", "misconception 1", filling, lab=True)
     for student in (right, blank, mistaken):
         folder = course.submitted / student.id / topic
         folder.mkdir(parents=True)
-        work = sample_class.submission(sample_class.sheet(course, topic), student)
-        (folder / f"{topic}.ipynb").write_bytes(work)
+        sheets = {one.name: sample_class.sheet(course, topic, one.name) for one in made}
+        for name, work in sample_class.handed_in(course, topic, sheets, student).items():
+            (folder / name).write_bytes(work)
     summary = grade.grade(course, topic, timeout=60)
     assert summary.failed == []
     by_name = {row.student: row for row in results.rows(course, [topic])}
     best = by_name[right.id]
-    graded = [cell.metadata.get("nbgrader", {}) for cell in assignment.cells]
+    cells = [cell for one in made for cell in one.cells]
+    graded = [cell.metadata.get("nbgrader", {}) for cell in cells]
     points = sum(about["points"] for about in graded if about.get("grade"))
     assert best.auto == best.max_auto
     assert best.max_auto + best.max_written == points
-    assert best.pending == sum(_is_written(cell) for cell in assignment.cells)
+    assert best.pending == sum(_is_written(cell) for cell in cells)
     none = by_name[blank.id]
     assert (none.auto, none.written, none.pending) == (0, 0, 0)
-    assert by_name[mistaken.id].auto == 0
-    hints = {exercise.misconceptions[0].hint for exercise in assignment.exercises.values()}
+    tests = _tests(cell for one in made for cell in one.exercises)
+    with Backend(course).gradebook() as book:
+        entries = book.find_submission(topic, mistaken.id).notebooks
+        scores = {grade.name: grade.score for entry in entries for grade in entry.grades}
+    assert {name: scores[name] for name in tests if scores[name]} == {}
+    hints = {exercise.misconceptions[0].hint for one in made for exercise in one.exercises.values()}
     told = {hint for _, hint in results.causes(course, [topic])}
     assert {hint.rstrip(".") for hint in told} == {hint.rstrip(".") for hint in hints}

@@ -147,6 +147,29 @@ def test_each_kind_of_hole_is_named_with_the_file_to_mend(
     assert problems(tmp_path) == [hole]
 
 
+def test_holes_of_a_lab_are_filled_in_its_own_files(tmp_path: Path) -> None:
+    rows = ROWS.replace("id: L1-01", "id: LAB-1")
+    write(tmp_path, **{"book/rows.yml": rows})
+    holes = [hole for hole in problems(tmp_path) if hole[0] == "LAB-1"]
+    assert holes == [
+        ("LAB-1", "section", "book/bowls.md"),
+        ("LAB-1", "code", "src/optdl/labs/bowls.py"),
+        ("LAB-1", "test", "tests/test_labs_bowls.py"),
+        ("LAB-1", "exercise", "solutions/bowls/lab.ipynb"),
+    ]
+
+
+def test_a_lab_asks_for_a_row_of_its_own(tmp_path: Path) -> None:
+    both = notebook('check("L1-01:depth", depth)'), notebook('check("P-01:slope", Slope)')
+    names = ("solutions/bowls/bowls.ipynb", "solutions/bowls/lab.ipynb")
+    write(tmp_path, **dict(zip(names, both, strict=True)))
+    bowls = coverage.gather(tmp_path).chapters[0]
+    assert [[place.name for place in row.of("exercise")] for row in bowls.rows] == [
+        ["depth"],
+        ["Slope"],
+    ]
+
+
 def test_one_exercise_may_ask_for_two_rows(tmp_path: Path) -> None:
     both = notebook('check("L1-01, P-01:depth", depth)')
     write(tmp_path, **{"solutions/bowls/bowls.ipynb": both})

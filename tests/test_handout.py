@@ -46,13 +46,14 @@ def test_there_is_all_for_students_and_nothing_else(unpacked: Path) -> None:
         "pyproject.toml", "requirements.txt", "src", "tools",
     ]  # fmt: skip
     for topic in Course(ROOT).topics():
-        notebook = unpacked / "exercises" / topic / f"{topic}.ipynb"
-        assert notebook.read_bytes() == Course(ROOT).released(topic).read_bytes()
-        source = notebooks.read(Course(ROOT).source(topic))
-        hidden = release._secret_lines(source)
-        lines = {line.strip() for line in notebook.read_text().splitlines()}
-        assert hidden
-        assert not lines & set(hidden)
+        for name in Course(ROOT).notebooks(topic):
+            notebook = unpacked / "exercises" / topic / f"{name}.ipynb"
+            assert notebook.read_bytes() == Course(ROOT).released(topic, name).read_bytes()
+            source = notebooks.read(Course(ROOT).source(topic, name))
+            hidden = release._secret_lines(source)
+            lines = {line.strip() for line in notebook.read_text().splitlines()}
+            assert hidden
+            assert not lines & set(hidden)
     markers = [path for path in (unpacked / "exercises").rglob("*.*")
                if any(secret in path.read_text() for secret in release.SECRETS)]  # fmt: skip
     assert markers == []

@@ -193,6 +193,15 @@ def test_each_chapter_hands_out_its_notebook(
     assert published.read_bytes() == (ROOT / "exercises" / topic / f"{topic}.ipynb").read_bytes()
 
 
+def test_each_chapter_hands_out_its_lab(site: Path, pages: dict[str, BeautifulSoup]) -> None:
+    for lab in sorted((ROOT / "exercises").glob("*/lab.ipynb")):
+        page = f"book/{lab.parent.name}.html"
+        links = pages[page].select('article a[href$="/lab.ipynb"]')
+        assert links, f"{page} lacks {{download}} of its lab"
+        published = (site / "book" / links[0]["href"]).resolve()
+        assert published.read_bytes() == lab.read_bytes()
+
+
 # --- every page is whole ---
 
 

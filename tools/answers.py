@@ -10,6 +10,9 @@ from typing import Any
 Answer = Callable[[str], str]
 """Takes the right answer's source, gives another."""
 
+Definition = ast.FunctionDef | ast.ClassDef
+"""What an answer cell holds one of."""
+
 MARKS = re.compile(r"^[^\n]*### (?:BEGIN|END) SOLUTION[^\n]*\n?", re.M)
 SCHEME = re.compile(r"^[^\n]*### BEGIN MARK SCHEME.*?### END MARK SCHEME[^\n]*\n?", re.M | re.S)
 
@@ -19,14 +22,17 @@ def right(source: str) -> str:
     return SCHEME.sub("", MARKS.sub("", source)).strip("\n")
 
 
-def function_name(source: str) -> str | None:
-    """Return the name of the last function that a cell defines at its top level, if any."""
-    names = [node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+def defined_name(source: str) -> str | None:
+    """Return the name of the last function or class at the top level of a cell, if any."""
+    names = [node.name for node in ast.parse(source).body if isinstance(node, Definition)]
     return names[-1] if names else None
 
 
 class _Returns(ast.NodeTransformer):
-    """Replace what a function does at its own ``return``, not at those of inner functions."""
+    """Replace what a function does at its own ``return``, not at those of inner functions.
+
+    Of a class, the functions are its methods.
+    """
 
     def __init__(self, change: Callable[[ast.expr], ast.stmt]) -> None:
         self.change = change
@@ -52,7 +58,7 @@ def _change_returns(source: str, change: Callable[[ast.expr], ast.stmt]) -> str:
 
 
 def forgets_return(source: str) -> str:
-    """Compute the answer, and keep it."""
+    """Compute the answer, and keep it; what returns nothing stays right."""
     name = ast.Name("answer", ast.Store())
     return _change_returns(source, lambda value: ast.Assign([name], value))
 
@@ -73,11 +79,17 @@ def wrong_shape(source: str) -> str:
 
 
 def _with_body(source: str, body: str) -> str:
-    """Keep signature and docstring of the last function, and put another body there."""
+    """Keep signature and docstring of the last definition, and put another body there.
+
+    Of a class, each method gets that body.
+    """
     tree = ast.parse(source)
-    function = next(node for node in reversed(tree.body) if isinstance(node, ast.FunctionDef))
-    has_docstring = ast.get_docstring(function) is not None
-    function.body = [*function.body[:has_docstring], *ast.parse(body).body]
+    answer = next(node for node in reversed(tree.body) if isinstance(node, Definition))
+    inside = answer.body if isinstance(answer, ast.ClassDef) else [answer]
+    for function in inside:
+        if isinstance(function, ast.FunctionDef):
+            has_docstring = ast.get_docstring(function) is not None
+            function.body = [*function.body[:has_docstring], *ast.parse(body).body]
     return ast.unparse(tree)
 
 
@@ -94,19 +106,28 @@ def never_ends(source: str) -> str:
 def syntax_error(source: str) -> str:
     """Forget the colon after the signature."""
     lines = source.splitlines()
-    last = max(number for number, line in enumerate(lines) if line.startswith("def "))
+    last = max(number for number, line in enumerate(lines) if line.startswith(("def ", "class ")))
     closing = next(n for n in range(last, len(lines)) if lines[n].rstrip().endswith(":"))
     lines[closing] = lines[closing].rstrip()[:-1]
     return "\n".join(lines)
 
 
 def other_name(source: str) -> str:
-    """Define the function under a name of one's own."""
-    name = function_name(source)
-    return re.sub(rf"^def {name}\b", f"def my_{name}", source, flags=re.M)
+    """Define the function or class under a name of one's own."""
+    name = str(defined_name(source))
+    return _renamed(source, name, f"my_{name}")
 
 
-def as_source(function: Callable[..., Any], name: str) -> str:
-    """Return the source of a function, under another name, ready for a notebook."""
-    source = textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
-    return re.sub(rf"^def {function.__name__}\b", f"def {name}", source, flags=re.M).rstrip("\n")
+def as_source(answer: Callable[..., Any], name: str) -> str:
+    """Return the source of a function or class, under another name, ready for a notebook.
+
+    What was made from a text has that text as its attribute ``source``.
+    """
+    text = getattr(answer, "source", None)
+    source = textwrap.dedent(text or inspect.getsource(inspect.unwrap(answer)))
+    return _renamed(source, answer.__name__, name).rstrip("\n")
+
+
+def _renamed(source: str, old: str, new: str) -> str:
+    """Return a source in which the definition of a name, and only that, has another one."""
+    return re.sub(rf"^(def|class) {old}\b", rf"\1 {new}", source, flags=re.M)

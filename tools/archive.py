@@ -2,7 +2,8 @@
 
 With ``--anonymize`` every student becomes a code, such as s017, in the names of files, in the
 gradebook and in what is written in notebooks and comments. The codes are drawn at random and kept
-nowhere. What else may tell who somebody is stays, such as a photograph, or a name of one or two
+nowhere. Records of runs are left out: a student's name gives their seed. What else may tell who
+somebody is stays, such as a photograph, a seed that a notebook shows, or a name of one or two
 letters: look before you publish.
 """
 
@@ -20,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from tools.layout import ROOT, Course
+from tools.layout import ROOT, Course, is_result
 from tools.stages import Stages, Tell
 from tools.stamps import files, write_atomically
 from tools.terminal import ToolError, console, need_disk, run
@@ -51,7 +52,7 @@ def archive(course: Course, target: Path, anonymous: bool, tell: Tell | None = N
             database.execute("VACUUM")  # or deleted names could be read in the file
         places = [course.submitted] if anonymous else [course.submitted, course.feedback]
         found = [(place.name, path.relative_to(place), path) for place in places
-                 for path in files(place)]  # fmt: skip
+                 for path in files(place) if not (anonymous and is_result(path))]  # fmt: skip
         made = Path(folder, "archive.zip")
         with ZipFile(made, "w", ZIP_DEFLATED) as archived:
             archived.write(copy, copy.name)

@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LABEL = re.compile(r"\(([A-Z]\w*-\d+)\)=\s*$")
 HEADING = re.compile(r"#{1,6}\s+(.*?)\s*$")
 FENCE = re.compile(r"\s*(`{3,}|~{3,}|:{3,})")
+LAB = "LAB-"
+"""How the rows of labs begin."""
 SOURCE = re.compile(r"^\s*Source:\s*(.*?)\.?\s*$", re.MULTILINE)
 
 Kind = Literal["section", "code", "test", "exercise"]
@@ -379,12 +381,14 @@ def _holes(chapter: Chapter) -> list[Problem]:
 
 def _mend(topic: str, row_id: str, kind: Kind) -> tuple[str, str]:
     """Return the file in which a hole is filled, and how."""
+    is_lab = row_id.startswith(LAB)
+    module, test = ("labs/", "labs_") if is_lab else ("", "")
     file, mend = {
         "section": (f"book/{topic}.md", f"put ({row_id})= before the heading of its section"),
-        "code": (f"src/optdl/{topic}.py", f"add the line Source: {row_id} to a docstring"),
-        "test": (f"tests/test_{topic}.py", f'mark a test with @pytest.mark.row("{row_id}")'),
+        "code": (f"src/optdl/{module}{topic}.py", f"add the line Source: {row_id} to a docstring"),
+        "test": (f"tests/test_{test}{topic}.py", f'mark a test with @pytest.mark.row("{row_id}")'),
         "exercise": (
-            f"solutions/{topic}/{topic}.ipynb",
+            f"solutions/{topic}/{'lab' if is_lab else topic}.ipynb",
             f'call check("{row_id}", …) in a graded cell',
         ),
     }[kind]

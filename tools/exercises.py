@@ -47,12 +47,12 @@ class Report:
 
     Parameters
     ----------
-    assignment, title : str
-        The assignment, and what the exercise is called.
+    assignment, notebook, title : str
+        The assignment, the notebook of it, and what the exercise is called.
     cells : list of str
         The names of its tests.
     students : int
-        How many have been graded.
+        How many have handed in the notebook and been graded.
     solved : int
         How many of them have all of its points.
     causes : Counter
@@ -62,6 +62,7 @@ class Report:
     """
 
     assignment: str
+    notebook: str
     title: str
     cells: list[str]
     students: int = 0
@@ -81,32 +82,32 @@ class Report:
 
 
 def reports(course: Course, topic: str) -> list[Report]:
-    """Return how each exercise of an assignment went, in the order of the notebook."""
-    exercises = _exercises(course, topic)
-    if not exercises or not course.has_gradebook:
+    """Return how each exercise of an assignment went, in the order of its notebooks."""
+    exercises = {name: _exercises(course, topic, name) for name in course.notebooks(topic)}
+    if not any(exercises.values()) or not course.has_gradebook:
         return []
     with Backend(course).gradebook() as book:
         for submission in submissions(book, [topic]):
-            path = course.autograded / submission.student.id / topic / f"{topic}.ipynb"
             grades = {
-                grade.name: grade for notebook in submission.notebooks for grade in notebook.grades
+                entry.name: {grade.name: grade for grade in entry.grades}
+                for entry in submission.notebooks
             }
-            if path.is_file():
-                _count(exercises, grades, notebooks.read_graded(path))
-    return [exercise for exercise in exercises if exercise.students]
+            for name, path in course.executed(submission.student.id, topic).items():
+                _count(exercises[name], grades.get(name, {}), notebooks.read_graded(path))
+    return [one for reports in exercises.values() for one in reports if one.students]
 
 
-def _exercises(course: Course, topic: str) -> list[Report]:
-    """Return the exercises of an assignment: tests that follow each other under a title."""
-    nb = notebooks.read(course.source(topic))
+def _exercises(course: Course, topic: str, name: str) -> list[Report]:
+    """Return the exercises of a notebook: tests that follow each other under a title."""
+    nb = notebooks.read(course.source(topic, name))
     pattern = str(course.config.FeedbackPage.get("title", ""))
     exercises: list[Report] = []
-    for name, title in titles(nb, pattern).items():
-        if not any(is_test(cell) and cell.metadata.nbgrader.grade_id == name for cell in nb.cells):
+    for test, title in titles(nb, pattern).items():
+        if not any(is_test(cell) and cell.metadata.nbgrader.grade_id == test for cell in nb.cells):
             continue
         if not exercises or exercises[-1].title != title:
-            exercises.append(Report(topic, title, []))
-        exercises[-1].cells.append(name)
+            exercises.append(Report(topic, name, title, []))
+        exercises[-1].cells.append(test)
     return exercises
 
 
@@ -166,12 +167,13 @@ def cause(cell: Any, missing: Any = ()) -> str:
 
 def to_csv(exercises: Sequence[Report]) -> str:
     """Return the reports as comma-separated text, a line for each exercise."""
-    names = ("assignment", "exercise", "students", "solved", "percent", "causes")
+    names = ("assignment", "notebook", "exercise", "students", "solved", "percent", "causes")
     lines = []
     for exercise in exercises:
         causes = "; ".join(f"{number} × {text}" for text, number in exercise.most_frequent)
         cells = (
             exercise.assignment,
+            exercise.notebook,
             exercise.title,
             exercise.students,
             exercise.solved,

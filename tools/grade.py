@@ -160,7 +160,7 @@ def _one_by_one(course: Course, topic: str, timeout: int | None) -> Iterator[bat
     for student in course.submitters(topic):
         try:
             log = backend.autograde(topic, student)
-            if not (course.autograded / student / topic / f"{topic}.ipynb").is_file():
+            if not course.executed(student, topic):
                 raise Failed(f"{student}'s {topic} fails", log)
             yield batch.Outcome(student, "graded")
         except Failed as error:
@@ -172,24 +172,27 @@ def _stale(course: Course, topic: str, stamps: Stamps, students: Sequence[str]) 
     found = {}
     made_by = [course.root / "nbgrader_config.py", *files(*PAGES)]
     with Backend(course).gradebook() as book:
-        scores = {one.student.id: _scores(one, topic) for one in submissions(book, [topic])}
+        scores = {one.student.id: _scores(one) for one in submissions(book, [topic])}
     for student in sorted(students):
-        work = course.autograded / student / topic / f"{topic}.ipynb"
-        page = course.feedback / student / topic / f"{topic}.html"
-        checksum = digest([work, json.dumps(scores[student], sort_keys=True), *made_by])
-        if not (page.exists() and stamps.fresh(f"feedback/{student}/{topic}", checksum)):
+        work = course.executed(student, topic)
+        folder = course.feedback / student / topic
+        are_there = all((folder / f"{name}.html").exists() for name in work)
+        checksum = digest([*work.values(), json.dumps(scores[student], sort_keys=True), *made_by])
+        if not (are_there and stamps.fresh(f"feedback/{student}/{topic}", checksum)):
             found[student] = checksum
     return found
 
 
-def _scores(submission: Any, topic: str) -> list[Any]:
-    """Return the scores and comments that a feedback page shows."""
-    entry = next(one for one in submission.notebooks if one.name == topic)
-    grades = [
-        [one.name, one.auto_score, one.manual_score, one.extra_credit] for one in entry.grades
-    ]
-    comments = [[one.name, one.auto_comment, one.manual_comment] for one in entry.comments]
-    return [sorted(grades, key=repr), sorted(comments, key=repr)]
+def _scores(submission: Any) -> list[Any]:
+    """Return the scores and comments that feedback pages show."""
+    shown = []
+    for entry in submission.notebooks:
+        grades = [
+            [one.name, one.auto_score, one.manual_score, one.extra_credit] for one in entry.grades
+        ]
+        comments = [[one.name, one.auto_comment, one.manual_comment] for one in entry.comments]
+        shown.append([entry.name, sorted(grades, key=repr), sorted(comments, key=repr)])
+    return sorted(shown, key=repr)
 
 
 def _pages(course: Course, topic: str, students: Sequence[str]) -> Iterator[str]:

@@ -9,6 +9,7 @@ import difflib
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from rich import box
@@ -192,10 +193,14 @@ def students_table(results: Sequence[Row], happened: Mapping[str, str]) -> Table
 
 
 def troubles_table(results: Sequence[Row], happened: Mapping[str, str]) -> Table:
-    """Return a row for each of the first students to whom something happened."""
+    """Return a row for each of the first students to whom something happened.
+
+    Those who left out a notebook, and no more, come last.
+    """
     made = _filling("Look at")
     _add_columns(made, ["student"], ["assignments"], "what happened")
-    for student in list(happened)[:SEVERAL]:
+    students = sorted(happened, key=lambda one: happenings.is_merely_missing(happened[one]))
+    for student in students[:SEVERAL]:
         number = sum(row.student == student for row in results)
         made.add_row(Text(student), str(number), Text(happened[student]))
     if len(happened) > SEVERAL:
@@ -219,9 +224,9 @@ def _most_held(held: Counter[tuple[str, str]], topic: str) -> list[tuple[int, st
     return sorted(own, key=lambda item: (-item[0], item[1]))
 
 
-def exercises_table(topic: str, reports: Sequence[exercises.Report], most: int = 3) -> Table:
+def exercises_table(title: str, reports: Sequence[exercises.Report], most: int = 3) -> Table:
     """Return a row for each exercise: how many solved it, and why the others did not."""
-    table = _filling(f"{topic}: the exercises")
+    table = _filling(f"{title}: the exercises")
     _add_columns(table, ["exercise"], ("solved", "%"), "why not, with the number of students")
     for report in reports:
         causes = report.most_frequent
@@ -234,10 +239,13 @@ def exercises_table(topic: str, reports: Sequence[exercises.Report], most: int =
 
 
 def show_exercises(course: Course, topics: Sequence[str]) -> None:
-    """Print for each assignment how its exercises went."""
+    """Print for each notebook of the assignments how its exercises went."""
     for topic in topics:
-        if reports := exercises.reports(course, topic):
-            console.print(exercises_table(topic, reports))
+        for name, reports in groupby(
+            exercises.reports(course, topic), key=lambda report: report.notebook
+        ):
+            title = topic if name == topic else f"{topic}, {name}"
+            console.print(exercises_table(title, list(reports)))
 
 
 def show_troubles(course: Course, results: Sequence[Row]) -> None:

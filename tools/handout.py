@@ -13,7 +13,7 @@ from tempfile import NamedTemporaryFile
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from tools import release
-from tools.layout import ROOT, Course
+from tools.layout import ROOT, Course, is_result
 from tools.stages import Stages
 from tools.stamps import files
 from tools.terminal import ToolError, console, need_disk, run
@@ -58,7 +58,8 @@ def _content(course: Course, site: Path | None) -> Iterator[tuple[str, Path]]:
         yield path.relative_to(OWN).as_posix(), path
     roots = [course.root / name for name in (*TOP, *FOLDERS)]
     for path in [*files(*(root for root in roots if root.exists())), *_tools()]:
-        if ".egg-info" not in str(path) and path.suffix != ".pyc":
+        left = path.suffix == ".pyc" or is_result(path)
+        if ".egg-info" not in str(path) and not left:
             base = ROOT if path.is_relative_to(ROOT / "tools") else course.root
             yield path.relative_to(base).as_posix(), path
     if site:

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from tools.layout import Course
 from tools.results import Row
 
+MISSING = "missing notebooks"
 KINDS = (
     (re.compile(r"timeout: |took too long"), "endless or slow"),
     (re.compile(r"syntax error: "), "syntax errors"),
     (re.compile(r"kernel died: |ended Python"), "ended Python"),
     (re.compile(r"cell deleted: |cell \S+ was missing"), "deleted cells"),
     (re.compile(r"the (?:function|name) \S+ was not found"), "renamed functions"),
+    (re.compile(r"notebook missing: |\S+\.ipynb was not handed in"), MISSING),
     (re.compile(r"locked cell \S+ was changed"), "changed tests"),
 )
 """What grading says of a cell, and the phrase that counts such cells."""
@@ -51,6 +53,15 @@ def phrase(notes: Sequence[str], said: Sequence[str] = ()) -> str:
         _kind(one) for one in said if not LATE.match(one)
     )
     return ", ".join(_counted(kind, number) for kind, number in counted.most_common())
+
+
+def is_merely_missing(phrase: str) -> bool:
+    """Return whether a phrase says of notebooks that they are missing, and nothing else.
+
+    >>> is_merely_missing("missing notebooks: 6")
+    True
+    """
+    return bool(re.fullmatch(rf"{MISSING}: \d+", phrase))
 
 
 def _kind(note: str) -> str:

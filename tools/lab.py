@@ -29,9 +29,9 @@ FOR_INSTRUCTORS = tuple(
 
 
 def copy_for_work(course: Course, topic: str, older: Path | None = None) -> bool:
-    """Put a copy of a released notebook where it can be worked on; gather what is elsewhere.
+    """Put copies of released notebooks where they can be worked on; gather what is elsewhere.
 
-    Returns whether the copy has the tests of the latest release: work that has begun is never
+    Returns whether the copies have the tests of the latest release: work that has begun is never
     overwritten.
 
     Parameters
@@ -48,7 +48,10 @@ def copy_for_work(course: Course, topic: str, older: Path | None = None) -> bool
         target = course.work / topic / name
         if not target.exists() or releases.knows(topic, name, target):
             copy(path, target)
-    return _tests(course.work / topic / f"{topic}.ipynb") == _tests(course.released(topic))
+    return all(
+        _tests(course.work / topic / f"{name}.ipynb") == _tests(course.released(topic, name))
+        for name in course.notebooks(topic)
+    )
 
 
 def _tests(notebook: Path) -> dict[str, str] | None:

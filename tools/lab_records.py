@@ -12,20 +12,17 @@ from typing import Any
 
 from optdl.labs import perform
 from tools import answers, notebooks
-from tools.layout import ROOT, Course
+from tools.layout import LAB, ROOT, Course
 from tools.terminal import ToolError, console, run
-
-NAME = "record.json"
 
 
 def make(course: Course, topic: str) -> None:
     """Run the solution of a lab, and write its record."""
-    source = course.solutions / topic / "lab.ipynb"
+    source, path = course.source(topic, LAB), course.record(topic)
     if not source.exists():
         raise ToolError(f"{topic} has no lab", "name a topic with a lab.ipynb in solutions/")
-    names = _answers(source)
+    names = answers_of(source)
     lab = importlib.import_module(f"optdl.labs.{topic}").LAB
-    path = source.with_name(NAME)
     path.unlink(missing_ok=True)
     record = perform(
         lab, names, user=names["user"](), predictions=names["predictions"](), path=path
@@ -33,7 +30,7 @@ def make(course: Course, topic: str) -> None:
     console.print(f"{path.relative_to(course.root)}: {len(record.runs)} runs")
 
 
-def _answers(source: Any) -> dict[str, Any]:
+def answers_of(source: Any) -> dict[str, Any]:
     """Return what the answer cells of a notebook define."""
     names: dict[str, Any] = {"__name__": "answers"}
     exec("import numpy as np\nimport torch\nfrom torch import nn", names)

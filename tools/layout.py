@@ -12,6 +12,12 @@ from traitlets.config.loader import Config, PyFileConfigLoader
 from tools.terminal import ToolError
 
 ROOT = Path(__file__).resolve().parent.parent
+LAB = "lab"
+"""The name of an assignment's second notebook, where it has one."""
+RECORD = "record.json"
+"""What a run leaves beside its notebook, for grading."""
+RESULTS = (RECORD, "*.pt")
+"""The names of files that runs leave: a record, and the checkpoints from which runs resume."""
 
 
 @dataclass(frozen=True)
@@ -97,13 +103,28 @@ class Course:
         """Return the folders in which students may have edited an assignment as well."""
         return [self.root / place for place in self.config.Submit.places]
 
-    def source(self, topic: str) -> Path:
-        """Return the instructor's notebook of a topic."""
-        return self.solutions / topic / f"{topic}.ipynb"
+    def notebooks(self, topic: str) -> list[str]:
+        """Return the names of an assignment's notebooks: the topic's own, then the others."""
+        found = {path.stem for path in (self._assignments / topic).glob("*.ipynb")}
+        return sorted(found, key=lambda name: (name != topic, name))
 
-    def released(self, topic: str) -> Path:
-        """Return the students' notebook of a topic."""
-        return self.exercises / topic / f"{topic}.ipynb"
+    def source(self, topic: str, name: str | None = None) -> Path:
+        """Return an instructor's notebook: the topic's own, or the one named."""
+        return self.solutions / topic / f"{name or topic}.ipynb"
+
+    def released(self, topic: str, name: str | None = None) -> Path:
+        """Return a students' notebook: the topic's own, or the one named."""
+        return self.exercises / topic / f"{name or topic}.ipynb"
+
+    def record(self, topic: str) -> Path:
+        """Return the record of the run in an instructor's lab."""
+        return self.solutions / topic / RECORD
+
+    def executed(self, student: str, topic: str) -> dict[str, Path]:
+        """Return the notebooks of a submission that were executed and graded, by name."""
+        folder = self.autograded / student / topic
+        paths = {name: folder / f"{name}.ipynb" for name in self.notebooks(topic)}
+        return {name: path for name, path in paths.items() if path.is_file()}
 
     def submitters(self, topic: str) -> list[str]:
         """Return who handed in an assignment, sorted."""
@@ -112,12 +133,15 @@ class Course:
 
     def topics(self) -> list[str]:
         """Return the topics that have an assignment, in the order of the book."""
-        place = self.solutions if self.has_solutions else self.exercises
-        found = {
-            path.parent.name for path in place.glob("*/*.ipynb") if path.stem == path.parent.name
-        }
+        paths = self._assignments.glob("*/*.ipynb")
+        found = {path.parent.name for path in paths if path.stem == path.parent.name}
         order = self._book_order()
         return sorted(found, key=lambda topic: (order.get(topic, len(order)), topic))
+
+    @property
+    def _assignments(self) -> Path:
+        """Return the folder that tells which assignments there are."""
+        return self.solutions if self.has_solutions else self.exercises
 
     @property
     def has_solutions(self) -> bool:
@@ -161,6 +185,11 @@ class Course:
         self.exchange.mkdir(parents=True, exist_ok=True)
         # nbgrader's own rule: whoever may submit must be able to write here.
         self.exchange.chmod(0o777)
+
+
+def is_result(path: Path) -> bool:
+    """Return whether a file was left by a run, and belongs to who ran it."""
+    return any(path.match(pattern) for pattern in RESULTS)
 
 
 def contents(root: Path) -> list[str]:

@@ -19,7 +19,7 @@ from gradebox.submit import told
 from gradebox.work import Releases, gather
 from tools import notebooks
 from tools.backend import Backend, Failed, MissingEntry
-from tools.layout import ROOT, Course
+from tools.layout import ROOT, Course, is_result
 from tools.stages import Stages
 from tools.stamps import Stamps, digest, files, write_atomically
 from tools.terminal import ToolError, console, need_disk, run
@@ -34,8 +34,8 @@ METADATA = {
 }
 
 
-def render(course: Course, topic: str) -> bytes:
-    """Return the students' notebook of a topic; nothing of the course is changed.
+def render(course: Course, topic: str) -> dict[str, bytes]:
+    """Return the students' notebooks of a topic by name; nothing of the course is changed.
 
     Raises
     ------
@@ -47,16 +47,24 @@ def render(course: Course, topic: str) -> bytes:
         changes.CourseDirectory.release_directory = f"{folder}/release"
         changes.CourseDirectory.db_url = f"sqlite:///{folder}/gradebook.db"
         Backend(course, changes=changes).generate(topic)
-        made = notebooks.read(Path(folder, "release", topic, f"{topic}.ipynb"))
+        made = {
+            name: notebooks.read(Path(folder, "release", topic, f"{name}.ipynb"))
+            for name in course.notebooks(topic)
+        }
+    return {name: _finished(course, topic, name, notebook) for name, notebook in made.items()}
+
+
+def _finished(course: Course, topic: str, name: str, made: NotebookNode) -> bytes:
+    """Return the bytes of a notebook as nbgrader made it, once it is fit to be handed out."""
     made.metadata = notebooks.node(METADATA)
     for cell in _graded(made).values():
         if cell.cell_type == "code" and cell.metadata.nbgrader.get("locked"):
-            cell.metadata.tags = [GO_ON]
-    problems = faults(notebooks.read(course.source(topic)), made)
+            cell.metadata.tags = [*cell.metadata.get("tags", []), GO_ON]
+    problems = faults(notebooks.read(course.source(topic, name)), made)
     if problems:
         raise ToolError(
-            f"{topic} would be wrong to hand out: {'; '.join(problems)}",
-            f"correct solutions/{topic}/{topic}.ipynb; the exercise in place was left as it was",
+            f"{topic}/{name} would be wrong to hand out: {'; '.join(problems)}",
+            f"correct solutions/{topic}/{name}.ipynb; the exercise in place was left as it was",
         )
     return notebooks.to_bytes(made)
 
@@ -102,9 +110,10 @@ def _secret_lines(source: NotebookNode) -> list[str]:
 
 
 def write(course: Course, topic: str) -> bool:
-    """Write the students' notebook and its data files; return whether anything changed.
+    """Write the students' notebooks and their data files; return whether anything changed.
 
-    What somebody edited there is copied to the place of work before.
+    What somebody edited there is copied to the place of work before. What the instructor's runs
+    left is no data: it would solve the students' own.
     """
     stamps = Stamps(course.build / "stamps.json")
     if stamps.fresh(f"release/{topic}", _made_from(course, topic)):
@@ -112,16 +121,15 @@ def write(course: Course, topic: str) -> bool:
     rendered, releases = render(course, topic), Releases(course.exercises)
     for one in gather(course.work, topic, [course.exercises], releases):
         console.print(f"[yellow]{told(one, course.root)}[/]")
-    released = [course.released(topic)]
-    changed = write_atomically(course.released(topic), rendered)
+    contents = {course.released(topic, name): made for name, made in rendered.items()}
     for path in files(course.solutions / topic):
-        if path.suffix != ".ipynb":
+        if path.suffix != ".ipynb" and not is_result(path):
             target = course.exercises / topic / path.relative_to(course.solutions / topic)
-            changed |= write_atomically(target, path.read_bytes())
-            released.append(target)
-    releases.remember(released)  # and not what somebody else put there
+            contents[target] = path.read_bytes()
+    changed = [write_atomically(target, content) for target, content in contents.items()]
+    releases.remember(contents)  # and not what somebody else put there
     stamps.record(f"release/{topic}", _made_from(course, topic))
-    return changed
+    return any(changed)
 
 
 def _made_from(course: Course, topic: str) -> str:
@@ -141,7 +149,11 @@ def record(course: Course, topic: str, due: datetime | str | None = None) -> boo
         The deadline, in UTC, or that there is none; as it was when not given.
     """
     stamps = Stamps(course.build / "stamps.json")
-    checksum = digest([course.source(topic), course.released(topic)])
+    checksum = digest(
+        place(topic, name)
+        for name in course.notebooks(topic)
+        for place in (course.source, course.released)
+    )
     outbound = course.exchange / str(course.config.CourseDirectory.course_id) / "outbound"
     done = stamps.fresh(f"record/{topic}", checksum) and _is_recorded(course, topic)
     if done and due is None and (sys.platform == "win32" or (outbound / topic).is_dir()):
@@ -177,11 +189,15 @@ def _is_recorded(course: Course, topic: str) -> bool:
             return False
 
 
+REFUSALS = ("Cannot add or remove cells", "because there are submissions associated with it")
+"""What nbgrader says when an assignment no longer fits its graded submissions."""
+
+
 def _explained(error: Failed, topic: str) -> ToolError:
-    if "Cannot add or remove cells" not in error.log:
+    if not any(text in error.log for text in REFUSALS):
         return error
     return ToolError(
-        f"{topic} has other cells than when its submissions were graded",
+        f"{topic} has other cells or notebooks than when its submissions were graded",
         "keep the graded cells as they were; or, when only the sample class has been graded, "
         "`python -m tools.sample_class --remove` and release again",
     )
@@ -208,17 +224,17 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     course.need_solutions()
     topics = course.choose(arguments.topics)
     need_disk(course.root)
-    table = Table("assignment", "notebook", "", "exchange", box=None)
+    table = Table("assignment", "notebooks", "", "exchange", box=None)
     with Stages() as stages:
         tell = stages.add("Release")
         for number, topic in enumerate(topics):
             tell(number, len(topics), topic)
             changed = write(course, topic)
             recorded = record(course, topic, arguments.due)
-            path = course.released(topic).relative_to(course.root)
+            paths = [course.released(topic, name) for name in course.notebooks(topic)]
             table.add_row(
                 topic,
-                str(path),
+                "\n".join(str(path.relative_to(course.root)) for path in paths),
                 "[green]new[/]" if changed else "as it was",
                 "published" if recorded else "as it was",
             )

@@ -79,7 +79,6 @@ def rows(course: Course, topics: Sequence[str]) -> list[Row]:
 
 def _row(course: Course, topic: str, submission: Any) -> Row:
     grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
-    notebook = course.autograded / submission.student.id / topic / f"{topic}.ipynb"
     return Row(
         student=submission.student.id,
         first_name=submission.student.first_name or "",
@@ -92,7 +91,7 @@ def _row(course: Course, topic: str, submission: Any) -> Row:
         marked=sum(grade.manual_score is not None for grade in grades),
         pending=sum(bool(grade.needs_manual_grade) for grade in grades),
         hours_late=round(submission.total_seconds_late / 3600, 1),
-        notes="; ".join(notes(notebook)),
+        notes="; ".join(notes(course, submission.student.id, topic)),
     )
 
 
@@ -132,10 +131,18 @@ def _without_points(book: Any, student: str, assignment: Any, why: str) -> Row:
 _TOO_LONG = {"CellTimeoutError", "StudentTimeout", "Late", "NotebookTimeoutError"}
 
 
-def notes(notebook: Path) -> list[str]:
-    """Return what an instructor should know about how a notebook ran."""
-    if not notebook.is_file():
+def notes(course: Course, student: str, topic: str) -> list[str]:
+    """Return what an instructor should know about how the notebooks of a submission ran."""
+    executed = course.executed(student, topic)
+    if not executed:
         return [NOT_GRADED]
+    missing = [name for name in course.notebooks(topic) if name not in executed]
+    ran = [note for path in executed.values() for note in _notes(path)]
+    return [*ran, *(f"notebook missing: {name}" for name in missing)]
+
+
+def _notes(notebook: Path) -> list[str]:
+    """Return what happened in an executed notebook."""
     found = []
     for cell in notebooks.read_graded(notebook).cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id", "a cell")
@@ -164,9 +171,10 @@ def causes(course: Course, topics: Iterable[str]) -> Counter[tuple[str, str]]:
     """Count, for each misconception that a check named, the students who hold it."""
     counted: Counter[tuple[str, str]] = Counter()
     for topic in topics:
-        for path in sorted(course.autograded.glob(f"*/{topic}/{topic}.ipynb")):
+        for folder in sorted(course.autograded.glob(f"*/{topic}")):
             outputs = [
                 COLORS.sub("", "\n".join(one.traceback))
+                for path in course.executed(folder.parent.name, topic).values()
                 for cell in notebooks.read_graded(path).cells
                 for one in cell.get("outputs", [])
                 if one.output_type == "error"

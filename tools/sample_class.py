@@ -2,15 +2,20 @@
 
 Each student does one thing wrong in every assignment, or nothing, and the name says which.
 The class shows what grading looks like, and tries the checks on every known misconception.
+Most hand in no lab; those who do so with a wrong record of its run hand in nothing else.
 """
 
 import argparse
+import hashlib
 import importlib
+import json
+import math
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +24,15 @@ from rich.table import Table
 
 from tools import answers, notebooks, results
 from tools.backend import Backend, MissingEntry
-from tools.layout import ROOT, Course
+from tools.layout import LAB, RECORD, ROOT, Course
 from tools.stamps import Stamps, digest, files, write_atomically
 from tools.terminal import console, need_disk, run
 
 DUE = datetime(2026, 2, 6, 23, 59)
 """When the first assignment is due, UTC; the others follow week by week."""
+
+SOLVER = "ada-all-correct"
+"""The student who hands in what stands in the instructor's notebooks: a lab asks for a name."""
 
 MAIL = "sample.invalid"
 WRITTEN = "I compared both cases on paper and on a small example. They agree with the claim."
@@ -36,14 +44,15 @@ FIRST_NAMES = (
 
 @dataclass(frozen=True)
 class Sheet:
-    """One assignment as a student sees it, with the right answers beside it.
+    """A notebook of an assignment as a student sees it, with the right answers beside it.
 
     Parameters
     ----------
     released : NotebookNode
         The students' notebook.
     right : dict
-        The right source of each answer cell that defines a function, in order, by cell id.
+        The right source of each answer cell that defines a function or a class, in order, by
+        cell id.
     written : dict
         A good answer to each question that is graded by hand, by cell id.
     misconceptions : dict
@@ -58,6 +67,12 @@ class Sheet:
 
 Filling = Callable[[Sheet], dict[str, str]]
 """Chooses what a student writes: cell id to source."""
+
+Record = dict[str, Any]
+"""What the run of a lab left, as its file has it."""
+
+Recording = Callable[[Record, str], Record]
+"""Makes the record that a student of some name hands in from the right one."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +89,19 @@ class Student:
         What the student writes.
     late : timedelta
         How long after the due date the work comes in; negative when in time.
+    own, lab : bool
+        Whether the student hands in an assignment's own notebook, and its lab.
+    record : callable, optional
+        The record that the student hands in beside a lab; none if not given.
     """
 
     name: str
     kind: str
     filling: Filling
     late: timedelta = timedelta(hours=-6)
+    own: bool = True
+    lab: bool = False
+    record: Recording | None = None
 
     @property
     def id(self) -> str:
@@ -141,73 +163,148 @@ def _misconception(number: int) -> Filling:
     return filling
 
 
+def _as_it_is(record: Record, student: str) -> Record:
+    return record
+
+
+def _signed(change: Callable[[Record], Record]) -> Recording:
+    """Put a student's own name into a record that is wrong in another way."""
+    return lambda record, student: change(record) | {"user": student}
+
+
+def _sealed(recording: Recording) -> Recording:
+    """Compute the checksum anew: it keeps nobody from forging, and another reason must refuse."""
+
+    def sealed(record: Record, student: str) -> Record:
+        made = recording(record, student)
+        content = {name: made[name] for name in made if name not in ("format", "checksum")}
+        text = json.dumps(content, sort_keys=True)
+        return made | {"checksum": hashlib.sha256(text.encode()).hexdigest()[:16]}
+
+    return sealed
+
+
+def _times(first: float, others: float = 1.0) -> Callable[[Record], Record]:
+    """Multiply the first loss of the first run by a factor, and all others by another one."""
+
+    def changed(record: Record) -> Record:
+        factors, runs = chain([first], repeat(others)), []
+        for made in record["runs"]:
+            losses = [loss * next(factors) for loss in made["curves"]["loss"]]
+            runs.append(made | {"curves": made["curves"] | {"loss": losses}})
+        return record | {"runs": runs}
+
+    return changed
+
+
+def _enlarged(record: Record) -> Record:
+    return record | {"more": "0" * (3 * 2**20)}
+
+
 STUDENTS = (
-    Student("Ada", "all correct", _all_right),
-    Student("Ben", "blank", _blank),
+    Student("Ada", "all correct", _all_right, lab=True, record=_as_it_is),
+    Student("Ben", "blank", _blank, lab=True),
     Student("Chloe", "first only", _part(lambda cells: cells[:1])),
-    Student("Dmitri", "first half", _part(lambda cells: cells[: (len(cells) + 1) // 2])),
+    Student("Dmitri", "first half", _part(lambda cells: cells[: (len(cells) + 1) // 2]), lab=True),
     Student("Emeka", "every second", _part(lambda cells: cells[1::2])),
     Student("Fatima", "nothing written", lambda sheet: dict(sheet.right)),
-    Student("Goro", "raises", _every(answers.raises)),
+    Student("Goro", "raises", _every(answers.raises), lab=True),
     Student("Hana", "returns none", _every(answers.forgets_return)),
     Student("Ivan", "prints", _every(answers.prints)),
     Student("Jasmin", "wrong shape", _every(answers.wrong_shape)),
-    Student("Kofi", "other names", _every(answers.other_name)),
-    Student("Lena", "late", _all_right, timedelta(hours=5)),
-    Student("Mateo", "syntax error", _one(answers.syntax_error)),
-    Student("Nadia", "endless loop", _one(answers.never_ends)),
-    Student("Omar", "edits tests", _edits_tests),
-    Student("Priya", "deletes cells", _all_right),
+    Student("Kofi", "other names", _every(answers.other_name), lab=True),
+    Student("Lena", "late", _all_right, timedelta(hours=5), lab=True),
+    Student("Mateo", "syntax error", _one(answers.syntax_error), lab=True),
+    Student("Nadia", "endless loop", _one(answers.never_ends), lab=True),
+    Student("Omar", "edits tests", _edits_tests, lab=True),
+    Student("Priya", "deletes cells", _all_right, lab=True),
 )
 
+RECORDS: Mapping[tuple[str, str], Recording | None] = {
+    ("Aisha", "forged record"): _sealed(_signed(_times(0.5, 0.5))),
+    ("Boris", "edited record"): _signed(_times(0.5)),
+    ("Celia", "record of another"): _as_it_is,
+    ("Dario", "missing record"): None,
+    ("Edith", "huge record"): _sealed(_signed(_enlarged)),
+    ("Felix", "nan record"): _sealed(_signed(_times(math.nan))),
+}
+"""Students who solve the labs, and what they hand in as the record of a run."""
 
-def students(sheets: Sequence[Sheet]) -> list[Student]:
-    """Return the class: the usual students, and one for each rank of misconceptions."""
-    ranks = max(
-        (len(found) for sheet in sheets for found in sheet.misconceptions.values()), default=0
-    )
+
+def students(sheets: Sequence[Sheet], labs: Sequence[Sheet] = ()) -> list[Student]:
+    """Return the class: the usual students, and one for each rank of misconceptions.
+
+    Parameters
+    ----------
+    sheets : sequence of Sheet
+        The assignments' own notebooks.
+    labs : sequence of Sheet
+        Their labs. Students hold a misconception of them up to the highest rank there.
+    """
+    in_labs = _ranks(labs)
     mistaken = [
         Student(
-            FIRST_NAMES[rank % len(FIRST_NAMES)], f"misconception {rank + 1}", _misconception(rank)
+            FIRST_NAMES[rank % len(FIRST_NAMES)],
+            f"misconception {rank + 1}",
+            _misconception(rank),
+            lab=rank < in_labs,
         )
-        for rank in range(ranks)
+        for rank in range(max(_ranks(sheets), in_labs))
     ]
     return [*STUDENTS, *mistaken]
 
 
-def exercises(topic: str) -> Sequence[Any]:
-    """Return the exercises of a topic, as :mod:`optdl.checks` lists them."""
+def _ranks(sheets: Sequence[Sheet]) -> int:
+    """Return the most misconceptions that any exercise has."""
+    found = (len(wrong) for sheet in sheets for wrong in sheet.misconceptions.values())
+    return max(found, default=0)
+
+
+def forgers() -> list[Student]:
+    """Return the students who hand in nothing but labs, with a wrong record or with none."""
+    return [
+        Student(name, kind, _all_right, own=False, lab=True, record=record)
+        for (name, kind), record in RECORDS.items()
+    ]
+
+
+def exercises(topic: str, name: str | None = None) -> Sequence[Any]:
+    """Return the exercises of a notebook, as :mod:`optdl.checks` lists them."""
+    module = f"optdl.checks.labs.{topic}" if name == LAB else f"optdl.checks.{topic}"
     try:
-        return tuple(importlib.import_module(f"optdl.checks.{topic}").EXERCISES)
-    except ModuleNotFoundError:
+        return tuple(importlib.import_module(module).EXERCISES)
+    except ModuleNotFoundError as error:
+        if not module.startswith(str(error.name)):
+            raise  # the checks are there, and what they import is not
         return ()
 
 
-def sheet(course: Course, topic: str) -> Sheet:
-    """Read an assignment, its right answers and its misconceptions."""
-    known = {exercise.name: exercise for exercise in exercises(topic)}
+def sheet(course: Course, topic: str, name: str | None = None) -> Sheet:
+    """Read a notebook of an assignment, its right answers and its misconceptions."""
+    known = {exercise.name: exercise for exercise in exercises(topic, name)}
     right, written, wrong = {}, {}, {}
-    for cell in notebooks.read(course.source(topic)).cells:
+    for cell in notebooks.read(course.source(topic, name)).cells:
         if not cell.metadata.get("nbgrader", {}).get("solution"):
             continue
         source = answers.right(cell.source)
         if cell.cell_type == "markdown":
             written[cell.id] = source or WRITTEN
             continue
-        name = answers.function_name(source)
-        if name is None:
+        defined = answers.defined_name(source)
+        if defined is None:
             continue
         right[cell.id] = source
-        if name in known:
-            mistakes = known[name].misconceptions
-            wrong[cell.id] = tuple(answers.as_source(item.function, name) for item in mistakes)
-    released = notebooks.read(course.released(topic))
+        if defined in known:
+            mistakes = known[defined].misconceptions
+            wrong[cell.id] = tuple(answers.as_source(item.function, defined) for item in mistakes)
+    released = notebooks.read(course.released(topic, name))
     return Sheet(released, right, written, wrong)
 
 
 def submission(sheet: Sheet, student: Student) -> bytes:
-    """Return the notebook that a student hands in."""
-    sources = student.filling(sheet)
+    """Return the notebook that a student hands in, with the student's own name in its answers."""
+    filled = student.filling(sheet)
+    sources = {cell: source.replace(SOLVER, student.id) for cell, source in filled.items()}
     cells = []
     for cell in sheet.released.cells:
         cells.append({**cell, "source": sources.get(cell.id, cell.source)})
@@ -215,6 +312,33 @@ def submission(sheet: Sheet, student: Student) -> bytes:
         cells = [cell for cell in cells if not cell["id"].endswith(("-visible", "-hidden"))]
     notebook = notebooks.node({**sheet.released, "cells": cells})
     return notebooks.to_bytes(notebook)
+
+
+def handed_in(
+    course: Course, topic: str, sheets: Mapping[str, Sheet], student: Student
+) -> dict[str, bytes]:
+    """Return the files that a student hands in for an assignment, by name; none if it is nothing.
+
+    Parameters
+    ----------
+    course : Course
+        The course.
+    topic : str
+        The assignment.
+    sheets : dict
+        Its notebooks by name.
+    student : Student
+        The student.
+    """
+    names = [name for name in sheets if (student.own if name == topic else student.lab)]
+    made = {f"{name}.ipynb": submission(sheets[name], student) for name in names}
+    record = course.record(topic)
+    if not record.is_file():
+        return made if student.own else {}
+    if student.lab and student.record:
+        right = json.loads(record.read_text(encoding="utf-8"))
+        made[RECORD] = (json.dumps(student.record(right, student.id), indent=1) + "\n").encode()
+    return made
 
 
 def due_dates(course: Course, topics: Sequence[str]) -> dict[str, datetime]:
@@ -237,7 +361,10 @@ def ensure(course: Course, topics: Sequence[str]) -> list[str]:
 
 def _made_from(course: Course, topics: Sequence[str], members: Sequence[str]) -> str:
     """Return the checksum of what the class is made from, and of what it handed in."""
-    assignments = [path(topic) for topic in topics for path in (course.source, course.released)]
+    assignments = [course.record(topic) for topic in topics]
+    for topic in topics:
+        for name in course.notebooks(topic):
+            assignments += [course.source(topic, name), course.released(topic, name)]
     work = [course.submitted / member / topic for member in sorted(members) for topic in topics]
     own = [ROOT / "src" / "optdl", *Path(__file__).parent.glob("*.py")]
     return digest([*files(*own), *assignments, *files(*work), *sorted(members), *topics])
@@ -258,17 +385,30 @@ def make(course: Course, topics: Sequence[str]) -> list[Student]:
     list of Student
         The class.
     """
-    sheets = {topic: sheet(course, topic) for topic in topics}
-    members = students(list(sheets.values()))
+    sheets = {
+        topic: {name: sheet(course, topic, name) for name in course.notebooks(topic)}
+        for topic in topics
+    }
+    members = _members(course, sheets)
     dates = due_dates(course, topics)
     for topic, due in dates.items():
         for student in members:
-            folder = course.submitted / student.id / topic
-            handed_in = (due + student.late).strftime("%Y-%m-%d %H:%M:%S UTC\n")
-            write_atomically(folder / "timestamp.txt", handed_in.encode())
-            write_atomically(folder / f"{topic}.ipynb", submission(sheets[topic], student))
+            work = handed_in(course, topic, sheets[topic], student)
+            if not work:
+                continue
+            moment = (due + student.late).strftime("%Y-%m-%d %H:%M:%S UTC\n")
+            for name, content in (work | {"timestamp.txt": moment.encode()}).items():
+                write_atomically(course.submitted / student.id / topic / name, content)
     _enroll(course, members, dates)
     return members
+
+
+def _members(course: Course, sheets: Mapping[str, Mapping[str, Sheet]]) -> list[Student]:
+    """Return the class of these assignments, with forgers where a lab has a record."""
+    own = [named[topic] for topic, named in sheets.items()]
+    labs = [named[LAB] for named in sheets.values() if LAB in named]
+    are_recorded = any(course.record(topic).is_file() for topic in sheets)
+    return [*students(own, labs), *(forgers() if are_recorded else [])]
 
 
 def _enroll(course: Course, members: Sequence[Student], dates: Mapping[str, datetime]) -> None:

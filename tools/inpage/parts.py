@@ -50,7 +50,10 @@ PLOTTED = tuple((HERE / "plots.txt").read_text(encoding="utf-8").split())
 FONTS = r"(?:matplotlibrc|fonts/ttf/(?:DejaVuSans(?:-Bold|-Oblique|Display|Mono)?|LastResort\S*"
 FONTS += r"|STIX(?:General|S)\w*|cm\w+)\.ttf|fonts/ttf/LICENSE_\w+)"
 """The files of matplotlib's data that figures need."""
-LEFT_OUT = ("experiments", "ensembles.py", "images.py", "training.py", "recordings.py")
+LEFT_OUT = (
+    *("experiments", "labs", "checks/labs"),
+    *("ensembles.py", "images.py", "training.py", "recordings.py"),
+)
 """Modules of the course that need PyTorch, and are left out."""
 
 
@@ -157,10 +160,11 @@ def archive(content: Iterable[tuple[str, bytes]]) -> bytes:
 def course(root: Path = ROOT) -> bytes:
     """Return the course's modules, by path, as JSON."""
     source = root / "src"
+    left_out = [source / "optdl" / name for name in LEFT_OUT]
     own = [
         path
         for path in sorted((source / "optdl").rglob("*.py"))
-        if path.relative_to(source / "optdl").parts[0] not in LEFT_OUT
+        if not any(path.is_relative_to(other) for other in left_out)
     ]
     texts = {path.relative_to(source).as_posix(): path.read_text("utf-8") for path in own}
     small = sorted((HERE / "library").rglob("*.py"))
@@ -284,8 +288,9 @@ def install(site: Path, root: Path = ROOT) -> bool:
     notebooks = target / "notebooks"
     notebooks.mkdir(parents=True, exist_ok=True)
     for notebook in sorted((root / "exercises").glob("*/*.ipynb")):
-        # the page reads it; what a reader downloads has its own place in the site
-        shutil.copy(notebook, notebooks / f"{notebook.stem}.json")
+        if notebook.stem == notebook.parent.name:  # a lab does not run in the page
+            # the page reads it; what a reader downloads has its own place in the site
+            shutil.copy(notebook, notebooks / f"{notebook.stem}.json")
     kept = build(root / "build" / "inpage", root)
     if kept is not None:
         for file in kept.iterdir():

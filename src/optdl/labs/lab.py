@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 from tqdm.auto import tqdm
 
@@ -41,12 +43,16 @@ class Lab:
     score : callable
         ``score(curves)`` of a run that did not diverge; the run with the largest leaves its
         weights in the record.
+    threads : int
+        So many threads compute. For small networks one is fastest: where other programs run, two
+        wait for each other most of the time.
     """
 
     key: str
     settings: Sequence[dict[str, Any]]
     experiment: Experiment
     score: Callable[[Mapping[str, list[float]]], float]
+    threads: int = 1
 
 
 def perform(
@@ -113,12 +119,23 @@ def _begun(lab: Lab, user: str, predictions: dict[str, Any], path: Path) -> LabR
 
 def _run(lab: Lab, parts: Parts, setting: dict[str, Any], seed: int) -> tuple[Run, nn.Module]:
     start = time.perf_counter()
-    curves, model = lab.experiment(parts, setting, seed, None)
+    with _threads(lab.threads):
+        curves, model = lab.experiment(parts, setting, seed, None)
     seconds = time.perf_counter() - start
     steps = len(curves["loss"])
     curves = {name: finite_part(values) for name, values in curves.items()}
     stop = "done" if len(curves["loss"]) == steps else "diverged"
     return Run(setting, curves, stop, round(seconds, 2)), model
+
+
+@contextlib.contextmanager
+def _threads(number: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def finite_part(values: Sequence[float]) -> list[float]:

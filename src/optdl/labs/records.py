@@ -48,7 +48,7 @@ def seed_of(user: str) -> int:
     Examples
     --------
     >>> seed_of("ada"), seed_of("ben")
-    (2897043136, 4108040910)
+    (2372962152, 110237153)
     """
     return zlib.crc32(user.encode())
 

@@ -26,7 +26,7 @@ def mistake(
     *changes: tuple[str, str],
     names: Mapping[str, Any] | None = None,
 ) -> Misconception:
-    r"""Return the reference with some of its text changed, as a misconception.
+    """Return the reference with some of its text changed, as a misconception.
 
     Parameters
     ----------
@@ -43,14 +43,6 @@ def mistake(
     ------
     ValueError
         If a text does not stand exactly once in the reference.
-
-    Examples
-    --------
-    >>> def double(x: float) -> float:
-    ...     return 2 * x
-    >>> wrong = mistake("you add 2", double, ("2 * x", "2 + x"))
-    >>> wrong.function(5), wrong.function.source
-    (7, 'def double(x):\\n    return 2 + x')
     """
     source = textwrap.dedent(inspect.getsource(reference))
     for old, new in changes:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from optdl.checks.report import CheckFailed
@@ -17,6 +18,12 @@ from optdl.labs.records import FILE, LabRecord, RecordError, Run, seed_of, unpac
 __all__ = ["RecordCheck", "judge", "judge_reading"]
 
 Predicted = Callable[[Any], bool]
+
+KINSHIP = 0.1
+"""The least cosine between final weights and those that the seed draws.
+
+The best runs of the labs have 0.3 to 0.99; weights of another seed have less than 0.03.
+"""
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,7 @@ def _misread(check: RecordCheck, record: LabRecord, got: Any) -> Iterator[str]:
         number = got.get(name) if isinstance(got, dict) else None
         if not isinstance(number, int | float):
             yield f"`reading()` must give {name!r} as a number: {what}"
-        elif abs(number - right) > 0.05 * abs(right):
+        elif not abs(number - right) <= 0.05 * abs(right):
             yield f"{name!r} is {number:g}, and the record says otherwise: it is {what}"
 
 
@@ -100,7 +107,7 @@ def _reasons(
     yield from _predicted(check, record, predictions())
     yield from _incomplete(check, record)
     yield from _other_steps(check, record, parts, seed_of(name))
-    yield from _other_weights(check, record)
+    yield from _other_weights(check, record, parts, seed_of(name))
 
 
 def _of_another(check: RecordCheck, record: LabRecord, name: Any) -> Iterator[str]:
@@ -165,18 +172,43 @@ def _close(rtol: float) -> Callable[[float, float], bool]:
     return lambda got, expected: abs(got - expected) <= rtol * max(1e-3, abs(expected))
 
 
-def _other_weights(check: RecordCheck, record: LabRecord) -> Iterator[str]:
-    claimed = max(
-        (check.lab.score(run.curves) for run in record.runs if run.stop == "done"), default=0
-    )
-    reached = check.evaluate(unpack(record.weights))
-    if abs(reached - claimed) > 0.01 + 1e-3 * abs(claimed):
+def _other_weights(
+    check: RecordCheck, record: LabRecord, parts: Mapping[str, Any], seed: int
+) -> Iterator[str]:
+    done = [run for run in record.runs if run.stop == "done"]
+    if not done:
+        yield "every run diverged, so that no weights are left: look at the first losses"
+        return
+    best = max(done, key=lambda run: check.lab.score(run.curves))
+    claimed, weights = check.lab.score(best.curves), unpack(record.weights)
+    try:
+        reached = check.evaluate(weights)
+    except RuntimeError:
+        yield "the weights in the record do not fit the network: train again"
+        return
+    if not abs(reached - claimed) <= 0.01 + 1e-3 * abs(claimed):
         yield (
             f"the best run claims {claimed:.4g}, and the weights in the record reach "
             f"{reached:.4g}: hand in the record as your run wrote it"
         )
     elif reached < check.level:
         yield f"the best run must reach {check.level:.4g}; yours reaches {reached:.4g}"
+    _, begun = check.lab.experiment(parts, best.setting, seed, 1)
+    if not _cosine(weights, begun.state_dict()) >= KINSHIP:
+        yield "the weights in the record did not begin at those of your seed: train with your name"
+
+
+def _cosine(weights: Mapping[str, Tensor], others: Mapping[str, Tensor]) -> float:
+    """Return the cosine of the angle between all weight matrices of two networks.
+
+    Weights remember where they began: after training they are still turned towards the weights
+    that were drawn, and at a right angle to those of another seed.
+    """
+    names = [name for name, value in weights.items() if value.dim() > 1 and name in others]
+    one, other = (
+        torch.cat([given[name].flatten().float() for name in names]) for given in (weights, others)
+    )
+    return float(torch.cosine_similarity(one, other, dim=0))
 
 
 def _told(setting: Mapping[str, Any]) -> str:

@@ -1,0 +1,445 @@
+"""Labs: their records are bounded, belong to one student, and are what a run would give."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from optdl.checks import CheckFailed, check, summary
+from optdl.checks.labs import check_reading, check_record
+from optdl.checks.labs.figures import drawn
+from optdl.checks.labs.mistakes import mistake
+from optdl.labs import LabRecord, Run, perform, seed_of
+from optdl.labs.lab import Lab
+from optdl.labs.optimizers import LAB, accuracy, batches, examples, final_losses, network
+from optdl.labs.records import LARGEST, RecordError, pack, unpack
+from tools import lab_records
+from tools.layout import ROOT
+
+pytestmark = pytest.mark.row("LAB-1")
+
+ADA = "ada-all-correct"
+SOURCE = ROOT / "solutions" / "optimizers"
+
+
+# --- A toy lab, of one weight -----------------------------------------------------------------
+
+
+def experiment(
+    parts: Any, setting: dict[str, Any], seed: int, steps: int | None
+) -> tuple[dict[str, list[float]], nn.Module]:
+    losses = [math.prod([parts["step"](setting["lr"])] * k) for k in range(steps or 5)]
+    model = nn.Linear(1, 1)
+    nn.init.constant_(model.weight, min(setting["lr"], 2.0))
+    return {"loss": losses, "score": [-losses[-1]]}, model
+
+
+TOY = Lab(
+    "LAB-0", [{"lr": lr} for lr in (0.5, 0.1, 1e200)], experiment, lambda found: found["score"][-1]
+)
+
+
+def run(path: Path, user: str = "ada", **options: Any) -> LabRecord:
+    parts = {"step": options.pop("step", lambda lr: lr)}
+    predictions = options.pop("predictions", {"best": 0.1})
+    return perform(TOY, parts, user=user, predictions=predictions, path=path, progress=False)
+
+
+def test_a_run_leaves_its_curves_and_the_weights_of_the_best(tmp_path: Path) -> None:
+    record = run(tmp_path / "record.json")
+    assert [one.setting["lr"] for one in record.runs] == [0.5, 0.1, 1e200]
+    assert record.runs[0].curves["loss"] == [1, 0.5, 0.25, 0.125, 0.0625]
+    assert (record.runs[2].stop, record.runs[2].curves["loss"]) == ("diverged", [1, 1e200])
+    assert unpack(record.weights)["weight"].item() == pytest.approx(0.1)
+    assert LabRecord.load(tmp_path / "record.json") == record
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    path, calls = tmp_path / "record.json", []
+
+    def step(lr: float) -> float:
+        calls.append(lr)
+        if len(calls) == 8:
+            raise KeyboardInterrupt
+        return lr
+
+    with pytest.raises(KeyboardInterrupt):
+        run(path, step=step)
+    assert len(LabRecord.load(path).runs) == 1
+    whole = run(path)
+    assert [one.curves for one in whole.runs] == [
+        one.curves for one in run(tmp_path / "other.json").runs
+    ]
+    assert unpack(whole.weights)["weight"].item() == pytest.approx(0.1)
+
+
+def test_a_prediction_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(tmp_path / "record.json")
+    again = run(tmp_path / "record.json", predictions={"best": 0.5})
+    assert again.predictions == {"best": 0.1}
+    assert "stay those from before the first run" in capsys.readouterr().out
+
+
+def test_the_record_of_another_is_not_gone_on_with(tmp_path: Path) -> None:
+    run(tmp_path / "record.json")
+    with pytest.raises(RecordError, match=r"by 'ada', and this is LAB-0 by 'ben': move that file"):
+        run(tmp_path / "record.json", user="ben")
+
+
+def crc32(text: bytes) -> int:
+    """Return the remainder bit by bit, as the standard of Ethernet defines it."""
+    rest = 0xFFFFFFFF
+    for byte in text:
+        rest ^= byte
+        for _ in range(8):
+            rest = (rest >> 1) ^ (0xEDB88320 * (rest & 1))
+    return rest ^ 0xFFFFFFFF
+
+
+@pytest.mark.parametrize("name", ["ada", "ben", "", "Zoë"])
+def test_the_seed_is_the_checksum_of_the_name(name: str) -> None:
+    assert seed_of(name) == crc32(name.encode())
+
+
+def test_weights_keep_every_bit() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
+    back = unpack(json.loads(json.dumps(pack(model))))
+    for name, value in model.state_dict().items():
+        assert torch.equal(back[name], value.float())
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        {"w": {"shape": [2], "float32": "AAAA"}},
+        {"w": {"shape": [1], "float32": "!"}},
+        {"w": {"float32": "AAAAAA=="}},
+        {"w": 3},
+        {"w": {"shape": [1], "float32": "AADAfw=="}},  # nan
+    ],
+)
+def test_damaged_weights_are_refused(packed: Any) -> None:
+    with pytest.raises(RecordError, match="the weights in the record are"):
+        unpack(packed)
+
+
+def test_a_record_is_bounded(tmp_path: Path) -> None:
+    record = LabRecord("LAB-0", "ada", {}, [Run({}, {"loss": [1 / 3] * (LARGEST // 15)})])
+    with pytest.raises(RecordError, match="at most 2097152 bytes"):
+        record.save(tmp_path / "record.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- The first lab: its record, and records that are none -------------------------------------
+
+
+@pytest.fixture(scope="module")
+def parts() -> dict[str, Any]:
+    """Return what the source notebook of the lab defines."""
+    return lab_records.answers_of(SOURCE / "lab.ipynb")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with the record of the source notebook, which is the working folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GRADEBOX_STUDENT", raising=False)
+    (tmp_path / "record.json").write_bytes((SOURCE / "record.json").read_bytes())
+    return tmp_path
+
+
+def judged(parts: dict[str, Any], **changed: Any) -> str:
+    """Return why the record in the working folder is refused; nothing if it is not."""
+    used = parts | changed
+    try:
+        check_record(
+            "LAB-1:record",
+            used["user"],
+            used["predictions"],
+            **{name: used[name] for name in ("SGD", "AdamW", "train")},
+        )
+    except CheckFailed as failed:
+        return str(failed)
+    return ""
+
+
+def test_the_record_of_the_source_is_believed(
+    folder: Path, parts: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert judged(parts) == ""
+    check_reading("LAB-1:reading", parts["reading"])
+    told = capsys.readouterr().out
+    assert "✓ LAB-1:record: it agrees with your functions" in told
+    assert "✓ LAB-1:reading: it agrees with the record" in told
+
+
+Change = Callable[[dict[str, Any]], None]
+
+
+def halves_the_losses(content: dict[str, Any]) -> None:
+    for one in content["runs"]:
+        one["curves"]["loss"] = [loss / 2 for loss in one["curves"]["loss"]]
+
+
+def claims_more(content: dict[str, Any]) -> None:
+    content["runs"][4]["curves"]["accuracy"] = [1.0]
+
+
+def changes_the_weights(content: dict[str, Any]) -> None:
+    content["weights"]["4.bias"] = content["weights"]["0.bias"] | {"shape": [64]}
+
+
+def has_the_weights_of_another(content: dict[str, Any]) -> None:
+    parts = lab_records.answers_of(SOURCE / "lab.ipynb")
+    curves, model = LAB.experiment(parts, LAB.settings[9], seed_of("ben"), None)
+    content["weights"] = pack(model)
+    content["runs"][9]["curves"]["accuracy"] = curves["accuracy"]
+    for number in range(9):
+        content["runs"][number]["curves"]["accuracy"] = [0.5]
+
+
+def reaches_too_little(content: dict[str, Any]) -> None:
+    content["weights"] = pack(network(1))
+    for one in content["runs"]:
+        one["curves"]["accuracy"] = [accuracy(network(1))]
+
+
+def leaves_out_a_run(content: dict[str, Any]) -> None:
+    del content["runs"][3]
+
+
+def has_no_curve(content: dict[str, Any]) -> None:
+    content["runs"][3]["curves"] = {"accuracy": [0.9]}
+
+
+def is_of_another_lab(content: dict[str, Any]) -> None:
+    content["lab"] = "LAB-2"
+
+
+def predicts_afterwards(content: dict[str, Any]) -> None:
+    content["predictions"]["SGD"] = 0.3
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (halves_the_losses, "the first losses with optimizer SGD, lr 0.001 are"),
+        (claims_more, "the best run claims 1, and the weights in the record reach 0.9132"),
+        (changes_the_weights, "the weights in the record do not fit the network"),
+        (reaches_too_little, "the best run must reach 0.88; yours reaches 0."),
+        (has_the_weights_of_another, "the weights in the record did not begin at those of your"),
+        (leaves_out_a_run, "the run with optimizer SGD, lr 0.03 is missing"),
+        (has_no_curve, "the run with optimizer SGD, lr 0.03 has no curve of losses"),
+        (is_of_another_lab, "the record is one of LAB-2; this is LAB-1"),
+        (predicts_afterwards, "your prediction of 'SGD' is not the one from before the run, 0.3"),
+    ],
+)
+def test_a_forged_record_is_refused_though_its_checksum_is_right(
+    folder: Path, parts: dict[str, Any], change: Change, reason: str
+) -> None:
+    content = json.loads((folder / "record.json").read_text())
+    change(content)
+    del content["format"], content["checksum"]
+    runs = [Run(**one) for one in content.pop("runs")]
+    LabRecord(**content, runs=runs).save(folder / "record.json")
+    assert reason in judged(parts)
+
+
+def test_a_record_that_was_edited_by_hand_is_refused(folder: Path, parts: dict[str, Any]) -> None:
+    content = json.loads((folder / "record.json").read_text())
+    content["runs"][0]["curves"]["loss"][250] *= 0.9
+    (folder / "record.json").write_text(json.dumps(content))
+    assert "the record was changed after it was written" in judged(parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, "there is no record.json beside the notebook"),
+        (" " * (LARGEST + 1), "the record has 2,097,153 bytes; a run writes at most 2,097,152"),
+        ("{", "record.json is damaged"),
+        ("[" * 100_000, "record.json is damaged"),
+        ("[]", "is not the record of a lab"),
+        ('{"format": "optdl lab record 1", "runs": [NaN]}', "the record holds nan"),
+        ('{"format": "optdl lab record 1"}', "was changed after it was written"),
+    ],
+)
+def test_what_is_no_record_is_refused(
+    folder: Path, parts: dict[str, Any], text: str | None, reason: str
+) -> None:
+    if text is None:
+        (folder / "record.json").unlink()
+    else:
+        (folder / "record.json").write_text(text)
+    assert reason in judged(parts)
+
+
+def test_a_record_belongs_to_the_student_who_is_graded(
+    folder: Path, parts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert f"the record is that of '{ADA}', and `user()` returns 'ben'" in judged(
+        parts, user=lambda: "ben"
+    )
+    monkeypatch.setenv("GRADEBOX_STUDENT", ADA)
+    assert judged(parts) == ""
+    monkeypatch.setenv("GRADEBOX_STUDENT", "ben")
+    assert f"`user()` returns '{ADA}', and the work is that of 'ben'" in judged(parts)
+    monkeypatch.setenv("GRADEBOX_STUDENT", "")
+    assert "must return your user name as text; it returns None" in judged(parts, user=lambda: None)
+
+
+def test_other_functions_than_those_of_the_run_are_noticed(
+    folder: Path, parts: dict[str, Any]
+) -> None:
+    class Slower(torch.optim.SGD):
+        def __init__(self, params: Any, lr: float) -> None:
+            super().__init__(params, lr=lr)
+
+    told = judged(parts, SGD=Slower)
+    assert "the first losses with optimizer SGD" in told
+    assert "delete record.json and train again" in told
+
+    def missing(*arguments: Any) -> Any:
+        raise NotImplementedError
+
+    assert "a function that is needed here is not written yet" in judged(parts, train=missing)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (lambda: {"SGD": 0.03, "AdamW": 0.01}, "'SGD' is 0.03, and the record says otherwise"),
+        (lambda: {"SGD": 0.1}, "must give 'AdamW' as a number"),
+        (lambda: None, "must give 'SGD' as a number"),
+        (lambda: {"SGD": "0.1", "AdamW": 0.01}, "must give 'SGD' as a number"),
+        (lambda: {"SGD": math.nan, "AdamW": 0.01}, "'SGD' is nan"),
+    ],
+)
+def test_a_number_that_is_not_in_the_record_is_refused(
+    folder: Path, answer: Any, reason: str
+) -> None:
+    with pytest.raises(CheckFailed) as failed:
+        check_reading("LAB-1:reading", answer)
+    assert reason in str(failed.value)
+
+
+def test_there_is_no_such_lab() -> None:
+    with pytest.raises(KeyError, match="there is no lab for 'LAB-99:record'"):
+        check_record("LAB-99:record", None, None)
+
+
+def test_the_summary_tells_of_the_record(
+    folder: Path, parts: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    judged(parts, user=lambda: "ben")
+    check("LAB-1:train", parts["train"])
+    capsys.readouterr()
+    summary()
+    told = capsys.readouterr().out
+    assert "✗ LAB-1:record: not right yet" in told
+    assert "✓ LAB-1:train train" in told
+
+
+# --- What the first lab trains ----------------------------------------------------------------
+
+
+def test_the_network_is_that_of_its_seed() -> None:
+    first, again, other = network(1), network(1), network(2)
+    assert torch.equal(first[0].weight, again[0].weight)
+    assert not torch.equal(first[0].weight, other[0].weight)
+    stds = [
+        float(first[k].weight.detach().std() * math.sqrt(first[k].in_features / 2)) for k in (0, 2)
+    ]
+    np.testing.assert_allclose(stds, 1, rtol=0.05)
+
+
+def test_batches_are_drawn_from_the_training_examples() -> None:
+    x, y, x_validation, _ = examples()
+    assert (len(x), len(x_validation)) == (1150, 288)
+    (first, labels), _ = batches(3, 2)
+    place = [int((x == row).all(dim=1).nonzero()[0, 0]) for row in first]
+    assert torch.equal(y[place], labels) or len(set(place)) < 64
+    assert abs(float(x.mean())) < 1e-5
+    assert float(x.std()) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_best_rates_lie_inside_the_grid(folder: Path) -> None:
+    losses = final_losses(LabRecord.load())
+    for found in losses.values():
+        best = min(found, key=lambda rate: found[rate])
+        assert min(found) < best < max(found)
+
+
+def test_the_record_is_made_by_its_command(
+    parts: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first two runs again, with PyTorch's own optimizers in place of the answers."""
+
+    class Momentum(torch.optim.SGD):
+        def __init__(self, params: Any, lr: float) -> None:
+            super().__init__(params, lr=lr, momentum=0.9)
+
+    kept = LabRecord.load(SOURCE / "record.json")
+    theirs = {"SGD": Momentum, "AdamW": torch.optim.AdamW, "train": parts["train"]}
+    for setting in (LAB.settings[4], LAB.settings[9]):
+        curves, _ = LAB.experiment(theirs, setting, seed_of(ADA), 100)
+        run = kept.find(setting)
+        assert run is not None
+        np.testing.assert_allclose(curves["loss"], run.curves["loss"][:100], rtol=0.02, atol=1e-3)
+
+
+# --- The checks' own machinery ----------------------------------------------------------------
+
+
+def shift(x: float) -> float:
+    """Add one."""
+    moved: float = x + 1
+    return moved
+
+
+def test_a_mistake_is_the_reference_with_other_words() -> None:
+    wrong = mistake("you subtract", shift, ("x + 1", "x - 1"))
+    assert wrong.function(3) == 2
+    assert wrong.function.source == (  # type: ignore[attr-defined]
+        "def shift(x):\n    moved = x - 1\n    return moved"
+    )
+    with pytest.raises(ValueError, match="'y' stands 0 times in shift"):
+        mistake("you rename", shift, ("y", "z"))
+
+
+def test_a_figure_is_looked_at_as_matplotlib_would_draw_it() -> None:
+    from matplotlib.figure import Figure
+
+    def plot(ax: Any) -> None:
+        ax.semilogy([1, 2], [0.1, 0.2], "o-", label="a")
+        ax.plot([3, 4], label="b")
+        ax.set(xlabel="step", ylabel="loss")
+        ax.legend()
+
+    seen = drawn(plot)
+    ax = Figure().subplots()
+    plot(ax)
+    for line in ax.get_lines():
+        label = str(line.get_label())
+        np.testing.assert_array_equal(seen["lines"][label][0], line.get_xdata())
+        np.testing.assert_array_equal(seen["lines"][label][1], line.get_ydata())
+    assert (seen["x scale"], seen["y scale"]) == (ax.get_xscale(), ax.get_yscale())
+    assert seen["words at both axes"]
+    assert seen["a legend"]
+
+
+def test_a_wrong_answer_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "cell.py"
+    file.write_text("class SGD:\n    def __init__(self, groups, lr):\n        self.lr = 1 / 0\n")
+    names: dict[str, Any] = {}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    with pytest.raises(CheckFailed) as failed:
+        check("LAB-1:sgd", names["SGD"])
+    assert "in line 3: `self.lr = 1 / 0`" in str(failed.value)
