@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
@@ -24,7 +25,7 @@ from optdl.data import load
 from optdl.labs.lab import Lab, Parts, perform
 from optdl.labs.optimizers import examples as flat_digits
 from optdl.labs.records import LabRecord
-from optdl.networks import cnn5, resnet_cifar
+from optdl.networks import CHANNEL_NORMALIZATIONS, cnn5, resnet_cifar
 
 __all__ = [
     "FULL",
@@ -41,6 +42,7 @@ __all__ = [
     "examples",
     "experiment",
     "full_report",
+    "interrupted",
     "mean_losses",
     "measure",
     "network",
@@ -114,16 +116,19 @@ class Size:
         return self.rates[method] / 10**drops
 
 
+# the rates that gave ResNet-8 the smallest loss after six epochs, of 0.01, 0.03, 0.1, 0.3 and 1,
+# in the mean of two seeds
 SMALL = Size(
     "digits",
     ("small CNN", "ResNet-8"),
-    {"BN": 0.1, "GN": 0.1, "BNP": 0.1, "BNP+GN": 0.1},
+    {"BN": 0.03, "GN": 0.03, "BNP": 0.1, "BNP+GN": 0.1},
     batch=32,
-    epochs=6,
+    epochs=10,
     padding=1,
     flip=False,
 )
 
+# those of the paper, but for one rate and one weight decay for all
 FULL = Size(
     "cifar10",
     ("CNN", "ResNet-110"),
@@ -193,7 +198,7 @@ def network(kind: str, method: str, seed: int) -> nn.Module:
 
 def _small_cnn(norm: str, seed: int) -> nn.Sequential:
     """Return three convolutions and two dense layers for 8 × 8 pixels, weights He normal."""
-    make = {"bn": nn.BatchNorm2d, "gn": lambda c: nn.GroupNorm(c // 4, c)}.get(norm, nn.Identity)
+    make = CHANNEL_NORMALIZATIONS[norm] or nn.Identity
     layers: list[nn.Module] = []
     for inputs, outputs in ((3, 16), (16, 32), (32, 32)):
         layers += [nn.Conv2d(inputs, outputs, 3, padding=1), make(outputs), nn.ReLU()]
@@ -216,7 +221,7 @@ def precision(device: torch.device, dtype: torch.dtype | None) -> Any:
 def accuracy(model: nn.Module, x: Tensor, y: Tensor, device: str = "cpu") -> float:
     """Return the share of images that a network classifies correctly, in evaluation mode."""
     model.eval()
-    parts = zip(x.split(1000), y.split(1000), strict=True)
+    parts = zip(torch.split(x, 1000), torch.split(y, 1000), strict=True)
     right = [(model(one.to(device)).argmax(1) == y.to(device)).sum() for one, y in parts]
     return float(torch.stack(right).sum()) / len(y)
 
@@ -249,7 +254,8 @@ def train(
     )
     batches = parts["Batches"](x, y, size.batch, order, size.device)
     if steps is not None:
-        return {"loss": trainer.epoch(_cropped(size, parts, batches, crops, steps))}, None
+        losses = trainer.epoch(_cropped(size, parts, batches, crops, steps))
+        return {"loss": losses}, trainer.model
     curves: dict[str, list[float]] = {"loss": [], "accuracy": []}
     states = _states(trainer)
     done = 0
@@ -291,6 +297,16 @@ class _Curves:
 
     def load_state_dict(self, state: dict[str, list[float]]) -> None:
         self.curves.update(state)
+
+
+def interrupted(parts: Parts) -> tuple[list[float], list[float]]:
+    """Return the losses of two epochs in one piece, and with an interruption after the first."""
+    size, setting = replace(SMALL, epochs=2), {"network": "ResNet-8", "method": "BNP+GN"}
+    whole, _ = train(size, parts, setting, 0)
+    with tempfile.TemporaryDirectory() as folder:
+        train(replace(size, epochs=1), parts, setting, 0, folder=folder)
+        resumed, _ = train(size, parts, setting, 0, folder=folder)
+    return whole["loss"], resumed["loss"]
 
 
 experiment = partial(train, SMALL)

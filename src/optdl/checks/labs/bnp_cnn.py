@@ -7,6 +7,7 @@ device with a clock of its own works while the program goes on.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import time
@@ -129,7 +130,7 @@ class Batches:
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         order = torch.randperm(len(self.y), generator=self.generator, device=self.y.device)
-        for rows in order.split(self.size):
+        for rows in order.split(self.size):  # type: ignore[no-untyped-call]
             yield self.x[rows], self.y[rows]
 
 
@@ -191,7 +192,7 @@ class Trainer:
         self.model: Any = model.to(self.device, memory_format=self.format)
         self.bnp = BNP(self.model, check_finite=False) if bnp else None
         self.forward = torch.compile(self.model) if compiled else self.model
-        settings = {"lr": lr, "momentum": 0.9, "weight_decay": weight_decay}
+        settings: Any = {"lr": lr, "momentum": 0.9, "weight_decay": weight_decay}
         on_gpu = self.device.type == "cuda"
         self.optimizer = torch.optim.SGD(self.model.parameters(), **settings, fused=on_gpu)
         in_half = dtype == torch.float16
@@ -243,10 +244,8 @@ def _trained(
     drawn_so_far: list[int] = []
     minibatches = _counted(x.astype(np.float32) if single else x, y, drawn_so_far)
     if options.get("device") == "meta":
-        try:
+        with contextlib.suppress(Exception):
             trainer.epoch(minibatches)
-        except Exception:
-            pass
         return len(drawn_so_far), "", (), 0.0
     losses = trainer.epoch(minibatches)
     kinds = {type(one).__name__ for one in losses} if isinstance(losses, list) else {"no list"}
@@ -296,11 +295,11 @@ def _half_precision_stays_close(kind: Any, rng: np.random.Generator) -> bool:
     """Return whether float16 with a loss scale follows float32, to the precision of float16."""
     x, y = rng.normal(size=(5, 4, 1, 4, 4)), rng.integers(0, 3, size=(5, 4))
     x, seed = x.astype(np.float32), int(rng.integers(1000))
-    losses = [
+    whole, half = (
         kind(_model("none", seed), lr=0.1, dtype=dtype).epoch(_counted(x, y, []))
         for dtype in (None, torch.float16)
-    ]
-    return bool(np.allclose(*losses, rtol=0.02, atol=0.01))
+    )
+    return bool(np.allclose(half, whole, rtol=0.02, atol=0.01))
 
 
 # --- Checkpoints ------------------------------------------------------------------------------
@@ -323,11 +322,11 @@ class Checkpoint:
             "parts": {name: part.state_dict() for name, part in parts.items()},
         }
         torch.save(content, self.path + ".part")
-        os.replace(self.path + ".part", self.path)
+        os.replace(self.path + ".part", self.path)  # noqa: PTH105
 
     def load(self, generators: list[torch.Generator], **parts: Any) -> int:
         """Put everything where the file left it, and return the finished epochs; 0 without one."""
-        if not os.path.exists(self.path):
+        if not os.path.exists(self.path):  # noqa: PTH110
             return 0
         content = torch.load(self.path, map_location="cpu", weights_only=True)
         for name, part in parts.items():
@@ -383,7 +382,7 @@ class _Session:
             self.optimizer.zero_grad()
             targets = torch.arange(len(self.x))[:, None]
             loss = (self.model(self.x[order] + noise) - targets).square().mean()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             self.optimizer.step()
             losses.append(loss.item())
         return losses
@@ -407,10 +406,8 @@ def _resumed(kind: Any, x: np.ndarray, epochs: int, seed: int) -> tuple[Any, ...
 def _after_failure(kind: Any, path: str, session: _Session) -> str:
     """Return what a checkpoint holds after a second one could not be written to its end."""
     with_function = Part({"rule": lambda: 0})  # which pickle refuses, when it comes to it
-    try:
+    with contextlib.suppress(Exception):
         kind(path).save(99, session.generators, **session.parts, rule=with_function)
-    except Exception:
-        pass
     try:
         return f"epoch {kind(path).load(session.generators, **session.parts)}"
     except Exception:
@@ -492,6 +489,10 @@ class _Device:
         if not self.has_gpu:
             self.time = self.ready
 
+    def is_available(self) -> bool:
+        """Return whether there is a GPU."""
+        return self.has_gpu
+
     def synchronize(self, *_: Any) -> None:
         """Wait until the queue is empty."""
         if not self.has_gpu:
@@ -514,7 +515,7 @@ def _timed(
     """Return images per second on a simulated device, and the steps that were taken."""
     device = _Device(has_gpu, *seconds)
     with (
-        mock.patch("torch.cuda.is_available", lambda: has_gpu),
+        mock.patch("torch.cuda.is_available", device.is_available),
         mock.patch("torch.cuda.synchronize", device.synchronize),
         mock.patch("time.perf_counter", device.clock),
     ):
@@ -563,6 +564,8 @@ def _curves(rng: np.random.Generator) -> Iterator[Case]:
 
 # --- The exercises ----------------------------------------------------------------------------
 
+_PARTS = "padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)"
+_ORDER = "torch.randperm(len(self.y), generator=self.generator, device=self.y.device)"
 _STEP = "            self.scaler.step(self.optimizer)\n"
 _BNP_STEP = "            if self.bnp is not None:\n                self.bnp.step()\n"
 _CLIP = "            nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)\n"
@@ -650,10 +653,7 @@ EXERCISES: tuple[Exercise, ...] = (
                 "you change the images that you are given, which are those of the whole data set; "
                 "make new ones",
                 augment,
-                (
-                    "    return padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)",
-                    "    return x.copy_(padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2))",
-                ),
+                (_PARTS, f"x.copy_({_PARTS})"),
             ),
             _wrong(
                 "the dtype of your images differs from that of x, which may be uint8 or float16; "
@@ -697,10 +697,7 @@ EXERCISES: tuple[Exercise, ...] = (
                     "self.size = size\n"
                     "        self.order = torch.randperm(len(y), generator=generator)",
                 ),
-                (
-                    "order = torch.randperm(len(self.y), generator=self.generator, device=self.y.device)",
-                    "order = self.order",
-                ),
+                (_ORDER, "self.order"),
             ),
             _wrong(
                 "you leave out the last examples, where the size does not divide their number; "
@@ -728,7 +725,8 @@ EXERCISES: tuple[Exercise, ...] = (
                 Batches,
                 (
                     "            yield self.x[rows], self.y[rows]",
-                    "            yield self.x[rows], self.y[rows[torch.randperm(len(rows), generator=self.generator)]]",
+                    "            others = torch.randperm(len(rows), generator=self.generator)\n"
+                    "            yield self.x[rows], self.y[rows[others]]",
                 ),
             ),
             _wrong(
@@ -740,10 +738,7 @@ EXERCISES: tuple[Exercise, ...] = (
             _wrong(
                 "your examples come in the order in which they lie; draw a new one for each epoch",
                 Batches,
-                (
-                    "torch.randperm(len(self.y), generator=self.generator, device=self.y.device)",
-                    "torch.arange(len(self.y))",
-                ),
+                (_ORDER, "torch.arange(len(self.y))"),
             ),
             _wrong(
                 "you draw from torch's global generator, so a run cannot be repeated by its seed; "
@@ -887,7 +882,8 @@ EXERCISES: tuple[Exercise, ...] = (
                 ),
                 (
                     "        for name, part in parts.items():\n            part.load_state_dict",
-                    '        for name, part in parts.items():\n            if name == "model": part.load_state_dict',
+                    "        for name, part in parts.items():\n"
+                    '            if name == "model": part.load_state_dict',
                 ),
             ),
             _wrong(
@@ -923,7 +919,8 @@ EXERCISES: tuple[Exercise, ...] = (
                 "your `load` fails before there is a file; return 0, for training begins",
                 Checkpoint,
                 (
-                    "        if not os.path.exists(self.path):\n            return 0\n",
+                    "        if not os.path.exists(self.path):  # noqa: PTH110\n"
+                    "            return 0\n",
                     "",
                 ),
             ),
