@@ -54,7 +54,8 @@ if os.name == "posix":
         "nbgrader.preprocessors.CheckCellMetadata",
         "gradebox.pages.Harmless",
     ]
-    c.WarmExecute.imports = ["numpy", "optdl.checks.{assignment}"]
+    checks = ["optdl.checks.{assignment}", "optdl.checks.labs.{assignment}"]
+    c.WarmExecute.imports = ["numpy", *checks]
     c.WarmExecute.banned = ["optdl.{assignment}"]
     c.WarmExecute.hollow = ["optdl.checks"]
 
@@ -71,6 +72,12 @@ c.Gradebox.depends = ["src/optdl"]
 # run in forks this is own time: seconds in which a cell waits for a processor do not count.
 c.Execute.timeout = 20
 c.Execute.interrupt_on_timeout = True
+# A lab trains where the student works. Grading reads the record that the training left, which is
+# the student's own; the one beside the solutions is for the trial of the tests.
+c.Execute.skip_cells_with_tag = "train"
+c.Autograde.exclude_overwriting = {
+    path.parent.name: [path.name] for path in sorted(ROOT.glob("solutions/*/record.json"))
+}
 # Kernels tell errors only: their advice on transports would fill the terminal.
 c.Execute.extra_arguments = ["--log-level=ERROR"]
 

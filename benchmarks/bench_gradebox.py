@@ -25,8 +25,7 @@ from threading import Event, Thread
 import psutil
 
 from benchmarks.gradebooks import rows, url
-from gradebox.course import imports_of
-from tools import answers, backend, notebooks, sample_class
+from tools import answers, backend, sample_class
 from tools.layout import ROOT, Course
 
 CONFIG = """c = get_config()
@@ -48,8 +47,7 @@ def make(folder: Path, topic: str, students: int) -> None:
     source = folder / "source" / topic
     source.mkdir(parents=True)
     shutil.copy(course.source(topic), source)
-    cells = [cell.source for cell in notebooks.read(course.source(topic)).cells]
-    imports = [*imports_of(cells, source), f"optdl.checks.{topic}"]
+    imports = [f"optdl.checks.{topic}"]
     (folder / "nbgrader_config.py").write_text(CONFIG.format(imports=imports))
     sheet = sample_class.sheet(course, topic)
     wrong = next(iter(sheet.right))

@@ -1165,7 +1165,7 @@ def test_no_order_of_commands_loses_work(
     version, work = small.released("toy"), small.work / "toy" / "toy.ipynb"
     mine: dict[Path, str] = {}  # what the student saved in each place, and did not save over
     releases = [0]
-    monkeypatch.setattr(release, "render", lambda *_: f"release {releases[0]}".encode())
+    monkeypatch.setattr(release, "render", lambda *_: {"toy": f"release {releases[0]}".encode()})
     release.write(small, "toy")
 
     def save(file: Path) -> None:

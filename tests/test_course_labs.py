@@ -7,6 +7,7 @@ import math
 import shutil
 import zipfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from test_course import TIMEOUT, _about, _exercises, make_course
 
+from optdl.labs.records import LabRecord, RecordError
 from tools import (
     answers,
     archive,
@@ -313,6 +315,29 @@ def test_wrong_records_are_wrong_in_one_way(small: Course) -> None:
         user = sample_class.SOLVER if student.kind == "record of another" else student.id
         assert json.loads(text.get(student.kind, f'{{"user": "{student.id}"}}'))["user"] == user
         assert f'\\"{student.id}\\"'.encode() in work[student.kind]["lab.ipynb"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("forged record", ""),  # what it says has to be computed again
+        ("edited record", "was changed after it was written"),
+        ("record of another", ""),
+        ("huge record", "a run writes at most"),
+        ("nan record", "holds nan"),
+    ],
+)
+def test_a_wrong_record_is_refused_for_its_own_reason(
+    kind: str, reason: str, tmp_path: Path
+) -> None:
+    [student] = [one for one in sample_class.forgers() if one.kind == kind]
+    for topic in (one for one in Course(ROOT).topics() if Course(ROOT).record(one).is_file()):
+        sheets = {"lab": sample_class.sheet(Course(ROOT), topic, "lab")}
+        work = sample_class.handed_in(Course(ROOT), topic, sheets, student)
+        (tmp_path / RECORD).write_bytes(work[RECORD])
+        expected = pytest.raises(RecordError, match=reason) if reason else nullcontext()
+        with expected:
+            LabRecord.load(tmp_path / RECORD)
 
 
 def test_without_a_record_nobody_hands_in_a_wrong_one(small: Course) -> None:

@@ -25,7 +25,7 @@ from benchmarks import bench_kills
 from benchmarks.gradebooks import rows as rows_of
 from benchmarks.gradebooks import url
 from gradebox import batch, cli, intake, parents, store
-from gradebox.course import Course, imports_of, packages
+from gradebox.course import Course, packages
 from gradebox.notes import plainly
 
 pytestmark = [
@@ -613,6 +613,8 @@ def test_a_change_of_the_course_asks_to_grade_anew(course: Path) -> None:
     (course / "package/code.py").write_text("1")
     with (course / "nbgrader_config.py").open("a") as file:
         file.write('c.Gradebox.depends = ["package"]\n')
+        # the trial has the file, though no submission gets it
+        file.write('c.Autograde.exclude_overwriting = {"toy": ["data.txt"]}\n')
     made = Course(course, "toy")
 
     def basis() -> str:
@@ -640,7 +642,7 @@ def test_imports_are_seen_in_the_cells(tmp_path: Path) -> None:
         "%matplotlib inline",
         "import no_x",
     ]
-    assert imports_of(texts, tmp_path) == ["numpy", "os.path"]
+    assert parents.imports_of(texts, tmp_path) == ["numpy", "os.path"]
 
 
 def test_other_warnings_are_told_as_they_are() -> None:

@@ -323,7 +323,7 @@ def test_a_source_that_is_not_there_asks_for_nothing(tmp_path: Path) -> None:
 
 def test_the_tests_have_a_parent_of_their_own(tmp_path: Path, package: Path) -> None:
     executed(tmp_path, cell("test", "pass", 1), imports=["json", "course.tests"], **BARRED)
-    keys = [one for one in parents._made if "course.tests" in one[0]]
+    keys = [one for one in parents._made if "json" in one[0]]
     assert keys == [(("json", "course.tests"), ("course.toy",), ("course.tests",))]
     assert parents._made[keys[0]]._of_tests is not None
 
@@ -333,6 +333,9 @@ def test_the_process_that_starts_early_is_the_one_that_is_used(
 ) -> None:
     parents.close()
     settings = {"imports": ["json", "course.tests"], **BARRED}
+    test = cell("test", "import wave, json", 1)
+    executed(tmp_path, test, **settings)
+    parents.close()
     lines = [f"c.WarmExecute.{name} = {value!r}" for name, value in settings.items()]
     text = "\n".join(["c = get_config()", *lines])
     (tmp_path / "nbgrader_config.py").write_text(text)
@@ -341,7 +344,7 @@ def test_the_process_that_starts_early_is_the_one_that_is_used(
     while not parents._made and time.monotonic() < until:
         time.sleep(0.01)
     [early] = parents._made.values()
-    executed(tmp_path, cell("test", "pass", 1), **settings)
+    executed(tmp_path, test, **settings)
     assert [*parents._made.values()] == [early]
 
 
@@ -352,3 +355,91 @@ def test_a_configuration_that_says_nothing_starts_nothing(tmp_path: Path) -> Non
         parents.start(tmp_path, "toy")
     time.sleep(0.3)
     assert not parents._made
+
+
+TAGGED = {"skip_cells_with_tag": "train"}
+
+
+def tagged(made: Any, *tags: str) -> Any:
+    made.metadata["tags"] = [*tags]
+    return made
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_cells_with_the_tag_are_not_executed(tmp_path: Path, apart: bool) -> None:
+    train = tagged(cell("train", "print('trains')\nlimit = 0"), "train", "other")
+    own = tagged(new_code_cell("print('own')"), "train")
+    plain = tagged(new_code_cell("print('plain')"), "other")
+    test = cell("test", "assert 'limit' not in globals()\nassert square(2) == 4", 1)
+    more = {"apart": apart, **TAGGED}
+    cells, told = executed(tmp_path, train, SOLVED, own, plain, test, **more)
+    assert [says(one) for one in cells] == ["", "", "", "plain\n", ""]
+    assert told["scores"] == {"test": 1}
+    cells, _ = executed(tmp_path, train, skip_cells_with_tag="another", apart=apart)
+    assert says(cells[0]) == "trains\n"  # the control
+
+
+def test_a_students_tags_take_no_cell_of_the_instructors_away(tmp_path: Path) -> None:
+    """Nor do they have a cell executed that is not."""
+    helper, test = cell("helper", "print('helps')"), cell("test", "assert square(2) == 4", 1)
+    train = tagged(cell("train", "print('trains')"), "train")
+    source = [helper, train, test]
+    handed_in = [
+        tagged(cell("helper", helper.source), "train"),
+        cell("train", train.source),
+        "def square(x): return 0",
+        tagged(cell("test", test.source, 1), "train"),
+    ]
+    cells, told = executed(tmp_path, *handed_in, source=source, **TAGGED)
+    assert [says(one) for one in cells[:3]] == ["helps\n", "", ""]
+    assert told["scores"] == {"test": 0}
+    assert "AssertionError" in [one.ename for one in cells[3].outputs]
+
+
+def test_a_test_is_executed_whatever_its_tags_are(tmp_path: Path) -> None:
+    test = tagged(cell("test", "assert square(2) == 4", 1), "train")
+    assert scores(tmp_path, "def square(x): return 0", test, **TAGGED) == {"test": 0}
+
+
+def test_the_tests_know_whose_work_they_test(tmp_path: Path) -> None:
+    ask = "import os\nassert os.environ['GRADEBOX_STUDENT'] == 'ada'"
+    test, beside = cell("test", ask, 1), cell("beside", ask, 1)
+    beside.metadata["gradebox"] = {"beside": True}
+    cheat = "import os\nos.environ['GRADEBOX_STUDENT'] = 'eve'"
+    assert scores(tmp_path, SOLVED, test, beside) == {"test": 1, "beside": 1}
+    assert scores(tmp_path, cheat, test, beside) == {"test": 1, "beside": 0}
+
+
+def test_what_the_instructors_cells_import_is_imported_once(tmp_path: Path) -> None:
+    imports = cell("imports", "import wave, no_such_module\nfrom course import x")
+    ask = "import sys, os\nprint('wave' in sys.modules)"
+    cells, _ = executed(tmp_path, ask, source=[imports], imports=["no.module.{assignment}"])
+    assert says(cells[0]) == "True\n"
+    cells, _ = executed(tmp_path, ask, source=[cell("test", "pass", 1)])
+    assert says(cells[0]) == "False\n"  # the control
+
+
+RECORDER = """
+class Axes:
+    def __init__(self): self._calls, self.title = [], "loss"
+    def plot(self, *args, **kwargs): self._calls.append(("plot", args, kwargs))
+    def set_xlabel(self, label): self._calls.append(("set_xlabel", label))
+    def set_yscale(self, scale, **kwargs): self._calls.append(("set_yscale", scale))
+"""
+
+
+def test_an_answer_uses_objects_of_the_modules_of_the_tests(tmp_path: Path, package: Path) -> None:
+    """Their methods are the tests', what they note is not for the answer to change."""
+    (package / "tests" / "axes.py").write_text(RECORDER)
+    test = cell(
+        "test",
+        "from course.tests.axes import Axes\nax = Axes()\nassert draw(ax, [1, 2]) is ax\n"
+        "assert ax._calls == [('plot', ([1, 2],), {'label': 'loss'}), ('set_yscale', 'log')]",
+        1,
+    )
+    draw = "def draw(ax, x):\n    ax.plot(x, label=ax.title)\n    {}\n    return ax"
+    answers = {draw.format("ax.set_yscale('log')"): 1, draw.format("ax.set_yscale('linear')"): 0}
+    answers |= {draw.format("ax._calls = [('plot', (x,), {}), ('set_yscale', 'log')]"): 0}
+    for answer, expected in answers.items():
+        assert scores(tmp_path, answer, test, source=[test], **BARRED) == {"test": expected}, answer
+    assert scores(tmp_path, next(iter(answers)), test, hollow=[]) == {"test": 0}  # the control

@@ -17,6 +17,7 @@ from gradebox import cli, parents
 from gradebox.advice import mend
 from gradebox.batch import Batch, Unready, Workshop
 from gradebox.course import Course
+from gradebox.trial import Points
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -237,3 +238,43 @@ def test_a_right_answer_of_another_kind_than_your_own_is_flagged(
         if flagged
         else []
     )
+
+
+RECORD = """import json, os
+with open("record.json") as file:
+    record = json.load(file)
+assert record["user"] == os.environ.get("GRADEBOX_STUDENT", "the instructor")
+"""
+
+
+def test_a_file_that_each_student_makes_is_the_instructors_only_in_the_trial(course: Path) -> None:
+    """The file beside the source notebook is found by the trial, and by no submission."""
+    with (course / "nbgrader_config.py").open("a") as file:
+        file.write('c.Autograde.exclude_overwriting = {"toy": ["record.json"]}\n')
+        file.write('c.Execute.skip_cells_with_tag = "train"\n')
+    nb = made({"record": RECORD})
+    train = graded("code", "train", "open('record.json', 'w').write('{}')", locked=True)
+    train.metadata["tags"] = ["train"]
+    nb.cells.insert(2, train)
+    write(course / "source/toy/toy.ipynb", nb)
+    (course / "source/toy/record.json").write_text('{"user": "the instructor"}')
+    assert trials(course)["record"].graded == Points(2, 2)
+    assert api(course).generate_assignment("toy")["success"]
+    for student, user in {"ada": "ada", "eve": "ada", "none": None}.items():
+        write(course / f"submitted/{student}/toy/toy.ipynb", nb)
+        if user:
+            text = json.dumps({"user": user})
+            (course / f"submitted/{student}/toy/record.json").write_text(text)
+    assert cli.main(["grade", "toy"]) == 0
+    assert {name: one["record"] for name, one in points(course).items()} == {
+        "ada": 2,
+        "eve": 0,
+        "none": 0,
+    }
+    why = next(cell for cell in graded_cells(course, "none") if cell.id == "record").outputs
+    assert "FileNotFoundError" in [one.get("ename") for one in why]
+
+
+def graded_cells(root: Path, student: str) -> list[Any]:
+    path = root / "autograded" / student / "toy/toy.ipynb"
+    return list(nbformat.read(path, as_version=4).cells)

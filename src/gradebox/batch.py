@@ -23,7 +23,7 @@ from nbgrader.api import MissingEntry
 from nbgrader.utils import setenv
 
 from gradebox import intake, store, trial
-from gradebox.course import Chain, Course, copy_files, imports_of
+from gradebox.course import Chain, Course, copy_files
 from gradebox.execute import WarmExecute
 from gradebox.intake import Refused, Submission
 from gradebox.notes import plainly, printable, troubles
@@ -102,10 +102,7 @@ class Workshop:
     def chain(self) -> Chain:
         """Return nbgrader's steps, for the use of this thread."""
         if not hasattr(self._chains, "mine"):
-            chain = self._chains.mine = self.course.chain()
-            if isinstance(chain.execute, WarmExecute) and not chain.execute.imports:
-                texts = self._sources.texts if self._sources else self.course.texts()
-                chain.execute.imports = imports_of(texts, self.course.source)
+            self._chains.mine = self.course.chain()
         made: Chain = self._chains.mine
         return made
 

@@ -1,10 +1,8 @@
 """A course as nbgrader's configuration tells it, and nbgrader's steps, made once and used often."""
 
-import ast
 import contextlib
 import fnmatch
 import glob
-import importlib.util
 import json
 import logging
 import os
@@ -17,7 +15,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from traitlets import List, Unicode
 from traitlets.config import Config, LoggingConfigurable
 
@@ -157,11 +154,6 @@ class Course:
         """Return the folder of the instructor's version."""
         return self._path(self.directory.source_directory, ".")
 
-    def texts(self) -> list[str]:
-        """Return the sources of the code cells of the instructor's version."""
-        read = (nbformat.read(path, as_version=4) for path in sorted(self.source.glob("*.ipynb")))  # type: ignore[no-untyped-call]
-        return [cell.source for nb in read for cell in nb.cells if cell.cell_type == "code"]
-
     def _path(self, step: str, student: str) -> Path:
         return Path(os.path.normpath(self.directory.format_path(step, student, self.assignment)))
 
@@ -204,7 +196,8 @@ class Course:
     def basis(self, chain: "Chain", sources: str) -> str:
         """Return the checksum of all that the scores of a class are made from, beside its work."""
         files = [path for one in self.gradebox.depends for path in _files(self.root / one)]
-        files += [*sorted(self.source.glob("*.ipynb")), *self.source_files(chain).values()]
+        # all of the instructor's files: the trial has them, even if a submission does not get them
+        files += [*sorted(self.source.glob("*.ipynb")), *self.files_in(self.source).values()]
         parts = [
             str(VERSION),
             sys.version,
@@ -241,27 +234,6 @@ def _name(value: Any) -> str:
     """Return a text for a value of the configuration that is the same in every run."""
     named = value if hasattr(value, "__qualname__") else type(value)
     return f"{named.__module__}.{named.__qualname__}"
-
-
-def imports_of(texts: Iterable[str], beside: Path) -> list[str]:
-    """Return the installed modules that the cells import at their top level.
-
-    Modules that lie beside the notebooks are left out: each student may hand in another.
-    """
-    found: dict[str, None] = {}
-    for text in texts:
-        with contextlib.suppress(SyntaxError, ValueError):  # a cell with a magic command
-            for node in ast.parse(text).body:
-                if isinstance(node, ast.Import):
-                    found.update(dict.fromkeys(one.name for one in node.names))
-                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                    found[node.module] = None
-    return [name for name in found if _installed(name.partition(".")[0], beside)]
-
-
-def _installed(name: str, beside: Path) -> bool:
-    own = (beside / name, beside / f"{name}.py")
-    return not any(path.exists() for path in own) and importlib.util.find_spec(name) is not None
 
 
 class _Validator(MetadataValidator):  # type: ignore[misc]

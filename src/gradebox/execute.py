@@ -44,7 +44,8 @@ from gradebox.warm import Died
 class WarmExecute(Execute):  # type: ignore[misc]
     """Execute each notebook in a process of its own, forked from one that has imported already.
 
-    The limits are nbgrader's: ``timeout`` for each cell, ``interrupt_on_timeout``. They are in own
+    The limits are nbgrader's: ``timeout`` for each cell, ``interrupt_on_timeout``. So is
+    ``skip_cells_with_tag``, the tag of cells that are not executed. Limits are in own
     time, see :mod:`gradebox.own_time`: a slow and busy machine ends nothing that an idle one would
     not. Where nbgrader gives up a whole notebook because its kernel died, the cells before keep
     their marks here.
@@ -52,8 +53,9 @@ class WarmExecute(Execute):  # type: ignore[misc]
 
     imports = List(
         Unicode(),
-        help="Modules to import once, before the first notebook is executed. '{assignment}' in a "
-        "name stands for the assignment.",
+        help="Modules to import once, before the first notebook is executed, besides those that "
+        "the instructor's cells import. '{assignment}' in a name stands for the assignment; a "
+        "module that does not exist is left out.",
     ).tag(config=True)
 
     banned = List(
@@ -178,7 +180,8 @@ class WarmExecute(Execute):  # type: ignore[misc]
         Parameters
         ----------
         about : dict
-            The names of its ``assignment`` and ``notebook``.
+            The names of its ``assignment`` and ``notebook``, and of the ``student`` if it is a
+            submission.
         beside : collection of str or None
             The test cells that run beside the student's code. None runs all in one process, in
             which nothing is banned or hollow.
@@ -190,8 +193,23 @@ class WarmExecute(Execute):  # type: ignore[misc]
             made = Run(pair, Released(self.parent), beside, mixed)
             for cell in nb.cells:
                 if cell.cell_type == "code" and cell.source.strip():
-                    made.execute(cell, self.error_on_timeout)
+                    cell.outputs, cell.execution_count = [], None
+                    if not self._is_skipped(cell, about):
+                        made.execute(cell, self.error_on_timeout)
         return made
+
+    def _is_skipped(self, cell: NotebookNode, about: dict[str, Any]) -> bool:
+        """Return whether a cell has the tag of cells that are not executed.
+
+        A test is executed whatever its tags are. The tags of the instructor's other cells are those
+        of the source notebook: a student can add a tag to them, or remove it.
+        """
+        known = cell.metadata.get("nbgrader", {})
+        if known.get("grade") and not known.get("solution"):
+            return False
+        own = "grade_id" not in known
+        tags = cell.metadata if own else {"tags": self._asked(about).tags.get(known["grade_id"])}
+        return self.skip_cells_with_tag in (tags.get("tags") or ())
 
     def _ask_again(self, nb: NotebookNode, folder: Path, about: dict[str, Any], run: "Run") -> None:
         """Say which tests give more points in one process; there a student could have forged them.
@@ -227,8 +245,11 @@ class WarmExecute(Execute):  # type: ignore[misc]
             self.log.warning("not sealed: this notebook can do whatever you can")
         seen = {k: v for k, v in os.environ.items() if k.startswith("NBGRADER")}
         seen |= {name: os.environ[name] for name in self.environment if name in os.environ}
+        if "student" in about:  # a trial has none
+            seen["GRADEBOX_STUDENT"] = str(about["student"])
         name = str(about.get("assignment", ""))
-        wanted = parents.modules(name, self.imports, self.banned, self.hollow, apart=apart)
+        imports = [*self.imports, *parents.imported(source)]
+        wanted = parents.modules(name, imports, self.banned, self.hollow, apart=apart)
         readable = [str(source)] if source.is_dir() else []
         given = Given(asked.imports, asked.modules, asked.answers, asked.shared, readable)
         return paired(
@@ -289,7 +310,6 @@ class Run:
     def execute(self, cell: NotebookNode, when_late: dict[str, Any]) -> None:
         """Execute one cell where it belongs."""
         about = cell.metadata.get("nbgrader", {})
-        cell.outputs, cell.execution_count = [], None
         name = about.get("grade_id", "")
         tests = bool(about.get("grade")) and not about.get("solution")
         if tests and self._beside is not None and name not in self._beside:

@@ -3,7 +3,8 @@
 import ast
 import builtins
 import contextlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ class Instructions:
         The names of its cells in nbgrader, in their order.
     plain : frozenset of str
         The texts of its code cells that nbgrader knows nothing of.
+    tags : mapping
+        The tags of its cells, by their names in nbgrader.
     """
 
     imports: tuple[str, ...] = ()
@@ -48,6 +51,7 @@ class Instructions:
     beside: frozenset[str] = frozenset()
     order: tuple[str, ...] = ()
     plain: frozenset[str] = frozenset()
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def instructions(notebook: Path) -> Instructions:
@@ -83,14 +87,16 @@ def _instructions(notebook: Path, changed: int) -> Instructions:
             imports += [ast.unparse(one) for one in statements if isinstance(one, kinds)]
         elif about.get("grade") and cell.metadata.get("gradebox", {}).get("beside"):
             beside.add(about.grade_id)
+    known = [cell for cell in nb.cells if "nbgrader" in cell.metadata]
     return Instructions(
         tuple(imports),
         tuple(modules),
         frozenset(answers & set(dir(builtins))),
         frozenset(shared),
         frozenset(beside),
-        tuple(cell.metadata.nbgrader.grade_id for cell in nb.cells if "nbgrader" in cell.metadata),
+        tuple(cell.metadata.nbgrader.grade_id for cell in known),
         frozenset(cell.source.strip() for cell in nb.cells if "nbgrader" not in cell.metadata),
+        {cell.metadata.nbgrader.grade_id: tuple(cell.metadata.get("tags", ())) for cell in known},
     )
 
 

@@ -9,7 +9,7 @@ change what a test asks an object afterwards, such as how often a mock was calle
 
 import io
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 from unittest.mock import NonCallableMock
@@ -54,9 +54,20 @@ def may_lend(value: Any) -> bool:
     )
 
 
+_MODULES: list[str] = []
+"""The packages with the tests of the course, in the process that runs them."""
+
+
+def count_as_tests(modules: Sequence[str]) -> None:
+    """Take the classes of these packages, too, for classes of the tests."""
+    _MODULES[:] = modules
+
+
 def _is_of_tests(kind: type) -> bool:
-    """Return whether a test cell has defined a class."""
-    return kind.__module__ == "__main__"
+    """Return whether a test cell has defined a class, or a module of the course's tests."""
+    return kind.__module__ == "__main__" or any(
+        f"{kind.__module__}.".startswith(f"{one}.") for one in _MODULES
+    )
 
 
 def _is_iterator(value: Any) -> bool:

@@ -170,7 +170,7 @@ def paired(
     folder : Path
         What was handed in.
     environment : mapping
-        Variables for the student's cells.
+        Variables for the cells of both.
     given : Given
         What the test cells are given.
     seconds : float
@@ -194,6 +194,7 @@ def paired(
             examiner = stack.enter_context(
                 zygote.examiner(
                     folder,
+                    environment,
                     theirs,
                     wanted,
                     level=level,

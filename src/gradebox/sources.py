@@ -174,11 +174,6 @@ class Sources(_StandIn):
         return sorted(self._notebooks)
 
     @property
-    def texts(self) -> list[str]:
-        """Return the sources of the code cells."""
-        return [str(cell.source) for cell in self._cells.values() if cell.cell_type == "code"]
-
-    @property
     def digest(self) -> str:
         """Return the checksum of all that grading takes from here."""
         cells = [

@@ -2,7 +2,8 @@
 
 A tensor that a student's code has computed from tensors with gradients goes with a handle of its
 graph: ``backward`` in a test asks the student's process to go back through it, see
-:mod:`gradebox.gradients`. A network made of torch's own modules goes as what they hold.
+:mod:`gradebox.gradients`. A network made of torch's own modules goes as what they hold. A hook of
+a module goes as the function that it is: each process asks the other one to call it.
 """
 
 import math
@@ -10,6 +11,8 @@ import sys
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+from gradebox import optimizers
 
 if TYPE_CHECKING:
     from gradebox.values import Decoder, Encoder, Node
@@ -22,6 +25,19 @@ _PARTS = ("_parameters", "_buffers", "_modules")
 _KEPT_APART = frozenset((*_PARTS, "_non_persistent_buffers_set"))
 _PLAIN = (type(None), bool, int, float, str)
 
+_FLAGS = frozenset(
+    (
+        *("_forward_hooks_with_kwargs", "_forward_hooks_always_called"),
+        "_forward_pre_hooks_with_kwargs",
+    )
+)
+"""The dicts of a module that tell how some of its hooks are called."""
+
+_HOOKS = frozenset(
+    ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks", *_FLAGS)
+)
+"""The dicts of a module with its hooks, which may be functions of either process."""
+
 
 def write(encoder: "Encoder", value: Any, depth: int) -> "Node":
     """Return the node of anything of torch's."""
@@ -32,6 +48,16 @@ def write(encoder: "Encoder", value: Any, depth: int) -> "Node":
         return ["torch.dtype", str(value).removeprefix("torch.")]
     if isinstance(value, torch.nn.Module) and _is_of_torch(value):
         return _write_module(encoder, value, depth)
+    node = optimizers.write(encoder, value, depth)
+    if node is not None:
+        return node
+    kinds = torch.nn.Module, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler
+    if isinstance(value, kinds) and encoder.has(value):
+        raise encoder.unsendable(
+            f"an answer may change the numbers, settings and hooks of a test's "
+            f"{type(value).__name__}, and put torch's own modules into it; it has put something "
+            "else there, which cannot go back to the test: return a new one instead"
+        )
     return encoder.export(value)
 
 
@@ -126,10 +152,15 @@ def _read_graph(decoder: "Decoder", node: list[Any], depth: int) -> Any:
 
 def restored(target: Any, fresh: Any) -> Callable[[], None]:
     """Return an action that gives a tensor the numbers and the gradient of another one."""
-    if target.shape != fresh.shape or target.dtype != fresh.dtype:
+    fits = target.dtype == fresh.dtype
+    if target.is_leaf:  # ``module.double()`` gives its parameters another dtype in place
+        fits |= target.is_floating_point() and fresh.is_floating_point()
+    if target.shape != fresh.shape or not fits:
         raise ValueError("expected a tensor of the same shape and dtype")
 
     def act() -> None:
+        if target.dtype != fresh.dtype:
+            target.grad, target.data = None, fresh.detach().clone()
         # not as an operation: a graph that has kept the tensor would find it changed
         target.data.copy_(fresh.detach())
         if target.is_leaf:
@@ -143,7 +174,7 @@ def restored(target: Any, fresh: Any) -> Callable[[], None]:
 
 
 def _is_of_torch(module: Any) -> bool:
-    """Return whether a network is made of torch's own modules, without hooks."""
+    """Return whether a network is made of torch's own modules."""
     return all(_is_plain(one) for one in module.modules())
 
 
@@ -154,6 +185,7 @@ def _is_plain(module: Any) -> bool:
     return all(
         isinstance(value, _PLAIN)
         or (type(value) in (tuple, list) and all(isinstance(one, _PLAIN) for one in value))
+        or name in _HOOKS
         or ("_hooks" in name and not value)
         for name, value in vars(module).items()
         if name not in _KEPT_APART
@@ -173,7 +205,37 @@ def _write_module(encoder: "Encoder", value: Any, depth: int) -> "Node":
     encoder.note(value)
     held = vars(value)
     parts = [held[name] for name in _PARTS]
-    return ["module", type(value).__name__, *encoder.each((_settings(value), *parts), depth)]
+    node = ["module", type(value).__name__, *encoder.each((_settings(value), *parts), depth)]
+    hooks = [
+        [name, key, _write_hook(encoder, value, name, key, depth)] for name, key in _keys(held)
+    ]
+    return [*node, hooks] if hooks else node
+
+
+def _keys(held: dict[str, Any]) -> list[tuple[str, int]]:
+    """Return where a module has hooks."""
+    return [(name, key) for name in sorted(_HOOKS) for key in held[name]]
+
+
+def _write_hook(encoder: "Encoder", module: Any, name: str, key: int, depth: int) -> "Node":
+    hooks = vars(module)[name]
+    if encoder.lends and name not in _FLAGS and not hasattr(hooks[key], "_gradebox"):
+        hooks[key] = _kept(module, hooks[key])
+    return encoder.encode(hooks[key], depth + 1)
+
+
+def _kept(module: Any, function: Any) -> Any:
+    """Return a hook that keeps its module, as long as the other process has the hook.
+
+    In one process the module would stay with the tests, and a handle of the hook only refers to it.
+    """
+
+    def hook(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    hook._gradebox = None  # type: ignore[attr-defined]
+    hook.module = module  # type: ignore[attr-defined]
+    return hook
 
 
 def _settings(module: Any) -> dict[str, Any]:
@@ -189,6 +251,7 @@ def _read_module(decoder: "Decoder", node: list[Any], depth: int) -> Any:
     torch = _torch()
     _, name, *nodes = node
     kind = _known(name) if type(name) is str else None
+    hooks = nodes.pop() if len(nodes) == 2 + len(_PARTS) else []
     if kind is None or len(nodes) != 1 + len(_PARTS):
         raise ValueError("expected one of torch's own kinds of modules, and its parts")
     made = kind.__new__(kind)
@@ -208,12 +271,37 @@ def _read_module(decoder: "Decoder", node: list[Any], depth: int) -> Any:
         ):
             raise ValueError("expected the parts of a module")
     for key, one in settings.items():
-        fits = type(one) is type(empty[key]) if key in empty else key.isidentifier()
+        fits = type(one) in (type(empty[key]), *_MORE.get(key, ())) if key in empty else True
+        fits = fits and key.isidentifier()
         items = one if isinstance(one, tuple | list) else ()
         if not fits or key.startswith("__") or not all(isinstance(item, _PLAIN) for item in items):
             raise ValueError("expected the settings of a module")
     vars(made).update(settings, **dict(zip(_PARTS, (parameters, buffers, modules), strict=True)))
+    _read_hooks(decoder, made, hooks, depth)
     return made
+
+
+_MORE = {"_is_full_backward_hook": (bool,)}
+"""Settings that are of another type than in a new module, where there are hooks."""
+
+_LAST_KEY = 2**62
+
+
+def _read_hooks(decoder: "Decoder", module: Any, nodes: Any, depth: int) -> None:
+    handles = _torch().utils.hooks.RemovableHandle
+    if type(nodes) is not list:
+        raise ValueError("expected the hooks of a module")
+    for name, key, node in nodes:
+        if type(name) is not str or name not in _HOOKS:
+            raise ValueError("expected a known kind of hook")
+        if type(key) is not int or not 0 <= key < _LAST_KEY:
+            raise ValueError("expected the number of a hook")
+        hook = decoder.decode(node, depth + 1)
+        if not (hook is True if name in _FLAGS else callable(hook) and not isinstance(hook, type)):
+            raise ValueError("expected a function that is a hook")
+        vars(module)[name][key] = hook
+        # both processes count; a hook that is registered here must not take the place of this one
+        handles.next_id = max(handles.next_id, key + 1)
 
 
 def module_restored(target: Any, fresh: Any) -> Callable[[], None]:
@@ -223,6 +311,9 @@ def module_restored(target: Any, fresh: Any) -> Callable[[], None]:
 
     def act() -> None:
         vars(target).update(_settings(fresh), **{name: vars(fresh)[name] for name in _PARTS})
+        for name in _HOOKS:  # in place: the handles refer to the dicts
+            vars(target)[name].clear()
+            vars(target)[name].update(vars(fresh)[name])
 
     return act
 

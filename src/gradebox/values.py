@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from gradebox import frames, generators, gradients, library, tensors
+from gradebox import frames, generators, gradients, library, optimizers, tensors
 
 Node = Any
 
@@ -188,6 +188,11 @@ class Encoder:
         number = self._twins.number(value) if id(value) in self._numbers else None
         return node if number is None else ["twin", number, node]
 
+    def has(self, value: Any) -> bool:
+        """Return whether the other process has a container already, which is only told of."""
+        held = self._twins is not None and id(value) in self._twins.numbers
+        return held or id(value) in self._numbers
+
     def content(self, value: Any) -> Node:
         """Return the node of what a container holds that has a number elsewhere."""
         self._numbers.setdefault(id(value), -1)
@@ -221,6 +226,10 @@ class Encoder:
     def export(self, value: Any) -> Node:
         """Return the node of what is no plain data."""
         return self._export(value)
+
+    def unsendable(self, why: str) -> Exception:
+        """Return the error for what cannot travel."""
+        return Unsendable(why)
 
     def check_shape(self, shape: Sequence[int]) -> None:
         """Refuse an array that is too large."""
@@ -506,6 +515,9 @@ class Decoder:
             return _checked(tensors.restored, target, fresh)
         if torch is not None and all(isinstance(one, torch.nn.Module) for one in (fresh, target)):
             return _checked(tensors.module_restored, target, fresh)
+        steps = (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler) if torch else ()
+        if steps and all(isinstance(one, steps) for one in (fresh, target)):
+            return _checked(optimizers.restored, target, fresh)
         if type(fresh) in generators.TYPES and type(fresh) is type(target):
             return _checked(generators.restored, target, fresh)
         if torch is not None and all(isinstance(one, torch.Generator) for one in (fresh, target)):
@@ -765,7 +777,13 @@ _READERS: dict[str, Callable[[Decoder, list[Any], int], Any]] = {
     "dtype": lambda decoder, node, depth: _read_dtype(*_fields(node, 1)),
 }
 
-_READERS_ELSEWHERE = {**library.READERS, **generators.READERS, **tensors.READERS, **frames.READERS}
+_READERS_ELSEWHERE = {
+    **library.READERS,
+    **generators.READERS,
+    **tensors.READERS,
+    **optimizers.READERS,
+    **frames.READERS,
+}
 
 
 def _restore_array(target: Any, fresh: Any) -> Callable[[], None]:

@@ -160,6 +160,7 @@ class Zygote:
     def examiner(
         self,
         folder: Path,
+        environment: Mapping[str, str],
         other: socket.socket,
         wanted: Mapping[str, Any],
         *,
@@ -177,6 +178,8 @@ class Zygote:
         folder : Path
             What was handed in. Where the process has a view of its own, it is given an empty folder
             of the same name.
+        environment : mapping
+            Variables for the tests; see :meth:`notebook`.
         other : socket
             The end of a line to the student's process.
         wanted : mapping
@@ -186,7 +189,7 @@ class Zygote:
         """
         with tempfile.TemporaryDirectory(prefix="gradebox-") as empty:
             own = str(folder) if level is Level.NAMESPACES else empty
-            first = {"folder": own, "environment": {}, "examines": dict(wanted)}
+            first = {"folder": own, "environment": dict(environment), "examines": dict(wanted)}
             first |= {"level": level, "limits": asdict(limits or Limits())}
             first |= {"readable": [str(path) for path in readable]}
             with self._forked(self.start_parent_of_tests(), first, other) as notebook:
