@@ -232,26 +232,33 @@ def _model(norm: str, seed: int) -> nn.Sequential:
 def _trained(
     kind: Any, x: np.ndarray, y: np.ndarray, options: dict[str, Any], norm: str, seed: int
 ) -> tuple[Any, ...]:
-    """Return losses, their type, weights and loss scale after an epoch.
-
-    On the device ``meta`` no number can be read, so an epoch ends there with an error; what is
-    returned is how many minibatches were asked for before.
-    """
+    """Return losses, their type, weights and loss scale after an epoch."""
     settings = {**options, "dtype": getattr(torch, options.get("dtype", ""), None)}
     single = settings["dtype"] is not None
     model = _model(norm, seed) if single else _model(norm, seed).double()
-    trainer = kind(model, **settings)
-    drawn_so_far: list[int] = []
-    minibatches = _counted(x.astype(np.float32) if single else x, y, drawn_so_far)
     if options.get("device") == "meta":
-        with contextlib.suppress(Exception):
-            trainer.epoch(minibatches)
-        return len(drawn_so_far), "", (), 0.0
-    losses = trainer.epoch(minibatches)
+        return _before_the_first_look(kind, x, y, settings), "", (), 0.0
+    trainer = kind(model, **settings)
+    images = x.astype(np.float32) if single else x
+    losses = trainer.epoch(_counted(images, y, []))
     kinds = {type(one).__name__ for one in losses} if isinstance(losses, list) else {"no list"}
     weights = [_plain(one) for one in trainer.model.state_dict().values()]
     numbers = _plain(losses) if "no list" not in kinds else losses
     return numbers, " and ".join(sorted(kinds)), tuple(weights), float(trainer.scaler.get_scale())
+
+
+def _before_the_first_look(
+    kind: Any, x: np.ndarray, y: np.ndarray, settings: dict[str, Any]
+) -> int:
+    """Return how many minibatches are asked for before a number is read from the device.
+
+    On ``meta`` no number can be read, and an epoch ends with an error, at its end at the latest.
+    """
+    count: list[int] = []
+    trainer = kind({"kind": "small CNN", "method": "GN", "seed": 0}, **settings)
+    with contextlib.suppress(Exception):
+        trainer.epoch(_counted(x.astype(np.float32), y, count))
+    return len(count)
 
 
 def _counted(x: np.ndarray, y: np.ndarray, count: list[int]) -> Iterator[tuple[Tensor, Tensor]]:
@@ -279,7 +286,8 @@ _OPTIONS: tuple[tuple[str, int, dict[str, Any]], ...] = (
 
 def _runs(rng: np.random.Generator) -> Iterator[Case]:
     for number, (norm, steps, options) in enumerate(_OPTIONS):
-        x = rng.normal(size=(steps, 4, 1, 4, 4)).round(2)
+        shape = (3, 8, 8) if "device" in options else (1, 4, 4)
+        x = rng.normal(size=(steps, 4, *shape)).round(2)
         if number == 4:
             x[1] = 1e5  # more than float16 can hold
         yield {
@@ -359,6 +367,44 @@ class Part:
             self._of.load_state_dict(state)
 
 
+class Draws:
+    """A generator of the checks, which a checkpoint may put back where it was.
+
+    Parameters
+    ----------
+    seed : int
+        Where it begins.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._generator = torch.Generator().manual_seed(seed)
+        self.device = self._generator.device
+
+    def get_state(self) -> Tensor:
+        """Return the state."""
+        return self._generator.get_state()
+
+    def set_state(self, state: Tensor) -> None:
+        """Go on from a state."""
+        self._generator.set_state(state)
+
+    def initial_seed(self) -> int:
+        """Return where it began."""
+        return self._generator.initial_seed()
+
+    def manual_seed(self, seed: int) -> None:
+        """Begin anew."""
+        self._generator.manual_seed(seed)
+
+    def order(self, m: int) -> Tensor:
+        """Return the numbers below m in an order at random."""
+        return torch.randperm(m, generator=self._generator)
+
+    def noise(self, m: int) -> Tensor:
+        """Return m normal numbers."""
+        return torch.randn(m, 1, generator=self._generator).double()
+
+
 class _Session:
     """A training that begins in a process of its own: network, optimizer, generator."""
 
@@ -366,7 +412,7 @@ class _Session:
         torch.manual_seed(seed)
         self.x, self.model = torch.tensor(x), nn.Linear(x.shape[1], 1).double()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
-        self.generators = [torch.Generator().manual_seed(seed + k) for k in (1, 2)]
+        self.generators = [Draws(seed + 1), Draws(seed + 2)]
 
     @property
     def parts(self) -> dict[str, Part]:
@@ -377,8 +423,8 @@ class _Session:
         """Fit random targets for some epochs, and return the losses."""
         losses = []
         for _ in range(epochs):
-            order = torch.randperm(len(self.x), generator=self.generators[0])
-            noise = torch.randn(len(self.x), 1, generator=self.generators[1]).double()
+            first, second = self.generators
+            order, noise = first.order(len(self.x)), second.noise(len(self.x))
             self.optimizer.zero_grad()
             targets = torch.arange(len(self.x))[:, None]
             loss = (self.model(self.x[order] + noise) - targets).square().mean()
