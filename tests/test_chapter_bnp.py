@@ -672,6 +672,75 @@ def test_adam_in_three_forms_is_described_as_it_ends(split):
     assert ends == pytest.approx([0.17, 0.59, 0.65], abs=0.006)
 
 
+BEYOND = {
+    "momentum": ("vanilla-momentum-raw-0.003", "vanilla-momentum-standardized-0.003"),
+    "momentum, after `step()`": ("bnp-momentum-raw-0.01", "bnp-momentum-standardized-0.03"),
+    "momentum, in `split()`": (
+        *("bnp-split-momentum-raw-0.01", "bnp-split-momentum-standardized-0.03"),
+    ),
+    "Adam": ("vanilla-adam-raw-0.0003", "vanilla-adam-standardized-0.0003"),
+    "Adam, after `step()`": ("bnp-adam-raw-0.0001", "bnp-adam-standardized-3e-05"),
+    "Adam, in `split()`": ("bnp-split-adam-raw-0.001", "bnp-split-adam-standardized-0.003"),
+}
+"""The runs of the table of optimizers; a name ends with the rate that was chosen."""
+
+
+def at_the_end(name: str) -> list[float]:
+    """Return the test accuracy of each seed of a run beyond the paper, in percent."""
+    seeds = records("beyond", name)
+    assert len(seeds) == 5
+    return [100 - 100 * one["curves"]["test_error"][-1] for one in seeds]
+
+
+def told(found: list[float]) -> str:
+    return f"{np.mean(found):.1f} ({min(found):.1f}–{max(found):.1f})"
+
+
+@pytest.mark.row("F-11")
+def test_momentum_and_adam_with_bnp_are_described_as_measured():
+    table = TEXT.split("Momentum and Adam with BNP: test accuracy in percent")[1].split("```")[0]
+    found = {}
+    for line in re.findall(r"^\| (.+) \|$", table, re.MULTILINE)[1:]:
+        label, *cells = (cell.strip() for cell in line.split("|"))
+        runs = [f"cifar10-fc3-60-{name}" for name in BEYOND[label]]
+        rates = [name.split("raw-")[-1].split("standardized-")[-1] for name in runs]
+        ends = [at_the_end(name) for name in runs]
+        assert cells == [rates[0], told(ends[0]), rates[1], told(ends[1])]
+        found[label] = [np.mean(end) for end in ends]
+    assert list(found) == list(BEYOND)
+    means = np.array([*found.values()])
+    assert np.abs(means[1] - means[2]).max() < 0.45
+    assert means[5, 0] - means[3, 0] == pytest.approx(3.9, abs=0.05)
+    assert 0.6 <= means[5, 1] - means[3, 1] <= 0.75
+    assert all(means[k, 1] < means[3 * (k // 3), 1] for k in (1, 2, 4))
+    standardized = [at_the_end(f"cifar10-fc3-60-{BEYOND[name][1]}") for name in ("Adam", label)]
+    assert max(standardized[0]) > min(standardized[1])
+
+
+@pytest.mark.row("F-11")
+def test_the_rates_of_adam_after_a_step_are_described_as_searched():
+    file = RESULTS / "beyond" / "tuning" / "cifar10-fc3-60-bnp-adam-raw.json"
+    curves = json.loads(file.read_text(encoding="utf-8"))["curves"]
+    ends: dict[str, list[float]] = {}
+    for name, errors in curves.items():
+        ends.setdefault(name.split(",")[0], []).append(100 - 100 * errors[-1])
+    assert len(ends) >= 5
+    best = max(np.mean(seeds) for seeds in ends.values())
+    says(f"the best one gives {best:.1f} % on validation data after three epochs")
+
+
+@pytest.mark.row("P-13")
+def test_corrected_averages_are_described_as_measured():
+    sentences = []
+    for data, rate in (("digits", "0.3"), ("mnist", "0.5"), ("cifar10", "0.1")):
+        plain, corrected = (
+            told(at_the_end(f"{data}-fc3-60-{name}-raw-{rate}")).replace(" (", " % (")
+            for name in ("bnp", "bnp-corrected")
+        )
+        sentences.append(f"{corrected} in place of {plain}")
+    says(*sentences)
+
+
 # --- Relatives --------------------------------------------------------------------------------
 
 

@@ -462,3 +462,20 @@ def test_what_no_honest_process_sends_is_refused(node: Any) -> None:
         Decoder([one] * 3, lambda other: type if other[0] == "builtin" else bad_kind(other)).decode(
             node
         )
+
+
+@pytest.mark.parametrize("width", [8, 64, 90])
+def test_parameters_of_any_size_are_those_of_the_network(lend: Lend, width: int) -> None:
+    """``model.parameters()`` gives them one by one, while the optimizer's class is being called."""
+    trained = []
+    for names in (lend(ANSWERS), of_one_process()):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 2))
+        optimizer = names["Momentum"](model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(3, width)).square().sum().backward()
+            optimizer.step()
+        trained.append([value.detach() for value in model.parameters()])
+    for ours, expected in zip(*trained, strict=True):
+        torch.testing.assert_close(ours, expected)

@@ -1,5 +1,6 @@
 """Labs: their records are bounded, belong to one student, and are what a run would give."""
 
+import inspect
 import json
 import math
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from optdl.checks import CheckFailed, check, summary
+from optdl.checks import CheckFailed, Exercise, check, labs, summary
 from optdl.checks.labs import check_reading, check_record
 from optdl.checks.labs.figures import drawn
 from optdl.checks.labs.mistakes import mistake
@@ -26,6 +27,42 @@ pytestmark = pytest.mark.row("LAB-1")
 
 ADA = "ada-all-correct"
 SOURCE = ROOT / "solutions" / "optimizers"
+
+
+# --- Every exercise of the labs ---------------------------------------------------------------
+
+LABS = labs()
+MISTAKES = [
+    pytest.param(exercise, number, id=f"{key}-{number}")
+    for key, exercise in LABS.items()
+    for number in range(len(exercise.misconceptions))
+]
+
+
+@pytest.mark.parametrize("key", LABS)
+@pytest.mark.parametrize("seed", [0, 1, 7])
+def test_the_reference_passes(key: str, seed: int) -> None:
+    check(key, LABS[key].reference, seed=seed, properties=True)
+
+
+@pytest.mark.parametrize(("exercise", "number"), MISTAKES)
+@pytest.mark.parametrize("seed", [0, 7])
+def test_each_misconception_fails_and_is_named(exercise: Exercise, number: int, seed: int) -> None:
+    mistake = exercise.misconceptions[number]
+    with pytest.raises(CheckFailed) as caught:
+        check(exercise.key, mistake.function, seed=seed)
+    assert f"Likely cause: {mistake.hint}" in str(caught.value)
+
+
+@pytest.mark.parametrize("exercise", LABS.values(), ids=LABS)
+def test_exercises_have_the_agreed_form(exercise: Exercise) -> None:
+    hints = [mistake.hint for mistake in exercise.misconceptions]
+    assert len(set(hints)) == len(hints) >= 3
+    assert exercise.properties, "hidden tests need at least one property"
+    used = exercise.use or exercise.reference
+    names = list(inspect.signature(used).parameters)[exercise.use is not None :]
+    for case in exercise.cases(np.random.default_rng(0)):
+        assert list(case) == names[: len(case)] or len(names) == 1  # *arguments
 
 
 # --- A toy lab, of one weight -----------------------------------------------------------------

@@ -44,7 +44,8 @@ _ANSWERED = 4
 LARGEST_MEANWHILE = 2**14
 """Bytes of arguments that are kept alike while a call is under way; larger ones are afterwards.
 
-They are looked at before each message, of which there may be thousands.
+They are looked at before each message, of which there may be thousands. Parameters of a network
+are kept alike whatever their size: an optimizer is given them one by one, and changes them.
 """
 
 _SHALLOW = 8
@@ -418,11 +419,21 @@ class Peer:
         self._send({"id": number, "error": self.told(error) | self._class_of(error)})
 
     def _kept(
-        self, known: Sequence[Any], passed: int, changed: Sequence[bool] = ()
+        self,
+        known: Sequence[Any],
+        passed: int,
+        changed: Sequence[bool] = (),
+        *,
+        every: bool = True,
     ) -> list[list[int]]:
-        """Return which containers somebody here still has, with the numbers that they get."""
+        """Return which containers somebody here still has, with the numbers that they get.
+
+        Only parameters of networks count, unless ``every`` container does.
+        """
         found = []
         for place, value in enumerate(known):
+            if not (every or _is_parameter(value)):
+                continue
             if sys.getrefcount(value) > passed or (changed and changed[place]):
                 number = self.twins.keep(value)
                 if number is not None:
@@ -444,11 +455,14 @@ class Peer:
         So a function that is called back meets the very lists that it has given.
         """
         crossed, self._crossed = self._crossed, _Crossed()
-        if not crossed.known or sum(map(_size, crossed.states)) > LARGEST_MEANWHILE:
+        if not crossed.known:
+            return []
+        small = sum(map(_size, crossed.states)) <= LARGEST_MEANWHILE
+        if not small and not any(map(_is_parameter, crossed.known)):
             return []
         now = _states([*crossed.known])
         changed = [old != new for old, new in zip(crossed.states, now, strict=True)]
-        kept = self._kept(crossed.known, crossed.passed, changed)
+        kept = self._kept(crossed.known, crossed.passed, changed, every=small)
         for place, number in kept:
             self.twins.has_changed(number, changed[place])
         return kept
@@ -708,6 +722,12 @@ def _size(state: Any) -> int:
     """Return about how many bytes one of :func:`_states` has."""
     parts = (state[-1],) if isinstance(state[-1], bytes) else (state[0], *state[-1])
     return sum(map(len, parts))
+
+
+def _is_parameter(value: Any) -> bool:
+    """Return whether a value is a parameter of a network."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.nn.Parameter)
 
 
 def _states(known: list[Any]) -> list[Any]:

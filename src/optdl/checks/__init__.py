@@ -6,7 +6,16 @@ lists its ``EXERCISES``.
 
 from optdl.checks.exercise import Exercise, Misconception, Property
 from optdl.checks.report import CheckFailed
-from optdl.checks.runner import check, exercises
+from optdl.checks.runner import check, exercises, labs
 from optdl.checks.summary import summary
 
-__all__ = ["CheckFailed", "Exercise", "Misconception", "Property", "check", "exercises", "summary"]
+__all__ = [
+    "CheckFailed",
+    "Exercise",
+    "Misconception",
+    "Property",
+    "check",
+    "exercises",
+    "labs",
+    "summary",
+]

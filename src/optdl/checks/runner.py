@@ -43,29 +43,33 @@ class _Outcome:
     changed: str = ""
 
 
-def _modules() -> list[str]:
-    """Return the modules of the checks: the topics in NumPy, then their labs in PyTorch."""
-    folders = [(Path(folder), "optdl.checks") for folder in optdl.checks.__path__]
-    folders += [(folder / "labs", f"{package}.labs") for folder, package in folders]
-    return [
-        f"{package}.{module.name}"
-        for folder, package in folders
-        for module in pkgutil.iter_modules([str(folder)])
-        if not module.ispkg
-    ]
+def _modules(folder: str = "") -> list[str]:
+    """Return the modules of the checks: those of the topics, or those in a folder beside them."""
+    package = "optdl.checks" + folder.replace("/", ".")
+    places = [f"{place}{folder}" for place in optdl.checks.__path__]
+    return [f"{package}.{one.name}" for one in pkgutil.iter_modules(places) if not one.ispkg]
 
 
-@cache
-def exercises() -> dict[str, Exercise]:
-    """Return every exercise of the course by its key, topic by topic."""
+def _listed(modules: list[str]) -> dict[str, Exercise]:
     found: dict[str, Exercise] = {}
-    for name in _modules():
-        topic = importlib.import_module(name)
-        for exercise in getattr(topic, "EXERCISES", ()):
+    for name in modules:
+        for exercise in getattr(importlib.import_module(name), "EXERCISES", ()):
             if exercise.key in found:
                 raise ValueError(f"two exercises have the key {exercise.key}; keys must differ")
             found[exercise.key] = exercise
     return found
+
+
+@cache
+def exercises() -> dict[str, Exercise]:
+    """Return every exercise in NumPy by its key, topic by topic."""
+    return _listed(_modules())
+
+
+@cache
+def labs() -> dict[str, Exercise]:
+    """Return every exercise of the labs by its key; this imports torch."""
+    return _listed(_modules("/labs"))
 
 
 def check(key: str, function: Function, *, seed: int = 0, properties: bool = False) -> None:
@@ -152,7 +156,7 @@ def _naming(key: str) -> dict[str, Exercise]:
     found = {one.key: one for name in loaded for one in getattr(sys.modules[name], "EXERCISES", ())}
     if key in found:
         return found
-    for name in _modules():
+    for name in [*_modules(), *_modules("/labs")]:
         file = Path(optdl.checks.__path__[0], *name.split(".")[2:]).with_suffix(".py")
         if f'"{key}"' in file.read_text(encoding="utf-8"):
             topic = importlib.import_module(name)
@@ -163,7 +167,7 @@ def _naming(key: str) -> dict[str, Exercise]:
 def _find(key: str) -> Exercise:
     if exercise := _naming(key).get(key):
         return exercise
-    known = exercises()
+    known = labs() if key.startswith("LAB") else exercises()
     if key not in known:
         near = difflib.get_close_matches(key, known, n=1)
         mend = f"did you mean {near[0]!r}?" if near else f"the exercises are {', '.join(known)}"

@@ -6,6 +6,7 @@ each path can be followed by hand.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -200,6 +201,20 @@ def _batches(rng: np.random.Generator) -> Iterator[Case]:
         }
 
 
+def _learns_one_minibatch_by_heart(function: Any, rng: np.random.Generator) -> bool:
+    """Return whether nothing happens without minibatches, and the loss falls if one comes often."""
+    torch.manual_seed(int(rng.integers(1000)))
+    model = nn.Linear(4, 3)
+    before = [value.detach().clone() for value in model.parameters()]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    nothing = function(model, optimizer, [])
+    after = [value.detach().clone() for value in model.parameters()]
+    rests = nothing == [] and all(map(torch.equal, before, after))
+    batch = torch.eye(4)[:3], torch.arange(3)
+    losses = function(model, optimizer, [batch] * 30)
+    return rests and len(losses) == 30 and all(b < a for a, b in itertools.pairwise(losses))
+
+
 # --- The figure -------------------------------------------------------------------------------
 
 
@@ -216,6 +231,14 @@ def plot_losses(ax: Any, losses: dict[str, dict[float, float]]) -> None:
     ax.set_xlabel("learning rate")
     ax.set_ylabel("loss of the last 20 steps")
     ax.legend()
+
+
+def _draws_whatever_the_names_are(function: Any, rng: np.random.Generator) -> bool:
+    """Return whether methods of other names are drawn, each with as many rates as it has."""
+    counts = {f"method {number}": int(rng.integers(1, 6)) for number in range(3)}
+    losses = {name: {10.0**-k: 1.0 + k for k in range(count)} for name, count in counts.items()}
+    seen = drawn(function, losses)["lines"]
+    return {name: len(line[0]) for name, line in seen.items()} == counts
 
 
 def _sweeps(rng: np.random.Generator) -> Iterator[Case]:
@@ -540,6 +563,13 @@ EXERCISES: tuple[Exercise, ...] = (
                 ),
             ),
         ),
+        properties=(
+            Property(
+                "without minibatches nothing changes, and the loss of a minibatch falls at each "
+                "step if it comes again and again",
+                _learns_one_minibatch_by_heart,
+            ),
+        ),
     ),
     Exercise(
         key="LAB-1:plot",
@@ -585,6 +615,9 @@ EXERCISES: tuple[Exercise, ...] = (
                 plot_losses,
                 (", label=name", ""),
             ),
+        ),
+        properties=(
+            Property("every method is drawn, whatever its name", _draws_whatever_the_names_are),
         ),
     ),
 )
