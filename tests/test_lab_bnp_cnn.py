@@ -344,11 +344,17 @@ def test_on_cuda_every_variant_is_measured(
     monkeypatch.setattr(torch, "compile", lambda model: compiled.append(model) or model)
     parts = {**PARTS, "images_per_second": images_per_second}
     speeds = lab.measure(parts, replace(small_full, device="cuda"), steps=1)
-    assert len(speeds) == 6
-    assert all(speed and speed > 0 for speed in speeds.values())
-    assert [name for name in speeds if "augmented" in name] == [
-        f"channels_last, autocast, augmented on {place}" for place in ("cuda", "cpu")
+    assert list(speeds) == [
+        "float32",
+        "channels_last",
+        "channels_last, autocast",
+        "channels_last, autocast, compiled",
+        "channels_last, autocast, losses read in each step",
+        "channels_last, autocast, images on the CPU",
+        "channels_last, autocast, augmented on cuda",
+        "channels_last, autocast, augmented on cpu",
     ]
+    assert all(speed and speed > 0 for speed in speeds.values())
     assert len(compiled) == 1
     assert cuda.asked.count("wait") == 2 * len(speeds)
 
@@ -358,12 +364,23 @@ def test_on_a_cpu_nothing_is_compiled() -> None:
         step()
         return float(images)
 
-    speeds = lab.measure({**PARTS, "images_per_second": speed}, TINY, steps=1)
+    read: list[int] = []
+
+    class Counts(Trainer):
+        def epoch(self, batches: Any) -> list[float]:
+            losses = super().epoch(batches)
+            read.append(len(losses))
+            return losses
+
+    parts = {**PARTS, "Trainer": Counts, "images_per_second": speed}
+    speeds = lab.measure(parts, TINY, steps=2)
     assert [name for name, found in speeds.items() if found is None] == [
-        "channels_last, autocast, compiled"
+        "channels_last, autocast, compiled",
+        "channels_last, autocast, images on the CPU",
     ]
+    assert read == [2, 2, 2, 1, 1, 2], "one variant reads its losses in each step"
     rows = lab.table(speeds).splitlines()
-    assert rows[2] == "| float32 | 128 |"
+    assert rows[2] == "| float32 | 256 |"
     assert "| not measured |" in rows[5]
 
 

@@ -435,20 +435,25 @@ def test_the_record_is_made_by_its_command(
 # --- The checks' own machinery ----------------------------------------------------------------
 
 
-def shift(x: float) -> float:
-    """Add one."""
-    moved: float = x + 1
-    return moved
+class Shift:
+    """Adds one."""
+
+    moved: float
+
+    def by(self, x: float) -> float:
+        """Return one more."""
+        self.moved: float = x + 1
+        return self.moved
 
 
 def test_a_mistake_is_the_reference_with_other_words() -> None:
-    wrong = mistake("you subtract", shift, ("x + 1", "x - 1"))
-    assert wrong.function(3) == 2
-    assert wrong.function.source == (  # type: ignore[attr-defined]
-        "def shift(x):\n    moved = x - 1\n    return moved"
-    )
-    with pytest.raises(ValueError, match="'y' stands 0 times in shift"):
-        mistake("you rename", shift, ("y", "z"))
+    wrong = mistake("you subtract", Shift, ("x + 1", "x - 1"))
+    assert wrong.function().by(3) == 2
+    code = ["class Shift:", "", "    def by(self, x):", *("        self.moved = x - 1",)]
+    code += ["        return self.moved"]
+    assert wrong.function.source.splitlines() == code  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="'z' stands 0 times in Shift"):
+        mistake("you rename", Shift, ("z", "y"))
 
 
 def test_a_figure_is_looked_at_as_matplotlib_would_draw_it() -> None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from gradebox.values import BadValue, Decoder, Encoder, Limits, Node
 
-MOST = 256
+MOST = 4096
 """So many containers may be held at once; what comes beyond is a plain copy.
 
 All of them are looked at before each message.

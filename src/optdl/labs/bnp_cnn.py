@@ -404,16 +404,56 @@ def epochs_until(losses: list[float], level: float = LEVEL) -> int:
 
 # --- Images per second ------------------------------------------------------------------------
 
-_VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("float32", {"channels_last": False}),
-    ("channels_last", {}),
-    ("channels_last, autocast", {"dtype": "half"}),
-    ("channels_last, autocast, compiled", {"dtype": "half", "compiled": True}),
-)
+
+@dataclass(frozen=True)
+class _Variant:
+    """A way to train whose speed is measured.
+
+    Parameters
+    ----------
+    name : str
+        What the table calls it.
+    channels_last, half, compiled : bool
+        How the network computes.
+    waits : bool
+        Whether the losses are read after each step, and not once for all.
+    images : str
+        Where the images lie; empty for the device.
+    augmented : str
+        Where they are augmented; empty for nowhere.
+    """
+
+    name: str
+    channels_last: bool = True
+    half: bool = True
+    compiled: bool = False
+    waits: bool = False
+    images: str = ""
+    augmented: str = ""
+
+
+def _variants(device: str) -> list[_Variant]:
+    """Return what is measured on a device: one change after the other, then each by itself."""
+    both = "channels_last, autocast"
+    apart = [
+        _Variant(f"{both}, compiled", compiled=True),
+        _Variant(f"{both}, losses read in each step", waits=True),
+        _Variant(f"{both}, images on the CPU", images="cpu"),
+    ]
+    return [
+        _Variant("float32", channels_last=False, half=False),
+        _Variant("channels_last", half=False),
+        _Variant(both),
+        *apart,
+        *(
+            _Variant(f"{both}, augmented on {place}", images=place, augmented=place)
+            for place in dict.fromkeys((device, "cpu"))
+        ),
+    ]
 
 
 def measure(
-    parts: Parts, size: Size = SMALL, kind: str = "", steps: int = 10, compiled: bool | None = None
+    parts: Parts, size: Size = SMALL, kind: str = "", steps: int = 10
 ) -> dict[str, float | None]:
     """Measure images per second of each variant of training, with the student's functions.
 
@@ -427,57 +467,48 @@ def measure(
         The network; the last of the size when empty.
     steps : int
         Minibatches between two looks at the losses.
-    compiled : bool, optional
-        Whether to measure ``torch.compile`` too: on a GPU, unless told otherwise.
 
     Returns
     -------
     dict
-        The name of each variant to its images per second; None where it was not measured.
+        The name of each variant to its images per second; None where it was not measured: on a
+        CPU nothing is compiled, and the images lie there anyway.
     """
-    compiled = size.device == "cuda" if compiled is None else compiled
     kind = kind or size.kinds[-1]
-    found: dict[str, float | None] = {}
-    for name, options in _VARIANTS:
-        if options.get("compiled") and not compiled:
-            found[name] = None
-        else:
-            found[name] = _speed(parts, size, kind, steps, options, size.device)
-    for place in dict.fromkeys((size.device, "cpu")):
-        options = dict(_VARIANTS[2][1])
-        found[f"{_VARIANTS[2][0]}, augmented on {place}"] = _speed(
-            parts, size, kind, steps, options, size.device, place
-        )
-    return found
+    on_gpu = size.device == "cuda"
+    return {
+        one.name: _speed(parts, size, kind, steps, one)
+        if on_gpu or one.augmented or not (one.compiled or one.images)
+        else None
+        for one in _variants(size.device)
+    }
 
 
-def _speed(
-    parts: Parts,
-    size: Size,
-    kind: str,
-    steps: int,
-    options: dict[str, Any],
-    device: str,
-    augmented: str = "",
-) -> float:
-    """Return images per second of one variant; ``augmented`` is the device of the augmentation."""
-    half = torch.float16 if device == "cuda" else torch.bfloat16
-    dtype = half if options.get("dtype") else None
+def _speed(parts: Parts, size: Size, kind: str, steps: int, variant: _Variant) -> float:
+    """Return images per second of one variant."""
+    half = torch.float16 if size.device == "cuda" else torch.bfloat16
     trainer = parts["Trainer"](
         {"kind": kind, "method": "BN", "seed": 0},
-        **{**options, "dtype": dtype, "lr": 0.01, "device": device},
+        lr=0.01,
+        device=size.device,
+        dtype=half if variant.half else None,
+        channels_last=variant.channels_last,
+        compiled=variant.compiled,
     )
-    x, y = (one[: size.batch].to(augmented or device) for one in examples(size)[:2])
-    generator = torch.Generator(augmented or device).manual_seed(0)
+    place = variant.images or size.device
+    x, y = (one[: size.batch].to(place) for one in examples(size)[:2])
+    generator = torch.Generator(place).manual_seed(0)
+    how = {"padding": size.padding, "flip": size.flip}
 
-    def minibatches() -> Iterator[tuple[Tensor, Tensor]]:
-        for _ in range(steps):
-            how = {"padding": size.padding, "flip": size.flip}
-            yield (parts["augment"](x, generator, **how) if augmented else x), y
+    def minibatch() -> tuple[Tensor, Tensor]:
+        return (parts["augment"](x, generator, **how) if variant.augmented else x), y
 
-    speed: float = parts["images_per_second"](
-        lambda: trainer.epoch(minibatches()), steps * len(y), warmup=2, repeats=5
-    )
+    def step() -> None:
+        count = steps if variant.waits else 1
+        for _ in range(count):  # an epoch reads its losses at its end
+            trainer.epoch(minibatch() for _ in range(steps // count))
+
+    speed: float = parts["images_per_second"](step, steps * len(y), warmup=2, repeats=5)
     return speed
 
 

@@ -42,7 +42,7 @@ __all__ = ["EXERCISES", "RECORD"]
 
 _wrong = partial(
     mistake,
-    names={"BNP": BNP, "network": network, "precision": precision, "os": os, "time": time},
+    given={"BNP": BNP, "network": network, "precision": precision, "os": os, "time": time},
 )
 
 
@@ -586,6 +586,14 @@ def _devices(rng: np.random.Generator) -> Iterator[Case]:
         }
 
 
+def _the_slower_of_two_devices_is_slower(function: Any, rng: np.random.Generator) -> bool:
+    """Return whether the speed of a GPU is that of its work, whatever time the queue takes."""
+    work, images = float(rng.uniform(0.1, 0.9)), int(rng.integers(2, 100))
+    speeds = [_timed(function, True, (w, work / 10), images, 3, 50)[0] for w in (work, 2 * work)]
+    expected = images / work, images / (2 * work)
+    return bool(np.allclose(speeds, expected, rtol=0.05))
+
+
 # --- The figure -------------------------------------------------------------------------------
 
 
@@ -611,6 +619,16 @@ def _curves(rng: np.random.Generator) -> Iterator[Case]:
                 for name, length in zip(names, lengths, strict=True)
             }
         }
+
+
+def _draws_every_epoch(function: Any, rng: np.random.Generator) -> bool:
+    """Return whether each line has a point for each epoch, also where there is one epoch."""
+    losses = {name: rng.uniform(0.1, 2, size=n).tolist() for n, name in enumerate(METHODS, 1)}
+    lines = drawn(function, losses)["lines"]
+    return sorted(lines) == sorted(losses) and all(
+        np.allclose(lines[name][1], losses[name]) and lines[name][0][-1] == len(losses[name])
+        for name in losses
+    )
 
 
 # --- The exercises ----------------------------------------------------------------------------
@@ -1079,6 +1097,12 @@ EXERCISES: tuple[Exercise, ...] = (
                 ),
             ),
         ),
+        properties=(
+            Property(
+                "a GPU with twice the work for each image has half the speed",
+                _the_slower_of_two_devices_is_slower,
+            ),
+        ),
     ),
     Exercise(
         key="LAB-6:plot",
@@ -1113,6 +1137,7 @@ EXERCISES: tuple[Exercise, ...] = (
                 (", label=name", ""),
             ),
         ),
+        properties=(Property("each line has a point for each epoch", _draws_every_epoch),),
     ),
 )
 

@@ -6,6 +6,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def mistake(
     hint: str,
     reference: Callable[..., Any],
     *changes: tuple[str, str],
-    names: Mapping[str, Any] | None = None,
+    given: Mapping[str, Any] = MappingProxyType({}),
 ) -> Misconception:
     """Return the reference with some of its text changed, as a misconception.
 
@@ -36,8 +37,9 @@ def mistake(
         A function or class that uses its arguments, builtins, ``np``, ``torch`` and ``nn`` alone.
     *changes : pair of str
         What stands once in the reference, and what the mistaken code has there.
-    names : mapping, optional
-        What the notebook imports beside ``np``, ``torch`` and ``nn``.
+    given : mapping
+        What else the reference uses by its name: earlier answers of the same notebook, and what
+        the notebook imports.
 
     Raises
     ------
@@ -50,9 +52,9 @@ def mistake(
             raise ValueError(f"{old!r} stands {source.count(old)} times in {reference.__name__}")
         source = source.replace(old, new)
     code = ast.unparse(_Bare().visit(ast.parse(source)))
-    space: dict[str, Any] = {**NAMES, **(names or {})}
-    exec(compile(code, f"<mistaken {reference.__name__}>", "exec"), space)
-    function = space[reference.__name__]
+    names: dict[str, Any] = {**NAMES, **given}
+    exec(compile(code, f"<mistaken {reference.__name__}>", "exec"), names)
+    function = names[reference.__name__]
     function.source = code
     return Misconception(hint, function)
 
@@ -71,9 +73,9 @@ class _Bare(ast.NodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return self._without_docstring(node)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
         if node.value is None:
-            return node
+            return None
         return ast.copy_location(ast.Assign([node.target], node.value), node)
 
     def _without_docstring(self, node: Any) -> ast.AST:

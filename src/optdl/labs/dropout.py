@@ -1,0 +1,162 @@
+"""The lab on dropout: a network that overfits 200 digits, at four rates and with early stopping.
+
+Source: LAB-4.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from optdl.labs import optimizers
+from optdl.labs.lab import Lab, Parts
+from optdl.labs.records import LabRecord
+
+__all__ = [
+    "EPOCHS",
+    "LAB",
+    "RATES",
+    "accuracy",
+    "curves",
+    "examples",
+    "experiment",
+    "network",
+    "results",
+]
+
+RATES = (0.0, 0.2, 0.5, 0.8)
+EPOCHS = 120
+BATCH = 20
+LR = 0.005
+PATIENCE = 10
+PASSES = 50
+
+Examples = tuple[Tensor, Tensor]
+
+
+def examples(seed: int) -> tuple[Examples, Examples]:
+    """Return 200 digits to train on and 288 for validation, each as ``(x, y)``.
+
+    The digits to train on are drawn at random. Each of their labels is replaced with probability
+    0.2 by a random one; the labels for validation are correct.
+    """
+    x, y, *validation = optimizers.examples()
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.randperm(len(y), generator=generator)[:200]
+    replaced = torch.rand(200, generator=generator) < 0.2
+    labels = torch.randint(10, (200,), generator=generator)
+    return (x[rows], torch.where(replaced, labels, y[rows])), (validation[0], validation[1])
+
+
+def network(seed: int) -> nn.Sequential:
+    """Return a network of 64 inputs, two hidden layers of 160 units with ReLU, and 10 scores.
+
+    The seed gives the weights; they are drawn from N(0, 2 / inputs), and biases are 0.
+    """
+    model = nn.Sequential(
+        *(nn.Linear(64, 160), nn.ReLU(), nn.Linear(160, 160), nn.ReLU(), nn.Linear(160, 10))
+    )
+    generator = torch.Generator().manual_seed(seed)
+    for layer in model:
+        if isinstance(layer, nn.Linear):
+            nn.init.normal_(layer.weight, std=(2 / layer.in_features) ** 0.5, generator=generator)
+            nn.init.zeros_(layer.bias)
+    return model
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Compute in one thread: matrices this small gain nothing from more, and wait for them."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@_one_thread()
+def experiment(
+    parts: Parts, setting: dict[str, Any], seed: int, steps: int | None = None
+) -> tuple[dict[str, list[float]], Any]:
+    """Train one network with what the student wrote; see :class:`optdl.labs.Lab`.
+
+    A step is an epoch here. ``accuracy`` and ``ensemble`` are those of one pass and of the mean of
+    50 passes with dropout, ``spread`` the standard deviation of these passes for examples that are
+    classified correctly, and for the others.
+    """
+    train, validation = examples(seed)
+    model = parts["with_dropout"](network(seed), setting["p"], seed)
+    stopper = parts["EarlyStopping"](setting["patience"]) if "patience" in setting else None
+    generator = torch.Generator().manual_seed(seed)
+    epochs = steps or EPOCHS
+    losses, checked = parts["fit"](
+        model, train, validation, epochs, LR, BATCH, generator, stopper=stopper
+    )
+    found = {"loss": losses, "validation": checked, "accuracy": [accuracy(model.eval())]}
+    return found | _ensemble(parts, model, *validation), model
+
+
+@torch.no_grad()
+def accuracy(model: Any) -> float:
+    """Return the share of the validation examples that a network classifies correctly."""
+    *_, x, y = optimizers.examples()
+    return float((model(x).argmax(dim=1) == y).float().mean())
+
+
+def _ensemble(parts: Parts, model: Any, x: Tensor, y: Tensor) -> dict[str, list[float]]:
+    """Return the accuracy of the mean of 50 passes, and the spread of the likeliest class."""
+    mean, deviation = parts["monte_carlo"](model, x, PASSES)
+    best = mean.argmax(dim=1)
+    spread = deviation.gather(1, best[:, None])[:, 0]
+    right = best == y
+    return {
+        "ensemble": [float(right.float().mean())],
+        "spread": [float(spread[rows].mean()) for rows in (right, ~right)],
+    }
+
+
+def _accuracy(found: Mapping[str, list[float]]) -> float:
+    return found["accuracy"][-1]
+
+
+LAB = Lab(
+    "LAB-4",
+    [*({"p": p} for p in RATES), {"p": 0.0, "patience": PATIENCE}],
+    experiment,
+    _accuracy,
+)
+
+
+def _name(setting: Mapping[str, Any]) -> str:
+    return f"p = {setting['p']:g}" + (", early stopping" if "patience" in setting else "")
+
+
+def curves(record: LabRecord) -> dict[str, dict[str, list[float]]]:
+    """Return the name of each run, and its ``training`` and ``validation`` losses by epoch."""
+    return {
+        _name(run.setting): {
+            "training": run.curves["loss"],
+            "validation": run.curves["validation"],
+        }
+        for run in record.runs
+    }
+
+
+def results(record: LabRecord) -> str:
+    """Return what the final weights of each run reach on the validation examples, as a table."""
+    lines = [
+        f"{'run':22}{'epochs':>8}{'accuracy':>10}{'50 passes':>11}{'spread, right / wrong':>24}"
+    ]
+    for run in record.runs:
+        one, many = run.curves["accuracy"][-1], run.curves["ensemble"][-1]
+        right, wrong = run.curves["spread"]
+        lines.append(
+            f"{_name(run.setting):22}{len(run.curves['loss']):8}{one:10.3f}{many:11.3f}"
+            f"{right:16.3f} / {wrong:.3f}"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,141 @@
+"""The lab on initialization: a network of fifteen hidden layers, with five initial weights.
+
+Source: LAB-2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from optdl.labs.lab import Lab, Parts
+from optdl.labs.optimizers import accuracy, batches, examples
+from optdl.labs.records import LabRecord
+
+__all__ = [
+    "DEPTH",
+    "GAINS",
+    "LAB",
+    "curves_by_start",
+    "damage",
+    "deviations",
+    "experiment",
+    "network",
+    "sample",
+]
+
+DEPTH = 15
+WIDTH = 48
+STEPS = 400
+RATE = 0.01
+
+GAINS = {
+    "small": 3**-0.5,
+    "Glorot": 1.0,
+    "He": 2**0.5,
+    "damaged": 2**0.5,
+    "mended": 2**0.5,
+}
+"""The gain of each run's initial weights: their variance is its square over the number of inputs.
+
+That of ``small`` gives a third of LeCun's variance, as the default of ``nn.Linear`` does. Between
+hidden layers of equal width Glorot's variance is LeCun's.
+"""
+
+
+def network() -> nn.Sequential:
+    """Return 64 inputs, fifteen hidden layers of 48 units with ReLU, and 10 scores."""
+    layers: list[nn.Module] = []
+    for number in range(DEPTH):
+        layers += [nn.Linear(WIDTH if number else 64, WIDTH), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(WIDTH, 10))
+
+
+@torch.no_grad()
+def damage(model: nn.Sequential, seed: int) -> tuple[int, int, int]:
+    """Damage three hidden layers behind the first, which the seed chooses.
+
+    Returns
+    -------
+    tuple of int
+        The hidden layer, counted from 1, whose weights are a hundred times too small; that whose
+        biases are -30, so that no unit is active; and that whose weights are all equal.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    small, dead, equal = (torch.randperm(DEPTH - 1, generator=generator)[:3] + 2).tolist()
+    layers = [layer for layer in model if isinstance(layer, nn.Linear)]
+    layers[small - 1].weight.mul_(0.01)
+    layers[dead - 1].bias.fill_(-30.0)
+    layers[equal - 1].weight.fill_(1 / WIDTH)
+    return small, dead, equal
+
+
+def sample() -> Tensor:
+    """Return the 256 examples on which activations are measured."""
+    return examples()[0][:256]
+
+
+def experiment(
+    parts: Parts, setting: dict[str, Any], seed: int, steps: int | None = None
+) -> tuple[dict[str, list[float]], nn.Module]:
+    """Start one network with the student's functions and train it; see :class:`optdl.labs.Lab`."""
+    model = _started(parts, setting["start"], seed)
+    found = parts["activation_statistics"](model, sample()).values()
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9)
+    stream = batches(seed, steps or STEPS)
+    x, y = next(stream)
+    losses = [nn.functional.cross_entropy(model(x), y).item()]
+    ratios = parts["update_ratios"](model, optimizer, x, y).values()
+    losses += _train(model, optimizer, stream)
+    curves = {
+        "loss": losses,
+        "accuracy": [accuracy(model)],
+        "deviation": [layer["std"] for layer in found],
+        "dead": [layer["dead"] for layer in found],
+        "ratio": list(ratios),
+    }
+    return curves, model
+
+
+def _started(parts: Parts, start: str, seed: int) -> nn.Sequential:
+    model = network()
+    parts["initialize"](model, GAINS[start], torch.Generator().manual_seed(seed))
+    if start in ("damaged", "mended"):
+        damage(model, seed)
+    if start == "mended":
+        parts["mend"](model, sample(), torch.Generator().manual_seed(seed + 1))
+    return model
+
+
+def _train(
+    model: nn.Module, optimizer: torch.optim.Optimizer, stream: Iterable[tuple[Tensor, Tensor]]
+) -> list[float]:
+    losses = []
+    for x, y in stream:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def _accuracy(curves: Mapping[str, list[float]]) -> float:
+    return curves["accuracy"][-1]
+
+
+LAB = Lab("LAB-2", [{"start": start} for start in GAINS], experiment, _accuracy)
+
+
+def curves_by_start(record: LabRecord) -> dict[str, dict[str, list[float]]]:
+    """Return the curves of each run, by the name of its initial weights."""
+    return {run.setting["start"]: run.curves for run in record.runs}
+
+
+def deviations(record: LabRecord) -> dict[str, list[float]]:
+    """Return for each run the standard deviation of the activations, by hidden layer."""
+    curves = curves_by_start(record)
+    return {start: found.get("deviation", []) for start, found in curves.items()}
