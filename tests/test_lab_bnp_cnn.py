@@ -1,5 +1,6 @@
 """The lab on a GPU: its references, its runs in both sizes, and its lines for CUDA without CUDA."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from gradebox import lent
 from optdl.bnp import BNP
 from optdl.checks import CheckFailed, check
 from optdl.checks.exercise import Misconception
+from optdl.checks.labs import _record
 from optdl.checks.labs.bnp_cnn import (
     EXERCISES,
     RECORD,
@@ -174,6 +176,14 @@ def test_the_record_of_the_solution_is_what_its_functions_give(record: LabRecord
     for run in record.runs[::3]:
         curves, _ = lab.experiment(PARTS, run.setting, seed_of(record.user), 3)
         np.testing.assert_allclose(curves["loss"], run.curves["loss"][:3], rtol=1e-3)
+
+
+def test_to_judge_a_record_no_other_lab_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = {f"optdl.checks.labs.{topic}" for topic in ("batchnorm", "bnp", "optimizers")}
+    for other in others:
+        monkeypatch.delitem(sys.modules, other, raising=False)
+    assert _record("LAB-6:record") is RECORD
+    assert not others & set(sys.modules)
 
 
 def test_what_the_question_asks_for_stands_in_the_record(record: LabRecord) -> None:
