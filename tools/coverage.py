@@ -383,7 +383,7 @@ def _holes(chapter: Chapter) -> list[Problem]:
 def _mend(topic: str, row_id: str, kind: Kind) -> tuple[str, str]:
     """Return the file in which a hole is filled, and how."""
     is_lab = row_id.startswith(LAB)
-    module, test = ("labs/", "labs_") if is_lab else ("", "")
+    module, test = ("checks/labs/", "lab_") if is_lab else ("", "")
     file, mend = {
         "section": (f"book/{topic}.md", f"put ({row_id})= before the heading of its section"),
         "code": (f"src/optdl/{module}{topic}.py", f"add the line Source: {row_id} to a docstring"),

@@ -320,7 +320,7 @@ class Stopper:
         self.losses: list[float] = []
         self.calls: list[str] = []
 
-    def update(self, model: nn.Module, loss: float) -> bool:
+    def update(self, model: nn.Module, loss: Any) -> bool:
         """Remember a loss, and return whether it is time to stop."""
         self.calls.append("update")
         self.losses.append(float(loss))
@@ -481,6 +481,19 @@ def plot_curves(ax: Any, curves: dict[str, dict[str, list[float]]]) -> None:
     ax.set_xlabel("epoch")
     ax.set_ylabel("loss")
     ax.legend()
+
+
+def _draws_each_run_in_full(function: Any, rng: np.random.Generator) -> bool:
+    """Return whether runs of different lengths, as early stopping leaves them, are drawn whole."""
+    lengths = {f"run {number}": int(rng.integers(1, 9)) for number in range(3)}
+    kinds = ("training", "validation")
+    curves = {
+        name: {kind: [1.0 + k for k in range(length)] for kind in kinds}
+        for name, length in lengths.items()
+    }
+    lines = drawn(function, curves)["lines"]
+    whole = {f"{name}, {kind}": length for name, length in lengths.items() for kind in kinds}
+    return {label: len(line[0]) for label, line in lines.items()} == whole
 
 
 def _figures(rng: np.random.Generator) -> Iterator[Case]:
@@ -1276,6 +1289,9 @@ EXERCISES: tuple[Exercise, ...] = (
                 plot_curves,
                 ("in curves.items():", "in list(curves.items())[:1]:"),
             ),
+        ),
+        properties=(
+            Property("runs of different lengths are drawn whole", _draws_each_run_in_full),
         ),
     ),
 )

@@ -380,6 +380,14 @@ def plot_deviations(ax: Any, deviations: dict[str, list[float]]) -> None:
     ax.legend()
 
 
+def _draws_each_depth(function: Any, rng: np.random.Generator) -> bool:
+    """Return whether networks of different depths are drawn whole, from layer 1 to the last."""
+    depths = {f"start {number}": int(rng.integers(1, 9)) for number in range(3)}
+    lines = drawn(function, {name: [0.5] * depth for name, depth in depths.items()})["lines"]
+    ends = {name: (line[0][0], line[0][-1]) for name, line in lines.items()}
+    return ends == {name: (1.0, float(depth)) for name, depth in depths.items()}
+
+
 def _depths(rng: np.random.Generator) -> Iterator[Case]:
     for starts, depth in [(("He",), 2), (("small", "He"), 4), (("He", "Glorot", "small"), 7)]:
         yield {
@@ -943,6 +951,11 @@ EXERCISES: tuple[Exercise, ...] = (
                 "your lines have no labels; give each `label=start`",
                 plot_deviations,
                 (", label=start", ""),
+            ),
+        ),
+        properties=(
+            Property(
+                "networks of different depths are drawn from layer 1 to the last", _draws_each_depth
             ),
         ),
     ),
