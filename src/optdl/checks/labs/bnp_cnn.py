@@ -322,7 +322,7 @@ class Checkpoint:
     def __init__(self, path: Any) -> None:
         self.path = str(path)
 
-    def save(self, epoch: int, generators: list[torch.Generator], **parts: Any) -> None:
+    def save(self, epoch: int, generators: list[Any], **parts: Any) -> None:
         """Write the file, whole or not at all."""
         content = {
             "epoch": epoch,
@@ -332,7 +332,7 @@ class Checkpoint:
         torch.save(content, self.path + ".part")
         os.replace(self.path + ".part", self.path)  # noqa: PTH105
 
-    def load(self, generators: list[torch.Generator], **parts: Any) -> int:
+    def load(self, generators: list[Any], **parts: Any) -> int:
         """Put everything where the file left it, and return the finished epochs; 0 without one."""
         if not os.path.exists(self.path):  # noqa: PTH110
             return 0
