@@ -33,8 +33,12 @@ def make(course: Course, topic: str) -> None:
 def answers_of(source: Any) -> dict[str, Any]:
     """Return what the answer cells of a notebook define."""
     names: dict[str, Any] = {"__name__": "answers"}
+    cells = notebooks.read(source).cells
     exec("import numpy as np\nimport torch\nfrom torch import nn", names)
-    for cell in notebooks.read(source).cells:
+    for cell in cells:
+        if cell.get("id", "").endswith("-imports"):
+            exec(cell.source, names)
+    for cell in cells:
         if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("solution"):
             exec(answers.right(cell.source), names)
     return names

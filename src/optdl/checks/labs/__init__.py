@@ -5,6 +5,7 @@ A module lists its ``EXERCISES``, and says in ``RECORD`` what the record of its 
 
 import importlib
 import pkgutil
+import sys
 from typing import Any
 
 from optdl.checks.labs.records import RecordCheck, judge, judge_reading
@@ -54,8 +55,10 @@ def check_reading(key: str, reading: Any) -> None:
 
 def _record(key: str) -> RecordCheck:
     """Return what the record of the lab of a key has to hold."""
-    for module in pkgutil.iter_modules(__path__):
-        found = getattr(importlib.import_module(f"{__name__}.{module.name}"), "RECORD", None)
+    names = [f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)]
+    # those that are loaded come first: to import the checks of another lab takes a second
+    for name in sorted(names, key=lambda name: name not in sys.modules):
+        found = getattr(importlib.import_module(name), "RECORD", None)
         if isinstance(found, RecordCheck) and found.lab.key == key.split(":")[0]:
             return found
     raise KeyError(f"there is no lab for {key!r}; a key is such as 'LAB-1:record'")

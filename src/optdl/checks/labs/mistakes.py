@@ -38,7 +38,8 @@ def mistake(
     *changes : pair of str
         What stands once in the reference, and what the mistaken code has there.
     given : mapping
-        What else the reference uses by its name: earlier answers of the same notebook.
+        What else the reference uses by its name: earlier answers of the same notebook, and what
+        the notebook imports.
 
     Raises
     ------

@@ -1,0 +1,418 @@
+"""The lab on a GPU: its references, its runs in both sizes, and its lines for CUDA without CUDA."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from test_gradebox_proxy import Lend, lend, zygote
+from torch import nn
+
+from gradebox import lent
+from optdl.bnp import BNP
+from optdl.checks import CheckFailed, check
+from optdl.checks.exercise import Misconception
+from optdl.checks.labs import _record
+from optdl.checks.labs.bnp_cnn import (
+    EXERCISES,
+    RECORD,
+    Batches,
+    Checkpoint,
+    Trainer,
+    augment,
+    images_per_second,
+)
+from optdl.data import Dataset
+from optdl.images import PadCropFlip
+from optdl.labs import LabRecord, seed_of
+from optdl.labs import bnp_cnn as lab
+from optdl.networks import resnet_cifar
+from tools.layout import ROOT
+
+__all__ = ["lend", "zygote"]  # fixtures
+
+pytestmark = [pytest.mark.row("LAB-6"), pytest.mark.xdist_group("gradebox")]
+
+PARTS = {"Trainer": Trainer, "Batches": Batches, "augment": augment, "Checkpoint": Checkpoint}
+TINY = replace(lab.SMALL, kinds=("small CNN",), epochs=3, batch=128)
+
+
+@pytest.fixture
+def record() -> LabRecord:
+    return LabRecord.load(ROOT / "solutions" / "bnp_cnn" / "record.json")
+
+
+# --- The references ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_augmentation_is_that_of_the_experiments(flip: bool) -> None:
+    x = torch.rand(6, 3, 5, 7, generator=torch.Generator().manual_seed(0))
+    ours = augment(x, torch.Generator().manual_seed(1), padding=2, flip=flip)
+    again = torch.Generator().manual_seed(1)
+    draws = [torch.randint(0, high, (6, 1), generator=again) for high in (5, 5, 2)[: 2 + flip]]
+    if not flip:
+        draws.append(torch.zeros(6, 1, dtype=torch.int64))
+    assert torch.equal(ours, PadCropFlip(2)(x, torch.cat(draws, dim=1)))
+
+
+def _thirds(x: torch.Tensor, y: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    return [(x[first : first + 32], y[first : first + 32]) for first in (0, 32, 64)]
+
+
+@pytest.mark.parametrize("bnp", [False, True])
+def test_an_epoch_in_float32_is_the_plain_loop(bnp: bool) -> None:
+    setting = {"kind": "small CNN", "method": "BNP" if bnp else "BN", "seed": 3}
+    x, y, _, _ = lab.digits()
+    losses = Trainer(setting, lr=0.1, bnp=bnp).epoch(_thirds(x, y))
+    model = lab.network(**setting)
+    hook = BNP(model) if bnp else None
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    expected = []
+    for images, labels in _thirds(x, y):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+        if hook is not None:
+            hook.step()
+        optimizer.step()
+        expected.append(loss.item())
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+
+
+def test_a_gradient_too_small_for_float16_arrives_by_the_loss_scale() -> None:
+    class Faint(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(2, 3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return nn.functional.linear(x.mean((2, 3)), self.weight) * 1e-7
+
+    x, y = torch.ones(4, 3, 1, 1), torch.zeros(4, dtype=torch.int64)
+    moved = {}
+    for scale in (1.0, 1024.0):
+        trainer = Trainer(Faint(), lr=1.0, dtype=torch.float16)
+        trainer.scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+        trainer.epoch([(x, y)])
+        moved[scale] = float(trainer.model.weight.detach().abs().max())
+    assert moved[1.0] == 0
+    assert moved[1024.0] == pytest.approx(0.5e-7, rel=0.05)
+
+
+def test_an_overflow_leaves_the_weights_and_halves_the_scale() -> None:
+    trainer = Trainer({"kind": "small CNN", "method": "GN", "seed": 0}, 0.1, dtype=torch.float16)
+    before = [p.detach().clone() for p in trainer.model.parameters()]
+    x, y = torch.full((2, 3, 8, 8), 1e5), torch.zeros(2, dtype=torch.int64)
+    [loss] = trainer.epoch([(x, y)])
+    assert not np.isfinite(loss)
+    assert trainer.scaler.get_scale() == 512
+    assert all(map(torch.equal, before, trainer.model.parameters()))
+
+
+def test_on_a_device_without_numbers_whoever_reads_one_fails() -> None:
+    with pytest.raises((RuntimeError, NotImplementedError), match="meta"):
+        torch.ones(1, device="meta").item()
+
+
+def test_a_checkpoint_holds_torchs_own_generator_too(tmp_path: Path) -> None:
+    generators = [torch.default_generator, torch.Generator().manual_seed(5)]
+    file = Checkpoint(tmp_path / "a.pt")
+    file.save(7, generators)
+    expected = torch.rand(3), torch.rand(3, generator=generators[1])
+    assert file.load(generators) == 7
+    assert torch.equal(torch.rand(3), expected[0])
+    assert torch.equal(torch.rand(3, generator=generators[1]), expected[1])
+    assert [path.name for path in tmp_path.iterdir()] == ["a.pt"]
+
+
+# --- Across two processes ---------------------------------------------------------------------
+
+IMPORTS = """
+import os, time
+import numpy as np
+import torch
+from torch import nn
+from optdl.bnp import BNP
+from optdl.labs.bnp_cnn import network, precision
+"""
+
+CASES = [(one.key, mistake) for one in EXERCISES for mistake in one.misconceptions]
+
+
+@pytest.fixture
+def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let objects of the checks go to a student's code, as the process of the tests does."""
+    monkeypatch.setattr(lent, "_MODULES", ["optdl.checks"])
+
+
+WAYS = ("you read the loss", "you write into", "you unpickle", "you read the clock", "you pickle")
+
+
+@pytest.mark.parametrize(
+    ("key", "mistake"),
+    [(key, one) for key, one in CASES if one.hint.startswith(WAYS)],
+    ids=lambda one: one.hint[:18] if isinstance(one, Misconception) else "",
+)
+def test_a_mistake_is_named_in_a_process_of_its_own(
+    key: str, mistake: Misconception, lend: Lend, stand_ins: None
+) -> None:
+    [name] = [one.name for one in EXERCISES if one.key == key]
+    names = lend(IMPORTS, mistake.function.source)  # type: ignore[attr-defined]
+    with pytest.raises(CheckFailed) as failed:
+        check(key, names[name])
+    assert f"Likely cause: {mistake.hint}" in str(failed.value)
+
+
+# --- The runs ---------------------------------------------------------------------------------
+
+
+def test_the_record_of_the_solution_is_what_its_functions_give(record: LabRecord) -> None:
+    assert [run.setting for run in record.runs] == lab.LAB.settings
+    for run in record.runs[::3]:
+        curves, _ = lab.experiment(PARTS, run.setting, seed_of(record.user), 3)
+        np.testing.assert_allclose(curves["loss"], run.curves["loss"][:3], rtol=1e-3)
+
+
+def test_to_judge_a_record_no_other_lab_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = {f"optdl.checks.labs.{topic}" for topic in ("batchnorm", "bnp", "optimizers")}
+    for other in others:
+        monkeypatch.delitem(sys.modules, other, raising=False)
+    assert _record("LAB-6:record") is RECORD
+    assert not others & set(sys.modules)
+
+
+def test_what_the_question_asks_for_stands_in_the_record(record: LabRecord) -> None:
+    first = {method: find(record) for method, (_, find) in RECORD.readings.items()}
+    assert all(first.values()), "each method gets below the level"
+    assert min(first, key=lambda method: first[method]) == "BN"
+    assert max(run.curves["accuracy"][-1] for run in record.runs) > RECORD.level + 0.03
+    assert sum(run.seconds for run in record.runs) < 60
+
+
+def test_a_run_that_was_interrupted_has_the_same_losses() -> None:
+    whole, resumed = lab.interrupted(PARTS)
+    assert whole == resumed
+    assert len(whole) == 2 * 36
+
+
+@pytest.mark.parametrize("kind", ["CNN", "ResNet-8", "ResNet-110"])
+@pytest.mark.parametrize("method", lab.METHODS)
+def test_networks_have_the_normalization_of_their_method(kind: str, method: str) -> None:
+    model = lab.network(kind, method, 0)
+    found = {type(one) for one in model.modules()} & {nn.BatchNorm2d, nn.GroupNorm}
+    assert found == {"BN": {nn.BatchNorm2d}, "BNP": set()}.get(method, {nn.GroupNorm})
+    norms = [one for one in model.modules() if isinstance(one, nn.GroupNorm)]
+    groups = {one.num_channels // one.num_groups for one in norms}
+    assert groups <= {4}
+
+
+def test_deep_networks_for_bnp_begin_at_a_tenth() -> None:
+    model, plain = lab.network("ResNet-110", "BNP+GN", 1), resnet_cifar(110, 10, "gn", seed=1)
+    assert torch.allclose(model.stem[0].weight, plain.stem[0].weight / 10)  # type: ignore
+
+
+def test_the_rate_warms_up_and_drops() -> None:
+    rates = [lab.FULL.rate("BN", epoch) for epoch in (0, 1, 79, 80, 119, 120)]
+    assert rates == pytest.approx([0.01, 0.1, 0.1, 0.01, 0.01, 0.001])
+    assert lab.SMALL.rate("BN", 0) == lab.SMALL.rates["BN"]
+
+
+# --- The full size, small, on a CPU -----------------------------------------------------------
+
+
+@pytest.fixture
+def small_full(monkeypatch: pytest.MonkeyPatch) -> lab.Size:
+    """Return the full size with a few images of noise, on a CPU: the same code, for seconds."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(40, 3 * 32 * 32)).astype(np.float32), np.arange(40) % 10
+    data = Dataset("cifar10", x, y, x[:20], y[:20], (3, 32, 32), tuple("abcdefghij"))
+    monkeypatch.setattr(lab, "load", lambda name: data)
+    lab.cifar10.cache_clear()
+    return replace(
+        lab.FULL, kinds=("CNN",), batch=20, epochs=2, drops=(1,), device="cpu", dtype=torch.bfloat16
+    )
+
+
+def test_the_full_size_writes_its_record_and_goes_on(
+    small_full: lab.Size, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, options = tmp_path / "record-full.json", {"user": "ada", "predictions": {}}
+    whole = lab.perform_full(PARTS, path=path, folder=tmp_path / "a", size=small_full, **options)
+    assert [run.setting["method"] for run in whole.runs] == list(lab.METHODS)
+    assert all(len(run.curves["loss"]) == 2 for run in whole.runs)
+    assert whole.weights == {}
+    assert whole.device == "cpu"
+    assert "CNN, BNP+GN: test accuracy" in lab.full_report(path)
+    assert "BNP+GN: test accuracy" in lab.full_report(path)
+    # the program ends in the second epoch of the third run
+    epochs: list[int] = []
+
+    class Ends(Trainer):
+        def epoch(self, batches: Any) -> list[float]:
+            epochs.append(1)
+            if len(epochs) == 6:
+                raise KeyboardInterrupt
+            return super().epoch(batches)
+
+    again = {"path": tmp_path / "again.json", "folder": tmp_path / "b", "size": small_full}
+    with pytest.raises(KeyboardInterrupt):
+        lab.perform_full({**PARTS, "Trainer": Ends}, **again, **options)
+    resumed = lab.perform_full({**PARTS, "Trainer": Ends}, **again, **options)
+    assert len(epochs) == 6 + 3, "the epochs that were finished are not trained again"
+    assert [run.curves for run in resumed.runs] == [run.curves for run in whole.runs]
+
+
+def test_without_a_gpu_no_record_of_the_full_size_is_asked_for(tmp_path: Path) -> None:
+    assert "asked of nobody" in lab.full_report(tmp_path / "record-full.json")
+
+
+def test_colors_are_standardized(small_full: lab.Size) -> None:
+    x, y, x_test, _ = lab.cifar10()
+    assert x.shape == (40, 3, 32, 32)
+    assert x_test.shape == (20, 3, 32, 32)
+    assert len(y) == 40
+    torch.testing.assert_close(x.mean((0, 2, 3)), torch.zeros(3), atol=1e-5, rtol=0)
+    torch.testing.assert_close(x.std((0, 2, 3)), torch.ones(3), atol=1e-5, rtol=0)
+
+
+# --- CUDA, without CUDA -----------------------------------------------------------------------
+
+
+class Faked:
+    """What PyTorch would be asked for on a GPU; whoever asks gets the CPU's."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[str] = []
+        generator: Any = torch.Generator
+        autocast: Any = torch.autocast
+        sgd, scaler, to = torch.optim.SGD, torch.amp.GradScaler, nn.Module.to
+        tensor_to = torch.Tensor.to
+        self.fused: list[bool] = []
+
+        def told(name: Any) -> str:
+            self.asked.append(str(name))
+            return "cpu"
+
+        # classes, since modules of torch that are imported meanwhile use them as such
+        class Generator(generator):
+            def __new__(cls, place: str = "") -> Any:
+                return generator(told(place) if place else "cpu")
+
+        class Autocast(autocast):
+            def __init__(self, place: str, dtype: Any = None, **options: Any) -> None:
+                super().__init__(told(place) if dtype else place, dtype, **options)
+
+        def made(params: Any, fused: bool = False, **settings: Any) -> Any:
+            self.fused.append(fused)
+            return sgd(params, **settings)
+
+        def moved(value: Any, *places: Any, **options: Any) -> Any:
+            there = ["cpu" if getattr(one, "type", one) == "cuda" else one for one in places]
+            return tensor_to(value, *there, **options)
+
+        monkeypatch.setattr(torch, "Generator", Generator)
+        monkeypatch.setattr(torch.optim, "SGD", made)
+        monkeypatch.setattr(
+            torch.amp, "GradScaler", lambda place, **options: scaler(told(place), **options)
+        )
+        monkeypatch.setattr(torch, "autocast", Autocast)
+        monkeypatch.setattr(
+            nn.Module, "to", lambda model, place, **options: to(model, told(place), **options)
+        )
+        monkeypatch.setattr(torch.Tensor, "to", moved)
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "synchronize", lambda: self.asked.append("wait"))
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a GPU that is none")
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> Faked:
+    return Faked(monkeypatch)
+
+
+def test_on_cuda_all_parts_are_made_for_it(
+    small_full: lab.Size, tmp_path: Path, cuda: Faked
+) -> None:
+    size = replace(small_full, device="cuda", dtype=torch.float16, epochs=1, drops=())
+    found = lab.perform_full(
+        PARTS, user="ada", predictions={}, size=size, path=tmp_path / "f.json", folder=tmp_path
+    )
+    assert found.device == "a GPU that is none"
+    assert set(cuda.asked) == {"cuda"}, "generators, network, scaler and autocast"
+    assert cuda.fused == [True] * 4, "a step of another optimizer would wait for the GPU"
+
+
+def test_on_cuda_every_variant_is_measured(
+    small_full: lab.Size, cuda: Faked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[Any] = []
+    monkeypatch.setattr(torch, "compile", lambda model: compiled.append(model) or model)
+    parts = {**PARTS, "images_per_second": images_per_second}
+    speeds = lab.measure(parts, replace(small_full, device="cuda"), steps=1)
+    assert list(speeds) == [
+        "float32",
+        "channels_last",
+        "channels_last, autocast",
+        "channels_last, autocast, compiled",
+        "channels_last, autocast, losses read in each step",
+        "channels_last, autocast, images on the CPU",
+        "channels_last, autocast, augmented on cuda",
+        "channels_last, autocast, augmented on cpu",
+    ]
+    assert all(speed and speed > 0 for speed in speeds.values())
+    assert len(compiled) == 1
+    assert cuda.asked.count("wait") == 2 * len(speeds)
+
+
+def test_on_a_cpu_nothing_is_compiled() -> None:
+    def speed(step: Any, images: int, **options: Any) -> float:
+        step()
+        return float(images)
+
+    read: list[int] = []
+
+    class Counts(Trainer):
+        def epoch(self, batches: Any) -> list[float]:
+            losses = super().epoch(batches)
+            read.append(len(losses))
+            return losses
+
+    parts = {**PARTS, "Trainer": Counts, "images_per_second": speed}
+    speeds = lab.measure(parts, TINY, steps=2)
+    assert [name for name, found in speeds.items() if found is None] == [
+        "channels_last, autocast, compiled",
+        "channels_last, autocast, images on the CPU",
+    ]
+    assert read == [2, 2, 2, 1, 1, 2], "one variant reads its losses in each step"
+    rows = lab.table(speeds).splitlines()
+    assert rows[2] == "| float32 | 256 |"
+    assert "| not measured |" in rows[5]
+
+
+def test_channels_lie_last_unless_told_otherwise() -> None:
+    setting = {"kind": "small CNN", "method": "GN", "seed": 0}
+    for options, expected in (({}, True), ({"channels_last": False}, False)):
+        seen: list[bool] = []
+        trainer = Trainer(setting, 0.1, **options)
+        trainer.model.register_forward_pre_hook(
+            lambda module, given, seen=seen: seen.append(
+                given[0].is_contiguous(memory_format=torch.channels_last)
+            )
+        )
+        trainer.epoch([(torch.randn(2, 3, 8, 8), torch.zeros(2, dtype=torch.int64))])
+        weight = trainer.model[4].weight
+        assert weight.is_contiguous(memory_format=torch.channels_last) == expected
+        assert seen == [expected]
+
+
+def test_the_notebook_says_what_was_not_measured() -> None:
+    text = (ROOT / "solutions" / "bnp_cnn" / "lab.ipynb").read_text("utf-8")
+    assert "The full size was not run for this book" in text
+    assert "sbatch lab.sbatch" in text
+    assert "jupyter execute" in text
+    assert "Colab" in text
