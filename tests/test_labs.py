@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from optdl.checks import CheckFailed, Exercise, check, labs, summary
+from optdl.checks import CheckFailed, Exercise, check, lab_exercises, summary
 from optdl.checks.labs import check_reading, check_record
 from optdl.checks.labs.figures import drawn
 from optdl.checks.labs.mistakes import mistake
@@ -31,7 +31,7 @@ SOURCE = ROOT / "solutions" / "optimizers"
 
 # --- Every exercise of the labs ---------------------------------------------------------------
 
-LABS = labs()
+LABS = lab_exercises()
 MISTAKES = [
     pytest.param(exercise, number, id=f"{key}-{number}")
     for key, exercise in LABS.items()

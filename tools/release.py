@@ -19,7 +19,7 @@ from gradebox.submit import told
 from gradebox.work import Releases, gather
 from tools import notebooks
 from tools.backend import Backend, Failed, MissingEntry
-from tools.layout import ROOT, Course, is_result
+from tools.layout import LAB, ROOT, Course, is_result
 from tools.stages import Stages
 from tools.stamps import Stamps, digest, files, write_atomically
 from tools.terminal import ToolError, console, need_disk, run
@@ -27,7 +27,7 @@ from tools.terminal import ToolError, console, need_disk, run
 SECRETS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME")
 REGION = re.compile(r"^[^\n]*### BEGIN SOLUTION\n(.*?)^[^\n]*### END SOLUTION", re.M | re.S)
 GO_ON = "raises-exception"
-"""With this tag on a check, JupyterLab's Run All goes on to the next exercise after a failure."""
+"""With this tag, JupyterLab's Run All goes on to the next exercise after a check has failed."""
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -57,8 +57,10 @@ def render(course: Course, topic: str) -> dict[str, bytes]:
 def _finished(course: Course, topic: str, name: str, made: NotebookNode) -> bytes:
     """Return the bytes of a notebook as nbgrader made it, once it is fit to be handed out."""
     made.metadata = notebooks.node(METADATA)
-    for cell in _graded(made).values():
-        if cell.cell_type == "code" and cell.metadata.nbgrader.get("locked"):
+    for cell in made.cells:
+        # in a lab, a cell that is not nbgrader's shows what the record holds, if there is one
+        about = cell.metadata.get("nbgrader", {"locked": name == LAB})
+        if cell.cell_type == "code" and about.get("locked"):
             cell.metadata.tags = [*cell.metadata.get("tags", []), GO_ON]
     problems = faults(notebooks.read(course.source(topic, name)), made)
     if problems:

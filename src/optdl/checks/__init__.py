@@ -6,7 +6,7 @@ lists its ``EXERCISES``.
 
 from optdl.checks.exercise import Exercise, Misconception, Property
 from optdl.checks.report import CheckFailed
-from optdl.checks.runner import check, exercises, labs
+from optdl.checks.runner import check, exercises, lab_exercises
 from optdl.checks.summary import summary
 
 __all__ = [
@@ -16,6 +16,6 @@ __all__ = [
     "Property",
     "check",
     "exercises",
-    "labs",
+    "lab_exercises",
     "summary",
 ]

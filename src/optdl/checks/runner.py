@@ -67,7 +67,7 @@ def exercises() -> dict[str, Exercise]:
 
 
 @cache
-def labs() -> dict[str, Exercise]:
+def lab_exercises() -> dict[str, Exercise]:
     """Return every exercise of the labs by its key; this imports torch."""
     return _listed(_modules("/labs"))
 
@@ -167,7 +167,7 @@ def _naming(key: str) -> dict[str, Exercise]:
 def _find(key: str) -> Exercise:
     if exercise := _naming(key).get(key):
         return exercise
-    known = labs() if key.startswith("LAB") else exercises()
+    known = lab_exercises() if key.startswith("LAB") else exercises()
     if key not in known:
         near = difflib.get_close_matches(key, known, n=1)
         mend = f"did you mean {near[0]!r}?" if near else f"the exercises are {', '.join(known)}"
