@@ -1,5 +1,6 @@
 """Labs: their records are bounded, belong to one student, and are what a run would give."""
 
+import importlib
 import inspect
 import json
 import math
@@ -430,6 +431,26 @@ def test_the_record_is_made_by_its_command(
         run = kept.find(setting)
         assert run is not None
         np.testing.assert_allclose(curves["loss"], run.curves["loss"][:100], rtol=0.02, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "topic", [path.parent.name for path in SOURCE.parent.glob("*/record.json")]
+)
+def test_weights_remember_the_seed_from_which_they_came(topic: str) -> None:
+    folder = SOURCE.parent / topic
+    lab = importlib.import_module(f"optdl.labs.{topic}").LAB
+    answers = lab_records.answers_of(folder / "lab.ipynb")
+    record = LabRecord.load(folder / "record.json")
+    done = [run for run in record.runs if run.stop == "done"]
+    best = max(done, key=lambda run: lab.score(run.curves))
+    weights = unpack(record.weights)
+    names = [name for name, value in weights.items() if value.dim() > 1]
+    ends = np.concatenate([weights[name].numpy().ravel() for name in names])
+    for name, least, most in ((ADA, 0.86, 1), ("ben", -0.03, 0.03), ("eve", -0.03, 0.03)):
+        state = lab.experiment(answers, best.setting, seed_of(name), 1)[1].state_dict()
+        begun = np.concatenate([state[one].numpy().ravel() for one in names])
+        cosine = ends @ begun / np.linalg.norm(ends) / np.linalg.norm(begun)
+        assert least <= cosine <= most
 
 
 # --- The checks' own machinery ----------------------------------------------------------------
