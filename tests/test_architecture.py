@@ -20,21 +20,21 @@ TOPICS = tuple(chapter["topic"] for chapter in COURSE)
 # Which rooms of optdl each room may import; topics and checks are rooms as a whole. The checks of
 # labs are a room of their own: they need PyTorch, and the others run without it.
 MAY_IMPORT = {
+    "files": set(),
     "problems": set(),
     "data": set(),
     "images": set(),
     "networks": set(),
-    "records": set(),
+    "records": {"files"},
     "topic": {"problems", "data", "images", "networks", "topic"},
-    "training": {"data", "networks", "records"},
+    "training": {"files", "data", "networks", "records"},
     "recordings": {"records", "training"},
-    "ensembles": {"topic", "data", "networks", "records", "training"},
+    "ensembles": {"files", "topic", "data", "networks", "records", "training"},
     "experiments": {
         *("topic", "data", "images", "networks", "records", "training", "ensembles", "plotting")
     },
-    "labs": {"topic", "data", "networks", "records"},
-    "results": {"records"},
-    "plotting": {"records", "results"},
+    "labs": {"files", "topic", "data", "networks", "records"},
+    "plotting": {"records"},
     "checks": {"checks", "topic", "problems", "data"},
     "checks of labs": {"checks", "labs", "topic", "problems", "data", "networks", "records"},
 }

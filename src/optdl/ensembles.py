@@ -38,6 +38,7 @@ from tqdm.auto import tqdm
 
 from optdl.bnp import scale_dense
 from optdl.data import Examples
+from optdl.files import written_whole
 from optdl.networks import fully_connected
 from optdl.records import Record
 from optdl.training import order_seed, recorded
@@ -750,7 +751,6 @@ class _Run:
     def _save(self) -> None:
         if self.path is None:
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         content = {
             "run": self._identity(),
             "tensors": self.ensemble.tensors(),
@@ -760,12 +760,8 @@ class _Run:
             "curves": self.curves,
             "diverged": self.diverged,
         }
-        scratch = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
-        try:
+        with written_whole(self.path) as scratch:
             torch.save(content, scratch)
-            scratch.replace(self.path)
-        finally:
-            scratch.unlink(missing_ok=True)
 
     def _identity(self) -> str:
         """Return what must not change between two parts of a run."""

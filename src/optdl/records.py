@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 import optdl
+from optdl.files import written_whole
 
 __all__ = ["Record", "versions"]
 
@@ -95,22 +96,15 @@ class Record:
         Every number is written with all its digits. A number that is not finite, which JSON lacks,
         is written as ``{"float": "nan"}``, ``"inf"`` or ``"-inf"``.
         """
-        target = Path(path)
         text = json.dumps(
             {"format": _FORMAT, **_finite(asdict(self))},
             indent=1,
             ensure_ascii=False,
             allow_nan=False,
         )
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # A file beside the target and one rename: a reader never sees half a record.
-        scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
-        try:
+        with written_whole(path) as scratch:
             scratch.write_text(text + "\n", encoding="utf-8")
-            scratch.replace(target)
-        finally:
-            scratch.unlink(missing_ok=True)
-        return target
+        return Path(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Record:

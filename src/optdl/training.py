@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from optdl.data import Examples
+from optdl.files import written_whole
 from optdl.records import Record
 
 __all__ = ["Hook", "Schedule", "State", "order_seed", "recorded", "train", "zero_one"]
@@ -682,14 +683,9 @@ class _Checkpoint:
             "stop": state.stop,
             "seconds": seconds,
         }
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
-        try:
+        with written_whole(self.path) as scratch:
             torch.save(content, scratch)
             _require_readable(scratch)
-            scratch.replace(self.path)
-        finally:
-            scratch.unlink(missing_ok=True)
 
     def _read(self) -> dict[str, Any]:
         whole = self.path.read_bytes()

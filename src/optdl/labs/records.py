@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from optdl.files import written_whole
 from optdl.records import versions
 
 __all__ = ["FILE", "LARGEST", "LabRecord", "RecordError", "Run", "pack", "seed_of", "unpack"]
@@ -121,14 +122,9 @@ class LabRecord:
         text = json.dumps({"format": _FORMAT, **content, "checksum": _checksum(content)})
         if len(text) > LARGEST:
             raise RecordError(f"a record has at most {LARGEST} bytes; this one has {len(text)}")
-        target = Path(path)
-        scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
-        try:
+        with written_whole(path) as scratch:
             scratch.write_text(text + "\n", encoding="utf-8")
-            scratch.replace(target)
-        finally:
-            scratch.unlink(missing_ok=True)
-        return target
+        return Path(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] = FILE) -> LabRecord:

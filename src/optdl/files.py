@@ -1,0 +1,42 @@
+"""Write a file whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["written_whole"]
+
+
+@contextlib.contextmanager
+def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give the path of a file to write, which then takes the place of another in one step.
+
+    A reader never sees half a file: until the end there is the old one or none. After an error the
+    old one stays, and what was written is removed. Folders are made as needed.
+
+    Parameters
+    ----------
+    path : path
+        Where the whole file is to be.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "results" / "run.txt"
+    ...     with written_whole(path) as scratch:
+    ...         _ = scratch.write_text("all of it")
+    ...     path.read_text()
+    'all of it'
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield scratch
+        scratch.replace(target)
+    finally:
+        scratch.unlink(missing_ok=True)
