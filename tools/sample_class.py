@@ -448,7 +448,6 @@ def _drop(course: Course, identifiers: Sequence[str]) -> None:
         for identifier in identifiers:
             book.remove_student(identifier)
     for identifier in identifiers:
-        stamps.forget(f"grade/{identifier}/")
         stamps.forget(f"feedback/{identifier}/")
         for folder in (course.submitted, course.autograded, course.feedback):
             shutil.rmtree(folder / identifier, ignore_errors=True)

@@ -18,6 +18,10 @@ from typing import Any
 
 NEW_MOUNTS, NEW_UTS, NEW_IPC = 0x00020000, 0x04000000, 0x08000000
 NEW_USER, NEW_PIDS, NEW_NET = 0x10000000, 0x20000000, 0x40000000
+NEW_TIME, NEW_CGROUP = 0x00000080, 0x02000000
+ANY_NAMESPACE = (
+    NEW_MOUNTS | NEW_UTS | NEW_IPC | NEW_USER | NEW_PIDS | NEW_NET | NEW_TIME | NEW_CGROUP
+)
 
 READ_ONLY, NO_SUID, NO_DEVICES, NO_EXEC = 1, 2, 4, 8
 REMOUNT, BIND, RECURSIVE, PRIVATE = 32, 4096, 16384, 1 << 18
@@ -26,6 +30,16 @@ DETACH = 2
 _KILLED_WITH_PARENT, _DUMPABLE, _DROP_BOUND, _SECCOMP = 1, 4, 24, 22
 _NO_NEW_PRIVILEGES, _AMBIENT = 38, 47
 _KILL = 9
+
+_CLEAR_ALL = 4  # of the ambient capabilities
+_CAPABILITIES_3 = 0x20080522  # the version of the header of capset
+_HERE, _AND_BELOW = -100, 0x8000  # AT_FDCWD and AT_RECURSIVE
+
+SET_OWNER, SET_OWNER_EX = 8, 15
+"""Commands of ``fcntl`` that let the kernel send signals about a file to any process."""
+
+SET_OWNER_OF_SOCKET, SET_GROUP_OF_SOCKET, TYPE_INTO_TERMINAL = 0x8901, 0x8902, 0x5412
+"""Requests of ``ioctl`` that send signals likewise, and one that types into a terminal."""
 
 CAP_CHOWN, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 0, 5, 6, 7, 21
 
@@ -240,8 +254,9 @@ def bind_read_only(source: str, target: str, devices: bool = False) -> None:
     mount(source, target, "none", BIND | RECURSIVE)
     flags = READ_ONLY | NO_SUID | (0 if devices else NO_DEVICES)
     wanted = struct.pack("QQQQ", flags, 0, 0, 0)
+    where = os.fsencode(target)
     try:
-        _system("mount_setattr", -100, os.fsencode(target), 0x8000, wanted, len(wanted))
+        _system("mount_setattr", _HERE, where, _AND_BELOW, wanted, len(wanted))
     except OSError as error:
         if error.errno != errno.ENOSYS:
             raise
@@ -278,8 +293,8 @@ def drop_bounds() -> None:
 def drop_capabilities() -> None:
     """Give up all capabilities, and what programs with the set-user-id bit would give."""
     _prctl(_NO_NEW_PRIVILEGES, 1)
-    _prctl(_AMBIENT, 4)
-    header, nothing = struct.pack("Ii", 0x20080522, 0), bytes(24)
+    _prctl(_AMBIENT, _CLEAR_ALL)
+    header, nothing = struct.pack("Ii", _CAPABILITIES_3, 0), bytes(24)
     _library("capset", header, nothing)
 
 

@@ -553,8 +553,11 @@ def _beyond() -> linux.Filter:
         *linux.refuse("memfd_create", "memfd_secret", "shmget", "msgget", "semget", "mq_open"),
         # clone3 hides its flags from the filter; libraries then use clone
         *linux.refuse("clone3", error=errno.ENOSYS),
-        *linux.refuse_bits("clone", 0, 0x7E020080),
+        *linux.refuse_bits("clone", 0, linux.ANY_NAMESPACE),
     ]
+
+
+_INTRUSIVE = (linux.SET_OWNER_OF_SOCKET, linux.SET_GROUP_OF_SOCKET, linux.TYPE_INTO_TERMINAL)
 
 
 def _outward(version: int) -> linux.Filter:
@@ -570,8 +573,8 @@ def _outward(version: int) -> linux.Filter:
         *linux.refuse("sched_setaffinity", "sched_setattr", "sched_setparam"),
         *linux.refuse("sched_setscheduler", "setpriority", "ioprio_set"),
         *linux.refuse_unless("prlimit64", 0, [0]),
-        *linux.refuse_if("fcntl", 1, [8, 15]),  # signals about files, to anyone
-        *linux.refuse_if("ioctl", 1, [0x8901, 0x8902, 0x5412]),
+        *linux.refuse_if("fcntl", 1, [linux.SET_OWNER, linux.SET_OWNER_EX]),
+        *linux.refuse_if("ioctl", 1, _INTRUSIVE),
         *linux.refuse("chmod", "fchmod", "fchmodat", "fchmodat2", error=0),
         *linux.refuse("chown", "fchown", "lchown", "fchownat", error=0),
         *linux.refuse("setxattr", "lsetxattr", "fsetxattr", "setxattrat"),

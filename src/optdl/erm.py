@@ -71,7 +71,6 @@ Features = Float[np.ndarray, "m d"]
 Weights = Float[np.ndarray, " d"]
 Labels = Float[np.ndarray, " m"] | Int[np.ndarray, " m"]
 Classes = Int[np.ndarray, " m"]
-Indices = Int[np.ndarray, " n"]
 Batch = tuple[Float[np.ndarray, "n d"], Shaped[np.ndarray, " n"]]
 
 
