@@ -23,8 +23,6 @@ from optdl.labs.dropout import EPOCHS, LAB, RATES, accuracy, curves, network
 
 __all__ = ["EXERCISES", "RECORD"]
 
-Arrays = tuple[np.ndarray, ...]
-
 
 def _array(value: Tensor) -> np.ndarray:
     return np.array(value.detach().double().numpy())

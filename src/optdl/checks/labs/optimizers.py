@@ -290,9 +290,6 @@ def _agrees_with_torch(theirs: Any, **fixed: Any) -> Callable[[Any, np.random.Ge
     return holds
 
 
-_SGD_ENDS = '{"lr": lr, "momentum": momentum})'
-_ADAMW_ENDS = '"weight_decay": weight_decay}\n        )'
-
 EXERCISES: tuple[Exercise, ...] = (
     Exercise(
         key="LAB-1:sgd",
