@@ -194,6 +194,79 @@ def _cache_serves_the_backward_pass(function: Function, rng: np.random.Generator
     return bool(np.allclose(found, expected, atol=1e-7))
 
 
+BATCHNORM_FORWARD = Exercise(
+    key="L1-34, P-01",
+    reference=batchnorm_forward,
+    cases=_forward_cases,
+    parts=("y", ("normalized", "factor")),
+    misconceptions=(
+        Misconception(
+            "your variance divides by m − 1; batch norm divides by m",
+            divides_the_variance_by_one_less,
+        ),
+        Misconception(
+            "your variance lacks the square: the deviations from the mean always add up to zero",
+            forgets_the_square,
+        ),
+        Misconception(
+            "you normalize each example over its features, as layer norm does; "
+            "batch norm normalizes each feature over the examples",
+            normalizes_each_example,
+        ),
+        Misconception(
+            "you take one mean over all features; each feature has its own mean",
+            normalizes_all_features_together,
+        ),
+        Misconception("your ε is outside the root; divide by √(σ² + ε)", adds_eps_outside_the_root),
+        Misconception("your ε is missing; divide by √(σ² + ε)", leaves_out_eps),
+        Misconception("you divide by the variance; divide by its root", divides_by_the_variance),
+        Misconception(
+            "you scale x, but do not center it; subtract the mean", scales_without_centering
+        ),
+        Misconception("your γ is missing in the output and in the factor", forgets_gamma),
+        Misconception("your β is missing: y = γx̂ + β", forgets_beta),
+        Misconception("your γ scales β too: y = γx̂ + β", scales_the_shift_too),
+        Misconception(
+            "you apply γ and β before you normalize, which removes them again; "
+            "apply them afterwards",
+            scales_and_shifts_before,
+        ),
+        Misconception(
+            "your variance is the sum of the squares; divide it by m",
+            sums_the_squares,
+        ),
+        Misconception(
+            "your output is right, but your pair has x − μ in place of x̂",
+            keeps_the_centered_input,
+        ),
+        Misconception(
+            "your output is right, but the factor in your pair lacks γ; it is γ/√(σ² + ε)",
+            keeps_a_factor_without_gamma,
+        ),
+        Misconception(
+            "your output is right, but your pair has the root in place of the factor γ/√(σ² + ε)",
+            keeps_the_root,
+        ),
+        Misconception("your output is right, but your pair has y in place of x̂", keeps_the_output),
+    ),
+    properties=(
+        Property(
+            "each feature of y has mean β and standard deviation γ",
+            _has_mean_beta_and_deviation_gamma,
+        ),
+        Property(
+            "the output does not depend on the unit and the zero point in which a feature is "
+            "measured",
+            _units_of_a_feature_do_not_matter,
+        ),
+        Property(
+            "the backward pass with your pair agrees with finite differences",
+            _cache_serves_the_backward_pass,
+        ),
+    ),
+)
+
+
 # --- L1-35 · backward -------------------------------------------------------------------------
 
 
@@ -336,6 +409,75 @@ def _neither_shifts_nor_stretches(function: Function, rng: np.random.Generator) 
     return bool(np.allclose(sums, 0, atol=1e-12))
 
 
+BATCHNORM_BACKWARD = Exercise(
+    key="L1-35",
+    reference=batchnorm_backward,
+    cases=_backward_cases,
+    parts=("grad_x", "grad_gamma", "grad_beta"),
+    misconceptions=(
+        Misconception(
+            "you hold mean and variance constant; both depend on each example",
+            holds_the_statistics_constant,
+        ),
+        Misconception(
+            "the term of the variance is missing: − x̂ · mean(δx̂), with the mean of the products",
+            forgets_the_variance,
+        ),
+        Misconception("the term of the mean is missing: − mean(δ)", forgets_the_mean),
+        Misconception(
+            "you add the terms of the mean and of the variance; subtract both", adds_both_terms
+        ),
+        Misconception(
+            "you add the term x̂ · mean(δx̂); subtract it",
+            adds_the_term_of_the_variance,
+        ),
+        Misconception(
+            "you multiply only δ by the factor; multiply all three terms, in brackets",
+            multiplies_the_first_term_alone,
+        ),
+        Misconception(
+            "your mean includes the x̂ of the example; it stands before the mean: x̂ · mean(δx̂)",
+            averages_with_the_outer_normalized,
+        ),
+        Misconception(
+            "your means are over all features; take those of each feature",
+            averages_over_all_features,
+        ),
+        Misconception(
+            "you use sums in the gradient of x; take the means of δ and δx̂ over the examples",
+            sums_where_it_should_average,
+        ),
+        Misconception(
+            "the factor γ/√(σ² + ε) before the gradient of x is missing", forgets_the_factor
+        ),
+        Misconception(
+            "you divide by the factor; multiply by it, since it is γ/√(σ² + ε)",
+            divides_by_the_factor,
+        ),
+        Misconception(
+            "your term mean(δx̂) is not multiplied by the x̂ of the example",
+            forgets_the_last_normalized,
+        ),
+        Misconception("your gradient of γ lacks x̂; it equals that of β", leaves_x_out_of_gamma),
+        Misconception(
+            "your gradient of γ is multiplied by the factor; it is the sum of δx̂",
+            scales_the_gradient_of_gamma,
+        ),
+        Misconception(
+            "you average the gradients of γ and β; both are sums over the examples",
+            averages_gamma_and_beta,
+        ),
+    ),
+    properties=(
+        Property("all three gradients agree with finite differences", _agrees_with_differences),
+        Property(
+            "for ε = 0 the gradient of x, and its product with x̂, add up to 0 over the minibatch",
+            _neither_shifts_nor_stretches,
+        ),
+    ),
+)
+
+
 # --- L1-36 · statistics of the population -----------------------------------------------------
 
 
@@ -405,8 +547,64 @@ def _every_pair_of_examples(function: Function, rng: np.random.Generator) -> boo
     return bool(np.allclose(mean, x.mean(axis=0)) and np.allclose(var, x.var(axis=0)))
 
 
-# --- L2-14 · moving averages ------------------------------------------------------------------
+POPULATION_STATISTICS = Exercise(
+    key="L1-36:population",
+    reference=population_statistics,
+    cases=_population_cases,
+    parts=("mean", "variance"),
+    misconceptions=(
+        Misconception(
+            "your variance is the mean of those of the minibatches, which is too small; "
+            "multiply it by m/(m − 1)",
+            forgets_that_minibatches_are_small,
+        ),
+        Misconception(
+            "your factor is inverted; multiply the variance by m/(m − 1)",
+            turns_the_factor_upside_down,
+        ),
+        Misconception(
+            "you correct with the number of minibatches; m is the number of examples in a "
+            "minibatch",
+            counts_minibatches,
+        ),
+        Misconception(
+            "you average the standard deviations; average the variances",
+            averages_the_deviations,
+        ),
+        Misconception(
+            "you return the standard deviation; return the variance", returns_the_deviation
+        ),
+        Misconception(
+            "you take the variance of the means; take the mean of the variances",
+            takes_the_variance_of_the_means,
+        ),
+        Misconception(
+            "you add the variance of the means; multiply by the factor m/(m − 1) instead",
+            adds_the_variance_of_the_means,
+        ),
+        Misconception(
+            "you multiply the mean by m/(m − 1) too; only the variance is biased",
+            corrects_the_mean_too,
+        ),
+        Misconception(
+            "you divide the sum of the variances by m − 1; multiply their mean by m/(m − 1)",
+            divides_the_sum_by_one_less,
+        ),
+        Misconception(
+            "you use only the last minibatch; average over all minibatches",
+            keeps_the_last_minibatch,
+        ),
+    ),
+    properties=(
+        Property(
+            "from all pairs of examples as minibatches of 2 it returns their mean and variance",
+            _every_pair_of_examples,
+        ),
+    ),
+)
 
+
+# --- L2-14 · moving averages ------------------------------------------------------------------
 
 SHAPES_OF_AVERAGES = (
     (3, 1, 0.75, False),
@@ -529,6 +727,68 @@ def _forgets_a_value_geometrically(function: Function, rng: np.random.Generator)
     return bool(np.allclose(shares, expected))
 
 
+MOVING_AVERAGE = Exercise(
+    key="L2-14",
+    reference=moving_average,
+    cases=_moving_cases,
+    misconceptions=(
+        Misconception(
+            "your ρ weights the new value; here it is the share of the old average",
+            exchanges_the_shares,
+        ),
+        Misconception(
+            "you start from 0; if no start is given, start from the first value",
+            starts_from_zero,
+        ),
+        Misconception(
+            "you do not use `start`; if it is given, it is the average before the first value",
+            ignores_the_start,
+        ),
+        Misconception(
+            "you use `start` as a truth value, and an array of several numbers has none; "
+            "test `start is None`",
+            asks_whether_the_start_is_true,
+        ),
+        Misconception(
+            "you divide by 1 − ρᵗ, as the bias correction of Adam does; leave this out",
+            corrects_the_bias,
+        ),
+        Misconception(
+            "you return the plain mean of all values so far; the weight of a value falls with "
+            "its age",
+            takes_the_plain_mean,
+        ),
+        Misconception(
+            "you mix each value with the value before it; mix it with the average",
+            mixes_with_the_last_value,
+        ),
+        Misconception(
+            "your new value is not multiplied by its share, 1 − ρ",
+            adds_values_without_their_share,
+        ),
+        Misconception(
+            "your first row is the start; it is the average after the first value",
+            begins_with_the_start,
+        ),
+        Misconception(
+            "you return only the last average; return the average after each value",
+            returns_the_last_average,
+        ),
+        Misconception(
+            "your first row is the average before any value; return one row for each value",
+            returns_the_start_too,
+        ),
+    ),
+    properties=(
+        Property("with ρ = 0 the averages are the values", _without_memory_it_is_the_values),
+        Property(
+            "the weight of a value is multiplied by ρ with each later value",
+            _forgets_a_value_geometrically,
+        ),
+    ),
+)
+
+
 # --- L1-36 · folding --------------------------------------------------------------------------
 
 
@@ -636,6 +896,66 @@ def _folded_layer_is_both(function: Function, rng: np.random.Generator) -> bool:
     folded, shift = function(weight, bias, *rest)
     expected = batchnorm_inference(h @ weight.T + bias, *rest)
     return bool(np.allclose(h @ np.asarray(folded).T + shift, expected, rtol=1e-12))
+
+
+FOLD = Exercise(
+    key="L1-36:fold",
+    reference=fold,
+    cases=_fold_cases,
+    parts=("weight", "bias"),
+    misconceptions=(
+        Misconception(
+            "you return the old bias; it has to be scaled and shifted, too",
+            leaves_the_bias_as_it_is,
+        ),
+        Misconception(
+            "the old bias is not scaled; it is a part of the value that is normalized",
+            shifts_without_scaling_the_bias,
+        ),
+        Misconception(
+            "your bias lacks the mean; it is γ(b − μ)/√(σ² + ε) + β",
+            forgets_to_shift_by_the_mean,
+        ),
+        Misconception(
+            "you subtract the mean without scaling it; the bias is γ(b − μ)/√(σ² + ε) + β",
+            shifts_by_the_unscaled_mean,
+        ),
+        Misconception(
+            "you add the mean; subtract it, the bias is γ(b − μ)/√(σ² + ε) + β", adds_the_mean
+        ),
+        Misconception(
+            "the old bias is missing; at inference the mean is fixed and does not remove b",
+            drops_the_bias,
+        ),
+        Misconception("your bias lacks β; it is γ(b − μ)/√(σ² + ε) + β", drops_beta),
+        Misconception("you scale β; it is added last, in γ(b − μ)/√(σ² + ε) + β", scales_beta_too),
+        Misconception(
+            "you scale the columns of the weight; each row belongs to one output, so scale the "
+            "rows",
+            scales_the_columns,
+        ),
+        Misconception(
+            "you divide by the variance; divide by its root",
+            divides_by_the_variance_in_the_scale,
+        ),
+        Misconception("your ε is missing; the scale is γ/√(σ² + ε)", leaves_eps_out_of_the_scale),
+        Misconception(
+            "your ε is outside the root; the scale is γ/√(σ² + ε)",
+            adds_eps_outside_the_root_of_the_scale,
+        ),
+        Misconception(
+            "you subtract the mean from the weight; only the bias is shifted",
+            subtracts_the_mean_from_the_weight,
+        ),
+        Misconception("your scale lacks γ; it is γ/√(σ² + ε)", forgets_gamma_in_the_scale),
+    ),
+    properties=(
+        Property(
+            "the folded layer has the same outputs as the layer and the normalization",
+            _folded_layer_is_both,
+        ),
+    ),
+)
 
 
 # --- P-03 · batch renormalization -------------------------------------------------------------
@@ -768,6 +1088,65 @@ def _gradient_passes_through_the_minibatch(function: Function, rng: np.random.Ge
     return bool(np.allclose(found, _difference(loss, x), atol=1e-7))
 
 
+RENORM_FORWARD = Exercise(
+    key="P-03",
+    reference=renorm_forward,
+    cases=_renorm_cases,
+    parts=("y", ("normalized", "factor")),
+    misconceptions=(
+        Misconception("your s is inverted; it is σ_B/σ", turns_s_upside_down),
+        Misconception(
+            "you divide d by σ_B; divide it by σ, the moving average",
+            divides_d_by_the_minibatch,
+        ),
+        Misconception("your d is not divided by σ", does_not_divide_d),
+        Misconception("your d has the wrong sign; it is (μ_B − μ)/σ", shifts_the_wrong_way),
+        Misconception(
+            "you do not multiply d by γ; the output is γ(x̂s + d) + β", adds_d_after_gamma
+        ),
+        Misconception("you multiply d by s; the corrected value is x̂s + d", scales_d_by_s),
+        Misconception(
+            "your output is that of plain batch norm; correct x̂ to x̂s + d", does_not_correct
+        ),
+        Misconception(
+            "your output is right, but the factor in your pair lacks s; it is γs/σ_B",
+            keeps_a_factor_without_s,
+        ),
+        Misconception(
+            "your output is right, but your pair has the corrected x̂s + d in place of x̂; "
+            "s and d are constants, and the gradient passes through μ_B and σ_B",
+            keeps_what_is_corrected,
+        ),
+        Misconception(
+            "your output is right, but the factor in your pair is not divided by σ_B; it is γs/σ_B",
+            keeps_a_factor_with_s_alone,
+        ),
+        Misconception(
+            "you take a root of `std`; it is σ already, and nothing is added to it",
+            takes_the_root_of_the_deviation,
+        ),
+        Misconception(
+            "your output is right, but the variance in your σ_B divides by m − 1; divide by m",
+            divides_the_variance_of_renorm_by_one_less,
+        ),
+        Misconception(
+            "your output is right, but your x̂ lacks ε; σ_B is √(variance + ε)",
+            leaves_eps_out_of_renorm,
+        ),
+    ),
+    properties=(
+        Property(
+            "the output equals γ(x − μ)/σ + β, the output at inference",
+            _trains_on_what_inference_sees,
+        ),
+        Property(
+            "the backward pass with your pair agrees with finite differences at constant s and d",
+            _gradient_passes_through_the_minibatch,
+        ),
+    ),
+)
+
+
 # --- P-04 · groups of features ----------------------------------------------------------------
 
 
@@ -863,6 +1242,59 @@ def _groups_have_mean_zero(function: Function, rng: np.random.Generator) -> bool
     grouped = y.reshape(3, 2, 4)
     centered = np.allclose(grouped.mean(axis=2), 0, atol=1e-12)
     return bool(centered and np.allclose(grouped.std(axis=2), 1))
+
+
+GROUPNORM_FORWARD = Exercise(
+    key="P-04",
+    reference=groupnorm_forward,
+    cases=_group_cases,
+    misconceptions=(
+        Misconception(
+            "you take all features for one group, as layer norm does; use `groups`",
+            takes_one_group,
+        ),
+        Misconception(
+            "your statistics of a group are over all examples; each example has its own",
+            shares_groups_among_examples,
+        ),
+        Misconception(
+            "`groups` is the number of groups, not the number of features in a group",
+            takes_groups_for_their_size,
+        ),
+        Misconception(
+            "your groups are every G-th feature; a group is a block of neighboring features",
+            deals_features_out_in_turn,
+        ),
+        Misconception(
+            "your variance divides by d/G − 1; divide by d/G",
+            divides_the_group_by_one_less,
+        ),
+        Misconception(
+            "your ε is outside the root; divide by √(σ² + ε)",
+            adds_eps_outside_the_root_of_a_group,
+        ),
+        Misconception(
+            "you average across the groups; average within each group",
+            averages_across_the_groups,
+        ),
+        Misconception(
+            "your output is that of batch norm; take the statistics of each example and group",
+            normalizes_each_feature,
+        ),
+        Misconception(
+            "you divide by the variance; divide by its root, √(σ² + ε)",
+            divides_by_the_variance_of_a_group,
+        ),
+        Misconception("your γ and β are missing: y = γx̂ + β", forgets_gamma_and_beta),
+    ),
+    properties=(
+        Property(
+            "the output for an example does not depend on the other examples",
+            _examples_do_not_see_each_other,
+        ),
+        Property("each group of an example has mean 0 and variance 1", _groups_have_mean_zero),
+    ),
+)
 
 
 # --- P-08 · scale invariance ------------------------------------------------------------------
@@ -1004,507 +1436,78 @@ def _is_the_gradient(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(function(W, h, upstream), _difference(loss, W), atol=1e-6))
 
 
+SCALE_INVARIANT_GRADIENT = Exercise(
+    key="P-08",
+    reference=scale_invariant_gradient,
+    cases=_invariance_cases,
+    misconceptions=(
+        Misconception(
+            "you hold mean and variance constant; both depend on W", cuts_off_the_statistics
+        ),
+        Misconception(
+            "you hold the variance constant; it depends on W, and the term − ẑ · mean(δẑ) is "
+            "missing, where ẑ is BN(hWᵀ)",
+            cuts_off_the_variance,
+        ),
+        Misconception(
+            "you hold the mean constant; it depends on W, and the term − mean(δ) is missing",
+            cuts_off_the_mean,
+        ),
+        Misconception(
+            "you subtract sums over the examples; subtract means over them",
+            subtracts_sums,
+        ),
+        Misconception(
+            "your σ divides by m − 1; batch norm divides by m",
+            takes_the_unbiased_deviation,
+        ),
+        Misconception("you do not divide by σ, the standard deviation of hWᵀ", forgets_to_divide),
+        Misconception(
+            "you divide by the variance; divide by its root",
+            divides_by_the_variance_of_the_outputs,
+        ),
+        Misconception(
+            "you multiply by σ, so that your gradient grows with W; divide by it",
+            multiplies_by_the_deviation,
+        ),
+        Misconception(
+            "you normalize the rows of W; normalize the outputs hWᵀ", normalizes_the_weight
+        ),
+        Misconception(
+            "you return the gradient of a plain layer; go back through the normalization first",
+            leaves_the_normalization_out,
+        ),
+        Misconception(
+            "you return the gradient of the outputs hWᵀ; multiply by h to get that of W",
+            stops_at_the_layer,
+        ),
+        Misconception("you average over the examples; f is a sum over them", averages_the_examples),
+        Misconception(
+            "your statistics are over the outputs of an example; "
+            "take those of each output over the examples",
+            sums_over_the_outputs,
+        ),
+        Misconception("your gradient is transposed; it has the shape of W", puts_inputs_in_rows),
+    ),
+    properties=(
+        Property("the gradient at 8W is an eighth of that at W", _shrinks_as_the_weight_grows),
+        Property(
+            "each row of the gradient is orthogonal to the same row of W", _is_at_right_angles
+        ),
+        Property("the gradient agrees with finite differences", _is_the_gradient),
+    ),
+)
+
+
+# --- The exercises ----------------------------------------------------------------------------
+
 EXERCISES: tuple[Exercise, ...] = (
-    Exercise(
-        key="L1-34, P-01",
-        reference=batchnorm_forward,
-        cases=_forward_cases,
-        parts=("y", ("normalized", "factor")),
-        misconceptions=(
-            Misconception(
-                "your variance divides by m − 1; batch norm divides by m",
-                divides_the_variance_by_one_less,
-            ),
-            Misconception(
-                "your variance lacks the square: the deviations from the mean always add up to "
-                "zero",
-                forgets_the_square,
-            ),
-            Misconception(
-                "you normalize each example over its features, as layer norm does; "
-                "batch norm normalizes each feature over the examples",
-                normalizes_each_example,
-            ),
-            Misconception(
-                "you take one mean over all features; each feature has its own mean",
-                normalizes_all_features_together,
-            ),
-            Misconception(
-                "your ε is outside the root; divide by √(σ² + ε)", adds_eps_outside_the_root
-            ),
-            Misconception("your ε is missing; divide by √(σ² + ε)", leaves_out_eps),
-            Misconception(
-                "you divide by the variance; divide by its root", divides_by_the_variance
-            ),
-            Misconception(
-                "you scale x, but do not center it; subtract the mean", scales_without_centering
-            ),
-            Misconception("your γ is missing in the output and in the factor", forgets_gamma),
-            Misconception("your β is missing: y = γx̂ + β", forgets_beta),
-            Misconception("your γ scales β too: y = γx̂ + β", scales_the_shift_too),
-            Misconception(
-                "you apply γ and β before you normalize, which removes them again; "
-                "apply them afterwards",
-                scales_and_shifts_before,
-            ),
-            Misconception(
-                "your variance is the sum of the squares; divide it by m",
-                sums_the_squares,
-            ),
-            Misconception(
-                "your output is right, but your pair has x − μ in place of x̂",
-                keeps_the_centered_input,
-            ),
-            Misconception(
-                "your output is right, but the factor in your pair lacks γ; it is γ/√(σ² + ε)",
-                keeps_a_factor_without_gamma,
-            ),
-            Misconception(
-                "your output is right, but your pair has the root in place of the factor γ/√(σ² + "
-                "ε)",
-                keeps_the_root,
-            ),
-            Misconception(
-                "your output is right, but your pair has y in place of x̂", keeps_the_output
-            ),
-        ),
-        properties=(
-            Property(
-                "each feature of y has mean β and standard deviation γ",
-                _has_mean_beta_and_deviation_gamma,
-            ),
-            Property(
-                "the output does not depend on the unit and the zero point in which a feature is "
-                "measured",
-                _units_of_a_feature_do_not_matter,
-            ),
-            Property(
-                "the backward pass with your pair agrees with finite differences",
-                _cache_serves_the_backward_pass,
-            ),
-        ),
-    ),
-    Exercise(
-        key="L1-35",
-        reference=batchnorm_backward,
-        cases=_backward_cases,
-        parts=("grad_x", "grad_gamma", "grad_beta"),
-        misconceptions=(
-            Misconception(
-                "you hold mean and variance constant; both depend on each example",
-                holds_the_statistics_constant,
-            ),
-            Misconception(
-                "the term of the variance is missing: − x̂ · mean(δx̂), with the mean of the "
-                "products",
-                forgets_the_variance,
-            ),
-            Misconception("the term of the mean is missing: − mean(δ)", forgets_the_mean),
-            Misconception(
-                "you add the terms of the mean and of the variance; subtract both", adds_both_terms
-            ),
-            Misconception(
-                "you add the term x̂ · mean(δx̂); subtract it",
-                adds_the_term_of_the_variance,
-            ),
-            Misconception(
-                "you multiply only δ by the factor; multiply all three terms, in brackets",
-                multiplies_the_first_term_alone,
-            ),
-            Misconception(
-                "your mean includes the x̂ of the example; it stands before the mean: x̂ · mean(δx̂)",
-                averages_with_the_outer_normalized,
-            ),
-            Misconception(
-                "your means are over all features; take those of each feature",
-                averages_over_all_features,
-            ),
-            Misconception(
-                "you use sums in the gradient of x; take the means of δ and δx̂ over the examples",
-                sums_where_it_should_average,
-            ),
-            Misconception(
-                "the factor γ/√(σ² + ε) before the gradient of x is missing", forgets_the_factor
-            ),
-            Misconception(
-                "you divide by the factor; multiply by it, since it is γ/√(σ² + ε)",
-                divides_by_the_factor,
-            ),
-            Misconception(
-                "your term mean(δx̂) is not multiplied by the x̂ of the example",
-                forgets_the_last_normalized,
-            ),
-            Misconception("your gradient of γ lacks x̂; it equals that of β", leaves_x_out_of_gamma),
-            Misconception(
-                "your gradient of γ is multiplied by the factor; it is the sum of δx̂",
-                scales_the_gradient_of_gamma,
-            ),
-            Misconception(
-                "you average the gradients of γ and β; both are sums over the examples",
-                averages_gamma_and_beta,
-            ),
-        ),
-        properties=(
-            Property("all three gradients agree with finite differences", _agrees_with_differences),
-            Property(
-                "for ε = 0 the gradient of x, and its product with x̂, add up to 0 over the "
-                "minibatch",
-                _neither_shifts_nor_stretches,
-            ),
-        ),
-    ),
-    Exercise(
-        key="L1-36:population",
-        reference=population_statistics,
-        cases=_population_cases,
-        parts=("mean", "variance"),
-        misconceptions=(
-            Misconception(
-                "your variance is the mean of those of the minibatches, which is too small; "
-                "multiply it by m/(m − 1)",
-                forgets_that_minibatches_are_small,
-            ),
-            Misconception(
-                "your factor is inverted; multiply the variance by m/(m − 1)",
-                turns_the_factor_upside_down,
-            ),
-            Misconception(
-                "you correct with the number of minibatches; m is the number of examples in a "
-                "minibatch",
-                counts_minibatches,
-            ),
-            Misconception(
-                "you average the standard deviations; average the variances",
-                averages_the_deviations,
-            ),
-            Misconception(
-                "you return the standard deviation; return the variance", returns_the_deviation
-            ),
-            Misconception(
-                "you take the variance of the means; take the mean of the variances",
-                takes_the_variance_of_the_means,
-            ),
-            Misconception(
-                "you add the variance of the means; multiply by the factor m/(m − 1) instead",
-                adds_the_variance_of_the_means,
-            ),
-            Misconception(
-                "you multiply the mean by m/(m − 1) too; only the variance is biased",
-                corrects_the_mean_too,
-            ),
-            Misconception(
-                "you divide the sum of the variances by m − 1; multiply their mean by m/(m − 1)",
-                divides_the_sum_by_one_less,
-            ),
-            Misconception(
-                "you use only the last minibatch; average over all minibatches",
-                keeps_the_last_minibatch,
-            ),
-        ),
-        properties=(
-            Property(
-                "from all pairs of examples as minibatches of 2 it returns their mean and variance",
-                _every_pair_of_examples,
-            ),
-        ),
-    ),
-    Exercise(
-        key="L2-14",
-        reference=moving_average,
-        cases=_moving_cases,
-        misconceptions=(
-            Misconception(
-                "your ρ weights the new value; here it is the share of the old average",
-                exchanges_the_shares,
-            ),
-            Misconception(
-                "you start from 0; if no start is given, start from the first value",
-                starts_from_zero,
-            ),
-            Misconception(
-                "you do not use `start`; if it is given, it is the average before the first value",
-                ignores_the_start,
-            ),
-            Misconception(
-                "you use `start` as a truth value, and an array of several numbers has none; "
-                "test `start is None`",
-                asks_whether_the_start_is_true,
-            ),
-            Misconception(
-                "you divide by 1 − ρᵗ, as the bias correction of Adam does; leave this out",
-                corrects_the_bias,
-            ),
-            Misconception(
-                "you return the plain mean of all values so far; the weight of a value falls with "
-                "its age",
-                takes_the_plain_mean,
-            ),
-            Misconception(
-                "you mix each value with the value before it; mix it with the average",
-                mixes_with_the_last_value,
-            ),
-            Misconception(
-                "your new value is not multiplied by its share, 1 − ρ",
-                adds_values_without_their_share,
-            ),
-            Misconception(
-                "your first row is the start; it is the average after the first value",
-                begins_with_the_start,
-            ),
-            Misconception(
-                "you return only the last average; return the average after each value",
-                returns_the_last_average,
-            ),
-            Misconception(
-                "your first row is the average before any value; return one row for each value",
-                returns_the_start_too,
-            ),
-        ),
-        properties=(
-            Property("with ρ = 0 the averages are the values", _without_memory_it_is_the_values),
-            Property(
-                "the weight of a value is multiplied by ρ with each later value",
-                _forgets_a_value_geometrically,
-            ),
-        ),
-    ),
-    Exercise(
-        key="L1-36:fold",
-        reference=fold,
-        cases=_fold_cases,
-        parts=("weight", "bias"),
-        misconceptions=(
-            Misconception(
-                "you return the old bias; it has to be scaled and shifted, too",
-                leaves_the_bias_as_it_is,
-            ),
-            Misconception(
-                "the old bias is not scaled; it is a part of the value that is normalized",
-                shifts_without_scaling_the_bias,
-            ),
-            Misconception(
-                "your bias lacks the mean; it is γ(b − μ)/√(σ² + ε) + β",
-                forgets_to_shift_by_the_mean,
-            ),
-            Misconception(
-                "you subtract the mean without scaling it; the bias is γ(b − μ)/√(σ² + ε) + β",
-                shifts_by_the_unscaled_mean,
-            ),
-            Misconception(
-                "you add the mean; subtract it, the bias is γ(b − μ)/√(σ² + ε) + β", adds_the_mean
-            ),
-            Misconception(
-                "the old bias is missing; at inference the mean is fixed and does not remove b",
-                drops_the_bias,
-            ),
-            Misconception("your bias lacks β; it is γ(b − μ)/√(σ² + ε) + β", drops_beta),
-            Misconception(
-                "you scale β; it is added last, in γ(b − μ)/√(σ² + ε) + β", scales_beta_too
-            ),
-            Misconception(
-                "you scale the columns of the weight; each row belongs to one output, so scale the "
-                "rows",
-                scales_the_columns,
-            ),
-            Misconception(
-                "you divide by the variance; divide by its root",
-                divides_by_the_variance_in_the_scale,
-            ),
-            Misconception(
-                "your ε is missing; the scale is γ/√(σ² + ε)", leaves_eps_out_of_the_scale
-            ),
-            Misconception(
-                "your ε is outside the root; the scale is γ/√(σ² + ε)",
-                adds_eps_outside_the_root_of_the_scale,
-            ),
-            Misconception(
-                "you subtract the mean from the weight; only the bias is shifted",
-                subtracts_the_mean_from_the_weight,
-            ),
-            Misconception("your scale lacks γ; it is γ/√(σ² + ε)", forgets_gamma_in_the_scale),
-        ),
-        properties=(
-            Property(
-                "the folded layer has the same outputs as the layer and the normalization",
-                _folded_layer_is_both,
-            ),
-        ),
-    ),
-    Exercise(
-        key="P-03",
-        reference=renorm_forward,
-        cases=_renorm_cases,
-        parts=("y", ("normalized", "factor")),
-        misconceptions=(
-            Misconception("your s is inverted; it is σ_B/σ", turns_s_upside_down),
-            Misconception(
-                "you divide d by σ_B; divide it by σ, the moving average",
-                divides_d_by_the_minibatch,
-            ),
-            Misconception("your d is not divided by σ", does_not_divide_d),
-            Misconception("your d has the wrong sign; it is (μ_B − μ)/σ", shifts_the_wrong_way),
-            Misconception(
-                "you do not multiply d by γ; the output is γ(x̂s + d) + β", adds_d_after_gamma
-            ),
-            Misconception("you multiply d by s; the corrected value is x̂s + d", scales_d_by_s),
-            Misconception(
-                "your output is that of plain batch norm; correct x̂ to x̂s + d", does_not_correct
-            ),
-            Misconception(
-                "your output is right, but the factor in your pair lacks s; it is γs/σ_B",
-                keeps_a_factor_without_s,
-            ),
-            Misconception(
-                "your output is right, but your pair has the corrected x̂s + d in place of x̂; "
-                "s and d are constants, and the gradient passes through μ_B and σ_B",
-                keeps_what_is_corrected,
-            ),
-            Misconception(
-                "your output is right, but the factor in your pair is not divided by σ_B; it is "
-                "γs/σ_B",
-                keeps_a_factor_with_s_alone,
-            ),
-            Misconception(
-                "you take a root of `std`; it is σ already, and nothing is added to it",
-                takes_the_root_of_the_deviation,
-            ),
-            Misconception(
-                "your output is right, but the variance in your σ_B divides by m − 1; divide by m",
-                divides_the_variance_of_renorm_by_one_less,
-            ),
-            Misconception(
-                "your output is right, but your x̂ lacks ε; σ_B is √(variance + ε)",
-                leaves_eps_out_of_renorm,
-            ),
-        ),
-        properties=(
-            Property(
-                "the output equals γ(x − μ)/σ + β, the output at inference",
-                _trains_on_what_inference_sees,
-            ),
-            Property(
-                "the backward pass with your pair agrees with finite differences at constant s and "
-                "d",
-                _gradient_passes_through_the_minibatch,
-            ),
-        ),
-    ),
-    Exercise(
-        key="P-04",
-        reference=groupnorm_forward,
-        cases=_group_cases,
-        misconceptions=(
-            Misconception(
-                "you take all features for one group, as layer norm does; use `groups`",
-                takes_one_group,
-            ),
-            Misconception(
-                "your statistics of a group are over all examples; each example has its own",
-                shares_groups_among_examples,
-            ),
-            Misconception(
-                "`groups` is the number of groups, not the number of features in a group",
-                takes_groups_for_their_size,
-            ),
-            Misconception(
-                "your groups are every G-th feature; a group is a block of neighboring features",
-                deals_features_out_in_turn,
-            ),
-            Misconception(
-                "your variance divides by d/G − 1; divide by d/G",
-                divides_the_group_by_one_less,
-            ),
-            Misconception(
-                "your ε is outside the root; divide by √(σ² + ε)",
-                adds_eps_outside_the_root_of_a_group,
-            ),
-            Misconception(
-                "you average across the groups; average within each group",
-                averages_across_the_groups,
-            ),
-            Misconception(
-                "your output is that of batch norm; take the statistics of each example and group",
-                normalizes_each_feature,
-            ),
-            Misconception(
-                "you divide by the variance; divide by its root, √(σ² + ε)",
-                divides_by_the_variance_of_a_group,
-            ),
-            Misconception("your γ and β are missing: y = γx̂ + β", forgets_gamma_and_beta),
-        ),
-        properties=(
-            Property(
-                "the output for an example does not depend on the other examples",
-                _examples_do_not_see_each_other,
-            ),
-            Property("each group of an example has mean 0 and variance 1", _groups_have_mean_zero),
-        ),
-    ),
-    Exercise(
-        key="P-08",
-        reference=scale_invariant_gradient,
-        cases=_invariance_cases,
-        misconceptions=(
-            Misconception(
-                "you hold mean and variance constant; both depend on W", cuts_off_the_statistics
-            ),
-            Misconception(
-                "you hold the variance constant; it depends on W, and the term − ẑ · mean(δẑ) is "
-                "missing, where ẑ is BN(hWᵀ)",
-                cuts_off_the_variance,
-            ),
-            Misconception(
-                "you hold the mean constant; it depends on W, and the term − mean(δ) is missing",
-                cuts_off_the_mean,
-            ),
-            Misconception(
-                "you subtract sums over the examples; subtract means over them",
-                subtracts_sums,
-            ),
-            Misconception(
-                "your σ divides by m − 1; batch norm divides by m",
-                takes_the_unbiased_deviation,
-            ),
-            Misconception(
-                "you do not divide by σ, the standard deviation of hWᵀ", forgets_to_divide
-            ),
-            Misconception(
-                "you divide by the variance; divide by its root",
-                divides_by_the_variance_of_the_outputs,
-            ),
-            Misconception(
-                "you multiply by σ, so that your gradient grows with W; divide by it",
-                multiplies_by_the_deviation,
-            ),
-            Misconception(
-                "you normalize the rows of W; normalize the outputs hWᵀ", normalizes_the_weight
-            ),
-            Misconception(
-                "you return the gradient of a plain layer; go back through the normalization first",
-                leaves_the_normalization_out,
-            ),
-            Misconception(
-                "you return the gradient of the outputs hWᵀ; multiply by h to get that of W",
-                stops_at_the_layer,
-            ),
-            Misconception(
-                "you average over the examples; f is a sum over them", averages_the_examples
-            ),
-            Misconception(
-                "your statistics are over the outputs of an example; "
-                "take those of each output over the examples",
-                sums_over_the_outputs,
-            ),
-            Misconception(
-                "your gradient is transposed; it has the shape of W", puts_inputs_in_rows
-            ),
-        ),
-        properties=(
-            Property("the gradient at 8W is an eighth of that at W", _shrinks_as_the_weight_grows),
-            Property(
-                "each row of the gradient is orthogonal to the same row of W", _is_at_right_angles
-            ),
-            Property("the gradient agrees with finite differences", _is_the_gradient),
-        ),
-    ),
+    BATCHNORM_FORWARD,
+    BATCHNORM_BACKWARD,
+    POPULATION_STATISTICS,
+    MOVING_AVERAGE,
+    FOLD,
+    RENORM_FORWARD,
+    GROUPNORM_FORWARD,
+    SCALE_INVARIANT_GRADIENT,
 )

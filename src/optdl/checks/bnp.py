@@ -20,6 +20,8 @@ from optdl.bnp import (
 )
 from optdl.checks.exercise import Case, Exercise, Function, Misconception, Property
 
+# --- Random inputs ----------------------------------------------------------------------------
+
 
 def _activations(rng: np.random.Generator, rows: int, features: int) -> np.ndarray:
     """Return features with means away from zero and of different sizes."""
@@ -83,6 +85,36 @@ def _has_these_second_differences(function: Function, rng: np.random.Generator) 
 
     expected = loss(p + u) - 2 * loss(p) + loss(p - u)
     return bool(np.isclose(u @ np.asarray(function(H, curvatures)) @ u, expected))
+
+
+LAYER_HESSIAN = Exercise(
+    key="P-09",
+    reference=layer_hessian,
+    cases=_hessian_cases,
+    misconceptions=(
+        Misconception(
+            "the bias is a parameter too: Ĥ begins with a column of ones",
+            forgets_the_column_of_ones,
+        ),
+        Misconception("your bias comes last; in Ĥ = [e, H] it comes first", puts_the_ones_last),
+        Misconception(
+            "your S lacks its 1/N: the loss is a mean over the minibatch",
+            leaves_out_one_over_n,
+        ),
+        Misconception(
+            "you leave out the second derivatives; S holds L″ on its diagonal",
+            leaves_out_the_curvatures,
+        ),
+        Misconception("you use S twice; in Ĥᵀ S Ĥ it stands once", puts_s_at_both_factors),
+        Misconception(
+            "you divide by n, the number of features; S divides by N, the number of examples",
+            divides_by_the_features,
+        ),
+    ),
+    properties=(
+        Property("a quadratic loss has these second differences", _has_these_second_differences),
+    ),
+)
 
 
 # --- P-11 · the preconditioner ----------------------------------------------------------------
@@ -150,6 +182,36 @@ def _standardizes_a_row(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(row, np.concatenate([[1.0], (h - mean) / std]), rtol=1e-10))
 
 
+PRECONDITIONER = Exercise(
+    key="P-11:preconditioner",
+    reference=preconditioner,
+    cases=_preconditioner_cases,
+    parts=("U", "D"),
+    misconceptions=(
+        Misconception("D is an inverse: it holds 1/σ, yours holds σ", does_not_invert_d),
+        Misconception(
+            "the sign of U is wrong: −μᵀ in its first row subtracts the mean", adds_the_mean
+        ),
+        Misconception(
+            "your μ stands in the first column of U; Ĥ is multiplied from the right, so it "
+            "belongs in the first row",
+            puts_the_mean_into_the_first_column,
+        ),
+        Misconception("your D divides by the variance; it divides by σ", puts_variances_into_d),
+        Misconception(
+            "you scale μ inside U; U only centers, and D scales what is centered",
+            scales_the_mean_in_u,
+        ),
+        Misconception("your bias comes last; in ŵ = [b; w] it comes first", puts_the_bias_last),
+        Misconception(
+            "your matrices lack the row and the column of the bias; each has n + 1 of them",
+            leaves_out_the_bias,
+        ),
+    ),
+    properties=(Property("[1, hᵀ] U D is 1 beside (h − μ)/σ", _standardizes_a_row),),
+)
+
+
 # --- P-11 · normalized activations ------------------------------------------------------------
 
 
@@ -209,6 +271,46 @@ def _does_not_see_units_of_features(function: Function, rng: np.random.Generator
     one = np.asarray(function(H))
     other = np.asarray(function(100 + 7 * H))
     return bool(np.allclose(np.sum(one**2, 0), 9) and np.allclose(one, other, atol=1e-9))
+
+
+NORMALIZED_ACTIVATIONS = Exercise(
+    key="P-11:activations",
+    reference=normalized_activations,
+    cases=_activation_cases,
+    misconceptions=(
+        Misconception("the column of ones is missing: Ĝ = [e, G]", normalizes_without_the_ones),
+        Misconception(
+            "your variance divides by N − 1; here it divides by N", normalizes_by_n_minus_one
+        ),
+        Misconception("you divide by the variance; take its root", normalizes_by_the_variance),
+        Misconception(
+            "you subtract the mean after scaling; center first, then scale",
+            subtracts_the_mean_after_scaling,
+        ),
+        Misconception("you center, but do not scale", centers_and_does_not_scale),
+        Misconception("you scale, but do not center", scales_and_does_not_center),
+        Misconception(
+            "your column of ones comes last; in Ĝ = [e, G] it comes first",
+            puts_the_column_of_ones_last,
+        ),
+        Misconception(
+            "you take one mean and one standard deviation for all features; each feature has "
+            "its own",
+            normalizes_all_features_together,
+        ),
+        Misconception(
+            "you normalize each example over its features; normalize each feature over the "
+            "examples",
+            normalizes_each_example,
+        ),
+    ),
+    properties=(
+        Property(
+            "each column has the squared norm N, in whatever units a feature is measured",
+            _does_not_see_units_of_features,
+        ),
+    ),
+)
 
 
 # --- P-12 · condition numbers -----------------------------------------------------------------
@@ -333,6 +435,61 @@ def _centering_helps_and_the_mean_is_forgotten(
     )
 
 
+CONDITION_NUMBERS = Exercise(
+    key="P-12",
+    reference=condition_numbers,
+    cases=_condition_cases,
+    parts=("of [e, H]", "of [e, H] U", "of [e, H] U D"),
+    misconceptions=(
+        Misconception(
+            "the column of ones is missing: the matrix is Ĥ = [e, H]",
+            takes_condition_numbers_without_the_ones,
+        ),
+        Misconception(
+            "you divide by a singular value that is zero up to rounding; divide by the "
+            "smallest one that is not",
+            divides_by_a_singular_value_of_zero,
+        ),
+        Misconception(
+            "you return κ(ĤᵀĤ), the square; take singular values of Ĥ",
+            takes_eigenvalues_of_the_product,
+        ),
+        Misconception(
+            "you return smallest over largest; κ is at least 1",
+            divides_the_smallest_by_the_largest,
+        ),
+        Misconception(
+            "your third matrix is scaled, but not centered: it is ĤUD",
+            scales_what_is_not_centered,
+        ),
+        Misconception("you multiply by σ; D is the inverse", multiplies_by_the_deviation),
+        Misconception(
+            "the sign of U is wrong: you add the mean, and the features move away from zero",
+            moves_the_mean_further_away,
+        ),
+        Misconception(
+            "your standard deviation divides by N − 1; here it divides by N",
+            scales_by_n_minus_one,
+        ),
+        Misconception("your D holds 1/σ²; it holds 1/σ", scales_by_the_variance),
+        Misconception(
+            "your third matrix is Ĥ D U; P = U D centers first", multiplies_by_d_before_u
+        ),
+    ),
+    properties=(
+        Property(
+            "a duplicated feature acts like one feature that is √2 times as large",
+            _a_feature_twice_is_one_larger,
+        ),
+        Property(
+            "centering helps, and undoes any shift; scaling undoes any change of units",
+            _centering_helps_and_the_mean_is_forgotten,
+        ),
+    ),
+    rtol=1e-6,
+)
+
+
 # --- P-15 · statistics of a minibatch ---------------------------------------------------------
 
 
@@ -391,6 +548,48 @@ def _running_mean_serves_one_example_alone(function: Function, rng: np.random.Ge
         and np.allclose(many, np.mean(H**2, 0) - np.mean(H, 0) ** 2)
         and np.allclose(many, moved)
     )
+
+
+BATCH_STATISTICS = Exercise(
+    key="P-15",
+    reference=batch_statistics,
+    cases=_batch_cases,
+    parts=("mean", "variance"),
+    misconceptions=(
+        Misconception(
+            "your variance divides by N − 1; BNP divides by N",
+            divides_the_variance_by_n_minus_one,
+        ),
+        Misconception(
+            "you measure one example from its own mean, so that its variance is 0; measure it "
+            "from the running mean",
+            measures_one_example_from_itself,
+        ),
+        Misconception(
+            "you use the running mean for minibatches of any size; only a minibatch of one "
+            "needs it, and a larger one is measured from its own mean",
+            always_measures_from_the_running_mean,
+        ),
+        Misconception(
+            "you return the standard deviation; return the variance",
+            returns_the_standard_deviation,
+        ),
+        Misconception(
+            "your mean of one example is the running mean; it is the example itself",
+            returns_the_running_mean,
+        ),
+        Misconception(
+            "you average over the features of an example; average over the examples",
+            takes_statistics_of_each_example,
+        ),
+    ),
+    properties=(
+        Property(
+            "one example is measured from the running mean, several from their own mean",
+            _running_mean_serves_one_example_alone,
+        ),
+    ),
+)
 
 
 # --- P-14 · running statistics ----------------------------------------------------------------
@@ -522,6 +721,54 @@ def _forgets_the_start_at_the_rate_rho(function: Function, rng: np.random.Genera
     )
 
 
+RUNNING_STATISTICS = Exercise(
+    key="P-14:statistics",
+    reference=running_statistics,
+    cases=_running_cases,
+    parts=("means", "variances"),
+    misconceptions=(
+        Misconception(
+            "ρ is on the wrong term: it is the share of the old statistics", swaps_the_shares
+        ),
+        Misconception("your variance starts at 0; it starts at 1", starts_with_a_variance_of_zero),
+        Misconception(
+            "you start at the first minibatch; start at μ = 0 and σ² = 1",
+            starts_at_the_first_minibatch,
+        ),
+        Misconception(
+            "you divide by 1 − ρᵗ as Adam does; BNP has no bias correction",
+            corrects_the_bias_of_the_start,
+        ),
+        Misconception(
+            "you update μ after using it; one example is measured from the new μ",
+            measures_from_the_old_mean,
+        ),
+        Misconception(
+            "you use the mean of a minibatch of one, so that its variance is 0; measure it "
+            "from the running mean",
+            gives_one_example_no_spread,
+        ),
+        Misconception(
+            "you measure every minibatch from the running mean; only a minibatch of one "
+            "example needs it",
+            measures_all_from_the_running_mean,
+        ),
+        Misconception(
+            "you average standard deviations; average variances", averages_standard_deviations
+        ),
+        Misconception(
+            "your variance divides by N − 1; BNP divides by N", keeps_an_unbiased_variance
+        ),
+    ),
+    properties=(
+        Property(
+            "after t equal minibatches ρᵗ of the start is left",
+            _forgets_the_start_at_the_rate_rho,
+        ),
+    ),
+)
+
+
 # --- P-14 · the scale of a layer --------------------------------------------------------------
 
 
@@ -558,6 +805,27 @@ def adds_one(features, rows):
 def _keeps_the_larger_side_of_the_matrix(function: Function, rng: np.random.Generator) -> bool:
     features, rows = (int(size) for size in rng.integers(1, 500, size=2))
     return all(np.isclose(function(n, N) * N, max(n, N)) for n, N in ((features, rows), (7, 500)))
+
+
+SCALE_DENSE = Exercise(
+    key="P-14:scale",
+    reference=scale_dense,
+    cases=_scale_cases,
+    misconceptions=(
+        Misconception("you return q; the step divides by q²", returns_q),
+        Misconception("you take the smaller of n/N and 1; take the larger", takes_the_smaller),
+        Misconception(
+            "your q² is below 1 where N is larger than n: the maximum is missing",
+            lets_the_scale_fall_below_one,
+        ),
+        Misconception(
+            "your fraction is upside down: n is the number of features, N that of examples",
+            divides_the_rows_by_the_features,
+        ),
+        Misconception("you add 1; take the larger of n/N and 1", adds_one),
+    ),
+    properties=(Property("q² N is the larger of n and N", _keeps_the_larger_side_of_the_matrix),),
+)
 
 
 # --- P-14 · one step --------------------------------------------------------------------------
@@ -782,6 +1050,87 @@ def _is_the_matrix_form(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(np.vstack([bias, weight.T]), right, rtol=1e-9) and downhill)
 
 
+PRECONDITION_DENSE = Exercise(
+    key="P-14:step",
+    reference=precondition_dense,
+    cases=_step_cases,
+    parts=("weight", "bias"),
+    misconceptions=(
+        Misconception(
+            "your step 5 uses the old G_w; use the new one from step 4",
+            uses_the_old_weight_gradient,
+        ),
+        Misconception("you divide by σ̃; step 4 divides by σ̃²", divides_by_the_deviation),
+        Misconception("you divide by q; both steps divide by q²", divides_by_q),
+        Misconception("you take q² = min{n/N, 1}; it is the maximum", scales_by_the_smaller),
+        Misconception(
+            "your n counts the outputs; q² counts the inputs, the columns of G_w",
+            scales_by_the_outputs,
+        ),
+        Misconception("your step 5 lacks the 1/q² before G_b", does_not_scale_the_bias),
+        Misconception(
+            "you divide the sum of step 5 by q² as well; the new G_w has been divided already",
+            scales_the_new_gradient_twice,
+        ),
+        Misconception(
+            "you add ε₁ itself; it multiplies the largest variance of the layer",
+            adds_eps1_without_the_maximum,
+        ),
+        Misconception(
+            "you add ε₁ times each feature's own variance; take the largest variance of the layer",
+            takes_a_share_of_each_variance,
+        ),
+        Misconception(
+            "you take the maximum of the means; take the maximum of the variances",
+            takes_the_largest_mean,
+        ),
+        Misconception(
+            "you add the floor to σ and then square; add it to σ²",
+            adds_the_floor_to_the_deviation,
+        ),
+        Misconception(
+            "you add the floor to the quotient; it belongs in the denominator",
+            adds_the_floor_after_the_division,
+        ),
+        Misconception("your step 4 does not subtract μ(j) G_b(i)", does_not_center),
+        Misconception(
+            "your step 4 adds μ(j) G_b(i); it subtracts it", adds_the_mean_times_the_bias
+        ),
+        Misconception("your step 5 adds the sum; it subtracts it", adds_the_sum),
+        Misconception(
+            "you take step 5 before step 4: G_w uses the old G_b, and G_b the new G_w",
+            transforms_the_bias_first,
+        ),
+        Misconception(
+            "you multiply the gradient by P alone; it is P Pᵀ, which divides by σ̃ twice and "
+            "subtracts μ twice",
+            multiplies_by_p_alone,
+        ),
+        Misconception(
+            "you multiply the gradient by Pᵀ alone; it is P Pᵀ, which divides by σ̃ twice and "
+            "changes G_b as well",
+            multiplies_by_the_transpose_alone,
+        ),
+        Misconception(
+            "you subtract μ(j) G_b(i) after dividing; step 4 divides the difference by σ̃²(j)",
+            divides_before_it_centers,
+        ),
+        Misconception("you divide by σ²; step 3 adds ε₁ max σ² + ε₂ to it", leaves_out_the_floor),
+        Misconception(
+            "you take the larger of σ² and ε₁ max σ² + ε₂; add the two",
+            takes_the_floor_as_a_minimum,
+        ),
+        Misconception("your σ̃² lacks ε₂: it is σ² + ε₁ max σ² + ε₂", leaves_out_eps2),
+    ),
+    properties=(
+        Property(
+            "the result is P Pᵀ [G_b; G_w] / q², so that its negative is a descent direction",
+            _is_the_matrix_form,
+        ),
+    ),
+)
+
+
 # --- P-17 · batch norm as a plain layer -------------------------------------------------------
 
 
@@ -857,380 +1206,53 @@ def _one_step_of_either_is_one_step_of_bnp(function: Function, rng: np.random.Ge
     )
 
 
+ABSORB_NORMALIZATION = Exercise(
+    key="P-17",
+    reference=absorb_normalization,
+    cases=_absorb_cases,
+    parts=("weight", "bias"),
+    misconceptions=(
+        Misconception(
+            "you absorb with the variance; batch norm divides by σ", absorbs_the_variance
+        ),
+        Misconception(
+            "your bias uses W; μ was divided by σ too, so it takes Ŵ",
+            shifts_by_the_old_weight,
+        ),
+        Misconception("you add Ŵ μ; batch norm subtracts the mean", shifts_the_wrong_way),
+        Misconception(
+            "you multiply the weight by σ; divide it by σ",
+            multiplies_the_weight_by_the_deviation,
+        ),
+        Misconception(
+            "you leave the bias as it is; b̂ = b − Ŵ μ holds what the mean contributes",
+            leaves_the_bias_as_it_is,
+        ),
+        Misconception(
+            "your shift divides by σ twice: Ŵ holds 1/σ already", divides_the_shift_twice
+        ),
+        Misconception("b is missing from your b̂", forgets_the_old_bias),
+    ),
+    properties=(
+        Property("both layers give the same output", _equals_the_normalized_layer),
+        Property(
+            "a step of gradient descent behind batch norm is a step of BNP on Ŵ and b̂",
+            _one_step_of_either_is_one_step_of_bnp,
+        ),
+    ),
+)
+
+
+# --- The exercises ----------------------------------------------------------------------------
+
 EXERCISES = (
-    Exercise(
-        key="P-09",
-        reference=layer_hessian,
-        cases=_hessian_cases,
-        misconceptions=(
-            Misconception(
-                "the bias is a parameter too: Ĥ begins with a column of ones",
-                forgets_the_column_of_ones,
-            ),
-            Misconception("your bias comes last; in Ĥ = [e, H] it comes first", puts_the_ones_last),
-            Misconception(
-                "your S lacks its 1/N: the loss is a mean over the minibatch",
-                leaves_out_one_over_n,
-            ),
-            Misconception(
-                "you leave out the second derivatives; S holds L″ on its diagonal",
-                leaves_out_the_curvatures,
-            ),
-            Misconception("you use S twice; in Ĥᵀ S Ĥ it stands once", puts_s_at_both_factors),
-            Misconception(
-                "you divide by n, the number of features; S divides by N, the number of examples",
-                divides_by_the_features,
-            ),
-        ),
-        properties=(
-            Property(
-                "a quadratic loss has these second differences", _has_these_second_differences
-            ),
-        ),
-    ),
-    Exercise(
-        key="P-11:preconditioner",
-        reference=preconditioner,
-        cases=_preconditioner_cases,
-        parts=("U", "D"),
-        misconceptions=(
-            Misconception("D is an inverse: it holds 1/σ, yours holds σ", does_not_invert_d),
-            Misconception(
-                "the sign of U is wrong: −μᵀ in its first row subtracts the mean", adds_the_mean
-            ),
-            Misconception(
-                "your μ stands in the first column of U; Ĥ is multiplied from the right, so it "
-                "belongs in the first row",
-                puts_the_mean_into_the_first_column,
-            ),
-            Misconception("your D divides by the variance; it divides by σ", puts_variances_into_d),
-            Misconception(
-                "you scale μ inside U; U only centers, and D scales what is centered",
-                scales_the_mean_in_u,
-            ),
-            Misconception("your bias comes last; in ŵ = [b; w] it comes first", puts_the_bias_last),
-            Misconception(
-                "your matrices lack the row and the column of the bias; each has n + 1 of them",
-                leaves_out_the_bias,
-            ),
-        ),
-        properties=(Property("[1, hᵀ] U D is 1 beside (h − μ)/σ", _standardizes_a_row),),
-    ),
-    Exercise(
-        key="P-11:activations",
-        reference=normalized_activations,
-        cases=_activation_cases,
-        misconceptions=(
-            Misconception("the column of ones is missing: Ĝ = [e, G]", normalizes_without_the_ones),
-            Misconception(
-                "your variance divides by N − 1; here it divides by N", normalizes_by_n_minus_one
-            ),
-            Misconception("you divide by the variance; take its root", normalizes_by_the_variance),
-            Misconception(
-                "you subtract the mean after scaling; center first, then scale",
-                subtracts_the_mean_after_scaling,
-            ),
-            Misconception("you center, but do not scale", centers_and_does_not_scale),
-            Misconception("you scale, but do not center", scales_and_does_not_center),
-            Misconception(
-                "your column of ones comes last; in Ĝ = [e, G] it comes first",
-                puts_the_column_of_ones_last,
-            ),
-            Misconception(
-                "you take one mean and one standard deviation for all features; each feature has "
-                "its own",
-                normalizes_all_features_together,
-            ),
-            Misconception(
-                "you normalize each example over its features; normalize each feature over the "
-                "examples",
-                normalizes_each_example,
-            ),
-        ),
-        properties=(
-            Property(
-                "each column has the squared norm N, in whatever units a feature is measured",
-                _does_not_see_units_of_features,
-            ),
-        ),
-    ),
-    Exercise(
-        key="P-12",
-        reference=condition_numbers,
-        cases=_condition_cases,
-        parts=("of [e, H]", "of [e, H] U", "of [e, H] U D"),
-        misconceptions=(
-            Misconception(
-                "the column of ones is missing: the matrix is Ĥ = [e, H]",
-                takes_condition_numbers_without_the_ones,
-            ),
-            Misconception(
-                "you divide by a singular value that is zero up to rounding; divide by the "
-                "smallest one that is not",
-                divides_by_a_singular_value_of_zero,
-            ),
-            Misconception(
-                "you return κ(ĤᵀĤ), the square; take singular values of Ĥ",
-                takes_eigenvalues_of_the_product,
-            ),
-            Misconception(
-                "you return smallest over largest; κ is at least 1",
-                divides_the_smallest_by_the_largest,
-            ),
-            Misconception(
-                "your third matrix is scaled, but not centered: it is ĤUD",
-                scales_what_is_not_centered,
-            ),
-            Misconception("you multiply by σ; D is the inverse", multiplies_by_the_deviation),
-            Misconception(
-                "the sign of U is wrong: you add the mean, and the features move away from zero",
-                moves_the_mean_further_away,
-            ),
-            Misconception(
-                "your standard deviation divides by N − 1; here it divides by N",
-                scales_by_n_minus_one,
-            ),
-            Misconception("your D holds 1/σ²; it holds 1/σ", scales_by_the_variance),
-            Misconception(
-                "your third matrix is Ĥ D U; P = U D centers first", multiplies_by_d_before_u
-            ),
-        ),
-        properties=(
-            Property(
-                "a duplicated feature acts like one feature that is √2 times as large",
-                _a_feature_twice_is_one_larger,
-            ),
-            Property(
-                "centering helps, and undoes any shift; scaling undoes any change of units",
-                _centering_helps_and_the_mean_is_forgotten,
-            ),
-        ),
-        rtol=1e-6,
-    ),
-    Exercise(
-        key="P-15",
-        reference=batch_statistics,
-        cases=_batch_cases,
-        parts=("mean", "variance"),
-        misconceptions=(
-            Misconception(
-                "your variance divides by N − 1; BNP divides by N",
-                divides_the_variance_by_n_minus_one,
-            ),
-            Misconception(
-                "you measure one example from its own mean, so that its variance is 0; measure it "
-                "from the running mean",
-                measures_one_example_from_itself,
-            ),
-            Misconception(
-                "you use the running mean for minibatches of any size; only a minibatch of one "
-                "needs it, and a larger one is measured from its own mean",
-                always_measures_from_the_running_mean,
-            ),
-            Misconception(
-                "you return the standard deviation; return the variance",
-                returns_the_standard_deviation,
-            ),
-            Misconception(
-                "your mean of one example is the running mean; it is the example itself",
-                returns_the_running_mean,
-            ),
-            Misconception(
-                "you average over the features of an example; average over the examples",
-                takes_statistics_of_each_example,
-            ),
-        ),
-        properties=(
-            Property(
-                "one example is measured from the running mean, several from their own mean",
-                _running_mean_serves_one_example_alone,
-            ),
-        ),
-    ),
-    Exercise(
-        key="P-14:statistics",
-        reference=running_statistics,
-        cases=_running_cases,
-        parts=("means", "variances"),
-        misconceptions=(
-            Misconception(
-                "ρ is on the wrong term: it is the share of the old statistics", swaps_the_shares
-            ),
-            Misconception(
-                "your variance starts at 0; it starts at 1", starts_with_a_variance_of_zero
-            ),
-            Misconception(
-                "you start at the first minibatch; start at μ = 0 and σ² = 1",
-                starts_at_the_first_minibatch,
-            ),
-            Misconception(
-                "you divide by 1 − ρᵗ as Adam does; BNP has no bias correction",
-                corrects_the_bias_of_the_start,
-            ),
-            Misconception(
-                "you update μ after using it; one example is measured from the new μ",
-                measures_from_the_old_mean,
-            ),
-            Misconception(
-                "you use the mean of a minibatch of one, so that its variance is 0; measure it "
-                "from the running mean",
-                gives_one_example_no_spread,
-            ),
-            Misconception(
-                "you measure every minibatch from the running mean; only a minibatch of one "
-                "example needs it",
-                measures_all_from_the_running_mean,
-            ),
-            Misconception(
-                "you average standard deviations; average variances", averages_standard_deviations
-            ),
-            Misconception(
-                "your variance divides by N − 1; BNP divides by N", keeps_an_unbiased_variance
-            ),
-        ),
-        properties=(
-            Property(
-                "after t equal minibatches ρᵗ of the start is left",
-                _forgets_the_start_at_the_rate_rho,
-            ),
-        ),
-    ),
-    Exercise(
-        key="P-14:scale",
-        reference=scale_dense,
-        cases=_scale_cases,
-        misconceptions=(
-            Misconception("you return q; the step divides by q²", returns_q),
-            Misconception("you take the smaller of n/N and 1; take the larger", takes_the_smaller),
-            Misconception(
-                "your q² is below 1 where N is larger than n: the maximum is missing",
-                lets_the_scale_fall_below_one,
-            ),
-            Misconception(
-                "your fraction is upside down: n is the number of features, N that of examples",
-                divides_the_rows_by_the_features,
-            ),
-            Misconception("you add 1; take the larger of n/N and 1", adds_one),
-        ),
-        properties=(
-            Property("q² N is the larger of n and N", _keeps_the_larger_side_of_the_matrix),
-        ),
-    ),
-    Exercise(
-        key="P-14:step",
-        reference=precondition_dense,
-        cases=_step_cases,
-        parts=("weight", "bias"),
-        misconceptions=(
-            Misconception(
-                "your step 5 uses the old G_w; use the new one from step 4",
-                uses_the_old_weight_gradient,
-            ),
-            Misconception("you divide by σ̃; step 4 divides by σ̃²", divides_by_the_deviation),
-            Misconception("you divide by q; both steps divide by q²", divides_by_q),
-            Misconception("you take q² = min{n/N, 1}; it is the maximum", scales_by_the_smaller),
-            Misconception(
-                "your n counts the outputs; q² counts the inputs, the columns of G_w",
-                scales_by_the_outputs,
-            ),
-            Misconception("your step 5 lacks the 1/q² before G_b", does_not_scale_the_bias),
-            Misconception(
-                "you divide the sum of step 5 by q² as well; the new G_w has been divided already",
-                scales_the_new_gradient_twice,
-            ),
-            Misconception(
-                "you add ε₁ itself; it multiplies the largest variance of the layer",
-                adds_eps1_without_the_maximum,
-            ),
-            Misconception(
-                "you add ε₁ times each feature's own variance; take the largest variance of the "
-                "layer",
-                takes_a_share_of_each_variance,
-            ),
-            Misconception(
-                "you take the maximum of the means; take the maximum of the variances",
-                takes_the_largest_mean,
-            ),
-            Misconception(
-                "you add the floor to σ and then square; add it to σ²",
-                adds_the_floor_to_the_deviation,
-            ),
-            Misconception(
-                "you add the floor to the quotient; it belongs in the denominator",
-                adds_the_floor_after_the_division,
-            ),
-            Misconception("your step 4 does not subtract μ(j) G_b(i)", does_not_center),
-            Misconception(
-                "your step 4 adds μ(j) G_b(i); it subtracts it", adds_the_mean_times_the_bias
-            ),
-            Misconception("your step 5 adds the sum; it subtracts it", adds_the_sum),
-            Misconception(
-                "you take step 5 before step 4: G_w uses the old G_b, and G_b the new G_w",
-                transforms_the_bias_first,
-            ),
-            Misconception(
-                "you multiply the gradient by P alone; it is P Pᵀ, which divides by σ̃ twice and "
-                "subtracts μ twice",
-                multiplies_by_p_alone,
-            ),
-            Misconception(
-                "you multiply the gradient by Pᵀ alone; it is P Pᵀ, which divides by σ̃ twice and "
-                "changes G_b as well",
-                multiplies_by_the_transpose_alone,
-            ),
-            Misconception(
-                "you subtract μ(j) G_b(i) after dividing; step 4 divides the difference by σ̃²(j)",
-                divides_before_it_centers,
-            ),
-            Misconception(
-                "you divide by σ²; step 3 adds ε₁ max σ² + ε₂ to it", leaves_out_the_floor
-            ),
-            Misconception(
-                "you take the larger of σ² and ε₁ max σ² + ε₂; add the two",
-                takes_the_floor_as_a_minimum,
-            ),
-            Misconception("your σ̃² lacks ε₂: it is σ² + ε₁ max σ² + ε₂", leaves_out_eps2),
-        ),
-        properties=(
-            Property(
-                "the result is P Pᵀ [G_b; G_w] / q², so that its negative is a descent direction",
-                _is_the_matrix_form,
-            ),
-        ),
-    ),
-    Exercise(
-        key="P-17",
-        reference=absorb_normalization,
-        cases=_absorb_cases,
-        parts=("weight", "bias"),
-        misconceptions=(
-            Misconception(
-                "you absorb with the variance; batch norm divides by σ", absorbs_the_variance
-            ),
-            Misconception(
-                "your bias uses W; μ was divided by σ too, so it takes Ŵ",
-                shifts_by_the_old_weight,
-            ),
-            Misconception("you add Ŵ μ; batch norm subtracts the mean", shifts_the_wrong_way),
-            Misconception(
-                "you multiply the weight by σ; divide it by σ",
-                multiplies_the_weight_by_the_deviation,
-            ),
-            Misconception(
-                "you leave the bias as it is; b̂ = b − Ŵ μ holds what the mean contributes",
-                leaves_the_bias_as_it_is,
-            ),
-            Misconception(
-                "your shift divides by σ twice: Ŵ holds 1/σ already", divides_the_shift_twice
-            ),
-            Misconception("b is missing from your b̂", forgets_the_old_bias),
-        ),
-        properties=(
-            Property("both layers give the same output", _equals_the_normalized_layer),
-            Property(
-                "a step of gradient descent behind batch norm is a step of BNP on Ŵ and b̂",
-                _one_step_of_either_is_one_step_of_bnp,
-            ),
-        ),
-    ),
+    LAYER_HESSIAN,
+    PRECONDITIONER,
+    NORMALIZED_ACTIVATIONS,
+    CONDITION_NUMBERS,
+    BATCH_STATISTICS,
+    RUNNING_STATISTICS,
+    SCALE_DENSE,
+    PRECONDITION_DENSE,
+    ABSORB_NORMALIZATION,
 )

@@ -174,6 +174,65 @@ def _each_column_is_the_image_moved(function: Function, rng: np.random.Generator
     return np.array_equal(columns[..., p, i, j], moved)
 
 
+CONVOLUTION_MATRIX = Exercise(
+    key="P-21",
+    reference=convolution_matrix,
+    cases=_image_cases,
+    misconceptions=(
+        Misconception(
+            "your windows are rotated by 180°, as if you flipped the kernel; use it as it is",
+            flips_the_kernel,
+        ),
+        Misconception(
+            "your columns run down the kernel; w.reshape(-1) reads it row by row",
+            runs_down_the_kernel,
+        ),
+        Misconception(
+            "the channel varies fastest in your columns; in w of shape (c, k, k) it comes "
+            "first, so it varies slowest",
+            puts_channels_last,
+        ),
+        Misconception(
+            "your rows run down the image; position (u, v) belongs to row u·s + v",
+            runs_down_the_image,
+        ),
+        Misconception(
+            "your rows mix the images; all positions of the first image come first",
+            mixes_the_images,
+        ),
+        Misconception(
+            "all your zeros come after the image; half of them belong before it",
+            pads_after_alone,
+        ),
+        Misconception("you continue the image beyond its border; pad with zeros", repeats_the_edge),
+        Misconception(
+            "you visit only positions where the window fits; pad with (k − 1)/2 zeros on each "
+            "side, and visit all r·s",
+            leaves_out_the_border,
+        ),
+        Misconception(
+            "you reshape windows of shape (N, c, r, s, k, k); first move the axis of the "
+            "channels behind those of the positions",
+            reshapes_with_the_channels_in_front,
+        ),
+        Misconception(
+            "you include the column of ones; this matrix has a column for each kernel entry "
+            "and none for the bias",
+            adds_the_column_of_ones,
+        ),
+    ),
+    properties=(
+        Property(
+            "each column is a feature map, shifted by the position of its kernel entry",
+            _each_column_is_the_image_moved,
+        ),
+    ),
+)
+
+
+# --- P-21 · the forward pass ------------------------------------------------------------------
+
+
 def _forward_cases(rng: np.random.Generator) -> Iterator[Case]:
     large = ((1, 1, 2, 3), 1, 3), ((2, 2, 3, 4), 3, 3), ((1, 3, 4, 5), 2, 5)
     # small enough to compute by hand, each with two of one kind
@@ -294,7 +353,47 @@ def _a_kernel_with_one_entry_moves_one_channel(
     return bool(np.allclose(output[:, 0], b[0]) and np.allclose(output[:, 1], moved + b[1]))
 
 
-# --- P-23 · statistics ------------------------------------------------------------------------
+CONV_FORWARD = Exercise(
+    key="P-21:forward",
+    reference=conv_forward,
+    cases=_forward_cases,
+    misconceptions=(
+        Misconception("you flip the kernel; networks use it as it stands", turns_the_kernel_around),
+        Misconception("you swap rows and columns of the kernel", transposes_the_kernel),
+        Misconception("the bias is missing", forgets_the_bias),
+        Misconception(
+            "you add the bias once for each kernel entry; add it once",
+            adds_the_bias_for_each_entry,
+        ),
+        Misconception(
+            "your output channels come last; they belong to the second axis",
+            leaves_outputs_last,
+        ),
+        Misconception(
+            "you reshape to (N, o, r, s) with the numbers in the order N, r, s, o; move the "
+            "axis, as np.moveaxis does",
+            reshapes_where_axes_must_move,
+        ),
+        Misconception(
+            "you average over the input channels; their contributions add up",
+            takes_the_mean_of_the_channels,
+        ),
+        Misconception(
+            "you reshape the kernel to (c k k, o), which mixes its output channels; reshape "
+            "it to (o, c k k) and transpose",
+            reshapes_the_kernel_where_it_must_be_transposed,
+        ),
+    ),
+    properties=(
+        Property(
+            "a kernel with one nonzero entry shifts one channel, and the bias is added",
+            _a_kernel_with_one_entry_moves_one_channel,
+        ),
+    ),
+)
+
+
+# --- P-23 · statistics of the columns ---------------------------------------------------------
 
 
 def _column_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -422,6 +521,57 @@ def _with_a_dark_border_all_columns_are_alike(function: Function, rng: np.random
     return bool(np.allclose(mean, whole.mean(axis=2)) and np.allclose(var, whole.var(axis=2)))
 
 
+EXACT_COLUMN_STATISTICS = Exercise(
+    key="P-23:exact",
+    reference=exact_column_statistics,
+    cases=_column_cases,
+    parts=("mean", "var"),
+    misconceptions=(
+        Misconception(
+            "you return the channel's statistics k² times; here each column has its own",
+            repeats_the_channels_statistics,
+        ),
+        Misconception(
+            "you leave out the zeros of the padding; they are entries of the matrix, and the "
+            "mean divides by Nrs",
+            leaves_out_the_zeros,
+        ),
+        Misconception(
+            "your kernel is flipped; its first entry meets the pixel at the upper left",
+            looks_the_other_way,
+        ),
+        Misconception(
+            "your columns run down the kernel; use the order of w.reshape(-1)",
+            orders_down_the_kernel,
+        ),
+        Misconception(
+            "you measure a column's variance from the channel's mean; take the column's own",
+            measures_from_the_channels_mean,
+        ),
+        Misconception(
+            "your variance divides by Nrs − 1; here it divides by Nrs", takes_one_row_less
+        ),
+        Misconception(
+            "you return the standard deviation; return the variance",
+            returns_the_columns_deviation,
+        ),
+        Misconception(
+            "you return the mean of the squares; subtract the square of the mean",
+            takes_the_mean_square_of_a_column,
+        ),
+    ),
+    properties=(
+        Property(
+            "if the border of a map is zero, all its columns have the channel's statistics",
+            _with_a_dark_border_all_columns_are_alike,
+        ),
+    ),
+)
+
+
+# --- P-23 · statistics of the channels --------------------------------------------------------
+
+
 def _channel_cases(rng: np.random.Generator) -> Iterator[Case]:
     for shape in ((1, 1, 2, 3), (2, 2, 2, 3), (3, 4, 3, 2)):
         spread = rng.uniform(0.5, 2, size=(shape[1], 1, 1))
@@ -483,6 +633,56 @@ def _channels_do_not_see_each_other(function: Function, rng: np.random.Generator
     mean, var = mean.copy(), var.copy()
     mean[1], var[1] = 10 + 3 * mean[1], 9 * var[1]
     return bool(np.allclose(moved, mean) and np.allclose(wider, var))
+
+
+CHANNEL_STATISTICS = Exercise(
+    key="P-23:channels",
+    reference=channel_statistics,
+    cases=_channel_cases,
+    parts=("mean", "var"),
+    misconceptions=(
+        Misconception(
+            "you average over the images only; the positions are rows of the matrix, too",
+            averages_over_the_images_alone,
+        ),
+        Misconception(
+            "you average over the channels; each channel has its own mean, over all images",
+            averages_over_the_channels,
+        ),
+        Misconception(
+            "you take one mean for all channels; each has its own", averages_over_everything
+        ),
+        Misconception(
+            "you average the images' variances; the spread between images is then missing",
+            averages_the_variances_of_the_images,
+        ),
+        Misconception("you count the padding as data; take the map without it", counts_the_padding),
+        Misconception(
+            "your variance divides by Nrs − 1; here it divides by Nrs", divides_by_one_less
+        ),
+        Misconception(
+            "you return the standard deviation; return the variance", returns_the_deviation
+        ),
+        Misconception(
+            "you return statistics of each image; all images share the mean and the variance "
+            "of a channel",
+            keeps_the_images_apart,
+        ),
+        Misconception(
+            "you return the mean of the squares; subtract the square of the mean",
+            takes_the_mean_square,
+        ),
+    ),
+    properties=(
+        Property(
+            "shifting and scaling one channel changes the statistics of this channel only",
+            _channels_do_not_see_each_other,
+        ),
+    ),
+)
+
+
+# --- P-23 · a bound on the difference of the means --------------------------------------------
 
 
 def _bound_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -557,7 +757,152 @@ def _no_column_errs_more(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(function(np.full((1, 1, 4, 6), -2.0), 3), 2 * (1 - 0.75 * 5 / 6)))
 
 
-# --- P-24 · the preconditioner ----------------------------------------------------------------
+STATISTICS_BOUND = Exercise(
+    key="P-23:bound",
+    reference=statistics_bound,
+    cases=_bound_cases,
+    misconceptions=(
+        Misconception(
+            "you use k in place of k − 1; the center of the kernel misses nothing",
+            takes_k_for_k_minus_one,
+        ),
+        Misconception(
+            "you count the corner twice, in the rows and in the columns; subtract it once",
+            counts_the_corner_twice,
+        ),
+        Misconception("you add the corner; subtract it", adds_the_corner),
+        Misconception(
+            "you count too many rows and columns; an entry misses at most (k − 1)/2 of each",
+            counts_both_sides,
+        ),
+        Misconception(
+            "you take the largest h; the bound needs the largest absolute value",
+            takes_the_largest_number,
+        ),
+        Misconception(
+            "you take the maximum over all channels; each has its own",
+            takes_the_largest_of_all_channels,
+        ),
+        Misconception(
+            "your maximum runs over the wrong axes; return one number for each channel",
+            takes_the_largest_of_each_image,
+        ),
+        Misconception(
+            "you take the mean of |h|; only the maximum makes it a bound", takes_the_mean_size
+        ),
+    ),
+    properties=(
+        Property("no error exceeds the bound, and a constant map reaches it", _no_column_errs_more),
+    ),
+)
+
+
+# --- P-24 · the scale of a layer --------------------------------------------------------------
+
+
+def _scale_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for kernel, N, positions in (
+        ((1, 1), 4, 20),
+        ((3, 3), 2, 64),
+        ((3, 3), 128, 256),
+        ((3, 5), 1, 36),
+    ):
+        yield {
+            "channels": int(rng.integers(5, 9)),
+            "kernel": kernel,
+            "examples": N,
+            "positions": positions,
+        }
+
+
+def forgets_the_root(channels, kernel, examples, positions):
+    """Take rs."""
+    return max(channels * kernel[0] * kernel[1] / examples, positions)
+
+
+def forgets_the_images(channels, kernel, examples, positions):
+    """Take c k²."""
+    return max(channels * kernel[0] * kernel[1], np.sqrt(positions))
+
+
+def forgets_to_square_the_kernel(channels, kernel, examples, positions):
+    """Take c k / N."""
+    return max(channels * kernel[0] / examples, np.sqrt(positions))
+
+
+def forgets_the_channels(channels, kernel, examples, positions):
+    """Take k² / N."""
+    return max(kernel[0] * kernel[1] / examples, np.sqrt(positions))
+
+
+def takes_the_smaller(channels, kernel, examples, positions):
+    """Take the minimum."""
+    return min(channels * kernel[0] * kernel[1] / examples, np.sqrt(positions))
+
+
+def counts_all_rows(channels, kernel, examples, positions):
+    """Treat the Nrs rows as independent, as those of a dense layer."""
+    return max(channels * kernel[0] * kernel[1] / (examples * positions), 1)
+
+
+def returns_q(channels, kernel, examples, positions):
+    """Return q, not its square."""
+    return np.sqrt(max(channels * kernel[0] * kernel[1] / examples, np.sqrt(positions)))
+
+
+def adds_the_two(channels, kernel, examples, positions):
+    """Add what should be compared."""
+    return channels * kernel[0] * kernel[1] / examples + np.sqrt(positions)
+
+
+def takes_the_one_of_a_dense_layer(channels, kernel, examples, positions):
+    """Take 1 for √(rs)."""
+    return max(channels * kernel[0] * kernel[1] / examples, 1)
+
+
+def _many_images_leave_the_root(function: Function, rng: np.random.Generator) -> bool:
+    c, k, side = (int(rng.integers(*limits)) for limits in ((1, 60), (2, 8), (2, 60)))
+    many = function(c, (k, k), 10**9, side**2)
+    one = function(c, (k, k), 1, 1)
+    return bool(np.isclose(many, side) and np.isclose(one, c * k**2))
+
+
+SCALE_CONV = Exercise(
+    key="P-24:scale",
+    reference=scale_conv,
+    cases=_scale_cases,
+    misconceptions=(
+        Misconception("you use rs; take its square root", forgets_the_root),
+        Misconception("you do not divide c k² by N, the number of images", forgets_the_images),
+        Misconception(
+            "you count one side of the kernel; it has height times width entries",
+            forgets_to_square_the_kernel,
+        ),
+        Misconception(
+            "you count one input channel; an output reads all c of them", forgets_the_channels
+        ),
+        Misconception("you take the smaller of the two; take the larger", takes_the_smaller),
+        Misconception(
+            "you count Nrs rows; the paper counts N√(rs), because the windows overlap",
+            counts_all_rows,
+        ),
+        Misconception("you return q; return its square", returns_q),
+        Misconception("you add the two; take the larger", adds_the_two),
+        Misconception(
+            "you compare c k²/N with 1, as in a dense layer; compare it with √(rs)",
+            takes_the_one_of_a_dense_layer,
+        ),
+    ),
+    properties=(
+        Property(
+            "with very many images q² is √(rs); with one image of one pixel it is c k²",
+            _many_images_leave_the_root,
+        ),
+    ),
+)
+
+
+# --- P-24 · one step --------------------------------------------------------------------------
 
 
 def _step_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -753,71 +1098,61 @@ def _is_the_matrix_form(function: Function, rng: np.random.Generator) -> bool:
     )
 
 
-def _scale_cases(rng: np.random.Generator) -> Iterator[Case]:
-    for kernel, N, positions in (
-        ((1, 1), 4, 20),
-        ((3, 3), 2, 64),
-        ((3, 3), 128, 256),
-        ((3, 5), 1, 36),
-    ):
-        yield {
-            "channels": int(rng.integers(5, 9)),
-            "kernel": kernel,
-            "examples": N,
-            "positions": positions,
-        }
-
-
-def forgets_the_root(channels, kernel, examples, positions):
-    """Take rs."""
-    return max(channels * kernel[0] * kernel[1] / examples, positions)
-
-
-def forgets_the_images(channels, kernel, examples, positions):
-    """Take c k²."""
-    return max(channels * kernel[0] * kernel[1], np.sqrt(positions))
-
-
-def forgets_to_square_the_kernel(channels, kernel, examples, positions):
-    """Take c k / N."""
-    return max(channels * kernel[0] / examples, np.sqrt(positions))
-
-
-def forgets_the_channels(channels, kernel, examples, positions):
-    """Take k² / N."""
-    return max(kernel[0] * kernel[1] / examples, np.sqrt(positions))
-
-
-def takes_the_smaller(channels, kernel, examples, positions):
-    """Take the minimum."""
-    return min(channels * kernel[0] * kernel[1] / examples, np.sqrt(positions))
-
-
-def counts_all_rows(channels, kernel, examples, positions):
-    """Treat the Nrs rows as independent, as those of a dense layer."""
-    return max(channels * kernel[0] * kernel[1] / (examples * positions), 1)
-
-
-def returns_q(channels, kernel, examples, positions):
-    """Return q, not its square."""
-    return np.sqrt(max(channels * kernel[0] * kernel[1] / examples, np.sqrt(positions)))
-
-
-def adds_the_two(channels, kernel, examples, positions):
-    """Add what should be compared."""
-    return channels * kernel[0] * kernel[1] / examples + np.sqrt(positions)
-
-
-def takes_the_one_of_a_dense_layer(channels, kernel, examples, positions):
-    """Take 1 for √(rs)."""
-    return max(channels * kernel[0] * kernel[1] / examples, 1)
-
-
-def _many_images_leave_the_root(function: Function, rng: np.random.Generator) -> bool:
-    c, k, side = (int(rng.integers(*limits)) for limits in ((1, 60), (2, 8), (2, 60)))
-    many = function(c, (k, k), 10**9, side**2)
-    one = function(c, (k, k), 1, 1)
-    return bool(np.isclose(many, side) and np.isclose(one, c * k**2))
+PRECONDITION_CONV = Exercise(
+    key="P-24",
+    reference=precondition_conv,
+    cases=_step_cases,
+    parts=("grad_weight", "grad_bias"),
+    misconceptions=(
+        Misconception("you divide by σ̃; divide by its square", divides_by_the_deviation),
+        Misconception(
+            "you take the old G_w for G_b; the second line uses the new one",
+            uses_the_old_gradient_for_the_bias,
+        ),
+        Misconception(
+            "you update G_b first; the new G_w comes from the old G_b",
+            uses_the_new_bias_for_the_weight,
+        ),
+        Misconception(
+            "you average over the kernel's entries for G_b; sum over i and j too",
+            forgets_the_sum_over_the_kernel,
+        ),
+        Misconception(
+            "your μ is indexed by the output channel d; it belongs to the input channel p",
+            indexes_the_mean_by_output,
+        ),
+        Misconception("you do not divide G_b by q²", scales_the_weight_alone),
+        Misconception(
+            "you divide the sum over the new G_w by q²; the new G_w already contains 1/q²",
+            scales_twice,
+        ),
+        Misconception(
+            "you divide by σ²; first add ε₁ max σ² + ε₂, which keeps it away from zero",
+            forgets_the_floor,
+        ),
+        Misconception(
+            "your q² contains rs; it needs the square root of rs",
+            forgets_the_root_in_the_step,
+        ),
+        Misconception(
+            "your q² does not contain N; it is the larger of c k²/N and √(rs)",
+            forgets_the_images_in_the_step,
+        ),
+        Misconception("you divide by q; both lines divide by q²", divides_by_q),
+        Misconception(
+            "you take the q² of a dense layer, max{n/N, 1}; here √(rs) stands in place of 1",
+            takes_the_scale_of_a_dense_layer,
+        ),
+        Misconception("your first line does not subtract μ(p) G_b(d)", does_not_center),
+        Misconception("your second line adds the sum; it subtracts it", adds_the_sum),
+        Misconception(
+            "you add ε₁ times each channel's own variance; take the largest variance of all "
+            "channels",
+            takes_a_share_of_each_variance,
+        ),
+    ),
+    properties=(Property("the step is the matrix P Pᵀ / q²", _is_the_matrix_form),),
+)
 
 
 # --- P-25 · one image -------------------------------------------------------------------------
@@ -889,362 +1224,57 @@ def _one_image_is_centered_and_scaled(function: Function, rng: np.random.Generat
     return bool(moments and np.allclose(np.ptp(both[1], (1, 2)), 2 * np.ptp(both[0], (1, 2))))
 
 
+NORMALIZE_CHANNELS = Exercise(
+    key="P-25",
+    reference=normalize_channels,
+    cases=_normalize_cases,
+    misconceptions=(
+        Misconception(
+            "you normalize each pixel over the images; with one image nothing is left",
+            normalizes_each_pixel,
+        ),
+        Misconception(
+            "you normalize each image by itself; all images share a channel's mean",
+            normalizes_each_image,
+        ),
+        Misconception(
+            "you normalize each image over all its channels, as layer normalization does",
+            normalizes_all_channels_of_an_image,
+        ),
+        Misconception(
+            "you take one mean for all channels; each has its own",
+            normalizes_everything_together,
+        ),
+        Misconception("you divide by the variance; take its root", divides_by_the_variance),
+        Misconception(
+            "your variance divides by Nrs − 1; here it divides by Nrs",
+            takes_the_unbiased_variance,
+        ),
+        Misconception("you scale, but do not center", scales_without_centering),
+        Misconception("you center, but do not scale", centers_without_scaling),
+        Misconception(
+            "you divide h alone by σ; subtract the mean first, and divide the difference",
+            scales_before_it_centers,
+        ),
+    ),
+    properties=(
+        Property(
+            "one image is centered and scaled; two share one scale",
+            _one_image_is_centered_and_scaled,
+        ),
+    ),
+)
+
+
+# --- The exercises ----------------------------------------------------------------------------
+
 EXERCISES = (
-    Exercise(
-        key="P-21",
-        reference=convolution_matrix,
-        cases=_image_cases,
-        misconceptions=(
-            Misconception(
-                "your windows are rotated by 180°, as if you flipped the kernel; use it as it is",
-                flips_the_kernel,
-            ),
-            Misconception(
-                "your columns run down the kernel; w.reshape(-1) reads it row by row",
-                runs_down_the_kernel,
-            ),
-            Misconception(
-                "the channel varies fastest in your columns; in w of shape (c, k, k) it comes "
-                "first, so it varies slowest",
-                puts_channels_last,
-            ),
-            Misconception(
-                "your rows run down the image; position (u, v) belongs to row u·s + v",
-                runs_down_the_image,
-            ),
-            Misconception(
-                "your rows mix the images; all positions of the first image come first",
-                mixes_the_images,
-            ),
-            Misconception(
-                "all your zeros come after the image; half of them belong before it",
-                pads_after_alone,
-            ),
-            Misconception(
-                "you continue the image beyond its border; pad with zeros", repeats_the_edge
-            ),
-            Misconception(
-                "you visit only positions where the window fits; pad with (k − 1)/2 zeros on each "
-                "side, and visit all r·s",
-                leaves_out_the_border,
-            ),
-            Misconception(
-                "you reshape windows of shape (N, c, r, s, k, k); first move the axis of the "
-                "channels behind those of the positions",
-                reshapes_with_the_channels_in_front,
-            ),
-            Misconception(
-                "you include the column of ones; this matrix has a column for each kernel entry "
-                "and none for the bias",
-                adds_the_column_of_ones,
-            ),
-        ),
-        properties=(
-            Property(
-                "each column is a feature map, shifted by the position of its kernel entry",
-                _each_column_is_the_image_moved,
-            ),
-        ),
-    ),
-    Exercise(
-        key="P-21:forward",
-        reference=conv_forward,
-        cases=_forward_cases,
-        misconceptions=(
-            Misconception(
-                "you flip the kernel; networks use it as it stands", turns_the_kernel_around
-            ),
-            Misconception("you swap rows and columns of the kernel", transposes_the_kernel),
-            Misconception("the bias is missing", forgets_the_bias),
-            Misconception(
-                "you add the bias once for each kernel entry; add it once",
-                adds_the_bias_for_each_entry,
-            ),
-            Misconception(
-                "your output channels come last; they belong to the second axis",
-                leaves_outputs_last,
-            ),
-            Misconception(
-                "you reshape to (N, o, r, s) with the numbers in the order N, r, s, o; move the "
-                "axis, as np.moveaxis does",
-                reshapes_where_axes_must_move,
-            ),
-            Misconception(
-                "you average over the input channels; their contributions add up",
-                takes_the_mean_of_the_channels,
-            ),
-            Misconception(
-                "you reshape the kernel to (c k k, o), which mixes its output channels; reshape "
-                "it to (o, c k k) and transpose",
-                reshapes_the_kernel_where_it_must_be_transposed,
-            ),
-        ),
-        properties=(
-            Property(
-                "a kernel with one nonzero entry shifts one channel, and the bias is added",
-                _a_kernel_with_one_entry_moves_one_channel,
-            ),
-        ),
-    ),
-    Exercise(
-        key="P-23:exact",
-        reference=exact_column_statistics,
-        cases=_column_cases,
-        parts=("mean", "var"),
-        misconceptions=(
-            Misconception(
-                "you return the channel's statistics k² times; here each column has its own",
-                repeats_the_channels_statistics,
-            ),
-            Misconception(
-                "you leave out the zeros of the padding; they are entries of the matrix, and the "
-                "mean divides by Nrs",
-                leaves_out_the_zeros,
-            ),
-            Misconception(
-                "your kernel is flipped; its first entry meets the pixel at the upper left",
-                looks_the_other_way,
-            ),
-            Misconception(
-                "your columns run down the kernel; use the order of w.reshape(-1)",
-                orders_down_the_kernel,
-            ),
-            Misconception(
-                "you measure a column's variance from the channel's mean; take the column's own",
-                measures_from_the_channels_mean,
-            ),
-            Misconception(
-                "your variance divides by Nrs − 1; here it divides by Nrs", takes_one_row_less
-            ),
-            Misconception(
-                "you return the standard deviation; return the variance",
-                returns_the_columns_deviation,
-            ),
-            Misconception(
-                "you return the mean of the squares; subtract the square of the mean",
-                takes_the_mean_square_of_a_column,
-            ),
-        ),
-        properties=(
-            Property(
-                "if the border of a map is zero, all its columns have the channel's statistics",
-                _with_a_dark_border_all_columns_are_alike,
-            ),
-        ),
-    ),
-    Exercise(
-        key="P-23:channels",
-        reference=channel_statistics,
-        cases=_channel_cases,
-        parts=("mean", "var"),
-        misconceptions=(
-            Misconception(
-                "you average over the images only; the positions are rows of the matrix, too",
-                averages_over_the_images_alone,
-            ),
-            Misconception(
-                "you average over the channels; each channel has its own mean, over all images",
-                averages_over_the_channels,
-            ),
-            Misconception(
-                "you take one mean for all channels; each has its own", averages_over_everything
-            ),
-            Misconception(
-                "you average the images' variances; the spread between images is then missing",
-                averages_the_variances_of_the_images,
-            ),
-            Misconception(
-                "you count the padding as data; take the map without it", counts_the_padding
-            ),
-            Misconception(
-                "your variance divides by Nrs − 1; here it divides by Nrs", divides_by_one_less
-            ),
-            Misconception(
-                "you return the standard deviation; return the variance", returns_the_deviation
-            ),
-            Misconception(
-                "you return statistics of each image; all images share the mean and the variance "
-                "of a channel",
-                keeps_the_images_apart,
-            ),
-            Misconception(
-                "you return the mean of the squares; subtract the square of the mean",
-                takes_the_mean_square,
-            ),
-        ),
-        properties=(
-            Property(
-                "shifting and scaling one channel changes the statistics of this channel only",
-                _channels_do_not_see_each_other,
-            ),
-        ),
-    ),
-    Exercise(
-        key="P-23:bound",
-        reference=statistics_bound,
-        cases=_bound_cases,
-        misconceptions=(
-            Misconception(
-                "you use k in place of k − 1; the center of the kernel misses nothing",
-                takes_k_for_k_minus_one,
-            ),
-            Misconception(
-                "you count the corner twice, in the rows and in the columns; subtract it once",
-                counts_the_corner_twice,
-            ),
-            Misconception("you add the corner; subtract it", adds_the_corner),
-            Misconception(
-                "you count too many rows and columns; an entry misses at most (k − 1)/2 of each",
-                counts_both_sides,
-            ),
-            Misconception(
-                "you take the largest h; the bound needs the largest absolute value",
-                takes_the_largest_number,
-            ),
-            Misconception(
-                "you take the maximum over all channels; each has its own",
-                takes_the_largest_of_all_channels,
-            ),
-            Misconception(
-                "your maximum runs over the wrong axes; return one number for each channel",
-                takes_the_largest_of_each_image,
-            ),
-            Misconception(
-                "you take the mean of |h|; only the maximum makes it a bound", takes_the_mean_size
-            ),
-        ),
-        properties=(
-            Property(
-                "no error exceeds the bound, and a constant map reaches it", _no_column_errs_more
-            ),
-        ),
-    ),
-    Exercise(
-        key="P-24:scale",
-        reference=scale_conv,
-        cases=_scale_cases,
-        misconceptions=(
-            Misconception("you use rs; take its square root", forgets_the_root),
-            Misconception("you do not divide c k² by N, the number of images", forgets_the_images),
-            Misconception(
-                "you count one side of the kernel; it has height times width entries",
-                forgets_to_square_the_kernel,
-            ),
-            Misconception(
-                "you count one input channel; an output reads all c of them", forgets_the_channels
-            ),
-            Misconception("you take the smaller of the two; take the larger", takes_the_smaller),
-            Misconception(
-                "you count Nrs rows; the paper counts N√(rs), because the windows overlap",
-                counts_all_rows,
-            ),
-            Misconception("you return q; return its square", returns_q),
-            Misconception("you add the two; take the larger", adds_the_two),
-            Misconception(
-                "you compare c k²/N with 1, as in a dense layer; compare it with √(rs)",
-                takes_the_one_of_a_dense_layer,
-            ),
-        ),
-        properties=(
-            Property(
-                "with very many images q² is √(rs); with one image of one pixel it is c k²",
-                _many_images_leave_the_root,
-            ),
-        ),
-    ),
-    Exercise(
-        key="P-24",
-        reference=precondition_conv,
-        cases=_step_cases,
-        parts=("grad_weight", "grad_bias"),
-        misconceptions=(
-            Misconception("you divide by σ̃; divide by its square", divides_by_the_deviation),
-            Misconception(
-                "you take the old G_w for G_b; the second line uses the new one",
-                uses_the_old_gradient_for_the_bias,
-            ),
-            Misconception(
-                "you update G_b first; the new G_w comes from the old G_b",
-                uses_the_new_bias_for_the_weight,
-            ),
-            Misconception(
-                "you average over the kernel's entries for G_b; sum over i and j too",
-                forgets_the_sum_over_the_kernel,
-            ),
-            Misconception(
-                "your μ is indexed by the output channel d; it belongs to the input channel p",
-                indexes_the_mean_by_output,
-            ),
-            Misconception("you do not divide G_b by q²", scales_the_weight_alone),
-            Misconception(
-                "you divide the sum over the new G_w by q²; the new G_w already contains 1/q²",
-                scales_twice,
-            ),
-            Misconception(
-                "you divide by σ²; first add ε₁ max σ² + ε₂, which keeps it away from zero",
-                forgets_the_floor,
-            ),
-            Misconception(
-                "your q² contains rs; it needs the square root of rs",
-                forgets_the_root_in_the_step,
-            ),
-            Misconception(
-                "your q² does not contain N; it is the larger of c k²/N and √(rs)",
-                forgets_the_images_in_the_step,
-            ),
-            Misconception("you divide by q; both lines divide by q²", divides_by_q),
-            Misconception(
-                "you take the q² of a dense layer, max{n/N, 1}; here √(rs) stands in place of 1",
-                takes_the_scale_of_a_dense_layer,
-            ),
-            Misconception("your first line does not subtract μ(p) G_b(d)", does_not_center),
-            Misconception("your second line adds the sum; it subtracts it", adds_the_sum),
-            Misconception(
-                "you add ε₁ times each channel's own variance; take the largest variance of all "
-                "channels",
-                takes_a_share_of_each_variance,
-            ),
-        ),
-        properties=(Property("the step is the matrix P Pᵀ / q²", _is_the_matrix_form),),
-    ),
-    Exercise(
-        key="P-25",
-        reference=normalize_channels,
-        cases=_normalize_cases,
-        misconceptions=(
-            Misconception(
-                "you normalize each pixel over the images; with one image nothing is left",
-                normalizes_each_pixel,
-            ),
-            Misconception(
-                "you normalize each image by itself; all images share a channel's mean",
-                normalizes_each_image,
-            ),
-            Misconception(
-                "you normalize each image over all its channels, as layer normalization does",
-                normalizes_all_channels_of_an_image,
-            ),
-            Misconception(
-                "you take one mean for all channels; each has its own",
-                normalizes_everything_together,
-            ),
-            Misconception("you divide by the variance; take its root", divides_by_the_variance),
-            Misconception(
-                "your variance divides by Nrs − 1; here it divides by Nrs",
-                takes_the_unbiased_variance,
-            ),
-            Misconception("you scale, but do not center", scales_without_centering),
-            Misconception("you center, but do not scale", centers_without_scaling),
-            Misconception(
-                "you divide h alone by σ; subtract the mean first, and divide the difference",
-                scales_before_it_centers,
-            ),
-        ),
-        properties=(
-            Property(
-                "one image is centered and scaled; two share one scale",
-                _one_image_is_centered_and_scaled,
-            ),
-        ),
-    ),
+    CONVOLUTION_MATRIX,
+    CONV_FORWARD,
+    EXACT_COLUMN_STATISTICS,
+    CHANNEL_STATISTICS,
+    STATISTICS_BOUND,
+    SCALE_CONV,
+    PRECONDITION_CONV,
+    NORMALIZE_CHANNELS,
 )

@@ -21,6 +21,8 @@ from optdl.conditioning import (
     uphill_step,
 )
 
+# --- Random inputs ----------------------------------------------------------------------------
+
 
 def _positive(rng: np.random.Generator, n: int) -> np.ndarray:
     """Return a positive definite matrix with well separated eigenvalues."""
@@ -78,7 +80,36 @@ def _scale_does_not_matter(function: Function, rng: np.random.Generator) -> bool
     return bool(np.isclose(function(1e-9 * A), function(A)) and function(np.eye(3)) == 1)
 
 
-# --- L1-18 · uphill ---------------------------------------------------------------------------
+CONDITION_NUMBER = Exercise(
+    key="L1-17",
+    reference=condition_number,
+    cases=_matrix_cases,
+    misconceptions=(
+        Misconception(
+            "you put the smallest on top; the condition number is the largest divided by the "
+            "smallest nonzero singular value",
+            puts_the_smallest_on_top,
+        ),
+        Misconception(
+            "you divide by a singular value that counts as zero; take the smallest nonzero one",
+            counts_zero_as_smallest,
+        ),
+        Misconception("you subtract; κ* is a ratio", takes_the_difference),
+        Misconception(
+            "you square the singular values, which gives κ* of AᵀA; do not square them",
+            squares_the_singular_values,
+        ),
+    ),
+    properties=(
+        Property(
+            "κ* does not depend on the scale of A, and that of the identity is 1",
+            _scale_does_not_matter,
+        ),
+    ),
+)
+
+
+# --- L1-18 · the gain of a step ---------------------------------------------------------------
 
 
 def _step_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -121,6 +152,28 @@ def _exact_on_a_bowl(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(function(H @ w, H, 0.3), after @ H @ after / 2 - w @ H @ w / 2))
 
 
+STEP_GAIN = Exercise(
+    key="L1-18:gain",
+    reference=step_gain,
+    cases=_step_cases,
+    misconceptions=(
+        Misconception("the ½ before the curvature term is missing", forgets_the_half),
+        Misconception("the curvature term has η²; you have η", forgets_to_square_the_rate),
+        Misconception(
+            "a descent step goes against the gradient: the linear term is −η gᵀg", walks_uphill
+        ),
+        Misconception(
+            "you take ‖g‖; the linear term has gᵀg = ‖g‖²", takes_the_norm_for_its_square
+        ),
+        Misconception("the curvature term ½η² gᵀHg is missing", stops_at_first_order),
+    ),
+    properties=(Property("the prediction is exact on a quadratic", _exact_on_a_bowl),),
+)
+
+
+# --- L1-18 · uphill ---------------------------------------------------------------------------
+
+
 def _uphill_cases(rng: np.random.Generator) -> Iterator[Case]:
     yield {"gradient": np.array([2.0]), "hessian": np.array([[5.0]])}
     yield {"gradient": np.array([1.0, 2.0]), "hessian": np.array([[1.0, 0.0], [0.0, -3.0]])}
@@ -161,6 +214,33 @@ def _gain_is_zero_there(function: Function, rng: np.random.Generator) -> bool:
     g, H = rng.normal(size=4), _positive(rng, 4)
     rate = function(g, H)
     return bool(np.isclose(-rate * g @ g + rate**2 * g @ H @ g / 2, 0))
+
+
+UPHILL_STEP = Exercise(
+    key="L1-18:uphill",
+    reference=uphill_step,
+    cases=_uphill_cases,
+    misconceptions=(
+        Misconception(
+            "that is the best learning rate along g; a step goes uphill beyond twice that",
+            forgets_the_two,
+        ),
+        Misconception(
+            "2/λmax is the bound for a gradient along the steepest eigenvector; "
+            "for this gradient it is 2gᵀg/gᵀHg",
+            looks_at_the_largest_eigenvalue,
+        ),
+        Misconception(
+            "your ratio is upside down; gᵀg stands above and gᵀHg below",
+            turns_the_ratio_around,
+        ),
+        Misconception(
+            "where gᵀHg ≤ 0 the quadratic model falls for every η; return np.inf",
+            returns_a_negative_rate,
+        ),
+    ),
+    properties=(Property("there the predicted gain is zero", _gain_is_zero_there),),
+)
 
 
 # --- L1-19 · Hessian-vector products ----------------------------------------------------------
@@ -208,7 +288,24 @@ def _linear_gradients_are_exact(function: Function, rng: np.random.Generator) ->
     return bool(np.allclose(function(lambda p: H @ p, w, v, 0.7), H @ v))
 
 
-# --- L1-20 · equivalent weights ---------------------------------------------------------------
+DIFFERENCE_HESSIAN_VECTOR_PRODUCT = Exercise(
+    key="L1-19",
+    reference=difference_hessian_vector_product,
+    cases=_product_cases,
+    misconceptions=(
+        Misconception(
+            "you take a one-sided difference, whose error is of order s; use w + sv and w − sv",
+            looks_ahead_only,
+        ),
+        Misconception("the two points are 2s apart; divide by 2s", divides_by_one_step),
+        Misconception("divide the difference of the gradients by 2s", forgets_to_divide),
+        Misconception("move along v, not along all axes at once", moves_along_all_axes),
+    ),
+    properties=(Property("it is exact where the gradient is linear", _linear_gradients_are_exact),),
+)
+
+
+# --- L1-20 · the order of hidden units --------------------------------------------------------
 
 
 def _layer(rng: np.random.Generator, h: int, d: int) -> Case:
@@ -248,6 +345,25 @@ def _same_function(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(before, after) and not np.allclose(W, W2))
 
 
+PERMUTE_HIDDEN_UNITS = Exercise(
+    key="L1-20:order",
+    reference=permute_hidden_units,
+    cases=_order_cases,
+    parts=("W", "b", "v"),
+    misconceptions=(
+        Misconception("the outgoing weights belong to the units too", forgets_the_outgoing_weights),
+        Misconception("the biases belong to the units too", forgets_the_biases),
+        Misconception(
+            "you permute the other way: new unit i is the old unit order[i]", goes_the_other_way
+        ),
+    ),
+    properties=(Property("the network computes the same function", _same_function),),
+)
+
+
+# --- L1-20 · the scale of hidden units --------------------------------------------------------
+
+
 def _scaling_cases(rng: np.random.Generator) -> Iterator[Case]:
     for h, d in ((2, 1), (3, 2), (4, 3)):
         yield {**_layer(rng, h, d), "factors": rng.uniform(0.5, 3, size=h).round(1)}
@@ -281,7 +397,33 @@ def _same_relu_network(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(before, np.maximum(x @ np.asarray(W2).T + b2, 0) @ v2))
 
 
-# --- L1-22 · clipping -------------------------------------------------------------------------
+RESCALE_HIDDEN_UNITS = Exercise(
+    key="L1-20:scale",
+    reference=rescale_hidden_units,
+    cases=_scaling_cases,
+    parts=("W", "b", "v"),
+    misconceptions=(
+        Misconception(
+            "the bias is part of the unit's input: scale it too", forgets_the_bias_of_the_unit
+        ),
+        Misconception(
+            "you multiply the outgoing weight by the factor; divide it",
+            multiplies_on_both_sides,
+        ),
+        Misconception(
+            "you leave the outgoing weight as it is; divide it by the factor",
+            leaves_the_output_alone,
+        ),
+        Misconception(
+            "you divide at the input and multiply at the output; do it the other way round",
+            scales_the_other_way_around,
+        ),
+    ),
+    properties=(Property("the ReLU network computes the same function", _same_relu_network),),
+)
+
+
+# --- L1-22 · clipping by norm -----------------------------------------------------------------
 
 
 def _gradient_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -330,6 +472,32 @@ def _direction_stays(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(cosine, 1) and np.isclose(np.linalg.norm(after), 2.0))
 
 
+CLIP_BY_NORM = Exercise(
+    key="L1-22:norm",
+    reference=clip_by_norm,
+    cases=_gradient_cases,
+    misconceptions=(
+        Misconception(
+            "you clip each array by its own norm, which turns the gradient; "
+            "take one norm of all arrays together",
+            clips_each_part_alone,
+        ),
+        Misconception("a gradient that is short enough stays as it is", always_rescales),
+        Misconception("norms do not add; add their squares and take the root", adds_up_the_norms),
+        Misconception("you compare with ‖g‖²; take the root", forgets_the_root),
+        Misconception("scale to max_norm, not to 1", divides_by_the_norm),
+    ),
+    properties=(
+        Property(
+            "a long gradient keeps its direction and gets the norm max_norm", _direction_stays
+        ),
+    ),
+)
+
+
+# --- L1-22 · clipping by value ----------------------------------------------------------------
+
+
 def _value_cases(rng: np.random.Generator) -> Iterator[Case]:
     for shapes in ([(3,)], [(2, 2), (3,)]):
         parts = [(2 * rng.normal(size=shape)).round(1) for shape in shapes]
@@ -363,6 +531,29 @@ def _small_entries_stay(function: Function, rng: np.random.Generator) -> bool:
     (clipped,) = function([g], 1.0)
     inside = np.abs(g) <= 1
     return bool(np.array_equal(clipped[inside], g[inside]) and np.all(np.abs(clipped) <= 1))
+
+
+CLIP_BY_VALUE = Exercise(
+    key="L1-22:value",
+    reference=clip_by_value,
+    cases=_value_cases,
+    misconceptions=(
+        Misconception("entries below −limit must be clipped too", clips_from_above_only),
+        Misconception("you lose the signs", drops_the_sign),
+        Misconception(
+            "an entry that is too large becomes ±limit, not zero", sets_large_entries_to_zero
+        ),
+        Misconception(
+            "you scale all entries; only those beyond the limit change",
+            scales_to_the_largest_entry,
+        ),
+    ),
+    properties=(
+        Property(
+            "entries within the limit are unchanged, and none is beyond it", _small_entries_stay
+        ),
+    ),
+)
 
 
 # --- F-04 · the way out of a saddle -----------------------------------------------------------
@@ -420,210 +611,51 @@ def _iterating_agrees(function: Function, rng: np.random.Generator) -> bool:
     return bool(after[0] < 1 <= after[1] * (1 + 1e-9))
 
 
+ESCAPE_STEPS = Exercise(
+    key="F-04",
+    reference=escape_steps,
+    cases=_escape_cases,
+    misconceptions=(
+        Misconception(
+            "each step multiplies the distance by 1 + ηλ; you add a constant amount",
+            grows_by_a_constant,
+        ),
+        Misconception(
+            "you divide by ηλ, as in continuous time; for steps divide by ln(1 + ηλ)",
+            uses_continuous_time,
+        ),
+        Misconception(
+            "you use the factor 1 − ηλ of a positive eigenvalue; along −λ it is 1 + ηλ",
+            shrinks_instead,
+        ),
+        Misconception(
+            "you round down; after so many steps the distance is still below R, so round up",
+            rounds_down,
+        ),
+        Misconception(
+            "you count the steps to the distance 1; the one to reach is R, so take ln(R/d)",
+            forgets_the_radius,
+        ),
+        Misconception(
+            "your number is negative where d ≥ R at the start; no step is needed there, "
+            "so return 0",
+            goes_negative,
+        ),
+    ),
+    properties=(Property("iterating the factor 1 + ηλ gives the same number", _iterating_agrees),),
+)
+
+
+# --- The exercises ----------------------------------------------------------------------------
+
 EXERCISES = (
-    Exercise(
-        key="L1-17",
-        reference=condition_number,
-        cases=_matrix_cases,
-        misconceptions=(
-            Misconception(
-                "you put the smallest on top; the condition number is the largest divided by the "
-                "smallest nonzero singular value",
-                puts_the_smallest_on_top,
-            ),
-            Misconception(
-                "you divide by a singular value that counts as zero; take the smallest nonzero one",
-                counts_zero_as_smallest,
-            ),
-            Misconception("you subtract; κ* is a ratio", takes_the_difference),
-            Misconception(
-                "you square the singular values, which gives κ* of AᵀA; do not square them",
-                squares_the_singular_values,
-            ),
-        ),
-        properties=(
-            Property(
-                "κ* does not depend on the scale of A, and that of the identity is 1",
-                _scale_does_not_matter,
-            ),
-        ),
-    ),
-    Exercise(
-        key="L1-18:gain",
-        reference=step_gain,
-        cases=_step_cases,
-        misconceptions=(
-            Misconception("the ½ before the curvature term is missing", forgets_the_half),
-            Misconception("the curvature term has η²; you have η", forgets_to_square_the_rate),
-            Misconception(
-                "a descent step goes against the gradient: the linear term is −η gᵀg", walks_uphill
-            ),
-            Misconception(
-                "you take ‖g‖; the linear term has gᵀg = ‖g‖²", takes_the_norm_for_its_square
-            ),
-            Misconception("the curvature term ½η² gᵀHg is missing", stops_at_first_order),
-        ),
-        properties=(Property("the prediction is exact on a quadratic", _exact_on_a_bowl),),
-    ),
-    Exercise(
-        key="L1-18:uphill",
-        reference=uphill_step,
-        cases=_uphill_cases,
-        misconceptions=(
-            Misconception(
-                "that is the best learning rate along g; a step goes uphill beyond twice that",
-                forgets_the_two,
-            ),
-            Misconception(
-                "2/λmax is the bound for a gradient along the steepest eigenvector; "
-                "for this gradient it is 2gᵀg/gᵀHg",
-                looks_at_the_largest_eigenvalue,
-            ),
-            Misconception(
-                "your ratio is upside down; gᵀg stands above and gᵀHg below",
-                turns_the_ratio_around,
-            ),
-            Misconception(
-                "where gᵀHg ≤ 0 the quadratic model falls for every η; return np.inf",
-                returns_a_negative_rate,
-            ),
-        ),
-        properties=(Property("there the predicted gain is zero", _gain_is_zero_there),),
-    ),
-    Exercise(
-        key="L1-19",
-        reference=difference_hessian_vector_product,
-        cases=_product_cases,
-        misconceptions=(
-            Misconception(
-                "you take a one-sided difference, whose error is of order s; use w + sv and w − sv",
-                looks_ahead_only,
-            ),
-            Misconception("the two points are 2s apart; divide by 2s", divides_by_one_step),
-            Misconception("divide the difference of the gradients by 2s", forgets_to_divide),
-            Misconception("move along v, not along all axes at once", moves_along_all_axes),
-        ),
-        properties=(
-            Property("it is exact where the gradient is linear", _linear_gradients_are_exact),
-        ),
-    ),
-    Exercise(
-        key="L1-20:order",
-        reference=permute_hidden_units,
-        cases=_order_cases,
-        parts=("W", "b", "v"),
-        misconceptions=(
-            Misconception(
-                "the outgoing weights belong to the units too", forgets_the_outgoing_weights
-            ),
-            Misconception("the biases belong to the units too", forgets_the_biases),
-            Misconception(
-                "you permute the other way: new unit i is the old unit order[i]", goes_the_other_way
-            ),
-        ),
-        properties=(Property("the network computes the same function", _same_function),),
-    ),
-    Exercise(
-        key="L1-20:scale",
-        reference=rescale_hidden_units,
-        cases=_scaling_cases,
-        parts=("W", "b", "v"),
-        misconceptions=(
-            Misconception(
-                "the bias is part of the unit's input: scale it too", forgets_the_bias_of_the_unit
-            ),
-            Misconception(
-                "you multiply the outgoing weight by the factor; divide it",
-                multiplies_on_both_sides,
-            ),
-            Misconception(
-                "you leave the outgoing weight as it is; divide it by the factor",
-                leaves_the_output_alone,
-            ),
-            Misconception(
-                "you divide at the input and multiply at the output; do it the other way round",
-                scales_the_other_way_around,
-            ),
-        ),
-        properties=(Property("the ReLU network computes the same function", _same_relu_network),),
-    ),
-    Exercise(
-        key="L1-22:norm",
-        reference=clip_by_norm,
-        cases=_gradient_cases,
-        misconceptions=(
-            Misconception(
-                "you clip each array by its own norm, which turns the gradient; "
-                "take one norm of all arrays together",
-                clips_each_part_alone,
-            ),
-            Misconception("a gradient that is short enough stays as it is", always_rescales),
-            Misconception(
-                "norms do not add; add their squares and take the root", adds_up_the_norms
-            ),
-            Misconception("you compare with ‖g‖²; take the root", forgets_the_root),
-            Misconception("scale to max_norm, not to 1", divides_by_the_norm),
-        ),
-        properties=(
-            Property(
-                "a long gradient keeps its direction and gets the norm max_norm", _direction_stays
-            ),
-        ),
-    ),
-    Exercise(
-        key="L1-22:value",
-        reference=clip_by_value,
-        cases=_value_cases,
-        misconceptions=(
-            Misconception("entries below −limit must be clipped too", clips_from_above_only),
-            Misconception("you lose the signs", drops_the_sign),
-            Misconception(
-                "an entry that is too large becomes ±limit, not zero", sets_large_entries_to_zero
-            ),
-            Misconception(
-                "you scale all entries; only those beyond the limit change",
-                scales_to_the_largest_entry,
-            ),
-        ),
-        properties=(
-            Property(
-                "entries within the limit are unchanged, and none is beyond it", _small_entries_stay
-            ),
-        ),
-    ),
-    Exercise(
-        key="F-04",
-        reference=escape_steps,
-        cases=_escape_cases,
-        misconceptions=(
-            Misconception(
-                "each step multiplies the distance by 1 + ηλ; you add a constant amount",
-                grows_by_a_constant,
-            ),
-            Misconception(
-                "you divide by ηλ, as in continuous time; for steps divide by ln(1 + ηλ)",
-                uses_continuous_time,
-            ),
-            Misconception(
-                "you use the factor 1 − ηλ of a positive eigenvalue; along −λ it is 1 + ηλ",
-                shrinks_instead,
-            ),
-            Misconception(
-                "you round down; after so many steps the distance is still below R, so round up",
-                rounds_down,
-            ),
-            Misconception(
-                "you count the steps to the distance 1; the one to reach is R, so take ln(R/d)",
-                forgets_the_radius,
-            ),
-            Misconception(
-                "your number is negative where d ≥ R at the start; no step is needed there, "
-                "so return 0",
-                goes_negative,
-            ),
-        ),
-        properties=(
-            Property("iterating the factor 1 + ηλ gives the same number", _iterating_agrees),
-        ),
-    ),
+    CONDITION_NUMBER,
+    STEP_GAIN,
+    UPHILL_STEP,
+    DIFFERENCE_HESSIAN_VECTOR_PRODUCT,
+    PERMUTE_HIDDEN_UNITS,
+    RESCALE_HIDDEN_UNITS,
+    CLIP_BY_NORM,
+    CLIP_BY_VALUE,
+    ESCAPE_STEPS,
 )

@@ -71,6 +71,45 @@ def _mask_has_mean_one(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(means, 1.0))
 
 
+DROPOUT_MASK = Exercise(
+    key="L2-16:mask",
+    reference=dropout_mask,
+    cases=_mask_cases,
+    misconceptions=(
+        Misconception(
+            "your kept entries are 1; divide them by 1 − p, so that the mean of the mask is 1",
+            forgets_the_scale,
+        ),
+        Misconception(
+            "you divide by p, the probability of dropping; divide by 1 − p",
+            scales_by_one_over_p,
+        ),
+        Misconception(
+            "you take p for the probability of keeping; here it is the probability of dropping",
+            takes_p_for_the_probability_to_keep,
+        ),
+        Misconception(
+            "you keep where u < p; that is where an entry is dropped",
+            keeps_what_should_be_dropped,
+        ),
+        Misconception(
+            "you keep where u < 1 − p; that has the same probability, but here an entry is "
+            "kept where u ≥ p",
+            keeps_the_small_draws,
+        ),
+        Misconception(
+            "your kept entries are 1 − p; they should be 1/(1 − p), in Python `1 / (1 - p)`",
+            multiplies_by_the_kept_share,
+        ),
+        Misconception(
+            "an entry whose draw equals p is kept: compare with u ≥ p, not with u > p",
+            drops_a_draw_that_equals_p,
+        ),
+    ),
+    properties=(Property("the mask has mean 1, whatever p is", _mask_has_mean_one),),
+)
+
+
 # --- L2-16 · forward --------------------------------------------------------------------------
 
 
@@ -173,6 +212,66 @@ def _each_entry_is_dropped_by_itself(function: Function, rng: np.random.Generato
     return bool(right and abs(dropped.mean() - 0.3) < 0.03 and spread < 0)
 
 
+DROPOUT_FORWARD = Exercise(
+    key="L2-16:forward",
+    reference=dropout_forward,
+    cases=_forward_cases,
+    parts=("y", "mask"),
+    misconceptions=(
+        Misconception(
+            "you keep where u < 1 − p; that has the same probability, but here an entry is "
+            "kept where u ≥ p",
+            keeps_the_small_draws_forward,
+        ),
+        Misconception(
+            "you take p for the probability of keeping; here it is the probability of dropping",
+            takes_p_for_the_probability_to_keep_forward,
+        ),
+        Misconception(
+            "you keep where u < p; that is where an entry is dropped",
+            keeps_what_should_be_dropped_forward,
+        ),
+        Misconception(
+            "you divide by p, the probability of dropping; divide by 1 − p",
+            scales_by_one_over_p_forward,
+        ),
+        Misconception(
+            "you drop entries at inference, too; there x passes unchanged",
+            drops_at_inference_too,
+        ),
+        Misconception(
+            "you scale at inference and not in training; divide by 1 − p in training",
+            scales_at_inference_instead,
+        ),
+        Misconception(
+            "you scale in training and at inference; scale only in training",
+            scales_at_inference_too,
+        ),
+        Misconception(
+            "you draw one mask for the whole minibatch; draw a number for each entry of x",
+            draws_one_mask_for_the_minibatch,
+        ),
+        Misconception(
+            "you keep or drop whole examples; draw a number for each entry of x",
+            drops_whole_examples,
+        ),
+        Misconception("you never scale; divide by 1 − p in training", never_scales),
+        Misconception(
+            "your y is right, but the mask that you return lacks the factor 1/(1 − p), which "
+            "the backward pass needs",
+            returns_a_mask_without_scale,
+        ),
+    ),
+    properties=(
+        Property("inference changes nothing: its mask is all ones", _inference_is_the_identity),
+        Property(
+            "each entry is dropped by itself, and the others are divided by 1 − p",
+            _each_entry_is_dropped_by_itself,
+        ),
+    ),
+)
+
+
 # --- L2-16 · mean and variance ----------------------------------------------------------------
 
 
@@ -218,6 +317,43 @@ def _second_moment_is_that_of_two_values(function: Function, rng: np.random.Gene
         if not np.allclose(var + mean**2, (1 - p) * (x / (1 - p)) ** 2):
             return False
     return True
+
+
+DROPOUT_MOMENTS = Exercise(
+    key="L2-16:moments",
+    reference=dropout_moments,
+    cases=_moment_cases,
+    parts=("mean", "var"),
+    misconceptions=(
+        Misconception(
+            "your moments are those of a mask without the scale; its kept entries are 1/(1 − p)",
+            forgets_the_scale_in_the_moments,
+        ),
+        Misconception(
+            "your `var` is the standard deviation; return its square",
+            returns_the_deviation,
+        ),
+        Misconception(
+            "your variance is the mean of y²; subtract the square of the mean of y",
+            returns_the_second_moment,
+        ),
+        Misconception(
+            "the scale 1/(1 − p) enters the variance squared; you use it once",
+            scales_the_variance_once,
+        ),
+        Misconception(
+            "your variance is that of the mask; the variance of y has the factor x²",
+            forgets_the_size_of_x,
+        ),
+        Misconception("p and 1 − p are exchanged in your variance", divides_by_p),
+    ),
+    properties=(
+        Property(
+            "the squared mean plus the variance is the mean of y², (1 − p) (x / (1 − p))²",
+            _second_moment_is_that_of_two_values,
+        ),
+    ),
+)
 
 
 # --- L2-17 · backward -------------------------------------------------------------------------
@@ -266,6 +402,46 @@ def _is_the_adjoint(function: Function, rng: np.random.Generator) -> bool:
     mask = (rng.random(size=(5, 7)) >= 0.4) / 0.6
     grad, x = rng.normal(size=(2, 5, 7))
     return bool(np.isclose(np.sum(grad * (x * mask)), np.sum(function(grad, mask) * x)))
+
+
+DROPOUT_BACKWARD = Exercise(
+    key="L2-17:backward",
+    reference=dropout_backward,
+    cases=_backward_cases,
+    misconceptions=(
+        Misconception(
+            "you let the whole gradient pass; a dropped entry has no influence on y, so its "
+            "gradient is 0",
+            passes_the_gradient_of_dropped_units,
+        ),
+        Misconception(
+            "your gradient lacks the scale; multiply by the mask, whose kept entries are 1/(1 − p)",
+            forgets_the_scale_backward,
+        ),
+        Misconception(
+            "you multiply by the mask twice; multiply once, since the mask includes the scale",
+            scales_twice,
+        ),
+        Misconception(
+            "you divide by the scale; the backward pass multiplies by it", undoes_the_scale
+        ),
+        Misconception(
+            "you draw a new mask; use the argument `mask`, the mask of the forward pass",
+            draws_a_new_mask,
+        ),
+        Misconception(
+            "you use the mask of the first example for all; each example has its own row",
+            uses_the_mask_of_the_first_example,
+        ),
+    ),
+    properties=(
+        Property(
+            "the sum of `grad` · y equals the sum of your gradient · x, since y = mask · x is "
+            "linear in x",
+            _is_the_adjoint,
+        ),
+    ),
+)
 
 
 # --- L2-17 · the ensemble ---------------------------------------------------------------------
@@ -353,6 +529,53 @@ def _two_subnetworks_by_hand(function: Function, rng: np.random.Generator) -> bo
     return bool(np.allclose(function(W, b, x, 0.3), product / product.sum()))
 
 
+GEOMETRIC_ENSEMBLE = Exercise(
+    key="L2-17:geometric",
+    reference=geometric_ensemble,
+    cases=_layer_cases,
+    misconceptions=(
+        Misconception(
+            "you average the probabilities; average their logarithms",
+            takes_the_arithmetic_mean,
+        ),
+        Misconception(
+            "your geometric means do not add up to 1; divide them by their sum",
+            forgets_to_normalize,
+        ),
+        Misconception(
+            "you give all masks the same weight; the weight of a mask is its probability",
+            counts_all_subnetworks_alike,
+        ),
+        Misconception(
+            "you divide the kept inputs by `keep`; here the entries of a mask are 0 and 1",
+            scales_the_subnetworks,
+        ),
+        Misconception(
+            "the subnetwork without any input is missing; it predicts softmax(b)",
+            leaves_out_the_empty_subnetwork,
+        ),
+        Misconception(
+            "you take `keep` for the probability of dropping an input",
+            takes_keep_for_the_probability_to_drop,
+        ),
+        Misconception(
+            "your weight of a mask lacks the factor 1 − `keep` for each input that is dropped",
+            leaves_the_dropped_inputs_out_of_the_weights,
+        ),
+        Misconception("your bias is missing; it is never dropped", drops_the_bias_too),
+    ),
+    properties=(
+        Property(
+            "with one input the answer is the normalized geometric mean of two subnetworks",
+            _two_subnetworks_by_hand,
+        ),
+    ),
+)
+
+
+# --- L2-17 · weight scaling -------------------------------------------------------------------
+
+
 def uses_all_inputs_in_full(W, b, x, keep):
     """Scale nothing."""
     scores = np.exp(W @ x + b)
@@ -401,6 +624,42 @@ def _is_the_mean_of_all_subnetworks(function: Function, rng: np.random.Generator
     chances = 0.3 ** masks.sum(axis=1) * 0.7 ** (3 - masks.sum(axis=1))
     means = np.prod((scores / scores.sum(axis=1, keepdims=True)) ** chances[:, None], axis=0)
     return bool(np.allclose(function(W, b, x, 0.3), means / means.sum()))
+
+
+WEIGHT_SCALING = Exercise(
+    key="L2-17:scaling",
+    reference=weight_scaling,
+    cases=_layer_cases,
+    misconceptions=(
+        Misconception(
+            "you do not scale the inputs; multiply them by `keep`", uses_all_inputs_in_full
+        ),
+        Misconception(
+            "you divide by `keep`, as inverted dropout does in training; multiply by it here",
+            divides_by_keep,
+        ),
+        Misconception("you scale the bias, too; it is never dropped", scales_the_bias_too),
+        Misconception(
+            "you scale the probabilities; scale the inputs x",
+            scales_the_probabilities,
+        ),
+        Misconception(
+            "you multiply by 1 − `keep`, the probability of dropping; multiply by `keep`",
+            scales_by_what_is_dropped,
+        ),
+        Misconception("you return the scores; the softmax is missing", returns_the_scores),
+        Misconception(
+            "you divide the scores by their sum; the softmax takes their exponentials first",
+            divides_the_scores_by_their_sum,
+        ),
+    ),
+    properties=(
+        Property(
+            "the answer is the normalized geometric mean of all subnetworks",
+            _is_the_mean_of_all_subnetworks,
+        ),
+    ),
+)
 
 
 # --- L2-18 · training with dropout ------------------------------------------------------------
@@ -571,310 +830,73 @@ def _dropped_units_rest_and_others_follow_the_loss(
     return bool(rests and np.isclose(fallen, 1e-6 * gradient @ gradient, rtol=1e-3))
 
 
+DROPOUT_SGD = Exercise(
+    key="L2-18",
+    reference=dropout_sgd,
+    cases=_training_cases,
+    parts=("W", "V"),
+    misconceptions=(
+        Misconception(
+            "the mask is missing in your gradient of W", forgets_the_mask_in_the_backward_pass
+        ),
+        Misconception(
+            "your gradient of W lacks the scale 1/(1 − p); multiply by the mask, which includes it",
+            forgets_the_scale_in_the_backward_pass,
+        ),
+        Misconception(
+            "you use the first mask in every step; each minibatch has its own mask",
+            keeps_the_first_mask,
+        ),
+        Misconception("you do not use the masks", trains_without_dropout),
+        Misconception(
+            "you add up the gradients of the examples; the loss is a mean, so divide by m",
+            adds_up_the_examples,
+        ),
+        Misconception(
+            "the derivative of the ReLU is missing in your gradient of W: multiply by (Z > 0)",
+            forgets_the_slope_of_the_relu,
+        ),
+        Misconception(
+            "you use the new V in the gradient of W; compute both gradients, then update both "
+            "weights",
+            goes_back_through_the_new_weights,
+        ),
+        Misconception(
+            "the mask is missing in your gradient of V; its factor is H, not max(Z, 0)",
+            forgets_the_mask_in_the_gradient_of_v,
+        ),
+        Misconception(
+            "your softmax runs over the examples; the probabilities of each row add up to 1",
+            normalizes_over_the_examples,
+        ),
+        Misconception(
+            "your softmax runs over the whole minibatch; the probabilities of each row add up to 1",
+            normalizes_over_the_minibatch,
+        ),
+        Misconception(
+            "you compute all gradients at the first weights; each step starts from the weights "
+            "of the step before",
+            takes_all_gradients_at_the_first_weights,
+        ),
+    ),
+    properties=(
+        Property(
+            "the weights of a unit that is dropped for all examples do not change, and the "
+            "others follow the gradient",
+            _dropped_units_rest_and_others_follow_the_loss,
+        ),
+    ),
+)
+
+
+# --- The exercises ----------------------------------------------------------------------------
+
 EXERCISES = (
-    Exercise(
-        key="L2-16:mask",
-        reference=dropout_mask,
-        cases=_mask_cases,
-        misconceptions=(
-            Misconception(
-                "your kept entries are 1; divide them by 1 − p, so that the mean of the mask is 1",
-                forgets_the_scale,
-            ),
-            Misconception(
-                "you divide by p, the probability of dropping; divide by 1 − p",
-                scales_by_one_over_p,
-            ),
-            Misconception(
-                "you take p for the probability of keeping; here it is the probability of dropping",
-                takes_p_for_the_probability_to_keep,
-            ),
-            Misconception(
-                "you keep where u < p; that is where an entry is dropped",
-                keeps_what_should_be_dropped,
-            ),
-            Misconception(
-                "you keep where u < 1 − p; that has the same probability, but here an entry is "
-                "kept where u ≥ p",
-                keeps_the_small_draws,
-            ),
-            Misconception(
-                "your kept entries are 1 − p; they should be 1/(1 − p), in Python `1 / (1 - p)`",
-                multiplies_by_the_kept_share,
-            ),
-            Misconception(
-                "an entry whose draw equals p is kept: compare with u ≥ p, not with u > p",
-                drops_a_draw_that_equals_p,
-            ),
-        ),
-        properties=(Property("the mask has mean 1, whatever p is", _mask_has_mean_one),),
-    ),
-    Exercise(
-        key="L2-16:forward",
-        reference=dropout_forward,
-        cases=_forward_cases,
-        parts=("y", "mask"),
-        misconceptions=(
-            Misconception(
-                "you keep where u < 1 − p; that has the same probability, but here an entry is "
-                "kept where u ≥ p",
-                keeps_the_small_draws_forward,
-            ),
-            Misconception(
-                "you take p for the probability of keeping; here it is the probability of dropping",
-                takes_p_for_the_probability_to_keep_forward,
-            ),
-            Misconception(
-                "you keep where u < p; that is where an entry is dropped",
-                keeps_what_should_be_dropped_forward,
-            ),
-            Misconception(
-                "you divide by p, the probability of dropping; divide by 1 − p",
-                scales_by_one_over_p_forward,
-            ),
-            Misconception(
-                "you drop entries at inference, too; there x passes unchanged",
-                drops_at_inference_too,
-            ),
-            Misconception(
-                "you scale at inference and not in training; divide by 1 − p in training",
-                scales_at_inference_instead,
-            ),
-            Misconception(
-                "you scale in training and at inference; scale only in training",
-                scales_at_inference_too,
-            ),
-            Misconception(
-                "you draw one mask for the whole minibatch; draw a number for each entry of x",
-                draws_one_mask_for_the_minibatch,
-            ),
-            Misconception(
-                "you keep or drop whole examples; draw a number for each entry of x",
-                drops_whole_examples,
-            ),
-            Misconception("you never scale; divide by 1 − p in training", never_scales),
-            Misconception(
-                "your y is right, but the mask that you return lacks the factor 1/(1 − p), which "
-                "the backward pass needs",
-                returns_a_mask_without_scale,
-            ),
-        ),
-        properties=(
-            Property("inference changes nothing: its mask is all ones", _inference_is_the_identity),
-            Property(
-                "each entry is dropped by itself, and the others are divided by 1 − p",
-                _each_entry_is_dropped_by_itself,
-            ),
-        ),
-    ),
-    Exercise(
-        key="L2-16:moments",
-        reference=dropout_moments,
-        cases=_moment_cases,
-        parts=("mean", "var"),
-        misconceptions=(
-            Misconception(
-                "your moments are those of a mask without the scale; its kept entries are 1/(1 − "
-                "p)",
-                forgets_the_scale_in_the_moments,
-            ),
-            Misconception(
-                "your `var` is the standard deviation; return its square",
-                returns_the_deviation,
-            ),
-            Misconception(
-                "your variance is the mean of y²; subtract the square of the mean of y",
-                returns_the_second_moment,
-            ),
-            Misconception(
-                "the scale 1/(1 − p) enters the variance squared; you use it once",
-                scales_the_variance_once,
-            ),
-            Misconception(
-                "your variance is that of the mask; the variance of y has the factor x²",
-                forgets_the_size_of_x,
-            ),
-            Misconception("p and 1 − p are exchanged in your variance", divides_by_p),
-        ),
-        properties=(
-            Property(
-                "the squared mean plus the variance is the mean of y², (1 − p) (x / (1 − p))²",
-                _second_moment_is_that_of_two_values,
-            ),
-        ),
-    ),
-    Exercise(
-        key="L2-17:backward",
-        reference=dropout_backward,
-        cases=_backward_cases,
-        misconceptions=(
-            Misconception(
-                "you let the whole gradient pass; a dropped entry has no influence on y, so its "
-                "gradient is 0",
-                passes_the_gradient_of_dropped_units,
-            ),
-            Misconception(
-                "your gradient lacks the scale; multiply by the mask, whose kept entries are 1/(1 "
-                "− p)",
-                forgets_the_scale_backward,
-            ),
-            Misconception(
-                "you multiply by the mask twice; multiply once, since the mask includes the scale",
-                scales_twice,
-            ),
-            Misconception(
-                "you divide by the scale; the backward pass multiplies by it", undoes_the_scale
-            ),
-            Misconception(
-                "you draw a new mask; use the argument `mask`, the mask of the forward pass",
-                draws_a_new_mask,
-            ),
-            Misconception(
-                "you use the mask of the first example for all; each example has its own row",
-                uses_the_mask_of_the_first_example,
-            ),
-        ),
-        properties=(
-            Property(
-                "the sum of `grad` · y equals the sum of your gradient · x, since y = mask · x is "
-                "linear in x",
-                _is_the_adjoint,
-            ),
-        ),
-    ),
-    Exercise(
-        key="L2-17:geometric",
-        reference=geometric_ensemble,
-        cases=_layer_cases,
-        misconceptions=(
-            Misconception(
-                "you average the probabilities; average their logarithms",
-                takes_the_arithmetic_mean,
-            ),
-            Misconception(
-                "your geometric means do not add up to 1; divide them by their sum",
-                forgets_to_normalize,
-            ),
-            Misconception(
-                "you give all masks the same weight; the weight of a mask is its probability",
-                counts_all_subnetworks_alike,
-            ),
-            Misconception(
-                "you divide the kept inputs by `keep`; here the entries of a mask are 0 and 1",
-                scales_the_subnetworks,
-            ),
-            Misconception(
-                "the subnetwork without any input is missing; it predicts softmax(b)",
-                leaves_out_the_empty_subnetwork,
-            ),
-            Misconception(
-                "you take `keep` for the probability of dropping an input",
-                takes_keep_for_the_probability_to_drop,
-            ),
-            Misconception(
-                "your weight of a mask lacks the factor 1 − `keep` for each input that is dropped",
-                leaves_the_dropped_inputs_out_of_the_weights,
-            ),
-            Misconception("your bias is missing; it is never dropped", drops_the_bias_too),
-        ),
-        properties=(
-            Property(
-                "with one input the answer is the normalized geometric mean of two subnetworks",
-                _two_subnetworks_by_hand,
-            ),
-        ),
-    ),
-    Exercise(
-        key="L2-17:scaling",
-        reference=weight_scaling,
-        cases=_layer_cases,
-        misconceptions=(
-            Misconception(
-                "you do not scale the inputs; multiply them by `keep`", uses_all_inputs_in_full
-            ),
-            Misconception(
-                "you divide by `keep`, as inverted dropout does in training; multiply by it here",
-                divides_by_keep,
-            ),
-            Misconception("you scale the bias, too; it is never dropped", scales_the_bias_too),
-            Misconception(
-                "you scale the probabilities; scale the inputs x",
-                scales_the_probabilities,
-            ),
-            Misconception(
-                "you multiply by 1 − `keep`, the probability of dropping; multiply by `keep`",
-                scales_by_what_is_dropped,
-            ),
-            Misconception("you return the scores; the softmax is missing", returns_the_scores),
-            Misconception(
-                "you divide the scores by their sum; the softmax takes their exponentials first",
-                divides_the_scores_by_their_sum,
-            ),
-        ),
-        properties=(
-            Property(
-                "the answer is the normalized geometric mean of all subnetworks",
-                _is_the_mean_of_all_subnetworks,
-            ),
-        ),
-    ),
-    Exercise(
-        key="L2-18",
-        reference=dropout_sgd,
-        cases=_training_cases,
-        parts=("W", "V"),
-        misconceptions=(
-            Misconception(
-                "the mask is missing in your gradient of W", forgets_the_mask_in_the_backward_pass
-            ),
-            Misconception(
-                "your gradient of W lacks the scale 1/(1 − p); multiply by the mask, which "
-                "includes it",
-                forgets_the_scale_in_the_backward_pass,
-            ),
-            Misconception(
-                "you use the first mask in every step; each minibatch has its own mask",
-                keeps_the_first_mask,
-            ),
-            Misconception("you do not use the masks", trains_without_dropout),
-            Misconception(
-                "you add up the gradients of the examples; the loss is a mean, so divide by m",
-                adds_up_the_examples,
-            ),
-            Misconception(
-                "the derivative of the ReLU is missing in your gradient of W: multiply by (Z > 0)",
-                forgets_the_slope_of_the_relu,
-            ),
-            Misconception(
-                "you use the new V in the gradient of W; compute both gradients, then update both "
-                "weights",
-                goes_back_through_the_new_weights,
-            ),
-            Misconception(
-                "the mask is missing in your gradient of V; its factor is H, not max(Z, 0)",
-                forgets_the_mask_in_the_gradient_of_v,
-            ),
-            Misconception(
-                "your softmax runs over the examples; the probabilities of each row add up to 1",
-                normalizes_over_the_examples,
-            ),
-            Misconception(
-                "your softmax runs over the whole minibatch; the probabilities of each row add up "
-                "to 1",
-                normalizes_over_the_minibatch,
-            ),
-            Misconception(
-                "you compute all gradients at the first weights; each step starts from the weights "
-                "of the step before",
-                takes_all_gradients_at_the_first_weights,
-            ),
-        ),
-        properties=(
-            Property(
-                "the weights of a unit that is dropped for all examples do not change, and the "
-                "others follow the gradient",
-                _dropped_units_rest_and_others_follow_the_loss,
-            ),
-        ),
-    ),
+    DROPOUT_MASK,
+    DROPOUT_FORWARD,
+    DROPOUT_MOMENTS,
+    DROPOUT_BACKWARD,
+    GEOMETRIC_ENSEMBLE,
+    WEIGHT_SCALING,
+    DROPOUT_SGD,
 )

@@ -20,6 +20,13 @@ from optdl.erm import (
     stream_sgd,
 )
 
+# --- Hints with their functions ---------------------------------------------------------------
+
+
+def _mistakes(*pairs: tuple[str, Callable[..., object]]) -> tuple[Misconception, ...]:
+    return tuple(Misconception(hint, function) for hint, function in pairs)
+
+
 # --- L1-01: empirical risk --------------------------------------------------------------------
 
 
@@ -82,7 +89,34 @@ def _parts_average_by_size(risk: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(risk(pinball, line, theta, x, y), (3 * first + 5 * rest) / 8))
 
 
-# --- L1-03: surrogate losses ------------------------------------------------------------------
+EMPIRICAL_RISK = Exercise(
+    key="L1-01",
+    reference=empirical_risk,
+    cases=_risk_cases,
+    misconceptions=_mistakes(
+        ("you add up the losses; the empirical risk is their mean, (1/m) Σ", sums_the_losses),
+        (
+            "you take the loss of the mean prediction; take the mean of the losses",
+            takes_the_loss_of_the_means,
+        ),
+        (
+            "you pass label and prediction in the wrong order; it is L(f(x, θ), y)",
+            swaps_prediction_and_label,
+        ),
+        ("you divide by m − 1; the empirical risk divides by m", divides_by_m_minus_one),
+        (
+            "you return the loss of the worst example; the risk is the mean over all",
+            reports_the_worst_example,
+        ),
+    ),
+    properties=(
+        Property("a second copy of the data changes nothing", _duplicates_leave_the_risk),
+        Property("parts of a sample average by their sizes", _parts_average_by_size),
+    ),
+)
+
+
+# --- L1-03: logistic loss ---------------------------------------------------------------------
 
 
 def _margin_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -143,6 +177,56 @@ def _derivative_matches_differences(loss: Function, rng: np.random.Generator) ->
 def _loss_at_opposite_margins(loss: Function, rng: np.random.Generator) -> bool:
     margin = rng.normal(scale=3, size=50)
     return bool(np.allclose(np.asarray(loss(-margin)[0]) - loss(margin)[0], margin / np.log(2)))
+
+
+LOGISTIC_LOSS = Exercise(
+    key="L1-03",
+    reference=logistic_loss,
+    cases=_margin_cases,
+    parts=("values", "derivatives"),
+    misconceptions=_mistakes(
+        (
+            "you use the natural logarithm; in nats the loss is only 0.69 at margin 0 and "
+            "does not bound the 0–1 loss; divide by ln 2",
+            measures_in_nats,
+        ),
+        (
+            "your values are in bits but your derivatives are not; they need the factor 1/ln 2 too",
+            forgets_ln2_in_the_derivative,
+        ),
+        (
+            "your loss grows with the margin, so it rewards wrong answers; "
+            "the exponential is e^{−yf}",
+            rewards_wrong_answers,
+        ),
+        (
+            "your e^{−yf} overflows when the margin is very negative; "
+            "use np.logaddexp(0, -margin), and for the derivative a form without ∞/∞",
+            overflows,
+        ),
+        (
+            "your values are infinite where e^{−yf} overflows; "
+            "divide np.logaddexp(0, -margin) by ln 2",
+            overflows_in_the_values,
+        ),
+        (
+            "your derivative lacks its minus sign; the loss falls as the margin grows",
+            drops_the_minus_of_the_derivative,
+        ),
+        (
+            "your derivative is largest for right answers; it is −1/(1 + e^{yf}) / ln 2",
+            takes_the_sigmoid_of_plus_the_margin,
+        ),
+    ),
+    properties=(
+        Property("the loss is at least the 0–1 loss", _bounds_the_zero_one_loss),
+        Property("the derivative agrees with differences", _derivative_matches_differences),
+        Property("the loss at −yf is the loss at yf plus yf/ln 2", _loss_at_opposite_margins),
+    ),
+)
+
+
+# --- L1-03: hinge loss ------------------------------------------------------------------------
 
 
 def _hinge_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -215,6 +299,45 @@ def _hinge_rests_when_all_are_safe(gradient: Function, rng: np.random.Generator)
     y = np.sign(x @ w)
     safe = w * 1.1 / np.abs(x @ w).min()
     return not np.any(gradient(safe, x, y))
+
+
+HINGE_RISK_GRADIENT = Exercise(
+    key="L1-03:hinge",
+    reference=hinge_risk_gradient,
+    cases=_hinge_cases,
+    misconceptions=_mistakes(
+        (
+            "you count only misclassified examples; correctly classified ones with a margin "
+            "below 1 contribute to the hinge too",
+            updates_only_on_errors,
+        ),
+        ("your terms lack the labels; each term is −yᵢxᵢ", forgets_the_labels),
+        (
+            "you average over the examples with margin below 1; divide by all m",
+            averages_over_violators_only,
+        ),
+        (
+            "you return a sum; the empirical risk is a mean, so divide by m",
+            sums_over_the_examples,
+        ),
+        (
+            "you count every example; those with a margin of 1 or more contribute nothing",
+            counts_every_example,
+        ),
+        (
+            "you compare the score wᵀx with 1; the hinge looks at the margin y wᵀx",
+            compares_the_score,
+        ),
+        (
+            "your gradient has the opposite sign; its terms are −yᵢxᵢ",
+            returns_the_ascent_direction,
+        ),
+    ),
+    properties=(
+        Property("it agrees with finite differences", _hinge_matches_differences),
+        Property("it vanishes once all margins exceed 1", _hinge_rests_when_all_are_safe),
+    ),
+)
 
 
 # --- L1-05: early stopping --------------------------------------------------------------------
@@ -340,6 +463,58 @@ def _halts_after_patience_bad_epochs(rule: Function, rng: np.random.Generator) -
     return all(tuple(rule(errors, patience)) == (5, 5 + patience) for patience in (1, 3, 9))
 
 
+EARLY_STOPPING = Exercise(
+    key="L1-05",
+    reference=early_stopping,
+    cases=_stopping_cases,
+    parts=("best", "halt"),
+    misconceptions=_mistakes(
+        (
+            "you never reset the count of bad epochs; patience counts the epochs in a row "
+            "since the best one",
+            counts_every_bad_epoch,
+        ),
+        (
+            "you treat a tie as an improvement; an epoch improves only if its error is lower",
+            takes_a_tie_as_progress,
+        ),
+        (
+            "you compare with the previous epoch; compare with the best so far",
+            compares_with_the_epoch_before,
+        ),
+        (
+            "you use errors after the halt; at epoch t the later ones are not known yet",
+            knows_the_future,
+        ),
+        (
+            "you halt one epoch late; stop as soon as `patience` epochs have not improved",
+            waits_one_epoch_more,
+        ),
+        (
+            "you keep the weights of the last epoch; keep those of the best one",
+            keeps_the_last_epoch,
+        ),
+        (
+            "you halt at the first rise; wait until `patience` epochs in a row have not improved",
+            halts_at_the_first_rise,
+        ),
+        ("you count epochs from 1; here the first one is 0", counts_epochs_from_one),
+        (
+            "where the rule never halts, you return the number of epochs; return the last "
+            "epoch, whose number is one less",
+            halts_after_the_last_epoch,
+        ),
+    ),
+    properties=(
+        Property("errors after the halt change nothing", _the_future_does_not_matter),
+        Property(
+            "the best epoch is the last that improves, and exactly `patience` epochs follow",
+            _halts_after_patience_bad_epochs,
+        ),
+    ),
+)
+
+
 # --- L1-06: per-example gradients -------------------------------------------------------------
 
 
@@ -423,6 +598,47 @@ def _examples_do_not_mix(gradients: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(gradients(W, x[2:3], labels[2:3])[0], gradients(W, x, labels)[2]))
 
 
+PER_EXAMPLE_GRADIENTS = Exercise(
+    key="L1-06",
+    reference=per_example_gradients,
+    cases=_softmax_cases,
+    misconceptions=_mistakes(
+        (
+            "you return the gradient of the negative log-likelihood; "
+            "here the residual is e_y − softmax",
+            gives_the_gradient_of_the_loss,
+        ),
+        ("you divide by m; each example keeps its own full gradient", divides_each_by_m),
+        (
+            "your softmax sums to 1 over the examples; it must sum to 1 over the classes",
+            normalizes_over_the_examples,
+        ),
+        (
+            "you add up the gradients; return one (d, c) gradient for each example",
+            sums_over_the_batch,
+        ),
+        (
+            "you change only the column of the right class; "
+            "the residual of every other class is "
+            "minus its probability",
+            updates_only_the_right_class,
+        ),
+        (
+            "your gradients are transposed; each has the shape of W, features by classes",
+            swaps_features_and_classes,
+        ),
+    ),
+    properties=(
+        Property(
+            "the sum is the slope of the log-likelihood",
+            _sum_is_the_slope_of_the_log_likelihood,
+        ),
+        Property("each gradient sums to 0 over the classes", _classes_balance),
+        Property("an example's gradient ignores the others", _examples_do_not_mix),
+    ),
+)
+
+
 # --- L1-07: standard error --------------------------------------------------------------------
 
 
@@ -492,6 +708,46 @@ def _one_draw_has_the_full_spread(error: Function, rng: np.random.Generator) -> 
     return bool(np.isclose(error(2.5, 1, int(rng.integers(5, 50))), 2.5))
 
 
+STANDARD_ERROR = Exercise(
+    key="L1-07",
+    reference=standard_error,
+    cases=_error_cases,
+    misconceptions=_mistakes(
+        ("your standard error divides by n; it is σ / √n", divides_by_n),
+        ("you return the variance of the mean; take its square root", returns_the_variance),
+        (
+            "your factor (N − n)/(N − 1) belongs to the variance; "
+            "the standard error needs its square root",
+            forgets_the_root_of_the_factor,
+        ),
+        (
+            "you ignore the size of the population; drawing without replacement "
+            "multiplies by √((N − n)/(N − 1))",
+            ignores_the_finite_population,
+        ),
+        (
+            "your factor is √((N − n)/N), which goes with s over N − 1; "
+            "with σ over N it is √((N − n)/(N − 1))",
+            divides_the_factor_by_population,
+        ),
+        (
+            "you divide by √(n − 1), which belongs to estimates of σ; the mean of n has σ / √n",
+            divides_by_n_minus_one,
+        ),
+        (
+            "you return the standard deviation of one example; "
+            "that of the mean of n is √n times smaller",
+            does_not_divide_at_all,
+        ),
+    ),
+    properties=(
+        Property("four times as many values halve it", _four_times_the_work_halves_the_error),
+        Property("it is the standard deviation over all pairs out of six", _matches_all_pairs),
+        Property("a single draw has the standard deviation σ", _one_draw_has_the_full_spread),
+    ),
+)
+
+
 # --- L1-09: minibatches -----------------------------------------------------------------------
 
 
@@ -543,6 +799,47 @@ def _epochs_differ(cut: Function, rng: np.random.Generator) -> bool:
 
 def _sizes_are_right(cut: Function, rng: np.random.Generator) -> bool:
     return [len(part) for part in cut(23, 5, rng)] == [5, 5, 5, 5, 3]
+
+
+MINIBATCHES = Exercise(
+    key="L1-09",
+    reference=minibatches,
+    cases=_minibatch_cases,
+    misconceptions=_mistakes(
+        (
+            "you drop the remaining examples; they form a last, smaller minibatch",
+            drops_the_last_minibatch,
+        ),
+        (
+            "you keep the order of the data; shuffle first, or neighbors stay together",
+            forgets_to_shuffle,
+        ),
+        (
+            "you shuffle anew for each minibatch, so some examples occur twice and others "
+            "never; "
+            "shuffle once per epoch",
+            shuffles_for_each_minibatch,
+        ),
+        (
+            "you draw with replacement; in an epoch each example occurs exactly once",
+            draws_with_replacement,
+        ),
+        (
+            "you make n minibatches; n is the size of each, and there are ⌈m/n⌉",
+            makes_n_minibatches,
+        ),
+        (
+            "you shuffle only within each minibatch, so its members are always the same; "
+            "shuffle all examples",
+            shuffles_only_within_minibatches,
+        ),
+    ),
+    properties=(
+        Property("each example occurs exactly once", _each_example_comes_once),
+        Property("the last minibatch holds the remainder", _sizes_are_right),
+        Property("two epochs have different orders", _epochs_differ),
+    ),
+)
 
 
 # --- L1-10: amplification of errors -----------------------------------------------------------
@@ -625,6 +922,46 @@ def _reaches_kappa(amplify: Function, rng: np.random.Generator) -> bool:
 def _scale_does_not_matter(amplify: Function, rng: np.random.Generator) -> bool:
     H, g, e = _stiff_hessian(rng, 3), rng.normal(size=3), rng.normal(size=3)
     return bool(np.isclose(amplify(7 * H, 3 * g, 0.1 * e), amplify(H, g, e)))
+
+
+ERROR_AMPLIFICATION = Exercise(
+    key="L1-10",
+    reference=error_amplification,
+    cases=_amplification_cases,
+    misconceptions=_mistakes(
+        ("you multiply by H; a Newton step needs H⁻¹g", multiplies_by_the_hessian),
+        (
+            "you compare absolute errors; divide each by the norm of its own vector",
+            compares_absolute_errors,
+        ),
+        (
+            "you return the relative error of H⁻¹g; divide it by that of g",
+            gives_only_the_error_after,
+        ),
+        (
+            "you return the bound κ(H); "
+            "compute the amplification of this error, which may be smaller",
+            returns_the_bound,
+        ),
+        (
+            "you return the inverse; divide the error of H⁻¹g by the error of g",
+            divides_before_by_after,
+        ),
+        (
+            "you divide by the norm of the estimate g + e; a relative error refers to the exact g",
+            measures_the_error_against_the_estimate,
+        ),
+        (
+            "you invert only the diagonal of H; use np.linalg.solve",
+            inverts_only_the_diagonal,
+        ),
+    ),
+    properties=(
+        Property("it is never above κ(H)", _never_above_kappa),
+        Property("the worst directions attain κ(H)", _reaches_kappa),
+        Property("the scales of H, g and e do not matter", _scale_does_not_matter),
+    ),
+)
 
 
 # --- L1-11: an experiment on a stream ---------------------------------------------------------
@@ -725,360 +1062,55 @@ def _mean_follows_the_risk(run: Function, rng: np.random.Generator) -> bool:
     return bool(abs(np.mean(ends) - 1.5) < 5 * np.std(ends) / np.sqrt(100))
 
 
-def _mistakes(*pairs: tuple[str, Callable[..., object]]) -> tuple[Misconception, ...]:
-    return tuple(Misconception(hint, function) for hint, function in pairs)
+STREAM_SGD = Exercise(
+    key="L1-11",
+    reference=stream_sgd,
+    cases=_stream_cases,
+    misconceptions=_mistakes(
+        (
+            "you add up the gradients of a minibatch; take their mean",
+            sums_over_the_minibatch,
+        ),
+        (
+            "you use all the data in each step; a stream gives n new examples for each step",
+            uses_all_the_data_at_each_step,
+        ),
+        (
+            "you use the same minibatch in every step; move on by n examples",
+            uses_the_first_minibatch_again,
+        ),
+        (
+            "you take all gradients at the start; take each at the current w",
+            takes_gradients_at_the_start,
+        ),
+        (
+            "your gradient is twice too large; the loss is ½(wᵀx − y)²",
+            forgets_the_half,
+        ),
+        ("you add the gradient; subtract it", climbs),
+        ("your path lacks the start; it has m/n + 1 rows", leaves_out_the_start),
+        (
+            "your rows are all one array, changed in place; store a new array in each step",
+            returns_one_array_many_times,
+        ),
+    ),
+    properties=(
+        Property("a step uses its own examples and no later ones", _sees_each_example_once),
+        Property("on average it follows the gradient of the risk", _mean_follows_the_risk),
+    ),
+)
 
+
+# --- The exercises ----------------------------------------------------------------------------
 
 EXERCISES: tuple[Exercise, ...] = (
-    Exercise(
-        key="L1-01",
-        reference=empirical_risk,
-        cases=_risk_cases,
-        misconceptions=_mistakes(
-            ("you add up the losses; the empirical risk is their mean, (1/m) Σ", sums_the_losses),
-            (
-                "you take the loss of the mean prediction; take the mean of the losses",
-                takes_the_loss_of_the_means,
-            ),
-            (
-                "you pass label and prediction in the wrong order; it is L(f(x, θ), y)",
-                swaps_prediction_and_label,
-            ),
-            ("you divide by m − 1; the empirical risk divides by m", divides_by_m_minus_one),
-            (
-                "you return the loss of the worst example; the risk is the mean over all",
-                reports_the_worst_example,
-            ),
-        ),
-        properties=(
-            Property("a second copy of the data changes nothing", _duplicates_leave_the_risk),
-            Property("parts of a sample average by their sizes", _parts_average_by_size),
-        ),
-    ),
-    Exercise(
-        key="L1-03",
-        reference=logistic_loss,
-        cases=_margin_cases,
-        parts=("values", "derivatives"),
-        misconceptions=_mistakes(
-            (
-                "you use the natural logarithm; in nats the loss is only 0.69 at margin 0 and "
-                "does not bound the 0–1 loss; divide by ln 2",
-                measures_in_nats,
-            ),
-            (
-                "your values are in bits but your derivatives are not; "
-                "they need the factor 1/ln 2 too",
-                forgets_ln2_in_the_derivative,
-            ),
-            (
-                "your loss grows with the margin, so it rewards wrong answers; "
-                "the exponential is e^{−yf}",
-                rewards_wrong_answers,
-            ),
-            (
-                "your e^{−yf} overflows when the margin is very negative; "
-                "use np.logaddexp(0, -margin), and for the derivative a form without ∞/∞",
-                overflows,
-            ),
-            (
-                "your values are infinite where e^{−yf} overflows; "
-                "divide np.logaddexp(0, -margin) by ln 2",
-                overflows_in_the_values,
-            ),
-            (
-                "your derivative lacks its minus sign; the loss falls as the margin grows",
-                drops_the_minus_of_the_derivative,
-            ),
-            (
-                "your derivative is largest for right answers; it is −1/(1 + e^{yf}) / ln 2",
-                takes_the_sigmoid_of_plus_the_margin,
-            ),
-        ),
-        properties=(
-            Property("the loss is at least the 0–1 loss", _bounds_the_zero_one_loss),
-            Property("the derivative agrees with differences", _derivative_matches_differences),
-            Property("the loss at −yf is the loss at yf plus yf/ln 2", _loss_at_opposite_margins),
-        ),
-    ),
-    Exercise(
-        key="L1-03:hinge",
-        reference=hinge_risk_gradient,
-        cases=_hinge_cases,
-        misconceptions=_mistakes(
-            (
-                "you count only misclassified examples; correctly classified ones with a margin "
-                "below 1 contribute to the hinge too",
-                updates_only_on_errors,
-            ),
-            ("your terms lack the labels; each term is −yᵢxᵢ", forgets_the_labels),
-            (
-                "you average over the examples with margin below 1; divide by all m",
-                averages_over_violators_only,
-            ),
-            (
-                "you return a sum; the empirical risk is a mean, so divide by m",
-                sums_over_the_examples,
-            ),
-            (
-                "you count every example; those with a margin of 1 or more contribute nothing",
-                counts_every_example,
-            ),
-            (
-                "you compare the score wᵀx with 1; the hinge looks at the margin y wᵀx",
-                compares_the_score,
-            ),
-            (
-                "your gradient has the opposite sign; its terms are −yᵢxᵢ",
-                returns_the_ascent_direction,
-            ),
-        ),
-        properties=(
-            Property("it agrees with finite differences", _hinge_matches_differences),
-            Property("it vanishes once all margins exceed 1", _hinge_rests_when_all_are_safe),
-        ),
-    ),
-    Exercise(
-        key="L1-05",
-        reference=early_stopping,
-        cases=_stopping_cases,
-        parts=("best", "halt"),
-        misconceptions=_mistakes(
-            (
-                "you never reset the count of bad epochs; patience counts the epochs in a row "
-                "since the best one",
-                counts_every_bad_epoch,
-            ),
-            (
-                "you treat a tie as an improvement; an epoch improves only if its error is lower",
-                takes_a_tie_as_progress,
-            ),
-            (
-                "you compare with the previous epoch; compare with the best so far",
-                compares_with_the_epoch_before,
-            ),
-            (
-                "you use errors after the halt; at epoch t the later ones are not known yet",
-                knows_the_future,
-            ),
-            (
-                "you halt one epoch late; stop as soon as `patience` epochs have not improved",
-                waits_one_epoch_more,
-            ),
-            (
-                "you keep the weights of the last epoch; keep those of the best one",
-                keeps_the_last_epoch,
-            ),
-            (
-                "you halt at the first rise; "
-                "wait until `patience` epochs in a row have not improved",
-                halts_at_the_first_rise,
-            ),
-            ("you count epochs from 1; here the first one is 0", counts_epochs_from_one),
-            (
-                "where the rule never halts, you return the number of epochs; return the last "
-                "epoch, whose number is one less",
-                halts_after_the_last_epoch,
-            ),
-        ),
-        properties=(
-            Property("errors after the halt change nothing", _the_future_does_not_matter),
-            Property(
-                "the best epoch is the last that improves, and exactly `patience` epochs follow",
-                _halts_after_patience_bad_epochs,
-            ),
-        ),
-    ),
-    Exercise(
-        key="L1-06",
-        reference=per_example_gradients,
-        cases=_softmax_cases,
-        misconceptions=_mistakes(
-            (
-                "you return the gradient of the negative log-likelihood; "
-                "here the residual is e_y − softmax",
-                gives_the_gradient_of_the_loss,
-            ),
-            ("you divide by m; each example keeps its own full gradient", divides_each_by_m),
-            (
-                "your softmax sums to 1 over the examples; it must sum to 1 over the classes",
-                normalizes_over_the_examples,
-            ),
-            (
-                "you add up the gradients; return one (d, c) gradient for each example",
-                sums_over_the_batch,
-            ),
-            (
-                "you change only the column of the right class; "
-                "the residual of every other class is "
-                "minus its probability",
-                updates_only_the_right_class,
-            ),
-            (
-                "your gradients are transposed; each has the shape of W, features by classes",
-                swaps_features_and_classes,
-            ),
-        ),
-        properties=(
-            Property(
-                "the sum is the slope of the log-likelihood",
-                _sum_is_the_slope_of_the_log_likelihood,
-            ),
-            Property("each gradient sums to 0 over the classes", _classes_balance),
-            Property("an example's gradient ignores the others", _examples_do_not_mix),
-        ),
-    ),
-    Exercise(
-        key="L1-07",
-        reference=standard_error,
-        cases=_error_cases,
-        misconceptions=_mistakes(
-            ("your standard error divides by n; it is σ / √n", divides_by_n),
-            ("you return the variance of the mean; take its square root", returns_the_variance),
-            (
-                "your factor (N − n)/(N − 1) belongs to the variance; "
-                "the standard error needs its square root",
-                forgets_the_root_of_the_factor,
-            ),
-            (
-                "you ignore the size of the population; drawing without replacement "
-                "multiplies by √((N − n)/(N − 1))",
-                ignores_the_finite_population,
-            ),
-            (
-                "your factor is √((N − n)/N), which goes with s over N − 1; "
-                "with σ over N it is √((N − n)/(N − 1))",
-                divides_the_factor_by_population,
-            ),
-            (
-                "you divide by √(n − 1), which belongs to estimates of σ; the mean of n has σ / √n",
-                divides_by_n_minus_one,
-            ),
-            (
-                "you return the standard deviation of one example; "
-                "that of the mean of n is √n times smaller",
-                does_not_divide_at_all,
-            ),
-        ),
-        properties=(
-            Property("four times as many values halve it", _four_times_the_work_halves_the_error),
-            Property("it is the standard deviation over all pairs out of six", _matches_all_pairs),
-            Property("a single draw has the standard deviation σ", _one_draw_has_the_full_spread),
-        ),
-    ),
-    Exercise(
-        key="L1-09",
-        reference=minibatches,
-        cases=_minibatch_cases,
-        misconceptions=_mistakes(
-            (
-                "you drop the remaining examples; they form a last, smaller minibatch",
-                drops_the_last_minibatch,
-            ),
-            (
-                "you keep the order of the data; shuffle first, or neighbors stay together",
-                forgets_to_shuffle,
-            ),
-            (
-                "you shuffle anew for each minibatch, so some examples occur twice and others "
-                "never; "
-                "shuffle once per epoch",
-                shuffles_for_each_minibatch,
-            ),
-            (
-                "you draw with replacement; in an epoch each example occurs exactly once",
-                draws_with_replacement,
-            ),
-            (
-                "you make n minibatches; n is the size of each, and there are ⌈m/n⌉",
-                makes_n_minibatches,
-            ),
-            (
-                "you shuffle only within each minibatch, so its members are always the same; "
-                "shuffle all examples",
-                shuffles_only_within_minibatches,
-            ),
-        ),
-        properties=(
-            Property("each example occurs exactly once", _each_example_comes_once),
-            Property("the last minibatch holds the remainder", _sizes_are_right),
-            Property("two epochs have different orders", _epochs_differ),
-        ),
-    ),
-    Exercise(
-        key="L1-10",
-        reference=error_amplification,
-        cases=_amplification_cases,
-        misconceptions=_mistakes(
-            ("you multiply by H; a Newton step needs H⁻¹g", multiplies_by_the_hessian),
-            (
-                "you compare absolute errors; divide each by the norm of its own vector",
-                compares_absolute_errors,
-            ),
-            (
-                "you return the relative error of H⁻¹g; divide it by that of g",
-                gives_only_the_error_after,
-            ),
-            (
-                "you return the bound κ(H); "
-                "compute the amplification of this error, which may be smaller",
-                returns_the_bound,
-            ),
-            (
-                "you return the inverse; divide the error of H⁻¹g by the error of g",
-                divides_before_by_after,
-            ),
-            (
-                "you divide by the norm of the estimate g + e; "
-                "a relative error refers to the exact g",
-                measures_the_error_against_the_estimate,
-            ),
-            (
-                "you invert only the diagonal of H; use np.linalg.solve",
-                inverts_only_the_diagonal,
-            ),
-        ),
-        properties=(
-            Property("it is never above κ(H)", _never_above_kappa),
-            Property("the worst directions attain κ(H)", _reaches_kappa),
-            Property("the scales of H, g and e do not matter", _scale_does_not_matter),
-        ),
-    ),
-    Exercise(
-        key="L1-11",
-        reference=stream_sgd,
-        cases=_stream_cases,
-        misconceptions=_mistakes(
-            (
-                "you add up the gradients of a minibatch; take their mean",
-                sums_over_the_minibatch,
-            ),
-            (
-                "you use all the data in each step; a stream gives n new examples for each step",
-                uses_all_the_data_at_each_step,
-            ),
-            (
-                "you use the same minibatch in every step; move on by n examples",
-                uses_the_first_minibatch_again,
-            ),
-            (
-                "you take all gradients at the start; take each at the current w",
-                takes_gradients_at_the_start,
-            ),
-            (
-                "your gradient is twice too large; the loss is ½(wᵀx − y)²",
-                forgets_the_half,
-            ),
-            ("you add the gradient; subtract it", climbs),
-            ("your path lacks the start; it has m/n + 1 rows", leaves_out_the_start),
-            (
-                "your rows are all one array, changed in place; store a new array in each step",
-                returns_one_array_many_times,
-            ),
-        ),
-        properties=(
-            Property("a step uses its own examples and no later ones", _sees_each_example_once),
-            Property("on average it follows the gradient of the risk", _mean_follows_the_risk),
-        ),
-    ),
+    EMPIRICAL_RISK,
+    LOGISTIC_LOSS,
+    HINGE_RISK_GRADIENT,
+    EARLY_STOPPING,
+    PER_EXAMPLE_GRADIENTS,
+    STANDARD_ERROR,
+    MINIBATCHES,
+    ERROR_AMPLIFICATION,
+    STREAM_SGD,
 )

@@ -91,6 +91,34 @@ def _sigmoid_never_passes_more_than_a_quarter(function: Function, rng: np.random
     return bool(np.all(norms[:-1] <= norms[1:] / 4 + 1e-12))
 
 
+GRADIENT_NORMS = Exercise(
+    key="L2-10",
+    reference=gradient_norms,
+    cases=_gradient_cases,
+    misconceptions=(
+        Misconception(
+            "you go back through the weights alone; multiply by the slope φ′(z), too",
+            forgets_the_slope,
+        ),
+        Misconception(
+            "you evaluate φ′ at the activation h; evaluate it at the pre-activation z = W h",
+            takes_the_slope_at_the_activation,
+        ),
+        Misconception(
+            "your norms run from the output to the input; reverse their order",
+            orders_from_the_output,
+        ),
+        Misconception("you return squared norms; take the root", squares_the_norms),
+    ),
+    properties=(
+        Property(
+            "with orthogonal weights a sigmoid layer passes at most a quarter of the norm",
+            _sigmoid_never_passes_more_than_a_quarter,
+        ),
+    ),
+)
+
+
 # --- L1-33 · symmetry -------------------------------------------------------------------------
 
 
@@ -184,12 +212,60 @@ def _twins_stay_twins(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(path, path[:, :1], rtol=1e-12) and not np.allclose(path[-1], W))
 
 
+TRAIN_HIDDEN_LAYER = Exercise(
+    key="L1-33",
+    reference=train_hidden_layer,
+    cases=_symmetry_cases,
+    misconceptions=(
+        Misconception(
+            "you compute the gradient of v after W was updated; compute both gradients first",
+            uses_the_new_w_for_v,
+        ),
+        Misconception("your v stays constant; update both layers", keeps_v_fixed),
+        Misconception(
+            "you add up the examples' gradients; the loss is a mean over the examples",
+            adds_up_the_examples,
+        ),
+        Misconception(
+            "the slope of tanh, 1 − tanh², is missing from the gradient of W",
+            forgets_the_slope_of_tanh,
+        ),
+        Misconception("you add the gradient; descent subtracts it", climbs),
+        Misconception(
+            "your path lacks the initial weights; return steps + 1 arrays",
+            leaves_out_the_start,
+        ),
+    ),
+    properties=(
+        Property("units with equal initial weights keep equal weights", _twins_stay_twins),
+    ),
+)
+
+
 # --- L2-11 · initial weights ------------------------------------------------------------------
 
 
 def _weight_cases(rng: np.random.Generator) -> Iterator[Case]:
     for fan_in, fan_out in ((1, 3), (4, 2), (5, 7)):
         yield {"fan_in": fan_in, "fan_out": fan_out, "rng": np.random.default_rng(rng.integers(99))}
+
+
+def _variance_is(expected: float, function: Function, rng: np.random.Generator) -> bool:
+    """Return whether the mean is 0 and the variance as expected, within six standard errors."""
+    W = np.asarray(function(300, 200, rng))
+    error = 6 / np.sqrt(W.size)
+    return bool(
+        W.shape == (200, 300)
+        and abs(W.mean()) < error * np.sqrt(expected)
+        and abs(W.var() / expected - 1) < error * np.sqrt(2)
+    )
+
+
+def _glorot_moments(function: Function, rng: np.random.Generator) -> bool:
+    return _variance_is(2 / 500, function, rng)
+
+
+# --- L2-11 · Glorot's normal distribution -----------------------------------------------------
 
 
 def passes_the_variance_as_deviation(fan_in, fan_out, rng):
@@ -217,6 +293,40 @@ def draws_the_transpose(fan_in, fan_out, rng):
     return rng.normal(0, np.sqrt(2 / (fan_in + fan_out)), size=(fan_in, fan_out)).T
 
 
+GLOROT_NORMAL = Exercise(
+    key="L2-11:glorot-normal",
+    reference=glorot_normal,
+    cases=_weight_cases,
+    misconceptions=(
+        Misconception(
+            "2 / (fan_in + fan_out) is the variance; NumPy expects the standard deviation",
+            passes_the_variance_as_deviation,
+        ),
+        Misconception(
+            "you use fan_in alone; Glorot uses the mean of fan_in and fan_out",
+            looks_at_the_inputs_alone,
+        ),
+        Misconception(
+            "the 2 is missing: one over the mean of fan_in and fan_out is 2 over their sum",
+            forgets_the_two_of_glorot,
+        ),
+        Misconception(
+            "a weight has shape (fan_out, fan_in): one row for each unit", puts_inputs_in_rows
+        ),
+        Misconception(
+            "you draw (fan_in, fan_out) numbers and transpose them; draw (fan_out, fan_in)",
+            draws_the_transpose,
+        ),
+    ),
+    properties=(
+        Property("mean 0, variance 2 / (fan_in + fan_out), one row for each unit", _glorot_moments),
+    ),
+)
+
+
+# --- L2-11 · Glorot's uniform distribution ----------------------------------------------------
+
+
 def takes_the_deviation_as_bound(fan_in, fan_out, rng):
     """Draw from the uniform distribution on plus or minus the standard deviation."""
     bound = np.sqrt(2 / (fan_in + fan_out))
@@ -240,6 +350,37 @@ def draws_from_zero_up(fan_in, fan_out, rng):
     return rng.uniform(0, np.sqrt(6 / (fan_in + fan_out)), size=(fan_out, fan_in))
 
 
+GLOROT_UNIFORM = Exercise(
+    key="L2-11:glorot-uniform",
+    reference=glorot_uniform,
+    cases=_weight_cases,
+    misconceptions=(
+        Misconception(
+            "your bound is the standard deviation; the uniform distribution on [−a, a] has the "
+            "variance a²/3",
+            takes_the_deviation_as_bound,
+        ),
+        Misconception(
+            "your bound lacks the square root: a² = 6 / (fan_in + fan_out)",
+            forgets_the_root_of_the_bound,
+        ),
+        Misconception(
+            "a² is three times the variance 2 / (fan_in + fan_out): 6, not 3, over the sum",
+            takes_three_for_six,
+        ),
+        Misconception(
+            "you draw from [0, a]; draw from [−a, a], so that the mean is 0", draws_from_zero_up
+        ),
+    ),
+    properties=(
+        Property("mean 0, variance 2 / (fan_in + fan_out), one row for each unit", _glorot_moments),
+    ),
+)
+
+
+# --- L2-11 · He's normal distribution ---------------------------------------------------------
+
+
 def forgets_the_two_of_he(fan_in, fan_out, rng):
     """Take the variance 1 / fan_in, as for a linear layer."""
     return rng.normal(0, np.sqrt(1 / fan_in), size=(fan_out, fan_in))
@@ -260,23 +401,37 @@ def uses_the_formula_of_glorot(fan_in, fan_out, rng):
     return rng.normal(0, np.sqrt(2 / (fan_in + fan_out)), size=(fan_out, fan_in))
 
 
-def _variance_is(expected: float, function: Function, rng: np.random.Generator) -> bool:
-    """Return whether the mean is 0 and the variance as expected, within six standard errors."""
-    W = np.asarray(function(300, 200, rng))
-    error = 6 / np.sqrt(W.size)
-    return bool(
-        W.shape == (200, 300)
-        and abs(W.mean()) < error * np.sqrt(expected)
-        and abs(W.var() / expected - 1) < error * np.sqrt(2)
-    )
-
-
-def _glorot_moments(function: Function, rng: np.random.Generator) -> bool:
-    return _variance_is(2 / 500, function, rng)
-
-
 def _he_moments(function: Function, rng: np.random.Generator) -> bool:
     return _variance_is(2 / 300, function, rng)
+
+
+HE_NORMAL = Exercise(
+    key="L2-11:he-normal",
+    reference=he_normal,
+    cases=_weight_cases,
+    misconceptions=(
+        Misconception(
+            "the 2 is missing: the ReLU sets half of the mean square to zero",
+            forgets_the_two_of_he,
+        ),
+        Misconception(
+            "you divide by fan_out; to keep the signal forward, divide by fan_in",
+            counts_the_outputs,
+        ),
+        Misconception(
+            "2 / fan_in is the variance; NumPy expects the standard deviation",
+            passes_the_variance_of_he_as_deviation,
+        ),
+        Misconception(
+            "this is Glorot's variance; He's depends on fan_in alone",
+            uses_the_formula_of_glorot,
+        ),
+    ),
+    properties=(Property("mean 0, variance 2 / fan_in, one row for each unit", _he_moments),),
+)
+
+
+# --- L2-11 · second moments in a ReLU network -------------------------------------------------
 
 
 def _moment_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -319,6 +474,34 @@ def takes_variances_for_deviations(first, fans, variances):
 def _he_keeps_the_mean_square(function: Function, rng: np.random.Generator) -> bool:
     fans = [int(fan) for fan in rng.integers(5, 500, size=50)]
     return bool(np.allclose(function(3.0, fans, [2 / fan for fan in fans]), 3.0))
+
+
+RELU_SECOND_MOMENTS = Exercise(
+    key="L2-11:second-moments",
+    reference=relu_second_moments,
+    cases=_moment_cases,
+    misconceptions=(
+        Misconception(
+            "you treat the ReLU as linear; it keeps half of the mean square",
+            forgets_the_half_of_the_relu,
+        ),
+        Misconception(
+            "the number of inputs is missing: a unit adds up that many terms", forgets_the_fan
+        ),
+        Misconception("you add the factors of the layers; multiply them", adds_layer_by_layer),
+        Misconception(
+            "q₀ is missing: return one value more than there are layers",
+            starts_after_the_first_layer,
+        ),
+        Misconception(
+            "you square the variances; use them as they are",
+            takes_variances_for_deviations,
+        ),
+    ),
+    properties=(
+        Property("He's weights keep the mean square, layer by layer", _he_keeps_the_mean_square),
+    ),
+)
 
 
 # --- L2-13 · inputs ---------------------------------------------------------------------------
@@ -380,6 +563,50 @@ def _train_is_centered_and_others_are_not_looked_at(
     return bool(centered and np.array_equal(one, again))
 
 
+NORMALIZE_INPUTS = Exercise(
+    key="L2-13:inputs",
+    reference=normalize_inputs,
+    cases=_input_cases,
+    parts=("train", "other"),
+    misconceptions=(
+        Misconception(
+            "you normalize the other examples by their own statistics; use the training set's",
+            normalizes_each_by_itself,
+        ),
+        Misconception(
+            "your statistics include the other examples; use the training set alone",
+            takes_statistics_of_both,
+        ),
+        Misconception("you add ε to σ; add it to σ², under the root", adds_eps_outside_the_root),
+        Misconception(
+            "you divide by the variance; divide by its square root", divides_by_the_variance
+        ),
+        Misconception(
+            "your variance divides by m − 1; here it divides by m",
+            divides_the_variance_by_one_less,
+        ),
+        Misconception(
+            "you take one mean over all features; each feature has its own",
+            normalizes_all_features_together,
+        ),
+        Misconception(
+            "you divide by the deviation but do not subtract the mean first",
+            scales_without_centering,
+        ),
+    ),
+    properties=(
+        Property(
+            "each feature of the training set has mean 0 and variance 1, whatever the other "
+            "examples are",
+            _train_is_centered_and_others_are_not_looked_at,
+        ),
+    ),
+)
+
+
+# --- L2-13 · the Hessian of least squares -----------------------------------------------------
+
+
 def _hessian_cases(rng: np.random.Generator) -> Iterator[Case]:
     for m, d in ((2, 1), (4, 2), (7, 3)):
         yield {"x": (rng.uniform(1, 3, size=d) + rng.normal(size=(m, d))).round(2)}
@@ -424,236 +651,40 @@ def _is_the_second_difference(function: Function, rng: np.random.Generator) -> b
     return bool(np.isclose(u @ function(x) @ u, loss(p + u) - 2 * loss(p) + loss(p - u)))
 
 
+LEAST_SQUARES_HESSIAN = Exercise(
+    key="L2-13:hessian",
+    reference=least_squares_hessian,
+    cases=_hessian_cases,
+    misconceptions=(
+        Misconception("the bias is a parameter too: add a column of ones", forgets_the_bias),
+        Misconception("you add up the examples; the loss is a mean over them", forgets_the_mean),
+        Misconception("your bias is the last parameter; put it first", puts_the_bias_last),
+        Misconception(
+            "you center the inputs; use the inputs as they are given",
+            centers_first,
+        ),
+        Misconception(
+            "your Hessian is twice too large: the ½ of the loss cancels the 2 of the square",
+            keeps_the_two_of_the_square,
+        ),
+    ),
+    properties=(
+        Property(
+            "second differences of the loss agree with the Hessian", _is_the_second_difference
+        ),
+    ),
+)
+
+
+# --- The exercises ----------------------------------------------------------------------------
+
 EXERCISES = (
-    Exercise(
-        key="L2-10",
-        reference=gradient_norms,
-        cases=_gradient_cases,
-        misconceptions=(
-            Misconception(
-                "you go back through the weights alone; multiply by the slope φ′(z), too",
-                forgets_the_slope,
-            ),
-            Misconception(
-                "you evaluate φ′ at the activation h; evaluate it at the pre-activation z = W h",
-                takes_the_slope_at_the_activation,
-            ),
-            Misconception(
-                "your norms run from the output to the input; reverse their order",
-                orders_from_the_output,
-            ),
-            Misconception("you return squared norms; take the root", squares_the_norms),
-        ),
-        properties=(
-            Property(
-                "with orthogonal weights a sigmoid layer passes at most a quarter of the norm",
-                _sigmoid_never_passes_more_than_a_quarter,
-            ),
-        ),
-    ),
-    Exercise(
-        key="L1-33",
-        reference=train_hidden_layer,
-        cases=_symmetry_cases,
-        misconceptions=(
-            Misconception(
-                "you compute the gradient of v after W was updated; compute both gradients first",
-                uses_the_new_w_for_v,
-            ),
-            Misconception("your v stays constant; update both layers", keeps_v_fixed),
-            Misconception(
-                "you add up the examples' gradients; the loss is a mean over the examples",
-                adds_up_the_examples,
-            ),
-            Misconception(
-                "the slope of tanh, 1 − tanh², is missing from the gradient of W",
-                forgets_the_slope_of_tanh,
-            ),
-            Misconception("you add the gradient; descent subtracts it", climbs),
-            Misconception(
-                "your path lacks the initial weights; return steps + 1 arrays",
-                leaves_out_the_start,
-            ),
-        ),
-        properties=(
-            Property("units with equal initial weights keep equal weights", _twins_stay_twins),
-        ),
-    ),
-    Exercise(
-        key="L2-11:glorot-normal",
-        reference=glorot_normal,
-        cases=_weight_cases,
-        misconceptions=(
-            Misconception(
-                "2 / (fan_in + fan_out) is the variance; NumPy expects the standard deviation",
-                passes_the_variance_as_deviation,
-            ),
-            Misconception(
-                "you use fan_in alone; Glorot uses the mean of fan_in and fan_out",
-                looks_at_the_inputs_alone,
-            ),
-            Misconception(
-                "the 2 is missing: one over the mean of fan_in and fan_out is 2 over their sum",
-                forgets_the_two_of_glorot,
-            ),
-            Misconception(
-                "a weight has shape (fan_out, fan_in): one row for each unit", puts_inputs_in_rows
-            ),
-            Misconception(
-                "you draw (fan_in, fan_out) numbers and transpose them; draw (fan_out, fan_in)",
-                draws_the_transpose,
-            ),
-        ),
-        properties=(
-            Property(
-                "mean 0, variance 2 / (fan_in + fan_out), one row for each unit", _glorot_moments
-            ),
-        ),
-    ),
-    Exercise(
-        key="L2-11:glorot-uniform",
-        reference=glorot_uniform,
-        cases=_weight_cases,
-        misconceptions=(
-            Misconception(
-                "your bound is the standard deviation; the uniform distribution on [−a, a] has the "
-                "variance a²/3",
-                takes_the_deviation_as_bound,
-            ),
-            Misconception(
-                "your bound lacks the square root: a² = 6 / (fan_in + fan_out)",
-                forgets_the_root_of_the_bound,
-            ),
-            Misconception(
-                "a² is three times the variance 2 / (fan_in + fan_out): 6, not 3, over the sum",
-                takes_three_for_six,
-            ),
-            Misconception(
-                "you draw from [0, a]; draw from [−a, a], so that the mean is 0", draws_from_zero_up
-            ),
-        ),
-        properties=(
-            Property(
-                "mean 0, variance 2 / (fan_in + fan_out), one row for each unit", _glorot_moments
-            ),
-        ),
-    ),
-    Exercise(
-        key="L2-11:he-normal",
-        reference=he_normal,
-        cases=_weight_cases,
-        misconceptions=(
-            Misconception(
-                "the 2 is missing: the ReLU sets half of the mean square to zero",
-                forgets_the_two_of_he,
-            ),
-            Misconception(
-                "you divide by fan_out; to keep the signal forward, divide by fan_in",
-                counts_the_outputs,
-            ),
-            Misconception(
-                "2 / fan_in is the variance; NumPy expects the standard deviation",
-                passes_the_variance_of_he_as_deviation,
-            ),
-            Misconception(
-                "this is Glorot's variance; He's depends on fan_in alone",
-                uses_the_formula_of_glorot,
-            ),
-        ),
-        properties=(Property("mean 0, variance 2 / fan_in, one row for each unit", _he_moments),),
-    ),
-    Exercise(
-        key="L2-11:second-moments",
-        reference=relu_second_moments,
-        cases=_moment_cases,
-        misconceptions=(
-            Misconception(
-                "you treat the ReLU as linear; it keeps half of the mean square",
-                forgets_the_half_of_the_relu,
-            ),
-            Misconception(
-                "the number of inputs is missing: a unit adds up that many terms", forgets_the_fan
-            ),
-            Misconception("you add the factors of the layers; multiply them", adds_layer_by_layer),
-            Misconception(
-                "q₀ is missing: return one value more than there are layers",
-                starts_after_the_first_layer,
-            ),
-            Misconception(
-                "you square the variances; use them as they are",
-                takes_variances_for_deviations,
-            ),
-        ),
-        properties=(
-            Property(
-                "He's weights keep the mean square, layer by layer", _he_keeps_the_mean_square
-            ),
-        ),
-    ),
-    Exercise(
-        key="L2-13:inputs",
-        reference=normalize_inputs,
-        cases=_input_cases,
-        parts=("train", "other"),
-        misconceptions=(
-            Misconception(
-                "you normalize the other examples by their own statistics; use the training set's",
-                normalizes_each_by_itself,
-            ),
-            Misconception(
-                "your statistics include the other examples; use the training set alone",
-                takes_statistics_of_both,
-            ),
-            Misconception(
-                "you add ε to σ; add it to σ², under the root", adds_eps_outside_the_root
-            ),
-            Misconception(
-                "you divide by the variance; divide by its square root", divides_by_the_variance
-            ),
-            Misconception(
-                "your variance divides by m − 1; here it divides by m",
-                divides_the_variance_by_one_less,
-            ),
-            Misconception(
-                "you take one mean over all features; each feature has its own",
-                normalizes_all_features_together,
-            ),
-            Misconception(
-                "you divide by the deviation but do not subtract the mean first",
-                scales_without_centering,
-            ),
-        ),
-        properties=(
-            Property(
-                "each feature of the training set has mean 0 and variance 1, whatever the other "
-                "examples are",
-                _train_is_centered_and_others_are_not_looked_at,
-            ),
-        ),
-    ),
-    Exercise(
-        key="L2-13:hessian",
-        reference=least_squares_hessian,
-        cases=_hessian_cases,
-        misconceptions=(
-            Misconception("the bias is a parameter too: add a column of ones", forgets_the_bias),
-            Misconception(
-                "you add up the examples; the loss is a mean over them", forgets_the_mean
-            ),
-            Misconception("your bias is the last parameter; put it first", puts_the_bias_last),
-            Misconception(
-                "you center the inputs; use the inputs as they are given",
-                centers_first,
-            ),
-            Misconception(
-                "your Hessian is twice too large: the ½ of the loss cancels the 2 of the square",
-                keeps_the_two_of_the_square,
-            ),
-        ),
-        properties=(
-            Property(
-                "second differences of the loss agree with the Hessian", _is_the_second_difference
-            ),
-        ),
-    ),
+    GRADIENT_NORMS,
+    TRAIN_HIDDEN_LAYER,
+    GLOROT_NORMAL,
+    GLOROT_UNIFORM,
+    HE_NORMAL,
+    RELU_SECOND_MOMENTS,
+    NORMALIZE_INPUTS,
+    LEAST_SQUARES_HESSIAN,
 )

@@ -16,6 +16,7 @@ from optdl.optimizers import preconditioned_descent, run
 
 Gradient = Callable[[np.ndarray], np.ndarray]
 
+
 # --- Random inputs ----------------------------------------------------------------------------
 
 
@@ -183,6 +184,48 @@ def _sgd_ignores_the_order_in_a_minibatch(function: Function, rng: np.random.Gen
     return bool(np.allclose(function(*turned.values()), path, rtol=1e-9))
 
 
+SGD = Exercise(
+    key="L1-24, L1-25",
+    reference=sgd,
+    cases=_sgd_cases,
+    misconceptions=(
+        Misconception(
+            "your learning rate keeps falling after iteration τ; from there on it stays at η_τ",
+            keeps_falling_after_tau,
+        ),
+        Misconception("your learning rate falls to 0; it ends at 0.01 η₀", falls_to_zero),
+        Misconception(
+            "your first step has k = 1; it has k = 0, and the learning rate η₀",
+            counts_iterations_from_one,
+        ),
+        Misconception(
+            "your learning rate rises from η_τ to η₀; s = k/τ is the weight of the last one, "
+            "η_τ = 0.01 η₀",
+            exchanges_first_and_last_rate,
+        ),
+        Misconception("your learning rate is always η₀; it falls with k", never_decays),
+        Misconception(
+            "you add up the gradients of a minibatch; the estimate is their mean",
+            sums_over_the_minibatch,
+        ),
+        Misconception(
+            "you step after each example; every gradient of a minibatch is taken at the same θ",
+            steps_after_each_example,
+        ),
+    ),
+    properties=(
+        Property(
+            "under a constant gradient of size 1 the steps equal the learning rates",
+            _rates_are_on_a_line,
+        ),
+        Property(
+            "the order within a minibatch does not matter",
+            _sgd_ignores_the_order_in_a_minibatch,
+        ),
+    ),
+)
+
+
 # --- L1-26 · momentum -------------------------------------------------------------------------
 
 
@@ -280,6 +323,50 @@ def _velocity_is_terminal(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose((path[-1] - path[-2])[0], 0.2 / (1 - alpha), rtol=1e-9))
 
 
+MOMENTUM = Exercise(
+    key="L1-26",
+    reference=momentum,
+    cases=_momentum_cases,
+    misconceptions=(
+        Misconception(
+            "you multiply the new gradient by 1 − α; here its weight is 1: v ← αv − ηg",
+            weights_the_gradient_by_one_minus_alpha,
+        ),
+        Misconception(
+            "you keep the share 1 − α of the velocity; α itself is the share that is kept",
+            exchanges_alpha_and_one_minus_alpha,
+        ),
+        Misconception(
+            "you move by the old velocity; first update v, then move by the new one",
+            moves_by_the_old_velocity,
+        ),
+        Misconception(
+            "your velocity points uphill; it takes the gradient with a minus, v ← αv − ηg",
+            climbs_with_its_velocity,
+        ),
+        Misconception(
+            "your velocity starts from zero in each step; keep v from one step to the next",
+            forgets_the_velocity,
+        ),
+        Misconception(
+            "you take the gradient at θ + αv, as Nesterov does; momentum takes it at θ",
+            takes_the_gradient_ahead,
+        ),
+        Misconception(
+            "you multiply by η twice, in the velocity and in the move; the move is θ + v",
+            scales_the_velocity_twice,
+        ),
+    ),
+    properties=(
+        Property(
+            "under a constant gradient the velocity is a geometric sum",
+            _velocity_is_a_geometric_sum,
+        ),
+        Property("it ends at the terminal velocity η|g|/(1 − α)", _velocity_is_terminal),
+    ),
+)
+
+
 # --- L1-27 · Nesterov momentum ----------------------------------------------------------------
 
 
@@ -372,6 +459,43 @@ def _without_momentum_it_is_descent(function: Function, rng: np.random.Generator
     start = _start(rng, 2)
     expected = run(optimizers.SGD(0.05), gradient, start, 5)
     return bool(np.allclose(function(gradient, start, 0.05, 0.0, 5), expected, rtol=1e-9))
+
+
+NESTEROV = Exercise(
+    key="L1-27",
+    reference=nesterov,
+    cases=_nesterov_cases,
+    misconceptions=(
+        Misconception(
+            "you take the gradient at θ; Nesterov takes it at the interim point θ + αv",
+            takes_the_gradient_here,
+        ),
+        Misconception(
+            "your interim point is θ + v; the next step keeps only the share α of v: θ + αv",
+            looks_ahead_by_the_whole_velocity,
+        ),
+        Misconception(
+            "your interim point lies behind, at θ − αv; it lies ahead, at θ + αv", looks_back
+        ),
+        Misconception(
+            "you move on from the interim point, so that αv counts twice; "
+            "move from θ itself: θ ← θ + v",
+            moves_on_from_the_interim_point,
+        ),
+        Misconception(
+            "your new velocity lacks the old one; it is αv − ηg",
+            forgets_the_velocity_after_looking,
+        ),
+        Misconception(
+            "you return the interim points, which torch calls the parameters; return θ",
+            returns_the_interim_points,
+        ),
+    ),
+    properties=(
+        Property("it evaluates the gradient at θ + αv", _asks_at_the_interim_point),
+        Property("with α = 0 it is gradient descent", _without_momentum_it_is_descent),
+    ),
+)
 
 
 # --- L1-29 · AdaGrad --------------------------------------------------------------------------
@@ -477,6 +601,51 @@ def _entries_do_not_touch_each_other(function: Function, rng: np.random.Generato
     together = np.asarray(function(_constant(g), np.zeros(3), 0.2, 0.1, 5))
     alone = np.asarray(function(_constant(g[:1]), np.zeros(1), 0.2, 0.1, 5))
     return bool(np.allclose(together[:, :1], alone, rtol=1e-9))
+
+
+ADAGRAD = Exercise(
+    key="L1-29",
+    reference=adagrad,
+    cases=_adagrad_cases,
+    misconceptions=(
+        Misconception(
+            "your δ stands inside the root; in AdaGrad it stands outside: δ + √r",
+            puts_delta_inside_the_root,
+        ),
+        Misconception(
+            "you divide by δ + r; divide by δ + √r, with the root of the sum",
+            forgets_the_root_of_the_sum,
+        ),
+        Misconception(
+            "you divide by the sum of the earlier steps; add the newest g ⊙ g first",
+            divides_by_the_sum_of_earlier_steps,
+        ),
+        Misconception(
+            "your r is the mean of the squares; in AdaGrad it is their sum",
+            averages_the_squares,
+        ),
+        Misconception(
+            "all your parameters share one learning rate; each entry has a sum of its own, "
+            "of g ⊙ g",
+            shares_one_rate_among_all,
+        ),
+        Misconception(
+            "your r is the newest square alone; add to the r of the last step",
+            forgets_the_earlier_squares,
+        ),
+        Misconception(
+            "your r is the sum of |g|; it is the sum of the squares, g ⊙ g",
+            adds_the_gradients_unsquared,
+        ),
+    ),
+    properties=(
+        Property(
+            "under a constant gradient the steps fall like 1/√t",
+            _steps_fall_like_the_root_of_t,
+        ),
+        Property("no entry depends on another", _entries_do_not_touch_each_other),
+    ),
+)
 
 
 # --- L1-30, L1-31 · RMSProp, with and without Nesterov momentum -------------------------------
@@ -624,6 +793,52 @@ def _units_do_not_matter(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(function(gradient, *settings), scaled, rtol=1e-9))
 
 
+RMSPROP = Exercise(
+    key="L1-30, L1-31",
+    reference=rmsprop,
+    cases=_rmsprop_cases,
+    misconceptions=(
+        Misconception(
+            "your ρ is the weight of the new square; it is that of the old: ρr + (1 − ρ)g ⊙ g",
+            gives_rho_to_the_new_square,
+        ),
+        Misconception(
+            "your δ stands outside the root, as in torch; the lecture has it inside: √(δ + r)",
+            adds_delta_outside_the_root,
+        ),
+        Misconception(
+            "you take the gradient at θ; with Nesterov momentum it is taken at θ + αv",
+            squares_at_theta_itself,
+        ),
+        Misconception(
+            "you divide the old velocity by the root too; only the gradient is divided",
+            divides_the_old_velocity_too,
+        ),
+        Misconception(
+            "your new square lacks its weight: r ← ρr + (1 − ρ)g ⊙ g",
+            adds_squares_without_one_minus_rho,
+        ),
+        Misconception(
+            "your r is the sum of all squares, as in AdaGrad; here it is ρr + (1 − ρ)g ⊙ g",
+            never_forgets_a_square,
+        ),
+        Misconception(
+            "you divide by δ + r; divide by its root, √(δ + r)", forgets_the_root_of_the_mean
+        ),
+        Misconception(
+            "you divide r by 1 − ρᵗ, as Adam does; RMSProp does not correct the bias",
+            corrects_the_bias_of_the_mean,
+        ),
+    ),
+    properties=(
+        Property(
+            "the first step is η/√(1 − ρ) in every direction", _first_step_is_one_over_the_root
+        ),
+        Property("with δ = 0 the units of the loss do not matter", _units_do_not_matter),
+    ),
+)
+
+
 # --- L2-05 · AdaDelta -------------------------------------------------------------------------
 
 
@@ -767,6 +982,54 @@ def _loss_can_change_its_units(function: Function, rng: np.random.Generator) -> 
     small = function(_constant(g), np.zeros(2), 1.0, 0.9, 1e-18, 6)
     large = function(_constant(1000 * g), np.zeros(2), 1.0, 0.9, 1e-18, 6)
     return bool(np.allclose(small, large, rtol=1e-6, atol=0))
+
+
+ADADELTA = Exercise(
+    key="L2-05",
+    reference=adadelta,
+    cases=_adadelta_cases,
+    misconceptions=(
+        Misconception(
+            "you divide by the r of the step before; update r first, then make the step",
+            divides_before_it_accumulates,
+        ),
+        Misconception(
+            "you update d before you step; the step Δ is made with the old d",
+            accumulates_steps_before_it_steps,
+        ),
+        Misconception(
+            "your d lags by one step more; after each step, average the Δ of that step",
+            uses_steps_one_turn_late,
+        ),
+        Misconception(
+            "your quotient is inverted; √(δ + d) is its numerator, √(δ + r) its denominator",
+            turns_the_quotient_upside_down,
+        ),
+        Misconception(
+            "your quotient lacks the roots; it is √(δ + d) over √(δ + r)", forgets_both_roots
+        ),
+        Misconception(
+            "your δ stands outside the roots; here it stands inside both",
+            leaves_delta_outside_both_roots,
+        ),
+        Misconception(
+            "your d averages ηΔ; it averages Δ, before the multiplication by η",
+            averages_the_step_after_the_rate,
+        ),
+        Misconception(
+            "your ρ is the weight of the new values; it is that of the old averages",
+            gives_rho_to_the_new_values,
+        ),
+        Misconception(
+            "your d is never updated; it averages the squares of the steps",
+            never_averages_the_steps,
+        ),
+    ),
+    properties=(
+        Property("its first two steps are those made by hand", _two_steps_by_hand),
+        Property("without δ the units of the loss do not matter", _loss_can_change_its_units),
+    ),
+)
 
 
 # --- L2-06 · Adam -----------------------------------------------------------------------------
@@ -921,6 +1184,52 @@ def _without_memory_it_follows_signs(function: Function, rng: np.random.Generato
     return bool(np.allclose(np.diff(path, axis=0), -0.1 * signs, rtol=1e-7))
 
 
+ADAM = Exercise(
+    key="L2-06",
+    reference=adam,
+    cases=_adam_cases,
+    misconceptions=(
+        Misconception(
+            "you correct the bias of neither average; divide m by 1 − β₁ᵗ and r by 1 − β₂ᵗ",
+            leaves_both_averages_biased,
+        ),
+        Misconception("you do not correct the bias of r; divide it by 1 − β₂ᵗ", leaves_r_biased),
+        Misconception("you do not correct the bias of m; divide it by 1 − β₁ᵗ", leaves_m_biased),
+        Misconception(
+            "your t counts from 0, so that the first step divides by 1 − β⁰ = 0; it counts from 1",
+            counts_steps_from_zero,
+        ),
+        Misconception("your t is one too large; it is 1 in the first step", counts_steps_from_two),
+        Misconception(
+            "you keep m̂ and r̂ for the next step; keep m and r, which are not corrected",
+            carries_the_corrected_averages,
+        ),
+        Misconception(
+            "your δ stands inside the root; in Adam it stands outside: √r̂ + δ",
+            moves_delta_under_the_root,
+        ),
+        Misconception(
+            "your β is the weight of the new gradient, as in the second lecture; "
+            "here it is that of the old average",
+            gives_beta_to_the_new_gradient,
+        ),
+        Misconception(
+            "your β₁ and β₂ are exchanged; β₁ belongs to m, β₂ to r", exchanges_the_betas
+        ),
+    ),
+    properties=(
+        Property(
+            "under a constant gradient every step is η, from the first one on",
+            _steps_by_its_rate_from_the_first_step,
+        ),
+        Property(
+            "with β₁ = β₂ = 0 it follows the signs of the gradient",
+            _without_memory_it_follows_signs,
+        ),
+    ),
+)
+
+
 # --- L1-32, L2-07 · Newton's method with a rate and damping -----------------------------------
 
 
@@ -1050,6 +1359,54 @@ def _solves_to_the_last_digit(function: Function, rng: np.random.Generator) -> b
     return bool(np.linalg.norm(H @ path[1] + g) < 1e-12 * np.linalg.norm(g))
 
 
+NEWTON = Exercise(
+    key="L1-32, L2-07",
+    reference=newton,
+    cases=_newton_cases,
+    misconceptions=(
+        Misconception(
+            "you multiply by the Hessian; solve the linear system with it",
+            multiplies_by_the_hessian,
+        ),
+        Misconception(
+            "you use the diagonal of the Hessian alone; solve with all of it",
+            divides_by_the_diagonal,
+        ),
+        Misconception(
+            "1/H inverts each entry, which is not the inverse matrix; use np.linalg.solve",
+            inverts_each_entry,
+        ),
+        Misconception(
+            "you use the Hessian of the start in each step; evaluate it at each θ",
+            keeps_the_first_hessian,
+        ),
+        Misconception("the learning rate η is missing; it multiplies the step", forgets_the_rate),
+        Misconception("your damping is missing; solve with H + μI", forgets_the_damping),
+        Misconception(
+            "you add μ to every entry of H; add it to the diagonal: H + μI", damps_every_entry
+        ),
+        Misconception(
+            "you subtract the damping; it makes the curvature larger: H + μI",
+            damps_in_the_wrong_direction,
+        ),
+    ),
+    properties=(
+        Property(
+            "on θ·Aθ each step multiplies θ by 1 − η, whatever the direction",
+            _shrinks_every_direction_alike,
+        ),
+        Property(
+            "damping leads away from a saddle: a step has the factor 1 − ηλ/(λ + μ)",
+            _damping_leads_away_from_a_saddle,
+        ),
+        Property(
+            "its residual has the size of rounding errors, which an inverse does not reach",
+            _solves_to_the_last_digit,
+        ),
+    ),
+)
+
+
 # --- P-07 · preconditioning -------------------------------------------------------------------
 
 
@@ -1143,6 +1500,44 @@ def _a_good_preconditioner_is_newton(function: Function, rng: np.random.Generato
     return bool(np.allclose(path[1:], 0, atol=1e-9))
 
 
+PRECONDITIONED_DESCENT = Exercise(
+    key="P-07",
+    reference=preconditioned_descent,
+    cases=_preconditioned_cases,
+    misconceptions=(
+        Misconception(
+            "you multiply by P alone; by the chain rule it is PPᵀ∇L",
+            multiplies_by_p_alone,
+        ),
+        Misconception(
+            "your step is that of z, Pᵀ∇L; for θ = Pz it is PPᵀ∇L",
+            multiplies_by_p_transposed_alone,
+        ),
+        Misconception(
+            "your factors are exchanged; the matrix is PPᵀ, not PᵀP",
+            transposes_the_wrong_factor,
+        ),
+        Misconception(
+            "you multiply by P twice; the second factor is its transpose, PPᵀ",
+            squares_p_without_transposing,
+        ),
+        Misconception("you return z; return θ = Pz", returns_z),
+        Misconception("you solve with PPᵀ; multiply by it", solves_with_the_preconditioner),
+        Misconception(
+            "your path is that of gradient descent; multiply the gradient by PPᵀ",
+            leaves_the_preconditioner_out,
+        ),
+    ),
+    properties=(
+        Property("it is gradient descent in z", _agrees_with_descent_in_z),
+        Property(
+            "with PPᵀ = H⁻¹ one step reaches the minimum of a quadratic",
+            _a_good_preconditioner_is_newton,
+        ),
+    ),
+)
+
+
 # --- F-01 · the rate of momentum on a quadratic -----------------------------------------------
 
 
@@ -1228,6 +1623,51 @@ def _without_velocity_it_is_that_of_descent(function: Function, rng: np.random.G
     return bool(np.isclose(function(0.3, 0.0, eigenvalues), expected, rtol=1e-8))
 
 
+MOMENTUM_RATE = Exercise(
+    key="F-01",
+    reference=optimizers.momentum_rate,
+    cases=_rate_cases,
+    misconceptions=(
+        Misconception(
+            "your result is always √α; that is the modulus of complex eigenvalues only",
+            is_always_the_root_of_alpha,
+        ),
+        Misconception(
+            "your result is that of gradient descent, |1 − ηλ|; form the 2×2 matrix of c and v",
+            uses_the_rate_of_gradient_descent,
+        ),
+        Misconception(
+            "you return the factor of the fastest direction; the slowest one decides: take the "
+            "largest",
+            takes_the_fastest_direction,
+        ),
+        Misconception(
+            "you take the real part of z; a complex z shrinks by its modulus |z|",
+            takes_real_parts,
+        ),
+        Misconception(
+            "you take the norm of the matrix, which bounds one step; "
+            "the long run is ruled by its eigenvalues",
+            takes_the_norm_of_the_matrix,
+        ),
+        Misconception(
+            "your matrix moves c by the old velocity; c moves by the new one, so that its row "
+            "is (1 − ηλ, α)",
+            moves_the_coefficient_by_the_old_velocity,
+        ),
+        Misconception(
+            "your gradient has the weight 1 − α; here it is 1: v ← αv − ηλc",
+            weights_the_curvature_by_one_minus_alpha,
+        ),
+    ),
+    properties=(
+        Property("with η* and α* it is (√κ − 1)/(√κ + 1)", _best_constants_give_the_best_rate),
+        Property("with α = 0 it is the largest |1 − ηλ|", _without_velocity_it_is_that_of_descent),
+    ),
+    rtol=1e-7,
+)
+
+
 # --- F-03 · what adaptive methods divide by ---------------------------------------------------
 
 
@@ -1291,7 +1731,48 @@ def _whole_sample_has_no_noise(function: Function, rng: np.random.Generator) -> 
     return bool(np.allclose(function(gradients, 7), expected, rtol=1e-9))
 
 
-# --- F-05 · AdamW, warm-up and cosine decay ---------------------------------------------------
+ADAPTIVE_DIAGONAL = Exercise(
+    key="F-03",
+    reference=optimizers.adaptive_diagonal,
+    cases=_diagonal_cases,
+    misconceptions=(
+        Misconception(
+            "you return the size of the mean gradient; add the variance of the minibatch's",
+            takes_the_full_gradient,
+        ),
+        Misconception(
+            "you return the root of the Fisher diagonal; a larger minibatch has less noise",
+            takes_the_fisher_diagonal,
+        ),
+        Misconception(
+            "your square lacks that of the mean gradient: E[g²] = (E g)² + variance",
+            forgets_the_mean,
+        ),
+        Misconception(
+            "your examples are drawn with repetition; without it the variance has the factor "
+            "(m − b)/(m − 1)",
+            draws_with_repetition,
+        ),
+        Misconception(
+            "you divide the standard deviation by b; divide the variance by it",
+            divides_the_standard_deviation,
+        ),
+        Misconception("you return the expected square; return its root", leaves_out_the_root),
+        Misconception(
+            "all your parameters share one number; each has its own, as in g ⊙ g",
+            shares_one_number_among_all,
+        ),
+    ),
+    properties=(
+        Property("it is the mean over all pairs of examples", _is_the_mean_over_all_pairs),
+        Property(
+            "with the whole sample it is the size of the gradient", _whole_sample_has_no_noise
+        ),
+    ),
+)
+
+
+# --- F-05 · AdamW -----------------------------------------------------------------------------
 
 
 def adamw(
@@ -1427,6 +1908,47 @@ def _without_decay_it_is_adam(function: Function, rng: np.random.Generator) -> b
     return bool(np.allclose(path, expected, rtol=1e-9))
 
 
+ADAMW = Exercise(
+    key="F-05:adamw",
+    reference=adamw,
+    cases=_adamw_cases,
+    misconceptions=(
+        Misconception(
+            "you add ωθ to the gradient, which is an L2 penalty; here θ shrinks by itself",
+            adds_the_decay_to_the_gradient,
+        ),
+        Misconception("your path is that of Adam; θ shrinks by 1 − ηω too", forgets_the_decay),
+        Misconception(
+            "you multiply θ by 1 − ω; the decay is multiplied by η: 1 − ηω",
+            decays_without_the_rate,
+        ),
+        Misconception(
+            "you shrink θ after the step of Adam; only the old θ shrinks: (1 − ηω)θ − η m̂/…",
+            decays_after_the_step,
+        ),
+        Misconception("your θ grows; it shrinks by 1 − ηω", lets_the_parameters_grow),
+        Misconception(
+            "you divide the decay by √r̂ + δ; it stands outside the quotient",
+            divides_the_decay_by_the_root,
+        ),
+        Misconception(
+            "you take the gradient at the θ that has shrunk; take it at the old θ",
+            shrinks_before_it_takes_the_gradient,
+        ),
+    ),
+    properties=(
+        Property(
+            "where the gradient is zero, each step multiplies θ by 1 − ηω",
+            _without_a_gradient_it_shrinks,
+        ),
+        Property("with ω = 0 it is Adam", _without_decay_it_is_adam),
+    ),
+)
+
+
+# --- F-05 · warm-up and cosine decay ----------------------------------------------------------
+
+
 def warmup_cosine(k: int, first: float, warmup: int, tau: int) -> float:
     """Return the rate of iteration k: a linear warm-up, then a cosine decay to 0."""
     return optimizers.Warmup(optimizers.CosineDecay(first, tau), warmup)(k)
@@ -1503,553 +2025,65 @@ def _is_half_way_at_half_time(function: Function, rng: np.random.Generator) -> b
     return bool(np.isclose(rates[1], 0.4) and np.isclose(rates[0] + rates[2], 0.8))
 
 
+WARMUP_COSINE = Exercise(
+    key="F-05:schedule",
+    reference=warmup_cosine,
+    cases=_warmup_cosine_cases,
+    misconceptions=(
+        Misconception(
+            "your first learning rate is 0; in iteration k of the warm-up it is (k + 1)/w · η₀",
+            starts_with_rate_zero,
+        ),
+        Misconception(
+            "your cosine counts from iteration 0; it begins after the warm-up, with k − w",
+            begins_the_cosine_with_the_warmup,
+        ),
+        Misconception(
+            "your learning rate rises again after iteration w + τ; from there on it is 0",
+            lets_the_cosine_rise_again,
+        ),
+        Misconception(
+            "your cosine takes a whole period, 2π; half a period, π, leads from η₀ to 0",
+            takes_a_whole_period,
+        ),
+        Misconception(
+            "your learning rate is η₀ cos(πs/2); it is η₀ (1 + cos πs)/2",
+            takes_a_quarter_of_a_period,
+        ),
+        Misconception(
+            "your schedule has no warm-up; the learning rate first rises, in w iterations",
+            has_no_warmup,
+        ),
+        Misconception(
+            "your schedule ends at iteration τ; the decay alone has τ iterations, after the "
+            "warm-up",
+            counts_the_warmup_in_tau,
+        ),
+    ),
+    properties=(
+        Property(
+            "it rises in equal increments and then stands at η₀",
+            _reaches_first_after_the_warmup,
+        ),
+        Property("in the middle of the decay it is η₀/2", _is_half_way_at_half_time),
+    ),
+)
+
+
+# --- The exercises ----------------------------------------------------------------------------
+
 EXERCISES = (
-    Exercise(
-        key="L1-24, L1-25",
-        reference=sgd,
-        cases=_sgd_cases,
-        misconceptions=(
-            Misconception(
-                "your learning rate keeps falling after iteration τ; from there on it stays at η_τ",
-                keeps_falling_after_tau,
-            ),
-            Misconception("your learning rate falls to 0; it ends at 0.01 η₀", falls_to_zero),
-            Misconception(
-                "your first step has k = 1; it has k = 0, and the learning rate η₀",
-                counts_iterations_from_one,
-            ),
-            Misconception(
-                "your learning rate rises from η_τ to η₀; s = k/τ is the weight of the last one, "
-                "η_τ = 0.01 η₀",
-                exchanges_first_and_last_rate,
-            ),
-            Misconception("your learning rate is always η₀; it falls with k", never_decays),
-            Misconception(
-                "you add up the gradients of a minibatch; the estimate is their mean",
-                sums_over_the_minibatch,
-            ),
-            Misconception(
-                "you step after each example; every gradient of a minibatch is taken at the same θ",
-                steps_after_each_example,
-            ),
-        ),
-        properties=(
-            Property(
-                "under a constant gradient of size 1 the steps equal the learning rates",
-                _rates_are_on_a_line,
-            ),
-            Property(
-                "the order within a minibatch does not matter",
-                _sgd_ignores_the_order_in_a_minibatch,
-            ),
-        ),
-    ),
-    Exercise(
-        key="L1-26",
-        reference=momentum,
-        cases=_momentum_cases,
-        misconceptions=(
-            Misconception(
-                "you multiply the new gradient by 1 − α; here its weight is 1: v ← αv − ηg",
-                weights_the_gradient_by_one_minus_alpha,
-            ),
-            Misconception(
-                "you keep the share 1 − α of the velocity; α itself is the share that is kept",
-                exchanges_alpha_and_one_minus_alpha,
-            ),
-            Misconception(
-                "you move by the old velocity; first update v, then move by the new one",
-                moves_by_the_old_velocity,
-            ),
-            Misconception(
-                "your velocity points uphill; it takes the gradient with a minus, v ← αv − ηg",
-                climbs_with_its_velocity,
-            ),
-            Misconception(
-                "your velocity starts from zero in each step; keep v from one step to the next",
-                forgets_the_velocity,
-            ),
-            Misconception(
-                "you take the gradient at θ + αv, as Nesterov does; momentum takes it at θ",
-                takes_the_gradient_ahead,
-            ),
-            Misconception(
-                "you multiply by η twice, in the velocity and in the move; the move is θ + v",
-                scales_the_velocity_twice,
-            ),
-        ),
-        properties=(
-            Property(
-                "under a constant gradient the velocity is a geometric sum",
-                _velocity_is_a_geometric_sum,
-            ),
-            Property("it ends at the terminal velocity η|g|/(1 − α)", _velocity_is_terminal),
-        ),
-    ),
-    Exercise(
-        key="L1-27",
-        reference=nesterov,
-        cases=_nesterov_cases,
-        misconceptions=(
-            Misconception(
-                "you take the gradient at θ; Nesterov takes it at the interim point θ + αv",
-                takes_the_gradient_here,
-            ),
-            Misconception(
-                "your interim point is θ + v; the next step keeps only the share α of v: θ + αv",
-                looks_ahead_by_the_whole_velocity,
-            ),
-            Misconception(
-                "your interim point lies behind, at θ − αv; it lies ahead, at θ + αv", looks_back
-            ),
-            Misconception(
-                "you move on from the interim point, so that αv counts twice; "
-                "move from θ itself: θ ← θ + v",
-                moves_on_from_the_interim_point,
-            ),
-            Misconception(
-                "your new velocity lacks the old one; it is αv − ηg",
-                forgets_the_velocity_after_looking,
-            ),
-            Misconception(
-                "you return the interim points, which torch calls the parameters; return θ",
-                returns_the_interim_points,
-            ),
-        ),
-        properties=(
-            Property("it evaluates the gradient at θ + αv", _asks_at_the_interim_point),
-            Property("with α = 0 it is gradient descent", _without_momentum_it_is_descent),
-        ),
-    ),
-    Exercise(
-        key="L1-29",
-        reference=adagrad,
-        cases=_adagrad_cases,
-        misconceptions=(
-            Misconception(
-                "your δ stands inside the root; in AdaGrad it stands outside: δ + √r",
-                puts_delta_inside_the_root,
-            ),
-            Misconception(
-                "you divide by δ + r; divide by δ + √r, with the root of the sum",
-                forgets_the_root_of_the_sum,
-            ),
-            Misconception(
-                "you divide by the sum of the earlier steps; add the newest g ⊙ g first",
-                divides_by_the_sum_of_earlier_steps,
-            ),
-            Misconception(
-                "your r is the mean of the squares; in AdaGrad it is their sum",
-                averages_the_squares,
-            ),
-            Misconception(
-                "all your parameters share one learning rate; each entry has a sum of its own, "
-                "of g ⊙ g",
-                shares_one_rate_among_all,
-            ),
-            Misconception(
-                "your r is the newest square alone; add to the r of the last step",
-                forgets_the_earlier_squares,
-            ),
-            Misconception(
-                "your r is the sum of |g|; it is the sum of the squares, g ⊙ g",
-                adds_the_gradients_unsquared,
-            ),
-        ),
-        properties=(
-            Property(
-                "under a constant gradient the steps fall like 1/√t",
-                _steps_fall_like_the_root_of_t,
-            ),
-            Property("no entry depends on another", _entries_do_not_touch_each_other),
-        ),
-    ),
-    Exercise(
-        key="L1-30, L1-31",
-        reference=rmsprop,
-        cases=_rmsprop_cases,
-        misconceptions=(
-            Misconception(
-                "your ρ is the weight of the new square; it is that of the old: ρr + (1 − ρ)g ⊙ g",
-                gives_rho_to_the_new_square,
-            ),
-            Misconception(
-                "your δ stands outside the root, as in torch; the lecture has it inside: √(δ + r)",
-                adds_delta_outside_the_root,
-            ),
-            Misconception(
-                "you take the gradient at θ; with Nesterov momentum it is taken at θ + αv",
-                squares_at_theta_itself,
-            ),
-            Misconception(
-                "you divide the old velocity by the root too; only the gradient is divided",
-                divides_the_old_velocity_too,
-            ),
-            Misconception(
-                "your new square lacks its weight: r ← ρr + (1 − ρ)g ⊙ g",
-                adds_squares_without_one_minus_rho,
-            ),
-            Misconception(
-                "your r is the sum of all squares, as in AdaGrad; here it is ρr + (1 − ρ)g ⊙ g",
-                never_forgets_a_square,
-            ),
-            Misconception(
-                "you divide by δ + r; divide by its root, √(δ + r)", forgets_the_root_of_the_mean
-            ),
-            Misconception(
-                "you divide r by 1 − ρᵗ, as Adam does; RMSProp does not correct the bias",
-                corrects_the_bias_of_the_mean,
-            ),
-        ),
-        properties=(
-            Property(
-                "the first step is η/√(1 − ρ) in every direction", _first_step_is_one_over_the_root
-            ),
-            Property("with δ = 0 the units of the loss do not matter", _units_do_not_matter),
-        ),
-    ),
-    Exercise(
-        key="L2-05",
-        reference=adadelta,
-        cases=_adadelta_cases,
-        misconceptions=(
-            Misconception(
-                "you divide by the r of the step before; update r first, then make the step",
-                divides_before_it_accumulates,
-            ),
-            Misconception(
-                "you update d before you step; the step Δ is made with the old d",
-                accumulates_steps_before_it_steps,
-            ),
-            Misconception(
-                "your d lags by one step more; after each step, average the Δ of that step",
-                uses_steps_one_turn_late,
-            ),
-            Misconception(
-                "your quotient is inverted; √(δ + d) is its numerator, √(δ + r) its denominator",
-                turns_the_quotient_upside_down,
-            ),
-            Misconception(
-                "your quotient lacks the roots; it is √(δ + d) over √(δ + r)", forgets_both_roots
-            ),
-            Misconception(
-                "your δ stands outside the roots; here it stands inside both",
-                leaves_delta_outside_both_roots,
-            ),
-            Misconception(
-                "your d averages ηΔ; it averages Δ, before the multiplication by η",
-                averages_the_step_after_the_rate,
-            ),
-            Misconception(
-                "your ρ is the weight of the new values; it is that of the old averages",
-                gives_rho_to_the_new_values,
-            ),
-            Misconception(
-                "your d is never updated; it averages the squares of the steps",
-                never_averages_the_steps,
-            ),
-        ),
-        properties=(
-            Property("its first two steps are those made by hand", _two_steps_by_hand),
-            Property("without δ the units of the loss do not matter", _loss_can_change_its_units),
-        ),
-    ),
-    Exercise(
-        key="L2-06",
-        reference=adam,
-        cases=_adam_cases,
-        misconceptions=(
-            Misconception(
-                "you correct the bias of neither average; divide m by 1 − β₁ᵗ and r by 1 − β₂ᵗ",
-                leaves_both_averages_biased,
-            ),
-            Misconception(
-                "you do not correct the bias of r; divide it by 1 − β₂ᵗ", leaves_r_biased
-            ),
-            Misconception(
-                "you do not correct the bias of m; divide it by 1 − β₁ᵗ", leaves_m_biased
-            ),
-            Misconception(
-                "your t counts from 0, so that the first step divides by 1 − β⁰ = 0; "
-                "it counts from 1",
-                counts_steps_from_zero,
-            ),
-            Misconception(
-                "your t is one too large; it is 1 in the first step", counts_steps_from_two
-            ),
-            Misconception(
-                "you keep m̂ and r̂ for the next step; keep m and r, which are not corrected",
-                carries_the_corrected_averages,
-            ),
-            Misconception(
-                "your δ stands inside the root; in Adam it stands outside: √r̂ + δ",
-                moves_delta_under_the_root,
-            ),
-            Misconception(
-                "your β is the weight of the new gradient, as in the second lecture; "
-                "here it is that of the old average",
-                gives_beta_to_the_new_gradient,
-            ),
-            Misconception(
-                "your β₁ and β₂ are exchanged; β₁ belongs to m, β₂ to r", exchanges_the_betas
-            ),
-        ),
-        properties=(
-            Property(
-                "under a constant gradient every step is η, from the first one on",
-                _steps_by_its_rate_from_the_first_step,
-            ),
-            Property(
-                "with β₁ = β₂ = 0 it follows the signs of the gradient",
-                _without_memory_it_follows_signs,
-            ),
-        ),
-    ),
-    Exercise(
-        key="L1-32, L2-07",
-        reference=newton,
-        cases=_newton_cases,
-        misconceptions=(
-            Misconception(
-                "you multiply by the Hessian; solve the linear system with it",
-                multiplies_by_the_hessian,
-            ),
-            Misconception(
-                "you use the diagonal of the Hessian alone; solve with all of it",
-                divides_by_the_diagonal,
-            ),
-            Misconception(
-                "1/H inverts each entry, which is not the inverse matrix; use np.linalg.solve",
-                inverts_each_entry,
-            ),
-            Misconception(
-                "you use the Hessian of the start in each step; evaluate it at each θ",
-                keeps_the_first_hessian,
-            ),
-            Misconception(
-                "the learning rate η is missing; it multiplies the step", forgets_the_rate
-            ),
-            Misconception("your damping is missing; solve with H + μI", forgets_the_damping),
-            Misconception(
-                "you add μ to every entry of H; add it to the diagonal: H + μI", damps_every_entry
-            ),
-            Misconception(
-                "you subtract the damping; it makes the curvature larger: H + μI",
-                damps_in_the_wrong_direction,
-            ),
-        ),
-        properties=(
-            Property(
-                "on θ·Aθ each step multiplies θ by 1 − η, whatever the direction",
-                _shrinks_every_direction_alike,
-            ),
-            Property(
-                "damping leads away from a saddle: a step has the factor 1 − ηλ/(λ + μ)",
-                _damping_leads_away_from_a_saddle,
-            ),
-            Property(
-                "its residual has the size of rounding errors, which an inverse does not reach",
-                _solves_to_the_last_digit,
-            ),
-        ),
-    ),
-    Exercise(
-        key="P-07",
-        reference=preconditioned_descent,
-        cases=_preconditioned_cases,
-        misconceptions=(
-            Misconception(
-                "you multiply by P alone; by the chain rule it is PPᵀ∇L",
-                multiplies_by_p_alone,
-            ),
-            Misconception(
-                "your step is that of z, Pᵀ∇L; for θ = Pz it is PPᵀ∇L",
-                multiplies_by_p_transposed_alone,
-            ),
-            Misconception(
-                "your factors are exchanged; the matrix is PPᵀ, not PᵀP",
-                transposes_the_wrong_factor,
-            ),
-            Misconception(
-                "you multiply by P twice; the second factor is its transpose, PPᵀ",
-                squares_p_without_transposing,
-            ),
-            Misconception("you return z; return θ = Pz", returns_z),
-            Misconception("you solve with PPᵀ; multiply by it", solves_with_the_preconditioner),
-            Misconception(
-                "your path is that of gradient descent; multiply the gradient by PPᵀ",
-                leaves_the_preconditioner_out,
-            ),
-        ),
-        properties=(
-            Property("it is gradient descent in z", _agrees_with_descent_in_z),
-            Property(
-                "with PPᵀ = H⁻¹ one step reaches the minimum of a quadratic",
-                _a_good_preconditioner_is_newton,
-            ),
-        ),
-    ),
-    Exercise(
-        key="F-01",
-        reference=optimizers.momentum_rate,
-        cases=_rate_cases,
-        misconceptions=(
-            Misconception(
-                "your result is always √α; that is the modulus of complex eigenvalues only",
-                is_always_the_root_of_alpha,
-            ),
-            Misconception(
-                "your result is that of gradient descent, |1 − ηλ|; form the 2×2 matrix of c and v",
-                uses_the_rate_of_gradient_descent,
-            ),
-            Misconception(
-                "you return the factor of the fastest direction; the slowest one decides: take the "
-                "largest",
-                takes_the_fastest_direction,
-            ),
-            Misconception(
-                "you take the real part of z; a complex z shrinks by its modulus |z|",
-                takes_real_parts,
-            ),
-            Misconception(
-                "you take the norm of the matrix, which bounds one step; "
-                "the long run is ruled by its eigenvalues",
-                takes_the_norm_of_the_matrix,
-            ),
-            Misconception(
-                "your matrix moves c by the old velocity; c moves by the new one, so that its row "
-                "is (1 − ηλ, α)",
-                moves_the_coefficient_by_the_old_velocity,
-            ),
-            Misconception(
-                "your gradient has the weight 1 − α; here it is 1: v ← αv − ηλc",
-                weights_the_curvature_by_one_minus_alpha,
-            ),
-        ),
-        properties=(
-            Property("with η* and α* it is (√κ − 1)/(√κ + 1)", _best_constants_give_the_best_rate),
-            Property(
-                "with α = 0 it is the largest |1 − ηλ|", _without_velocity_it_is_that_of_descent
-            ),
-        ),
-        rtol=1e-7,
-    ),
-    Exercise(
-        key="F-03",
-        reference=optimizers.adaptive_diagonal,
-        cases=_diagonal_cases,
-        misconceptions=(
-            Misconception(
-                "you return the size of the mean gradient; add the variance of the minibatch's",
-                takes_the_full_gradient,
-            ),
-            Misconception(
-                "you return the root of the Fisher diagonal; a larger minibatch has less noise",
-                takes_the_fisher_diagonal,
-            ),
-            Misconception(
-                "your square lacks that of the mean gradient: E[g²] = (E g)² + variance",
-                forgets_the_mean,
-            ),
-            Misconception(
-                "your examples are drawn with repetition; without it the variance has the factor "
-                "(m − b)/(m − 1)",
-                draws_with_repetition,
-            ),
-            Misconception(
-                "you divide the standard deviation by b; divide the variance by it",
-                divides_the_standard_deviation,
-            ),
-            Misconception("you return the expected square; return its root", leaves_out_the_root),
-            Misconception(
-                "all your parameters share one number; each has its own, as in g ⊙ g",
-                shares_one_number_among_all,
-            ),
-        ),
-        properties=(
-            Property("it is the mean over all pairs of examples", _is_the_mean_over_all_pairs),
-            Property(
-                "with the whole sample it is the size of the gradient", _whole_sample_has_no_noise
-            ),
-        ),
-    ),
-    Exercise(
-        key="F-05:adamw",
-        reference=adamw,
-        cases=_adamw_cases,
-        misconceptions=(
-            Misconception(
-                "you add ωθ to the gradient, which is an L2 penalty; here θ shrinks by itself",
-                adds_the_decay_to_the_gradient,
-            ),
-            Misconception("your path is that of Adam; θ shrinks by 1 − ηω too", forgets_the_decay),
-            Misconception(
-                "you multiply θ by 1 − ω; the decay is multiplied by η: 1 − ηω",
-                decays_without_the_rate,
-            ),
-            Misconception(
-                "you shrink θ after the step of Adam; only the old θ shrinks: (1 − ηω)θ − η m̂/…",
-                decays_after_the_step,
-            ),
-            Misconception("your θ grows; it shrinks by 1 − ηω", lets_the_parameters_grow),
-            Misconception(
-                "you divide the decay by √r̂ + δ; it stands outside the quotient",
-                divides_the_decay_by_the_root,
-            ),
-            Misconception(
-                "you take the gradient at the θ that has shrunk; take it at the old θ",
-                shrinks_before_it_takes_the_gradient,
-            ),
-        ),
-        properties=(
-            Property(
-                "where the gradient is zero, each step multiplies θ by 1 − ηω",
-                _without_a_gradient_it_shrinks,
-            ),
-            Property("with ω = 0 it is Adam", _without_decay_it_is_adam),
-        ),
-    ),
-    Exercise(
-        key="F-05:schedule",
-        reference=warmup_cosine,
-        cases=_warmup_cosine_cases,
-        misconceptions=(
-            Misconception(
-                "your first learning rate is 0; in iteration k of the warm-up it is (k + 1)/w · η₀",
-                starts_with_rate_zero,
-            ),
-            Misconception(
-                "your cosine counts from iteration 0; it begins after the warm-up, with k − w",
-                begins_the_cosine_with_the_warmup,
-            ),
-            Misconception(
-                "your learning rate rises again after iteration w + τ; from there on it is 0",
-                lets_the_cosine_rise_again,
-            ),
-            Misconception(
-                "your cosine takes a whole period, 2π; half a period, π, leads from η₀ to 0",
-                takes_a_whole_period,
-            ),
-            Misconception(
-                "your learning rate is η₀ cos(πs/2); it is η₀ (1 + cos πs)/2",
-                takes_a_quarter_of_a_period,
-            ),
-            Misconception(
-                "your schedule has no warm-up; the learning rate first rises, in w iterations",
-                has_no_warmup,
-            ),
-            Misconception(
-                "your schedule ends at iteration τ; the decay alone has τ iterations, after the "
-                "warm-up",
-                counts_the_warmup_in_tau,
-            ),
-        ),
-        properties=(
-            Property(
-                "it rises in equal increments and then stands at η₀",
-                _reaches_first_after_the_warmup,
-            ),
-            Property("in the middle of the decay it is η₀/2", _is_half_way_at_half_time),
-        ),
-    ),
+    SGD,
+    MOMENTUM,
+    NESTEROV,
+    ADAGRAD,
+    RMSPROP,
+    ADADELTA,
+    ADAM,
+    NEWTON,
+    PRECONDITIONED_DESCENT,
+    MOMENTUM_RATE,
+    ADAPTIVE_DIAGONAL,
+    ADAMW,
+    WARMUP_COSINE,
 )

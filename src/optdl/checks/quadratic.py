@@ -25,6 +25,23 @@ from optdl.quadratic import (
 # --- Random inputs ----------------------------------------------------------------------------
 
 
+def _hessian(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Return a symmetric positive definite matrix with well separated eigenvalues."""
+    rotation, _ = np.linalg.qr(rng.normal(size=(n, n)))
+    eigenvalues = np.cumsum(rng.uniform(0.3, 1.5, size=n))
+    H = (rotation * eigenvalues) @ rotation.T
+    return (H + H.T) / 2
+
+
+def _spectrum(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Return n ≥ 2 positive eigenvalues; from n = 3 on, the last is not the largest."""
+    smallest, *between, largest = np.cumsum(rng.uniform(0.3, 1.5, size=n)).round(3)
+    return np.array([smallest, largest, *rng.permutation(between)])
+
+
+# --- L1-12 · the quadratic model --------------------------------------------------------------
+
+
 def _sum_exp(A: np.ndarray, w: np.ndarray) -> float:
     return float(np.exp(A @ w).sum())
 
@@ -52,23 +69,6 @@ def _objective(rng: np.random.Generator, rows: int, n: int) -> dict[str, Callabl
         "gradient": _named(_sum_exp_gradient, A, "A.T @ exp(A @ w)"),
         "hessian": _named(_sum_exp_hessian, A, "A.T @ diag(exp(A @ w)) @ A"),
     }
-
-
-def _hessian(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Return a symmetric positive definite matrix with well separated eigenvalues."""
-    rotation, _ = np.linalg.qr(rng.normal(size=(n, n)))
-    eigenvalues = np.cumsum(rng.uniform(0.3, 1.5, size=n))
-    H = (rotation * eigenvalues) @ rotation.T
-    return (H + H.T) / 2
-
-
-def _spectrum(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Return n ≥ 2 positive eigenvalues; from n = 3 on, the last is not the largest."""
-    smallest, *between, largest = np.cumsum(rng.uniform(0.3, 1.5, size=n)).round(3)
-    return np.array([smallest, largest, *rng.permutation(between)])
-
-
-# --- L1-12 · the quadratic model --------------------------------------------------------------
 
 
 def _taylor_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -134,6 +134,42 @@ def _third_order(function: Function, rng: np.random.Generator) -> bool:
     return bool(errors[1] < errors[0] / 6)
 
 
+TAYLOR_VALUE = Exercise(
+    key="L1-12",
+    reference=taylor_value,
+    cases=_taylor_cases,
+    misconceptions=(
+        Misconception(
+            "your quadratic term lacks its factor ½; it is ½ (w−ŵ)ᵀH(w−ŵ)", forgets_the_half
+        ),
+        Misconception(
+            "your g and H are taken at w; the model uses both at the center ŵ",
+            takes_derivatives_at_w,
+        ),
+        Misconception(
+            "your H is taken at w; the model uses the Hessian at the center ŵ",
+            takes_hessian_at_w,
+        ),
+        Misconception(
+            "your model has no linear term; (w−ŵ)ᵀg vanishes only where the gradient is zero",
+            drops_the_linear_term,
+        ),
+        Misconception(
+            "your model is the tangent plane; the term ½ (w−ŵ)ᵀH(w−ŵ) is missing",
+            stops_at_first_order,
+        ),
+        Misconception(
+            "your terms use w; they measure the displacement w − ŵ from the center",
+            forgets_to_subtract_the_center,
+        ),
+    ),
+    properties=(
+        Property("the model of a quadratic is the quadratic itself", _exact_on_quadratics),
+        Property("half the distance leaves an eighth of the error", _third_order),
+    ),
+)
+
+
 # --- L1-14 · the loss in the eigenbasis -------------------------------------------------------
 
 
@@ -186,6 +222,40 @@ def _one_direction_at_a_time(function: Function, rng: np.random.Generator) -> bo
     eigenvalues, eigenvectors = np.linalg.eigh(H)
     terms = function(H, 3.0 * eigenvectors[:, 2])
     return bool(np.allclose(terms, 4.5 * eigenvalues * (np.arange(4) == 2), atol=1e-9))
+
+
+EIGEN_CONTRIBUTIONS = Exercise(
+    key="L1-14",
+    reference=eigen_contributions,
+    cases=_contribution_cases,
+    misconceptions=(
+        Misconception(
+            "your terms are λα²; the loss adds ½λα² in each direction",
+            contributions_without_half,
+        ),
+        Misconception(
+            "you read the eigenvectors as rows; eigh puts them in columns, so α = Uᵀ(w−w*)",
+            eigenvectors_as_rows,
+        ),
+        Misconception(
+            "you pair the eigenvalues with the coordinates of w−w*; "
+            "pair them with its coefficients α = Uᵀ(w−w*) in the eigenbasis",
+            skips_the_change_of_basis,
+        ),
+        Misconception("your terms grow like |α|; the loss is quadratic, ½λα²", forgets_the_square),
+        Misconception(
+            "you return the whole loss; return one term for each eigenvalue", returns_the_sum
+        ),
+        Misconception(
+            "your terms start with the largest eigenvalue; the smallest comes first",
+            orders_from_the_largest,
+        ),
+    ),
+    properties=(
+        Property("the terms add up to ½ dᵀHd", _contributions_add_up),
+        Property("a displacement along one eigenvector fills one term", _one_direction_at_a_time),
+    ),
+)
 
 
 # --- L1-15 · gradient descent in the eigenbasis -----------------------------------------------
@@ -246,6 +316,44 @@ def _flips_for_ever_at_the_limit(function: Function, rng: np.random.Generator) -
     return bool(np.allclose(rows.ravel(), [1, -1, 1, -1, 1, -1]))
 
 
+GD_COEFFICIENTS = Exercise(
+    key="L1-15",
+    reference=gd_coefficients,
+    cases=_coefficient_cases,
+    misconceptions=(
+        Misconception(
+            "your factor 1 + ηλ is that of gradient ascent; descent multiplies by 1 − ηλ",
+            climbs_instead_of_descending,
+        ),
+        Misconception(
+            "your steps subtract the same amount each time; "
+            "each step multiplies the coefficient, which gives (1 − ηλ)^τ",
+            adds_instead_of_multiplying,
+        ),
+        Misconception(
+            "your decay is exp(−ηλτ), the limit for η → 0; finite steps give (1 − ηλ)^τ",
+            follows_the_gradient_flow,
+        ),
+        Misconception("your rows are one step ahead; row 0 is the start itself", is_one_step_ahead),
+        Misconception(
+            "your rows begin after the first step; row 0 is the start, so there are steps + 1",
+            leaves_out_the_start,
+        ),
+        Misconception(
+            "your factor is |1 − ηλ|; without the absolute value steep directions change sign",
+            decays_without_sign,
+        ),
+    ),
+    properties=(
+        Property("the rows are gradient descent on ½wᵀHw", _equals_iterated_descent),
+        Property(
+            "at η = 2/λ the coefficient changes sign at each step and keeps its size",
+            _flips_for_ever_at_the_limit,
+        ),
+    ),
+)
+
+
 # --- L1-15 · the largest stable step ----------------------------------------------------------
 
 
@@ -286,6 +394,36 @@ def _flat_directions_do_not_matter(function: Function, rng: np.random.Generator)
     eigenvalues = _spectrum(rng, 3)
     with_flat_ones = np.append(eigenvalues, [1e-3, 1e-6])
     return bool(np.isclose(function(with_flat_ones), function(eigenvalues), rtol=1e-9))
+
+
+LARGEST_STABLE_STEP = Exercise(
+    key="L1-15:limit",
+    reference=largest_stable_step,
+    cases=_spectrum_cases,
+    misconceptions=(
+        Misconception(
+            "your limit is 1/λ_max, where one step removes the steepest coefficient; "
+            "gradient descent is stable up to 2/λ_max",
+            stops_at_one_over_lambda_max,
+        ),
+        Misconception(
+            "your limit follows λ_min; the steepest direction, λ_max, is the first to diverge",
+            follows_the_flattest_direction,
+        ),
+        Misconception(
+            "you return the best step, 2/(λ_min + λ_max); the limit of stability is 2/λ_max",
+            gives_the_fastest_step,
+        ),
+        Misconception(
+            "you take the last eigenvalue for λ_max; the eigenvalues come in any order",
+            trusts_the_order,
+        ),
+    ),
+    properties=(
+        Property("just below the limit it converges, just above it diverges", _limit_separates),
+        Property("flatter directions do not move the limit", _flat_directions_do_not_matter),
+    ),
+)
 
 
 # --- P-05 · the rate of convergence -----------------------------------------------------------
@@ -343,6 +481,43 @@ def _no_step_no_progress(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(function(0.0, _spectrum(rng, 3)), 1.0))
 
 
+CONVERGENCE_RATE = Exercise(
+    key="P-05",
+    reference=convergence_rate,
+    cases=_rate_cases,
+    misconceptions=(
+        Misconception(
+            "you look only at λ_min; at a large learning rate λ_max is the slower direction",
+            looks_only_at_lambda_min,
+        ),
+        Misconception(
+            "you look only at λ_max; at a small learning rate λ_min is the slower direction",
+            looks_only_at_lambda_max,
+        ),
+        Misconception(
+            "your maximum ignores the sign; a factor of −0.9 is as slow as 0.9: use |1 − ηλ|",
+            forgets_the_absolute_value,
+        ),
+        Misconception(
+            "you take the fastest direction; the slowest direction determines the rate",
+            takes_the_best_direction,
+        ),
+        Misconception(
+            "you average the directions; after many steps only the slowest is left",
+            averages_the_directions,
+        ),
+        Misconception(
+            "you return (κ−1)/(κ+1), the rate of the best step, whatever the learning rate",
+            always_gives_the_optimal_rate,
+        ),
+    ),
+    properties=(
+        Property("the rate is the largest singular value of I − ηH", _rate_is_a_matrix_norm),
+        Property("the learning rate 0 has the rate 1", _no_step_no_progress),
+    ),
+)
+
+
 # --- P-05 · the optimal step ------------------------------------------------------------------
 
 
@@ -383,6 +558,38 @@ def _optimal_rate_is_set_by_kappa(function: Function, rng: np.random.Generator) 
     kappa = eigenvalues.max() / eigenvalues.min()
     rate = np.abs(1 - function(eigenvalues) * eigenvalues).max()
     return bool(np.isclose(rate, (kappa - 1) / (kappa + 1), rtol=1e-9))
+
+
+OPTIMAL_STEP = Exercise(
+    key="P-05:step",
+    reference=optimal_step,
+    cases=_spectrum_cases,
+    misconceptions=(
+        Misconception(
+            "you multiply the eigenvalues; the best step is 2/(λ_min + λ_max), over their sum",
+            multiplies_the_eigenvalues,
+        ),
+        Misconception(
+            "your step is 1/λ_max, which suits the steepest direction alone; "
+            "the best step balances both ends of the spectrum",
+            solves_only_the_steepest,
+        ),
+        Misconception("your step is 1/(λ_min + λ_max); the numerator is 2", inverts_the_sum),
+        Misconception(
+            "you return the limit of stability, 2/λ_max; "
+            "there the steepest coefficient never shrinks",
+            takes_the_largest_stable_step,
+        ),
+        Misconception(
+            "you average all eigenvalues; only the smallest and the largest matter",
+            averages_all_eigenvalues,
+        ),
+    ),
+    properties=(
+        Property("every other step is slower", _optimal_step_beats_its_neighbors),
+        Property("the rate at this step is (κ−1)/(κ+1)", _optimal_rate_is_set_by_kappa),
+    ),
+)
 
 
 # --- P-05 · experiment: measure the rate ------------------------------------------------------
@@ -455,6 +662,32 @@ def _long_runs_reach_the_rate(function: Function, rng: np.random.Generator) -> b
     lrs = np.array([0.1, 0.3, 0.45])
     rates = function(H, rng.uniform(1, 2, size=3), lrs, 200)
     return bool(np.allclose(rates, [0.9, 0.7, 0.8], atol=1e-6))
+
+
+MEASURED_RATES = Exercise(
+    key="P-05:measured",
+    reference=measured_rates,
+    cases=_measured_cases,
+    misconceptions=(
+        Misconception(
+            "you average over all steps; early steps are faster, so use the last step alone",
+            averages_over_all_steps,
+        ),
+        Misconception(
+            "you compare losses, which shrink by the square of the rate; compare norms of w",
+            measures_the_loss,
+        ),
+        Misconception(
+            "your ratio is upside down; divide the new norm by the old one", inverts_the_ratio
+        ),
+        Misconception(
+            "your runs continue one another; the run of each learning rate begins at `start`",
+            continues_from_the_last_run,
+        ),
+        Misconception("your run is one step short; take `steps` steps", runs_one_step_short),
+    ),
+    properties=(Property("a long run reaches max |1 − ηλ|", _long_runs_reach_the_rate),),
+)
 
 
 # --- L1-16 · exact line search ----------------------------------------------------------------
@@ -543,6 +776,43 @@ def _matches_the_closed_form(function: Function, rng: np.random.Generator) -> bo
     return bool(np.allclose(path, expected, rtol=1e-9, atol=1e-12))
 
 
+EXACT_LINE_SEARCH = Exercise(
+    key="L1-16",
+    reference=exact_line_search,
+    cases=_line_search_cases,
+    misconceptions=(
+        Misconception(
+            "your step is gᵀHg/gᵀg, upside down; it is gᵀg/gᵀHg", inverts_the_line_search_step
+        ),
+        Misconception(
+            "you go half the way; the lowest point of the line is at gᵀg/gᵀHg",
+            halves_the_line_search_step,
+        ),
+        Misconception(
+            "you go twice as far, where the loss is as high as before; "
+            "the lowest point is at gᵀg/gᵀHg",
+            doubles_the_line_search_step,
+        ),
+        Misconception(
+            "you measure the curvature along w; the line runs along g, so it is gᵀHg",
+            measures_curvature_along_w,
+        ),
+        Misconception(
+            "you search the line once and keep that step size; search again in each step",
+            keeps_the_first_step_size,
+        ),
+        Misconception(
+            "your path is one step short; with the start it has steps + 1 rows",
+            stops_one_step_short,
+        ),
+    ),
+    properties=(
+        Property("consecutive gradients are orthogonal", _gradients_are_orthogonal),
+        Property("from (b, 1) on ½(x² + by²) it follows the closed form", _matches_the_closed_form),
+    ),
+)
+
+
 # --- L2-01 · powers of a matrix ---------------------------------------------------------------
 
 
@@ -598,303 +868,52 @@ def _powers_add(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(function(W, 2) @ function(W, 3), function(W, 5), atol=1e-10))
 
 
+EIGEN_POWER = Exercise(
+    key="L2-01",
+    reference=eigen_power,
+    cases=_power_cases,
+    rtol=1e-8,
+    atol=1e-10,
+    misconceptions=(
+        Misconception(
+            "you use Vᵀ; V is not orthogonal here, so it takes the inverse V⁻¹",
+            transposes_instead_of_inverting,
+        ),
+        Misconception(
+            "you multiply the eigenvalues by k; raise them to the power k",
+            multiplies_the_eigenvalues_by_k,
+        ),
+        Misconception(
+            "you raise each entry of W to the power k; the matrix power multiplies k factors W",
+            raises_each_entry,
+        ),
+        Misconception("you exchanged V and V⁻¹; W = V diag(λ) V⁻¹", puts_the_inverse_first),
+        Misconception(
+            "your result is still in the eigenbasis; transform it back with V · … · V⁻¹",
+            returns_only_the_diagonal,
+        ),
+        Misconception(
+            "`eigh` is for symmetric matrices and reads one triangle of W; use `eig`",
+            assumes_symmetry,
+        ),
+    ),
+    properties=(
+        Property("the fifth power is W @ W @ W @ W @ W", _power_is_repeated_product),
+        Property("W² W³ = W⁵", _powers_add),
+    ),
+)
+
+
 # --- The exercises ----------------------------------------------------------------------------
 
 EXERCISES: tuple[Exercise, ...] = (
-    Exercise(
-        key="L1-12",
-        reference=taylor_value,
-        cases=_taylor_cases,
-        misconceptions=(
-            Misconception(
-                "your quadratic term lacks its factor ½; it is ½ (w−ŵ)ᵀH(w−ŵ)", forgets_the_half
-            ),
-            Misconception(
-                "your g and H are taken at w; the model uses both at the center ŵ",
-                takes_derivatives_at_w,
-            ),
-            Misconception(
-                "your H is taken at w; the model uses the Hessian at the center ŵ",
-                takes_hessian_at_w,
-            ),
-            Misconception(
-                "your model has no linear term; (w−ŵ)ᵀg vanishes only where the gradient is zero",
-                drops_the_linear_term,
-            ),
-            Misconception(
-                "your model is the tangent plane; the term ½ (w−ŵ)ᵀH(w−ŵ) is missing",
-                stops_at_first_order,
-            ),
-            Misconception(
-                "your terms use w; they measure the displacement w − ŵ from the center",
-                forgets_to_subtract_the_center,
-            ),
-        ),
-        properties=(
-            Property("the model of a quadratic is the quadratic itself", _exact_on_quadratics),
-            Property("half the distance leaves an eighth of the error", _third_order),
-        ),
-    ),
-    Exercise(
-        key="L1-14",
-        reference=eigen_contributions,
-        cases=_contribution_cases,
-        misconceptions=(
-            Misconception(
-                "your terms are λα²; the loss adds ½λα² in each direction",
-                contributions_without_half,
-            ),
-            Misconception(
-                "you read the eigenvectors as rows; eigh puts them in columns, so α = Uᵀ(w−w*)",
-                eigenvectors_as_rows,
-            ),
-            Misconception(
-                "you pair the eigenvalues with the coordinates of w−w*; "
-                "pair them with its coefficients α = Uᵀ(w−w*) in the eigenbasis",
-                skips_the_change_of_basis,
-            ),
-            Misconception(
-                "your terms grow like |α|; the loss is quadratic, ½λα²", forgets_the_square
-            ),
-            Misconception(
-                "you return the whole loss; return one term for each eigenvalue", returns_the_sum
-            ),
-            Misconception(
-                "your terms start with the largest eigenvalue; the smallest comes first",
-                orders_from_the_largest,
-            ),
-        ),
-        properties=(
-            Property("the terms add up to ½ dᵀHd", _contributions_add_up),
-            Property(
-                "a displacement along one eigenvector fills one term", _one_direction_at_a_time
-            ),
-        ),
-    ),
-    Exercise(
-        key="L1-15",
-        reference=gd_coefficients,
-        cases=_coefficient_cases,
-        misconceptions=(
-            Misconception(
-                "your factor 1 + ηλ is that of gradient ascent; descent multiplies by 1 − ηλ",
-                climbs_instead_of_descending,
-            ),
-            Misconception(
-                "your steps subtract the same amount each time; "
-                "each step multiplies the coefficient, which gives (1 − ηλ)^τ",
-                adds_instead_of_multiplying,
-            ),
-            Misconception(
-                "your decay is exp(−ηλτ), the limit for η → 0; finite steps give (1 − ηλ)^τ",
-                follows_the_gradient_flow,
-            ),
-            Misconception(
-                "your rows are one step ahead; row 0 is the start itself", is_one_step_ahead
-            ),
-            Misconception(
-                "your rows begin after the first step; row 0 is the start, so there are steps + 1",
-                leaves_out_the_start,
-            ),
-            Misconception(
-                "your factor is |1 − ηλ|; without the absolute value steep directions change sign",
-                decays_without_sign,
-            ),
-        ),
-        properties=(
-            Property("the rows are gradient descent on ½wᵀHw", _equals_iterated_descent),
-            Property(
-                "at η = 2/λ the coefficient changes sign at each step and keeps its size",
-                _flips_for_ever_at_the_limit,
-            ),
-        ),
-    ),
-    Exercise(
-        key="L1-15:limit",
-        reference=largest_stable_step,
-        cases=_spectrum_cases,
-        misconceptions=(
-            Misconception(
-                "your limit is 1/λ_max, where one step removes the steepest coefficient; "
-                "gradient descent is stable up to 2/λ_max",
-                stops_at_one_over_lambda_max,
-            ),
-            Misconception(
-                "your limit follows λ_min; the steepest direction, λ_max, is the first to diverge",
-                follows_the_flattest_direction,
-            ),
-            Misconception(
-                "you return the best step, 2/(λ_min + λ_max); the limit of stability is 2/λ_max",
-                gives_the_fastest_step,
-            ),
-            Misconception(
-                "you take the last eigenvalue for λ_max; the eigenvalues come in any order",
-                trusts_the_order,
-            ),
-        ),
-        properties=(
-            Property("just below the limit it converges, just above it diverges", _limit_separates),
-            Property("flatter directions do not move the limit", _flat_directions_do_not_matter),
-        ),
-    ),
-    Exercise(
-        key="P-05",
-        reference=convergence_rate,
-        cases=_rate_cases,
-        misconceptions=(
-            Misconception(
-                "you look only at λ_min; at a large learning rate λ_max is the slower direction",
-                looks_only_at_lambda_min,
-            ),
-            Misconception(
-                "you look only at λ_max; at a small learning rate λ_min is the slower direction",
-                looks_only_at_lambda_max,
-            ),
-            Misconception(
-                "your maximum ignores the sign; a factor of −0.9 is as slow as 0.9: use |1 − ηλ|",
-                forgets_the_absolute_value,
-            ),
-            Misconception(
-                "you take the fastest direction; the slowest direction determines the rate",
-                takes_the_best_direction,
-            ),
-            Misconception(
-                "you average the directions; after many steps only the slowest is left",
-                averages_the_directions,
-            ),
-            Misconception(
-                "you return (κ−1)/(κ+1), the rate of the best step, whatever the learning rate",
-                always_gives_the_optimal_rate,
-            ),
-        ),
-        properties=(
-            Property("the rate is the largest singular value of I − ηH", _rate_is_a_matrix_norm),
-            Property("the learning rate 0 has the rate 1", _no_step_no_progress),
-        ),
-    ),
-    Exercise(
-        key="P-05:step",
-        reference=optimal_step,
-        cases=_spectrum_cases,
-        misconceptions=(
-            Misconception(
-                "you multiply the eigenvalues; the best step is 2/(λ_min + λ_max), over their sum",
-                multiplies_the_eigenvalues,
-            ),
-            Misconception(
-                "your step is 1/λ_max, which suits the steepest direction alone; "
-                "the best step balances both ends of the spectrum",
-                solves_only_the_steepest,
-            ),
-            Misconception("your step is 1/(λ_min + λ_max); the numerator is 2", inverts_the_sum),
-            Misconception(
-                "you return the limit of stability, 2/λ_max; "
-                "there the steepest coefficient never shrinks",
-                takes_the_largest_stable_step,
-            ),
-            Misconception(
-                "you average all eigenvalues; only the smallest and the largest matter",
-                averages_all_eigenvalues,
-            ),
-        ),
-        properties=(
-            Property("every other step is slower", _optimal_step_beats_its_neighbors),
-            Property("the rate at this step is (κ−1)/(κ+1)", _optimal_rate_is_set_by_kappa),
-        ),
-    ),
-    Exercise(
-        key="P-05:measured",
-        reference=measured_rates,
-        cases=_measured_cases,
-        misconceptions=(
-            Misconception(
-                "you average over all steps; early steps are faster, so use the last step alone",
-                averages_over_all_steps,
-            ),
-            Misconception(
-                "you compare losses, which shrink by the square of the rate; compare norms of w",
-                measures_the_loss,
-            ),
-            Misconception(
-                "your ratio is upside down; divide the new norm by the old one", inverts_the_ratio
-            ),
-            Misconception(
-                "your runs continue one another; the run of each learning rate begins at `start`",
-                continues_from_the_last_run,
-            ),
-            Misconception("your run is one step short; take `steps` steps", runs_one_step_short),
-        ),
-        properties=(Property("a long run reaches max |1 − ηλ|", _long_runs_reach_the_rate),),
-    ),
-    Exercise(
-        key="L1-16",
-        reference=exact_line_search,
-        cases=_line_search_cases,
-        misconceptions=(
-            Misconception(
-                "your step is gᵀHg/gᵀg, upside down; it is gᵀg/gᵀHg", inverts_the_line_search_step
-            ),
-            Misconception(
-                "you go half the way; the lowest point of the line is at gᵀg/gᵀHg",
-                halves_the_line_search_step,
-            ),
-            Misconception(
-                "you go twice as far, where the loss is as high as before; "
-                "the lowest point is at gᵀg/gᵀHg",
-                doubles_the_line_search_step,
-            ),
-            Misconception(
-                "you measure the curvature along w; the line runs along g, so it is gᵀHg",
-                measures_curvature_along_w,
-            ),
-            Misconception(
-                "you search the line once and keep that step size; search again in each step",
-                keeps_the_first_step_size,
-            ),
-            Misconception(
-                "your path is one step short; with the start it has steps + 1 rows",
-                stops_one_step_short,
-            ),
-        ),
-        properties=(
-            Property("consecutive gradients are orthogonal", _gradients_are_orthogonal),
-            Property(
-                "from (b, 1) on ½(x² + by²) it follows the closed form", _matches_the_closed_form
-            ),
-        ),
-    ),
-    Exercise(
-        key="L2-01",
-        reference=eigen_power,
-        cases=_power_cases,
-        rtol=1e-8,
-        atol=1e-10,
-        misconceptions=(
-            Misconception(
-                "you use Vᵀ; V is not orthogonal here, so it takes the inverse V⁻¹",
-                transposes_instead_of_inverting,
-            ),
-            Misconception(
-                "you multiply the eigenvalues by k; raise them to the power k",
-                multiplies_the_eigenvalues_by_k,
-            ),
-            Misconception(
-                "you raise each entry of W to the power k; the matrix power multiplies k factors W",
-                raises_each_entry,
-            ),
-            Misconception("you exchanged V and V⁻¹; W = V diag(λ) V⁻¹", puts_the_inverse_first),
-            Misconception(
-                "your result is still in the eigenbasis; transform it back with V · … · V⁻¹",
-                returns_only_the_diagonal,
-            ),
-            Misconception(
-                "`eigh` is for symmetric matrices and reads one triangle of W; use `eig`",
-                assumes_symmetry,
-            ),
-        ),
-        properties=(
-            Property("the fifth power is W @ W @ W @ W @ W", _power_is_repeated_product),
-            Property("W² W³ = W⁵", _powers_add),
-        ),
-    ),
+    TAYLOR_VALUE,
+    EIGEN_CONTRIBUTIONS,
+    GD_COEFFICIENTS,
+    LARGEST_STABLE_STEP,
+    CONVERGENCE_RATE,
+    OPTIMAL_STEP,
+    MEASURED_RATES,
+    EXACT_LINE_SEARCH,
+    EIGEN_POWER,
 )

@@ -194,6 +194,240 @@ def _torch_loads_it(kind: Any, rng: np.random.Generator) -> bool:
     return torch.allclose(layer(x), theirs.eval()(x), atol=1e-5)
 
 
+BATCH_NORM = Exercise(
+    key="LAB-3:module",
+    reference=BatchNorm,
+    use=_normalized,
+    cases=_minibatches,
+    parts=_PARTS,
+    misconceptions=(
+        mistake(
+            "your running averages are parameters, which an optimizer would train; register "
+            "them as buffers",
+            BatchNorm,
+            (
+                'self.register_buffer("running_mean", torch.zeros(features))',
+                "self.running_mean = nn.Parameter(torch.zeros(features), requires_grad=False)",
+            ),
+            (
+                'self.register_buffer("running_var", torch.ones(features))',
+                "self.running_var = nn.Parameter(torch.ones(features), requires_grad=False)",
+            ),
+        ),
+        mistake(
+            "your running averages are plain attributes, so that neither `state_dict()` nor "
+            "`.to(…)` has them; register them as buffers",
+            BatchNorm,
+            (
+                'self.register_buffer("running_mean", torch.zeros(features))',
+                "self.running_mean = torch.zeros(features)",
+            ),
+            (
+                'self.register_buffer("running_var", torch.ones(features))',
+                "self.running_var = torch.ones(features)",
+            ),
+        ),
+        mistake(
+            "your buffers are registered with `persistent=False`, so that `state_dict()` does "
+            "not save them; they have to be saved",
+            BatchNorm,
+            (
+                '"running_mean", torch.zeros(features))',
+                '"running_mean", torch.zeros(features), persistent=False)',
+            ),
+            (
+                '"running_var", torch.ones(features))',
+                '"running_var", torch.ones(features), persistent=False)',
+            ),
+        ),
+        mistake(
+            "your num_batches_tracked is a plain number, so that `state_dict()` does not save "
+            "it; register a buffer with `torch.tensor(0)`",
+            BatchNorm,
+            (
+                'self.register_buffer("num_batches_tracked", torch.tensor(0))',
+                "self.num_batches_tracked = 0",
+            ),
+            ("self.num_batches_tracked.item()", "self.num_batches_tracked"),
+        ),
+        mistake(
+            "your weight and bias are plain tensors, which no optimizer is given; make each an "
+            "`nn.Parameter`",
+            BatchNorm,
+            (
+                "self.weight = nn.Parameter(torch.ones(features))",
+                "self.weight = torch.ones(features)",
+            ),
+            (
+                "self.bias = nn.Parameter(torch.zeros(features))",
+                "self.bias = torch.zeros(features)",
+            ),
+        ),
+        mistake(
+            "your running variance averages the biased variance; it is the unbiased one that "
+            "it averages, with count − 1 in the denominator",
+            BatchNorm,
+            ("var * count / (count - 1)", "var"),
+        ),
+        mistake(
+            "you normalize with the unbiased variance; in training the transform divides by "
+            "the number of values itself",
+            BatchNorm,
+            ("x.var(axes, unbiased=False)", "x.var(axes)"),
+            ("var * count / (count - 1)", "var"),
+        ),
+        mistake(
+            "you correct the variance with the number of examples; a channel of an image has "
+            "m · h · w values",
+            BatchNorm,
+            ("x.numel() // x.shape[1]", "x.shape[0]"),
+        ),
+        mistake(
+            "your running averages keep the graph of the minibatches before; change them "
+            "under `torch.no_grad()`",
+            BatchNorm,
+            ("    @torch.no_grad()\n", ""),
+        ),
+        mistake(
+            "you compute the statistics of the minibatch without gradients; the gradient of x "
+            "goes through the mean and the variance as well",
+            BatchNorm,
+            (
+                "x.mean(axes), x.var(axes, unbiased=False)",
+                "x.mean(axes).detach(), x.var(axes, unbiased=False).detach()",
+            ),
+        ),
+        mistake(
+            "you have the momentum the wrong way round; here it is the share of the new value",
+            BatchNorm,
+            (
+                "self.running_mean += share *",
+                "share = 1 - share\n        self.running_mean += share *",
+            ),
+        ),
+        mistake(
+            "you normalize with the statistics of the minibatch in evaluation mode, too; there "
+            "the running averages take their place",
+            BatchNorm,
+            (
+                "        if self.training:\n            axes = [0, *range(2, x.dim())]\n"
+                "            mean, var = x.mean(axes), x.var(axes, unbiased=False)\n",
+                "        axes = [0, *range(2, x.dim())]\n"
+                "        mean, var = x.mean(axes), x.var(axes, unbiased=False)\n"
+                "        if self.training:\n",
+            ),
+        ),
+        mistake(
+            "your running averages change in evaluation mode as well; update them in training only",
+            BatchNorm,
+            (
+                "            self.update(mean, var, x.numel() // x.shape[1])\n",
+                "        else:\n            axes = [0, *range(2, x.dim())]\n"
+                "        new = x.mean(axes), x.var(axes, unbiased=False)\n"
+                "        self.update(*new, x.numel() // x.shape[1])\n",
+            ),
+        ),
+        mistake(
+            "you normalize with the running averages in training; there the statistics of the "
+            "minibatch are used, and the averages only updated",
+            BatchNorm,
+            (
+                "mean, var = x.mean(axes), x.var(axes, unbiased=False)\n"
+                "            self.update(mean, var, x.numel() // x.shape[1])",
+                "new = x.mean(axes), x.var(axes, unbiased=False)\n"
+                "            mean, var = mean.clone(), var.clone()\n"
+                "            self.update(*new, x.numel() // x.shape[1])",
+            ),
+        ),
+        mistake(
+            "your statistics of images are averaged over the examples alone; those of a "
+            "channel are averaged over its positions as well",
+            BatchNorm,
+            ("axes = [0, *range(2, x.dim())]", "axes = [0]"),
+        ),
+        mistake(
+            "your numbers of the channels are broadcast along the last axis of an image; give "
+            "them the shape (1, c, 1, 1)",
+            BatchNorm,
+            ("shape = [1, -1] + [1] * (x.dim() - 2)", "shape = [-1]"),
+        ),
+        mistake(
+            "ε stands outside your root; it is added to the variance under it",
+            BatchNorm,
+            (
+                "(var.view(shape) + self.eps).sqrt()",
+                "(var.view(shape).sqrt() + self.eps)",
+            ),
+        ),
+        mistake(
+            "you change the variance by ε before it enters the running average; add ε only "
+            "where you divide",
+            BatchNorm,
+            (
+                "mean, var = x.mean(axes), x.var(axes, unbiased=False)",
+                "mean, var = x.mean(axes), x.var(axes, unbiased=False) + self.eps",
+            ),
+            ("(var.view(shape) + self.eps).sqrt()", "var.view(shape).sqrt()"),
+            (
+                "        normalized =",
+                "        else:\n            var = var + self.eps\n        normalized =",
+            ),
+        ),
+        mistake(
+            "your `running_mean = …` gives a name to a new tensor and leaves the buffer as it "
+            "is; change `self.running_mean` in place, and likewise the variance",
+            BatchNorm,
+            ("self.running_mean += share * (", "mean = share * ("),
+            ("self.running_var += share * (", "var = share * ("),
+        ),
+        mistake(
+            "you do not count the minibatches; add 1 to num_batches_tracked in each training step",
+            BatchNorm,
+            (
+                "self.num_batches_tracked += 1",
+                "self.seen = getattr(self, 'seen', 0) + 1",
+            ),
+            ("self.num_batches_tracked.item()", "self.seen"),
+        ),
+        mistake(
+            "you count the minibatch after you have divided by the count; the first one has "
+            "the share 1",
+            BatchNorm,
+            ("        self.num_batches_tracked += 1\n", ""),
+            (
+                "1 / self.num_batches_tracked.item()",
+                "1 / (self.num_batches_tracked.item() + 2)",
+            ),
+            (
+                "(count - 1) - self.running_var)",
+                "(count - 1) - self.running_var)\n        self.num_batches_tracked += 1",
+            ),
+        ),
+        mistake(
+            "you take the share 0.1 when momentum is None; there all minibatches have the same "
+            "share, 1 / num_batches_tracked",
+            BatchNorm,
+            ("share = 1 / self.num_batches_tracked.item()", "share = 0.1"),
+        ),
+    ),
+    properties=(
+        Property(
+            "ten minibatches leave what nn.BatchNorm1d has",
+            _is_that_of_torch(nn.BatchNorm1d, (6, 4), 0.1),
+        ),
+        Property(
+            "ten minibatches leave what nn.BatchNorm1d with momentum=None has",
+            _is_that_of_torch(nn.BatchNorm1d, (3, 2), None),
+        ),
+        Property(
+            "ten minibatches of images leave what nn.BatchNorm2d has",
+            _is_that_of_torch(nn.BatchNorm2d, (2, 3, 4, 5), 0.1),
+        ),
+        Property("nn.BatchNorm1d loads its state, and gives the same answers", _torch_loads_it),
+    ),
+)
+
+
 # --- The network ------------------------------------------------------------------------------
 
 
@@ -279,6 +513,129 @@ def _networks(rng: np.random.Generator) -> Iterator[Case]:
         }
 
 
+def _is_invariant(kind: Any, rng: np.random.Generator) -> bool:
+    """Return whether the scale of the hidden weights changes no score in training."""
+    model = kind((3, 4, 2), nn.BatchNorm1d, momentum=0.1).double()
+    x, state = torch.tensor(rng.normal(size=(6, 3))), model.state_dict()
+    weight, scores = torch.tensor(rng.normal(size=(4, 3))), []
+    for factor in (1e2, 1e4):  # so large that ε does not count
+        model.load_state_dict({**state, "layers.0.weight": factor * weight})
+        scores.append(model(x).detach())
+    return torch.allclose(scores[0], scores[1], atol=1e-6)
+
+
+NETWORK = Exercise(
+    key="LAB-3:network",
+    reference=Network,
+    use=_built,
+    cases=_networks,
+    parts=_NETWORK_PARTS,
+    misconceptions=(
+        mistake(
+            "your layers before a normalization have a bias, which the mean removes again; "
+            "leave it out there with `bias=False`",
+            Network,
+            (", bias=normalization is None", ""),
+        ),
+        mistake(
+            "your hidden layers have no bias where there is no normalization; leave it out "
+            "before a normalization only",
+            Network,
+            ("bias=normalization is None", "bias=False"),
+        ),
+        mistake(
+            "your last layer has no bias; no normalization follows there",
+            Network,
+            (
+                "nn.Linear(widths[-2], widths[-1])",
+                "nn.Linear(widths[-2], widths[-1], bias=normalization is None)",
+            ),
+        ),
+        mistake(
+            "your normalization stands behind the ReLU; here it stands between the dense layer "
+            "and the ReLU",
+            Network,
+            (
+                "            if normalization is not None:\n",
+                "            layers.append(nn.ReLU())\n            if normalization is not None:\n",
+            ),
+            ("            layers.append(nn.ReLU())\n        layers", "        layers"),
+        ),
+        mistake(
+            "you normalize the scores, too; the last layer has neither normalization nor ReLU",
+            Network,
+            (
+                "        self.layers =",
+                "        if normalization is not None:\n"
+                "            layers.append(normalization(widths[-1], momentum=momentum))\n"
+                "        self.layers =",
+            ),
+        ),
+        mistake(
+            "you normalize the inputs of the network, too; only the outputs of the hidden "
+            "dense layers are normalized",
+            Network,
+            (
+                " = []\n        for k",
+                " = []\n        if normalization is not None:\n"
+                "            layers.append(normalization(widths[0], momentum=momentum))\n"
+                "        for k",
+            ),
+        ),
+        mistake(
+            "only your first hidden layer is normalized; each hidden layer is",
+            Network,
+            (
+                "if normalization is not None:",
+                "if normalization is not None and not layers[1:]:",
+            ),
+        ),
+        mistake(
+            "you do not pass `momentum` on to the normalization, which takes its own default",
+            Network,
+            ("normalization(widths[k + 1], momentum=momentum)", "normalization(widths[k + 1])"),
+        ),
+        mistake(
+            "your scores go through a ReLU; the last layer has none",
+            Network,
+            (
+                "nn.Linear(widths[-2], widths[-1]))",
+                "nn.Linear(widths[-2], widths[-1]))\n        layers.append(nn.ReLU())",
+            ),
+        ),
+        mistake(
+            "your network ends with a softmax, which cross_entropy applies itself; return the "
+            "scores",
+            Network,
+            (
+                "nn.Linear(widths[-2], widths[-1]))",
+                "nn.Linear(widths[-2], widths[-1]))\n        layers.append(nn.Softmax(dim=1))",
+            ),
+        ),
+        mistake(
+            "your dense layers follow one another without a ReLU",
+            Network,
+            ("            layers.append(nn.ReLU())\n", ""),
+        ),
+        mistake(
+            "your layers are those of a plain list, which a module does not know; put them "
+            "into `nn.Sequential`",
+            Network,
+            (
+                "self.layers = nn.Sequential(*layers)",
+                "self.layers = lambda x, run=nn.Sequential(*layers): run(x)",
+            ),
+        ),
+    ),
+    properties=(
+        Property(
+            "with normalization the scale of the hidden weights changes no score in training",
+            _is_invariant,
+        ),
+    ),
+)
+
+
 # --- How a network is tested ------------------------------------------------------------------
 
 
@@ -356,6 +713,127 @@ def _tests(rng: np.random.Generator) -> Iterator[Case]:
         }
 
 
+def _rests_in_evaluation_mode(function: Any, rng: np.random.Generator) -> bool:
+    """Return whether the size of the minibatches has no influence on the answer."""
+    model = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Linear(5, 3)).double()
+    x, y = torch.tensor(rng.normal(size=(11, 4))), torch.tensor(rng.integers(0, 3, size=11))
+    return bool(np.allclose(function(model, x, y, 11), function(model, x, y, 3)))
+
+
+EVALUATE = Exercise(
+    key="LAB-3:evaluate",
+    reference=evaluate,
+    use=_evaluated,
+    cases=_tests,
+    parts=_EVALUATED_PARTS,
+    misconceptions=(
+        mistake(
+            "your network is tested in training mode, with the statistics of each minibatch; "
+            "call `model.eval()` first",
+            evaluate,
+            ("    model.eval()\n", "    model.train()\n"),
+        ),
+        mistake(
+            "your network is tested in the mode in which it comes; call `model.eval()` first",
+            evaluate,
+            ("    model.eval()\n", ""),
+        ),
+        mistake(
+            "you leave the network in evaluation mode; give it back in the mode in which it came",
+            evaluate,
+            ("    model.train(training)\n", ""),
+        ),
+        mistake(
+            "you put the network into training mode at the end, whatever its mode was; give it "
+            "back in the mode in which it came",
+            evaluate,
+            ("model.train(training)", "model.train()"),
+        ),
+        mistake(
+            "you compute the scores with their graph; nothing goes back here: use "
+            "`torch.no_grad()`",
+            evaluate,
+            ("@torch.no_grad()\n", ""),
+        ),
+        mistake(
+            "your results are means over the minibatches, in which the examples of a smaller "
+            "last one count for more; take the mean over the examples",
+            evaluate,
+            (', reduction="sum")', ")"),
+            (".sum().item()", ".double().mean().item()"),
+            (
+                "return loss / len(y), correct / len(y)",
+                "return loss / len(torch.split(x, size)), correct / len(torch.split(x, size))",
+            ),
+        ),
+        mistake(
+            "you add the mean losses of the minibatches; multiply each by the number of its "
+            "examples, and divide the sum by the number of all",
+            evaluate,
+            (', reduction="sum")', ")"),
+            ("return loss / len(y)", "return loss"),
+        ),
+        mistake(
+            "you divide the sum of the mean losses by the number of examples; multiply each "
+            "mean by the number of its examples first",
+            evaluate,
+            (', reduction="sum")', ")"),
+        ),
+        mistake(
+            "you multiply each mean loss by `size`, though the last minibatch is smaller; "
+            "multiply by the number of its own examples",
+            evaluate,
+            (
+                'nn.functional.cross_entropy(scores, labels, reduction="sum").item()',
+                "nn.functional.cross_entropy(scores, labels).item() * size",
+            ),
+        ),
+        mistake(
+            "you leave out the last minibatch when it is smaller; all examples count",
+            evaluate,
+            (
+                "        scores = model(inputs)\n",
+                "        if len(inputs) < size:\n            break\n"
+                "        scores = model(inputs)\n",
+            ),
+            (
+                "return loss / len(y), correct / len(y)",
+                "return loss / (len(y) // size * size), correct / (len(y) // size * size)",
+            ),
+        ),
+        mistake(
+            "your accuracy is the number of correct answers; divide it by the number of examples",
+            evaluate,
+            ("correct / len(y)", "correct"),
+        ),
+        mistake(
+            "your accuracy is in percent; here it is a share between 0 and 1",
+            evaluate,
+            ("correct / len(y)", "100 * correct / len(y)"),
+        ),
+        mistake(
+            "your second number is the error; asked is the accuracy",
+            evaluate,
+            ("correct / len(y)", "1 - correct / len(y)"),
+        ),
+        mistake(
+            "you return tensors; return numbers, with `.item()`",
+            evaluate,
+            ('reduction="sum").item()', 'reduction="sum")'),
+            (".sum().item()", ".sum()"),
+        ),
+        mistake(
+            "you apply softmax before cross_entropy, which applies it itself; give it the scores",
+            evaluate,
+            ("cross_entropy(scores,", "cross_entropy(scores.softmax(dim=1),"),
+        ),
+    ),
+    properties=(
+        Property("the size of the minibatches changes nothing", _rests_in_evaluation_mode),
+    ),
+)
+
+
 # --- Statistics computed anew -----------------------------------------------------------------
 
 
@@ -424,6 +902,110 @@ def _passes(rng: np.random.Generator) -> Iterator[Case]:
         }
 
 
+def _are_those_of_all_examples(function: Any, rng: np.random.Generator) -> bool:
+    """Return whether one minibatch leaves the mean and the unbiased variance of its features."""
+    model = nn.Sequential(nn.BatchNorm1d(3)).double()
+    x = rng.normal(4, 2, size=(8, 3))
+    function(model, [torch.tensor(x)])
+    mean, var = _kept(model)
+    return bool(np.allclose(mean, x.mean(axis=0)) and np.allclose(var, x.var(axis=0, ddof=1)))
+
+
+RECALIBRATE = Exercise(
+    key="LAB-3:recalibrate",
+    reference=recalibrate,
+    use=_recalibrated,
+    cases=_passes,
+    parts=_RECALIBRATED_PARTS,
+    misconceptions=(
+        mistake(
+            "your network is in evaluation mode during the pass, where the averages do not "
+            "change; call `model.train()` first",
+            recalibrate,
+            ("    model.train()\n", "    model.eval()\n"),
+        ),
+        mistake(
+            "your network passes the minibatches in the mode in which it comes; call "
+            "`model.train()` first",
+            recalibrate,
+            ("    model.train()\n", ""),
+        ),
+        mistake(
+            "you leave the network in training mode; give it back in the mode in which it came",
+            recalibrate,
+            ("    model.train(training)\n", ""),
+        ),
+        mistake(
+            "you put the network into evaluation mode at the end, whatever its mode was; give "
+            "it back in the mode in which it came",
+            recalibrate,
+            ("model.train(training)", "model.eval()"),
+        ),
+        mistake(
+            "your layers go on from their old averages and counts; set num_batches_tracked to "
+            "0 first",
+            recalibrate,
+            ("        layer.num_batches_tracked.zero_()\n", ""),
+        ),
+        mistake(
+            "your layers keep their momentum, so that the last minibatches count most and the "
+            "old averages still count; set momentum to None for the pass",
+            recalibrate,
+            ("        layer.momentum = None\n", ""),
+        ),
+        mistake(
+            "your layers have no momentum afterwards; give each its own back",
+            recalibrate,
+            ("        layer.momentum = momentum\n", "        pass\n"),
+        ),
+        mistake(
+            "your layers have the momentum 0.1 afterwards; give each its own back",
+            recalibrate,
+            ("        layer.momentum = momentum\n", "        layer.momentum = 0.1\n"),
+        ),
+        mistake(
+            "you reset the parameters of the layers, too, with `reset_parameters()`; weight "
+            "and bias stay as they are",
+            recalibrate,
+            ("layer.num_batches_tracked.zero_()", "layer.reset_parameters()"),
+        ),
+        mistake(
+            "you go through the children of the network and miss the layers within them; go "
+            "through `model.modules()`",
+            recalibrate,
+            ("model.modules()", "model.children()"),
+        ),
+        mistake(
+            "your statistics are those of the first minibatch; go through all of them",
+            recalibrate,
+            ("        model(x)\n", "        model(x)\n        break\n"),
+        ),
+        mistake(
+            "your statistics are those of the last minibatch; take the mean over all of them",
+            recalibrate,
+            ("        layer.momentum = None\n", "        layer.momentum = 1.0\n"),
+        ),
+        mistake(
+            "you join all examples into one minibatch; here the statistics of the minibatches "
+            "are averaged",
+            recalibrate,
+            ("for x in batches:", "for x in [torch.cat(list(batches))]:"),
+        ),
+        mistake(
+            "you pass the minibatches twice; each counts once",
+            recalibrate,
+            ("        model(x)\n", "        model(x)\n        model(x)\n"),
+        ),
+    ),
+    properties=(
+        Property(
+            "one minibatch leaves its mean and its unbiased variance",
+            _are_those_of_all_examples,
+        ),
+    ),
+)
+
+
 # --- The figure -------------------------------------------------------------------------------
 
 
@@ -448,36 +1030,6 @@ def _curves(rng: np.random.Generator) -> Iterator[Case]:
         }
 
 
-# --- The exercises ----------------------------------------------------------------------------
-
-
-def _rests_in_evaluation_mode(function: Any, rng: np.random.Generator) -> bool:
-    """Return whether the size of the minibatches has no influence on the answer."""
-    model = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Linear(5, 3)).double()
-    x, y = torch.tensor(rng.normal(size=(11, 4))), torch.tensor(rng.integers(0, 3, size=11))
-    return bool(np.allclose(function(model, x, y, 11), function(model, x, y, 3)))
-
-
-def _are_those_of_all_examples(function: Any, rng: np.random.Generator) -> bool:
-    """Return whether one minibatch leaves the mean and the unbiased variance of its features."""
-    model = nn.Sequential(nn.BatchNorm1d(3)).double()
-    x = rng.normal(4, 2, size=(8, 3))
-    function(model, [torch.tensor(x)])
-    mean, var = _kept(model)
-    return bool(np.allclose(mean, x.mean(axis=0)) and np.allclose(var, x.var(axis=0, ddof=1)))
-
-
-def _is_invariant(kind: Any, rng: np.random.Generator) -> bool:
-    """Return whether the scale of the hidden weights changes no score in training."""
-    model = kind((3, 4, 2), nn.BatchNorm1d, momentum=0.1).double()
-    x, state = torch.tensor(rng.normal(size=(6, 3))), model.state_dict()
-    weight, scores = torch.tensor(rng.normal(size=(4, 3))), []
-    for factor in (1e2, 1e4):  # so large that ε does not count
-        model.load_state_dict({**state, "layers.0.weight": factor * weight})
-        scores.append(model(x).detach())
-    return torch.allclose(scores[0], scores[1], atol=1e-6)
-
-
 def _draws_as_many_lines_as_curves(plot: Any, rng: np.random.Generator) -> bool:
     """Return whether each of five curves is a line with its name."""
     curves = {f"curve {k}": rng.uniform(size=3).tolist() for k in rng.permutation(5)}
@@ -485,612 +1037,66 @@ def _draws_as_many_lines_as_curves(plot: Any, rng: np.random.Generator) -> bool:
     return set(lines) == set(curves) and all(list(x) == [10, 20, 30] for x, _ in lines.values())
 
 
+PLOT_CURVES = Exercise(
+    key="LAB-3:plot",
+    reference=plot_curves,
+    use=drawn,
+    cases=_curves,
+    misconceptions=(
+        mistake(
+            "you draw the curves over 0, 1, 2, …; draw them over the numbers in `seen`",
+            plot_curves,
+            ("ax.plot(seen, values,", "ax.plot(values,"),
+        ),
+        mistake(
+            "your axes are swapped; the examples seen lie on the x axis",
+            plot_curves,
+            ("ax.plot(seen, values,", "ax.plot(values, seen,"),
+        ),
+        mistake(
+            "your curves have no labels; give each `label=name`",
+            plot_curves,
+            (", label=name", ""),
+        ),
+        mistake(
+            "there is no legend, so nobody knows which curve is which; call `ax.legend()`",
+            plot_curves,
+            ("    ax.legend()", "    pass"),
+        ),
+        mistake(
+            "the x axis has no words; say what it shows with `ax.set_xlabel`",
+            plot_curves,
+            ('    ax.set_xlabel("training examples seen")\n', ""),
+        ),
+        mistake(
+            "your axis of the examples is logarithmic; here it is linear",
+            plot_curves,
+            (
+                "    ax.set_ylabel(ylabel)",
+                '    ax.set_xscale("log")\n    ax.set_ylabel(ylabel)',
+            ),
+        ),
+        mistake(
+            "you draw the last curve only; put `ax.plot` into the loop",
+            plot_curves,
+            (
+                '        ax.plot(seen, values, marker="o", label=name)\n',
+                '        pass\n    ax.plot(seen, values, marker="o", label=name)\n',
+            ),
+        ),
+    ),
+    properties=(Property("each curve is a line with its name", _draws_as_many_lines_as_curves),),
+)
+
+
+# --- The exercises ----------------------------------------------------------------------------
+
 EXERCISES: tuple[Exercise, ...] = (
-    Exercise(
-        key="LAB-3:module",
-        reference=BatchNorm,
-        use=_normalized,
-        cases=_minibatches,
-        parts=_PARTS,
-        misconceptions=(
-            mistake(
-                "your running averages are parameters, which an optimizer would train; register "
-                "them as buffers",
-                BatchNorm,
-                (
-                    'self.register_buffer("running_mean", torch.zeros(features))',
-                    "self.running_mean = nn.Parameter(torch.zeros(features), requires_grad=False)",
-                ),
-                (
-                    'self.register_buffer("running_var", torch.ones(features))',
-                    "self.running_var = nn.Parameter(torch.ones(features), requires_grad=False)",
-                ),
-            ),
-            mistake(
-                "your running averages are plain attributes, so that neither `state_dict()` nor "
-                "`.to(…)` has them; register them as buffers",
-                BatchNorm,
-                (
-                    'self.register_buffer("running_mean", torch.zeros(features))',
-                    "self.running_mean = torch.zeros(features)",
-                ),
-                (
-                    'self.register_buffer("running_var", torch.ones(features))',
-                    "self.running_var = torch.ones(features)",
-                ),
-            ),
-            mistake(
-                "your buffers are registered with `persistent=False`, so that `state_dict()` does "
-                "not save them; they have to be saved",
-                BatchNorm,
-                (
-                    '"running_mean", torch.zeros(features))',
-                    '"running_mean", torch.zeros(features), persistent=False)',
-                ),
-                (
-                    '"running_var", torch.ones(features))',
-                    '"running_var", torch.ones(features), persistent=False)',
-                ),
-            ),
-            mistake(
-                "your num_batches_tracked is a plain number, so that `state_dict()` does not save "
-                "it; register a buffer with `torch.tensor(0)`",
-                BatchNorm,
-                (
-                    'self.register_buffer("num_batches_tracked", torch.tensor(0))',
-                    "self.num_batches_tracked = 0",
-                ),
-                ("self.num_batches_tracked.item()", "self.num_batches_tracked"),
-            ),
-            mistake(
-                "your weight and bias are plain tensors, which no optimizer is given; make each an "
-                "`nn.Parameter`",
-                BatchNorm,
-                (
-                    "self.weight = nn.Parameter(torch.ones(features))",
-                    "self.weight = torch.ones(features)",
-                ),
-                (
-                    "self.bias = nn.Parameter(torch.zeros(features))",
-                    "self.bias = torch.zeros(features)",
-                ),
-            ),
-            mistake(
-                "your running variance averages the biased variance; it is the unbiased one that "
-                "it averages, with count − 1 in the denominator",
-                BatchNorm,
-                ("var * count / (count - 1)", "var"),
-            ),
-            mistake(
-                "you normalize with the unbiased variance; in training the transform divides by "
-                "the number of values itself",
-                BatchNorm,
-                ("x.var(axes, unbiased=False)", "x.var(axes)"),
-                ("var * count / (count - 1)", "var"),
-            ),
-            mistake(
-                "you correct the variance with the number of examples; a channel of an image has "
-                "m · h · w values",
-                BatchNorm,
-                ("x.numel() // x.shape[1]", "x.shape[0]"),
-            ),
-            mistake(
-                "your running averages keep the graph of the minibatches before; change them "
-                "under `torch.no_grad()`",
-                BatchNorm,
-                ("    @torch.no_grad()\n", ""),
-            ),
-            mistake(
-                "you compute the statistics of the minibatch without gradients; the gradient of x "
-                "goes through the mean and the variance as well",
-                BatchNorm,
-                (
-                    "x.mean(axes), x.var(axes, unbiased=False)",
-                    "x.mean(axes).detach(), x.var(axes, unbiased=False).detach()",
-                ),
-            ),
-            mistake(
-                "you have the momentum the wrong way round; here it is the share of the new value",
-                BatchNorm,
-                (
-                    "self.running_mean += share *",
-                    "share = 1 - share\n        self.running_mean += share *",
-                ),
-            ),
-            mistake(
-                "you normalize with the statistics of the minibatch in evaluation mode, too; there "
-                "the running averages take their place",
-                BatchNorm,
-                (
-                    "        if self.training:\n            axes = [0, *range(2, x.dim())]\n"
-                    "            mean, var = x.mean(axes), x.var(axes, unbiased=False)\n",
-                    "        axes = [0, *range(2, x.dim())]\n"
-                    "        mean, var = x.mean(axes), x.var(axes, unbiased=False)\n"
-                    "        if self.training:\n",
-                ),
-            ),
-            mistake(
-                "your running averages change in evaluation mode as well; update them in training "
-                "only",
-                BatchNorm,
-                (
-                    "            self.update(mean, var, x.numel() // x.shape[1])\n",
-                    "        else:\n            axes = [0, *range(2, x.dim())]\n"
-                    "        new = x.mean(axes), x.var(axes, unbiased=False)\n"
-                    "        self.update(*new, x.numel() // x.shape[1])\n",
-                ),
-            ),
-            mistake(
-                "you normalize with the running averages in training; there the statistics of the "
-                "minibatch are used, and the averages only updated",
-                BatchNorm,
-                (
-                    "mean, var = x.mean(axes), x.var(axes, unbiased=False)\n"
-                    "            self.update(mean, var, x.numel() // x.shape[1])",
-                    "new = x.mean(axes), x.var(axes, unbiased=False)\n"
-                    "            mean, var = mean.clone(), var.clone()\n"
-                    "            self.update(*new, x.numel() // x.shape[1])",
-                ),
-            ),
-            mistake(
-                "your statistics of images are averaged over the examples alone; those of a "
-                "channel are averaged over its positions as well",
-                BatchNorm,
-                ("axes = [0, *range(2, x.dim())]", "axes = [0]"),
-            ),
-            mistake(
-                "your numbers of the channels are broadcast along the last axis of an image; give "
-                "them the shape (1, c, 1, 1)",
-                BatchNorm,
-                ("shape = [1, -1] + [1] * (x.dim() - 2)", "shape = [-1]"),
-            ),
-            mistake(
-                "ε stands outside your root; it is added to the variance under it",
-                BatchNorm,
-                (
-                    "(var.view(shape) + self.eps).sqrt()",
-                    "(var.view(shape).sqrt() + self.eps)",
-                ),
-            ),
-            mistake(
-                "you change the variance by ε before it enters the running average; add ε only "
-                "where you divide",
-                BatchNorm,
-                (
-                    "mean, var = x.mean(axes), x.var(axes, unbiased=False)",
-                    "mean, var = x.mean(axes), x.var(axes, unbiased=False) + self.eps",
-                ),
-                ("(var.view(shape) + self.eps).sqrt()", "var.view(shape).sqrt()"),
-                (
-                    "        normalized =",
-                    "        else:\n            var = var + self.eps\n        normalized =",
-                ),
-            ),
-            mistake(
-                "your `running_mean = …` gives a name to a new tensor and leaves the buffer as it "
-                "is; change `self.running_mean` in place, and likewise the variance",
-                BatchNorm,
-                ("self.running_mean += share * (", "mean = share * ("),
-                ("self.running_var += share * (", "var = share * ("),
-            ),
-            mistake(
-                "you do not count the minibatches; add 1 to num_batches_tracked in each training "
-                "step",
-                BatchNorm,
-                (
-                    "self.num_batches_tracked += 1",
-                    "self.seen = getattr(self, 'seen', 0) + 1",
-                ),
-                ("self.num_batches_tracked.item()", "self.seen"),
-            ),
-            mistake(
-                "you count the minibatch after you have divided by the count; the first one has "
-                "the share 1",
-                BatchNorm,
-                ("        self.num_batches_tracked += 1\n", ""),
-                (
-                    "1 / self.num_batches_tracked.item()",
-                    "1 / (self.num_batches_tracked.item() + 2)",
-                ),
-                (
-                    "(count - 1) - self.running_var)",
-                    "(count - 1) - self.running_var)\n        self.num_batches_tracked += 1",
-                ),
-            ),
-            mistake(
-                "you take the share 0.1 when momentum is None; there all minibatches have the same "
-                "share, 1 / num_batches_tracked",
-                BatchNorm,
-                ("share = 1 / self.num_batches_tracked.item()", "share = 0.1"),
-            ),
-        ),
-        properties=(
-            Property(
-                "ten minibatches leave what nn.BatchNorm1d has",
-                _is_that_of_torch(nn.BatchNorm1d, (6, 4), 0.1),
-            ),
-            Property(
-                "ten minibatches leave what nn.BatchNorm1d with momentum=None has",
-                _is_that_of_torch(nn.BatchNorm1d, (3, 2), None),
-            ),
-            Property(
-                "ten minibatches of images leave what nn.BatchNorm2d has",
-                _is_that_of_torch(nn.BatchNorm2d, (2, 3, 4, 5), 0.1),
-            ),
-            Property("nn.BatchNorm1d loads its state, and gives the same answers", _torch_loads_it),
-        ),
-    ),
-    Exercise(
-        key="LAB-3:network",
-        reference=Network,
-        use=_built,
-        cases=_networks,
-        parts=_NETWORK_PARTS,
-        misconceptions=(
-            mistake(
-                "your layers before a normalization have a bias, which the mean removes again; "
-                "leave it out there with `bias=False`",
-                Network,
-                (", bias=normalization is None", ""),
-            ),
-            mistake(
-                "your hidden layers have no bias where there is no normalization; leave it out "
-                "before a normalization only",
-                Network,
-                ("bias=normalization is None", "bias=False"),
-            ),
-            mistake(
-                "your last layer has no bias; no normalization follows there",
-                Network,
-                (
-                    "nn.Linear(widths[-2], widths[-1])",
-                    "nn.Linear(widths[-2], widths[-1], bias=normalization is None)",
-                ),
-            ),
-            mistake(
-                "your normalization stands behind the ReLU; here it stands between the dense layer "
-                "and the ReLU",
-                Network,
-                (
-                    "            if normalization is not None:\n",
-                    "            layers.append(nn.ReLU())\n"
-                    "            if normalization is not None:\n",
-                ),
-                ("            layers.append(nn.ReLU())\n        layers", "        layers"),
-            ),
-            mistake(
-                "you normalize the scores, too; the last layer has neither normalization nor ReLU",
-                Network,
-                (
-                    "        self.layers =",
-                    "        if normalization is not None:\n"
-                    "            layers.append(normalization(widths[-1], momentum=momentum))\n"
-                    "        self.layers =",
-                ),
-            ),
-            mistake(
-                "you normalize the inputs of the network, too; only the outputs of the hidden "
-                "dense layers are normalized",
-                Network,
-                (
-                    " = []\n        for k",
-                    " = []\n        if normalization is not None:\n"
-                    "            layers.append(normalization(widths[0], momentum=momentum))\n"
-                    "        for k",
-                ),
-            ),
-            mistake(
-                "only your first hidden layer is normalized; each hidden layer is",
-                Network,
-                (
-                    "if normalization is not None:",
-                    "if normalization is not None and not layers[1:]:",
-                ),
-            ),
-            mistake(
-                "you do not pass `momentum` on to the normalization, which takes its own default",
-                Network,
-                ("normalization(widths[k + 1], momentum=momentum)", "normalization(widths[k + 1])"),
-            ),
-            mistake(
-                "your scores go through a ReLU; the last layer has none",
-                Network,
-                (
-                    "nn.Linear(widths[-2], widths[-1]))",
-                    "nn.Linear(widths[-2], widths[-1]))\n        layers.append(nn.ReLU())",
-                ),
-            ),
-            mistake(
-                "your network ends with a softmax, which cross_entropy applies itself; return the "
-                "scores",
-                Network,
-                (
-                    "nn.Linear(widths[-2], widths[-1]))",
-                    "nn.Linear(widths[-2], widths[-1]))\n        layers.append(nn.Softmax(dim=1))",
-                ),
-            ),
-            mistake(
-                "your dense layers follow one another without a ReLU",
-                Network,
-                ("            layers.append(nn.ReLU())\n", ""),
-            ),
-            mistake(
-                "your layers are those of a plain list, which a module does not know; put them "
-                "into `nn.Sequential`",
-                Network,
-                (
-                    "self.layers = nn.Sequential(*layers)",
-                    "self.layers = lambda x, run=nn.Sequential(*layers): run(x)",
-                ),
-            ),
-        ),
-        properties=(
-            Property(
-                "with normalization the scale of the hidden weights changes no score in training",
-                _is_invariant,
-            ),
-        ),
-    ),
-    Exercise(
-        key="LAB-3:evaluate",
-        reference=evaluate,
-        use=_evaluated,
-        cases=_tests,
-        parts=_EVALUATED_PARTS,
-        misconceptions=(
-            mistake(
-                "your network is tested in training mode, with the statistics of each minibatch; "
-                "call `model.eval()` first",
-                evaluate,
-                ("    model.eval()\n", "    model.train()\n"),
-            ),
-            mistake(
-                "your network is tested in the mode in which it comes; call `model.eval()` first",
-                evaluate,
-                ("    model.eval()\n", ""),
-            ),
-            mistake(
-                "you leave the network in evaluation mode; give it back in the mode in which it "
-                "came",
-                evaluate,
-                ("    model.train(training)\n", ""),
-            ),
-            mistake(
-                "you put the network into training mode at the end, whatever its mode was; give it "
-                "back in the mode in which it came",
-                evaluate,
-                ("model.train(training)", "model.train()"),
-            ),
-            mistake(
-                "you compute the scores with their graph; nothing goes back here: use "
-                "`torch.no_grad()`",
-                evaluate,
-                ("@torch.no_grad()\n", ""),
-            ),
-            mistake(
-                "your results are means over the minibatches, in which the examples of a smaller "
-                "last one count for more; take the mean over the examples",
-                evaluate,
-                (', reduction="sum")', ")"),
-                (".sum().item()", ".double().mean().item()"),
-                (
-                    "return loss / len(y), correct / len(y)",
-                    "return loss / len(torch.split(x, size)), correct / len(torch.split(x, size))",
-                ),
-            ),
-            mistake(
-                "you add the mean losses of the minibatches; multiply each by the number of its "
-                "examples, and divide the sum by the number of all",
-                evaluate,
-                (', reduction="sum")', ")"),
-                ("return loss / len(y)", "return loss"),
-            ),
-            mistake(
-                "you divide the sum of the mean losses by the number of examples; multiply each "
-                "mean by the number of its examples first",
-                evaluate,
-                (', reduction="sum")', ")"),
-            ),
-            mistake(
-                "you multiply each mean loss by `size`, though the last minibatch is smaller; "
-                "multiply by the number of its own examples",
-                evaluate,
-                (
-                    'nn.functional.cross_entropy(scores, labels, reduction="sum").item()',
-                    "nn.functional.cross_entropy(scores, labels).item() * size",
-                ),
-            ),
-            mistake(
-                "you leave out the last minibatch when it is smaller; all examples count",
-                evaluate,
-                (
-                    "        scores = model(inputs)\n",
-                    "        if len(inputs) < size:\n            break\n"
-                    "        scores = model(inputs)\n",
-                ),
-                (
-                    "return loss / len(y), correct / len(y)",
-                    "return loss / (len(y) // size * size), correct / (len(y) // size * size)",
-                ),
-            ),
-            mistake(
-                "your accuracy is the number of correct answers; divide it by the number of "
-                "examples",
-                evaluate,
-                ("correct / len(y)", "correct"),
-            ),
-            mistake(
-                "your accuracy is in percent; here it is a share between 0 and 1",
-                evaluate,
-                ("correct / len(y)", "100 * correct / len(y)"),
-            ),
-            mistake(
-                "your second number is the error; asked is the accuracy",
-                evaluate,
-                ("correct / len(y)", "1 - correct / len(y)"),
-            ),
-            mistake(
-                "you return tensors; return numbers, with `.item()`",
-                evaluate,
-                ('reduction="sum").item()', 'reduction="sum")'),
-                (".sum().item()", ".sum()"),
-            ),
-            mistake(
-                "you apply softmax before cross_entropy, which applies it itself; give it the "
-                "scores",
-                evaluate,
-                ("cross_entropy(scores,", "cross_entropy(scores.softmax(dim=1),"),
-            ),
-        ),
-        properties=(
-            Property("the size of the minibatches changes nothing", _rests_in_evaluation_mode),
-        ),
-    ),
-    Exercise(
-        key="LAB-3:recalibrate",
-        reference=recalibrate,
-        use=_recalibrated,
-        cases=_passes,
-        parts=_RECALIBRATED_PARTS,
-        misconceptions=(
-            mistake(
-                "your network is in evaluation mode during the pass, where the averages do not "
-                "change; call `model.train()` first",
-                recalibrate,
-                ("    model.train()\n", "    model.eval()\n"),
-            ),
-            mistake(
-                "your network passes the minibatches in the mode in which it comes; call "
-                "`model.train()` first",
-                recalibrate,
-                ("    model.train()\n", ""),
-            ),
-            mistake(
-                "you leave the network in training mode; give it back in the mode in which it came",
-                recalibrate,
-                ("    model.train(training)\n", ""),
-            ),
-            mistake(
-                "you put the network into evaluation mode at the end, whatever its mode was; give "
-                "it back in the mode in which it came",
-                recalibrate,
-                ("model.train(training)", "model.eval()"),
-            ),
-            mistake(
-                "your layers go on from their old averages and counts; set num_batches_tracked to "
-                "0 first",
-                recalibrate,
-                ("        layer.num_batches_tracked.zero_()\n", ""),
-            ),
-            mistake(
-                "your layers keep their momentum, so that the last minibatches count most and the "
-                "old averages still count; set momentum to None for the pass",
-                recalibrate,
-                ("        layer.momentum = None\n", ""),
-            ),
-            mistake(
-                "your layers have no momentum afterwards; give each its own back",
-                recalibrate,
-                ("        layer.momentum = momentum\n", "        pass\n"),
-            ),
-            mistake(
-                "your layers have the momentum 0.1 afterwards; give each its own back",
-                recalibrate,
-                ("        layer.momentum = momentum\n", "        layer.momentum = 0.1\n"),
-            ),
-            mistake(
-                "you reset the parameters of the layers, too, with `reset_parameters()`; weight "
-                "and bias stay as they are",
-                recalibrate,
-                ("layer.num_batches_tracked.zero_()", "layer.reset_parameters()"),
-            ),
-            mistake(
-                "you go through the children of the network and miss the layers within them; go "
-                "through `model.modules()`",
-                recalibrate,
-                ("model.modules()", "model.children()"),
-            ),
-            mistake(
-                "your statistics are those of the first minibatch; go through all of them",
-                recalibrate,
-                ("        model(x)\n", "        model(x)\n        break\n"),
-            ),
-            mistake(
-                "your statistics are those of the last minibatch; take the mean over all of them",
-                recalibrate,
-                ("        layer.momentum = None\n", "        layer.momentum = 1.0\n"),
-            ),
-            mistake(
-                "you join all examples into one minibatch; here the statistics of the minibatches "
-                "are averaged",
-                recalibrate,
-                ("for x in batches:", "for x in [torch.cat(list(batches))]:"),
-            ),
-            mistake(
-                "you pass the minibatches twice; each counts once",
-                recalibrate,
-                ("        model(x)\n", "        model(x)\n        model(x)\n"),
-            ),
-        ),
-        properties=(
-            Property(
-                "one minibatch leaves its mean and its unbiased variance",
-                _are_those_of_all_examples,
-            ),
-        ),
-    ),
-    Exercise(
-        key="LAB-3:plot",
-        reference=plot_curves,
-        use=drawn,
-        cases=_curves,
-        misconceptions=(
-            mistake(
-                "you draw the curves over 0, 1, 2, …; draw them over the numbers in `seen`",
-                plot_curves,
-                ("ax.plot(seen, values,", "ax.plot(values,"),
-            ),
-            mistake(
-                "your axes are swapped; the examples seen lie on the x axis",
-                plot_curves,
-                ("ax.plot(seen, values,", "ax.plot(values, seen,"),
-            ),
-            mistake(
-                "your curves have no labels; give each `label=name`",
-                plot_curves,
-                (", label=name", ""),
-            ),
-            mistake(
-                "there is no legend, so nobody knows which curve is which; call `ax.legend()`",
-                plot_curves,
-                ("    ax.legend()", "    pass"),
-            ),
-            mistake(
-                "the x axis has no words; say what it shows with `ax.set_xlabel`",
-                plot_curves,
-                ('    ax.set_xlabel("training examples seen")\n', ""),
-            ),
-            mistake(
-                "your axis of the examples is logarithmic; here it is linear",
-                plot_curves,
-                (
-                    "    ax.set_ylabel(ylabel)",
-                    '    ax.set_xscale("log")\n    ax.set_ylabel(ylabel)',
-                ),
-            ),
-            mistake(
-                "you draw the last curve only; put `ax.plot` into the loop",
-                plot_curves,
-                (
-                    '        ax.plot(seen, values, marker="o", label=name)\n',
-                    '        pass\n    ax.plot(seen, values, marker="o", label=name)\n',
-                ),
-            ),
-        ),
-        properties=(
-            Property("each curve is a line with its name", _draws_as_many_lines_as_curves),
-        ),
-    ),
+    BATCH_NORM,
+    NETWORK,
+    EVALUATE,
+    RECALIBRATE,
+    PLOT_CURVES,
 )
 
 

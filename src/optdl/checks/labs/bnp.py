@@ -49,10 +49,6 @@ def _nested(widths: Sequence[int], seed: int, *more: nn.Module) -> nn.Sequential
     return nn.Sequential(nn.Sequential(*layers[:-2], *more), layers[-2])
 
 
-def _dense(model: nn.Module) -> Iterator[nn.Linear]:
-    return (one for one in model.modules() if isinstance(one, nn.Linear))
-
-
 def _hooks(model: nn.Module) -> int:
     """Return how many forward hooks hang on a network."""
     return sum(len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.modules())
@@ -122,6 +118,115 @@ def _works_on_a_layers_gradients(function: Any, rng: np.random.Generator) -> boo
     return all(torch.allclose(*pair) for pair in zip((G_w, G_b), expected, strict=True))
 
 
+PRECONDITION = Exercise(
+    key="LAB-5:precondition",
+    reference=precondition,
+    use=_changed,
+    cases=_gradients,
+    parts=("grad_weight", "grad_bias", "mean after the call", "var after the call"),
+    misconceptions=(
+        mistake(
+            "you compute new tensors, and the gradients stay as they are: `a = a - b` gives "
+            "the name a to another tensor; change the tensor itself, with `sub_`, `div_` or "
+            "`copy_`",
+            precondition,
+            (
+                "grad_weight.sub_(torch.outer(grad_bias, mean)).div_(q2 * smoothed)",
+                "grad_weight = (grad_weight - torch.outer(grad_bias, mean)) / (q2 * smoothed)",
+            ),
+            (
+                "grad_bias.div_(q2).sub_(grad_weight @ mean)",
+                "grad_bias = grad_bias / q2 - grad_weight @ mean\n"
+                "    return grad_weight, grad_bias",
+            ),
+        ),
+        mistake(
+            "the gradient of your bias stays as it is; it changes, too, and in place, by an "
+            "operation whose name ends in _",
+            precondition,
+            ("grad_bias.div_(q2).sub_(", "grad_bias.div(q2).sub("),
+        ),
+        mistake(
+            "you smooth `var` in place and so spoil the running average, which belongs to the "
+            "caller; compute a new tensor",
+            precondition,
+            (
+                "smoothed = var + eps1 * var.max() + eps2",
+                "smoothed = var.add_(eps1 * var.max() + eps2)",
+            ),
+        ),
+        mistake(
+            "your new bias gradient uses the old weight gradient; it uses the new one",
+            precondition,
+            ("    grad_weight.sub_(", "    old = grad_weight.clone()\n    grad_weight.sub_("),
+            ("sub_(grad_weight @ mean)", "sub_(old @ mean)"),
+        ),
+        mistake(
+            "your outer product is transposed, (n, o) in place of (o, n): μ belongs to the "
+            "columns of the weight gradient, one for each input",
+            precondition,
+            ("torch.outer(grad_bias, mean)", "torch.outer(mean, grad_bias)"),
+        ),
+        mistake(
+            "you divide the rows of the weight gradient by the variances; they belong to the "
+            "columns, one for each input",
+            precondition,
+            (".div_(q2 * smoothed)", ".div_(q2 * smoothed[:, None])"),
+        ),
+        mistake(
+            "you divide by the standard deviation; P and Pᵀ divide by it once each, which "
+            "makes the variance",
+            precondition,
+            (".div_(q2 * smoothed)", ".div_(q2 * smoothed.sqrt())"),
+        ),
+        mistake(
+            "your q² counts the outputs of the layer; it is max{n/N, 1} with the number n of "
+            "inputs",
+            precondition,
+            ("grad_weight.shape[1]", "grad_weight.shape[0]"),
+        ),
+        mistake(
+            "your q² falls below 1 for minibatches that are larger than the layer; it is "
+            "max{n/N, 1}",
+            precondition,
+            ("max(grad_weight.shape[1] / batch_size, 1)", "grad_weight.shape[1] / batch_size"),
+        ),
+        mistake(
+            "you divide the weight gradient by q² once more on its way into the bias; only the "
+            "old bias gradient is divided by q²",
+            precondition,
+            (
+                "grad_bias.div_(q2).sub_(grad_weight @ mean)",
+                "grad_bias.sub_(grad_weight @ mean).div_(q2)",
+            ),
+        ),
+        mistake(
+            "you do not divide the bias gradient by q²; both gradients are divided",
+            precondition,
+            ("grad_bias.div_(q2).sub_(", "grad_bias.sub_("),
+        ),
+        mistake(
+            "you leave out the largest variance in the floor; σ̃² is σ² + ε₁ max σ² + ε₂",
+            precondition,
+            ("eps1 * var.max()", "eps1"),
+        ),
+        mistake(
+            "you add the means times the bias gradient; they are subtracted from the weight "
+            "gradient",
+            precondition,
+            ("grad_weight.sub_(", "grad_weight.add_("),
+        ),
+    ),
+    properties=(
+        Property("it does what the function on arrays does", _is_that_of_arrays),
+        Property(
+            "with μ = 0, σ² = 1 and ε₂ = 1 the weight gradient is halved, in float32, too",
+            _works_on_a_layers_gradients,
+        ),
+    ),
+)
+
+
 # --- Statistics through hooks -----------------------------------------------------------------
 
 
@@ -187,7 +292,92 @@ def _sees_shift_and_scale(function: Any, rng: np.random.Generator) -> bool:
     return torch.allclose(shifted, 2 * mean + 1) and torch.allclose(scaled, 4 * var)
 
 
+INPUT_STATISTICS = Exercise(
+    key="LAB-5:input_statistics",
+    reference=input_statistics,
+    use=_observed,
+    cases=_passes,
+    parts=("the statistics", "with a graph", "hooks that are left", "the network's mode"),
+    misconceptions=(
+        mistake(
+            "your hooks stay on the network and go on working in each later pass; keep the "
+            "handles and call `remove()` on each",
+            input_statistics,
+            ("            handle.remove()", "            pass"),
+        ),
+        mistake(
+            "your hooks stay on the network when the pass fails; remove them in `finally`",
+            input_statistics,
+            ("    finally:\n", "    except ZeroDivisionError:\n        pass\n    else:\n"),
+        ),
+        mistake(
+            "your statistics are those of what the layers give; they are those of what the "
+            "layers read, `inputs[0]`",
+            input_statistics,
+            (
+                "inputs: tuple[Tensor, ...]) -> None:\n        h = inputs[0]",
+                "inputs: tuple[Tensor, ...], output) -> None:\n        h = output",
+            ),
+            ("register_forward_pre_hook", "register_forward_hook"),
+        ),
+        mistake(
+            "your variance divides by N − 1; BNP divides by N, which is `correction=0`",
+            input_statistics,
+            ("h.var(dim=0, correction=0)", "h.var(dim=0)"),
+        ),
+        mistake(
+            "you return standard deviations; BNP averages variances",
+            input_statistics,
+            ("h.var(dim=0, correction=0)", "h.std(dim=0, correction=0)"),
+        ),
+        mistake(
+            "you take statistics of each example over its features; they are those of each "
+            "feature over the minibatch, with dim=0",
+            input_statistics,
+            ("h.mean(dim=0), h.var(dim=0,", "h.mean(dim=1), h.var(dim=1,"),
+        ),
+        mistake(
+            "your hook returns something, and what a pre-hook returns takes the place of the "
+            "layer's input; let it return None",
+            input_statistics,
+            (
+                "seen[layer] = (h.mean(dim=0), h.var(dim=0, correction=0))",
+                "seen[layer] = (h.mean(dim=0), h.var(dim=0, correction=0))\n"
+                "        return h - h.mean(dim=0)",
+            ),
+        ),
+        mistake(
+            "your statistics hold the graph of the pass, and so its memory; compute them "
+            "where autograd does not watch, under `torch.no_grad()` or after `detach()`",
+            input_statistics,
+            ("with torch.no_grad():", "if True:"),
+        ),
+        mistake(
+            "you look at the children of the network alone and miss the layers in its blocks; "
+            "`modules()` finds layers at every depth",
+            input_statistics,
+            ("model.modules()", "model.children()"),
+        ),
+        mistake(
+            "you leave the network in evaluation mode; it is to stay in the mode in which it came",
+            input_statistics,
+            ("    seen = {}\n", "    seen = {}\n    model.eval()\n"),
+        ),
+    ),
+    properties=(
+        Property(
+            "twice the inputs plus 1 have twice the mean plus 1, and four times the variance",
+            _sees_shift_and_scale,
+        ),
+    ),
+)
+
+
 # --- BNP --------------------------------------------------------------------------------------
+
+
+def _dense(model: nn.Module) -> Iterator[nn.Linear]:
+    return (one for one in model.modules() if isinstance(one, nn.Linear))
 
 
 class BNP:
@@ -373,6 +563,197 @@ def _leaves_the_network_as_it_was(kind: Any, rng: np.random.Generator) -> bool:
         return torch.equal(found, plain) and torch.equal(model(x), plain)
 
 
+_OBSERVE = "    def observe(self, layer: Any, inputs: tuple[Tensor, ...]) -> None:"
+_IS_DENSE = "self.layers = [one for one in model.modules() if isinstance(one, nn.Linear)]"
+
+BNP_PRECONDITIONER = Exercise(
+    key="LAB-5:bnp",
+    reference=BNP,
+    use=_followed,
+    cases=_trainings,
+    parts=(
+        "the gradients after each step",
+        ("the averages", "with a graph"),
+        "a second step",
+        "hooks after remove()",
+    ),
+    rtol=1e-4,
+    atol=1e-5,
+    misconceptions=(
+        mistake(
+            "your averages take in what the layers give; they are those of what the layers read",
+            BNP,
+            (
+                _OBSERVE,
+                "    def observe(self, layer, inputs, output) -> None:\n        inputs = [output]",
+            ),
+            ("register_forward_pre_hook", "register_forward_hook"),
+        ),
+        mistake(
+            "your averages take in the passes in evaluation mode; leave the hook when "
+            "`layer.training` is False",
+            BNP,
+            ("if not layer.training:", "if False:"),
+        ),
+        mistake(
+            "the hooks are still there after `remove()`; keep the handles that registering "
+            "gives you, and call `remove()` on each",
+            BNP,
+            ("            handle.remove()", "            pass"),
+        ),
+        mistake(
+            "your `state_dict()` gives the averages themselves, which change as the training "
+            "goes on; return copies, with `clone()`",
+            BNP,
+            ("mean = [one.clone() for one in self.mean]", "mean = self.mean"),
+            ("var = [one.clone() for one in self.var]", "var = self.var"),
+        ),
+        mistake(
+            "your averages are saved under the layer objects of one network, and a new network "
+            "does not find them; save lists, in the order of the layers",
+            BNP,
+            (
+                'return {"mean": mean, "var": var}',
+                'return {"mean": dict(zip(self.layers, mean)), "var": dict(zip(self.layers, var))}',
+            ),
+            ('state["mean"][k]', 'state["mean"][self.layers[k]]'),
+            ('state["var"][k]', 'state["var"][self.layers[k]]'),
+        ),
+        mistake(
+            "`load_state_dict` does not take up what was saved, so that the averages begin "
+            "anew when training is resumed",
+            BNP,
+            ('self.mean[k].copy_(state["mean"][k])', "pass"),
+            ('self.var[k].copy_(state["var"][k])', "pass"),
+        ),
+        mistake(
+            "your variances begin at 0; BNP begins with the mean 0 and the variance 1",
+            BNP,
+            ("torch.ones_like(layer.weight[0])", "torch.zeros_like(layer.weight[0])"),
+        ),
+        mistake(
+            "your averages begin with the first minibatch; BNP begins with the mean 0 and the "
+            "variance 1",
+            BNP,
+            (
+                "        self.rows[k] = len(h)\n",
+                "        self.rows[k] = len(h)\n"
+                "        if not self.mean[k].any():\n"
+                "            self.mean[k].copy_(h.mean(dim=0))\n"
+                "            self.var[k].copy_(h.var(dim=0, correction=0))\n",
+            ),
+        ),
+        mistake(
+            "ρ and 1 − ρ are the wrong way round; ρ is the share of the old average",
+            BNP,
+            ("h.mean(dim=0), 1 - self.rho", "h.mean(dim=0), self.rho"),
+            (
+                "h.var(dim=0, correction=0), 1 - self.rho",
+                "h.var(dim=0, correction=0), self.rho",
+            ),
+        ),
+        mistake(
+            "your variance divides by N − 1; BNP divides by N, which is `correction=0`",
+            BNP,
+            ("h.var(dim=0, correction=0)", "h.var(dim=0)"),
+        ),
+        mistake(
+            "you precondition with the statistics of the last minibatch; BNP uses the running "
+            "averages",
+            BNP,
+            (
+                "        self.rows[k] = len(h)\n",
+                "        self.rows[k] = len(h)\n"
+                "        self.last = getattr(self, 'last', {})\n"
+                "        self.last[k] = h.mean(dim=0), h.var(dim=0, correction=0)\n",
+            ),
+            (
+                "mean, var, rows = self.mean[k], self.var[k], self.rows[k]",
+                "mean, var = self.last[k]\n            rows = self.rows[k]",
+            ),
+        ),
+        mistake(
+            "your averages hold the graphs of the passes, more with every step; compute them "
+            "where autograd does not watch, for example from `inputs[0].detach()`",
+            BNP,
+            ("    @torch.no_grad()\n    def observe", "    def observe"),
+        ),
+        mistake(
+            "your averages are in float32, whatever the network is; make them like the "
+            "weights, for example with `torch.zeros_like(layer.weight[0])`",
+            BNP,
+            ("torch.zeros_like(layer.weight[0])", "torch.zeros(layer.in_features)"),
+            ("torch.ones_like(layer.weight[0])", "torch.ones(layer.in_features)"),
+        ),
+        mistake(
+            "you leave the gradient of the bias as it is; it takes up the means",
+            BNP,
+            ("            bias.div_(q2).sub_(weight @ mean)\n", ""),
+        ),
+        mistake(
+            "your step computes new gradients, and those of the parameters stay as they are; "
+            "change them in place",
+            BNP,
+            (
+                "weight.sub_(torch.outer(bias, mean)).div_(",
+                "weight = weight.sub(torch.outer(bias, mean)).div(",
+            ),
+            ("bias.div_(q2).sub_(", "bias = bias.div(q2).sub("),
+        ),
+        mistake(
+            "your hook returns something, and what a pre-hook returns takes the place of the "
+            "layer's input; let it return None",
+            BNP,
+            (
+                "        self.var[k].lerp_(h.var(dim=0, correction=0), 1 - self.rho)",
+                "        self.var[k].lerp_(h.var(dim=0, correction=0), 1 - self.rho)\n"
+                "        return h - self.mean[k]",
+            ),
+        ),
+        mistake(
+            "you look at the children of the network alone and miss the layers in its blocks; "
+            "`modules()` finds layers at every depth",
+            BNP,
+            ("model.modules()", "model.children()"),
+        ),
+        mistake(
+            "you find a layer several times, once for each block around it, and precondition "
+            "it as often; `model.modules()` finds each once",
+            BNP,
+            (
+                _IS_DENSE,
+                "self.layers = [one for block in model.modules() for one in block.modules() "
+                "if isinstance(one, nn.Linear)]",
+            ),
+        ),
+        mistake(
+            "your step fails at a layer without gradients, such as a frozen one; leave it as it is",
+            BNP,
+            ("if weight is None or bias is None or not rows:", "if not rows:"),
+        ),
+        mistake(
+            "a second step without a pass preconditions the gradients once more; forget the "
+            "pass in `step`, and raise RuntimeError when there was none",
+            BNP,
+            ("            self.rows[k] = 0\n", ""),
+        ),
+        mistake(
+            "you keep the size of the first minibatch; q² needs that of the last one",
+            BNP,
+            (
+                "        self.rows[k] = len(h)\n",
+                "        self.first = getattr(self, 'first', {})\n"
+                "        self.rows[k] = self.first.setdefault(k, len(h))\n",
+            ),
+        ),
+    ),
+    properties=(
+        Property("five steps are those of the course's own BNP", _agrees_with_the_finished_one),
+        Property("the network gives what it gave without BNP", _leaves_the_network_as_it_was),
+    ),
+)
+
+
 # --- The training loop ------------------------------------------------------------------------
 
 
@@ -454,6 +835,94 @@ def _stands_still_at_rate_zero(function: Any, rng: np.random.Generator) -> bool:
     return bool(first == second) and all(torch.equal(*pair) for pair in stay)
 
 
+TRAIN = Exercise(
+    key="LAB-5:train",
+    reference=train,
+    use=_trained,
+    cases=_batches,
+    parts=(
+        *("the losses", "their type", "the weights"),
+        *("calls of bnp.step", "calls without gradients"),
+    ),
+    misconceptions=(
+        mistake(
+            "you precondition after the optimizer's step, which has used the plain gradients "
+            "by then; call `bnp.step()` between `backward` and `optimizer.step()`",
+            train,
+            ("        if bnp is not None:\n            bnp.step()\n", ""),
+            (
+                "optimizer.step()",
+                "optimizer.step()\n        if bnp is not None:\n            bnp.step()",
+            ),
+        ),
+        mistake(
+            "you precondition before `backward`, when there are no gradients; call "
+            "`bnp.step()` between `backward` and `optimizer.step()`",
+            train,
+            ("        if bnp is not None:\n            bnp.step()\n", ""),
+            (
+                "        loss.backward()",
+                "        if bnp is not None:\n            bnp.step()\n        loss.backward()",
+            ),
+        ),
+        mistake(
+            "your loop fails when `bnp` is None; leave its step out then",
+            train,
+            ("if bnp is not None:", "if True:"),
+        ),
+        mistake(
+            "you never call `bnp.step()`; its place is between `backward` and `optimizer.step()`",
+            train,
+            ("            bnp.step()", "            pass"),
+        ),
+        mistake(
+            "you precondition twice in each step; call `bnp.step()` once for each minibatch",
+            train,
+            ("            bnp.step()", "            bnp.step()\n            bnp.step()"),
+        ),
+        mistake(
+            "you never clear the gradients, and `backward` adds to those that were "
+            "preconditioned; call `optimizer.zero_grad()` in each step",
+            train,
+            ("        optimizer.zero_grad()\n", ""),
+        ),
+        mistake(
+            "you clear the gradients after `backward`, so that no step changes anything; clear "
+            "them before",
+            train,
+            ("        optimizer.zero_grad()\n", ""),
+            (
+                "        loss.backward()",
+                "        loss.backward()\n        optimizer.zero_grad()",
+            ),
+        ),
+        mistake(
+            "you keep the loss as a tensor, and with it the graph of every step; keep the "
+            "number, `loss.item()`",
+            train,
+            ("loss.item()", "loss"),
+        ),
+        mistake(
+            "your model stays in evaluation mode, in which dropout does nothing and the hooks "
+            "of BNP see nothing; call `model.train()` first",
+            train,
+            ("    model.train()\n", ""),
+        ),
+        mistake(
+            "you return after the first minibatch; move `return` out of the loop",
+            train,
+            ("    return losses", "        return losses"),
+        ),
+    ),
+    properties=(
+        Property(
+            "with a rate of 0 the weights stay, and the same minibatch has the same loss",
+            _stands_still_at_rate_zero,
+        ),
+    ),
+)
+
+
 # --- The figure -------------------------------------------------------------------------------
 
 
@@ -489,526 +958,65 @@ def _draws_each_measurement(function: Any, rng: np.random.Generator) -> bool:
     )
 
 
+PLOT_CURVES = Exercise(
+    key="LAB-5:plot",
+    reference=plot_curves,
+    use=drawn,
+    cases=_measured,
+    misconceptions=(
+        mistake(
+            "you draw the losses over 0, 1, 2, …; draw them over the steps, of which there are "
+            "`every` between two measurements",
+            plot_curves,
+            ("[every * (k + 1) for k in range(len(losses))]", "range(len(losses))"),
+        ),
+        mistake(
+            "your first measurement stands at step 0; it was made after `every` steps",
+            plot_curves,
+            ("every * (k + 1)", "every * k"),
+        ),
+        mistake(
+            "your losses lie on a linear axis, where the small ones cannot be told apart; use "
+            '`ax.set_yscale("log")`',
+            plot_curves,
+            ('    ax.set_yscale("log")\n', ""),
+        ),
+        mistake(
+            "your steps lie on a logarithmic axis; leave that axis linear",
+            plot_curves,
+            (
+                '    ax.set_yscale("log")\n',
+                '    ax.set_yscale("log")\n    ax.set_xscale("log")\n',
+            ),
+        ),
+        mistake(
+            "an axis has no words; say what it shows with `ax.set_xlabel` and `ax.set_ylabel`",
+            plot_curves,
+            ('    ax.set_xlabel("step")\n', ""),
+        ),
+        mistake(
+            "there is no legend, so nobody knows which line is which; call `ax.legend()`",
+            plot_curves,
+            ("    ax.legend()", "    pass"),
+        ),
+        mistake(
+            "your lines have no labels; give each `label=name`",
+            plot_curves,
+            (", label=name", ""),
+        ),
+    ),
+    properties=(Property("each line holds the losses of its method", _draws_each_measurement),),
+)
+
+
 # --- The exercises ----------------------------------------------------------------------------
 
-
-_OBSERVE = "    def observe(self, layer: Any, inputs: tuple[Tensor, ...]) -> None:"
-_IS_DENSE = "self.layers = [one for one in model.modules() if isinstance(one, nn.Linear)]"
-
 EXERCISES: tuple[Exercise, ...] = (
-    Exercise(
-        key="LAB-5:precondition",
-        reference=precondition,
-        use=_changed,
-        cases=_gradients,
-        parts=("grad_weight", "grad_bias", "mean after the call", "var after the call"),
-        misconceptions=(
-            mistake(
-                "you compute new tensors, and the gradients stay as they are: `a = a - b` gives "
-                "the name a to another tensor; change the tensor itself, with `sub_`, `div_` or "
-                "`copy_`",
-                precondition,
-                (
-                    "grad_weight.sub_(torch.outer(grad_bias, mean)).div_(q2 * smoothed)",
-                    "grad_weight = (grad_weight - torch.outer(grad_bias, mean)) / (q2 * smoothed)",
-                ),
-                (
-                    "grad_bias.div_(q2).sub_(grad_weight @ mean)",
-                    "grad_bias = grad_bias / q2 - grad_weight @ mean\n"
-                    "    return grad_weight, grad_bias",
-                ),
-            ),
-            mistake(
-                "the gradient of your bias stays as it is; it changes, too, and in place, by an "
-                "operation whose name ends in _",
-                precondition,
-                ("grad_bias.div_(q2).sub_(", "grad_bias.div(q2).sub("),
-            ),
-            mistake(
-                "you smooth `var` in place and so spoil the running average, which belongs to the "
-                "caller; compute a new tensor",
-                precondition,
-                (
-                    "smoothed = var + eps1 * var.max() + eps2",
-                    "smoothed = var.add_(eps1 * var.max() + eps2)",
-                ),
-            ),
-            mistake(
-                "your new bias gradient uses the old weight gradient; it uses the new one",
-                precondition,
-                ("    grad_weight.sub_(", "    old = grad_weight.clone()\n    grad_weight.sub_("),
-                ("sub_(grad_weight @ mean)", "sub_(old @ mean)"),
-            ),
-            mistake(
-                "your outer product is transposed, (n, o) in place of (o, n): μ belongs to the "
-                "columns of the weight gradient, one for each input",
-                precondition,
-                ("torch.outer(grad_bias, mean)", "torch.outer(mean, grad_bias)"),
-            ),
-            mistake(
-                "you divide the rows of the weight gradient by the variances; they belong to the "
-                "columns, one for each input",
-                precondition,
-                (".div_(q2 * smoothed)", ".div_(q2 * smoothed[:, None])"),
-            ),
-            mistake(
-                "you divide by the standard deviation; P and Pᵀ divide by it once each, which "
-                "makes the variance",
-                precondition,
-                (".div_(q2 * smoothed)", ".div_(q2 * smoothed.sqrt())"),
-            ),
-            mistake(
-                "your q² counts the outputs of the layer; it is max{n/N, 1} with the number n of "
-                "inputs",
-                precondition,
-                ("grad_weight.shape[1]", "grad_weight.shape[0]"),
-            ),
-            mistake(
-                "your q² falls below 1 for minibatches that are larger than the layer; it is "
-                "max{n/N, 1}",
-                precondition,
-                ("max(grad_weight.shape[1] / batch_size, 1)", "grad_weight.shape[1] / batch_size"),
-            ),
-            mistake(
-                "you divide the weight gradient by q² once more on its way into the bias; only the "
-                "old bias gradient is divided by q²",
-                precondition,
-                (
-                    "grad_bias.div_(q2).sub_(grad_weight @ mean)",
-                    "grad_bias.sub_(grad_weight @ mean).div_(q2)",
-                ),
-            ),
-            mistake(
-                "you do not divide the bias gradient by q²; both gradients are divided",
-                precondition,
-                ("grad_bias.div_(q2).sub_(", "grad_bias.sub_("),
-            ),
-            mistake(
-                "you leave out the largest variance in the floor; σ̃² is σ² + ε₁ max σ² + ε₂",
-                precondition,
-                ("eps1 * var.max()", "eps1"),
-            ),
-            mistake(
-                "you add the means times the bias gradient; they are subtracted from the weight "
-                "gradient",
-                precondition,
-                ("grad_weight.sub_(", "grad_weight.add_("),
-            ),
-        ),
-        properties=(
-            Property("it does what the function on arrays does", _is_that_of_arrays),
-            Property(
-                "with μ = 0, σ² = 1 and ε₂ = 1 the weight gradient is halved, in float32, too",
-                _works_on_a_layers_gradients,
-            ),
-        ),
-    ),
-    Exercise(
-        key="LAB-5:input_statistics",
-        reference=input_statistics,
-        use=_observed,
-        cases=_passes,
-        parts=("the statistics", "with a graph", "hooks that are left", "the network's mode"),
-        misconceptions=(
-            mistake(
-                "your hooks stay on the network and go on working in each later pass; keep the "
-                "handles and call `remove()` on each",
-                input_statistics,
-                ("            handle.remove()", "            pass"),
-            ),
-            mistake(
-                "your hooks stay on the network when the pass fails; remove them in `finally`",
-                input_statistics,
-                ("    finally:\n", "    except ZeroDivisionError:\n        pass\n    else:\n"),
-            ),
-            mistake(
-                "your statistics are those of what the layers give; they are those of what the "
-                "layers read, `inputs[0]`",
-                input_statistics,
-                (
-                    "inputs: tuple[Tensor, ...]) -> None:\n        h = inputs[0]",
-                    "inputs: tuple[Tensor, ...], output) -> None:\n        h = output",
-                ),
-                ("register_forward_pre_hook", "register_forward_hook"),
-            ),
-            mistake(
-                "your variance divides by N − 1; BNP divides by N, which is `correction=0`",
-                input_statistics,
-                ("h.var(dim=0, correction=0)", "h.var(dim=0)"),
-            ),
-            mistake(
-                "you return standard deviations; BNP averages variances",
-                input_statistics,
-                ("h.var(dim=0, correction=0)", "h.std(dim=0, correction=0)"),
-            ),
-            mistake(
-                "you take statistics of each example over its features; they are those of each "
-                "feature over the minibatch, with dim=0",
-                input_statistics,
-                ("h.mean(dim=0), h.var(dim=0,", "h.mean(dim=1), h.var(dim=1,"),
-            ),
-            mistake(
-                "your hook returns something, and what a pre-hook returns takes the place of the "
-                "layer's input; let it return None",
-                input_statistics,
-                (
-                    "seen[layer] = (h.mean(dim=0), h.var(dim=0, correction=0))",
-                    "seen[layer] = (h.mean(dim=0), h.var(dim=0, correction=0))\n"
-                    "        return h - h.mean(dim=0)",
-                ),
-            ),
-            mistake(
-                "your statistics hold the graph of the pass, and so its memory; compute them "
-                "where autograd does not watch, under `torch.no_grad()` or after `detach()`",
-                input_statistics,
-                ("with torch.no_grad():", "if True:"),
-            ),
-            mistake(
-                "you look at the children of the network alone and miss the layers in its blocks; "
-                "`modules()` finds layers at every depth",
-                input_statistics,
-                ("model.modules()", "model.children()"),
-            ),
-            mistake(
-                "you leave the network in evaluation mode; it is to stay in the mode in which it "
-                "came",
-                input_statistics,
-                ("    seen = {}\n", "    seen = {}\n    model.eval()\n"),
-            ),
-        ),
-        properties=(
-            Property(
-                "twice the inputs plus 1 have twice the mean plus 1, and four times the variance",
-                _sees_shift_and_scale,
-            ),
-        ),
-    ),
-    Exercise(
-        key="LAB-5:bnp",
-        reference=BNP,
-        use=_followed,
-        cases=_trainings,
-        parts=(
-            "the gradients after each step",
-            ("the averages", "with a graph"),
-            "a second step",
-            "hooks after remove()",
-        ),
-        rtol=1e-4,
-        atol=1e-5,
-        misconceptions=(
-            mistake(
-                "your averages take in what the layers give; they are those of what the layers "
-                "read",
-                BNP,
-                (
-                    _OBSERVE,
-                    "    def observe(self, layer, inputs, output) -> None:\n"
-                    "        inputs = [output]",
-                ),
-                ("register_forward_pre_hook", "register_forward_hook"),
-            ),
-            mistake(
-                "your averages take in the passes in evaluation mode; leave the hook when "
-                "`layer.training` is False",
-                BNP,
-                ("if not layer.training:", "if False:"),
-            ),
-            mistake(
-                "the hooks are still there after `remove()`; keep the handles that registering "
-                "gives you, and call `remove()` on each",
-                BNP,
-                ("            handle.remove()", "            pass"),
-            ),
-            mistake(
-                "your `state_dict()` gives the averages themselves, which change as the training "
-                "goes on; return copies, with `clone()`",
-                BNP,
-                ("mean = [one.clone() for one in self.mean]", "mean = self.mean"),
-                ("var = [one.clone() for one in self.var]", "var = self.var"),
-            ),
-            mistake(
-                "your averages are saved under the layer objects of one network, and a new network "
-                "does not find them; save lists, in the order of the layers",
-                BNP,
-                (
-                    'return {"mean": mean, "var": var}',
-                    'return {"mean": dict(zip(self.layers, mean)), '
-                    '"var": dict(zip(self.layers, var))}',
-                ),
-                ('state["mean"][k]', 'state["mean"][self.layers[k]]'),
-                ('state["var"][k]', 'state["var"][self.layers[k]]'),
-            ),
-            mistake(
-                "`load_state_dict` does not take up what was saved, so that the averages begin "
-                "anew when training is resumed",
-                BNP,
-                ('self.mean[k].copy_(state["mean"][k])', "pass"),
-                ('self.var[k].copy_(state["var"][k])', "pass"),
-            ),
-            mistake(
-                "your variances begin at 0; BNP begins with the mean 0 and the variance 1",
-                BNP,
-                ("torch.ones_like(layer.weight[0])", "torch.zeros_like(layer.weight[0])"),
-            ),
-            mistake(
-                "your averages begin with the first minibatch; BNP begins with the mean 0 and the "
-                "variance 1",
-                BNP,
-                (
-                    "        self.rows[k] = len(h)\n",
-                    "        self.rows[k] = len(h)\n"
-                    "        if not self.mean[k].any():\n"
-                    "            self.mean[k].copy_(h.mean(dim=0))\n"
-                    "            self.var[k].copy_(h.var(dim=0, correction=0))\n",
-                ),
-            ),
-            mistake(
-                "ρ and 1 − ρ are the wrong way round; ρ is the share of the old average",
-                BNP,
-                ("h.mean(dim=0), 1 - self.rho", "h.mean(dim=0), self.rho"),
-                (
-                    "h.var(dim=0, correction=0), 1 - self.rho",
-                    "h.var(dim=0, correction=0), self.rho",
-                ),
-            ),
-            mistake(
-                "your variance divides by N − 1; BNP divides by N, which is `correction=0`",
-                BNP,
-                ("h.var(dim=0, correction=0)", "h.var(dim=0)"),
-            ),
-            mistake(
-                "you precondition with the statistics of the last minibatch; BNP uses the running "
-                "averages",
-                BNP,
-                (
-                    "        self.rows[k] = len(h)\n",
-                    "        self.rows[k] = len(h)\n"
-                    "        self.last = getattr(self, 'last', {})\n"
-                    "        self.last[k] = h.mean(dim=0), h.var(dim=0, correction=0)\n",
-                ),
-                (
-                    "mean, var, rows = self.mean[k], self.var[k], self.rows[k]",
-                    "mean, var = self.last[k]\n            rows = self.rows[k]",
-                ),
-            ),
-            mistake(
-                "your averages hold the graphs of the passes, more with every step; compute them "
-                "where autograd does not watch, for example from `inputs[0].detach()`",
-                BNP,
-                ("    @torch.no_grad()\n    def observe", "    def observe"),
-            ),
-            mistake(
-                "your averages are in float32, whatever the network is; make them like the "
-                "weights, for example with `torch.zeros_like(layer.weight[0])`",
-                BNP,
-                ("torch.zeros_like(layer.weight[0])", "torch.zeros(layer.in_features)"),
-                ("torch.ones_like(layer.weight[0])", "torch.ones(layer.in_features)"),
-            ),
-            mistake(
-                "you leave the gradient of the bias as it is; it takes up the means",
-                BNP,
-                ("            bias.div_(q2).sub_(weight @ mean)\n", ""),
-            ),
-            mistake(
-                "your step computes new gradients, and those of the parameters stay as they are; "
-                "change them in place",
-                BNP,
-                (
-                    "weight.sub_(torch.outer(bias, mean)).div_(",
-                    "weight = weight.sub(torch.outer(bias, mean)).div(",
-                ),
-                ("bias.div_(q2).sub_(", "bias = bias.div(q2).sub("),
-            ),
-            mistake(
-                "your hook returns something, and what a pre-hook returns takes the place of the "
-                "layer's input; let it return None",
-                BNP,
-                (
-                    "        self.var[k].lerp_(h.var(dim=0, correction=0), 1 - self.rho)",
-                    "        self.var[k].lerp_(h.var(dim=0, correction=0), 1 - self.rho)\n"
-                    "        return h - self.mean[k]",
-                ),
-            ),
-            mistake(
-                "you look at the children of the network alone and miss the layers in its blocks; "
-                "`modules()` finds layers at every depth",
-                BNP,
-                ("model.modules()", "model.children()"),
-            ),
-            mistake(
-                "you find a layer several times, once for each block around it, and precondition "
-                "it as often; `model.modules()` finds each once",
-                BNP,
-                (
-                    _IS_DENSE,
-                    "self.layers = [one for block in model.modules() for one in block.modules() "
-                    "if isinstance(one, nn.Linear)]",
-                ),
-            ),
-            mistake(
-                "your step fails at a layer without gradients, such as a frozen one; leave it as "
-                "it is",
-                BNP,
-                ("if weight is None or bias is None or not rows:", "if not rows:"),
-            ),
-            mistake(
-                "a second step without a pass preconditions the gradients once more; forget the "
-                "pass in `step`, and raise RuntimeError when there was none",
-                BNP,
-                ("            self.rows[k] = 0\n", ""),
-            ),
-            mistake(
-                "you keep the size of the first minibatch; q² needs that of the last one",
-                BNP,
-                (
-                    "        self.rows[k] = len(h)\n",
-                    "        self.first = getattr(self, 'first', {})\n"
-                    "        self.rows[k] = self.first.setdefault(k, len(h))\n",
-                ),
-            ),
-        ),
-        properties=(
-            Property("five steps are those of the course's own BNP", _agrees_with_the_finished_one),
-            Property("the network gives what it gave without BNP", _leaves_the_network_as_it_was),
-        ),
-    ),
-    Exercise(
-        key="LAB-5:train",
-        reference=train,
-        use=_trained,
-        cases=_batches,
-        parts=(
-            *("the losses", "their type", "the weights"),
-            *("calls of bnp.step", "calls without gradients"),
-        ),
-        misconceptions=(
-            mistake(
-                "you precondition after the optimizer's step, which has used the plain gradients "
-                "by then; call `bnp.step()` between `backward` and `optimizer.step()`",
-                train,
-                ("        if bnp is not None:\n            bnp.step()\n", ""),
-                (
-                    "optimizer.step()",
-                    "optimizer.step()\n        if bnp is not None:\n            bnp.step()",
-                ),
-            ),
-            mistake(
-                "you precondition before `backward`, when there are no gradients; call "
-                "`bnp.step()` between `backward` and `optimizer.step()`",
-                train,
-                ("        if bnp is not None:\n            bnp.step()\n", ""),
-                (
-                    "        loss.backward()",
-                    "        if bnp is not None:\n            bnp.step()\n        loss.backward()",
-                ),
-            ),
-            mistake(
-                "your loop fails when `bnp` is None; leave its step out then",
-                train,
-                ("if bnp is not None:", "if True:"),
-            ),
-            mistake(
-                "you never call `bnp.step()`; its place is between `backward` and "
-                "`optimizer.step()`",
-                train,
-                ("            bnp.step()", "            pass"),
-            ),
-            mistake(
-                "you precondition twice in each step; call `bnp.step()` once for each minibatch",
-                train,
-                ("            bnp.step()", "            bnp.step()\n            bnp.step()"),
-            ),
-            mistake(
-                "you never clear the gradients, and `backward` adds to those that were "
-                "preconditioned; call `optimizer.zero_grad()` in each step",
-                train,
-                ("        optimizer.zero_grad()\n", ""),
-            ),
-            mistake(
-                "you clear the gradients after `backward`, so that no step changes anything; clear "
-                "them before",
-                train,
-                ("        optimizer.zero_grad()\n", ""),
-                (
-                    "        loss.backward()",
-                    "        loss.backward()\n        optimizer.zero_grad()",
-                ),
-            ),
-            mistake(
-                "you keep the loss as a tensor, and with it the graph of every step; keep the "
-                "number, `loss.item()`",
-                train,
-                ("loss.item()", "loss"),
-            ),
-            mistake(
-                "your model stays in evaluation mode, in which dropout does nothing and the hooks "
-                "of BNP see nothing; call `model.train()` first",
-                train,
-                ("    model.train()\n", ""),
-            ),
-            mistake(
-                "you return after the first minibatch; move `return` out of the loop",
-                train,
-                ("    return losses", "        return losses"),
-            ),
-        ),
-        properties=(
-            Property(
-                "with a rate of 0 the weights stay, and the same minibatch has the same loss",
-                _stands_still_at_rate_zero,
-            ),
-        ),
-    ),
-    Exercise(
-        key="LAB-5:plot",
-        reference=plot_curves,
-        use=drawn,
-        cases=_measured,
-        misconceptions=(
-            mistake(
-                "you draw the losses over 0, 1, 2, …; draw them over the steps, of which there are "
-                "`every` between two measurements",
-                plot_curves,
-                ("[every * (k + 1) for k in range(len(losses))]", "range(len(losses))"),
-            ),
-            mistake(
-                "your first measurement stands at step 0; it was made after `every` steps",
-                plot_curves,
-                ("every * (k + 1)", "every * k"),
-            ),
-            mistake(
-                "your losses lie on a linear axis, where the small ones cannot be told apart; use "
-                '`ax.set_yscale("log")`',
-                plot_curves,
-                ('    ax.set_yscale("log")\n', ""),
-            ),
-            mistake(
-                "your steps lie on a logarithmic axis; leave that axis linear",
-                plot_curves,
-                (
-                    '    ax.set_yscale("log")\n',
-                    '    ax.set_yscale("log")\n    ax.set_xscale("log")\n',
-                ),
-            ),
-            mistake(
-                "an axis has no words; say what it shows with `ax.set_xlabel` and `ax.set_ylabel`",
-                plot_curves,
-                ('    ax.set_xlabel("step")\n', ""),
-            ),
-            mistake(
-                "there is no legend, so nobody knows which line is which; call `ax.legend()`",
-                plot_curves,
-                ("    ax.legend()", "    pass"),
-            ),
-            mistake(
-                "your lines have no labels; give each `label=name`",
-                plot_curves,
-                (", label=name", ""),
-            ),
-        ),
-        properties=(Property("each line holds the losses of its method", _draws_each_measurement),),
-    ),
+    PRECONDITION,
+    INPUT_STATISTICS,
+    BNP_PRECONDITIONER,
+    TRAIN,
+    PLOT_CURVES,
 )
 
 

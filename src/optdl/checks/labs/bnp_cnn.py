@@ -110,6 +110,112 @@ def _pixels_are_those_of_the_image(function: Any, rng: np.random.Generator) -> b
     return whole and any(kept) and any(mirrored)
 
 
+_PARTS = "padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)"
+
+AUGMENT = Exercise(
+    key="LAB-6:augment",
+    reference=augment,
+    use=_augmented,
+    cases=_images,
+    parts=("the first minibatch", "the second", "the dtype", "x afterwards"),
+    misconceptions=(
+        _wrong(
+            "all your images have the same shift; draw one for each image, (n, 1) numbers",
+            augment,
+            (
+                "top = torch.randint(0, 2 * padding + 1, (n, 1)",
+                "top = torch.randint(0, 2 * padding + 1, (1, 1)",
+            ),
+            (
+                "left = torch.randint(0, 2 * padding + 1, (n, 1)",
+                "left = torch.randint(0, 2 * padding + 1, (1, 1)",
+            ),
+        ),
+        _wrong(
+            "you mirror all images of a minibatch or none; draw for each image by itself",
+            augment,
+            ("torch.randint(0, 2, (n, 1)", "torch.randint(0, 2, (1, 1)"),
+        ),
+        _wrong(
+            "you turn images upside down; a mirror exchanges left and right, so it reverses "
+            "the columns",
+            augment,
+            (
+                "columns = torch.where(mirrored == 1, columns.flip(1), columns)",
+                "rows = torch.where(mirrored == 1, rows.flip(1), rows)",
+            ),
+        ),
+        _wrong(
+            "you mirror every image; half of them stay as they are",
+            augment,
+            ("torch.where(mirrored == 1, columns.flip(1), columns)", "columns.flip(1)"),
+        ),
+        _wrong(
+            "what leaves your image on one side comes in on the other; the border is zeros",
+            augment,
+            ("(padding, padding, padding, padding))", '(padding,) * 4, mode="circular")'),
+            ("n, _, height, width = x.shape", "n, _, height, width = x.shape; t = x.dtype"),
+            ("nn.functional.pad(x,", "nn.functional.pad(x.float(),"),
+            (".permute(0, 3, 1, 2)", ".permute(0, 3, 1, 2).to(t)"),
+        ),
+        _wrong(
+            "your border repeats the outermost pixels; the border is zeros",
+            augment,
+            ("(padding, padding, padding, padding))", '(padding,) * 4, mode="replicate")'),
+            ("n, _, height, width = x.shape", "n, _, height, width = x.shape; t = x.dtype"),
+            ("nn.functional.pad(x,", "nn.functional.pad(x.float(),"),
+            (".permute(0, 3, 1, 2)", ".permute(0, 3, 1, 2).to(t)"),
+        ),
+        _wrong(
+            "you draw from torch's global generator, so a run cannot be repeated by its seed; "
+            "draw from the one that you are given",
+            augment,
+            ('{"generator": generator, "device": x.device}', '{"device": x.device}'),
+        ),
+        _wrong(
+            "each minibatch gets the same draws, because your generator starts anew; use the "
+            "one that you are given, which goes on",
+            augment,
+            (
+                '{"generator": generator, "device": x.device}',
+                '{"generator": torch.Generator().manual_seed(generator.initial_seed()), '
+                '"device": x.device}',
+            ),
+        ),
+        _wrong(
+            "you change the images that you are given, which are those of the whole data set; "
+            "make new ones",
+            augment,
+            (_PARTS, f"x.copy_({_PARTS})"),
+        ),
+        _wrong(
+            "the dtype of your images differs from that of x, which may be uint8 or float16; "
+            "keep it",
+            augment,
+            (".permute(0, 3, 1, 2)", ".permute(0, 3, 1, 2).float()"),
+        ),
+        _wrong(
+            "the largest shift never occurs: there are 2 · padding + 1 places, and randint "
+            "leaves out its upper end",
+            augment,
+            ("top = torch.randint(0, 2 * padding + 1", "top = torch.randint(0, 2 * padding"),
+            ("left = torch.randint(0, 2 * padding + 1", "left = torch.randint(0, 2 * padding"),
+        ),
+        _wrong(
+            "rows and columns have the same shift; draw each for itself",
+            augment,
+            ("    left = torch.randint(0, 2 * padding + 1, (n, 1), **how)", "    left = top"),
+        ),
+    ),
+    properties=(
+        Property(
+            "without padding each image is itself or mirrored, and both occur among 64",
+            _pixels_are_those_of_the_image,
+        ),
+    ),
+)
+
+
 # --- Minibatches ------------------------------------------------------------------------------
 
 
@@ -163,6 +269,81 @@ def _visits_each_example_once(kind: Any, rng: np.random.Generator) -> bool:
         if sorted(pairs) != [(10.0 * label, label) for label in range(23)]:
             return False
     return True
+
+
+_ORDER = "torch.randperm(len(self.y), generator=self.generator, device=self.y.device)"
+
+BATCHES = Exercise(
+    key="LAB-6:batches",
+    reference=Batches,
+    use=_epochs,
+    cases=_examples,
+    parts=("the number of minibatches", "the first epoch", "the second epoch"),
+    misconceptions=(
+        _wrong(
+            "all your epochs have the same order; draw one in `__iter__`, which begins an "
+            "epoch, with a generator that goes on",
+            Batches,
+            (
+                "self.size, self.generator = size, generator",
+                "self.size = size\n"
+                "        self.order = torch.randperm(len(y), generator=generator)",
+            ),
+            (_ORDER, "self.order"),
+        ),
+        _wrong(
+            "you leave out the last examples, where the size does not divide their number; "
+            "the last minibatch is smaller",
+            Batches,
+            ("-(-len(self.y) // self.size)", "len(self.y) // self.size"),
+            (
+                "in order.split(self.size):",
+                "in order[: len(self) * self.size].split(self.size):",
+            ),
+        ),
+        _wrong(
+            "`len` does not count the last minibatch where it is smaller; round up",
+            Batches,
+            ("-(-len(self.y) // self.size)", "len(self.y) // self.size"),
+        ),
+        _wrong(
+            "`len` is the number of examples; it is that of the minibatches of an epoch",
+            Batches,
+            ("-(-len(self.y) // self.size)", "len(self.y)"),
+        ),
+        _wrong(
+            "images and labels have orders of their own, so that labels are wrong; take both "
+            "by the same rows",
+            Batches,
+            (
+                "            yield self.x[rows], self.y[rows]",
+                "            others = torch.randperm(len(rows), generator=self.generator)\n"
+                "            yield self.x[rows], self.y[rows[others]]",
+            ),
+        ),
+        _wrong(
+            "you draw rows with replacement; an epoch has each example once: use `torch.randperm`",
+            Batches,
+            ("torch.randperm(len(self.y),", "torch.randint(len(self.y), (len(self.y),),"),
+        ),
+        _wrong(
+            "your examples come in the order in which they lie; draw a new one for each epoch",
+            Batches,
+            (_ORDER, "torch.arange(len(self.y))"),
+        ),
+        _wrong(
+            "you draw from torch's global generator, so a run cannot be repeated by its seed; "
+            "draw from the one that you are given",
+            Batches,
+            ("generator=self.generator, ", ""),
+        ),
+    ),
+    properties=(
+        Property(
+            "each epoch has every example once, with its own label", _visits_each_example_once
+        ),
+    ),
+)
 
 
 # --- An epoch in mixed precision --------------------------------------------------------------
@@ -308,6 +489,123 @@ def _half_precision_stays_close(kind: Any, rng: np.random.Generator) -> bool:
         for dtype in (None, torch.float16)
     )
     return bool(np.allclose(half, whole, rtol=0.02, atol=0.01))
+
+
+_STEP = "            self.scaler.step(self.optimizer)\n"
+_BNP_STEP = "            if self.bnp is not None:\n                self.bnp.step()\n"
+_CLIP = "            nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)\n"
+_FORWARD = (
+    "            with self.autocast:\n"
+    "                loss = nn.functional.cross_entropy(self.forward(x), y)\n"
+)
+
+TRAINER = Exercise(
+    key="LAB-6:trainer",
+    reference=Trainer,
+    use=_trained,
+    cases=_runs,
+    rtol=3e-3,
+    atol=1e-4,
+    parts=("the losses", "their type", "the weights", "the loss scale"),
+    misconceptions=(
+        _wrong(
+            "you read the loss in the loop, and each time the program waits for the device; "
+            "keep `loss.detach()` there, and read all of them once, behind the loop",
+            Trainer,
+            ("losses.append(loss.detach())", "losses.append(loss.item())"),
+            ("torch.stack(losses).tolist()", "losses"),
+        ),
+        _wrong(
+            "your network stays in evaluation mode; call `self.model.train()` first",
+            Trainer,
+            ("        self.model.train()\n", ""),
+        ),
+        _wrong(
+            "you never clear the gradients, and `backward` adds to them; call "
+            "`self.optimizer.zero_grad()` in each step",
+            Trainer,
+            ("            self.optimizer.zero_grad()\n", ""),
+        ),
+        _wrong(
+            "your forward pass runs in float32; put it and the loss into `with self.autocast:`",
+            Trainer,
+            (_FORWARD, "            loss = nn.functional.cross_entropy(self.forward(x), y)\n"),
+        ),
+        _wrong(
+            "you go back from the loss itself; go back from `self.scaler.scale(loss)`, which "
+            "keeps small gradients above the smallest number of float16",
+            Trainer,
+            ("self.scaler.scale(loss).backward()", "loss.backward()"),
+        ),
+        _wrong(
+            "you clip gradients that are still multiplied by the loss scale; call "
+            "`self.scaler.unscale_(self.optimizer)` before you clip",
+            Trainer,
+            ("            self.scaler.unscale_(self.optimizer)\n", ""),
+        ),
+        _wrong(
+            "you do not clip; limit the norm of all gradients together to `self.max_norm`",
+            Trainer,
+            (_CLIP, ""),
+        ),
+        _wrong(
+            "you clip each entry of the gradients; clip the norm of all of them together, with "
+            "`clip_grad_norm_`",
+            Trainer,
+            ("clip_grad_norm_", "clip_grad_value_"),
+        ),
+        _wrong(
+            "you clip what BNP has made of the gradient; clip the gradient itself, before "
+            "`self.bnp.step()`",
+            Trainer,
+            (_CLIP + _BNP_STEP, _BNP_STEP + _CLIP),
+        ),
+        _wrong(
+            "BNP has no part in your steps: `self.bnp.step()` is missing, or comes after the "
+            "optimizer's step; it belongs before it",
+            Trainer,
+            (_BNP_STEP, ""),
+        ),
+        _wrong(
+            "you step where the gradients overflowed, and the weights are no numbers any more; "
+            "`self.scaler.step(self.optimizer)` leaves such a step out",
+            Trainer,
+            (_STEP, "            self.optimizer.step()\n"),
+        ),
+        _wrong(
+            "your loss scale never changes, since `self.scaler.update()` is missing at the end "
+            "of the step",
+            Trainer,
+            ("            self.scaler.update()\n", ""),
+        ),
+        _wrong(
+            "your loss is a sum over the minibatch; cross_entropy takes the mean unless you "
+            "tell it otherwise",
+            Trainer,
+            (
+                "cross_entropy(self.forward(x), y)",
+                'cross_entropy(self.forward(x), y, reduction="sum")',
+            ),
+        ),
+        _wrong(
+            "you return the scaled losses; the scale is for `backward` alone",
+            Trainer,
+            ("losses.append(loss.detach())", "losses.append(self.scaler.scale(loss).detach())"),
+        ),
+        _wrong(
+            "you return tensors; after the loop make numbers of them, all at once: "
+            "`torch.stack(losses).tolist()`",
+            Trainer,
+            ("torch.stack(losses).tolist()", "losses"),
+        ),
+    ),
+    properties=(
+        Property(
+            "with a loss scale, float16 gives the losses of float32 to two digits",
+            _half_precision_stays_close,
+        ),
+    ),
+)
 
 
 # --- Checkpoints ------------------------------------------------------------------------------
@@ -497,6 +795,110 @@ def _goes_on_bit_by_bit(kind: Any, rng: np.random.Generator) -> bool:
         return losses + other.train(4) == whole
 
 
+_TO_FILE = (
+    '        torch.save(content, self.path + ".part")\n'
+    '        os.replace(self.path + ".part", self.path)'
+)
+
+CHECKPOINT = Exercise(
+    key="LAB-6:checkpoint",
+    reference=Checkpoint,
+    use=_resumed,
+    cases=_interruptions,
+    parts=(
+        "epochs done without a file",
+        "epochs done with one",
+        "the losses of the next three epochs",
+        "the file after a save that failed",
+        "a file with objects of other kinds",
+    ),
+    misconceptions=(
+        _wrong(
+            "your file has the state of the network alone; the momentum is in the optimizer's",
+            Checkpoint,
+            (
+                "{name: part.state_dict() for name, part in parts.items()}",
+                '{name: part.state_dict() for name, part in parts.items() if name == "model"}',
+            ),
+            (
+                "        for name, part in parts.items():\n            part.load_state_dict",
+                "        for name, part in parts.items():\n"
+                '            if name == "model": part.load_state_dict',
+            ),
+        ),
+        _wrong(
+            "you do not put the generators back, so that after an interruption other numbers "
+            "are drawn",
+            Checkpoint,
+            (
+                "            generator.set_state(state)",
+                "            pass",
+            ),
+        ),
+        _wrong(
+            "you set the generators to their seeds, so that they draw once more what they have "
+            "drawn; keep their states",
+            Checkpoint,
+            ("one.get_state() for", "one.initial_seed() for"),
+            ("generator.set_state(state)", "generator.manual_seed(state)"),
+        ),
+        _wrong(
+            "you put back the first generator alone; there may be more",
+            Checkpoint,
+            (
+                'zip(generators, content["generators"], strict=True)',
+                'zip(generators[:1], content["generators"])',
+            ),
+        ),
+        _wrong(
+            "you return the epoch that comes next; return how many are done",
+            Checkpoint,
+            ('epoch: int = content["epoch"]', 'epoch = content["epoch"] + 1'),
+        ),
+        _wrong(
+            "your `load` fails before there is a file; return 0, for training begins",
+            Checkpoint,
+            (
+                "        if not os.path.exists(self.path):  # noqa: PTH110\n            return 0\n",
+                "",
+            ),
+        ),
+        _wrong(
+            "you write into the file itself, and whoever is interrupted then has no checkpoint "
+            "at all; write beside it, and put the new file in its place with `os.replace`",
+            Checkpoint,
+            (_TO_FILE, "        torch.save(content, self.path)"),
+        ),
+        _wrong(
+            "you unpickle what you find, and a file could run any code; load with "
+            "`weights_only=True`",
+            Checkpoint,
+            ("weights_only=True", "weights_only=False"),
+        ),
+        _wrong(
+            "you pickle the objects themselves; save what their `state_dict()` returns",
+            Checkpoint,
+            (
+                "{name: part.state_dict() for name, part in parts.items()}",
+                "dict(parts)",
+            ),
+        ),
+        _wrong(
+            "you read the file and leave network and optimizer as they are; hand each its "
+            "state with `load_state_dict`",
+            Checkpoint,
+            ('part.load_state_dict(content["parts"][name])', "pass"),
+        ),
+    ),
+    properties=(
+        Property(
+            "a run in two parts has the losses of a run in one part, to the last bit",
+            _goes_on_bit_by_bit,
+        ),
+    ),
+)
+
+
 # --- Images per second ------------------------------------------------------------------------
 
 
@@ -594,6 +996,85 @@ def _the_slower_of_two_devices_is_slower(function: Any, rng: np.random.Generator
     return bool(np.allclose(speeds, expected, rtol=0.05))
 
 
+IMAGES_PER_SECOND = Exercise(
+    key="LAB-6:speed",
+    reference=images_per_second,
+    use=_timed,
+    cases=_devices,
+    rtol=1e-6,
+    parts=("images per second", "the number of steps"),
+    misconceptions=(
+        _wrong(
+            "you read the clock while the GPU is still at work; wait for it with "
+            "`torch.cuda.synchronize()` before each reading, the last one too",
+            images_per_second,
+            (
+                "        if torch.cuda.is_available():\n            torch.cuda.synchronize()\n",
+                "",
+            ),
+        ),
+        _wrong(
+            "you begin to measure while the GPU still works on the warm-up; wait for it before "
+            "the first reading too",
+            images_per_second,
+            ("start = now()", "start = time.perf_counter()"),
+        ),
+        _wrong(
+            "you wait for the GPU after each step, which a training does not; wait before the "
+            "two readings of the clock only",
+            images_per_second,
+            (
+                "    for _ in range(repeats):\n        step()\n",
+                "    for _ in range(repeats):\n        step()\n        now()\n",
+            ),
+        ),
+        _wrong(
+            "you wait for a GPU where there is none; ask `torch.cuda.is_available()` first",
+            images_per_second,
+            ("if torch.cuda.is_available():", "if True:"),
+        ),
+        _wrong(
+            "you measure without a warm-up; the first steps compile, allocate and fill caches",
+            images_per_second,
+            ("    for _ in range(warmup):\n        step()\n", ""),
+        ),
+        _wrong(
+            "your time includes the warm-up; read the clock behind it",
+            images_per_second,
+            ("    start = now()\n", ""),
+            (
+                "    for _ in range(warmup):\n",
+                "    start = now()\n    for _ in range(warmup):\n",
+            ),
+        ),
+        _wrong(
+            "you count steps; each of them works on `images` images",
+            images_per_second,
+            ("repeats * images /", "repeats /"),
+        ),
+        _wrong(
+            "you count the images of one step, and the time of all of them",
+            images_per_second,
+            ("repeats * images /", "images /"),
+        ),
+        _wrong(
+            "you return seconds for each image; divide the other way round",
+            images_per_second,
+            (
+                "repeats * images / (now() - start)",
+                "(now() - start) / (repeats * images)",
+            ),
+        ),
+    ),
+    properties=(
+        Property(
+            "a GPU with twice the work for each image has half the speed",
+            _the_slower_of_two_devices_is_slower,
+        ),
+    ),
+)
+
+
 # --- The figure -------------------------------------------------------------------------------
 
 
@@ -631,514 +1112,52 @@ def _draws_every_epoch(function: Any, rng: np.random.Generator) -> bool:
     )
 
 
+PLOT_EPOCHS = Exercise(
+    key="LAB-6:plot",
+    reference=plot_epochs,
+    use=drawn,
+    cases=_curves,
+    misconceptions=(
+        _wrong(
+            "your losses lie on a linear axis, where the small ones cannot be told apart; use "
+            '`ax.set_yscale("log")`',
+            plot_epochs,
+            ('    ax.set_yscale("log")\n', ""),
+        ),
+        _wrong(
+            "your epochs begin at 0; the mean loss of the first epoch stands at 1",
+            plot_epochs,
+            ("range(1, len(values) + 1)", "range(len(values))"),
+        ),
+        _wrong(
+            "an axis has no words; say what it shows with `ax.set_xlabel` and `ax.set_ylabel`",
+            plot_epochs,
+            ('    ax.set_xlabel("epoch")\n', ""),
+        ),
+        _wrong(
+            "there is no legend, so nobody knows which line is which; call `ax.legend()`",
+            plot_epochs,
+            ("    ax.legend()", "    pass"),
+        ),
+        _wrong(
+            "your lines have no labels; give each `label=name`",
+            plot_epochs,
+            (", label=name", ""),
+        ),
+    ),
+    properties=(Property("each line has a point for each epoch", _draws_every_epoch),),
+)
+
+
 # --- The exercises ----------------------------------------------------------------------------
 
-_PARTS = "padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)"
-_ORDER = "torch.randperm(len(self.y), generator=self.generator, device=self.y.device)"
-_STEP = "            self.scaler.step(self.optimizer)\n"
-_BNP_STEP = "            if self.bnp is not None:\n                self.bnp.step()\n"
-_CLIP = "            nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)\n"
-_FORWARD = (
-    "            with self.autocast:\n"
-    "                loss = nn.functional.cross_entropy(self.forward(x), y)\n"
-)
-_TO_FILE = (
-    '        torch.save(content, self.path + ".part")\n'
-    '        os.replace(self.path + ".part", self.path)'
-)
-
 EXERCISES: tuple[Exercise, ...] = (
-    Exercise(
-        key="LAB-6:augment",
-        reference=augment,
-        use=_augmented,
-        cases=_images,
-        parts=("the first minibatch", "the second", "the dtype", "x afterwards"),
-        misconceptions=(
-            _wrong(
-                "all your images have the same shift; draw one for each image, (n, 1) numbers",
-                augment,
-                (
-                    "top = torch.randint(0, 2 * padding + 1, (n, 1)",
-                    "top = torch.randint(0, 2 * padding + 1, (1, 1)",
-                ),
-                (
-                    "left = torch.randint(0, 2 * padding + 1, (n, 1)",
-                    "left = torch.randint(0, 2 * padding + 1, (1, 1)",
-                ),
-            ),
-            _wrong(
-                "you mirror all images of a minibatch or none; draw for each image by itself",
-                augment,
-                ("torch.randint(0, 2, (n, 1)", "torch.randint(0, 2, (1, 1)"),
-            ),
-            _wrong(
-                "you turn images upside down; a mirror exchanges left and right, so it reverses "
-                "the columns",
-                augment,
-                (
-                    "columns = torch.where(mirrored == 1, columns.flip(1), columns)",
-                    "rows = torch.where(mirrored == 1, rows.flip(1), rows)",
-                ),
-            ),
-            _wrong(
-                "you mirror every image; half of them stay as they are",
-                augment,
-                ("torch.where(mirrored == 1, columns.flip(1), columns)", "columns.flip(1)"),
-            ),
-            _wrong(
-                "what leaves your image on one side comes in on the other; the border is zeros",
-                augment,
-                ("(padding, padding, padding, padding))", '(padding,) * 4, mode="circular")'),
-                ("n, _, height, width = x.shape", "n, _, height, width = x.shape; t = x.dtype"),
-                ("nn.functional.pad(x,", "nn.functional.pad(x.float(),"),
-                (".permute(0, 3, 1, 2)", ".permute(0, 3, 1, 2).to(t)"),
-            ),
-            _wrong(
-                "your border repeats the outermost pixels; the border is zeros",
-                augment,
-                ("(padding, padding, padding, padding))", '(padding,) * 4, mode="replicate")'),
-                ("n, _, height, width = x.shape", "n, _, height, width = x.shape; t = x.dtype"),
-                ("nn.functional.pad(x,", "nn.functional.pad(x.float(),"),
-                (".permute(0, 3, 1, 2)", ".permute(0, 3, 1, 2).to(t)"),
-            ),
-            _wrong(
-                "you draw from torch's global generator, so a run cannot be repeated by its seed; "
-                "draw from the one that you are given",
-                augment,
-                ('{"generator": generator, "device": x.device}', '{"device": x.device}'),
-            ),
-            _wrong(
-                "each minibatch gets the same draws, because your generator starts anew; use the "
-                "one that you are given, which goes on",
-                augment,
-                (
-                    '{"generator": generator, "device": x.device}',
-                    '{"generator": torch.Generator().manual_seed(generator.initial_seed()), '
-                    '"device": x.device}',
-                ),
-            ),
-            _wrong(
-                "you change the images that you are given, which are those of the whole data set; "
-                "make new ones",
-                augment,
-                (_PARTS, f"x.copy_({_PARTS})"),
-            ),
-            _wrong(
-                "the dtype of your images differs from that of x, which may be uint8 or float16; "
-                "keep it",
-                augment,
-                (".permute(0, 3, 1, 2)", ".permute(0, 3, 1, 2).float()"),
-            ),
-            _wrong(
-                "the largest shift never occurs: there are 2 · padding + 1 places, and randint "
-                "leaves out its upper end",
-                augment,
-                ("top = torch.randint(0, 2 * padding + 1", "top = torch.randint(0, 2 * padding"),
-                ("left = torch.randint(0, 2 * padding + 1", "left = torch.randint(0, 2 * padding"),
-            ),
-            _wrong(
-                "rows and columns have the same shift; draw each for itself",
-                augment,
-                ("    left = torch.randint(0, 2 * padding + 1, (n, 1), **how)", "    left = top"),
-            ),
-        ),
-        properties=(
-            Property(
-                "without padding each image is itself or mirrored, and both occur among 64",
-                _pixels_are_those_of_the_image,
-            ),
-        ),
-    ),
-    Exercise(
-        key="LAB-6:batches",
-        reference=Batches,
-        use=_epochs,
-        cases=_examples,
-        parts=("the number of minibatches", "the first epoch", "the second epoch"),
-        misconceptions=(
-            _wrong(
-                "all your epochs have the same order; draw one in `__iter__`, which begins an "
-                "epoch, with a generator that goes on",
-                Batches,
-                (
-                    "self.size, self.generator = size, generator",
-                    "self.size = size\n"
-                    "        self.order = torch.randperm(len(y), generator=generator)",
-                ),
-                (_ORDER, "self.order"),
-            ),
-            _wrong(
-                "you leave out the last examples, where the size does not divide their number; "
-                "the last minibatch is smaller",
-                Batches,
-                ("-(-len(self.y) // self.size)", "len(self.y) // self.size"),
-                (
-                    "in order.split(self.size):",
-                    "in order[: len(self) * self.size].split(self.size):",
-                ),
-            ),
-            _wrong(
-                "`len` does not count the last minibatch where it is smaller; round up",
-                Batches,
-                ("-(-len(self.y) // self.size)", "len(self.y) // self.size"),
-            ),
-            _wrong(
-                "`len` is the number of examples; it is that of the minibatches of an epoch",
-                Batches,
-                ("-(-len(self.y) // self.size)", "len(self.y)"),
-            ),
-            _wrong(
-                "images and labels have orders of their own, so that labels are wrong; take both "
-                "by the same rows",
-                Batches,
-                (
-                    "            yield self.x[rows], self.y[rows]",
-                    "            others = torch.randperm(len(rows), generator=self.generator)\n"
-                    "            yield self.x[rows], self.y[rows[others]]",
-                ),
-            ),
-            _wrong(
-                "you draw rows with replacement; an epoch has each example once: use "
-                "`torch.randperm`",
-                Batches,
-                ("torch.randperm(len(self.y),", "torch.randint(len(self.y), (len(self.y),),"),
-            ),
-            _wrong(
-                "your examples come in the order in which they lie; draw a new one for each epoch",
-                Batches,
-                (_ORDER, "torch.arange(len(self.y))"),
-            ),
-            _wrong(
-                "you draw from torch's global generator, so a run cannot be repeated by its seed; "
-                "draw from the one that you are given",
-                Batches,
-                ("generator=self.generator, ", ""),
-            ),
-        ),
-        properties=(
-            Property(
-                "each epoch has every example once, with its own label", _visits_each_example_once
-            ),
-        ),
-    ),
-    Exercise(
-        key="LAB-6:trainer",
-        reference=Trainer,
-        use=_trained,
-        cases=_runs,
-        rtol=3e-3,
-        atol=1e-4,
-        parts=("the losses", "their type", "the weights", "the loss scale"),
-        misconceptions=(
-            _wrong(
-                "you read the loss in the loop, and each time the program waits for the device; "
-                "keep `loss.detach()` there, and read all of them once, behind the loop",
-                Trainer,
-                ("losses.append(loss.detach())", "losses.append(loss.item())"),
-                ("torch.stack(losses).tolist()", "losses"),
-            ),
-            _wrong(
-                "your network stays in evaluation mode; call `self.model.train()` first",
-                Trainer,
-                ("        self.model.train()\n", ""),
-            ),
-            _wrong(
-                "you never clear the gradients, and `backward` adds to them; call "
-                "`self.optimizer.zero_grad()` in each step",
-                Trainer,
-                ("            self.optimizer.zero_grad()\n", ""),
-            ),
-            _wrong(
-                "your forward pass runs in float32; put it and the loss into `with self.autocast:`",
-                Trainer,
-                (_FORWARD, "            loss = nn.functional.cross_entropy(self.forward(x), y)\n"),
-            ),
-            _wrong(
-                "you go back from the loss itself; go back from `self.scaler.scale(loss)`, which "
-                "keeps small gradients above the smallest number of float16",
-                Trainer,
-                ("self.scaler.scale(loss).backward()", "loss.backward()"),
-            ),
-            _wrong(
-                "you clip gradients that are still multiplied by the loss scale; call "
-                "`self.scaler.unscale_(self.optimizer)` before you clip",
-                Trainer,
-                ("            self.scaler.unscale_(self.optimizer)\n", ""),
-            ),
-            _wrong(
-                "you do not clip; limit the norm of all gradients together to `self.max_norm`",
-                Trainer,
-                (_CLIP, ""),
-            ),
-            _wrong(
-                "you clip each entry of the gradients; clip the norm of all of them together, with "
-                "`clip_grad_norm_`",
-                Trainer,
-                ("clip_grad_norm_", "clip_grad_value_"),
-            ),
-            _wrong(
-                "you clip what BNP has made of the gradient; clip the gradient itself, before "
-                "`self.bnp.step()`",
-                Trainer,
-                (_CLIP + _BNP_STEP, _BNP_STEP + _CLIP),
-            ),
-            _wrong(
-                "BNP has no part in your steps: `self.bnp.step()` is missing, or comes after the "
-                "optimizer's step; it belongs before it",
-                Trainer,
-                (_BNP_STEP, ""),
-            ),
-            _wrong(
-                "you step where the gradients overflowed, and the weights are no numbers any more; "
-                "`self.scaler.step(self.optimizer)` leaves such a step out",
-                Trainer,
-                (_STEP, "            self.optimizer.step()\n"),
-            ),
-            _wrong(
-                "your loss scale never changes, since `self.scaler.update()` is missing at the end "
-                "of the step",
-                Trainer,
-                ("            self.scaler.update()\n", ""),
-            ),
-            _wrong(
-                "your loss is a sum over the minibatch; cross_entropy takes the mean unless you "
-                "tell it otherwise",
-                Trainer,
-                (
-                    "cross_entropy(self.forward(x), y)",
-                    'cross_entropy(self.forward(x), y, reduction="sum")',
-                ),
-            ),
-            _wrong(
-                "you return the scaled losses; the scale is for `backward` alone",
-                Trainer,
-                ("losses.append(loss.detach())", "losses.append(self.scaler.scale(loss).detach())"),
-            ),
-            _wrong(
-                "you return tensors; after the loop make numbers of them, all at once: "
-                "`torch.stack(losses).tolist()`",
-                Trainer,
-                ("torch.stack(losses).tolist()", "losses"),
-            ),
-        ),
-        properties=(
-            Property(
-                "with a loss scale, float16 gives the losses of float32 to two digits",
-                _half_precision_stays_close,
-            ),
-        ),
-    ),
-    Exercise(
-        key="LAB-6:checkpoint",
-        reference=Checkpoint,
-        use=_resumed,
-        cases=_interruptions,
-        parts=(
-            "epochs done without a file",
-            "epochs done with one",
-            "the losses of the next three epochs",
-            "the file after a save that failed",
-            "a file with objects of other kinds",
-        ),
-        misconceptions=(
-            _wrong(
-                "your file has the state of the network alone; the momentum is in the optimizer's",
-                Checkpoint,
-                (
-                    "{name: part.state_dict() for name, part in parts.items()}",
-                    '{name: part.state_dict() for name, part in parts.items() if name == "model"}',
-                ),
-                (
-                    "        for name, part in parts.items():\n            part.load_state_dict",
-                    "        for name, part in parts.items():\n"
-                    '            if name == "model": part.load_state_dict',
-                ),
-            ),
-            _wrong(
-                "you do not put the generators back, so that after an interruption other numbers "
-                "are drawn",
-                Checkpoint,
-                (
-                    "            generator.set_state(state)",
-                    "            pass",
-                ),
-            ),
-            _wrong(
-                "you set the generators to their seeds, so that they draw once more what they have "
-                "drawn; keep their states",
-                Checkpoint,
-                ("one.get_state() for", "one.initial_seed() for"),
-                ("generator.set_state(state)", "generator.manual_seed(state)"),
-            ),
-            _wrong(
-                "you put back the first generator alone; there may be more",
-                Checkpoint,
-                (
-                    'zip(generators, content["generators"], strict=True)',
-                    'zip(generators[:1], content["generators"])',
-                ),
-            ),
-            _wrong(
-                "you return the epoch that comes next; return how many are done",
-                Checkpoint,
-                ('epoch: int = content["epoch"]', 'epoch = content["epoch"] + 1'),
-            ),
-            _wrong(
-                "your `load` fails before there is a file; return 0, for training begins",
-                Checkpoint,
-                (
-                    "        if not os.path.exists(self.path):  # noqa: PTH110\n"
-                    "            return 0\n",
-                    "",
-                ),
-            ),
-            _wrong(
-                "you write into the file itself, and whoever is interrupted then has no checkpoint "
-                "at all; write beside it, and put the new file in its place with `os.replace`",
-                Checkpoint,
-                (_TO_FILE, "        torch.save(content, self.path)"),
-            ),
-            _wrong(
-                "you unpickle what you find, and a file could run any code; load with "
-                "`weights_only=True`",
-                Checkpoint,
-                ("weights_only=True", "weights_only=False"),
-            ),
-            _wrong(
-                "you pickle the objects themselves; save what their `state_dict()` returns",
-                Checkpoint,
-                (
-                    "{name: part.state_dict() for name, part in parts.items()}",
-                    "dict(parts)",
-                ),
-            ),
-            _wrong(
-                "you read the file and leave network and optimizer as they are; hand each its "
-                "state with `load_state_dict`",
-                Checkpoint,
-                ('part.load_state_dict(content["parts"][name])', "pass"),
-            ),
-        ),
-        properties=(
-            Property(
-                "a run in two parts has the losses of a run in one part, to the last bit",
-                _goes_on_bit_by_bit,
-            ),
-        ),
-    ),
-    Exercise(
-        key="LAB-6:speed",
-        reference=images_per_second,
-        use=_timed,
-        cases=_devices,
-        rtol=1e-6,
-        parts=("images per second", "the number of steps"),
-        misconceptions=(
-            _wrong(
-                "you read the clock while the GPU is still at work; wait for it with "
-                "`torch.cuda.synchronize()` before each reading, the last one too",
-                images_per_second,
-                (
-                    "        if torch.cuda.is_available():\n            torch.cuda.synchronize()\n",
-                    "",
-                ),
-            ),
-            _wrong(
-                "you begin to measure while the GPU still works on the warm-up; wait for it before "
-                "the first reading too",
-                images_per_second,
-                ("start = now()", "start = time.perf_counter()"),
-            ),
-            _wrong(
-                "you wait for the GPU after each step, which a training does not; wait before the "
-                "two readings of the clock only",
-                images_per_second,
-                (
-                    "    for _ in range(repeats):\n        step()\n",
-                    "    for _ in range(repeats):\n        step()\n        now()\n",
-                ),
-            ),
-            _wrong(
-                "you wait for a GPU where there is none; ask `torch.cuda.is_available()` first",
-                images_per_second,
-                ("if torch.cuda.is_available():", "if True:"),
-            ),
-            _wrong(
-                "you measure without a warm-up; the first steps compile, allocate and fill caches",
-                images_per_second,
-                ("    for _ in range(warmup):\n        step()\n", ""),
-            ),
-            _wrong(
-                "your time includes the warm-up; read the clock behind it",
-                images_per_second,
-                ("    start = now()\n", ""),
-                (
-                    "    for _ in range(warmup):\n",
-                    "    start = now()\n    for _ in range(warmup):\n",
-                ),
-            ),
-            _wrong(
-                "you count steps; each of them works on `images` images",
-                images_per_second,
-                ("repeats * images /", "repeats /"),
-            ),
-            _wrong(
-                "you count the images of one step, and the time of all of them",
-                images_per_second,
-                ("repeats * images /", "images /"),
-            ),
-            _wrong(
-                "you return seconds for each image; divide the other way round",
-                images_per_second,
-                (
-                    "repeats * images / (now() - start)",
-                    "(now() - start) / (repeats * images)",
-                ),
-            ),
-        ),
-        properties=(
-            Property(
-                "a GPU with twice the work for each image has half the speed",
-                _the_slower_of_two_devices_is_slower,
-            ),
-        ),
-    ),
-    Exercise(
-        key="LAB-6:plot",
-        reference=plot_epochs,
-        use=drawn,
-        cases=_curves,
-        misconceptions=(
-            _wrong(
-                "your losses lie on a linear axis, where the small ones cannot be told apart; use "
-                '`ax.set_yscale("log")`',
-                plot_epochs,
-                ('    ax.set_yscale("log")\n', ""),
-            ),
-            _wrong(
-                "your epochs begin at 0; the mean loss of the first epoch stands at 1",
-                plot_epochs,
-                ("range(1, len(values) + 1)", "range(len(values))"),
-            ),
-            _wrong(
-                "an axis has no words; say what it shows with `ax.set_xlabel` and `ax.set_ylabel`",
-                plot_epochs,
-                ('    ax.set_xlabel("epoch")\n', ""),
-            ),
-            _wrong(
-                "there is no legend, so nobody knows which line is which; call `ax.legend()`",
-                plot_epochs,
-                ("    ax.legend()", "    pass"),
-            ),
-            _wrong(
-                "your lines have no labels; give each `label=name`",
-                plot_epochs,
-                (", label=name", ""),
-            ),
-        ),
-        properties=(Property("each line has a point for each epoch", _draws_every_epoch),),
-    ),
+    AUGMENT,
+    BATCHES,
+    TRAINER,
+    CHECKPOINT,
+    IMAGES_PER_SECOND,
+    PLOT_EPOCHS,
 )
 
 

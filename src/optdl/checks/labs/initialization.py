@@ -121,6 +121,132 @@ def _is_kaiming_normal(function: Any, rng: np.random.Generator) -> bool:
     return all(torch.allclose(got, expected, rtol=1e-5) for got, expected in pairs)
 
 
+_NO_GRAD = (
+    "you change a leaf that requires a gradient while autograd watches: put `@torch.no_grad()` "
+    "above the function"
+)
+_NEW_PARAMETER = (
+    "you put a new parameter in the layer's place, which an optimizer that was made before does "
+    "not know; write into the weight that is there"
+)
+_GLOBAL = (
+    "you draw from torch's global random numbers; pass `generator=generator`, so that the weights "
+    "follow from it alone"
+)
+
+INITIALIZE = Exercise(
+    key="LAB-2:initialize",
+    reference=initialize,
+    use=_initialized,
+    cases=_starts,
+    parts=("the parameters", "whether they are the network's own, and learn"),
+    rtol=1e-5,
+    atol=1e-7,
+    misconceptions=(
+        mistake(
+            "you pass the variance gain² / fan_in; `normal_` wants the standard deviation, its "
+            "root",
+            initialize,
+            ("gain / fan_in**0.5", "gain**2 / fan_in"),
+        ),
+        mistake(
+            "you divide the gain by fan_in; the standard deviation is the gain over the root "
+            "of fan_in",
+            initialize,
+            ("fan_in**0.5", "fan_in"),
+        ),
+        mistake(
+            "you take the number of outputs, `weight.shape[0]`; fan_in is the number of inputs "
+            "of one unit",
+            initialize,
+            ("layer.weight[0].numel()", "layer.weight.shape[0]"),
+        ),
+        mistake(
+            "the area of the kernel is missing in your fan_in of a convolution: one unit adds "
+            "up all entries of its kernel",
+            initialize,
+            ("layer.weight[0].numel()", "layer.weight.shape[1]"),
+        ),
+        mistake(
+            "your fan_in counts all channels, and in a convolution with groups a unit sees "
+            "those of its own group alone; count the entries of one kernel, `weight[0]`",
+            initialize,
+            (
+                "layer.weight[0].numel()",
+                "layer.weight[0].numel() * getattr(layer, 'groups', 1)",
+            ),
+        ),
+        mistake(
+            "you draw from the uniform distribution on plus or minus the standard deviation; "
+            "draw from the normal distribution",
+            initialize,
+            (
+                "layer.weight.normal_(0, gain / fan_in**0.5, generator=generator)",
+                "layer.weight.uniform_(-gain / fan_in**0.5, gain / fan_in**0.5, "
+                "generator=generator)",
+            ),
+        ),
+        mistake(_GLOBAL, initialize, (", generator=generator", "")),
+        mistake(
+            "you set the seed anew before each layer, so that layers of one shape get the same "
+            "weights; let the generator go on",
+            initialize,
+            (
+                "            fan_in = ",
+                "            generator.manual_seed(generator.initial_seed())\n"
+                "            fan_in = ",
+            ),
+        ),
+        mistake(
+            "you look at the outermost layers alone; `modules()` also gives those within other "
+            "modules",
+            initialize,
+            ("model.modules()", "model.children()"),
+        ),
+        mistake(
+            "you leave out the convolutions; `nn.Conv2d` has a weight and a bias, too",
+            initialize,
+            ("nn.Linear | nn.Conv2d", "nn.Linear"),
+        ),
+        mistake(
+            "you draw the factors of normalization layers as well; they stay as they are",
+            initialize,
+            (
+                "isinstance(layer, nn.Linear | nn.Conv2d)",
+                "getattr(layer, 'weight', None) is not None",
+            ),
+        ),
+        mistake(
+            "you leave the biases as they are; set them to zero",
+            initialize,
+            ("layer.bias.zero_()", "pass"),
+        ),
+        mistake(
+            "your function fails at a layer without biases, whose `bias` is None; skip it",
+            initialize,
+            ("layer.bias is not None", "True"),
+        ),
+        mistake(_NO_GRAD, initialize, ("@torch.no_grad()\n", "")),
+        mistake(
+            _NEW_PARAMETER,
+            initialize,
+            (
+                "            layer.weight.normal_(0, gain / fan_in**0.5, generator=generator)",
+                "            new = torch.empty_like(layer.weight)\n"
+                "            new.normal_(0, gain / fan_in**0.5, generator=generator)\n"
+                "            layer.weight = nn.Parameter(new)",
+            ),
+        ),
+    ),
+    properties=(
+        Property(
+            "with the gain of the ReLU the weights are those of nn.init.kaiming_normal_",
+            _is_kaiming_normal,
+        ),
+    ),
+)
+
+
 # --- Statistics of activations ----------------------------------------------------------------
 
 
@@ -219,6 +345,169 @@ def _agrees_with_the_course(function: Any, rng: np.random.Generator) -> bool:
     )
 
 
+ACTIVATION_STATISTICS = Exercise(
+    key="LAB-2:statistics",
+    reference=activation_statistics,
+    use=_watched,
+    cases=_inputs,
+    parts=(
+        "the names",
+        "mean, std and dead of each",
+        "the type of the numbers",
+        "the mode afterwards",
+        "the hooks that are left",
+        "the hooks that are left after an error",
+    ),
+    rtol=1e-6,
+    misconceptions=(
+        mistake(
+            "your hooks stay in the network, and are called in every forward pass from now "
+            "on; remove each by its handle",
+            activation_statistics,
+            ("handle.remove()", "pass"),
+        ),
+        mistake(
+            "your hooks stay in the network if its forward pass fails; remove them in a `finally`",
+            activation_statistics,
+            ("    try:\n", "    if True:\n"),
+            (
+                "    finally:\n        for handle in handles:",
+                "    if True:\n        for handle in handles:",
+            ),
+        ),
+        mistake(
+            "all your hooks use the name that the loop had last; give each hook its own name, "
+            "by a function that makes the hook",
+            activation_statistics,
+            ("watch(name: str)", "watch(_: str)"),
+            ("found[name] = {", "found[names[-1]] = {"),
+            (
+                "    handles = []\n",
+                "    handles = []\n"
+                "    pairs = model.named_modules()\n"
+                "    names = [one for one, part in pairs if isinstance(part, nn.ReLU)]\n",
+            ),
+        ),
+        mistake(
+            "you watch every module, those that contain others among them; watch the "
+            "`nn.ReLU` modules alone",
+            activation_statistics,
+            ("isinstance(module, nn.ReLU)", "True"),
+        ),
+        mistake(
+            "you watch the linear layers, whose outputs are pre-activations; watch the "
+            "`nn.ReLU` modules",
+            activation_statistics,
+            ("isinstance(module, nn.ReLU)", "isinstance(module, nn.Linear)"),
+        ),
+        mistake(
+            "you measure what goes into the ReLU; measure what comes out, the third argument "
+            "of a forward hook",
+            activation_statistics,
+            (
+                "            found[name] = {",
+                "            output = inputs[0]\n            found[name] = {",
+            ),
+        ),
+        mistake(
+            "you look at the outermost modules alone; `named_modules()` also gives those "
+            "within others",
+            activation_statistics,
+            ("model.named_modules()", "model.named_children()"),
+        ),
+        mistake(
+            "you keep the output and measure it after the forward pass, when a module that "
+            "works in place has overwritten it; measure in the hook, or keep a copy",
+            activation_statistics,
+            ("            found[name] = {\n", "            kept[name] = output\n"),
+            ('                "mean": output.mean().item(),\n', ""),
+            ('                "std": output.std(correction=0).item(),\n', ""),
+            (
+                '                "dead": (output == 0).all(dim=0).double().mean().item(),\n'
+                "            }\n",
+                "",
+            ),
+            ("    handles = []\n", "    handles, kept = [], {}\n"),
+            (
+                "    return found",
+                "    for name, output in kept.items():\n"
+                "        dead = (output == 0).all(dim=0).double().mean().item()\n"
+                "        std = output.std(correction=0).item()\n"
+                '        found[name] = {"mean": output.mean().item(), "std": std, '
+                '"dead": dead}\n'
+                "    return found",
+            ),
+        ),
+        mistake(
+            "your standard deviation divides by the number of values minus 1; divide by the "
+            "number, with `correction=0`",
+            activation_statistics,
+            ("correction=0", "correction=1"),
+        ),
+        mistake(
+            "you return the variance; return its root",
+            activation_statistics,
+            ("output.std(", "output.var("),
+        ),
+        mistake(
+            "you count single zeros; a unit is dead if it is zero for every example",
+            activation_statistics,
+            ("(output == 0).all(dim=0)", "(output == 0)"),
+        ),
+        mistake(
+            "you count examples for which all units are zero; count units that are zero for "
+            "all examples",
+            activation_statistics,
+            ("all(dim=0)", "all(dim=1)"),
+        ),
+        mistake(
+            "you count a unit as dead if it is zero for any example; it is dead if it is zero "
+            "for all of them",
+            activation_statistics,
+            ("all(dim=0)", "any(dim=0)"),
+        ),
+        mistake(
+            "your network is in training mode while you measure, so that its batch "
+            "normalization uses the batch, and changes; call `model.eval()` first",
+            activation_statistics,
+            ("    model.eval()\n", "    model.train()\n"),
+        ),
+        mistake(
+            "you leave the network in evaluation mode; leave it in the mode in which it came",
+            activation_statistics,
+            ("        model.train(was_training)\n", ""),
+        ),
+        mistake(
+            "you leave the network in training mode, whatever its mode was; leave it in the "
+            "mode in which it came",
+            activation_statistics,
+            ("model.train(was_training)", "model.train()"),
+        ),
+        mistake(
+            "you return tensors; return numbers, with `.item()`: a tensor can hold the whole "
+            "graph of a forward pass",
+            activation_statistics,
+            ("output.mean().item()", "output.mean()"),
+            ("output.std(correction=0).item()", "output.std(correction=0)"),
+            (".double().mean().item()", ".double().mean()"),
+        ),
+        mistake(
+            "your dict outlives the call, and brings the layers of networks from before; "
+            "begin each call with an empty one",
+            activation_statistics,
+            ("(model: nn.Module, x: Tensor)", "(model, x, found={})"),
+            ("    found: dict[str, dict[str, float]] = {}\n", ""),
+        ),
+    ),
+    properties=(
+        Property(
+            "the numbers are those of the outputs that optdl.initialization collects",
+            _agrees_with_the_course,
+        ),
+    ),
+)
+
+
 # --- Sizes of updates -------------------------------------------------------------------------
 
 
@@ -289,6 +578,99 @@ def _is_rate_times_gradient(function: Any, rng: np.random.Generator) -> bool:
     return set(got) == set(expected) and all(
         bool(np.isclose(got[name], expected[name])) for name in expected
     )
+
+
+UPDATE_RATIOS = Exercise(
+    key="LAB-2:ratios",
+    reference=update_ratios,
+    use=_stepped,
+    cases=_steps,
+    parts=("the names", "the ratios", "their type", "the parameters afterwards"),
+    misconceptions=(
+        mistake(
+            "you keep the weights before the step without a copy, and they change with it; "
+            "`detach()`, `.data` and `state_dict()` share memory, so add `clone()`",
+            update_ratios,
+            ("value.detach().clone()", "value.detach()"),
+        ),
+        mistake(
+            "you never take the step; call `optimizer.step()`",
+            update_ratios,
+            ("    optimizer.step()\n", ""),
+        ),
+        mistake(
+            "you keep the gradients of the step before, and `backward` adds to them; call "
+            "`optimizer.zero_grad()` first",
+            update_ratios,
+            ("    optimizer.zero_grad()\n", ""),
+        ),
+        mistake(
+            "your network stays in evaluation mode; a training step is taken in training "
+            "mode, so call `model.train()` first",
+            update_ratios,
+            ("    model.train()\n", ""),
+        ),
+        mistake(
+            "you divide by the weights after the step; divide by those before it",
+            update_ratios,
+            ("/ before[name].norm()", "/ value.norm()"),
+        ),
+        mistake(
+            "you take the rate times the gradient for the update, which is right for plain "
+            "gradient descent alone; compare the weights before and after the step",
+            update_ratios,
+            (
+                "(value - before[name]).norm()",
+                'optimizer.param_groups[0]["lr"] * value.grad.norm()',
+            ),
+        ),
+        mistake(
+            "you divide standard deviations; here the sizes are norms, which the mean enters, too",
+            update_ratios,
+            (
+                "(value - before[name]).norm() / before[name].norm()",
+                "(value - before[name]).std() / before[name].std()",
+            ),
+        ),
+        mistake(
+            "you divide squared norms; take their roots",
+            update_ratios,
+            (
+                "(value - before[name]).norm() / before[name].norm()",
+                "(value - before[name]).square().sum() / before[name].square().sum()",
+            ),
+        ),
+        mistake(
+            "you include biases and the factors of normalization layers, which often begin at "
+            "zero; take the parameters with two axes or more",
+            update_ratios,
+            (" if value.ndim > 1", ""),
+        ),
+        mistake(
+            "your loss is a sum over the minibatch; take its mean, as `cross_entropy` does by "
+            "itself",
+            update_ratios,
+            ("cross_entropy(model(x), y)", 'cross_entropy(model(x), y, reduction="sum")'),
+        ),
+        mistake(
+            "you apply softmax before cross_entropy, which applies it itself; give it the scores",
+            update_ratios,
+            ("cross_entropy(model(x), y)", "cross_entropy(model(x).softmax(dim=1), y)"),
+        ),
+        mistake(
+            "you return tensors, and with them the graph behind the weights; return numbers, "
+            "with `.item()`",
+            update_ratios,
+            (".norm()).item()", ".norm())"),
+        ),
+    ),
+    properties=(
+        Property(
+            "for plain gradient descent a ratio is the rate times ‖g‖ / ‖θ‖",
+            _is_rate_times_gradient,
+        ),
+    ),
+)
 
 
 # --- Mend a network ---------------------------------------------------------------------------
@@ -363,6 +745,133 @@ def _outputs_have_deviation_one(function: Any, rng: np.random.Generator) -> bool
     return bool(np.allclose(found, 1, rtol=1e-3))
 
 
+MEND = Exercise(
+    key="LAB-2:mend",
+    reference=mend,
+    use=_mended,
+    cases=_wrecks,
+    parts=(
+        "the parameters",
+        "whether they are the network's own, and learn",
+        "the hooks that are left",
+    ),
+    rtol=1e-4,
+    atol=1e-5,
+    misconceptions=(
+        mistake(
+            "you measure all layers first and scale them afterwards, and each factor changes "
+            "the inputs of the layers behind; scale a layer before you measure the next",
+            mend,
+            (
+                "layer.weight.div_(output.std(correction=0))",
+                "found.append(output.std(correction=0))",
+            ),
+            ("    layers = [", "    found = []\n    layers = ["),
+            (
+                "            handle.remove()",
+                "            handle.remove()\n"
+                "    for layer, deviation in zip(layers, found):\n"
+                "        layer.weight.div_(deviation)",
+            ),
+        ),
+        mistake(
+            "you divide by the variance; divide by the standard deviation",
+            mend,
+            ("output.std(", "output.var("),
+        ),
+        mistake(
+            "your standard deviation divides by the number of values minus 1; divide by the "
+            "number, with `correction=0`",
+            mend,
+            ("correction=0", "correction=1"),
+        ),
+        mistake(
+            "you measure the root of the mean square; the standard deviation is measured from "
+            "the mean",
+            mend,
+            ("output.std(correction=0)", "output.square().mean().sqrt()"),
+        ),
+        mistake(
+            "you measure behind the ReLU; measure the output of the linear layer",
+            mend,
+            ("output.std(", "output.relu().std("),
+        ),
+        mistake(
+            "you scale each unit by its own deviation; a layer has one factor",
+            mend,
+            ("output.std(correction=0)", "output.std(dim=0, correction=0)[:, None]"),
+        ),
+        mistake(
+            "you leave the biases as they are; set them to zero before you measure",
+            mend,
+            ("        layer.bias.zero_()\n", ""),
+            ("linear(inputs[0], layer.weight)", "linear(inputs[0], layer.weight, layer.bias)"),
+        ),
+        mistake(
+            "you set the biases to zero after you have measured, so that they enter your "
+            "factor; do it before",
+            mend,
+            ("        layer.bias.zero_()\n", ""),
+            ("linear(inputs[0], layer.weight)", "linear(inputs[0], layer.weight, layer.bias)"),
+            (
+                "        layer.weight.div_(output.std(correction=0))",
+                "        layer.weight.div_(output.std(correction=0))\n        layer.bias.zero_()",
+            ),
+        ),
+        mistake(
+            "you scale a layer of equal weights as it is: its units still compute one and the "
+            "same number, and zeros become nan; draw it anew",
+            mend,
+            ("bool((layer.weight == layer.weight[0, 0]).all())", "False"),
+        ),
+        mistake(
+            "you draw a layer anew if its weights are zero; units are equal wherever all "
+            "weights are equal, whatever their value",
+            mend,
+            ("layer.weight == layer.weight[0, 0]", "layer.weight == 0"),
+        ),
+        mistake(
+            "you draw every layer anew; keep the weights that can be scaled",
+            mend,
+            ("bool((layer.weight == layer.weight[0, 0]).all())", "True"),
+        ),
+        mistake(_GLOBAL, mend, (", generator=generator", "")),
+        mistake(
+            "you leave out the output layer; it is a linear layer like the others",
+            mend,
+            ("in model.modules() if isinstance", "in list(model.modules())[:-1] if isinstance"),
+        ),
+        mistake(
+            "you look at the outermost layers alone; `modules()` also gives those within other "
+            "modules",
+            mend,
+            ("model.modules()", "model.children()"),
+        ),
+        mistake(
+            "your hooks stay in the network, and scale it again in every forward pass; remove "
+            "each by its handle",
+            mend,
+            ("handle.remove()", "pass"),
+        ),
+        mistake(_NO_GRAD, mend, ("@torch.no_grad()\n", "")),
+        mistake(
+            _NEW_PARAMETER,
+            mend,
+            (
+                "layer.weight.div_(output.std(correction=0))",
+                "layer.weight = nn.Parameter(layer.weight / output.std(correction=0))",
+            ),
+        ),
+    ),
+    properties=(
+        Property(
+            "on the damaged network of the lab, all linear outputs have deviation 1 afterwards",
+            _outputs_have_deviation_one,
+        ),
+    ),
+)
+
+
 # --- The figure -------------------------------------------------------------------------------
 
 
@@ -398,567 +907,69 @@ def _depths(rng: np.random.Generator) -> Iterator[Case]:
         }
 
 
+PLOT_DEVIATIONS = Exercise(
+    key="LAB-2:plot",
+    reference=plot_deviations,
+    use=drawn,
+    cases=_depths,
+    misconceptions=(
+        mistake(
+            "your deviations lie on a linear axis, where the small ones cannot be told apart; "
+            'use `ax.set_yscale("log")`',
+            plot_deviations,
+            ('    ax.set_yscale("log")\n', ""),
+        ),
+        mistake(
+            "your layers lie on a logarithmic axis; a deviation that changes by one factor in "
+            "each layer is a straight line over a linear one",
+            plot_deviations,
+            (
+                'ax.set_yscale("log")',
+                'ax.set_yscale("log")\n    ax.set_xscale("log")',
+            ),
+        ),
+        mistake(
+            "your layers begin at 0; the first hidden layer has the number 1",
+            plot_deviations,
+            ("range(1, len(values) + 1)", "range(len(values))"),
+        ),
+        mistake(
+            "your axes are exchanged: the layers belong on the x axis",
+            plot_deviations,
+            ("ax.plot(layers, values,", "ax.plot(values, layers,"),
+        ),
+        mistake(
+            "an axis has no words; say what it shows with `ax.set_xlabel` and `ax.set_ylabel`",
+            plot_deviations,
+            ('    ax.set_xlabel("hidden layer")\n', ""),
+        ),
+        mistake(
+            "there is no legend, so nobody knows which line is which; call `ax.legend()`",
+            plot_deviations,
+            ("    ax.legend()", "    pass"),
+        ),
+        mistake(
+            "your lines have no labels; give each `label=start`",
+            plot_deviations,
+            (", label=start", ""),
+        ),
+    ),
+    properties=(
+        Property(
+            "networks of different depths are drawn from layer 1 to the last", _draws_each_depth
+        ),
+    ),
+)
+
+
 # --- The exercises ----------------------------------------------------------------------------
 
-_NO_GRAD = (
-    "you change a leaf that requires a gradient while autograd watches: put `@torch.no_grad()` "
-    "above the function"
-)
-_NEW_PARAMETER = (
-    "you put a new parameter in the layer's place, which an optimizer that was made before does "
-    "not know; write into the weight that is there"
-)
-_GLOBAL = (
-    "you draw from torch's global random numbers; pass `generator=generator`, so that the weights "
-    "follow from it alone"
-)
-
 EXERCISES: tuple[Exercise, ...] = (
-    Exercise(
-        key="LAB-2:initialize",
-        reference=initialize,
-        use=_initialized,
-        cases=_starts,
-        parts=("the parameters", "whether they are the network's own, and learn"),
-        rtol=1e-5,
-        atol=1e-7,
-        misconceptions=(
-            mistake(
-                "you pass the variance gain² / fan_in; `normal_` wants the standard deviation, its "
-                "root",
-                initialize,
-                ("gain / fan_in**0.5", "gain**2 / fan_in"),
-            ),
-            mistake(
-                "you divide the gain by fan_in; the standard deviation is the gain over the root "
-                "of fan_in",
-                initialize,
-                ("fan_in**0.5", "fan_in"),
-            ),
-            mistake(
-                "you take the number of outputs, `weight.shape[0]`; fan_in is the number of inputs "
-                "of one unit",
-                initialize,
-                ("layer.weight[0].numel()", "layer.weight.shape[0]"),
-            ),
-            mistake(
-                "the area of the kernel is missing in your fan_in of a convolution: one unit adds "
-                "up all entries of its kernel",
-                initialize,
-                ("layer.weight[0].numel()", "layer.weight.shape[1]"),
-            ),
-            mistake(
-                "your fan_in counts all channels, and in a convolution with groups a unit sees "
-                "those of its own group alone; count the entries of one kernel, `weight[0]`",
-                initialize,
-                (
-                    "layer.weight[0].numel()",
-                    "layer.weight[0].numel() * getattr(layer, 'groups', 1)",
-                ),
-            ),
-            mistake(
-                "you draw from the uniform distribution on plus or minus the standard deviation; "
-                "draw from the normal distribution",
-                initialize,
-                (
-                    "layer.weight.normal_(0, gain / fan_in**0.5, generator=generator)",
-                    "layer.weight.uniform_(-gain / fan_in**0.5, gain / fan_in**0.5, "
-                    "generator=generator)",
-                ),
-            ),
-            mistake(_GLOBAL, initialize, (", generator=generator", "")),
-            mistake(
-                "you set the seed anew before each layer, so that layers of one shape get the same "
-                "weights; let the generator go on",
-                initialize,
-                (
-                    "            fan_in = ",
-                    "            generator.manual_seed(generator.initial_seed())\n"
-                    "            fan_in = ",
-                ),
-            ),
-            mistake(
-                "you look at the outermost layers alone; `modules()` also gives those within other "
-                "modules",
-                initialize,
-                ("model.modules()", "model.children()"),
-            ),
-            mistake(
-                "you leave out the convolutions; `nn.Conv2d` has a weight and a bias, too",
-                initialize,
-                ("nn.Linear | nn.Conv2d", "nn.Linear"),
-            ),
-            mistake(
-                "you draw the factors of normalization layers as well; they stay as they are",
-                initialize,
-                (
-                    "isinstance(layer, nn.Linear | nn.Conv2d)",
-                    "getattr(layer, 'weight', None) is not None",
-                ),
-            ),
-            mistake(
-                "you leave the biases as they are; set them to zero",
-                initialize,
-                ("layer.bias.zero_()", "pass"),
-            ),
-            mistake(
-                "your function fails at a layer without biases, whose `bias` is None; skip it",
-                initialize,
-                ("layer.bias is not None", "True"),
-            ),
-            mistake(_NO_GRAD, initialize, ("@torch.no_grad()\n", "")),
-            mistake(
-                _NEW_PARAMETER,
-                initialize,
-                (
-                    "            layer.weight.normal_(0, gain / fan_in**0.5, generator=generator)",
-                    "            new = torch.empty_like(layer.weight)\n"
-                    "            new.normal_(0, gain / fan_in**0.5, generator=generator)\n"
-                    "            layer.weight = nn.Parameter(new)",
-                ),
-            ),
-        ),
-        properties=(
-            Property(
-                "with the gain of the ReLU the weights are those of nn.init.kaiming_normal_",
-                _is_kaiming_normal,
-            ),
-        ),
-    ),
-    Exercise(
-        key="LAB-2:statistics",
-        reference=activation_statistics,
-        use=_watched,
-        cases=_inputs,
-        parts=(
-            "the names",
-            "mean, std and dead of each",
-            "the type of the numbers",
-            "the mode afterwards",
-            "the hooks that are left",
-            "the hooks that are left after an error",
-        ),
-        rtol=1e-6,
-        misconceptions=(
-            mistake(
-                "your hooks stay in the network, and are called in every forward pass from now "
-                "on; remove each by its handle",
-                activation_statistics,
-                ("handle.remove()", "pass"),
-            ),
-            mistake(
-                "your hooks stay in the network if its forward pass fails; remove them in a "
-                "`finally`",
-                activation_statistics,
-                ("    try:\n", "    if True:\n"),
-                (
-                    "    finally:\n        for handle in handles:",
-                    "    if True:\n        for handle in handles:",
-                ),
-            ),
-            mistake(
-                "all your hooks use the name that the loop had last; give each hook its own name, "
-                "by a function that makes the hook",
-                activation_statistics,
-                ("watch(name: str)", "watch(_: str)"),
-                ("found[name] = {", "found[names[-1]] = {"),
-                (
-                    "    handles = []\n",
-                    "    handles = []\n"
-                    "    pairs = model.named_modules()\n"
-                    "    names = [one for one, part in pairs if isinstance(part, nn.ReLU)]\n",
-                ),
-            ),
-            mistake(
-                "you watch every module, those that contain others among them; watch the "
-                "`nn.ReLU` modules alone",
-                activation_statistics,
-                ("isinstance(module, nn.ReLU)", "True"),
-            ),
-            mistake(
-                "you watch the linear layers, whose outputs are pre-activations; watch the "
-                "`nn.ReLU` modules",
-                activation_statistics,
-                ("isinstance(module, nn.ReLU)", "isinstance(module, nn.Linear)"),
-            ),
-            mistake(
-                "you measure what goes into the ReLU; measure what comes out, the third argument "
-                "of a forward hook",
-                activation_statistics,
-                (
-                    "            found[name] = {",
-                    "            output = inputs[0]\n            found[name] = {",
-                ),
-            ),
-            mistake(
-                "you look at the outermost modules alone; `named_modules()` also gives those "
-                "within others",
-                activation_statistics,
-                ("model.named_modules()", "model.named_children()"),
-            ),
-            mistake(
-                "you keep the output and measure it after the forward pass, when a module that "
-                "works in place has overwritten it; measure in the hook, or keep a copy",
-                activation_statistics,
-                ("            found[name] = {\n", "            kept[name] = output\n"),
-                ('                "mean": output.mean().item(),\n', ""),
-                ('                "std": output.std(correction=0).item(),\n', ""),
-                (
-                    '                "dead": (output == 0).all(dim=0).double().mean().item(),\n'
-                    "            }\n",
-                    "",
-                ),
-                ("    handles = []\n", "    handles, kept = [], {}\n"),
-                (
-                    "    return found",
-                    "    for name, output in kept.items():\n"
-                    "        dead = (output == 0).all(dim=0).double().mean().item()\n"
-                    "        std = output.std(correction=0).item()\n"
-                    '        found[name] = {"mean": output.mean().item(), "std": std, '
-                    '"dead": dead}\n'
-                    "    return found",
-                ),
-            ),
-            mistake(
-                "your standard deviation divides by the number of values minus 1; divide by the "
-                "number, with `correction=0`",
-                activation_statistics,
-                ("correction=0", "correction=1"),
-            ),
-            mistake(
-                "you return the variance; return its root",
-                activation_statistics,
-                ("output.std(", "output.var("),
-            ),
-            mistake(
-                "you count single zeros; a unit is dead if it is zero for every example",
-                activation_statistics,
-                ("(output == 0).all(dim=0)", "(output == 0)"),
-            ),
-            mistake(
-                "you count examples for which all units are zero; count units that are zero for "
-                "all examples",
-                activation_statistics,
-                ("all(dim=0)", "all(dim=1)"),
-            ),
-            mistake(
-                "you count a unit as dead if it is zero for any example; it is dead if it is zero "
-                "for all of them",
-                activation_statistics,
-                ("all(dim=0)", "any(dim=0)"),
-            ),
-            mistake(
-                "your network is in training mode while you measure, so that its batch "
-                "normalization uses the batch, and changes; call `model.eval()` first",
-                activation_statistics,
-                ("    model.eval()\n", "    model.train()\n"),
-            ),
-            mistake(
-                "you leave the network in evaluation mode; leave it in the mode in which it came",
-                activation_statistics,
-                ("        model.train(was_training)\n", ""),
-            ),
-            mistake(
-                "you leave the network in training mode, whatever its mode was; leave it in the "
-                "mode in which it came",
-                activation_statistics,
-                ("model.train(was_training)", "model.train()"),
-            ),
-            mistake(
-                "you return tensors; return numbers, with `.item()`: a tensor can hold the whole "
-                "graph of a forward pass",
-                activation_statistics,
-                ("output.mean().item()", "output.mean()"),
-                ("output.std(correction=0).item()", "output.std(correction=0)"),
-                (".double().mean().item()", ".double().mean()"),
-            ),
-            mistake(
-                "your dict outlives the call, and brings the layers of networks from before; "
-                "begin each call with an empty one",
-                activation_statistics,
-                ("(model: nn.Module, x: Tensor)", "(model, x, found={})"),
-                ("    found: dict[str, dict[str, float]] = {}\n", ""),
-            ),
-        ),
-        properties=(
-            Property(
-                "the numbers are those of the outputs that optdl.initialization collects",
-                _agrees_with_the_course,
-            ),
-        ),
-    ),
-    Exercise(
-        key="LAB-2:ratios",
-        reference=update_ratios,
-        use=_stepped,
-        cases=_steps,
-        parts=("the names", "the ratios", "their type", "the parameters afterwards"),
-        misconceptions=(
-            mistake(
-                "you keep the weights before the step without a copy, and they change with it; "
-                "`detach()`, `.data` and `state_dict()` share memory, so add `clone()`",
-                update_ratios,
-                ("value.detach().clone()", "value.detach()"),
-            ),
-            mistake(
-                "you never take the step; call `optimizer.step()`",
-                update_ratios,
-                ("    optimizer.step()\n", ""),
-            ),
-            mistake(
-                "you keep the gradients of the step before, and `backward` adds to them; call "
-                "`optimizer.zero_grad()` first",
-                update_ratios,
-                ("    optimizer.zero_grad()\n", ""),
-            ),
-            mistake(
-                "your network stays in evaluation mode; a training step is taken in training "
-                "mode, so call `model.train()` first",
-                update_ratios,
-                ("    model.train()\n", ""),
-            ),
-            mistake(
-                "you divide by the weights after the step; divide by those before it",
-                update_ratios,
-                ("/ before[name].norm()", "/ value.norm()"),
-            ),
-            mistake(
-                "you take the rate times the gradient for the update, which is right for plain "
-                "gradient descent alone; compare the weights before and after the step",
-                update_ratios,
-                (
-                    "(value - before[name]).norm()",
-                    'optimizer.param_groups[0]["lr"] * value.grad.norm()',
-                ),
-            ),
-            mistake(
-                "you divide standard deviations; here the sizes are norms, which the mean enters, "
-                "too",
-                update_ratios,
-                (
-                    "(value - before[name]).norm() / before[name].norm()",
-                    "(value - before[name]).std() / before[name].std()",
-                ),
-            ),
-            mistake(
-                "you divide squared norms; take their roots",
-                update_ratios,
-                (
-                    "(value - before[name]).norm() / before[name].norm()",
-                    "(value - before[name]).square().sum() / before[name].square().sum()",
-                ),
-            ),
-            mistake(
-                "you include biases and the factors of normalization layers, which often begin at "
-                "zero; take the parameters with two axes or more",
-                update_ratios,
-                (" if value.ndim > 1", ""),
-            ),
-            mistake(
-                "your loss is a sum over the minibatch; take its mean, as `cross_entropy` does by "
-                "itself",
-                update_ratios,
-                ("cross_entropy(model(x), y)", 'cross_entropy(model(x), y, reduction="sum")'),
-            ),
-            mistake(
-                "you apply softmax before cross_entropy, which applies it itself; give it the "
-                "scores",
-                update_ratios,
-                ("cross_entropy(model(x), y)", "cross_entropy(model(x).softmax(dim=1), y)"),
-            ),
-            mistake(
-                "you return tensors, and with them the graph behind the weights; return numbers, "
-                "with `.item()`",
-                update_ratios,
-                (".norm()).item()", ".norm())"),
-            ),
-        ),
-        properties=(
-            Property(
-                "for plain gradient descent a ratio is the rate times ‖g‖ / ‖θ‖",
-                _is_rate_times_gradient,
-            ),
-        ),
-    ),
-    Exercise(
-        key="LAB-2:mend",
-        reference=mend,
-        use=_mended,
-        cases=_wrecks,
-        parts=(
-            "the parameters",
-            "whether they are the network's own, and learn",
-            "the hooks that are left",
-        ),
-        rtol=1e-4,
-        atol=1e-5,
-        misconceptions=(
-            mistake(
-                "you measure all layers first and scale them afterwards, and each factor changes "
-                "the inputs of the layers behind; scale a layer before you measure the next",
-                mend,
-                (
-                    "layer.weight.div_(output.std(correction=0))",
-                    "found.append(output.std(correction=0))",
-                ),
-                ("    layers = [", "    found = []\n    layers = ["),
-                (
-                    "            handle.remove()",
-                    "            handle.remove()\n"
-                    "    for layer, deviation in zip(layers, found):\n"
-                    "        layer.weight.div_(deviation)",
-                ),
-            ),
-            mistake(
-                "you divide by the variance; divide by the standard deviation",
-                mend,
-                ("output.std(", "output.var("),
-            ),
-            mistake(
-                "your standard deviation divides by the number of values minus 1; divide by the "
-                "number, with `correction=0`",
-                mend,
-                ("correction=0", "correction=1"),
-            ),
-            mistake(
-                "you measure the root of the mean square; the standard deviation is measured from "
-                "the mean",
-                mend,
-                ("output.std(correction=0)", "output.square().mean().sqrt()"),
-            ),
-            mistake(
-                "you measure behind the ReLU; measure the output of the linear layer",
-                mend,
-                ("output.std(", "output.relu().std("),
-            ),
-            mistake(
-                "you scale each unit by its own deviation; a layer has one factor",
-                mend,
-                ("output.std(correction=0)", "output.std(dim=0, correction=0)[:, None]"),
-            ),
-            mistake(
-                "you leave the biases as they are; set them to zero before you measure",
-                mend,
-                ("        layer.bias.zero_()\n", ""),
-                ("linear(inputs[0], layer.weight)", "linear(inputs[0], layer.weight, layer.bias)"),
-            ),
-            mistake(
-                "you set the biases to zero after you have measured, so that they enter your "
-                "factor; do it before",
-                mend,
-                ("        layer.bias.zero_()\n", ""),
-                ("linear(inputs[0], layer.weight)", "linear(inputs[0], layer.weight, layer.bias)"),
-                (
-                    "        layer.weight.div_(output.std(correction=0))",
-                    "        layer.weight.div_(output.std(correction=0))\n"
-                    "        layer.bias.zero_()",
-                ),
-            ),
-            mistake(
-                "you scale a layer of equal weights as it is: its units still compute one and the "
-                "same number, and zeros become nan; draw it anew",
-                mend,
-                ("bool((layer.weight == layer.weight[0, 0]).all())", "False"),
-            ),
-            mistake(
-                "you draw a layer anew if its weights are zero; units are equal wherever all "
-                "weights are equal, whatever their value",
-                mend,
-                ("layer.weight == layer.weight[0, 0]", "layer.weight == 0"),
-            ),
-            mistake(
-                "you draw every layer anew; keep the weights that can be scaled",
-                mend,
-                ("bool((layer.weight == layer.weight[0, 0]).all())", "True"),
-            ),
-            mistake(_GLOBAL, mend, (", generator=generator", "")),
-            mistake(
-                "you leave out the output layer; it is a linear layer like the others",
-                mend,
-                ("in model.modules() if isinstance", "in list(model.modules())[:-1] if isinstance"),
-            ),
-            mistake(
-                "you look at the outermost layers alone; `modules()` also gives those within other "
-                "modules",
-                mend,
-                ("model.modules()", "model.children()"),
-            ),
-            mistake(
-                "your hooks stay in the network, and scale it again in every forward pass; remove "
-                "each by its handle",
-                mend,
-                ("handle.remove()", "pass"),
-            ),
-            mistake(_NO_GRAD, mend, ("@torch.no_grad()\n", "")),
-            mistake(
-                _NEW_PARAMETER,
-                mend,
-                (
-                    "layer.weight.div_(output.std(correction=0))",
-                    "layer.weight = nn.Parameter(layer.weight / output.std(correction=0))",
-                ),
-            ),
-        ),
-        properties=(
-            Property(
-                "on the damaged network of the lab, all linear outputs have deviation 1 afterwards",
-                _outputs_have_deviation_one,
-            ),
-        ),
-    ),
-    Exercise(
-        key="LAB-2:plot",
-        reference=plot_deviations,
-        use=drawn,
-        cases=_depths,
-        misconceptions=(
-            mistake(
-                "your deviations lie on a linear axis, where the small ones cannot be told apart; "
-                'use `ax.set_yscale("log")`',
-                plot_deviations,
-                ('    ax.set_yscale("log")\n', ""),
-            ),
-            mistake(
-                "your layers lie on a logarithmic axis; a deviation that changes by one factor in "
-                "each layer is a straight line over a linear one",
-                plot_deviations,
-                (
-                    'ax.set_yscale("log")',
-                    'ax.set_yscale("log")\n    ax.set_xscale("log")',
-                ),
-            ),
-            mistake(
-                "your layers begin at 0; the first hidden layer has the number 1",
-                plot_deviations,
-                ("range(1, len(values) + 1)", "range(len(values))"),
-            ),
-            mistake(
-                "your axes are exchanged: the layers belong on the x axis",
-                plot_deviations,
-                ("ax.plot(layers, values,", "ax.plot(values, layers,"),
-            ),
-            mistake(
-                "an axis has no words; say what it shows with `ax.set_xlabel` and `ax.set_ylabel`",
-                plot_deviations,
-                ('    ax.set_xlabel("hidden layer")\n', ""),
-            ),
-            mistake(
-                "there is no legend, so nobody knows which line is which; call `ax.legend()`",
-                plot_deviations,
-                ("    ax.legend()", "    pass"),
-            ),
-            mistake(
-                "your lines have no labels; give each `label=start`",
-                plot_deviations,
-                (", label=start", ""),
-            ),
-        ),
-        properties=(
-            Property(
-                "networks of different depths are drawn from layer 1 to the last", _draws_each_depth
-            ),
-        ),
-    ),
+    INITIALIZE,
+    ACTIVATION_STATISTICS,
+    UPDATE_RATIOS,
+    MEND,
+    PLOT_DEVIATIONS,
 )
 
 

@@ -82,6 +82,41 @@ def _paths(options: Sequence[dict[str, Any]]) -> Callable[[np.random.Generator],
     return cases
 
 
+def _rests_where_there_is_no_slope(kind: Any, rng: np.random.Generator) -> bool:
+    """Return whether a parameter at the minimum of its loss stays there, for ten steps."""
+    theta = nn.Parameter(torch.ones(3))
+    optimizer = kind([theta], lr=float(rng.uniform(0.01, 0.3)), **_no_decay(kind))
+    for _ in range(10):
+        optimizer.zero_grad()
+        (theta - 1).square().sum().backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    return bool(torch.equal(theta.detach(), torch.ones(3)))
+
+
+def _no_decay(kind: Any) -> dict[str, float]:
+    return {"weight_decay": 0.0} if kind.__name__ == "AdamW" else {}
+
+
+def _agrees_with_torch(theirs: Any, **fixed: Any) -> Callable[[Any, np.random.Generator], bool]:
+    """Return whether an optimizer takes the same 20 steps as one of PyTorch's own, in float32."""
+
+    def holds(kind: Any, rng: np.random.Generator) -> bool:
+        start = rng.normal(size=6).astype(np.float32)
+        paths = []
+        for one, options in ((kind, {}), (theirs, fixed)):
+            theta = nn.Parameter(torch.tensor(start))
+            optimizer = one([theta], lr=0.05, **options)
+            for _ in range(20):
+                optimizer.zero_grad()
+                (theta**4).sum().backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+            paths.append(theta.detach())
+        ours, expected = paths
+        return torch.allclose(ours, expected, rtol=1e-5, atol=1e-6)
+
+    return holds
+
+
 # --- SGD with momentum ------------------------------------------------------------------------
 
 
@@ -106,6 +141,98 @@ class SGD(torch.optim.Optimizer):
                     state["velocity"] = torch.zeros_like(p)
                 state["velocity"].mul_(group["momentum"]).add_(p.grad)
                 p.sub_(group["lr"] * state["velocity"])
+
+
+SGD_WITH_MOMENTUM = Exercise(
+    key="LAB-1:sgd",
+    reference=SGD,
+    use=_follow,
+    cases=_paths([{}, {}, {"momentum": 0.5}, {}, {"momentum": 0.8}]),
+    misconceptions=(
+        mistake(
+            "you change a leaf that requires a gradient while autograd watches: put "
+            "`@torch.no_grad()` above `step`",
+            SGD,
+            ("@torch.no_grad()\n", "\n"),
+        ),
+        mistake(
+            "`p = p - …` gives the name p to a new tensor and leaves the network's weights as "
+            "they are; change them in place, with `p.sub_(…)`",
+            SGD,
+            (
+                'p.sub_(group["lr"] * state["velocity"])',
+                'p = p - group["lr"] * state["velocity"]',
+            ),
+        ),
+        mistake(
+            "your step fails at a parameter whose gradient is None; skip it",
+            SGD,
+            ("if p.grad is None:", "if False:"),
+        ),
+        mistake(
+            "the velocity is not in `self.state`, so that `state_dict()` does not have it and "
+            "training cannot be resumed",
+            SGD,
+            (
+                '{"lr": lr, "momentum": momentum})',
+                '{"lr": lr, "momentum": momentum})\n        self.memory = {}',
+            ),
+            ("state = self.state[p]", "state = self.memory.setdefault(p, {})"),
+        ),
+        mistake(
+            "you keep the learning rate of the beginning, so that no schedule can change it; "
+            'read `group["lr"]` in each step',
+            SGD,
+            (
+                '{"lr": lr, "momentum": momentum})',
+                '{"lr": lr, "momentum": momentum})\n        self.lr = lr',
+            ),
+            ('p.sub_(group["lr"]', "p.sub_(self.lr"),
+        ),
+        mistake(
+            "you multiply the gradient by the rate before it enters the velocity; here the "
+            "velocity collects gradients, and the rate multiplies it in the step",
+            SGD,
+            (".add_(p.grad)", '.add_(group["lr"] * p.grad)'),
+            ('p.sub_(group["lr"] * state["velocity"])', 'p.sub_(state["velocity"])'),
+        ),
+        mistake(
+            "your velocity is an average, with 1 − μ before the gradient; here it is the sum "
+            "v ← μ v + g",
+            SGD,
+            (".add_(p.grad)", '.add_((1 - group["momentum"]) * p.grad)'),
+        ),
+        mistake(
+            "your first velocity is the tensor `p.grad` itself, which the next `backward` "
+            "writes to; copy it with `clone()`, or begin with zeros",
+            SGD,
+            ('state["velocity"] = torch.zeros_like(p)\n', 'state["velocity"] = p.grad\n'),
+            (
+                'state["velocity"].mul_(group["momentum"]).add_(p.grad)',
+                'if state["velocity"] is not p.grad or state.setdefault("begun", False):\n'
+                '                    state["velocity"].mul_(group["momentum"]).add_(p.grad)\n'
+                '                state["begun"] = True',
+            ),
+        ),
+        mistake(
+            "you step the first group of parameters only; go through all `self.param_groups`",
+            SGD,
+            ("in self.param_groups:", "in self.param_groups[:1]:"),
+        ),
+        mistake(
+            "you step along the gradient; the step goes against it",
+            SGD,
+            ("p.sub_(", "p.add_("),
+        ),
+    ),
+    properties=(
+        Property(
+            "twenty steps are those of torch.optim.SGD with momentum 0.9",
+            _agrees_with_torch(torch.optim.SGD, momentum=0.9),
+        ),
+        Property("a parameter without a slope stays where it is", _rests_where_there_is_no_slope),
+    ),
+)
 
 
 # --- AdamW ------------------------------------------------------------------------------------
@@ -150,6 +277,116 @@ class AdamW(torch.optim.Optimizer):
                 r = state["r"] / (1 - beta2 ** state["t"])
                 p.mul_(1 - group["lr"] * group["weight_decay"])
                 p.sub_(group["lr"] * m / (r.sqrt() + group["eps"]))
+
+
+ADAMW = Exercise(
+    key="LAB-1:adamw",
+    reference=AdamW,
+    use=_follow,
+    cases=_paths(
+        [
+            {"weight_decay": 0.0},
+            {"weight_decay": 0.5},
+            {"betas": (0.5, 0.9), "eps": 0.1, "weight_decay": 0.2},
+            {"weight_decay": 0.3},
+            {"betas": (0.8, 0.9), "weight_decay": 0.1},
+        ]
+    ),
+    misconceptions=(
+        mistake(
+            "your weight decay goes through the gradient, as an L2 penalty does; AdamW shrinks "
+            "the weights by 1 − ε λ, beside the gradient",
+            AdamW,
+            ("(1 - beta1) * p.grad)", '(1 - beta1) * (p.grad + group["weight_decay"] * p))'),
+            (
+                "(1 - beta2) * p.grad**2",
+                '(1 - beta2) * (p.grad + group["weight_decay"] * p) ** 2',
+            ),
+            ('                p.mul_(1 - group["lr"] * group["weight_decay"])\n', ""),
+        ),
+        mistake(
+            "the learning rate is missing in your decay: the weights shrink by 1 − ε λ",
+            AdamW,
+            ('1 - group["lr"] * group["weight_decay"]', '1 - group["weight_decay"]'),
+        ),
+        mistake(
+            "you do not correct the averages, which begin at 0: divide m by 1 − β₁ᵗ and r by "
+            "1 − β₂ᵗ",
+            AdamW,
+            (' / (1 - beta1 ** state["t"])', ""),
+            (' / (1 - beta2 ** state["t"])', ""),
+        ),
+        mistake(
+            "your first step has t = 0 in the correction, which divides by 0; count the step "
+            "before you use t",
+            AdamW,
+            ('                state["t"] += 1\n', ""),
+            (
+                'p.sub_(group["lr"] * m / (r.sqrt() + group["eps"]))',
+                'p.sub_(group["lr"] * m / (r.sqrt() + group["eps"]))\n'
+                '                state["t"] += 1',
+            ),
+            (
+                '                m = state["m"] / (1 - beta1 ** state["t"])',
+                '                m = state["m"] / torch.tensor(1 - beta1 ** state["t"])',
+            ),
+            (
+                'r = state["r"] / (1 - beta2 ** state["t"])',
+                'r = state["r"] / torch.tensor(1 - beta2 ** state["t"])',
+            ),
+        ),
+        mistake(
+            "δ stands inside your root; it is added to √r̂",
+            AdamW,
+            ('(r.sqrt() + group["eps"])', '(r + group["eps"]).sqrt()'),
+        ),
+        mistake(
+            "you divide by r̂ itself; take its root",
+            AdamW,
+            ("r.sqrt()", "r"),
+        ),
+        mistake(
+            "you count a step for each parameter; t counts the calls of `step`, or is kept for "
+            "each parameter in its own state",
+            AdamW,
+            (
+                '"weight_decay": weight_decay}\n        )',
+                '"weight_decay": weight_decay}\n        )\n        self.t = 0',
+            ),
+            ('state["t"] += 1', 'self.t += 1\n                state["t"] = self.t'),
+        ),
+        mistake(
+            "the averages and t are not in `self.state`, so that `state_dict()` does not have "
+            "them and training cannot be resumed",
+            AdamW,
+            (
+                '"weight_decay": weight_decay}\n        )',
+                '"weight_decay": weight_decay}\n        )\n        self.memory = {}',
+            ),
+            ("state = self.state[p]", "state = self.memory.setdefault(p, {})"),
+        ),
+        mistake(
+            "you change a leaf that requires a gradient while autograd watches: put "
+            "`@torch.no_grad()` above `step`",
+            AdamW,
+            ("@torch.no_grad()\n", "\n"),
+        ),
+        mistake(
+            "you have β₁ and β₂ the wrong way round: the first is for the gradient",
+            AdamW,
+            ("beta1, beta2 = ", "beta2, beta1 = "),
+        ),
+    ),
+    properties=(
+        Property(
+            "twenty steps are those of torch.optim.AdamW", _agrees_with_torch(torch.optim.AdamW)
+        ),
+        Property(
+            "a parameter without a slope and without decay stays where it is",
+            _rests_where_there_is_no_slope,
+        ),
+    ),
+)
 
 
 # --- The training loop ------------------------------------------------------------------------
@@ -215,6 +452,83 @@ def _learns_one_minibatch_by_heart(function: Any, rng: np.random.Generator) -> b
     return rests and len(losses) == 30 and all(b < a for a, b in itertools.pairwise(losses))
 
 
+TRAIN = Exercise(
+    key="LAB-1:train",
+    reference=train,
+    use=_trained,
+    cases=_batches,
+    parts=("the losses", "their type", "the weights"),
+    misconceptions=(
+        mistake(
+            "you never clear the gradients, and `backward` adds to them; call "
+            "`optimizer.zero_grad()` in each step",
+            train,
+            ("        optimizer.zero_grad()\n", ""),
+        ),
+        mistake(
+            "your weights stay as they are: take a step with `optimizer.step()` after "
+            "`backward`, and clear the gradients before `backward`, not behind it",
+            train,
+            ("        optimizer.zero_grad()\n", ""),
+            ("optimizer.step()", "optimizer.zero_grad()\n        optimizer.step()"),
+        ),
+        mistake(
+            "you step before `backward`, with the gradients of the minibatch before; the order "
+            "is zero_grad, loss, backward, step",
+            train,
+            ("        optimizer.step()\n", ""),
+            (
+                "        optimizer.zero_grad()\n",
+                "        optimizer.step()\n        optimizer.zero_grad()\n",
+            ),
+        ),
+        mistake(
+            "you keep the loss as a tensor, and with it the graph of every step; keep the "
+            "number, `loss.item()`",
+            train,
+            ("loss.item()", "loss"),
+        ),
+        mistake(
+            "your loss is a sum over the minibatch; cross_entropy takes the mean unless you "
+            "tell it otherwise",
+            train,
+            ("cross_entropy(model(x), y)", 'cross_entropy(model(x), y, reduction="sum")'),
+        ),
+        mistake(
+            "your model stays in evaluation mode, so that dropout does nothing; call "
+            "`model.train()` first",
+            train,
+            ("    model.train()\n", ""),
+        ),
+        mistake(
+            "you apply softmax before cross_entropy, which applies it itself; give it the scores",
+            train,
+            ("cross_entropy(model(x), y)", "cross_entropy(model(x).softmax(dim=1), y)"),
+        ),
+        mistake(
+            "you return after the first minibatch; move `return` out of the loop",
+            train,
+            ("    return losses", "        return losses"),
+        ),
+        mistake(
+            "your losses are those after each step; return the loss from which the step was taken",
+            train,
+            (
+                "losses.append(loss.item())",
+                "losses.append(nn.functional.cross_entropy(model(x), y).item())",
+            ),
+        ),
+    ),
+    properties=(
+        Property(
+            "without minibatches nothing changes, and the loss of a minibatch falls at each "
+            "step if it comes again and again",
+            _learns_one_minibatch_by_heart,
+        ),
+    ),
+)
+
+
 # --- The figure -------------------------------------------------------------------------------
 
 
@@ -252,374 +566,64 @@ def _sweeps(rng: np.random.Generator) -> Iterator[Case]:
         }
 
 
+PLOT_LOSSES = Exercise(
+    key="LAB-1:plot",
+    reference=plot_losses,
+    use=drawn,
+    cases=_sweeps,
+    misconceptions=(
+        mistake(
+            "your rates lie on a linear axis, where the small ones cannot be told apart; use "
+            '`ax.set_xscale("log")`',
+            plot_losses,
+            ('    ax.set_xscale("log")\n', ""),
+        ),
+        mistake(
+            "your losses lie on a linear axis, where the small ones cannot be told apart; use "
+            '`ax.set_yscale("log")`',
+            plot_losses,
+            ('    ax.set_yscale("log")\n', ""),
+        ),
+        mistake(
+            "an axis has no words; say what it shows with `ax.set_xlabel` and `ax.set_ylabel`",
+            plot_losses,
+            ('    ax.set_xlabel("learning rate")\n', ""),
+        ),
+        mistake(
+            "there is no legend, so nobody knows which line is which; call `ax.legend()`",
+            plot_losses,
+            ("    ax.legend()", "    pass"),
+        ),
+        mistake(
+            "you draw the losses over 0, 1, 2, …; draw them over the rates",
+            plot_losses,
+            ("ax.plot(rates, [", "ax.plot(range(len(rates)), ["),
+        ),
+        mistake(
+            "you draw the rates in the order in which they come, so that the line runs back "
+            "and forth; sort them",
+            plot_losses,
+            ("sorted(found)", "list(found)"),
+        ),
+        mistake(
+            "your lines have no labels; give each `label=name`",
+            plot_losses,
+            (", label=name", ""),
+        ),
+    ),
+    properties=(
+        Property("every method is drawn, whatever its name", _draws_whatever_the_names_are),
+    ),
+)
+
+
 # --- The exercises ----------------------------------------------------------------------------
 
-
-def _rests_where_there_is_no_slope(kind: Any, rng: np.random.Generator) -> bool:
-    """Return whether a parameter at the minimum of its loss stays there, for ten steps."""
-    theta = nn.Parameter(torch.ones(3))
-    optimizer = kind([theta], lr=float(rng.uniform(0.01, 0.3)), **_no_decay(kind))
-    for _ in range(10):
-        optimizer.zero_grad()
-        (theta - 1).square().sum().backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-    return bool(torch.equal(theta.detach(), torch.ones(3)))
-
-
-def _no_decay(kind: Any) -> dict[str, float]:
-    return {"weight_decay": 0.0} if kind.__name__ == "AdamW" else {}
-
-
-def _agrees_with_torch(theirs: Any, **fixed: Any) -> Callable[[Any, np.random.Generator], bool]:
-    """Return whether an optimizer takes the same 20 steps as one of PyTorch's own, in float32."""
-
-    def holds(kind: Any, rng: np.random.Generator) -> bool:
-        start = rng.normal(size=6).astype(np.float32)
-        paths = []
-        for one, options in ((kind, {}), (theirs, fixed)):
-            theta = nn.Parameter(torch.tensor(start))
-            optimizer = one([theta], lr=0.05, **options)
-            for _ in range(20):
-                optimizer.zero_grad()
-                (theta**4).sum().backward()  # type: ignore[no-untyped-call]
-                optimizer.step()
-            paths.append(theta.detach())
-        ours, expected = paths
-        return torch.allclose(ours, expected, rtol=1e-5, atol=1e-6)
-
-    return holds
-
-
-_SGD_ENDS = '{"lr": lr, "momentum": momentum})'
-_ADAMW_ENDS = '"weight_decay": weight_decay}\n        )'
-
 EXERCISES: tuple[Exercise, ...] = (
-    Exercise(
-        key="LAB-1:sgd",
-        reference=SGD,
-        use=_follow,
-        cases=_paths([{}, {}, {"momentum": 0.5}, {}, {"momentum": 0.8}]),
-        misconceptions=(
-            mistake(
-                "you change a leaf that requires a gradient while autograd watches: put "
-                "`@torch.no_grad()` above `step`",
-                SGD,
-                ("@torch.no_grad()\n", "\n"),
-            ),
-            mistake(
-                "`p = p - …` gives the name p to a new tensor and leaves the network's weights as "
-                "they are; change them in place, with `p.sub_(…)`",
-                SGD,
-                (
-                    'p.sub_(group["lr"] * state["velocity"])',
-                    'p = p - group["lr"] * state["velocity"]',
-                ),
-            ),
-            mistake(
-                "your step fails at a parameter whose gradient is None; skip it",
-                SGD,
-                ("if p.grad is None:", "if False:"),
-            ),
-            mistake(
-                "the velocity is not in `self.state`, so that `state_dict()` does not have it and "
-                "training cannot be resumed",
-                SGD,
-                (
-                    '{"lr": lr, "momentum": momentum})',
-                    '{"lr": lr, "momentum": momentum})\n        self.memory = {}',
-                ),
-                ("state = self.state[p]", "state = self.memory.setdefault(p, {})"),
-            ),
-            mistake(
-                "you keep the learning rate of the beginning, so that no schedule can change it; "
-                'read `group["lr"]` in each step',
-                SGD,
-                (
-                    '{"lr": lr, "momentum": momentum})',
-                    '{"lr": lr, "momentum": momentum})\n        self.lr = lr',
-                ),
-                ('p.sub_(group["lr"]', "p.sub_(self.lr"),
-            ),
-            mistake(
-                "you multiply the gradient by the rate before it enters the velocity; here the "
-                "velocity collects gradients, and the rate multiplies it in the step",
-                SGD,
-                (".add_(p.grad)", '.add_(group["lr"] * p.grad)'),
-                ('p.sub_(group["lr"] * state["velocity"])', 'p.sub_(state["velocity"])'),
-            ),
-            mistake(
-                "your velocity is an average, with 1 − μ before the gradient; here it is the sum "
-                "v ← μ v + g",
-                SGD,
-                (".add_(p.grad)", '.add_((1 - group["momentum"]) * p.grad)'),
-            ),
-            mistake(
-                "your first velocity is the tensor `p.grad` itself, which the next `backward` "
-                "writes to; copy it with `clone()`, or begin with zeros",
-                SGD,
-                ('state["velocity"] = torch.zeros_like(p)\n', 'state["velocity"] = p.grad\n'),
-                (
-                    'state["velocity"].mul_(group["momentum"]).add_(p.grad)',
-                    'if state["velocity"] is not p.grad or state.setdefault("begun", False):\n'
-                    '                    state["velocity"].mul_(group["momentum"]).add_(p.grad)\n'
-                    '                state["begun"] = True',
-                ),
-            ),
-            mistake(
-                "you step the first group of parameters only; go through all `self.param_groups`",
-                SGD,
-                ("in self.param_groups:", "in self.param_groups[:1]:"),
-            ),
-            mistake(
-                "you step along the gradient; the step goes against it",
-                SGD,
-                ("p.sub_(", "p.add_("),
-            ),
-        ),
-        properties=(
-            Property(
-                "twenty steps are those of torch.optim.SGD with momentum 0.9",
-                _agrees_with_torch(torch.optim.SGD, momentum=0.9),
-            ),
-            Property(
-                "a parameter without a slope stays where it is", _rests_where_there_is_no_slope
-            ),
-        ),
-    ),
-    Exercise(
-        key="LAB-1:adamw",
-        reference=AdamW,
-        use=_follow,
-        cases=_paths(
-            [
-                {"weight_decay": 0.0},
-                {"weight_decay": 0.5},
-                {"betas": (0.5, 0.9), "eps": 0.1, "weight_decay": 0.2},
-                {"weight_decay": 0.3},
-                {"betas": (0.8, 0.9), "weight_decay": 0.1},
-            ]
-        ),
-        misconceptions=(
-            mistake(
-                "your weight decay goes through the gradient, as an L2 penalty does; AdamW shrinks "
-                "the weights by 1 − ε λ, beside the gradient",
-                AdamW,
-                ("(1 - beta1) * p.grad)", '(1 - beta1) * (p.grad + group["weight_decay"] * p))'),
-                (
-                    "(1 - beta2) * p.grad**2",
-                    '(1 - beta2) * (p.grad + group["weight_decay"] * p) ** 2',
-                ),
-                ('                p.mul_(1 - group["lr"] * group["weight_decay"])\n', ""),
-            ),
-            mistake(
-                "the learning rate is missing in your decay: the weights shrink by 1 − ε λ",
-                AdamW,
-                ('1 - group["lr"] * group["weight_decay"]', '1 - group["weight_decay"]'),
-            ),
-            mistake(
-                "you do not correct the averages, which begin at 0: divide m by 1 − β₁ᵗ and r by "
-                "1 − β₂ᵗ",
-                AdamW,
-                (' / (1 - beta1 ** state["t"])', ""),
-                (' / (1 - beta2 ** state["t"])', ""),
-            ),
-            mistake(
-                "your first step has t = 0 in the correction, which divides by 0; count the step "
-                "before you use t",
-                AdamW,
-                ('                state["t"] += 1\n', ""),
-                (
-                    'p.sub_(group["lr"] * m / (r.sqrt() + group["eps"]))',
-                    'p.sub_(group["lr"] * m / (r.sqrt() + group["eps"]))\n'
-                    '                state["t"] += 1',
-                ),
-                (
-                    '                m = state["m"] / (1 - beta1 ** state["t"])',
-                    '                m = state["m"] / torch.tensor(1 - beta1 ** state["t"])',
-                ),
-                (
-                    'r = state["r"] / (1 - beta2 ** state["t"])',
-                    'r = state["r"] / torch.tensor(1 - beta2 ** state["t"])',
-                ),
-            ),
-            mistake(
-                "δ stands inside your root; it is added to √r̂",
-                AdamW,
-                ('(r.sqrt() + group["eps"])', '(r + group["eps"]).sqrt()'),
-            ),
-            mistake(
-                "you divide by r̂ itself; take its root",
-                AdamW,
-                ("r.sqrt()", "r"),
-            ),
-            mistake(
-                "you count a step for each parameter; t counts the calls of `step`, or is kept for "
-                "each parameter in its own state",
-                AdamW,
-                (
-                    '"weight_decay": weight_decay}\n        )',
-                    '"weight_decay": weight_decay}\n        )\n        self.t = 0',
-                ),
-                ('state["t"] += 1', 'self.t += 1\n                state["t"] = self.t'),
-            ),
-            mistake(
-                "the averages and t are not in `self.state`, so that `state_dict()` does not have "
-                "them and training cannot be resumed",
-                AdamW,
-                (
-                    '"weight_decay": weight_decay}\n        )',
-                    '"weight_decay": weight_decay}\n        )\n        self.memory = {}',
-                ),
-                ("state = self.state[p]", "state = self.memory.setdefault(p, {})"),
-            ),
-            mistake(
-                "you change a leaf that requires a gradient while autograd watches: put "
-                "`@torch.no_grad()` above `step`",
-                AdamW,
-                ("@torch.no_grad()\n", "\n"),
-            ),
-            mistake(
-                "you have β₁ and β₂ the wrong way round: the first is for the gradient",
-                AdamW,
-                ("beta1, beta2 = ", "beta2, beta1 = "),
-            ),
-        ),
-        properties=(
-            Property(
-                "twenty steps are those of torch.optim.AdamW", _agrees_with_torch(torch.optim.AdamW)
-            ),
-            Property(
-                "a parameter without a slope and without decay stays where it is",
-                _rests_where_there_is_no_slope,
-            ),
-        ),
-    ),
-    Exercise(
-        key="LAB-1:train",
-        reference=train,
-        use=_trained,
-        cases=_batches,
-        parts=("the losses", "their type", "the weights"),
-        misconceptions=(
-            mistake(
-                "you never clear the gradients, and `backward` adds to them; call "
-                "`optimizer.zero_grad()` in each step",
-                train,
-                ("        optimizer.zero_grad()\n", ""),
-            ),
-            mistake(
-                "your weights stay as they are: take a step with `optimizer.step()` after "
-                "`backward`, and clear the gradients before `backward`, not behind it",
-                train,
-                ("        optimizer.zero_grad()\n", ""),
-                ("optimizer.step()", "optimizer.zero_grad()\n        optimizer.step()"),
-            ),
-            mistake(
-                "you step before `backward`, with the gradients of the minibatch before; the order "
-                "is zero_grad, loss, backward, step",
-                train,
-                ("        optimizer.step()\n", ""),
-                (
-                    "        optimizer.zero_grad()\n",
-                    "        optimizer.step()\n        optimizer.zero_grad()\n",
-                ),
-            ),
-            mistake(
-                "you keep the loss as a tensor, and with it the graph of every step; keep the "
-                "number, `loss.item()`",
-                train,
-                ("loss.item()", "loss"),
-            ),
-            mistake(
-                "your loss is a sum over the minibatch; cross_entropy takes the mean unless you "
-                "tell it otherwise",
-                train,
-                ("cross_entropy(model(x), y)", 'cross_entropy(model(x), y, reduction="sum")'),
-            ),
-            mistake(
-                "your model stays in evaluation mode, so that dropout does nothing; call "
-                "`model.train()` first",
-                train,
-                ("    model.train()\n", ""),
-            ),
-            mistake(
-                "you apply softmax before cross_entropy, which applies it itself; give it the "
-                "scores",
-                train,
-                ("cross_entropy(model(x), y)", "cross_entropy(model(x).softmax(dim=1), y)"),
-            ),
-            mistake(
-                "you return after the first minibatch; move `return` out of the loop",
-                train,
-                ("    return losses", "        return losses"),
-            ),
-            mistake(
-                "your losses are those after each step; return the loss from which the step was "
-                "taken",
-                train,
-                (
-                    "losses.append(loss.item())",
-                    "losses.append(nn.functional.cross_entropy(model(x), y).item())",
-                ),
-            ),
-        ),
-        properties=(
-            Property(
-                "without minibatches nothing changes, and the loss of a minibatch falls at each "
-                "step if it comes again and again",
-                _learns_one_minibatch_by_heart,
-            ),
-        ),
-    ),
-    Exercise(
-        key="LAB-1:plot",
-        reference=plot_losses,
-        use=drawn,
-        cases=_sweeps,
-        misconceptions=(
-            mistake(
-                "your rates lie on a linear axis, where the small ones cannot be told apart; use "
-                '`ax.set_xscale("log")`',
-                plot_losses,
-                ('    ax.set_xscale("log")\n', ""),
-            ),
-            mistake(
-                "your losses lie on a linear axis, where the small ones cannot be told apart; use "
-                '`ax.set_yscale("log")`',
-                plot_losses,
-                ('    ax.set_yscale("log")\n', ""),
-            ),
-            mistake(
-                "an axis has no words; say what it shows with `ax.set_xlabel` and `ax.set_ylabel`",
-                plot_losses,
-                ('    ax.set_xlabel("learning rate")\n', ""),
-            ),
-            mistake(
-                "there is no legend, so nobody knows which line is which; call `ax.legend()`",
-                plot_losses,
-                ("    ax.legend()", "    pass"),
-            ),
-            mistake(
-                "you draw the losses over 0, 1, 2, …; draw them over the rates",
-                plot_losses,
-                ("ax.plot(rates, [", "ax.plot(range(len(rates)), ["),
-            ),
-            mistake(
-                "you draw the rates in the order in which they come, so that the line runs back "
-                "and forth; sort them",
-                plot_losses,
-                ("sorted(found)", "list(found)"),
-            ),
-            mistake(
-                "your lines have no labels; give each `label=name`",
-                plot_losses,
-                (", label=name", ""),
-            ),
-        ),
-        properties=(
-            Property("every method is drawn, whatever its name", _draws_whatever_the_names_are),
-        ),
-    ),
+    SGD_WITH_MOMENTUM,
+    ADAMW,
+    TRAIN,
+    PLOT_LOSSES,
 )
 
 
