@@ -21,7 +21,7 @@ from benchmarks.bench_gradebox import run
 from benchmarks.gradebooks import rows, url
 from optdl.labs import LabRecord, perform
 from tools import lab_records, notebooks, sample_class
-from tools.layout import LAB, ROOT, Course
+from tools.layout import LAB, RECORD, ROOT, Course
 from tools.stamps import digest, files
 
 CONFIG = """c = get_config()
@@ -53,18 +53,18 @@ def make(folder: Path, topic: str, records: dict[str, Path]) -> None:
     source = folder / "source" / topic
     source.mkdir(parents=True)
     shutil.copy(course.source(topic, LAB), source)
-    shutil.copy(course.source(topic, LAB).with_name(lab_records.NAME), source)
+    shutil.copy(course.source(topic, LAB).with_name(RECORD), source)
     (folder / "nbgrader_config.py").write_text(CONFIG.replace("TOPIC", topic))
     sheet = sample_class.sheet(course, topic, LAB)
     for student, record in records.items():
         place = folder / "submitted" / student / topic
         place.mkdir(parents=True)
-        shutil.copy(record, place / lab_records.NAME)
+        shutil.copy(record, place / RECORD)
         one = sample_class.Student(student, "", sample_class.STUDENTS[0].filling)
         work = sample_class.submission(sheet, one).decode().replace(f"{student}-", student)
         (place / "lab.ipynb").write_text(work, encoding="utf-8")
     run(folder, "-m", "nbgrader", "generate_assignment", topic)
-    (folder / "release" / topic / lab_records.NAME).unlink()  # nobody is given one's own solution
+    (folder / "release" / topic / RECORD).unlink()  # nobody is given one's own solution
 
 
 def measure(topic: str, students: int, jobs: int) -> None:

@@ -159,6 +159,21 @@ def _import(names: Iterable[str]) -> None:
     for name in names:
         with contextlib.suppress(ImportError):  # the notebook that needs it will say so
             importlib.import_module(name)
+    if any(name.startswith("matplotlib") for name in sys.modules):
+        _draw_once()
+
+
+def _draw_once() -> None:
+    """Draw a figure, so that no fork has to read fonts and learn to set formulas.
+
+    It is drawn without pyplot, whose figures and settings are left as they are.
+    """
+    with contextlib.suppress(Exception):  # a matplotlib that cannot draw is the notebook's matter
+        figure = importlib.import_module("matplotlib.figure").Figure((1, 1))
+        axes = figure.subplots()
+        axes.loglog([1, 10], [1, 10], label="$x^2$")
+        axes.legend()
+        figure.savefig(io.BytesIO(), format="png", bbox_inches="tight")
 
 
 def main(arguments: list[str]) -> None:

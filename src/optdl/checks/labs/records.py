@@ -57,7 +57,7 @@ class RecordCheck:
     evaluate: Callable[[Mapping[str, Tensor]], float]
     level: float
     readings: Mapping[str, tuple[str, Callable[[LabRecord], float]]]
-    steps: int = 4
+    steps: int = 3
     rtol: float = 1e-3
 
 
