@@ -82,8 +82,9 @@ def experiment(
 ) -> tuple[dict[str, list[float]], nn.Module]:
     """Train one network with the student's optimizer and loop; see :class:`optdl.labs.Lab`."""
     model = network(seed)
-    optimizer = parts[setting["optimizer"]](model.parameters(), lr=setting["lr"])
-    losses = parts["train"](model, optimizer, batches(seed, steps or STEPS))
+    # lists, so that all of it crosses to a student's process at once when work is graded
+    optimizer = parts[setting["optimizer"]](list(model.parameters()), lr=setting["lr"])
+    losses = parts["train"](model, optimizer, list(batches(seed, steps or STEPS)))
     return {"loss": losses, "accuracy": [accuracy(model)]}, model
 
 
