@@ -6,6 +6,7 @@ import inspect
 import io
 import re
 import shutil
+import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -126,6 +127,8 @@ def run(made: Assignment, sources: dict[str, str], tested: str = "") -> dict[str
         if about.get("grade"):
             # nbgrader gives no points to a cell that writes to stderr.
             results[cell.id] = failure or errors.getvalue()
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")  # as the end of a kernel does
     return results
 
 
