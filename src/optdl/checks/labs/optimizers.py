@@ -379,9 +379,7 @@ ADAMW = Exercise(
         ),
     ),
     properties=(
-        Property(
-            "ten steps are those of torch.optim.AdamW", _agrees_with_torch(torch.optim.AdamW)
-        ),
+        Property("ten steps are those of torch.optim.AdamW", _agrees_with_torch(torch.optim.AdamW)),
         Property(
             "a parameter without a slope and without decay stays where it is",
             _rests_where_there_is_no_slope,
