@@ -6,6 +6,8 @@ Sources and releases are committed; all that grading makes stays below ``build``
 import os
 from pathlib import Path
 
+import gradebox
+
 ROOT = Path(__file__).resolve().parent
 BUILD = ROOT / "build"
 
@@ -27,42 +29,24 @@ c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", ".DS_S
 c.Exchange.root = str(BUILD / "exchange")
 # Students work here. What they edit in another of these folders is gathered and handed in, too.
 c.Exchange.assignment_dir = str(ROOT / "work")
-c.ExchangeFactory.submit = "gradebox.submit.Submit"
+c.ExchangeFactory.submit = "gradebox.Submit"
 c.Submit.places = ["exercises", "build/work"]
 c.Exchange.timezone = "UTC"
 # A second release of the same assignment replaces the first.
 c.ExchangeReleaseAssignment.force = True
-# Feedback goes to everyone who can get it; who handed in by folder is named.
-c.ExchangeFactory.release_feedback = "gradebox.exchange.ReleaseFeedback"
 
 # Notebooks run in forks of a process that has imported already. Windows has no fork.
 if os.name == "posix":
-    c.Autograde.sanitize_preprocessors = [
-        "nbgrader.preprocessors.ClearOutput",
-        "gradebox.rebuild.Recognize",
-        "nbgrader.preprocessors.OverwriteKernelspec",
-        "gradebox.rebuild.Rebuild",
-        "nbgrader.preprocessors.CheckCellMetadata",
-    ]
-    c.Autograde.autograde_preprocessors = [
-        "gradebox.execute.WarmExecute",
-        "nbgrader.preprocessors.IgnorePattern",
-        "nbconvert.preprocessors.ClearMetadataPreprocessor",
-        "nbgrader.preprocessors.LimitOutput",
-        "gradebox.scores.SaveScores",
-        "nbgrader.preprocessors.AssignLatePenalties",
-        "nbgrader.preprocessors.CheckCellMetadata",
-        "gradebox.pages.Harmless",
-    ]
+    gradebox.configure(c)
     checks = ["optdl.checks.{assignment}", "optdl.checks.labs.{assignment}"]
     c.WarmExecute.imports = ["numpy", *checks]
     c.WarmExecute.banned = ["optdl.{assignment}"]
     c.WarmExecute.hollow = ["optdl.checks"]
 
-# Pages load nothing: formulas are MathML. Exercises are called as their checks are.
-c.GenerateFeedback.exporter_class = "gradebox.feedback.FeedbackPage"
+# Pages load nothing: formulas are MathML. They go to everyone who can get them, and who handed in
+# by folder is named. Exercises are called as their checks are.
+gradebox.configure_feedback(c)
 c.FeedbackPage.title = r'check\("([^"]+)", (\w+)'
-c.HTMLExporter.filters = {"markdown2html": "gradebox.formulas.markdown2html"}
 
 # What gradebox keeps of each execution, and what a change of grades all anew.
 c.Gradebox.folder = "build/gradebox"

@@ -37,8 +37,9 @@ import courses  # noqa: E402
 import ordinary  # noqa: E402
 from ordinary import one_process  # noqa: E402
 
-from gradebox import parents, trial  # noqa: E402
-from gradebox.execute import WarmExecute  # noqa: E402
+from gradebox.bridge import trial  # noqa: E402
+from gradebox.bridge.execute import WarmExecute  # noqa: E402
+from gradebox.process import pool  # noqa: E402
 
 RIGHT = ("solution", "another")
 WAYS = ("stock", "apart", "graded")
@@ -214,7 +215,7 @@ def main() -> None:
                 print(f"\n{title}\n")
                 measure(exercises, given.jobs, given.timeout)
     finally:
-        parents.close()
+        pool.close()
 
 
 if __name__ == "__main__":

@@ -40,6 +40,25 @@ MAY_IMPORT = {
 }
 
 
+# The same for gradebox, from the ground up. A module that stands in no room is a room of its own.
+ROOMS = {
+    "old_names": set(),
+    "configuration": set(),
+    "troubles": set(),
+    "store": set(),
+    "sandbox": set(),
+    "codec": set(),
+    "effects": {"codec"},
+    "line": {"codec", "effects", "sandbox"},
+    "process": {"codec", "effects", "line", "sandbox", "troubles"},
+    "bridge": {"configuration", "line", "process", "sandbox", "store"},
+    "feedback": {"bridge", "old_names"},
+    "exchange": {"old_names"},
+}
+ABOVE = {"advice", "batch", "cli", "cluster", "flags", "intake", "remote", "workshop"}
+"""The modules above the rooms; none of the rooms imports them."""
+
+
 # --- One name for a topic everywhere ----------------------------------------------------------
 
 
@@ -146,7 +165,7 @@ def imported(source: str) -> list[tuple[int, str]]:
 
 
 def room(module: str) -> str:
-    """Return the room of a module of optdl, such as ``topic`` for ``optdl.erm.sgd``."""
+    """Return the room of a module, such as ``topic`` for ``optdl.erm.sgd``."""
     if f"{module}.".startswith("optdl.checks.labs."):
         return "checks of labs"
     name = module.split(".")[1] if "." in module else ""
@@ -156,7 +175,7 @@ def room(module: str) -> str:
 def broken_rules(file: str, source: str) -> list[str]:
     """Return each import of a file below ``src`` that goes the wrong way."""
     package, *inner = Path(file).with_suffix("").parts[1:]
-    here = room(".".join([package, *inner]))
+    here, rules = room(".".join([package, *inner])), ROOMS if package == "gradebox" else MAY_IMPORT
     broken = []
     for line, module in imported(source):
         top = module.split(".")[0]
@@ -169,10 +188,10 @@ def broken_rules(file: str, source: str) -> list[str]:
             broken.append(f"{where}: gradebox knows nothing of optdl")
         elif package == "optdl" and top == "gradebox":
             broken.append(f"{where}: optdl knows nothing of gradebox")
-        elif package == "optdl" and top == "optdl" and here in MAY_IMPORT:
+        elif package == top and here in rules:
             there = room(module)
-            if there and there != here and there not in MAY_IMPORT[here]:
-                allowed = ", ".join(sorted(MAY_IMPORT[here])) or "no other room"
+            if there and there != here and there not in rules[here]:
+                allowed = ", ".join(sorted(rules[here])) or "no other room"
                 broken.append(f"{where}: {here} may import {allowed}, not {there}")
     return broken
 
@@ -199,6 +218,21 @@ def test_each_room_of_optdl_has_its_rule() -> None:
     assert rooms <= set(MAY_IMPORT), "say in MAY_IMPORT what the new room may import"
 
 
+def test_each_room_of_gradebox_has_its_rule() -> None:
+    inside = (ROOT / "src" / "gradebox").iterdir()
+    rooms = {path.name for path in inside if (path / "__init__.py").exists()}
+    assert rooms <= set(ROOMS), "say in ROOMS what the new room may import"
+    inside = (ROOT / "src" / "gradebox").glob("[!_]*.py")
+    assert {path.stem for path in inside} <= {*ROOMS, *ABOVE}, "is it in a room, or above them?"
+
+
+def test_the_rooms_of_gradebox_stand_on_each_other() -> None:
+    below: set[str] = set()
+    for name, allowed in ROOMS.items():  # each of them only on those before it
+        assert allowed <= below, f"{name} stands below {', '.join(sorted(allowed - below))}"
+        below.add(name)
+
+
 @pytest.mark.parametrize(
     ("file", "source", "reason"),
     [
@@ -214,6 +248,13 @@ def test_each_room_of_optdl_has_its_rule() -> None:
         ("src/optdl/checks/runner.py", "import optdl.checks.labs.bnp", "not checks of labs"),
         ("src/optdl/checks/erm.py", "from optdl.networks import FC", "not networks"),
         ("src/gradebox/run.py", "import optdl.erm", "knows nothing of optdl"),
+        (
+            "src/gradebox/sandbox/seal.py",
+            "from gradebox.line import wire",
+            "may import no other room",
+        ),
+        ("src/gradebox/line/peer.py", "from gradebox.bridge.cells import is_test", "not bridge"),
+        ("src/gradebox/process/pair.py", "from gradebox import batch", "not batch"),
     ],
 )
 def test_an_import_that_goes_the_wrong_way_is_named(file: str, source: str, reason: str) -> None:

@@ -36,9 +36,9 @@ from nbgrader.server_extensions.formgrader import handlers
 from nbgrader.utils import notebook_hash
 from rich.console import Console
 
+from gradebox.exchange.submit import Submit
+from gradebox.exchange.workplaces import Releases
 from gradebox.store import Store
-from gradebox.submit import Submit
-from gradebox.work import Releases
 from tools import (
     answers,
     book,

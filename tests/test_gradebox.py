@@ -15,9 +15,10 @@ from hang import HANG
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.preprocessors import Execute
 
-from gradebox import parents, wire
-from gradebox.execute import WarmExecute
-from gradebox.warm import Zygote
+from gradebox.bridge.execute import WarmExecute
+from gradebox.line import wire
+from gradebox.process import pool
+from gradebox.process.client import Zygote
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
@@ -31,7 +32,7 @@ pytestmark = [
 def zygotes() -> Iterator[None]:
     """End the warm processes after the tests."""
     yield
-    parents.close()
+    pool.close()
 
 
 def cells_of(
@@ -154,7 +155,7 @@ def test_a_loop_is_interrupted_and_the_rest_is_run(tmp_path: Path) -> None:
 def test_a_loop_that_cannot_be_interrupted_ends_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gradebox.warm.GRACE", 0.5)
+    monkeypatch.setattr("gradebox.process.client.GRACE", 0.5)
     stubborn = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
     cells = cells_of(WarmExecute, tmp_path, "1", stubborn, "2", timeout=3)
     assert cells[0].outputs[0].data["text/plain"] == "1"
@@ -230,7 +231,7 @@ def test_torch_works_after_the_fork(tmp_path: Path) -> None:
 
 def test_a_warm_process_that_died_is_made_anew(tmp_path: Path) -> None:
     cells_of(WarmExecute, tmp_path, "1", imports=["json"])
-    process = parents.parent((("json",), (), ()))._process
+    process = pool.parent((("json",), (), ()))._process
     process.kill()
     process.wait()
     [cell] = cells_of(WarmExecute, tmp_path, "2", imports=["json"])

@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradebox import logged, warned
-from gradebox.checker import Verdict
-from gradebox.names import Lender
-from gradebox.pair import Given, paired
-from gradebox.proxy import Student
-from gradebox.seal import Limits, choose
-from gradebox.values import BadValue
-from gradebox.warm import Zygote
-from gradebox.wire import Line
+from gradebox.codec.encoding import BadValue
+from gradebox.effects import logs, warning_records
+from gradebox.line.lender import Lender
+from gradebox.line.proxy import Student
+from gradebox.line.wire import Line
+from gradebox.process.client import Zygote
+from gradebox.process.pair import Given, paired
+from gradebox.process.verdict import Verdict
+from gradebox.sandbox.probe import choose
+from gradebox.sandbox.seal import Limits
 
 pytestmark = pytest.mark.xdist_group("gradebox")
 
@@ -109,11 +110,11 @@ def test_a_warning_comes_before_the_error_that_follows_it(lend: Lend) -> None:
 def test_of_endless_warnings_the_first_come(lend: Lend) -> None:
     warn = lend(WARNS)["warn"]
     with pytest.warns(UserWarning, match="a") as caught:
-        warn("a", many=warned.MOST + 10)
-    assert len(caught) == warned.MOST
+        warn("a", many=warning_records.MOST + 10)
+    assert len(caught) == warning_records.MOST
     with pytest.warns(UserWarning, match="x") as caught:
-        warn("x" * (warned.LONGEST + 1))
-    assert len(str(caught[0].message)) == warned.LONGEST
+        warn("x" * (warning_records.LONGEST + 1))
+    assert len(str(caught[0].message)) == warning_records.LONGEST
 
 
 def test_what_no_test_asks_for_stays_with_the_student(
@@ -129,7 +130,7 @@ def test_what_no_test_asks_for_stays_with_the_student(
 
 BAD: list[dict[str, Any]] = [
     {"warned": None},
-    {"warned": [["UserWarning", "a", 1]] * (warned.MOST + 1)},
+    {"warned": [["UserWarning", "a", 1]] * (warning_records.MOST + 1)},
     {"warned": [["UserWarning", "a"]]},
     {"warned": [["SystemExit", "a", 1]]},
     {"warned": [["KeyboardInterrupt", "a", 1]]},
@@ -143,16 +144,16 @@ BAD: list[dict[str, Any]] = [
     {"warned": [[["error", 1, "E", []], "a", 1]]},
     {"warned": [[["handle", 1, "class", "type", "E", True], "a", 1]]},
     {"warned": [["UserWarning", 1, 1]]},
-    {"warned": [["UserWarning", "a" * (warned.LONGEST + 1), 1]]},
+    {"warned": [["UserWarning", "a" * (warning_records.LONGEST + 1), 1]]},
     {"warned": [["UserWarning", "a", -1]]},
     {"warned": [["UserWarning", "a", 1.0]]},
     {"logged": {}},
-    {"logged": [["listened", 10, "a"]] * (logged.MOST + 1)},
+    {"logged": [["listened", 10, "a"]] * (logs.MOST + 1)},
     {"logged": [["listened", 10]]},
     {"logged": [["listened", True, "a"]]},
     {"logged": [["listened", 1000, "a"]]},
     {"logged": [["x" * 201, 10, "a"]]},
-    {"logged": [["listened", 10, "a" * (logged.LONGEST + 1)]]},
+    {"logged": [["listened", 10, "a" * (logs.LONGEST + 1)]]},
 ]
 
 

@@ -28,7 +28,7 @@ from test_gradebox_cli import (
 )
 
 from gradebox import batch, cli, remote
-from gradebox.course import Course
+from gradebox.bridge.course import Course
 from gradebox.intake import Refused
 
 __all__ = ["course", "released"]
@@ -78,7 +78,10 @@ class Machines:
     def warm(self) -> list[int]:
         """Return how many warm processes each worker has."""
         return [
-            sum("gradebox.zygote" in one.cmdline() for one in psutil.Process(worker.pid).children())
+            sum(
+                "gradebox.process.server" in one.cmdline()
+                for one in psutil.Process(worker.pid).children()
+            )
             for worker in self.workers
             if worker.poll() is None
         ]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gradebox import files
-from gradebox.files import LARGEST, MOST_BYTES, MOST_FILES, Files, is_data, is_sendable
-from gradebox.values import BadValue
+from gradebox.codec.encoding import BadValue
+from gradebox.effects import folders
+from gradebox.effects.folders import LARGEST, MOST_BYTES, MOST_FILES, Files, is_data, is_sendable
 
 pytestmark = pytest.mark.xdist_group("gradebox")
 
@@ -87,7 +87,7 @@ def test_folders_go_with_what_is_in_them(ends: Ends, tests: Path, student: Path)
 def test_a_change_of_the_same_length_at_the_same_time_is_seen(
     ends: Ends, tests: Path, student: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mark, tick = files._mark, 10_000_000  # nanoseconds: a clock may be as coarse as that
+    mark, tick = folders._mark, 10_000_000  # nanoseconds: a clock may be as coarse as that
 
     def coarse(info: os.stat_result) -> tuple[int, ...]:
         changed, modified, *rest = mark(info)

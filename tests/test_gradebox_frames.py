@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from test_gradebox_proxy import Lend, bad_kind, lend, there, zygote
 
-from gradebox.values import BadValue, Decoder
+from gradebox.codec.encoding import BadValue, Decoder
 
 __all__ = ["lend", "zygote"]  # fixtures
 

@@ -19,15 +19,15 @@ from typing import Any
 
 import pytest
 
-from gradebox import annotations
-from gradebox.abilities import ABILITIES, EVERY, abilities_of, names_of
-from gradebox.checker import Verdict, run_tests
-from gradebox.classes import PYTHONS_OWN
-from gradebox.names import Lender
-from gradebox.proxy import Proxy, Student
-from gradebox.shell import Shell
-from gradebox.values import BadValue
-from gradebox.wire import Line
+from gradebox.codec.encoding import BadValue
+from gradebox.line import annotations
+from gradebox.line.classes import PYTHONS_OWN
+from gradebox.line.lender import Lender
+from gradebox.line.proxy import Proxy, Student
+from gradebox.line.special_methods import ABILITIES, EVERY, abilities_of, names_of
+from gradebox.line.wire import Line
+from gradebox.process.shell import Shell
+from gradebox.process.verdict import Verdict, run_tests
 
 pytestmark = pytest.mark.xdist_group("gradebox")
 

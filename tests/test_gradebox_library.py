@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_gradebox_proxy import Lend, bad_kind, lend, there, verdict, zygote
 
-from gradebox.values import BadValue, Decoder
+from gradebox.codec.encoding import BadValue, Decoder
 
 __all__ = ["lend", "zygote"]  # fixtures
 

@@ -10,7 +10,7 @@ from test_gradebox_proxy import Lend, lend, zygote
 from test_gradebox_trial import course, made, points, trials
 
 from gradebox import cli
-from gradebox.checker import Checker, Verdict
+from gradebox.process.verdict import Checker, Verdict
 
 __all__ = ["course", "lend", "zygote"]  # fixtures
 

@@ -10,11 +10,11 @@ import pytest
 import torch
 from test_gradebox_proxy import Lend, bad_kind, lend, verdict, zygote
 
-from gradebox import lent
-from gradebox.derived import plan
-from gradebox.proxy import Student
-from gradebox.twins import MOST, Twins
-from gradebox.values import BadValue, Decoder, Encoder, Unsendable
+from gradebox.codec.encoding import BadValue, Decoder, Encoder, Unsendable
+from gradebox.line import lent
+from gradebox.line.derived import plan
+from gradebox.line.proxy import Student
+from gradebox.line.twins import MOST, Twins
 
 __all__ = ["lend", "zygote"]  # fixtures
 

@@ -13,8 +13,8 @@ from ordinary import Case, cases
 from ordinary.apart import BESIDE, FILE, render
 from traitlets.config import Config
 
-from gradebox import parents
-from gradebox.execute import WarmExecute
+from gradebox.bridge.execute import WarmExecute
+from gradebox.process import pool
 
 pytestmark = pytest.mark.xdist_group("gradebox")
 
@@ -60,7 +60,7 @@ def scores(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, dict[str, flo
         folder = tmp_path_factory.mktemp("handed-in")
         about = {"assignment": "all", "notebook": "all"}
         found[is_right] = step.run(nb, folder, about, frozenset()).scores
-    parents.close()
+    pool.close()
     return found
 
 

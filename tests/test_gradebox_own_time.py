@@ -12,9 +12,9 @@ from typing import Any
 import psutil
 import pytest
 
-from gradebox import deadline, own_time
-from gradebox.deadline import CAP, Deadline
-from gradebox.own_time import OwnTime, Reading, own_part
+from gradebox.sandbox import deadline, own_time
+from gradebox.sandbox.deadline import CAP, Deadline
+from gradebox.sandbox.own_time import OwnTime, Reading, own_part
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox needs fork")
 

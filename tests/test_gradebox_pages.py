@@ -17,11 +17,11 @@ from nbconvert.filters import markdown2html
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
 from traitlets.config import Config
 
-from gradebox.feedback import FeedbackPage
-from gradebox.formulas import mathml, rendered
-from gradebox.messages import absent, tell_students, titles
-from gradebox.notes import troubles
-from gradebox.pages import LONGEST, harmless_html, harmless_markdown, make_harmless
+from gradebox.bridge.harmless import LONGEST, harmless_html, harmless_markdown, make_harmless
+from gradebox.feedback.formulas import mathml, rendered
+from gradebox.feedback.messages import absent, tell_students, titles
+from gradebox.feedback.page import FeedbackPage
+from gradebox.flags import troubles
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -396,7 +396,7 @@ NOT_DEFINED = error(
     "NameError",
     "name 'near' is not defined",
     "Traceback (most recent call last):",
-    '  File "/opt/grader/gradebox/checker.py", line 137, in run',
+    '  File "/opt/grader/gradebox/process/verdict.py", line 137, in run',
     '  File "<test cell 2>", line 1, in <module>',
     "    assert near(2) == 4",
     "NameError: name 'near' is not defined",

@@ -12,11 +12,12 @@ from hang import HANG
 from nbformat.v4 import new_code_cell, new_notebook
 from traitlets.config import Config
 
-from gradebox import parents
-from gradebox.execute import WarmExecute
-from gradebox.instructor import instructions
-from gradebox.seal import Level, Limits, choose
-from gradebox.warm import Zygote
+from gradebox.bridge.execute import WarmExecute
+from gradebox.bridge.source_notebook import instructions
+from gradebox.process import pool
+from gradebox.process.client import Zygote
+from gradebox.sandbox.probe import choose
+from gradebox.sandbox.seal import Level, Limits
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -31,7 +32,7 @@ TEST = "import numpy\nassert numpy.allclose(square(3), 9)\nassert square(-2) == 
 def zygotes() -> Iterator[None]:
     """End the warm processes after the tests."""
     yield
-    parents.close()
+    pool.close()
 
 
 def cell(name: str, source: str, points: float | None = None, **more: Any) -> Any:
@@ -323,38 +324,38 @@ def test_a_source_that_is_not_there_asks_for_nothing(tmp_path: Path) -> None:
 
 def test_the_tests_have_a_parent_of_their_own(tmp_path: Path, package: Path) -> None:
     executed(tmp_path, cell("test", "pass", 1), imports=["json", "course.tests"], **BARRED)
-    keys = [one for one in parents._made if "json" in one[0]]
+    keys = [one for one in pool._made if "json" in one[0]]
     assert keys == [(("json", "course.tests"), ("course.toy",), ("course.tests",))]
-    assert parents._made[keys[0]]._of_tests is not None
+    assert pool._made[keys[0]]._of_tests is not None
 
 
 def test_the_process_that_starts_early_is_the_one_that_is_used(
     tmp_path: Path, package: Path
 ) -> None:
-    parents.close()
+    pool.close()
     settings = {"imports": ["json", "course.tests"], **BARRED}
     test = cell("test", "import wave, json", 1)
     executed(tmp_path, test, **settings)
-    parents.close()
+    pool.close()
     lines = [f"c.WarmExecute.{name} = {value!r}" for name, value in settings.items()]
     text = "\n".join(["c = get_config()", *lines])
     (tmp_path / "nbgrader_config.py").write_text(text)
-    parents.start(tmp_path, "toy")
+    pool.start(tmp_path, "toy")
     until = time.monotonic() + HANG
-    while not parents._made and time.monotonic() < until:
+    while not pool._made and time.monotonic() < until:
         time.sleep(0.01)
-    [early] = parents._made.values()
+    [early] = pool._made.values()
     executed(tmp_path, test, **settings)
-    assert [*parents._made.values()] == [early]
+    assert [*pool._made.values()] == [early]
 
 
 def test_a_configuration_that_says_nothing_starts_nothing(tmp_path: Path) -> None:
-    parents.close()
+    pool.close()
     for text in ("c = get_config()", "raise ValueError", "c.WarmExecute.imports.append('json')"):
         (tmp_path / "nbgrader_config.py").write_text(text)
-        parents.start(tmp_path, "toy")
+        pool.start(tmp_path, "toy")
     time.sleep(0.3)
-    assert not parents._made
+    assert not pool._made
 
 
 TAGGED = {"skip_cells_with_tag": "train"}

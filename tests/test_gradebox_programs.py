@@ -23,11 +23,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_gradebox_proxy import Lend, lend, zygote
 
-from gradebox.names import Lender
-from gradebox.peer import StudentError, source_of_error
-from gradebox.proxy import Student
-from gradebox.values import BadValue, Unsendable
-from gradebox.wire import Gone, Line
+from gradebox.codec.encoding import BadValue, Unsendable
+from gradebox.line.lender import Lender
+from gradebox.line.peer import StudentError, source_of_error
+from gradebox.line.proxy import Student
+from gradebox.line.wire import Gone, Line
 
 __all__ = ["lend", "zygote"]  # fixtures
 

@@ -24,19 +24,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from gradebox import generators, tensors, values
-from gradebox.checker import Verdict, run_tests
-from gradebox.deadline import Deadline
-from gradebox.draws import Draws
-from gradebox.inspection import documentation_of, source_of
-from gradebox.names import Lender
-from gradebox.own_time import OwnTime
-from gradebox.peer import MOST_PRINTED, StudentError, StudentGone, StudentTimeout
-from gradebox.proxy import Proxy, Student
-from gradebox.seal import Level
-from gradebox.values import BadValue, Decoder, Encoder, Limits, Unsendable
-from gradebox.warm import Notebook, Zygote
-from gradebox.wire import Gone, Line, TooLong
+from gradebox.codec import encoding, generators, tensors
+from gradebox.codec.draws import Draws
+from gradebox.codec.encoding import BadValue, Decoder, Encoder, Limits, Unsendable
+from gradebox.line.inspection import documentation_of, source_of
+from gradebox.line.lender import Lender
+from gradebox.line.peer import MOST_PRINTED, StudentError, StudentGone, StudentTimeout
+from gradebox.line.proxy import Proxy, Student
+from gradebox.line.wire import Gone, Line, TooLong
+from gradebox.process.client import Notebook, Zygote
+from gradebox.process.verdict import Verdict, run_tests
+from gradebox.sandbox.deadline import Deadline
+from gradebox.sandbox.own_time import OwnTime
+from gradebox.sandbox.seal import Level
 
 pytestmark = pytest.mark.xdist_group("gradebox")
 
@@ -51,8 +51,8 @@ resource.setrlimit(resource.RLIMIT_AS, (16 * 2**30, 16 * 2**30))
 LEND = """
 def _lend(path):
     import socket
-    from gradebox.names import serve_names
-    from gradebox.wire import Line
+    from gradebox.line.lender import serve_names
+    from gradebox.line.wire import Line
     with socket.socket(socket.AF_UNIX) as end:
         end.connect(path)
         serve_names(Line(end), globals())
@@ -119,7 +119,7 @@ def bad_kind(node: Any) -> Any:
     raise BadValue(f"unknown kind {node[0]!r}")
 
 
-def there(value: Any, limits: Limits = values.LIMITS) -> Any:
+def there(value: Any, limits: Limits = encoding.LIMITS) -> Any:
     """Return what arrives: through JSON text, as on the wire."""
     encoder = Encoder(no_handle, limits=limits)
     node = json.loads(json.dumps(encoder.encode(value)))
@@ -441,7 +441,7 @@ def test_the_number_of_items_is_limited_in_all() -> None:
         Decoder([], bad_kind, limits=Limits(items=1000)).decode(node)
 
 
-KINDS = [*values._READERS, *values._READERS_ELSEWHERE]
+KINDS = [*encoding._READERS, *encoding._READERS_ELSEWHERE]
 
 ANY = st.recursive(
     st.one_of(

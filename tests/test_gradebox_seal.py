@@ -18,10 +18,12 @@ import pytest
 from hang import HANG
 from nbformat.v4 import new_code_cell, new_notebook
 
-from gradebox import linux, parents, seal, view
-from gradebox.execute import WarmExecute
-from gradebox.seal import MIB, Found, Level, Limits, NotSealed
-from gradebox.warm import Died, Notebook, Zygote
+from gradebox.bridge.execute import WarmExecute
+from gradebox.process import pool
+from gradebox.process.client import Died, Notebook, Zygote
+from gradebox.sandbox import filesystem, linux, probe, seal
+from gradebox.sandbox.probe import Survey
+from gradebox.sandbox.seal import MIB, Level, Limits, NotSealed
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="sealing needs Linux"),
@@ -43,7 +45,7 @@ def zygote() -> Iterator[Zygote]:
 @pytest.fixture(params=[Level.NAMESPACES, Level.LANDLOCK], ids=str)
 def level(request: pytest.FixtureRequest) -> Level:
     """Return each level that this machine offers."""
-    told = seal.survey().tried.get(request.param, "not tried")
+    told = probe.survey().tried.get(request.param, "not tried")
     if told.startswith(("refused", "not tried")):  # a barrier with a hole is no reason to skip
         pytest.skip(f"{request.param} is not to be had here: {told}")
     return Level(request.param)
@@ -204,16 +206,16 @@ def test_a_folder_of_modules_around_the_submissions_is_not_readable(
     beside = work.parent / "modules"
     beside.mkdir()
     monkeypatch.setattr(sys, "path", [*sys.path, str(work.parent), str(beside)])
-    found = view.readable_paths(work)
+    found = filesystem.readable_paths(work)
     assert str(beside) in found
     assert str(work.parent) not in found
 
 
 def test_only_what_was_put_there_is_seen(zygote: Zygote, work: Path) -> None:
-    if seal.probe() is not Level.NAMESPACES:
+    if probe.probe() is not Level.NAMESPACES:
         pytest.skip("names outside are seen without namespaces, as the level says")
     listed = run(zygote, Level.NAMESPACES, work, "import os\nprint(*os.listdir('/'))").split()
-    shown = [*view.readable_paths(work), str(work), view.HOME]
+    shown = [*filesystem.readable_paths(work), str(work), filesystem.HOME]
     assert set(listed) <= {Path(one).parts[1] for one in shown} | {"dev", "etc", "proc", "tmp"}
     assert run(zygote, Level.NAMESPACES, work, "import os\nos.path.exists('/var')") == "False"
 
@@ -289,7 +291,7 @@ def test_the_memory_limit(zygote: Zygote, level: Level, work: Path) -> None:
 
 
 def test_the_memory_of_all_processes_together(zygote: Zygote, work: Path) -> None:
-    if seal.probe() is not Level.NAMESPACES:
+    if probe.probe() is not Level.NAMESPACES:
         pytest.skip("without namespaces the limit holds for each process, as the level says")
     source = (
         "import os, signal, time\nreading, writing = os.pipe()\nchildren = []\n"
@@ -480,7 +482,7 @@ def test_no_file_of_the_grader_is_open(zygote: Zygote, level: Level, work: Path)
 
 
 def test_the_first_process_cannot_be_looked_into_or_ended(zygote: Zygote, work: Path) -> None:
-    if seal.probe() is not Level.NAMESPACES:
+    if probe.probe() is not Level.NAMESPACES:
         pytest.skip("there is none without namespaces")
     source = "import os, signal\nos.kill(1, signal.SIGKILL)\nopen('/proc/1/mem', 'rb')"
     with zygote.notebook(work, {}, level=Level.NAMESPACES) as notebook:
@@ -524,20 +526,20 @@ def test_the_level_in_force_is_reported(zygote: Zygote, level: Level, work: Path
         with zygote.notebook(work, {}, level=one) as notebook:
             assert notebook.sealed.level is one
             assert str(notebook.sealed).startswith(one)
-    assert seal.probe() in (Level.NAMESPACES, Level.LANDLOCK)
+    assert probe.probe() in (Level.NAMESPACES, Level.LANDLOCK)
 
 
 def test_the_level_is_printed() -> None:
-    command = [sys.executable, "-m", "gradebox.seal"]
+    command = [sys.executable, "-m", "gradebox.sandbox.probe"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANG)
-    assert done.stdout.splitlines()[0] == f"sealed by: {seal.probe()}"
-    assert done.returncode == int(seal.probe() is Level.NONE)
+    assert done.stdout.splitlines()[0] == f"sealed by: {probe.probe()}"
+    assert done.returncode == int(probe.probe() is Level.NONE)
 
 
 def test_namespaces_work_for_one_who_is_not_root(tmp_path: Path) -> None:
     source = (
-        "from gradebox import seal\nseal._may_change_user = lambda *needed: False\n"
-        "print(seal._survey_here())"
+        "from gradebox.sandbox import probe, seal\nseal._may_change_user = lambda *needed: False\n"
+        "print(probe._survey_here())"
     )
     command = [sys.executable, "-c", source]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=True)
@@ -547,31 +549,31 @@ def test_namespaces_work_for_one_who_is_not_root(tmp_path: Path) -> None:
     assert told == "  namespaces: works"
 
 
-NOTHING = Found(Level.NONE, {"namespaces": "refused: unshare", "landlock": "refused: old"})
-WEAKER = Found(Level.LANDLOCK, {"namespaces": "refused: unshare", "landlock": "works; almost"})
+NOTHING = Survey(Level.NONE, {"namespaces": "refused: unshare", "landlock": "refused: old"})
+WEAKER = Survey(Level.LANDLOCK, {"namespaces": "refused: unshare", "landlock": "works; almost"})
 
 
 def test_a_level_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seal, "survey", lambda: WEAKER)
-    assert seal.choose() is Level.LANDLOCK
-    assert seal.choose("landlock") is Level.LANDLOCK
-    assert seal.choose("none", allow_unsealed=True) is Level.NONE
-    assert seal.choose("auto", allow_unsealed=True) is Level.LANDLOCK
+    monkeypatch.setattr(probe, "survey", lambda: WEAKER)
+    assert probe.choose() is Level.LANDLOCK
+    assert probe.choose("landlock") is Level.LANDLOCK
+    assert probe.choose("none", allow_unsealed=True) is Level.NONE
+    assert probe.choose("auto", allow_unsealed=True) is Level.LANDLOCK
     with pytest.raises(NotSealed, match=r"expected the level namespaces, got landlock \(namesp"):
-        seal.choose("namespaces")
+        probe.choose("namespaces")
     with pytest.raises(NotSealed, match="expected the level namespaces"):
-        seal.choose("namespaces", allow_unsealed=True)
+        probe.choose("namespaces", allow_unsealed=True)
     with pytest.raises(ValueError, match="expected auto, namespaces, landlock, none, got 'much'"):
-        seal.choose("much")
+        probe.choose("much")
 
 
 def test_where_nothing_seals_it_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seal, "survey", lambda: NOTHING)
+    monkeypatch.setattr(probe, "survey", lambda: NOTHING)
     told = r"refused: unshare.*refused: old.*allow_unsealed = True"
     for wanted in ("auto", "none"):
         with pytest.raises(NotSealed, match=told if wanted == "auto" else "got none; if you"):
-            seal.choose(wanted)
-        assert seal.choose(wanted, allow_unsealed=True) is Level.NONE
+            probe.choose(wanted)
+        assert probe.choose(wanted, allow_unsealed=True) is Level.NONE
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="namespaces are Linux's")
@@ -596,7 +598,7 @@ def test_namespaces_are_refused_to_a_process_that_did_not_begin_in_them(tmp_path
 
 def test_other_systems_have_no_level(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    found = seal.survey.__wrapped__()
+    found = probe.survey.__wrapped__()
     assert str(found).splitlines()[0] == "sealed by: none"
     assert "expected Linux, got darwin" in str(found)
     linux._libc.cache_clear()
@@ -616,7 +618,7 @@ def executed(folder: Path, source: str, **settings: Any) -> str:
     notebook = new_notebook(cells=[new_code_cell(source)])
     resources = {"metadata": {"path": str(folder)}}
     [cell] = WarmExecute(timeout=20, **settings).preprocess(notebook, resources)[0].cells
-    parents.close()
+    pool.close()
     [output] = cell.outputs
     return str(output.get("text") or output.get("ename")).strip()
 

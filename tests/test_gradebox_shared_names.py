@@ -7,10 +7,10 @@ from unittest.mock import patch
 import pytest
 from test_gradebox_proxy import Lend, lend, zygote
 
-from gradebox.checker import Checker
-from gradebox.main_module import MainModule
-from gradebox.shared_names import SharedNames
-from gradebox.values import BadValue
+from gradebox.codec.encoding import BadValue
+from gradebox.line.shared_names import SharedNames
+from gradebox.process.main_module import MainModule
+from gradebox.process.verdict import Checker
 
 __all__ = ["lend", "zygote"]  # fixtures
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from test_gradebox_pair import cell, executed, says
 
-from gradebox import checker, parents
-from gradebox.checker import run_tests
-from gradebox.own_time import _waits_are_told
-from gradebox.proxy import Student
-from gradebox.wire import Line
+from gradebox.line.proxy import Student
+from gradebox.line.wire import Line
+from gradebox.process import pool
+from gradebox.process.verdict import run_tests
+from gradebox.sandbox.own_time import _waits_are_told
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -35,7 +35,7 @@ COMPUTES = PINNED + (
 def zygotes() -> Iterator[None]:
     """End the warm processes after the tests."""
     yield
-    parents.close()
+    pool.close()
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_a_test_cells_own_loop_is_limited_by_the_clock(monkeypatch: pytest.Monke
 def test_the_process_of_the_tests_is_given_up_at_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gradebox.pair.PATIENCE", 0.5)
+    monkeypatch.setattr("gradebox.process.pair.PATIENCE", 0.5)
     stopped = "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)"
     tests = [cell("stopped", stopped, 3), cell("later", "pass", 1)]
     cells, told = executed(tmp_path, "1", *tests, timeout=1)

@@ -8,8 +8,8 @@ import torch
 from test_gradebox_proxy import Lend, bad_kind, lend, there, zygote
 from torch import nn
 
-from gradebox.gradients import attached
-from gradebox.values import BadValue, Decoder
+from gradebox.codec.encoding import BadValue, Decoder
+from gradebox.codec.gradients import attached
 
 __all__ = ["lend", "zygote"]  # fixtures
 

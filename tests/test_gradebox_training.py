@@ -11,8 +11,8 @@ from test_gradebox_proxy import Lend, bad_kind, lend, zygote
 from torch import nn
 from torch.optim import lr_scheduler
 
-from gradebox.peer import StudentError
-from gradebox.values import BadValue, Decoder
+from gradebox.codec.encoding import BadValue, Decoder
+from gradebox.line.peer import StudentError
 
 __all__ = ["lend", "zygote"]  # fixtures
 

@@ -13,11 +13,12 @@ from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.api import Gradebook
 from test_gradebox_cli import CONFIG, api, graded, write
 
-from gradebox import cli, parents
+from gradebox import cli
 from gradebox.advice import mend
 from gradebox.batch import Batch, Unready, Workshop
-from gradebox.course import Course
-from gradebox.trial import Points
+from gradebox.bridge.course import Course
+from gradebox.bridge.trial import Points
+from gradebox.process import pool
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -62,7 +63,7 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     # nbgrader calls alembic, which lies there
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     yield tmp_path
-    parents.close()
+    pool.close()
 
 
 def trials(root: Path) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gradebox.submit import told
-from gradebox.work import Releases, gather
+from gradebox.exchange.submit import told
+from gradebox.exchange.workplaces import Releases, gather
 
 
 class Student:

@@ -33,8 +33,9 @@ from nbgrader.server_extensions.formgrader import handlers
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
-from gradebox.feedback import FeedbackPage
-from gradebox.seal import Level, probe
+from gradebox.feedback.page import FeedbackPage
+from gradebox.sandbox.probe import probe
+from gradebox.sandbox.seal import Level
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -64,24 +65,7 @@ c.WarmExecute.max_file_size = 16 * 2**20
 c.WarmExecute.max_output = 200_000
 """
 
-STEPS = """
-c.Autograde.sanitize_preprocessors = [
-    "nbgrader.preprocessors.ClearOutput",
-    "gradebox.rebuild.Recognize",
-    "nbgrader.preprocessors.OverwriteKernelspec",
-    "gradebox.rebuild.Rebuild",
-    "nbgrader.preprocessors.CheckCellMetadata",
-]
-c.Autograde.autograde_preprocessors = [
-    "gradebox.execute.WarmExecute",
-    "nbgrader.preprocessors.IgnorePattern",
-    "nbgrader.preprocessors.LimitOutput",
-    "gradebox.scores.SaveScores",
-    "nbgrader.preprocessors.AssignLatePenalties",
-    "nbgrader.preprocessors.CheckCellMetadata",
-    "gradebox.pages.Harmless",
-]
-"""
+STEPS = "import gradebox\ngradebox.configure(c)\n"
 """What makes nbgrader's own command do the same."""
 
 LIMITS = {"AS": 16 * 2**30, "FSIZE": 2**30, "CORE": 0}
@@ -315,7 +299,7 @@ def own_page(root: Path, student: str) -> Path:
     return page
 
 
-TYPESET = {"markdown2html": "gradebox.formulas.markdown2html"}
+TYPESET = {"markdown2html": "gradebox.markdown2html"}
 FORMULAS = 2 * ["$a&lt; b$"] + 2 * ["<math><mi>a</mi><mo>&lt;</mo><mi>b</mi></math>"]
 
 

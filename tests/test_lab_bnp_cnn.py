@@ -11,7 +11,7 @@ import torch
 from test_gradebox_proxy import Lend, lend, zygote
 from torch import nn
 
-from gradebox import lent
+from gradebox.line import lent
 from optdl.bnp import BNP
 from optdl.checks import CheckFailed, check
 from optdl.checks.exercise import Misconception

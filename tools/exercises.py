@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradebox.messages import COLORS, absent, is_test, titles
+from gradebox.bridge.cells import CAUSE, WHY, error_text, errors, is_test, named
+from gradebox.feedback.messages import absent, titles
+from gradebox.troubles import Trouble
 from tools import notebooks
 from tools.backend import Backend, submissions
 from tools.layout import Course
@@ -18,20 +20,12 @@ NOT_RUN = "the cell of the function ends with an error"
 TOO_LONG = "too slow, or without an end"
 ENDED = "ends Python"
 UNNAMED = "a wrong result of no known cause"
-KINDS = {
-    "CellTimeoutError": TOO_LONG,
-    "StudentTimeout": TOO_LONG,
-    "Late": TOO_LONG,
-    "NotebookTimeoutError": TOO_LONG,
-    "NotImplementedError": NOT_WRITTEN,
-    "DeadKernelError": ENDED,
-    "StudentGone": ENDED,
+KINDS = {trouble.error: TOO_LONG if trouble.is_slow else ENDED for trouble in Trouble} | {
+    "NotImplementedError": NOT_WRITTEN
 }
 """What errors of some names mean."""
 
-_NAMED = re.compile(r"^Likely cause: (.*)$", re.M)
 _RAISED = re.compile(r"your function raised (\w+)")
-_WHY = re.compile(r"^Why: (.*)$", re.M)
 WHYS = (
     (re.compile(r"values? differ"), UNNAMED),
     (re.compile(r"expected (?:shape|a single number)"), "a wrong shape"),
@@ -129,39 +123,28 @@ def _count(exercises: Sequence[Report], grades: dict[str, Any], nb: Any) -> None
         exercise.named |= {text for cell in tests for text in misconceptions(cell)}
 
 
-def _text(cell: Any) -> str:
-    """Return what the errors of a cell say."""
-    errors = [error for error in cell.get("outputs", []) if error.output_type == "error"]
-    return COLORS.sub("", "\n".join(line for error in errors for line in error.traceback))
-
-
 def misconceptions(cell: Any) -> list[str]:
     """Return the misconceptions that a check has named in a cell."""
-    return _NAMED.findall(_text(cell))
+    return named(error_text(cell), CAUSE)
 
 
 def cause(cell: Any, missing: Any = ()) -> str:
     """Return in a few words why a test failed; nothing if it did not."""
-    errors = [output for output in cell.get("outputs", []) if output.output_type == "error"]
-    if not errors:
+    if not (raised := errors(cell)):
         return ""
     name = cell.metadata.nbgrader.grade_id
     if name in missing:
         return NOT_RUN if missing[name].failed else NOT_FOUND
-    text = _text(cell)
-    if named := misconceptions(cell):
-        return named[0]
+    text = error_text(cell)
+    if causes := named(text, CAUSE):
+        return causes[0]
     if "not written yet" in text:
         return NOT_WRITTEN
-    if raised := _RAISED.search(text):
-        return KINDS.get(raised[1], f"raises {raised[1]}")
-    why = _WHY.search(text)
-    for pattern, known in WHYS:
-        if why and pattern.search(why[1]):
-            return known
-    if why:
-        return why[1]
-    other = errors[0].ename
+    if error := _RAISED.search(text):
+        return KINDS.get(error[1], f"raises {error[1]}")
+    for why in named(text, WHY)[:1]:
+        return next((known for pattern, known in WHYS if pattern.search(why)), why)
+    other = raised[0].ename
     return KINDS.get(other, UNNAMED if other == "CheckFailed" else f"fails with {other}")
 
 

@@ -19,9 +19,9 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-import gradebox.course
-from gradebox import advice, batch, parents
-from gradebox.seal import survey
+import gradebox.bridge.course
+from gradebox import advice, batch
+from gradebox.sandbox.probe import survey
 from gradebox.store import Busy
 from tools import gradebook, release, results
 from tools.backend import Backend, Failed, submissions
@@ -33,10 +33,7 @@ from tools.terminal import ToolError, console, need_disk, run
 FEW = 6
 """So many pages are written sooner than other processes have started."""
 
-PAGES = [
-    Path(gradebox.course.__file__).parent / name
-    for name in ("feedback.py", "formulas.py", "messages.py", "typesetter.py", "share")
-]
+PAGES = [Path(gradebox.__file__).parent / name for name in ("feedback", "bridge/cells.py", "share")]
 """What pages are made by: when it changes, all are written anew."""
 
 MOST = 10
@@ -133,23 +130,20 @@ def _graded(
     course: Course, topic: str, timeout: int | None, force: bool
 ) -> Iterator[batch.Outcome]:
     """Grade side by side; yield what became of each submission."""
-    # a thread that waits for a cell must not wait again for the one that computes
-    sys.setswitchinterval(0.0002)
     Backend(course)  # makes the folders and the gradebook
-    made = gradebox.course.Course(course.root, topic, timeout)
+    made = gradebox.bridge.course.Course(course.root, topic, timeout)
     outcomes = []
     try:
-        run = batch.Batch(made, batch.cores(), resume=not force)
-        advice.warn(console, run.prepare(), topic)
-        for outcome in run.grade(made.students()):
-            outcomes.append(outcome)
-            yield outcome
+        with batch.grading():
+            run = batch.Batch(made, batch.cores(), resume=not force)
+            advice.warn(console, run.prepare(), topic)
+            for outcome in run.grade(made.students()):
+                outcomes.append(outcome)
+                yield outcome
     except batch.Unready as error:
         raise ToolError(str(error), f"make release A={topic}") from error
     except Busy as error:
         raise ToolError(str(error), "wait for the end of the other run") from error
-    finally:
-        parents.close()
     batch.report(made, outcomes)
 
 

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gradebox.submit import told
-from gradebox.work import Releases, copy, gather
+from gradebox.exchange.submit import told
+from gradebox.exchange.workplaces import Releases, copy, gather
 from tools import notebooks, release
 from tools.backend import environment
 from tools.layout import ROOT, Course

@@ -15,8 +15,8 @@ from nbformat import NotebookNode
 from rich.table import Table
 from traitlets.config import Config
 
-from gradebox.submit import told
-from gradebox.work import Releases, gather
+from gradebox.exchange.submit import told
+from gradebox.exchange.workplaces import Releases, gather
 from tools import notebooks
 from tools.backend import Backend, Failed, MissingEntry
 from tools.layout import LAB, ROOT, Course, is_result

@@ -9,17 +9,17 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from gradebox.bridge.cells import CAUSE, error_text, errors, named
+from gradebox.troubles import Trouble
 from tools import notebooks
 from tools.backend import Backend, submissions
 from tools.layout import Course
 from tools.stamps import write_atomically
 from tools.terminal import ToolError
 
-COLORS = re.compile(r"\x1b\[[0-9;]*m")
 CALL = re.compile(r"your function raised (StudentTimeout|StudentGone):")
 NOT_GRADED = "not graded"
 NOT_HANDED_IN = "not handed in"
-CAUSE = re.compile(r"^Likely cause: (.*)$", re.M)
 
 
 @dataclass(frozen=True)
@@ -128,9 +128,6 @@ def _without_points(book: Any, student: str, assignment: Any, why: str) -> Row:
     )
 
 
-_TOO_LONG = {"CellTimeoutError", "StudentTimeout", "Late", "NotebookTimeoutError"}
-
-
 def notes(course: Course, student: str, topic: str) -> list[str]:
     """Return what an instructor should know about how the notebooks of a submission ran."""
     executed = course.executed(student, topic)
@@ -147,12 +144,13 @@ def _notes(notebook: Path) -> list[str]:
     for cell in notebooks.read_graded(notebook).cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id", "a cell")
         for kind in _errors(cell):
-            if kind in _TOO_LONG:
+            trouble = Trouble.of(kind)
+            if trouble and trouble.is_slow:
                 found.append(f"timeout: {name}")
+            elif trouble or kind == "MemoryError":
+                found.append(f"kernel died: {name}")
             elif kind in {"SyntaxError", "IndentationError", "TabError"}:
                 found.append(f"syntax error: {name}")
-            elif kind in {"DeadKernelError", "MemoryError", "StudentGone"}:
-                found.append(f"kernel died: {name}")
         if "was missing from the submission" in cell.source:
             found.append(f"cell deleted: {name}")
     return found
@@ -160,10 +158,9 @@ def _notes(notebook: Path) -> list[str]:
 
 def _errors(cell: Any) -> list[str]:
     """Return the names of the errors of a cell; a check reports what a call of it met."""
-    errors = [one for one in cell.get("outputs", []) if one.output_type == "error"]
     return [
-        named[1] if (named := CALL.search(str(error.get("evalue", "")))) else error.ename
-        for error in errors
+        call[1] if (call := CALL.search(str(error.get("evalue", "")))) else error.ename
+        for error in errors(cell)
     ]
 
 
@@ -172,14 +169,12 @@ def causes(course: Course, topics: Iterable[str]) -> Counter[tuple[str, str]]:
     counted: Counter[tuple[str, str]] = Counter()
     for topic in topics:
         for folder in sorted(course.autograded.glob(f"*/{topic}")):
-            outputs = [
-                COLORS.sub("", "\n".join(one.traceback))
+            hints = {
+                hint
                 for path in course.executed(folder.parent.name, topic).values()
                 for cell in notebooks.read_graded(path).cells
-                for one in cell.get("outputs", [])
-                if one.output_type == "error"
-            ]
-            hints = {hint for text in outputs for hint in CAUSE.findall(text)}
+                for hint in named(error_text(cell), CAUSE)
+            }
             counted.update((topic, hint) for hint in hints)
     return counted
 

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.prompt import Confirm
 from rich.table import Table
 
-from gradebox.trial import Trial
+from gradebox.bridge.trial import Trial
 
 MENDS = (
     ("Unsendable", "a plain value instead: numbers, text, lists, dicts, arrays, tensors"),

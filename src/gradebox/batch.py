@@ -6,10 +6,11 @@ transaction for each submission, which also records what the scores were made fr
 is killed at any instant goes on where it stopped.
 """
 
+import contextlib
 import json
 import os
 import shutil
-import threading
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -22,15 +23,19 @@ import nbformat
 from nbgrader.api import MissingEntry
 from nbgrader.utils import setenv
 
-from gradebox import intake, store, trial
-from gradebox.course import Chain, Course, copy_files
-from gradebox.execute import WarmExecute
+from gradebox import intake, store
+from gradebox.bridge import trial
+from gradebox.bridge.course import Course
+from gradebox.bridge.gradebook import Book, Mark, Sources
+from gradebox.bridge.trial import Plan, Trial
+from gradebox.flags import plainly, printable
 from gradebox.intake import Refused, Submission
-from gradebox.notes import plainly, printable, troubles
-from gradebox.pages import make_harmless
-from gradebox.sources import Book, Mark, Sources, standing_in
+from gradebox.process import pool
 from gradebox.store import Store
-from gradebox.trial import Plan, Trial
+from gradebox.workshop import Result, Workshop
+
+SWITCH = 0.0002
+"""Seconds after which a thread that computes gives way to another."""
 
 
 class Unready(Exception):
@@ -65,85 +70,6 @@ class _Executed:
     key: str
     mark: str
     kept: Path
-
-
-@dataclass(frozen=True)
-class Result:
-    """What the execution of a submission gave, as plain data.
-
-    Parameters
-    ----------
-    told : str
-        The executed notebooks with their verdicts, and what an instructor should look at, as JSON.
-    files : dict
-        The bytes of the files beside the notebooks, by their place, without the instructor's.
-    """
-
-    told: str
-    files: dict[str, bytes]
-
-
-class Workshop:
-    """Executes submissions of an assignment, on this machine and for any thread.
-
-    Parameters
-    ----------
-    course : Course
-        The course and its assignment.
-    sources : Sources, optional
-        What the gradebook knows of the assignment; not needed to try its tests.
-    """
-
-    def __init__(self, course: Course, sources: Sources | None = None) -> None:
-        self.course, self._sources = course, sources
-        self._store = Store(course.store, course.assignment)
-        self._chains = threading.local()
-
-    def chain(self) -> Chain:
-        """Return nbgrader's steps, for the use of this thread."""
-        if not hasattr(self._chains, "mine"):
-            self._chains.mine = self.course.chain()
-        made: Chain = self._chains.mine
-        return made
-
-    def try_out(self) -> list[Trial]:
-        """Try the tests on the instructor's own answers."""
-        execute, course = self.chain().execute, self.course
-        if not isinstance(execute, WarmExecute) or not (execute.apart and execute.trial):
-            return []
-        with setenv(NBGRADER_EXECUTION="autograde"):
-            return trial.try_out(execute, course.source, course.assignment)
-
-    def execute(self, taken: Submission, plan: Plan) -> Result:
-        """Execute the notebooks of a submission, as a trial has planned it."""
-        assert self._sources is not None
-        chain = self.chain()
-        chain.execute.plan = plan
-        with self._store.workplace() as folder, self.course.notes.gather() as told:
-            store.write_files(taken.files, folder)
-            masters = self.course.source_files(chain)
-            copy_files(masters, folder)
-            chain.hook("pre", taken.student, self.course.assignment, sorted(taken.notebooks))
-            done = {
-                name: self._run(chain, taken.student, name, content, folder)
-                for name, content in sorted(taken.notebooks.items())
-            }
-            files, large = store.read_files(folder, intake.LARGEST, masters)
-            strange = [f"{name} is none of the assignment's notebooks" for name in taken.unknown]
-            flags = plainly(strange + told)
-            flags += [one for nb, _ in done.values() for one in troubles(nb)]
-            flags += [f"{name}, which the notebook made, is too large to be kept" for name in large]
-            return Result(json.dumps({"flags": flags, "notebooks": done}), files)
-
-    def _run(self, chain: Chain, student: str, name: str, content: bytes, folder: Path) -> Any:
-        assert self._sources is not None
-        nb = intake.parse(name, content)
-        resources = chain.resources(student, self.course.assignment, name, folder)
-        with standing_in(self._sources):
-            nb, resources = chain.run([*chain.sanitize, *chain.before], nb, resources)
-        nb = intake.normal(nb)  # cells that were put back have no id yet
-        nb, resources = chain.execute(nb, resources)
-        return nb, resources.get("gradebox", {})
 
 
 class Batch:
@@ -222,7 +148,7 @@ class Batch:
                 marks = book.marks(self.course.assignment)
                 yield from self._grade(students, marks, pool, book)
             finally:
-                book.end()
+                book.close()
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _grade(
@@ -272,8 +198,8 @@ class Batch:
         result = self.execute(taken, self._plan)
         with self._store.workplace() as made:
             store.write_files(result.files, made / store.FILES)
-            copy_files(self._masters, made / store.FILES)
-            return self._store.keep(taken.student, key, made, result.told)
+            store.copy_files(self._masters, made / store.FILES)
+            return self._store.keep(taken.student, key, made, result.notebooks)
 
     def _finish(self, book: Book, done: _Executed) -> Outcome:
         """Write the scores of a submission and the notebook that shows them."""
@@ -282,7 +208,7 @@ class Batch:
                 result = store.read(done.kept)
                 with book.transaction():
                     submission = self._enter(book, done, result["notebooks"])
-                    self._write(done, result["notebooks"], place / store.FILES)
+                    self._write(book, done, result["notebooks"], place / store.FILES)
                     flags = result["flags"] + plainly(told)
                     book.mark(submission, done.mark, flags)
                 self._store.drop_others(done.student, done.key)
@@ -313,15 +239,18 @@ class Batch:
                 "timestamp.txt holds no time; expected 2026-01-31 12:00:00 UTC"
             ) from error
 
-    def _write(self, done: _Executed, notebooks: dict[str, Any], made: Path) -> None:
+    def _write(self, book: Book, done: _Executed, notebooks: dict[str, Any], made: Path) -> None:
         """Score the executed notebooks, and put them where nbgrader looks for them."""
         chain, assignment = self._writer, self.course.assignment
         shutil.copytree(done.kept / store.FILES, made)
         for name, (nb, verdicts) in notebooks.items():
-            resources = chain.resources(done.student, assignment, name, made)
+            resources = chain.resources(done.student, assignment, name, made, book)
             resources["gradebox"] = verdicts
-            nb, _ = chain.run(chain.after, _node(nb), resources)
-            make_harmless(nb)
+            nb = _node(nb)
+            for step in chain.after:
+                if chain.has_strangers:
+                    book.settle()
+                nb, resources = step(nb, resources)
             nbformat.validate(nb, relax_add_props=True)
             place = made / f"{name}.ipynb"
             place.unlink(missing_ok=True)
@@ -362,6 +291,19 @@ def _text(nb: Any, version: int = 4) -> str:
     cells = ",\n".join(map(dumps, nb.cells))
     rest = dumps({name: told for name, told in nb.items() if name != "cells"})
     return f'{{"cells": [\n{cells}\n],\n{rest[1:]}\n'
+
+
+@contextlib.contextmanager
+def grading() -> Iterator[None]:
+    """Let this process grade: threads give way at once, and warm processes end with it."""
+    before = sys.getswitchinterval()
+    # a thread that waits for a cell must not wait again for the one that computes
+    sys.setswitchinterval(SWITCH)
+    try:
+        yield
+    finally:
+        pool.close()
+        sys.setswitchinterval(before)
 
 
 def report(course: Course, outcomes: list[Outcome]) -> Path:

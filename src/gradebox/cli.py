@@ -29,7 +29,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from gradebox import batch
     from gradebox.batch import Outcome
-    from gradebox.course import Course
+    from gradebox.bridge.course import Course
 
 CONFIG = "nbgrader_config.py"
 
@@ -98,18 +98,17 @@ def _folder() -> Path:
 def check_tests(arguments: argparse.Namespace) -> int:
     """Try the tests and say how they do; return 1 if your own answers lose points."""
     root = _folder()
-    from gradebox import advice, batch, parents, trial
-    from gradebox.course import Course
+    from gradebox import advice, batch
+    from gradebox.bridge import trial
+    from gradebox.bridge.course import Course
+    from gradebox.workshop import Workshop
 
     console = Console(highlight=False)
     course = Course(root, arguments.assignment, arguments.timeout)
     if not any(course.source.glob("*.ipynb")):
         raise Problem(f"expected your own notebooks in {course.source}, got none")
-    try:
-        with console.status("Trying the tests, in one process and apart"):
-            trials = batch.Workshop(course).try_out()
-    finally:
-        parents.close()
+    with batch.grading(), console.status("Trying the tests, in one process and apart"):
+        trials = Workshop(course).try_out()
     advice.table(console, trials)
     if (moved := trial.moved(trials)) and (arguments.write or advice.agreed(console)):
         for path in trial.mark_beside(course.source, moved):
@@ -122,18 +121,16 @@ def command(arguments: argparse.Namespace) -> int:
     root = _folder()
     # nbgrader takes a second to import: not before the command line is known to be right, and
     # beside the modules of the course
-    from gradebox import parents
+    from gradebox.process import pool
 
     if arguments.scheduler is None:
-        parents.start(root, arguments.assignment)
+        pool.start(root, arguments.assignment)
     with _no_grammar():
         from gradebox import advice, batch
-    from gradebox.course import Course
+    from gradebox.bridge.course import Course
     from gradebox.store import Busy
 
     gc.freeze()  # what was imported stays: it is not looked through again, not even at the end
-    # a thread that waits for a cell must not wait again for the one that computes
-    sys.setswitchinterval(0.0002)
     console = Console(highlight=False)
     course = Course(root, arguments.assignment, arguments.timeout)
     students = course.students(arguments.student)
@@ -145,6 +142,7 @@ def command(arguments: argparse.Namespace) -> int:
     outcomes: list[batch.Outcome] = []
     try:
         with contextlib.ExitStack() as stack:
+            stack.enter_context(batch.grading())
             run = _run(stack, course, arguments)
             with console.status("Trying the tests on your own answers"):
                 trials = run.prepare()
@@ -156,8 +154,6 @@ def command(arguments: argparse.Namespace) -> int:
                 bar.advance(task)
     except (batch.Unready, Busy) as error:
         raise Problem(str(error)) from error
-    finally:
-        parents.close()
     show(console, outcomes)
     console.print(f"All of it: {batch.report(course, outcomes)}", soft_wrap=True)
     return int(any(one.state == "failed" for one in outcomes))

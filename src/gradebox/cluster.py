@@ -7,8 +7,10 @@ from typing import Any
 
 from distributed import Client
 
-from gradebox import batch, remote, trial
+from gradebox import batch, remote
+from gradebox.bridge import trial
 from gradebox.intake import Submission
+from gradebox.workshop import Result
 
 START = 300
 """Seconds of wall time to wait for the scheduler, and for the first worker.
@@ -46,10 +48,10 @@ class Cluster:
         there = self.client.scatter(order, broadcast=True, hash=False)
         executor = self.client.get_executor(pure=False)
 
-        def execute(taken: Submission, plan: trial.Plan) -> batch.Result:
+        def execute(taken: Submission, plan: trial.Plan) -> Result:
             fields = {name: vars(one) for name, one in plan.items()}
             result = executor.submit(remote.execute, there, vars(taken), fields).result()
-            return batch.Result(**result)
+            return Result(**result)
 
         def try_out() -> list[trial.Trial]:
             return trial.of_plain(executor.submit(remote.try_out, there).result())

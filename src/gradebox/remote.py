@@ -17,16 +17,18 @@ from typing import Any
 
 from traitlets.config import Config
 
-from gradebox import batch, trial
-from gradebox.course import VERSION, Course, packages
+from gradebox import batch
+from gradebox.bridge import trial
+from gradebox.bridge.course import VERSION, Course, packages
+from gradebox.bridge.gradebook import Sources
 from gradebox.intake import Submission
-from gradebox.sources import Sources
 from gradebox.store import digest, remove, write_files
+from gradebox.workshop import Workshop
 
 NOWHERE = "sqlite://"
 """The address of the gradebook for a worker, which never opens it."""
 
-_WORKSHOPS: dict[str, batch.Workshop] = {}
+_WORKSHOPS: dict[str, Workshop] = {}
 _MAKING = threading.Lock()
 
 
@@ -84,7 +86,7 @@ def versions() -> dict[str, str]:
 
 
 def try_out(order: dict[str, Any]) -> list[dict[str, Any]]:
-    """Try the tests on the instructor's own answers on a worker; see :mod:`gradebox.trial`.
+    """Try the tests on the instructor's own answers on a worker; see :mod:`gradebox.bridge.trial`.
 
     Parameters
     ----------
@@ -111,12 +113,12 @@ def execute(
     submission : dict
         The fields of a :class:`~gradebox.intake.Submission`.
     plan : dict
-        The fields of a :class:`~gradebox.trial.NotebookPlan` for each notebook.
+        The fields of a :class:`~gradebox.bridge.trial.NotebookPlan` for each notebook.
 
     Returns
     -------
     dict
-        The fields of a :class:`~gradebox.batch.Result`.
+        The fields of a :class:`~gradebox.workshop.Result`.
 
     Raises
     ------
@@ -127,18 +129,17 @@ def execute(
     return vars(_made(order).execute(Submission(**submission), planned))
 
 
-def _made(order: dict[str, Any]) -> batch.Workshop:
+def _made(order: dict[str, Any]) -> Workshop:
     with _MAKING:
         if order["key"] not in _WORKSHOPS:
             _WORKSHOPS[order["key"]] = _workshop(json.loads(order["about"]), order["files"])
     return _WORKSHOPS[order["key"]]
 
 
-def _workshop(about: dict[str, Any], files: dict[str, bytes]) -> batch.Workshop:
+def _workshop(about: dict[str, Any], files: dict[str, bytes]) -> Workshop:
     _compare(about["versions"])
     os.environ["NBGRADER_EXECUTION"] = "autograde"
-    # a thread that waits for a cell must not wait again for the one that computes
-    sys.setswitchinterval(0.0002)
+    sys.setswitchinterval(batch.SWITCH)
     root = Path(tempfile.mkdtemp(prefix="gradebox-"))
     atexit.register(remove, root)
     write_files(files, root / "source" / about["assignment"])
@@ -147,7 +148,7 @@ def _workshop(about: dict[str, Any], files: dict[str, bytes]) -> batch.Workshop:
     config.CourseDirectory.ignore = about["ignore"]
     config.CourseDirectory.db_url = NOWHERE
     course = Course(root, about["assignment"], about["timeout"], config)
-    return batch.Workshop(course, Sources.of(about["sources"], NOWHERE))
+    return Workshop(course, Sources.of(about["sources"], NOWHERE))
 
 
 def _compare(expected: dict[str, str]) -> None:

@@ -111,6 +111,15 @@ def write_files(files: Mapping[str, bytes], folder: Path) -> None:
         (folder / name).write_bytes(content)
 
 
+def copy_files(files: Mapping[str, Path], folder: Path) -> None:
+    """Copy files to their places in a folder."""
+    for name, path in files.items():
+        place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.unlink(missing_ok=True)
+        shutil.copy(path, place)
+
+
 def read_files(
     folder: Path, largest: int, without: Collection[str] = ()
 ) -> tuple[dict[str, bytes], list[str]]:

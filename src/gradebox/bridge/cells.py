@@ -1,0 +1,32 @@
+"""What cells of a notebook are to nbgrader, and what their errors say."""
+
+import re
+from typing import Any
+
+COLORS = re.compile(r"\x1b\[[0-9;]*m")
+"""What colors the text of an error in a terminal."""
+
+CAUSE, WHY = "Likely cause: ", "Why: "
+"""How the lines of an error begin that name a known mistake, and what is wrong."""
+
+
+def is_test(cell: Any) -> bool:
+    """Return whether a cell is one with tests."""
+    about = cell.metadata.get("nbgrader", {})
+    return bool(about.get("grade")) and not about.get("solution") and cell.cell_type == "code"
+
+
+def errors(cell: Any) -> list[Any]:
+    """Return the errors among the outputs of a cell."""
+    return [output for output in cell.get("outputs", []) if output.output_type == "error"]
+
+
+def error_text(cell: Any) -> str:
+    """Return the tracebacks of a cell without colors."""
+    return COLORS.sub("", "\n".join(line for error in errors(cell) for line in error.traceback))
+
+
+def named(text: str, beginning: str) -> list[str]:
+    """Return what lines of an error name that begin with :data:`CAUSE` or :data:`WHY`."""
+    lines = text.split("\n")
+    return [line.removeprefix(beginning) for line in lines if line.startswith(beginning)]

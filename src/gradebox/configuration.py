@@ -1,0 +1,85 @@
+"""What an ``nbgrader_config.py`` says so that nbgrader's own commands use gradebox.
+
+It is this::
+
+    import gradebox
+
+    c = get_config()
+    gradebox.configure(c)
+    gradebox.configure_feedback(c)
+
+Every name is text here: nbgrader, which takes a second to import, is not imported.
+"""
+
+from typing import Any
+
+PUBLIC = {
+    "Recognize": "gradebox.bridge.rebuild",
+    "Rebuild": "gradebox.bridge.rebuild",
+    "WarmExecute": "gradebox.bridge.execute",
+    "SaveScores": "gradebox.bridge.scores",
+    "Harmless": "gradebox.bridge.harmless",
+    "FeedbackPage": "gradebox.feedback.page",
+    "markdown2html": "gradebox.feedback.formulas",
+    "ReleaseFeedback": "gradebox.exchange.release",
+    "Submit": "gradebox.exchange.submit",
+}
+"""The names for a configuration, such as ``gradebox.Submit``, and the modules that define them."""
+
+REPLACED = {
+    "DeduplicateIds": "Recognize",
+    "OverwriteCells": "Rebuild",
+    "Execute": "WarmExecute",
+    "SaveAutoGrades": "SaveScores",
+}
+"""nbgrader's steps, and what takes their places."""
+
+SANITIZE = (
+    "nbgrader.preprocessors.ClearOutput",
+    "gradebox.Recognize",
+    "nbgrader.preprocessors.OverwriteKernelspec",
+    "gradebox.Rebuild",
+    "nbgrader.preprocessors.CheckCellMetadata",
+)
+"""The steps before cells run."""
+
+AUTOGRADE = (
+    "gradebox.WarmExecute",
+    "nbgrader.preprocessors.IgnorePattern",
+    "nbconvert.preprocessors.ClearMetadataPreprocessor",
+    "nbgrader.preprocessors.LimitOutput",
+    "gradebox.SaveScores",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+    "gradebox.Harmless",
+)
+"""The steps from the running of cells on."""
+
+
+def configure(c: Any) -> None:
+    """Have ``nbgrader autograde``, and the formgrader's button, grade with gradebox.
+
+    The steps are nbgrader's, some of them replaced; ``gradebox grade`` needs no configuration.
+
+    Parameters
+    ----------
+    c : Config
+        What ``get_config()`` returned; it is changed.
+    """
+    c.Autograde.sanitize_preprocessors = [*SANITIZE]
+    c.Autograde.autograde_preprocessors = [*AUTOGRADE]
+
+
+def configure_feedback(c: Any) -> None:
+    """Have the pages for students written and released by gradebox.
+
+    They load nothing, name each exercise and hide hidden tests.
+
+    Parameters
+    ----------
+    c : Config
+        What ``get_config()`` returned; it is changed.
+    """
+    c.GenerateFeedback.exporter_class = "gradebox.FeedbackPage"
+    c.HTMLExporter.filters = {"markdown2html": "gradebox.markdown2html"}
+    c.ExchangeFactory.release_feedback = "gradebox.ReleaseFeedback"

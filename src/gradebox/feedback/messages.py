@@ -1,0 +1,206 @@
+"""Say what a failed test means to who wrote the answer: no frames, no paths, no hidden code."""
+
+import ast
+import builtins
+import difflib
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from gradebox.bridge.cells import COLORS, errors, is_test
+
+_NOT_DEFINED = re.compile(r"name '(\w+)' is not defined")
+_DEFINES = re.compile(r"^(?:async )?(?:def|class) (\w+)", re.MULTILINE)
+_FRAME = re.compile(r'^ *File "(?P<file>[^"]*)", line (?P<line>\d+)')
+_FILE_OF_IPYTHON = re.compile(r"^File .+:\d+")
+_CELL_OF_IPYTHON = re.compile(r"^ *Cell In *\[")
+_ARROW = re.compile(r"^-+> *\d+ (?P<code>.*)$")
+_HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A name that a test asks for and no cell defines.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    called : bool
+        Whether the test takes it for a function.
+    failed : bool
+        Whether a cell would define it, and ended with an error.
+    guess : str
+        What the student may call it; empty if nothing is like it.
+    """
+
+    name: str
+    called: bool = True
+    failed: bool = False
+    guess: str = ""
+
+    @property
+    def what(self) -> str:
+        """Return the name with its kind."""
+        return f"{'function' if self.called else 'name'} `{self.name}`"
+
+    def for_student(self) -> str:
+        """Return the message for the student."""
+        if self.failed:
+            return f"✗ The {self.what} is not there: the cell that defines it ends with an error."
+        message = f"✗ The {self.what} was not found."
+        if self.guess:
+            return f"{message} Did you rename it? Your notebook has `{self.guess}`."
+        return f"{message} Did you rename or delete it?"
+
+
+def absent(nb: Any) -> dict[str, Absent]:
+    """Return what the tests of a graded notebook did not find, by the names of their cells."""
+    missing = {}
+    own = [cell for cell in nb.cells if cell.cell_type == "code" and not is_test(cell)]
+    defined = {name for cell in own for name in _DEFINES.findall(cell.source)}
+    asked = {name for cell in nb.cells if is_test(cell) for name in _names(cell.source)}
+    for cell in filter(is_test, nb.cells):
+        for output in errors(cell):
+            match = _NOT_DEFINED.match(str(output.get("evalue", "")))
+            if output.ename != "NameError" or not match or match[1] not in _names(cell.source):
+                continue
+            name = match[1]
+            guess = _alike(name, sorted(defined - asked - {*dir(builtins)}))
+            called = bool(re.search(rf"\b{name}\s*\(|, {name}\b", cell.source))
+            missing[cell.metadata.nbgrader.grade_id] = Absent(name, called, name in defined, guess)
+    return missing
+
+
+def _names(source: str) -> set[str]:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return set(re.findall(r"\w+", source))
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def _alike(name: str, names: Sequence[str]) -> str:
+    inside = [
+        other for other in names if name.lower() in other.lower() or other.lower() in name.lower()
+    ]
+    return next(iter(inside + difflib.get_close_matches(name, names, n=1)), "")
+
+
+def tell_students(nb: Any, released: Callable[[str], str]) -> None:
+    """Put into the outputs of a graded notebook what a student can use.
+
+    Parameters
+    ----------
+    nb : NotebookNode
+        The notebook; it is changed.
+    released : callable
+        Gives the part of a test that students may see.
+    """
+    missing = absent(nb)
+    for cell in nb.cells:
+        for output in errors(cell):
+            text = COLORS.sub("", "\n".join(map(str, output.get("traceback", []))))
+            name = cell.metadata.get("nbgrader", {}).get("grade_id")
+            if not is_test(cell):
+                lines = _own_frames(output.get("traceback", []))
+            elif name in missing and output.ename == "NameError":
+                lines = [missing[name].for_student()]
+            elif _has_frames(text):
+                lines = _without_frames(output, text, released(cell.source))
+            else:
+                lines = text.splitlines()
+            output.traceback = [_without_places(line) for line in lines]
+            output.evalue = _without_places(str(output.get("evalue", "")))
+
+
+def _has_frames(text: str) -> bool:
+    lines = text.splitlines()
+    frames = _FRAME, _FILE_OF_IPYTHON, _CELL_OF_IPYTHON
+    return any(pattern.match(line) for line in lines for pattern in frames)
+
+
+def _without_frames(output: Any, text: str, visible: str) -> list[str]:
+    """Return an error of a test: which line of it, if it may be seen, and what went wrong."""
+    test, _, own = text.partition("\nIn the student's code:\n")
+    shown = [line.strip() for line in visible.splitlines()]
+    code = [line for line in _lines_of_cells(test) if line in shown]
+    where = f"✗ `{code[0]}` fails." if code else "✗ A check fails that is not shown here."
+    why = f"{output.ename}: {output.get('evalue', '')}".removesuffix(": ")
+    raised = _lines_of_cells(own) if own else []
+    return [where, "", *why.splitlines(), *(f"  in your line `{line}`" for line in raised[-1:])]
+
+
+def _lines_of_cells(text: str) -> list[str]:
+    """Return the lines of code that a traceback shows, those of files left out."""
+    code, lines = [], text.splitlines()
+    in_file = False
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if frame := _FRAME.match(line):
+            if frame["file"].startswith("<") and not _FRAME.match(following):
+                code.append(following.strip())
+        elif _FILE_OF_IPYTHON.match(line):
+            in_file = True
+        elif _CELL_OF_IPYTHON.match(line):
+            in_file = False
+        elif (arrow := _ARROW.match(line)) and not in_file:
+            code.append(arrow["code"].strip())
+    return code
+
+
+def _own_frames(traceback: Sequence[Any]) -> list[str]:
+    """Return the traceback of an answer without the frames of files."""
+    kept: list[str] = []
+    in_file = False
+    for line in "\n".join(map(str, traceback)).splitlines():
+        plain = COLORS.sub("", line)
+        if _FILE_OF_IPYTHON.match(plain):
+            in_file = True
+        elif not plain.strip() or re.match(r"[A-Za-z_][\w.]*(?:: |$)", plain):
+            in_file = False
+        if not in_file and not (not plain.strip() and kept and not kept[-1].strip()):
+            kept.append(line)
+    return kept
+
+
+@lru_cache(maxsize=8)
+def _places(here: Path) -> re.Pattern[str]:
+    """Return a pattern for paths on this machine that no student needs to know."""
+    folders = [sys.prefix, sys.base_prefix, here, Path.home(), tempfile.gettempdir()]
+    folders.append(Path(__file__).resolve().parents[2])
+    names = sorted({str(folder) for folder in folders if len(str(folder)) > 1}, key=len)
+    return re.compile(rf"(?:{'|'.join(map(re.escape, reversed(names)))})(?:[/\\][\w.@+-]+)*[/\\]")
+
+
+def _without_places(text: str) -> str:
+    return _places(Path.cwd()).sub("…/", text)
+
+
+def titles(nb: Any, pattern: str = "") -> dict[str, str]:
+    """Return what each graded cell is called, by its name in nbgrader.
+
+    Parameters
+    ----------
+    nb : NotebookNode
+        The notebook.
+    pattern : str
+        Finds the title in the source of a test; its groups are put side by side. Where it finds
+        nothing, the title is the heading above the cell.
+    """
+    names: dict[str, str] = {}
+    heading = ""
+    for cell in nb.cells:
+        about = cell.metadata.get("nbgrader", {})
+        if cell.cell_type == "markdown" and not about.get("solution"):
+            heading = [heading, *_HEADING.findall(cell.source)][-1]
+        if not about.get("grade") and not about.get("task"):
+            continue
+        match = re.search(pattern, cell.source) if pattern and is_test(cell) else None
+        title = " ".join(filter(None, match.groups() or (match[0],))) if match else heading
+        names[about["grade_id"]] = re.sub(r"[*`$\\]", "", title) or about["grade_id"]
+    return names

@@ -1,0 +1,194 @@
+r"""The page that a student gets back: it names exercises and causes, and loads nothing.
+
+In ``nbgrader_config.py``::
+
+    gradebox.configure_feedback(c)
+    c.FeedbackPage.title = r'check\("([^"]+)", (\w+)'
+
+nbgrader writes the page as before. Its index has a line for each exercise, with the points. A
+failed test shows what went wrong, without frames and paths. Hidden tests stay hidden. Formulas are
+MathML, so that the page can be read without a network, alone, wherever it is sent.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nbconvert.exporters import HTMLExporter
+from nbgrader.api import Gradebook
+from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
+from traitlets import Bool, Unicode
+from traitlets.config import Config, LoggingConfigurable
+
+from gradebox.bridge.cells import CAUSE, WHY, error_text, is_test, named
+from gradebox.bridge.source_notebook import Released
+from gradebox.feedback.formulas import latex_output, markdown2html
+from gradebox.feedback.messages import tell_students, titles
+
+TEMPLATES = Path(__file__).parent.parent / "share" / "nbconvert" / "templates"
+
+
+@dataclass
+class Entry:
+    """A line of the index: an exercise with the cells that give it points.
+
+    Parameters
+    ----------
+    title : str
+        What it is called.
+    cells : list of dict
+        Of each cell its ``name``, ``score``, ``points``, whether it ``waits`` to be read, and
+        whether it is ``hidden``.
+    reason : str
+        Why points are missing, in a line.
+    tests : bool
+        Whether the cells are tests, and no answers that somebody reads.
+    """
+
+    title: str
+    cells: list[dict[str, Any]]
+    reason: str = ""
+    tests: bool = True
+
+    @property
+    def score(self) -> float:
+        """Return the points reached."""
+        return float(sum(cell["score"] for cell in self.cells))
+
+    @property
+    def points(self) -> float:
+        """Return the points that there are."""
+        return float(sum(cell["points"] for cell in self.cells))
+
+    @property
+    def waits(self) -> bool:
+        """Return whether an answer waits to be read."""
+        return any(cell["waits"] for cell in self.cells)
+
+    @property
+    def state(self) -> str:
+        """Return the class of the line."""
+        if self.waits:
+            return "waits"
+        return "full" if self.score >= self.points else "part" if self.score else "none"
+
+    @property
+    def link(self) -> str:
+        """Return the cell to look at: the first cell that lacks points."""
+        lacking = [cell for cell in self.cells if cell["score"] < cell["points"]]
+        return str((lacking or self.cells)[0]["name"])
+
+
+class FeedbackPage(HTMLExporter):
+    """Writes the page of a graded notebook."""
+
+    show_hidden_tests = Bool(
+        False, help="Whether students see the code of hidden tests, with its seeds."
+    ).tag(config=True)
+
+    title = Unicode(
+        help="A pattern that finds in the source of a test what it is called in the index: its "
+        "groups, side by side. Without it, exercises are called as the heading above them."
+    ).tag(config=True)
+
+    @property
+    def default_config(self) -> Config:
+        """Return what wins over the settings that nbgrader makes for its own page."""
+        config = Config({"FeedbackPage": {"template_name": "gradebox", "filters": {}}})
+        config.FeedbackPage.extra_template_basedirs = [str(TEMPLATES)]
+        config.merge(super().default_config)
+        return config
+
+    def default_filters(self) -> Any:
+        """Yield the filters of the template."""
+        yield from super().default_filters()  # type: ignore[no-untyped-call]
+        yield "markdown2html", markdown2html
+        yield "latex_output", latex_output
+        yield "points", points
+
+    def _preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        """Take from a notebook with its scores what is for the student."""
+        nb, resources = super()._preprocess(nb, resources)  # type: ignore[no-untyped-call]
+        released = Released(_neutral(self.config))
+        hidden = [_name(cell) for cell in nb.cells if released(cell.source) != cell.source.rstrip()]
+        names = titles(nb, self.title)
+        tell_students(nb, str if self.show_hidden_tests else released)
+        if not self.show_hidden_tests:
+            for cell in filter(is_test, nb.cells):
+                cell.source = released(cell.source)
+        entries = _entries(nb, names, _waiting(resources.get("nbgrader", {})), hidden)
+        resources["gradebox"] = {
+            "entries": entries,
+            "comments": [_name(cell) for cell in nb.cells if _about(cell).get("comment")],
+            "hidden": [] if self.show_hidden_tests else hidden,
+            "style": HtmlFormatter(style="default").get_style_defs(".highlight"),
+        }
+        return nb, resources
+
+
+def points(value: Any) -> str:
+    """Return a number of points, with no more digits than it needs.
+
+    >>> points(3.0), points(2.5), points(None)
+    ('3', '2.5', '0')
+    """
+    return f"{round(float(value or 0), 2):g}"
+
+
+def _neutral(config: Config) -> LoggingConfigurable:
+    """Return a parent for nbgrader's steps, without the settings of an exporter."""
+    sections = {
+        one: config[one] for one in ("ClearHiddenTests", "ClearMarkScheme") if one in config
+    }
+    return LoggingConfigurable(config=Config(sections))
+
+
+def _about(cell: Any) -> Any:
+    return cell.metadata.get("nbgrader", {})
+
+
+def _name(cell: Any) -> str:
+    return str(_about(cell).get("grade_id", ""))
+
+
+def _waiting(about: Any) -> set[str]:
+    """Return the cells of a submission that nobody has read yet."""
+    if "db_url" not in about:
+        return set()
+    with Gradebook(about["db_url"]) as book:
+        notebook = book.find_submission_notebook(
+            about["notebook"], about["assignment"], about["student"]
+        )
+        return {
+            grade.name
+            for grade in notebook.grades
+            if grade.needs_manual_grade and grade.manual_score is None
+        }
+
+
+def _entries(nb: Any, names: dict[str, str], waiting: set[str], hidden: list[str]) -> list[Entry]:
+    """Return the lines of the index; cells that follow each other under a title share one."""
+    entries: list[Entry] = []
+    for cell in nb.cells:
+        about = _about(cell)
+        if not about.get("grade") and not about.get("task"):
+            continue
+        name = about["grade_id"]
+        test = is_test(cell)
+        if not entries or entries[-1].title != names[name] or not (test and entries[-1].tests):
+            entries.append(Entry(names[name], [], tests=test))
+        more = {"waits": name in waiting, "hidden": name in hidden}
+        score, most = float(about.get("score") or 0), float(about.get("points") or 0)
+        entries[-1].cells.append({"name": name, "score": score, "points": most, **more})
+        entries[-1].reason = entries[-1].reason or _reason(cell)
+    return entries
+
+
+def _reason(cell: Any) -> str:
+    """Return in a line what a failed test says."""
+    text = error_text(cell)
+    if reasons := named(text, CAUSE) or named(text, WHY):
+        return reasons[0]
+    lines = text.split("\n")
+    messages = [line.removeprefix("✗ ") for line in lines if line.strip()]
+    return messages[0] if messages else ""

@@ -1,0 +1,126 @@
+"""The warm processes of this run: one for each set of modules, made when it is first asked for."""
+
+import ast
+import contextlib
+import importlib.util
+import json
+import os
+import threading
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from traitlets.config.loader import PyFileConfigLoader
+
+from gradebox.process.client import Zygote
+
+Modules = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+"""What a warm process imports, and of that what is banned and what is hollow."""
+
+_made: dict[Modules, Zygote] = {}
+_making = threading.Lock()
+
+
+def modules(
+    assignment: str,
+    imports: Iterable[str],
+    banned: Iterable[str] = (),
+    hollow: Iterable[str] = (),
+    *,
+    apart: bool = True,
+) -> Modules:
+    """Return the modules of an assignment; without a process for the tests none is barred."""
+    barred = (banned, hollow) if apart else ((), ())
+    first, second, third = (
+        tuple(dict.fromkeys(one.replace("{assignment}", assignment) for one in names))
+        for names in (imports, *barred)
+    )
+    return first, second, third
+
+
+def imported(folder: Path) -> tuple[str, ...]:
+    """Return the installed modules that the notebooks in a folder import at their top level."""
+    paths = sorted(folder.glob("*.ipynb"))
+    return _imported(folder, tuple((path, path.stat().st_mtime_ns) for path in paths))
+
+
+@lru_cache(maxsize=64)
+def _imported(folder: Path, stamps: tuple[tuple[Path, int], ...]) -> tuple[str, ...]:
+    # not by nbformat: the process that starts early is to be started before that is imported
+    read = (json.loads(path.read_text(encoding="utf-8")) for path, _ in stamps)
+    cells = [cell for nb in read for cell in nb.get("cells", ()) if cell["cell_type"] == "code"]
+    return tuple(imports_of(("".join(cell["source"]) for cell in cells), folder))
+
+
+def imports_of(texts: Iterable[str], beside: Path) -> list[str]:
+    """Return the installed modules that the cells import at their top level.
+
+    Modules that lie beside the notebooks are left out: each student may hand in another.
+    """
+    found: dict[str, None] = {}
+    for text in texts:
+        with contextlib.suppress(SyntaxError, ValueError):  # a cell with a magic command
+            for node in ast.parse(text).body:
+                if isinstance(node, ast.Import):
+                    found.update(dict.fromkeys(one.name for one in node.names))
+                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                    found[node.module] = None
+    return [name for name in found if _installed(name.partition(".")[0], beside)]
+
+
+def _installed(name: str, beside: Path) -> bool:
+    own = (beside / name, beside / f"{name}.py")
+    return not any(path.exists() for path in own) and importlib.util.find_spec(name) is not None
+
+
+def parent(wanted: Modules) -> Zygote:
+    """Return the warm process with these modules."""
+    with _making:  # threads share it
+        found = _made.get(wanted)
+        if found is not None and not found.alive:
+            found.close()
+        if found is None or not found.alive:
+            found = _made[wanted] = Zygote(*wanted)
+        return found
+
+
+def start(folder: Path, assignment: str) -> None:
+    """Start, beside all else, the process that the configuration in a folder will ask for.
+
+    That is known before nbgrader is imported, which takes as long. Whatever is wrong with the
+    configuration is left for nbgrader to tell.
+    """
+    with contextlib.suppress(Exception):
+        config: Any = PyFileConfigLoader("nbgrader_config.py", str(folder)).load_config()
+        section = config.get("WarmExecute", {})
+        if section.get("imports"):
+            kinds = ("imports", "banned", "hollow")
+            imports, *barred = [list(map(str, section.get(kind, ()))) for kind in kinds]
+            imports += imported(_source(config.get("CourseDirectory", {}), folder, assignment))
+            wanted = modules(assignment, imports, *barred, apart=bool(section.get("apart", True)))
+            threading.Thread(target=_start, args=(wanted,), daemon=True).start()
+
+
+def _source(section: Any, folder: Path, assignment: str) -> Path:
+    """Return the folder of the instructor's version, as nbgrader's configuration tells it."""
+    parts = "{nbgrader_step}", "{student_id}", "{assignment_id}"
+    place = section.get("directory_structure", str(Path(*parts))).format(
+        nbgrader_step=section.get("source_directory", "source"),
+        student_id=".",
+        assignment_id=assignment,
+    )
+    return Path(os.path.normpath(Path(section.get("root", folder), place)))
+
+
+def _start(wanted: Modules) -> None:
+    # this run may be at its end already; and what cannot start is told by who asks for it
+    with contextlib.suppress(Exception):
+        parent(wanted).start_parent_of_tests()
+
+
+def close() -> None:
+    """End the warm processes."""
+    with _making:
+        while _made:
+            _made.popitem()[1].close()

@@ -1,0 +1,195 @@
+"""The clean parent of the processes that run notebooks.
+
+Its command is ``python -m gradebox.process.server IMPORTS…``. It imports once what the notebooks of
+a course import, and then forks one child for each of them. A fork takes milliseconds, where a new
+kernel takes a second and imports everything again. The parent never runs a cell, so no notebook
+sees what another one did.
+
+It is given its end of a socket pair as standard input. A message ``f`` on it brings the child's end
+of another pair, and the child's end of a line to the other process of the same notebook where there
+is one; the answer is the child's process id. ``n`` asks for a child with namespaces of its own. A
+message ``z`` brings one end of a new pair, on which a fork of this parent serves that has imported
+the barred modules too: test cells run in *its* forks. When the pair closes, the parent ends.
+"""
+
+import argparse
+import contextlib
+import gc
+import importlib
+import io
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from gradebox.effects.folders import Files
+from gradebox.line import lent
+from gradebox.line.lender import Lender
+from gradebox.line.wire import Gone, Line
+from gradebox.process.checker import Examiner
+from gradebox.process.shell import Shell
+from gradebox.sandbox.imports import Barrier
+from gradebox.sandbox.seal import Level, Limits, Sealed, fork, seal
+
+
+class Zygote:
+    """The parent's side.
+
+    Parameters
+    ----------
+    imports : sequence of str
+        What to import; modules that cannot be imported are left to the notebook that needs them.
+    barrier : Barrier
+        The modules that a student's process does not get.
+    """
+
+    def __init__(self, imports: list[str], barrier: Barrier) -> None:
+        self._imports, self._barrier = imports, barrier
+        sys.meta_path.insert(0, barrier)
+        _import(name for name in imports if not barrier.bars(name))
+        self._shell = Shell.make()
+        self._shell.warm()
+
+    def serve(self, control: socket.socket) -> None:
+        """Fork a child for each request until the grader is gone."""
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are not waited for
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the grader's
+        gc.collect()
+        gc.freeze()  # no child looks through what is here; that would copy it
+        control.sendall(b"ready")
+        while True:
+            request, handles, _, _ = socket.recv_fds(control, 1, 2)
+            if not request:
+                return None
+            with contextlib.ExitStack() as stack:
+                ends = [stack.enter_context(socket.socket(fileno=one)) for one in handles]
+                pid = fork(Level.NAMESPACES) if request == b"n" else os.fork()
+                if not pid:
+                    control.close()
+                    if request == b"z":
+                        return self._serve_all(ends[0])
+                    self._run(*map(Line, ends))
+            control.sendall(pid.to_bytes(8, "big"))
+
+    def _serve_all(self, control: socket.socket) -> None:
+        """Serve as the parent of those that run test cells."""
+        sys.meta_path.remove(self._barrier)
+        _import(name for name in self._imports if self._barrier.bars(name))
+        lent.count_as_tests(self._barrier.hollow)
+        self._barrier = Barrier((), ())
+        self.serve(control)
+
+    def _run(self, line: Line, other: Line | None = None) -> None:
+        """Run the cells that the grader sends; never return."""
+        try:
+            os.setsid()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            first = line.receive()
+            done = self._prepare(line, other, first)
+            line.send(done)
+            folders = _folders(done)
+            if first.get("examines") and other is not None:
+                Examiner(line, other, first["examines"] | {"folders": folders}).serve()
+            self._serve_cells(line, other, folders)
+        except (Gone, KeyboardInterrupt):
+            pass
+        finally:
+            os._exit(0)
+
+    def _prepare(self, line: Line, other: Line | None, first: dict[str, Any]) -> dict[str, Any]:
+        """Seal this process as the grader's first message says; return what is in force."""
+        ends = [one.end.fileno() for one in (line, other) if one is not None]
+        try:
+            sealed = self._seal(first, sorted(ends))
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            line.send({"refused": f"{type(error).__name__}: {error}"})
+            raise Gone from error
+        if not first.get("examines"):  # there a student's process may put files into the folder
+            sys.path.insert(0, "")
+        sys.stdin = io.StringIO()  # at its end already: nobody answers
+        self._shell.capture()
+        return {"level": sealed.level, "lacks": sealed.lacks, "folder": sealed.folder}
+
+    def _seal(self, wanted: dict[str, Any], ends: list[int]) -> Sealed:
+        limits = Limits(**wanted["limits"])
+        self._shell.outputs.longest = limits.output
+        return seal(
+            limits,
+            wanted["folder"],
+            wanted["readable"],
+            level=Level(wanted["level"]),
+            environment=wanted["environment"],
+            keep=ends,
+            scratch=wanted["scratch"],
+            bare="examines" in wanted,
+            hidden=self._barrier.files(),
+        )
+
+    def _serve_cells(self, line: Line, other: Line | None, folders: list[str]) -> None:
+        lender = None if other is None else Lender(other, self._shell.user_ns)
+        if lender is not None:
+            lender.along.files = Files(folders)
+        while True:
+            message = line.receive()
+            if "lend" in message and lender is not None:
+                lender.serve()
+                line.send({})
+            else:
+                line.send(self._cell(message))
+
+    def _cell(self, message: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return self._shell.execute(message["source"])
+        except KeyboardInterrupt:  # it came when the cell had just ended
+            return {"outputs": self._shell.outputs.items, "execution_count": None, "ok": False}
+
+
+def _folders(done: dict[str, Any]) -> list[str]:
+    """Return the folders that the two processes of a notebook keep in step.
+
+    That for temporary files has the same path in both only if each has a view of its own.
+    """
+    return [str(Path.cwd()), *(["/tmp"] if done["level"] is Level.NAMESPACES else [])]
+
+
+def _import(names: Iterable[str]) -> None:
+    for name in names:
+        with contextlib.suppress(ImportError):  # the notebook that needs it will say so
+            importlib.import_module(name)
+    if any(name.startswith("matplotlib") for name in sys.modules):
+        _draw_once()
+
+
+def _draw_once() -> None:
+    """Draw a figure, so that no fork has to read fonts and learn to set formulas.
+
+    It is drawn without pyplot, whose figures and settings are left as they are.
+    """
+    with contextlib.suppress(Exception):  # a matplotlib that cannot draw is the notebook's matter
+        figure = importlib.import_module("matplotlib.figure").Figure((1, 1))
+        axes = figure.subplots()
+        axes.loglog([1, 10], [1, 10], label="$x^2$")
+        axes.legend()
+        figure.savefig(io.BytesIO(), format="png", bbox_inches="tight")
+
+
+def main(arguments: list[str]) -> None:
+    """Import, report that all is ready, and serve."""
+    parser = argparse.ArgumentParser(prog="python -m gradebox.process.server", description=__doc__)
+    parser.add_argument("imports", nargs="*", metavar="MODULE")
+    parser.add_argument("--banned", action="append", default=[], metavar="MODULE")
+    parser.add_argument("--hollow", action="append", default=[], metavar="MODULE")
+    options = parser.parse_args(arguments)
+    control = socket.socket(fileno=os.dup(0))
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):  # all taken, so that no end of a line gets one of these numbers
+        os.dup2(null, stream)
+    Zygote(options.imports, Barrier(options.banned, options.hollow)).serve(control)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""The sandbox: what seals a process, what it sees, and the time that it is given."""

@@ -1,0 +1,92 @@
+"""Modules that a student's process does not get: the answers, and the tests.
+
+A *banned* module cannot be imported; the error says so. A *hollow* one can, but whatever is taken
+from it does nothing: a notebook that imports its tests goes on, and the tests run elsewhere. Both
+kinds include what lies below them. The import system is told first; the files are hidden by
+:mod:`gradebox.sandbox.filesystem`, so that no other way leads to them.
+"""
+
+import importlib.util
+import types
+from collections.abc import Iterable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+
+class Barrier(MetaPathFinder, Loader):
+    """Stands before Python's own finders.
+
+    Parameters
+    ----------
+    banned, hollow : sequence of str
+        Names of modules and packages.
+    """
+
+    def __init__(self, banned: Sequence[str], hollow: Sequence[str]) -> None:
+        self.banned, self.hollow = tuple(banned), tuple(hollow)
+        self._origins = [place for name in (*banned, *hollow) for place in _origins(name)]
+
+    def bars(self, name: str) -> bool:
+        """Return whether a module is banned or hollow."""
+        return _within(name, (*self.banned, *self.hollow))
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Refuse a banned module, and find a hollow one."""
+        if _within(name, self.banned):
+            told = (
+                f"{name} cannot be imported while your work is graded: it holds the answers; "
+                "use the functions that you have written"
+            )
+            error: Any = ImportError(told, name=name)
+            error._render_traceback_ = lambda: [f"ImportError: {told}"]  # none of our own lines
+            raise error
+        if _within(name, self.hollow):
+            return ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        """Return a module from which everything can be taken, and nothing does anything."""
+        return _Hollow(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Do nothing."""
+
+    def files(self) -> list[str]:
+        """Return where the modules lie now, with what Python has compiled of them."""
+        found = {str(place) for place in self._origins}
+        for place in self._origins:
+            found |= {str(one) for one in (place.parent / "__pycache__").glob(f"{place.stem}.*")}
+        return sorted(found)
+
+
+class _Hollow(types.ModuleType):
+    __path__: list[str] = []  # noqa: RUF012  a module's own
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def stand_in(*args: Any, **kwargs: Any) -> None:
+            print(f"{name}: the tests run apart from this cell")
+
+        stand_in.__name__ = stand_in.__qualname__ = name
+        return stand_in
+
+
+def _within(name: str, packages: Iterable[str]) -> bool:
+    return any(name == one or name.startswith(f"{one}.") for one in packages)
+
+
+def _origins(name: str) -> list[Path]:
+    """Return the folders of a package, or the file of a module; nothing where there is none."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return []
+    if spec is None:
+        return []
+    if spec.submodule_search_locations:
+        return [Path(place).absolute() for place in spec.submodule_search_locations]
+    return [Path(spec.origin).absolute()] if spec.has_location and spec.origin else []

@@ -1,0 +1,427 @@
+"""The system calls of Linux that seal a process, which Python does not offer.
+
+Nothing here decides what is allowed; see :mod:`gradebox.sandbox.seal`. Importing this module is
+harmless on other systems, where every call raises ``OSError``.
+"""
+
+import ctypes
+import errno
+import os
+import platform
+import signal
+import struct
+import sys
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+NEW_MOUNTS, NEW_UTS, NEW_IPC = 0x00020000, 0x04000000, 0x08000000
+NEW_USER, NEW_PIDS, NEW_NET = 0x10000000, 0x20000000, 0x40000000
+NEW_TIME, NEW_CGROUP = 0x00000080, 0x02000000
+ANY_NAMESPACE = (
+    NEW_MOUNTS | NEW_UTS | NEW_IPC | NEW_USER | NEW_PIDS | NEW_NET | NEW_TIME | NEW_CGROUP
+)
+
+READ_ONLY, NO_SUID, NO_DEVICES, NO_EXEC = 1, 2, 4, 8
+REMOUNT, BIND, RECURSIVE, PRIVATE = 32, 4096, 16384, 1 << 18
+DETACH = 2
+
+_KILLED_WITH_PARENT, _DUMPABLE, _DROP_BOUND, _SECCOMP = 1, 4, 24, 22
+_NO_NEW_PRIVILEGES, _AMBIENT = 38, 47
+_KILL = 9
+
+_CLEAR_ALL = 4  # of the ambient capabilities
+_CAPABILITIES_3 = 0x20080522  # the version of the header of capset
+_HERE, _AND_BELOW = -100, 0x8000  # AT_FDCWD and AT_RECURSIVE
+
+SET_OWNER, SET_OWNER_EX = 8, 15
+"""Commands of ``fcntl`` that let the kernel send signals about a file to any process."""
+
+SET_OWNER_OF_SOCKET, SET_GROUP_OF_SOCKET, TYPE_INTO_TERMINAL = 0x8901, 0x8902, 0x5412
+"""Requests of ``ioctl`` that send signals likewise, and one that types into a terminal."""
+
+CAP_CHOWN, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 0, 5, 6, 7, 21
+
+# The numbers of the calls on (x86_64, aarch64); from 424 on they are the same everywhere.
+_NUMBERS: dict[str, tuple[int | None, int | None]] = {
+    "acct": (163, 89),
+    "add_key": (248, 217),
+    "adjtimex": (159, 171),
+    "bpf": (321, 280),
+    "chmod": (90, None),
+    "chown": (92, None),
+    "chroot": (161, 51),
+    "clock_adjtime": (305, 266),
+    "clock_settime": (227, 112),
+    "clone": (56, 220),
+    "clone3": (435, 435),
+    "delete_module": (176, 106),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "fchown": (93, 55),
+    "fchownat": (260, 54),
+    "fcntl": (72, 25),
+    "finit_module": (313, 273),
+    "fremovexattr": (199, 16),
+    "fsconfig": (431, 431),
+    "fsetxattr": (190, 7),
+    "fsmount": (432, 432),
+    "fsopen": (430, 430),
+    "fspick": (433, 433),
+    "futimesat": (261, None),
+    "init_module": (175, 105),
+    "io_uring_setup": (425, 425),
+    "ioctl": (16, 29),
+    "ioperm": (173, None),
+    "iopl": (172, None),
+    "ioprio_set": (251, 30),
+    "kcmp": (312, 272),
+    "kexec_file_load": (320, 294),
+    "kexec_load": (246, 104),
+    "keyctl": (250, 219),
+    "kill": (62, 129),
+    "landlock_add_rule": (445, 445),
+    "landlock_create_ruleset": (444, 444),
+    "landlock_restrict_self": (446, 446),
+    "lchown": (94, None),
+    "lremovexattr": (198, 15),
+    "lsetxattr": (189, 6),
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "migrate_pages": (256, 238),
+    "mount": (165, 40),
+    "mount_setattr": (442, 442),
+    "move_mount": (429, 429),
+    "move_pages": (279, 239),
+    "mq_open": (240, 180),
+    "msgget": (68, 186),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    "open_tree": (428, 428),
+    "perf_event_open": (298, 241),
+    "pidfd_getfd": (438, 438),
+    "pidfd_open": (434, 434),
+    "pidfd_send_signal": (424, 424),
+    "pivot_root": (155, 41),
+    "prlimit64": (302, 261),
+    "process_madvise": (440, 440),
+    "process_mrelease": (448, 448),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "ptrace": (101, 117),
+    "quotactl": (179, 60),
+    "reboot": (169, 142),
+    "removexattr": (197, 14),
+    "removexattrat": (466, 466),
+    "request_key": (249, 218),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "semget": (64, 190),
+    "setdomainname": (171, 162),
+    "sethostname": (170, 161),
+    "setns": (308, 268),
+    "setpgid": (109, 154),
+    "setpriority": (141, 140),
+    "setsid": (112, 157),
+    "settimeofday": (164, 170),
+    "setxattr": (188, 5),
+    "setxattrat": (463, 463),
+    "shmget": (29, 194),
+    "socket": (41, 198),
+    "swapoff": (168, 225),
+    "swapon": (167, 224),
+    "syslog": (103, 116),
+    "tgkill": (234, 131),
+    "tkill": (200, 130),
+    "truncate": (76, 45),
+    "umount2": (166, 39),
+    "unshare": (272, 97),
+    "userfaultfd": (323, 282),
+    "utime": (132, None),
+    "utimensat": (280, 88),
+    "utimes": (235, None),
+}
+
+_MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+
+
+@cache
+def _libc() -> Any:
+    if not sys.platform.startswith("linux"):
+        raise OSError(errno.ENOSYS, f"expected Linux, got {sys.platform}")
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def machine() -> tuple[int, int]:
+    """Return the column of this machine's call numbers, and its name in filters.
+
+    Raises
+    ------
+    OSError
+        If the numbers of this machine are not known here.
+    """
+    try:
+        return _MACHINES[platform.machine()]
+    except KeyError:
+        known = " or ".join(_MACHINES)
+        raise OSError(
+            errno.ENOSYS, f"expected a machine of type {known}, got {platform.machine()}"
+        ) from None
+
+
+def _number(name: str) -> int | None:
+    return _NUMBERS[name][machine()[0]]
+
+
+def _done(name: str, result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+    return result
+
+
+def _library(name: str, *values: Any) -> int:
+    return _done(name, getattr(_libc(), name)(*values))
+
+
+def _system(name: str, *values: Any) -> int:
+    number = _number(name)
+    wide = [ctypes.c_long(one) if isinstance(one, int) else one for one in values]
+    return _done(name, _libc().syscall(ctypes.c_long(number or -1), *wide))
+
+
+def _prctl(option: int, *values: int) -> None:
+    padded = [ctypes.c_ulong(one) for one in (*values, 0, 0, 0, 0)[:4]]
+    _done(f"prctl {option}", _libc().prctl(ctypes.c_int(option), *padded))
+
+
+def fork_into(namespaces: int) -> int:
+    """Fork as ``os.fork`` does; the child is the first process of new namespaces.
+
+    To be called where no other thread runs.
+    """
+    _libc()  # raises on other systems
+    number = ctypes.c_long(_number("clone") or -1)
+    flags = ctypes.c_ulong(namespaces | signal.SIGCHLD)
+    # not through a library that lets other threads run meanwhile: the child has none
+    call = ctypes.PyDLL(None, use_errno=True).syscall
+    call.restype = ctypes.c_long
+    ctypes.pythonapi.PyOS_BeforeFork()
+    pid = int(call(number, flags, *map(ctypes.c_ulong, (0, 0, 0, 0))))
+    if pid == 0:
+        ctypes.pythonapi.PyOS_AfterFork_Child()
+        return 0
+    error = ctypes.get_errno()
+    ctypes.pythonapi.PyOS_AfterFork_Parent()
+    if pid < 0:
+        raise OSError(error, f"clone: {os.strerror(error)}")
+    return pid
+
+
+def mount(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
+    """Mount a file system."""
+    try:
+        _library(
+            "mount",
+            os.fsencode(source),
+            os.fsencode(target),
+            kind.encode(),
+            ctypes.c_ulong(flags),
+            options.encode() or None,
+        )
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}: {source} on {target}") from None
+
+
+def unmount(target: str) -> None:
+    """Take a mount away, even while it is used."""
+    _library("umount2", os.fsencode(target), ctypes.c_int(DETACH))
+
+
+def pivot_root(new: str, old: str) -> None:
+    """Make another folder the root of this mount namespace."""
+    _system("pivot_root", os.fsencode(new), os.fsencode(old))
+
+
+def bind_read_only(source: str, target: str, devices: bool = False) -> None:
+    """Show a folder or a file at another place, where it cannot be changed."""
+    mount(source, target, "none", BIND | RECURSIVE)
+    flags = READ_ONLY | NO_SUID | (0 if devices else NO_DEVICES)
+    wanted = struct.pack("QQQQ", flags, 0, 0, 0)
+    where = os.fsencode(target)
+    try:
+        _system("mount_setattr", _HERE, where, _AND_BELOW, wanted, len(wanted))
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        for one in _mounts_under(target):  # Linux before 5.12
+            mount("none", one, "none", REMOUNT | BIND | flags | _flags_of(one))
+
+
+def _mounts_under(target: str) -> list[str]:
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    points = {line.split()[4].encode().decode("unicode_escape") for line in lines}
+    return [target, *sorted(p for p in points if p.startswith(target + "/"))]
+
+
+def _flags_of(target: str) -> int:
+    """Return the flags of a mount that may not be taken away in a user namespace."""
+    return os.statvfs(target).f_flag & (READ_ONLY | NO_SUID | NO_DEVICES | NO_EXEC)
+
+
+def capabilities() -> int:
+    """Return the capabilities in force, as bits."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return 0
+
+
+def drop_bounds() -> None:
+    """Give up for ever what programs that are started later could gain."""
+    last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
+    for number in range(last + 1):
+        _prctl(_DROP_BOUND, number)
+
+
+def drop_capabilities() -> None:
+    """Give up all capabilities, and what programs with the set-user-id bit would give."""
+    _prctl(_NO_NEW_PRIVILEGES, 1)
+    _prctl(_AMBIENT, _CLEAR_ALL)
+    header, nothing = struct.pack("Ii", _CAPABILITIES_3, 0), bytes(24)
+    _library("capset", header, nothing)
+
+
+def no_new_privileges() -> None:
+    """Let no program that is started give more rights than this process has."""
+    _prctl(_NO_NEW_PRIVILEGES, 1)
+
+
+def die_with_parent() -> None:
+    """Be killed when the parent ends. A change of user undoes it: call it afterwards."""
+    _prctl(_KILLED_WITH_PARENT, _KILL)
+
+
+def inspectable(yes: bool) -> None:
+    """Let other processes of the same user look into this one, or not."""
+    _prctl(_DUMPABLE, int(yes))
+
+
+# --- Landlock ------------------------------------------------------------------------------------
+
+READ = 1 << 0 | 1 << 2 | 1 << 3  # execute, read a file, read a folder
+_LIST = 1 << 3
+_ON_FILES = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15
+
+
+def landlock_version() -> int:
+    """Return the version of Landlock, 0 where there is none."""
+    try:
+        return _system("landlock_create_ruleset", 0, 0, 1)
+    except OSError:
+        return 0
+
+
+def landlock(readable: Iterable[str], writable: Iterable[str], listed: Iterable[str] = ()) -> None:
+    """Leave this process no files but those under some folders; of others, the names.
+
+    Where the kernel can (6.7 and 6.12), TCP is closed, and so are sockets without a file and
+    signals to processes outside.
+    """
+    version = landlock_version()
+    # what each version added for files: 13 rights at first, then links, truncation, devices
+    rights = (1 << 13 + (version >= 2) + (version >= 3) + (version >= 5)) - 1
+    wanted = [rights, 3 if version >= 4 else 0, 3 if version >= 6 else 0]
+    size = 24 if version >= 6 else 16 if version >= 4 else 8
+    rules = _system("landlock_create_ruleset", struct.pack("QQQ", *wanted), size, 0)
+    try:
+        for folders, allowed in (readable, READ), (writable, rights), (listed, _LIST):
+            for folder in folders:
+                _allow(rules, folder, allowed & rights)
+        _system("landlock_restrict_self", rules, 0)
+    finally:
+        os.close(rules)
+
+
+def _allow(rules: int, path: str, rights: int) -> None:
+    try:
+        beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return  # what is not there needs no rule
+    try:
+        if not Path(path).is_dir():
+            rights &= _ON_FILES
+        _system("landlock_add_rule", rules, 1, struct.pack("=Qi", rights, beneath), 0)
+    finally:
+        os.close(beneath)
+
+
+# --- seccomp -------------------------------------------------------------------------------------
+
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _FAIL = 0x7FFF0000, 0x00050000
+
+Filter = list[tuple[int, int, int, int]]
+"""A program for the kernel: operation, jump if true, jump if false, operand."""
+
+_NAME: tuple[int, int, int, int] = (_LOAD, 0, 0, 0)
+_NO: tuple[int, int, int, int] = (_RETURN, 0, 0, _FAIL | errno.EPERM)
+
+
+def _argument(number: int) -> tuple[int, int, int, int]:
+    return (_LOAD, 0, 0, 16 + 8 * number)
+
+
+def _on(name: str, body: Filter) -> Filter:
+    number = _number(name)
+    return [] if number is None else [(_EQUAL, 0, len(body), number), *body]
+
+
+def refuse(*names: str, error: int = errno.EPERM) -> Filter:
+    """Refuse calls."""
+    return [step for name in names for step in _on(name, [(_RETURN, 0, 0, _FAIL | error)])]
+
+
+def refuse_unless(name: str, argument: int, values: Sequence[int]) -> Filter:
+    """Refuse a call unless an argument is one of some values."""
+    tests = [(_EQUAL, len(values) - i, 0, v & 0xFFFFFFFF) for i, v in enumerate(values)]
+    return _on(name, [_argument(argument), *tests, _NO, _NAME])
+
+
+def refuse_if(name: str, argument: int, values: Sequence[int]) -> Filter:
+    """Refuse a call if an argument is one of some values."""
+    tests = [step for v in values for step in ((_EQUAL, 0, 1, v & 0xFFFFFFFF), _NO)]
+    return _on(name, [_argument(argument), *tests, _NAME])
+
+
+def refuse_bits(name: str, argument: int, bits: int) -> Filter:
+    """Refuse a call if an argument has one of some bits."""
+    return _on(name, [_argument(argument), (_ANY_BIT, 0, 1, bits), _NO, _NAME])
+
+
+def install(rules: Filter) -> None:
+    """Put a filter on this process and all that it starts; it cannot be taken off.
+
+    Calls in another machine's manner (32 bits) are refused as a whole.
+    """
+    steps: Filter = [
+        (_LOAD, 0, 0, 4),
+        (_EQUAL, 1, 0, machine()[1]),
+        _NO,
+        _NAME,
+        (_AT_LEAST, 0, 1, 0x40000000),
+        _NO,
+        *rules,
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    program = struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(code))
+    no_new_privileges()
+    held = ctypes.create_string_buffer(program)
+    _prctl(_SECCOMP, 2, ctypes.addressof(held))

@@ -1,0 +1,503 @@
+"""Seal the forked process that runs a student's notebook.
+
+The kernel of Linux draws the barriers, in the fork itself, so that all its imports stay warm. How
+strong they are depends on what the machine offers; ``python -m gradebox.sandbox.probe`` prints it.
+
+namespaces
+    The process has users, processes, mounts, a network and a host name of its own. It sees the
+    programs it needs, read-only, and temporary folders with a quota; it has no network; no
+    process outside exists for it; and whatever it starts ends with it.
+landlock
+    Where namespaces are refused, as in many containers: the same files may be read and one
+    temporary folder written to, and a filter refuses sockets, signals to others and all calls
+    that reach beyond the process. Names and sizes of other files can still be asked for, and
+    limits on disk and memory hold for each file and each process, not for their sum.
+none
+    No barrier. Only work that is trusted may run like that, and only when asked for.
+
+In all levels the cells are given an environment of their own and no open file of the grader.
+The score that a process computes about itself can be forged behind any of these barriers.
+"""
+
+import dataclasses
+import errno
+import os
+import signal
+import socket
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NoReturn
+
+from gradebox.sandbox import filesystem, linux
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+
+PASSED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "MPLBACKEND")
+"""The variables of the environment that cells see, besides those that the grader gives them."""
+
+THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+"""The variables that keep numerical libraries from starting threads."""
+
+_USER = 1000
+_LOOK = 0.25
+
+
+class Level(StrEnum):
+    """How a notebook is sealed, from the strongest on."""
+
+    NAMESPACES = "namespaces"
+    LANDLOCK = "landlock"
+    NONE = "none"
+
+
+class NotSealed(Exception):
+    """A notebook was not run, because it could not be sealed."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one notebook may use.
+
+    Parameters
+    ----------
+    memory : int
+        Bytes beyond what the imports use: of address space for each process, and, with
+        namespaces, of memory for all its processes together.
+    cpu : int
+        Seconds of computing for each process; the limits on own time are the grader's.
+    processes : int
+        Processes and threads at one time, besides the notebook's own.
+    files : int
+        Open files of each process.
+    file_size : int
+        Bytes of any one file.
+    disk : int
+        Bytes in the home, work and temporary folders together, with what was handed in. Without
+        namespaces it is only a limit on any one file.
+    output : int
+        Bytes that the outputs of a cell may hold, for its text and for all else.
+    """
+
+    memory: int = 4 * GIB
+    cpu: int = 600
+    processes: int = 64
+    files: int = 256
+    file_size: int = 512 * MIB
+    disk: int = 512 * MIB
+    output: int = 1 * MIB
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """The level in force, and what could not be had of it."""
+
+    level: Level
+    lacks: tuple[str, ...] = ()
+    folder: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.level}" + "".join(f"; {one}" for one in self.lacks)
+
+
+# --- Sealing -------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Began:
+    """What a process was before it got namespaces of its own."""
+
+    root: bool = False
+    ids: tuple[int, int] = (0, 0)
+    refused: str = ""
+
+
+_began = _Began()
+
+
+def fork(level: Level) -> int:
+    """Fork as ``os.fork`` does a process that can be sealed with a level.
+
+    Namespaces must be there from the start: the first process of a namespace ends all the others
+    with it. Where the kernel refuses them the child is forked all the same, and ``seal`` says so.
+    """
+    if level is not Level.NAMESPACES:
+        return os.fork()
+    _began.root = _may_change_user(linux.CAP_SYS_ADMIN)
+    _began.ids = os.geteuid(), os.getegid()
+    wanted = linux.NEW_MOUNTS | linux.NEW_PIDS | linux.NEW_NET | linux.NEW_IPC | linux.NEW_UTS
+    try:
+        return linux.fork_into(wanted if _began.root else wanted | linux.NEW_USER)
+    except OSError as error:
+        _began.refused = str(error)
+        return os.fork()
+
+
+def seal(
+    limits: Limits,
+    folder: str | Path,
+    readable: Iterable[str | Path] = (),
+    *,
+    level: Level = Level.NAMESPACES,
+    environment: Mapping[str, str] | None = None,
+    keep: Iterable[int] = (),
+    scratch: str | Path | None = None,
+    hidden: Iterable[str | Path] = (),
+    bare: bool = False,
+) -> Sealed:
+    """Seal this process for good; to be called in a child of :func:`fork`, with its own session.
+
+    With namespaces it returns in a child of the process that called it. The caller stays behind,
+    passes SIGINT on, and ends with the child's exit status; when it is killed, all end.
+
+    Parameters
+    ----------
+    limits : Limits
+        What the process may use.
+    folder : path
+        What was handed in. The process is given a copy: at the same path with namespaces.
+    readable : sequence of paths
+        What it may read besides Python, the system's programs and its own folders.
+    level : Level
+        The kind of barriers.
+    environment : mapping, optional
+        Variables that it is given besides those of ``PASSED`` and ``THREADS``.
+    keep : sequence of int
+        The open files that it keeps, besides the standard streams.
+    scratch : path, optional
+        For Landlock: an empty folder to write to, which the caller removes afterwards.
+    hidden : sequence of paths
+        Files and folders that it may not read, wherever they lie; notebooks in ``folder`` are
+        hidden anyway, because after nbgrader has put its cells back they hold the tests.
+    bare : bool
+        Whether the process gets an empty folder instead of what was handed in.
+
+    Raises
+    ------
+    OSError
+        If the kernel refuses. Then the process must not run anything.
+    """
+    _close_all_but(sorted(keep))
+    paths = filesystem.readable_paths(folder, readable)
+    secret = [place(path) for path in hidden for place in (os.path.abspath, os.path.realpath)]
+    if level is Level.NAMESPACES:
+        done = _in_namespaces(limits, str(Path(folder).absolute()), paths, secret, bare)
+    elif level is Level.LANDLOCK:
+        if scratch is None:
+            raise ValueError("expected an empty folder as scratch for Landlock, got none")
+        done = _in_landlock(limits, str(folder), paths, str(scratch), secret)
+    else:
+        _limit(limits, None)
+        done = Sealed(Level.NONE, ("nothing is barred",), str(folder))
+    _clear_environment(environment or {}, done, scratch)
+    if Path(done.folder).is_dir():
+        os.chdir(done.folder)
+    tempfile.tempdir = None
+    return done
+
+
+def _close_all_but(keep: list[int]) -> None:
+    """Close what the grader had open; the standard streams go nowhere."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        if stream not in keep:
+            os.dup2(null, stream)
+    start = 3
+    for one in keep:
+        os.closerange(start, one)
+        start = max(start, one + 1)
+    _close_from(start)
+
+
+def _close_from(start: int) -> None:
+    os.closerange(start, os.sysconf("SC_OPEN_MAX"))
+
+
+def _clear_environment(given: Mapping[str, str], done: Sealed, scratch: str | Path | None) -> None:
+    kept = {name: os.environ[name] for name in (*PASSED, *THREADS) if name in os.environ}
+    if done.level is Level.NAMESPACES:
+        kept |= {"HOME": filesystem.HOME}
+    elif done.level is Level.LANDLOCK:
+        kept |= {"HOME": f"{scratch}/home", "TMPDIR": f"{scratch}/tmp"}
+    else:
+        kept |= {name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ}
+    os.environ.clear()
+    os.environ.update({**kept, **given})
+
+
+def _mapped() -> int:
+    """Return the bytes of address space that this process uses."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _limit(limits: Limits, mapped: int | None, others: int = 0) -> None:
+    """Set the kernel's limits on this process and what it starts.
+
+    The imports of a course map gigabytes that they never use, so the limit on address space
+    counts from there.
+    """
+    import resource
+
+    sizes = {"CORE": 0, "NOFILE": limits.files, "FSIZE": limits.file_size, "CPU": limits.cpu}
+    if mapped is not None:
+        sizes |= {"AS": mapped + limits.memory, "NPROC": limits.processes + others}
+    for name, most in sizes.items():
+        kind = getattr(resource, f"RLIMIT_{name}")
+        hard = resource.getrlimit(kind)[1]
+        if hard != resource.RLIM_INFINITY:
+            most = min(most, hard)
+        resource.setrlimit(kind, (most, most))
+
+
+def _may_change_user(*more: int) -> bool:
+    """Return whether this is root with what it takes to give a process to another user."""
+    needed = (linux.CAP_CHOWN, linux.CAP_KILL, linux.CAP_SETGID, linux.CAP_SETUID, *more)
+    held = linux.capabilities()
+    return os.geteuid() == 0 and all(held >> one & 1 for one in needed)
+
+
+def _strangers() -> list[int]:
+    """Return users that own nothing: one for this process alone, and nobody."""
+    # /proc is still that of the machine, where each process has a number of its own
+    return [0x70000000 + int(Path("/proc/self").readlink().name) % 0x400000, 65534]
+
+
+def _become(users: list[int]) -> None:
+    """Give up root and all capabilities; without users, keep the present one."""
+    for user in users:
+        try:
+            os.setgroups([])
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
+            break
+        except OSError as error:  # a container may know few users
+            if error.errno != errno.EINVAL or user == users[-1]:
+                raise
+    linux.drop_capabilities()
+
+
+# --- Namespaces ----------------------------------------------------------------------------------
+
+
+def _in_namespaces(
+    limits: Limits, folder: str, readable: list[str], hidden: list[str], bare: bool
+) -> Sealed:
+    if os.getpid() != 1:
+        raise OSError(errno.EPERM, f"no namespaces: {_began.refused or 'this is no fork of seal'}")
+    users = _known(_strangers()) if _began.root else []
+    if not users:
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{_USER} {_began.ids[0]} 1")
+        Path("/proc/self/gid_map").write_text(f"{_USER} {_began.ids[1]} 1")
+    owner = (users[0],) * 2 if users else (_USER, _USER)
+    socket.sethostname("student")
+    linux.drop_bounds()
+    lacks = filesystem.enter(folder, readable, limits.disk, owner, hidden, bare=bare)
+    _become(users)
+    linux.die_with_parent()
+    linux.inspectable(False)
+    base = _mapped()
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    second = os.fork()
+    if second:
+        _keep_house(second, limits.memory)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+    linux.inspectable(True)
+    _limit(limits, base, others=2)
+    lacks += _filter(_beyond())
+    return Sealed(Level.NAMESPACES, tuple(lacks), folder)
+
+
+def _known(users: list[int]) -> list[int]:
+    """Return the users that exist in this user namespace."""
+    lines = Path("/proc/self/uid_map").read_text().splitlines()
+    ranges = [(int(start), int(many)) for start, _, many in (line.split() for line in lines)]
+    return [user for user in users if any(a <= user < a + n for a, n in ranges)]
+
+
+def _forward(child: int) -> None:
+    def pass_on(number: int, frame: Any) -> None:
+        with suppress(OSError):
+            os.kill(child, number)
+
+    signal.signal(signal.SIGINT, pass_on)
+
+
+def _code(status: int) -> int:
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _keep_house(child: int, memory: int) -> NoReturn:
+    """Be the first process of the namespace: when it ends, the kernel kills all the others.
+
+    It buries the orphans, and ends when the notebook's process does, or when all together use
+    too much memory.
+    """
+    _forward(child)
+    _close_from(3)
+    most = _used(child) + memory
+    while True:
+        signal.sigtimedwait([signal.SIGCHLD], _LOOK)
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == child:
+                os._exit(_code(status))
+            if not pid:
+                break
+        others = {int(one.name) for one in Path("/proc").glob("[0-9]*")} - {1}
+        if len(others) > 1 and sum(map(_used, others)) > most:
+            os._exit(128 + signal.SIGKILL)
+
+
+def _used(pid: int) -> int:
+    """Return the bytes of memory of a process, shared ones in parts if it lets us see them."""
+    with suppress(OSError, ValueError, IndexError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * KIB
+    with suppress(OSError, ValueError, IndexError):
+        pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+# --- Landlock ------------------------------------------------------------------------------------
+
+
+def _in_landlock(
+    limits: Limits, folder: str, readable: list[str], scratch: str, hidden: list[str]
+) -> Sealed:
+    version = linux.landlock_version()
+    if not version:
+        raise OSError(errno.ENOSYS, "Landlock: not in this kernel, or not switched on")
+    linux.machine()  # without a filter this level would be none
+    scratch = os.path.realpath(scratch)
+    users = _known(_strangers()) if _may_change_user() else []
+    if not all(_open_to_all(path) for path in (*readable, str(Path(scratch).parent))):
+        users = []
+    owner = (users[0],) * 2 if users else (os.geteuid(), os.getegid())
+    os.chown(scratch, *owner)
+    for name in ("work", "home", "tmp"):
+        Path(scratch, name).mkdir(0o700)
+        os.chown(f"{scratch}/{name}", *owner)
+    filesystem.copy(folder, f"{scratch}/work", owner, limits.disk)
+    base = _mapped()
+    with suppress(OSError):
+        linux.drop_bounds()
+    _become(users)
+    linux.die_with_parent()
+    linux.inspectable(True)
+    # processes of other notebooks and of the grader count too, unless the user is a stranger's
+    mine = 1 if users else _processes_of(os.geteuid())
+    file_size = min(limits.file_size, limits.disk)
+    _limit(dataclasses.replace(limits, file_size=file_size), base, others=mine)
+    shown = [f"/dev/{name}" for name in ("random", "urandom")]
+    shown += ["/proc/self", "/proc/meminfo", "/proc/cpuinfo"]
+    readable, listed = filesystem.around(readable, hidden)
+    linux.landlock(
+        [*readable, *shown],
+        [scratch, *(f"/dev/{name}" for name in ("null", "zero", "full"))],
+        listed,
+    )
+    lacks = ["names and sizes of other files can be asked for"]
+    lacks += ["limits on disk and memory hold for each file and each process"]
+    if not users and os.geteuid() == 0:
+        lacks += ["no limit on processes, because the grader is root and its Python is private"]
+    _filter([*_beyond(), *_outward(version)], needed=True)
+    return Sealed(Level.LANDLOCK, tuple(lacks), f"{scratch}/work")
+
+
+def _open_to_all(path: str) -> bool:
+    """Return whether every user may go to a path."""
+    real = Path(os.path.realpath(path))
+    return all(one.stat().st_mode & 0o001 for one in real.parents)
+
+
+def _processes_of(user: int) -> int:
+    count = 0
+    for entry in Path("/proc").glob("[0-9]*/task/[0-9]*"):
+        with suppress(OSError):
+            count += entry.stat().st_uid == user
+    return count
+
+
+# --- Calls that are refused ----------------------------------------------------------------------
+
+
+def _filter(rules: linux.Filter, needed: bool = False) -> list[str]:
+    try:
+        linux.install(rules)
+    except OSError as error:
+        if needed:
+            raise
+        return [f"no filter of system calls ({error.strerror})"]
+    return []
+
+
+def _beyond() -> linux.Filter:
+    """Refuse what no notebook needs: other processes' memory, mounts, the kernel's own parts.
+
+    Memory that belongs to no process and no folder is refused too: nothing would count it.
+    """
+    try:
+        linux.machine()
+    except OSError:
+        return []
+    return [
+        *linux.refuse("ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd"),
+        *linux.refuse("mount", "umount2", "pivot_root", "chroot", "open_tree", "move_mount"),
+        *linux.refuse("fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"),
+        *linux.refuse("unshare", "setns", "name_to_handle_at", "open_by_handle_at"),
+        *linux.refuse("bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "quotactl"),
+        *linux.refuse("keyctl", "add_key", "request_key", "acct", "swapon", "swapoff", "reboot"),
+        *linux.refuse("init_module", "finit_module", "delete_module", "kexec_load"),
+        *linux.refuse("kexec_file_load", "settimeofday", "clock_settime", "adjtimex"),
+        *linux.refuse("clock_adjtime", "syslog", "iopl", "ioperm", "sethostname", "setdomainname"),
+        *linux.refuse("memfd_create", "memfd_secret", "shmget", "msgget", "semget", "mq_open"),
+        # clone3 hides its flags from the filter; libraries then use clone
+        *linux.refuse("clone3", error=errno.ENOSYS),
+        *linux.refuse_bits("clone", 0, linux.ANY_NAMESPACE),
+    ]
+
+
+_INTRUSIVE = (linux.SET_OWNER_OF_SOCKET, linux.SET_GROUP_OF_SOCKET, linux.TYPE_INTO_TERMINAL)
+
+
+def _outward(version: int) -> linux.Filter:
+    """Refuse what reaches other processes of the same user, where no namespace hides them.
+
+    Whatever the notebook starts stays in its process group, so that one signal ends it all.
+    Changes of modes, owners and times, which Landlock does not see, do nothing.
+    """
+    me = os.getpid()
+    rules = [
+        *linux.refuse("socket", "setsid", "setpgid", "pidfd_open", "pidfd_send_signal"),
+        *linux.refuse("process_madvise", "process_mrelease", "migrate_pages", "move_pages"),
+        *linux.refuse("sched_setaffinity", "sched_setattr", "sched_setparam"),
+        *linux.refuse("sched_setscheduler", "setpriority", "ioprio_set"),
+        *linux.refuse_unless("prlimit64", 0, [0]),
+        *linux.refuse_if("fcntl", 1, [linux.SET_OWNER, linux.SET_OWNER_EX]),
+        *linux.refuse_if("ioctl", 1, _INTRUSIVE),
+        *linux.refuse("chmod", "fchmod", "fchmodat", "fchmodat2", error=0),
+        *linux.refuse("chown", "fchown", "lchown", "fchownat", error=0),
+        *linux.refuse("setxattr", "lsetxattr", "fsetxattr", "setxattrat"),
+        *linux.refuse("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
+        *linux.refuse("utime", "utimes", "futimesat", "utimensat", error=0),
+    ]
+    if version < 3:
+        rules += linux.refuse("truncate")
+    if version < 6:
+        rules += linux.refuse("tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
+        rules += linux.refuse_unless("kill", 0, [0, me, -me])
+        rules += linux.refuse_unless("tgkill", 0, [me])
+    return rules
