@@ -21,12 +21,13 @@ TOPICS = tuple(chapter["topic"] for chapter in COURSE)
 # labs are a room of their own: they need PyTorch, and the others run without it.
 MAY_IMPORT = {
     "files": set(),
-    "problems": set(),
+    "special": set(),
+    "problems": {"special"},
     "data": set(),
     "images": set(),
     "networks": set(),
     "records": {"files"},
-    "topic": {"problems", "data", "images", "networks", "topic"},
+    "topic": {"special", "problems", "data", "images", "networks", "topic"},
     "training": {"files", "data", "networks", "records"},
     "recordings": {"records", "training"},
     "ensembles": {"files", "topic", "data", "networks", "records", "training"},
@@ -202,7 +203,7 @@ def test_each_room_of_optdl_has_its_rule() -> None:
 @pytest.mark.parametrize(
     ("file", "source", "reason"),
     [
-        ("src/optdl/problems.py", "from optdl.erm import sgd", "may import no other room"),
+        ("src/optdl/special.py", "from optdl.erm import sgd", "may import no other room"),
         ("src/optdl/training.py", "import optdl.quadratic", "not topic"),
         ("src/optdl/plotting.py", "from optdl import training", "not training"),
         ("src/optdl/erm.py", "from optdl.checks import check", "not checks"),
@@ -236,6 +237,18 @@ def test_an_import_that_goes_the_wrong_way_is_named(file: str, source: str, reas
 )
 def test_an_import_that_goes_the_right_way_is_let_pass(file: str, source: str) -> None:
     assert broken_rules(file, source) == []
+
+
+# A notebook starts at once: its first cell imports the checks. Most of SciPy takes longer to import
+# than the interpreter, NumPy and the checks together, and PyTorch ten times as long.
+HEAVY = ("scipy", "torch", "matplotlib", "sklearn", "pandas", "pooch", "tqdm", "PIL", "IPython")
+
+
+@pytest.mark.parametrize("topic", existing_topics())
+def test_the_checks_of_a_topic_import_nothing_heavy(topic: str) -> None:
+    code = f"import sys, optdl.checks.{topic}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()).isdisjoint(HEAVY), "import it in the function that needs it"
 
 
 def cells(page: str) -> str:
