@@ -28,11 +28,14 @@ MAY_IMPORT = {
     "networks": set(),
     "records": {"files"},
     "topic": {"special", "problems", "data", "images", "networks", "topic"},
-    "training": {"files", "data", "networks", "records"},
-    "recordings": {"records", "training"},
-    "ensembles": {"files", "topic", "data", "networks", "records", "training"},
+    "hooks": set(),
+    "checkpoints": {"files", "hooks"},
+    "training": {"data", "records", "hooks", "checkpoints"},
+    "recordings": {"records", "hooks", "training"},
+    "ensembles": {"topic", "data", "networks", "records", "checkpoints", "training"},
     "experiments": {
-        *("topic", "data", "images", "networks", "records", "training", "ensembles", "plotting")
+        *("topic", "data", "images", "networks", "records", "hooks", "training", "ensembles"),
+        "plotting",
     },
     "labs": {"files", "topic", "data", "networks", "records"},
     "plotting": {"records"},
