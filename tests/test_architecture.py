@@ -391,6 +391,34 @@ def test_a_notebook_with_outputs_is_named_and_mended(
 
 # --- What stands beside the code --------------------------------------------------------------
 
+COLOR = re.compile(r"#(?:[0-9a-f]{3,4}){1,2}\b|\b(?:rgb|hsl|hwb|lab|lch|oklab|oklch)a?\(", re.I)
+
+
+def colors_in(style: str) -> list[str]:
+    """Return the colors in the declarations of a style sheet; paper is white everywhere."""
+    values = re.findall(r":([^:;{}]*)(?=[;}])", re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL))
+    found = [color for value in values for color in COLOR.findall(value)]
+    return [color for color in found if color != "#fff"]
+
+
+def test_the_colors_of_the_site_stand_in_one_style_sheet() -> None:
+    sheets = [*(ROOT / "book").rglob("*.css")]
+    found = {sheet.name: colors_in(sheet.read_text("utf-8")) for sheet in sheets}
+    assert found.pop("colors.css")
+    assert not any(found.values()), f"write them into colors.css, with a name: {found}"
+
+
+def test_a_color_in_a_style_sheet_is_found() -> None:
+    style = "#cab .a:hover { color: var(--x, #fff); top: 1px } .b { border: 1px solid #1c6b2a; }"
+    assert colors_in(style + ".c{background:rgb(1 2 3 / 4%)}") == ["#1c6b2a", "rgb("]
+
+
+def test_each_color_that_a_style_sheet_names_is_there() -> None:
+    text = {sheet.name: sheet.read_text("utf-8") for sheet in (ROOT / "book").rglob("*.css")}
+    own = r"--(?:course|ex)-[\w-]+"
+    used = {name for style in text.values() for name in re.findall(rf"var\(({own})", style)}
+    assert used == set(re.findall(rf"({own}):", text["colors.css"]))
+
 
 def test_each_reference_is_cited_and_each_citation_is_there() -> None:
     text = "".join(path.read_text("utf-8") for path in (ROOT / "book").glob("*.md"))
