@@ -21,17 +21,21 @@ TOPICS = tuple(chapter["topic"] for chapter in COURSE)
 # labs are a room of their own: they need PyTorch, and the others run without it.
 MAY_IMPORT = {
     "files": set(),
-    "problems": set(),
+    "special": set(),
+    "problems": {"special"},
     "data": set(),
     "images": set(),
     "networks": set(),
     "records": {"files"},
-    "topic": {"problems", "data", "images", "networks", "topic"},
-    "training": {"files", "data", "networks", "records"},
-    "recordings": {"records", "training"},
-    "ensembles": {"files", "topic", "data", "networks", "records", "training"},
+    "topic": {"special", "problems", "data", "images", "networks", "topic"},
+    "hooks": set(),
+    "checkpoints": {"files", "hooks"},
+    "training": {"data", "records", "hooks", "checkpoints"},
+    "recordings": {"records", "hooks", "training"},
+    "ensembles": {"topic", "data", "networks", "records", "checkpoints", "training"},
     "experiments": {
-        *("topic", "data", "images", "networks", "records", "training", "ensembles", "plotting")
+        *("topic", "data", "images", "networks", "records", "hooks", "training", "ensembles"),
+        "plotting",
     },
     "labs": {"files", "topic", "data", "networks", "records"},
     "plotting": {"records"},
@@ -236,7 +240,7 @@ def test_the_rooms_of_gradebox_stand_on_each_other() -> None:
 @pytest.mark.parametrize(
     ("file", "source", "reason"),
     [
-        ("src/optdl/problems.py", "from optdl.erm import sgd", "may import no other room"),
+        ("src/optdl/special.py", "from optdl.erm import sgd", "may import no other room"),
         ("src/optdl/training.py", "import optdl.quadratic", "not topic"),
         ("src/optdl/plotting.py", "from optdl import training", "not training"),
         ("src/optdl/erm.py", "from optdl.checks import check", "not checks"),
@@ -277,6 +281,18 @@ def test_an_import_that_goes_the_wrong_way_is_named(file: str, source: str, reas
 )
 def test_an_import_that_goes_the_right_way_is_let_pass(file: str, source: str) -> None:
     assert broken_rules(file, source) == []
+
+
+# A notebook starts at once: its first cell imports the checks. Most of SciPy takes longer to import
+# than the interpreter, NumPy and the checks together, and PyTorch ten times as long.
+HEAVY = ("scipy", "torch", "matplotlib", "sklearn", "pandas", "pooch", "tqdm", "PIL", "IPython")
+
+
+@pytest.mark.parametrize("topic", existing_topics())
+def test_the_checks_of_a_topic_import_nothing_heavy(topic: str) -> None:
+    code = f"import sys, optdl.checks.{topic}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()).isdisjoint(HEAVY), "import it in the function that needs it"
 
 
 def cells(page: str) -> str:
@@ -415,6 +431,34 @@ def test_a_notebook_with_outputs_is_named_and_mended(
 
 
 # --- What stands beside the code --------------------------------------------------------------
+
+COLOR = re.compile(r"#(?:[0-9a-f]{3,4}){1,2}\b|\b(?:rgb|hsl|hwb|lab|lch|oklab|oklch)a?\(", re.I)
+
+
+def colors_in(style: str) -> list[str]:
+    """Return the colors in the declarations of a style sheet; paper is white everywhere."""
+    values = re.findall(r":([^:;{}]*)(?=[;}])", re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL))
+    found = [color for value in values for color in COLOR.findall(value)]
+    return [color for color in found if color != "#fff"]
+
+
+def test_the_colors_of_the_site_stand_in_one_style_sheet() -> None:
+    sheets = [*(ROOT / "book").rglob("*.css")]
+    found = {sheet.name: colors_in(sheet.read_text("utf-8")) for sheet in sheets}
+    assert found.pop("colors.css")
+    assert not any(found.values()), f"write them into colors.css, with a name: {found}"
+
+
+def test_a_color_in_a_style_sheet_is_found() -> None:
+    style = "#cab .a:hover { color: var(--x, #fff); top: 1px } .b { border: 1px solid #1c6b2a; }"
+    assert colors_in(style + ".c{background:rgb(1 2 3 / 4%)}") == ["#1c6b2a", "rgb("]
+
+
+def test_each_color_that_a_style_sheet_names_is_there() -> None:
+    text = {sheet.name: sheet.read_text("utf-8") for sheet in (ROOT / "book").rglob("*.css")}
+    own = r"--(?:course|ex)-[\w-]+"
+    used = {name for style in text.values() for name in re.findall(rf"var\(({own})", style)}
+    assert used == set(re.findall(rf"({own}):", text["colors.css"]))
 
 
 def test_each_reference_is_cited_and_each_citation_is_there() -> None:

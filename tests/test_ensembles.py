@@ -262,6 +262,18 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
             side_by_side(method, "sgd", 20, rate, epochs=epochs, checkpoint=file)
 
 
+def test_a_damaged_checkpoint_is_refused(tmp_path):
+    file = tmp_path / "run.pt"
+    side_by_side("BNP", "sgd", 20, 0.1, epochs=2, checkpoint=file)
+    content = bytearray(file.read_bytes())
+    weight = torch.load(file, weights_only=True)["tensors"][0]
+    content[content.index(bytes(weight.untyped_storage()))] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match="it is damaged"):
+        side_by_side("BNP", "sgd", 20, 0.1, epochs=3, checkpoint=file)
+    assert file.read_bytes() == content
+
+
 def test_a_member_that_diverges_says_when_and_leaves_the_others_alone():
     records = side_by_side("vanilla", "sgd", 20, (0.1, 1e30), torch.float32, epochs=3)
     assert records[0].stop == "all 3 epochs"

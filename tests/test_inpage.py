@@ -820,14 +820,3 @@ def _close(ours: list[Any], theirs: list[Any]) -> bool:
     import numpy as np
 
     return bool(np.allclose(ours, theirs, rtol=1e-10, atol=1e-12))
-
-
-@pytest.mark.parametrize("topic", TOPICS)
-def test_the_checks_of_a_topic_import_nothing_heavy(topic: str) -> None:
-    code = (
-        f"import sys, optdl.checks.{topic}; "
-        "print([name for name in ('torch', 'sklearn', 'pandas', 'matplotlib', 'pooch')"
-        " if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -12,7 +12,8 @@ from torch import nn
 
 from optdl.bnp import BNP
 from optdl.data import Examples
-from optdl.training import Hook, Schedule, State, order_seed, recorded, train, zero_one
+from optdl.hooks import Hook, Schedule, State
+from optdl.training import order_seed, recorded, train, zero_one
 
 torch.set_num_threads(1)
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from optdl.plotting import TEXT as INK
 from tools.pdf import chromium
 from tools.terminal import ToolError, console, run
 
@@ -17,28 +18,26 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "book" / "_static" / "explore"
 SHARED = "explore"
 """The script and the style that all figures share."""
-COLORS = {
-    "ink": "#767676", "1": "#3d7ab8", "2": "#b8631a", "3": "#2f8540", "4": "#d43a34",
-    "5": "#1c8189", "6": "#a05ab0", "7": "#767676", "8": "#857316", "9": "#c94880",
-}  # fmt: skip
-"""The colors of the series, in between those of the light and of the dark theme."""
 TAKE = (Path(__file__).with_suffix(".js")).read_text("utf-8")
 """A function of the page, which returns the panels and the legend as one SVG."""
 
 
-def page(name: str) -> str:
+def page(name: str, theme: str = "light") -> str:
     """Return a page that has nothing but one figure, as HTML.
 
     Parameters
     ----------
     name : str
         The name of the figure.
+    theme : str
+        Which colors of ``colors.css`` it has: light, dark, or still for a page of either kind.
     """
     at = FOLDER.as_uri()
     return (
-        '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
+        f'<!DOCTYPE html><html lang="en" data-theme="{theme}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>{name}</title><link rel="stylesheet" href="{at}/{SHARED}.css"></head><body><main>'
+        f'<title>{name}</title><link rel="stylesheet" href="{FOLDER.parent.as_uri()}/colors.css">'
+        f'<link rel="stylesheet" href="{at}/{SHARED}.css"></head><body><main>'
         f'<div class="explore-stage" data-explore="{name}"></div></main>'
         f'<script defer src="{at}/{SHARED}.js"></script>'
         f'<script defer src="{at}/{name}.js"></script></body></html>'
@@ -61,19 +60,15 @@ def take(chosen: Sequence[str]) -> None:
     for name in chosen:
         if name not in names():
             raise ToolError(f"there is no figure {name!r}", f"take one of {', '.join(names())}")
-    ink = COLORS["ink"]
-    colors = "".join(f"--ex-{key}: {value} !important;" for key, value in COLORS.items())
-    style = (
-        f"main {{ color: {ink}; width: 760px }} .explore-stage {{ {colors} border: 0 !important }}"
-    )
+    style = f"main {{ color: {INK}; width: 760px }} .explore-stage {{ border: 0 !important }}"
     with chromium() as browser:
         for name in chosen:
             file = FOLDER / f".{name}.html"
-            file.write_text(page(name), "utf-8")
+            file.write_text(page(name, "still"), "utf-8")
             try:
                 browser.goto(file.as_uri(), wait_until="load")
                 browser.add_style_tag(content=style)
-                picture = browser.evaluate(TAKE, ink)
+                picture = browser.evaluate(TAKE, INK)
             finally:
                 file.unlink()
             (FOLDER / f"{name}.svg").write_text(picture + "\n", "utf-8")

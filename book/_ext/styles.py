@@ -18,7 +18,7 @@ from sphinx.application import Sphinx
 
 BUNDLE = "site.css"
 """One file: one request before the first paint."""
-OWN = ("course.css",)
+OWN = ("colors.css", "course.css")
 """Style sheets of the course itself, which are kept whole."""
 
 _NAMED = re.compile(r'\b(?:class|id)="([^"]*)"')

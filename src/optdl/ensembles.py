@@ -36,9 +36,9 @@ from torch import Tensor
 from torch.nn import functional
 from tqdm.auto import tqdm
 
+from optdl import checkpoints
 from optdl.bnp import scale_dense
 from optdl.data import Examples
-from optdl.files import written_whole
 from optdl.networks import fully_connected
 from optdl.records import Record
 from optdl.training import order_seed, recorded
@@ -584,8 +584,8 @@ def train_ensemble(
     Raises
     ------
     ValueError
-        If the checkpoint is that of another run, or has more epochs than asked for; if the batch
-        size does not lie between 1 and the number of examples.
+        If the checkpoint is damaged, of another run, or has more epochs than asked for; if the
+        batch size does not lie between 1 and the number of examples.
 
     Notes
     -----
@@ -735,8 +735,8 @@ class _Run:
         self.path = path
         if path is None or not path.exists():
             return
-        saved = torch.load(path, map_location=self.x.device, weights_only=True)
-        if saved["run"] != self._identity() or saved["epoch"] > epochs:
+        saved = checkpoints.read(path)
+        if saved.get("run") != self._identity() or saved["epoch"] > epochs:
             raise ValueError(
                 f"{path} is the checkpoint of another run, or of more than {epochs} epochs; "
                 "delete it, or give another file"
@@ -744,7 +744,7 @@ class _Run:
         for tensor, value in zip(self.ensemble.tensors(), saved["tensors"], strict=True):
             tensor.copy_(value)
         for generator, state in zip(self.generators, saved["generators"], strict=True):
-            generator.set_state(state.cpu())
+            generator.set_state(state)
         self.epoch, self.seconds = saved["epoch"], saved["seconds"]
         self.curves, self.diverged = saved["curves"], saved["diverged"]
 
@@ -760,8 +760,7 @@ class _Run:
             "curves": self.curves,
             "diverged": self.diverged,
         }
-        with written_whole(self.path) as scratch:
-            torch.save(content, scratch)
+        checkpoints.write(self.path, content)
 
     def _identity(self) -> str:
         """Return what must not change between two parts of a run."""

@@ -16,7 +16,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 from numpy.polynomial import legendre
-from scipy.special import expit, log_softmax
+
+from optdl.special import expit, log_softmax
 
 __all__ = [
     "SURROGATES",
@@ -893,7 +894,7 @@ def log_likelihoods(
     >>> log_likelihoods(np.zeros((1, 4)), np.ones((2, 1)), np.array([0, 3])).round(4)
     array([-1.3863, -1.3863])
     """
-    return log_softmax(x @ weights, axis=1)[np.arange(len(labels)), labels]
+    return log_softmax(x @ weights)[np.arange(len(labels)), labels]
 
 
 def per_example_gradients(
@@ -912,7 +913,7 @@ def per_example_gradients(
     >>> per_example_gradients(np.zeros((1, 2)), np.array([[3.0]]), np.array([1]))
     array([[[-1.5,  1.5]]])
     """
-    residual = np.eye(weights.shape[1])[labels] - np.exp(log_softmax(x @ weights, axis=1))
+    residual = np.eye(weights.shape[1])[labels] - np.exp(log_softmax(x @ weights))
     return x[:, :, None] * residual[:, None, :]
 
 
@@ -930,7 +931,7 @@ def batch_gradient(
     >>> batch_gradient(np.zeros((1, 2)), np.array([[3.0], [1.0]]), np.array([1, 1]))
     array([[-1.,  1.]])
     """
-    residual = np.eye(weights.shape[1])[labels] - np.exp(log_softmax(x @ weights, axis=1))
+    residual = np.eye(weights.shape[1])[labels] - np.exp(log_softmax(x @ weights))
     return x.T @ residual / len(labels)
 
 

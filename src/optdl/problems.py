@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import ndtr
+
+from optdl.special import ndtr
 
 __all__ = [
     "Problem",

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy.linalg import eigh
-from scipy.optimize import minimize
-from scipy.special import expit
 
 from optdl.problems import Problem
+from optdl.special import expit
 
 __all__ = [
     "QuadraticModel",
@@ -126,7 +124,7 @@ class QuadraticModel:
         ValueError
             If H is not positive definite: the model then has no unique minimum.
         """
-        smallest = float(eigh(self.hessian, eigvals_only=True)[0])
+        smallest = float(np.linalg.eigvalsh(self.hessian)[0])
         if smallest <= 0:
             raise ValueError(
                 f"a minimum needs a positive definite Hessian; the smallest eigenvalue is "
@@ -260,7 +258,7 @@ def eigenbasis(hessian: Matrix) -> tuple[Vector, Matrix]:
     array([1., 3.])
     """
     _require_symmetric(hessian)
-    eigenvalues, eigenvectors = eigh(hessian)
+    eigenvalues, eigenvectors = np.linalg.eigh(hessian)
     largest = np.abs(eigenvectors).argmax(axis=0)
     return eigenvalues, eigenvectors * np.sign(eigenvectors[largest, np.arange(len(largest))])
 
@@ -768,6 +766,8 @@ def logistic_regression(
         raise ValueError(f"labels must be −1 or +1; got {np.unique(y)[:5]}")
     if penalty <= 0:
         raise ValueError(f"penalty must be positive, or the minimum may not exist; got {penalty}")
+    from scipy.optimize import minimize  # slow to import, and seldom needed
+
     m, n = x.shape
     signed = y[:, None] * x
 

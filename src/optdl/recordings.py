@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
+from optdl.hooks import Hook, State
 from optdl.records import Record
-from optdl.training import Hook, State
 
 __all__ = ["FirstLosses", "Recording", "first_losses", "main", "perform"]
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import math
 import os
-import pickle
 import time
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,8 +14,9 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
+from optdl.checkpoints import Checkpoint, checksum
 from optdl.data import Examples
-from optdl.files import written_whole
+from optdl.hooks import EVENTS, Hook, Schedule, State
 from optdl.records import Record
 
 __all__ = ["Hook", "Schedule", "State", "order_seed", "recorded", "train", "zero_one"]
@@ -61,119 +57,6 @@ class Augmentation(Protocol):
 
 Error = Callable[[Tensor, Tensor], Tensor]
 """Scores and labels of a batch to one truth value per example: is it wrong?"""
-
-_EVENTS = ("after_backward", "after_step", "after_epoch")
-_FORMAT = "optdl checkpoint 1"
-
-
-@dataclass
-class State:
-    """What a hook sees, and where it leaves its word.
-
-    Parameters
-    ----------
-    model : Module
-        The model in training.
-    optimizer : Optimizer
-        Its optimizer.
-    curves : dict
-        Names to one number per epoch so far. A hook may add curves of its own.
-    epoch, step : int
-        Counted from 1; steps are counted through all epochs.
-    loss : float or tensor
-        Loss of the present minibatch, before its step. On a GPU it is a tensor: ``float`` reads
-        it, and waits for the device.
-    stop : str or None
-        Set it to a reason, and training ends after the present step and its measurements.
-    """
-
-    model: nn.Module
-    optimizer: torch.optim.Optimizer
-    curves: dict[str, list[float]]
-    epoch: int = 0
-    step: int = 0
-    loss: float | Tensor = math.nan
-    stop: str | None = None
-
-
-class Hook:
-    """Something to do at the joints of training. All methods do nothing until overridden.
-
-    An object need not inherit from this class: one of the three methods is enough. What a hook
-    remembers is part of a checkpoint if it has ``state_dict`` and ``load_state_dict``.
-    """
-
-    def after_backward(self, state: State) -> None:
-        """Act when the gradients are there and the parameters have not moved."""
-
-    def after_step(self, state: State) -> None:
-        """Act when the optimizer has moved the parameters."""
-
-    def after_epoch(self, state: State) -> None:
-        """Act when the epoch has been measured."""
-
-
-class Schedule(Hook):
-    """A learning rate that warms up step by step and is divided by ten at some epochs.
-
-    Parameters
-    ----------
-    optimizer : Optimizer
-        Its rate is the one after the warm-up; the hook sets it to that of the first step.
-    steps : int
-        Steps in an epoch.
-    decay : sequence of int
-        After so many epochs the rate is divided by ten.
-    warmup : int
-        Steps of the warm-up; 0 for none.
-    start : float
-        The rate at which it begins.
-    linear : bool
-        Whether the rate rises linearly, or jumps at the end of the warm-up.
-
-    Notes
-    -----
-    Source: P-27, P-28
-
-    Examples
-    --------
-    >>> sgd = torch.optim.SGD([torch.zeros(1)], lr=0.1)
-    >>> schedule = Schedule(sgd, steps=10, decay=(2,), warmup=4, start=0.02)
-    >>> [round(schedule.rate(step), 3) for step in (0, 2, 4, 19, 20)]
-    [0.02, 0.06, 0.1, 0.1, 0.01]
-    """
-
-    def __init__(
-        self,
-        optimizer: torch.optim.Optimizer,
-        steps: int,
-        decay: Sequence[int] = (),
-        warmup: int = 0,
-        start: float = 0.01,
-        linear: bool = True,
-    ) -> None:
-        self.full = float(optimizer.param_groups[0]["lr"])
-        self.steps, self.decay, self.warmup = steps, tuple(decay), warmup
-        self.start, self.linear = start, linear
-        self._set(optimizer, self.rate(0))
-
-    def rate(self, step: int) -> float:
-        """Return the rate of a step, counted from 0."""
-        if step < self.warmup:
-            share = step / self.warmup if self.linear else 0.0
-            return self.start + share * (self.full - self.start)
-        return self.full / 10 ** sum(step >= self.steps * epoch for epoch in self.decay)
-
-    def after_step(self, state: State) -> None:
-        """Set the rate of the next step."""
-        self._set(state.optimizer, self.rate(state.step))
-
-    def _set(self, optimizer: torch.optim.Optimizer, rate: float) -> None:
-        for group in optimizer.param_groups:
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)  # a recording reads it where it lies
-            else:
-                group["lr"] = rate
 
 
 def zero_one(scores: Tensor, labels: Tensor) -> Tensor:
@@ -347,7 +230,7 @@ def train(
     if checkpoint is not None:
         given = {"training": train_examples, "validation": validation, "test": test}
         asked = _run_identity(state, given, batch_size, seed, hooks, config)
-        file = _Checkpoint(Path(checkpoint), asked, generator, hooks)
+        file = Checkpoint(Path(checkpoint), asked, generator, hooks)
         began -= file.resume(state, epochs)
     measured = {name: part for name, part in parts.items() if measure_training or name != "train"}
     epoch = _Epoch(state, parts["train"], batch_size, loss, hooks, augmentation, autocast)
@@ -546,9 +429,9 @@ def _require_sense(
             "model.parameters() of this very model"
         )
     for hook in hooks:
-        if not any(hasattr(hook, event) for event in _EVENTS):
+        if not any(hasattr(hook, event) for event in EVENTS):
             raise TypeError(
-                f"a hook needs one of the methods {', '.join(_EVENTS)}; "
+                f"a hook needs one of the methods {', '.join(EVENTS)}; "
                 f"{type(hook).__name__} has none"
             )
 
@@ -619,110 +502,6 @@ def _aside(step: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
 # --- Going on after an interruption -----------------------------------------------------------
 
 
-class _Checkpoint:
-    """A file with all that training needs to go on.
-
-    Parameters
-    ----------
-    path : Path
-        Where it is, or will be.
-    asked : dict
-        What the present run is; a file of another one is refused.
-    generator : Generator
-        That of the minibatches.
-    hooks : sequence
-        Those with a ``state_dict`` are saved.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        asked: Mapping[str, str],
-        generator: torch.Generator,
-        hooks: Sequence[Any],
-    ) -> None:
-        self.path, self.asked, self.generator = path, dict(asked), generator
-        self.hooks = [hook if hasattr(hook, "load_state_dict") else None for hook in hooks]
-
-    def resume(self, state: State, epochs: int) -> float:
-        """Put everything where the file left it, and return the seconds spent so far.
-
-        Without a file the start is written: an interruption of the first epoch then loses no
-        more than that, even if the same model is used again.
-        """
-        if not self.path.exists():
-            self.save(state, 0.0)
-            return 0.0
-        content = self._read()
-        self._require_same_run(content["run"], content["epoch"], epochs)
-        state.model.load_state_dict(content["model"])
-        state.optimizer.load_state_dict(content["optimizer"])
-        for hook, saved in zip(self.hooks, content["hooks"], strict=True):
-            if hook is not None:
-                hook.load_state_dict(saved)
-        self.generator.set_state(content["generator"])
-        _set_global_generators(content["global"], content["cuda"])
-        state.curves.update(content["curves"])
-        state.epoch, state.step, state.stop = content["epoch"], content["step"], content["stop"]
-        return float(content["seconds"])
-
-    def save(self, state: State, seconds: float) -> None:
-        """Write the file, whole or not at all."""
-        content = {
-            "format": _FORMAT,
-            "run": self.asked,
-            "model": state.model.state_dict(),
-            "optimizer": state.optimizer.state_dict(),
-            "hooks": [None if hook is None else hook.state_dict() for hook in self.hooks],
-            "generator": self.generator.get_state(),
-            "global": torch.get_rng_state(),
-            "cuda": _cuda_generators(),
-            "curves": state.curves,
-            "epoch": state.epoch,
-            "step": state.step,
-            "stop": state.stop,
-            "seconds": seconds,
-        }
-        with written_whole(self.path) as scratch:
-            torch.save(content, scratch)
-            _require_readable(scratch)
-
-    def _read(self) -> dict[str, Any]:
-        whole = self.path.read_bytes()
-        try:
-            # torch does not compare the checksums that it writes
-            with zipfile.ZipFile(io.BytesIO(whole)) as archive:
-                if archive.testzip() is not None:
-                    raise zipfile.BadZipFile("a checksum does not agree")
-            content = torch.load(io.BytesIO(whole), map_location="cpu", weights_only=True)
-        except Exception as error:  # of any kind: it depends on which byte is damaged
-            raise ValueError(
-                f"{self.path} is not a whole checkpoint; it is damaged, or was not written by "
-                "train. Delete it to start anew, or give the name of another file."
-            ) from error
-        if not isinstance(content, dict) or content.get("format") != _FORMAT:
-            raise ValueError(
-                f"{self.path} is not a checkpoint of format {_FORMAT!r}. Give the name of "
-                "another file, or delete this one to start anew."
-            )
-        return content
-
-    def _require_same_run(self, found: Mapping[str, str], done: int, epochs: int) -> None:
-        if different := [name for name in self.asked if found.get(name) != self.asked[name]]:
-            listed = "; ".join(
-                f"{name}: {found.get(name)} there, {self.asked[name]} here" for name in different
-            )
-            raise ValueError(
-                f"{self.path} is the checkpoint of another run. {listed}. Give each run a file "
-                "of its own; delete this one if it is no longer needed."
-            )
-        if done > epochs:
-            raise ValueError(
-                f"epochs must be at least {done}, so many are done in {self.path}; got {epochs}. "
-                "Training cannot go back: ask for more epochs, or give another file."
-            )
-
-
 def _run_identity(
     state: State,
     given: Mapping[str, Examples | Streamed | None],
@@ -738,7 +517,7 @@ def _run_identity(
         for group in state.optimizer.param_groups
     ]
     return {
-        "model": _checksum(repr(state.model).encode(), repr(shapes).encode()),
+        "model": checksum(repr(state.model).encode(), repr(shapes).encode()),
         "optimizer": f"{type(state.optimizer).__name__} {groups}",
         "batch size": str(batch_size),
         "seed": str(seed),
@@ -755,35 +534,4 @@ def _examples_checksum(examples: Examples | Streamed) -> str:
     if not isinstance(examples, Examples):
         return examples.identity()
     x, y = (np.ascontiguousarray(values) for values in (examples.x, examples.y))
-    return _checksum(repr((x.shape, x.dtype, y.dtype)).encode(), x.data, y.data)
-
-
-def _checksum(*parts: bytes | memoryview) -> str:
-    total = hashlib.sha256()
-    for part in parts:
-        total.update(part)
-    return total.hexdigest()[:12]
-
-
-def _cuda_generators() -> list[Tensor]:
-    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        return []
-    return torch.cuda.get_rng_state_all()
-
-
-def _set_global_generators(cpu: Tensor, cuda: Sequence[Tensor]) -> None:
-    torch.set_rng_state(cpu)
-    # a run may go on where there are other devices; their generators then stay as they are
-    if len(cuda) == torch.cuda.device_count() > 0:
-        torch.cuda.set_rng_state_all(cuda)
-
-
-def _require_readable(scratch: Path) -> None:
-    """Refuse a state that could be written and never be read again, before it costs an epoch."""
-    try:
-        torch.load(scratch, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise TypeError(
-            "the state of a hook or of the optimizer must be made of tensors, numbers, strings, "
-            "lists and dicts, so that a checkpoint can be read without running what is in it"
-        ) from error
+    return checksum(repr((x.shape, x.dtype, y.dtype)).encode(), x.data, y.data)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import brentq, minimize_scalar
 
 from optdl.problems import Problem
 
@@ -487,6 +486,8 @@ def distance_to_scalings(
     >>> distance_to_scalings(W, v, np.array([6.0, 8.0, 1.0])) < 1e-6
     True
     """
+    from scipy.optimize import minimize_scalar  # slow to import, and seldom needed
+
     h, d = W.shape
     rows, outgoing = point[: h * d].reshape(h, d), point[h * d :]
 
@@ -804,6 +805,8 @@ def clipped_limit(examples: Float[np.ndarray, " m"], limit: float) -> float:
     >>> round(clipped_limit(np.array([0.0] * 9 + [10.0]), 1.0), 6)
     0.111111
     """
+    from scipy.optimize import brentq  # slow to import, and seldom needed
+
     if not limit > 0:
         raise ValueError(f"expected a positive limit, got {limit:g}")
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int64
-from scipy.optimize import least_squares, linear_sum_assignment, root
 
 from optdl.problems import Problem
 
@@ -272,6 +271,8 @@ def fit_from(
     >>> ends.round(6)
     array([[1., 1.]])
     """
+    from scipy.optimize import least_squares  # slow to import, and seldom needed
+
     d = x.shape[1]
     units, rest = divmod(starts.shape[1], d + 1)
     if rest:
@@ -336,6 +337,8 @@ def critical_points(problem: Problem, starts: Float[np.ndarray, "s n"]) -> Criti
     >>> found.losses.round(3), found.indices
     (array([0.5, 0. ]), array([1, 0]))
     """
+    from scipy.optimize import root  # slow to import, and seldom needed
+
     ends = [root(problem.gradient, start, jac=problem.hessian).x for start in starts]
     points = np.array([p for p in ends if np.linalg.norm(problem.gradient(p)) < 1e-10])
     points = points.reshape(-1, starts.shape[1])
@@ -380,6 +383,8 @@ def nearest_order(
     >>> nearest_order(start, np.array([[0.0, -2.0], [2.0, 0.0]]))
     (array([1, 0]), array([ 1., -1.]), 1.4142135623730951)
     """
+    from scipy.optimize import linear_sum_assignment  # slow to import, and seldom needed
+
     overlap = start @ end.T
     _, order = linear_sum_assignment(-np.abs(overlap))
     signs = np.where(overlap[np.arange(len(start)), order] < 0, -1.0, 1.0)

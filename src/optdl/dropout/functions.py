@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import log_softmax, softmax
 
 from optdl.data import Examples
+from optdl.special import log_softmax, softmax
 
 __all__ = [
     "DropoutCurves",
@@ -268,7 +268,7 @@ def geometric_ensemble(W: Weight, b: Scores, x: Float[np.ndarray, " n"], keep: f
     _check_kept(keep)
     masks = subnetwork_masks(len(x))
     chances = np.prod(np.where(masks == 1, keep, 1 - keep), axis=1)
-    logarithms = log_softmax((masks * x) @ W.T + b, axis=1)
+    logarithms = log_softmax((masks * x) @ W.T + b)
     return softmax(chances @ logarithms)
 
 
@@ -358,7 +358,7 @@ def dropout_sgd(
     """
     for inputs, labels, mask in zip(x, y, masks, strict=True):
         hidden = mask * np.maximum(inputs @ W.T, 0.0)
-        error = softmax(hidden @ V.T, axis=1)
+        error = softmax(hidden @ V.T)
         error[np.arange(len(labels)), labels] -= 1.0
         error /= len(labels)
         # Where the hidden value is zero, the ReLU or the mask lets no gradient pass.
@@ -468,7 +468,7 @@ def _losses(
     for part in (train, validation):
         scores = np.maximum(part.x @ W.T, 0.0) @ V.T
         labels = part.y.astype(int)
-        losses.append(-float(np.mean(log_softmax(scores, axis=1)[np.arange(len(labels)), labels])))
+        losses.append(-float(np.mean(log_softmax(scores)[np.arange(len(labels)), labels])))
     return losses[0], losses[1], float(np.mean(scores.argmax(axis=1) != labels))
 
 

@@ -10,8 +10,8 @@ from torch import nn
 from optdl.batchnorm import BatchNorm, BatchRenorm, FourThingsNorm
 from optdl.bnp import BNP
 from optdl.experiments.runs import Run
+from optdl.hooks import Schedule
 from optdl.networks import Normalization, cnn5, group_norm, resnet18, resnet_cifar
-from optdl.training import Schedule
 
 __all__ = ["build", "optimizer", "preconditioner", "schedule"]
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import expit
+
+from optdl.special import expit
 
 __all__ = [
     "ACTIVATIONS",

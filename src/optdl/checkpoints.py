@@ -1,0 +1,203 @@
+"""Files from which training goes on after an interruption."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import pickle
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from optdl.files import written_whole
+from optdl.hooks import State
+
+__all__ = ["Checkpoint", "checksum", "read", "write"]
+
+_FORMAT = "optdl checkpoint 1"
+
+
+def write(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a checkpoint, whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    content : mapping
+        Tensors, numbers, strings, lists and dicts.
+
+    Raises
+    ------
+    TypeError
+        If the content could be written but never be read again.
+    """
+    with written_whole(path) as scratch:
+        torch.save(dict(content), scratch)
+        _require_readable(scratch)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the content of a checkpoint; its tensors are on the CPU.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or is no checkpoint. Nothing that is in it runs.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(Path(folder) / "run.pt", {"epoch": 2})
+    ...     read(Path(folder) / "run.pt")
+    {'epoch': 2}
+    """
+    whole = path.read_bytes()
+    try:
+        # torch does not compare the checksums that it writes
+        with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+            if archive.testzip() is not None:
+                raise zipfile.BadZipFile("a checksum does not agree")
+        content = torch.load(io.BytesIO(whole), map_location="cpu", weights_only=True)
+        if not isinstance(content, dict):
+            raise TypeError(f"a checkpoint holds a dict; this file holds a {type(content)}")
+    except Exception as error:  # of any kind: it depends on which byte is damaged
+        raise ValueError(
+            f"{path} is not a whole checkpoint; it is damaged, or was not written by "
+            "training. Delete it to start anew, or give the name of another file."
+        ) from error
+    return content
+
+
+def _require_readable(scratch: Path) -> None:
+    """Refuse a state that could be written and never be read again, before it costs an epoch."""
+    try:
+        torch.load(scratch, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise TypeError(
+            "the state of a hook or of the optimizer must be made of tensors, numbers, strings, "
+            "lists and dicts, so that a checkpoint can be read without running what is in it"
+        ) from error
+
+
+def checksum(*parts: bytes | memoryview) -> str:
+    """Return twelve hexadecimal digits that tell these bytes from others.
+
+    Examples
+    --------
+    >>> checksum(b"a", b"b") == checksum(b"ab"), checksum(b"a") == checksum(b"b")
+    (True, False)
+    """
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(part)
+    return total.hexdigest()[:12]
+
+
+class Checkpoint:
+    """A file with all that training needs to go on.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is, or will be.
+    asked : dict
+        What the present run is; a file of another one is refused.
+    generator : Generator
+        That of the minibatches.
+    hooks : sequence
+        Those with a ``state_dict`` are saved.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        asked: Mapping[str, str],
+        generator: torch.Generator,
+        hooks: Sequence[Any],
+    ) -> None:
+        self.path, self.asked, self.generator = path, dict(asked), generator
+        self.hooks = [hook if hasattr(hook, "load_state_dict") else None for hook in hooks]
+
+    def resume(self, state: State, epochs: int) -> float:
+        """Put everything where the file left it, and return the seconds spent so far.
+
+        Without a file the start is written: an interruption of the first epoch then loses no
+        more than that, even if the same model is used again.
+        """
+        if not self.path.exists():
+            self.save(state, 0.0)
+            return 0.0
+        content = self._content()
+        self._require_same_run(content["run"], content["epoch"], epochs)
+        state.model.load_state_dict(content["model"])
+        state.optimizer.load_state_dict(content["optimizer"])
+        for hook, saved in zip(self.hooks, content["hooks"], strict=True):
+            if hook is not None:
+                hook.load_state_dict(saved)
+        self.generator.set_state(content["generator"])
+        _set_global_generators(content["global"], content["cuda"])
+        state.curves.update(content["curves"])
+        state.epoch, state.step, state.stop = content["epoch"], content["step"], content["stop"]
+        return float(content["seconds"])
+
+    def save(self, state: State, seconds: float) -> None:
+        """Write the file, whole or not at all."""
+        content = {
+            "format": _FORMAT,
+            "run": self.asked,
+            "model": state.model.state_dict(),
+            "optimizer": state.optimizer.state_dict(),
+            "hooks": [None if hook is None else hook.state_dict() for hook in self.hooks],
+            "generator": self.generator.get_state(),
+            "global": torch.get_rng_state(),
+            "cuda": _cuda_generators(),
+            "curves": state.curves,
+            "epoch": state.epoch,
+            "step": state.step,
+            "stop": state.stop,
+            "seconds": seconds,
+        }
+        write(self.path, content)
+
+    def _content(self) -> dict[str, Any]:
+        content = read(self.path)
+        if content.get("format") != _FORMAT:
+            raise ValueError(
+                f"{self.path} is not a checkpoint of format {_FORMAT!r}. Give the name of "
+                "another file, or delete this one to start anew."
+            )
+        return content
+
+    def _require_same_run(self, found: Mapping[str, str], done: int, epochs: int) -> None:
+        if different := [name for name in self.asked if found.get(name) != self.asked[name]]:
+            listed = "; ".join(
+                f"{name}: {found.get(name)} there, {self.asked[name]} here" for name in different
+            )
+            raise ValueError(
+                f"{self.path} is the checkpoint of another run. {listed}. Give each run a file "
+                "of its own; delete this one if it is no longer needed."
+            )
+        if done > epochs:
+            raise ValueError(
+                f"epochs must be at least {done}, so many are done in {self.path}; got {epochs}. "
+                "Training cannot go back: ask for more epochs, or give another file."
+            )
+
+
+def _cuda_generators() -> list[Tensor]:
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return []
+    return torch.cuda.get_rng_state_all()
+
+
+def _set_global_generators(cpu: Tensor, cuda: Sequence[Tensor]) -> None:
+    torch.set_rng_state(cpu)
+    # a run may go on where there are other devices; their generators then stay as they are
+    if len(cuda) == torch.cuda.device_count() > 0:
+        torch.cuda.set_rng_state_all(cuda)

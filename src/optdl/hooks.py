@@ -1,0 +1,125 @@
+"""What may act between the steps of training: hooks, what they see, and a schedule of rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["EVENTS", "Hook", "Schedule", "State"]
+
+EVENTS = ("after_backward", "after_step", "after_epoch")
+"""The methods of a hook, in the order in which they are called."""
+
+
+@dataclass
+class State:
+    """What a hook sees, and where it leaves its word.
+
+    Parameters
+    ----------
+    model : Module
+        The model in training.
+    optimizer : Optimizer
+        Its optimizer.
+    curves : dict
+        Names to one number per epoch so far. A hook may add curves of its own.
+    epoch, step : int
+        Counted from 1; steps are counted through all epochs.
+    loss : float or tensor
+        Loss of the present minibatch, before its step. On a GPU it is a tensor: ``float`` reads
+        it, and waits for the device.
+    stop : str or None
+        Set it to a reason, and training ends after the present step and its measurements.
+    """
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    curves: dict[str, list[float]]
+    epoch: int = 0
+    step: int = 0
+    loss: float | Tensor = math.nan
+    stop: str | None = None
+
+
+class Hook:
+    """Something to do at the joints of training. All methods do nothing until overridden.
+
+    An object need not inherit from this class: one of the three methods is enough. What a hook
+    remembers is part of a checkpoint if it has ``state_dict`` and ``load_state_dict``.
+    """
+
+    def after_backward(self, state: State) -> None:
+        """Act when the gradients are there and the parameters have not moved."""
+
+    def after_step(self, state: State) -> None:
+        """Act when the optimizer has moved the parameters."""
+
+    def after_epoch(self, state: State) -> None:
+        """Act when the epoch has been measured."""
+
+
+class Schedule(Hook):
+    """A learning rate that warms up step by step and is divided by ten at some epochs.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Its rate is the one after the warm-up; the hook sets it to that of the first step.
+    steps : int
+        Steps in an epoch.
+    decay : sequence of int
+        After so many epochs the rate is divided by ten.
+    warmup : int
+        Steps of the warm-up; 0 for none.
+    start : float
+        The rate at which it begins.
+    linear : bool
+        Whether the rate rises linearly, or jumps at the end of the warm-up.
+
+    Notes
+    -----
+    Source: P-27, P-28
+
+    Examples
+    --------
+    >>> sgd = torch.optim.SGD([torch.zeros(1)], lr=0.1)
+    >>> schedule = Schedule(sgd, steps=10, decay=(2,), warmup=4, start=0.02)
+    >>> [round(schedule.rate(step), 3) for step in (0, 2, 4, 19, 20)]
+    [0.02, 0.06, 0.1, 0.1, 0.01]
+    """
+
+    def __init__(
+        self,
+        optimizer: torch.optim.Optimizer,
+        steps: int,
+        decay: Sequence[int] = (),
+        warmup: int = 0,
+        start: float = 0.01,
+        linear: bool = True,
+    ) -> None:
+        self.full = float(optimizer.param_groups[0]["lr"])
+        self.steps, self.decay, self.warmup = steps, tuple(decay), warmup
+        self.start, self.linear = start, linear
+        self._set(optimizer, self.rate(0))
+
+    def rate(self, step: int) -> float:
+        """Return the rate of a step, counted from 0."""
+        if step < self.warmup:
+            share = step / self.warmup if self.linear else 0.0
+            return self.start + share * (self.full - self.start)
+        return self.full / 10 ** sum(step >= self.steps * epoch for epoch in self.decay)
+
+    def after_step(self, state: State) -> None:
+        """Set the rate of the next step."""
+        self._set(state.optimizer, self.rate(state.step))
+
+    def _set(self, optimizer: torch.optim.Optimizer, rate: float) -> None:
+        for group in optimizer.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)  # a recording reads it where it lies
+            else:
+                group["lr"] = rate
