@@ -18,7 +18,7 @@ from nbgrader.preprocessors import Execute
 from gradebox.bridge.execute import WarmExecute
 from gradebox.line import wire
 from gradebox.process import pool
-from gradebox.process.client import Zygote
+from gradebox.process.client import ForkServer
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
@@ -29,7 +29,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module", autouse=True)
-def zygotes() -> Iterator[None]:
+def servers() -> Iterator[None]:
     """End the warm processes after the tests."""
     yield
     pool.close()
@@ -155,7 +155,7 @@ def test_a_loop_is_interrupted_and_the_rest_is_run(tmp_path: Path) -> None:
 def test_a_loop_that_cannot_be_interrupted_ends_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gradebox.process.client.GRACE", 0.5)
+    monkeypatch.setattr("gradebox.process.client.INTERRUPT_GRACE", 0.5)
     stubborn = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
     cells = cells_of(WarmExecute, tmp_path, "1", stubborn, "2", timeout=3)
     assert cells[0].outputs[0].data["text/plain"] == "1"
@@ -231,7 +231,7 @@ def test_torch_works_after_the_fork(tmp_path: Path) -> None:
 
 def test_a_warm_process_that_died_is_made_anew(tmp_path: Path) -> None:
     cells_of(WarmExecute, tmp_path, "1", imports=["json"])
-    process = pool.parent((("json",), (), ()))._process
+    process = pool.server((("json",), (), ()))._process
     process.kill()
     process.wait()
     [cell] = cells_of(WarmExecute, tmp_path, "2", imports=["json"])
@@ -241,7 +241,7 @@ def test_a_warm_process_that_died_is_made_anew(tmp_path: Path) -> None:
 def test_a_warm_process_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(RuntimeError, match="the warm process did not start; try: /bin/false"):
-        Zygote(("numpy",))
+        ForkServer(("numpy",))
 
 
 @pytest.mark.parametrize("sent", [b"no json\n", b"[1]\n", b""], ids=["text", "a list", "nothing"])

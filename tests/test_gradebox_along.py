@@ -17,8 +17,8 @@ from gradebox.effects import logs, warning_records
 from gradebox.line.lender import Lender
 from gradebox.line.proxy import Student
 from gradebox.line.wire import Line
-from gradebox.process.client import Zygote
-from gradebox.process.pair import Given, paired
+from gradebox.process.client import ForkServer
+from gradebox.process.pair import CheckerInputs, paired
 from gradebox.process.verdict import Verdict
 from gradebox.sandbox.probe import choose
 from gradebox.sandbox.seal import Limits
@@ -184,8 +184,8 @@ def test_files_are_ignored_where_none_are_kept_in_step() -> None:
 
 
 @pytest.fixture(scope="module")
-def zygote() -> Iterator[Zygote]:
-    warm = Zygote(("numpy",))
+def server() -> Iterator[ForkServer]:
+    warm = ForkServer(("numpy",))
     yield warm
     warm.close()
 
@@ -194,16 +194,16 @@ Examine = Callable[..., list[Verdict]]
 
 
 @pytest.fixture
-def examine(zygote: Zygote, tmp_path: Path) -> Examine:
+def examine(server: ForkServer, tmp_path: Path) -> Examine:
     """Return a function that runs tests of a student's cell, apart and sealed."""
 
     def run(cell: str, *tests: str, readable: Sequence[str] = ()) -> list[Verdict]:
         work = tmp_path / "work"
         work.mkdir(exist_ok=True)
-        level, given = choose("auto", allow_unsealed=True), Given(readable=readable)
-        with paired(zygote, work, {}, given, seconds=20, level=level, limits=Limits()) as pair:
-            assert pair.run(cell)[0]["ok"]
-            return [pair.examine(test, 1) for test in tests]
+        level, given = choose("auto", allow_unsealed=True), CheckerInputs(readable=readable)
+        with paired(server, work, {}, given, seconds=20, level=level, limits=Limits()) as pair:
+            assert pair.run(cell)[0].ok
+            return [pair.check(test, 1) for test in tests]
 
     return run
 

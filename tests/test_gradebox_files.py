@@ -93,7 +93,7 @@ def test_a_change_of_the_same_length_at_the_same_time_is_seen(
         changed, modified, *rest = mark(info)
         return changed // tick * tick, modified // tick * tick, *rest
 
-    monkeypatch.setattr(files, "_mark", coarse)
+    monkeypatch.setattr(folders, "_mark", coarse)
     for number in range(100, 300):
         (student / "x").write_text(str(number))
         go(ends[1], ends[0])
@@ -129,7 +129,7 @@ def test_nothing_is_read_as_long_as_nothing_changes(
 ) -> None:
     (student / "x").touch()
     os.utime(student, ns=(0, 0))
-    monkeypatch.setattr(files, "RECENT", -(10**12))
+    monkeypatch.setattr(folders, "RECENT", -(10**12))
     assert go(ends[1], ends[0]) == ["x"]
     monkeypatch.setattr(Files, "_scan", None)
     for _ in range(10):
@@ -139,8 +139,8 @@ def test_nothing_is_read_as_long_as_nothing_changes(
 def test_an_end_that_looks_for_long_looks_less_often(
     ends: Ends, student: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "perf_counter", iter(range(100)).__next__)
-    monkeypatch.setattr(files, "ALLOWANCE", 2.5)
+    monkeypatch.setattr(folders, "perf_counter", iter(range(100)).__next__)
+    monkeypatch.setattr(folders, "ALLOWANCE", 2.5)
     (student / "x").touch()
     assert [ends[1].changes() is not None for _ in range(3)] == [False] * 3  # it began elsewhere
     ends[1].begin()

@@ -4,11 +4,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from test_gradebox_proxy import Lend, bad_kind, lend, there, zygote
+from test_gradebox_proxy import Lend, bad_kind, lend, server, there
 
 from gradebox.codec.encoding import BadValue, Decoder
 
-__all__ = ["lend", "zygote"]  # fixtures
+__all__ = ["lend", "server"]  # fixtures
 
 pytestmark = pytest.mark.xdist_group("gradebox")
 

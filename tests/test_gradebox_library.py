@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_gradebox_proxy import Lend, bad_kind, lend, there, verdict, zygote
+from test_gradebox_proxy import Lend, bad_kind, lend, server, there, verdict
 
 from gradebox.codec.encoding import BadValue, Decoder
 
-__all__ = ["lend", "zygote"]  # fixtures
+__all__ = ["lend", "server"]  # fixtures
 
 pytestmark = pytest.mark.xdist_group("gradebox")
 

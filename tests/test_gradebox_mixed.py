@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from test_gradebox_cli import api, write
-from test_gradebox_proxy import Lend, lend, zygote
+from test_gradebox_proxy import Lend, lend, server
 from test_gradebox_trial import course, made, points, trials
 
 from gradebox import cli
 from gradebox.process.verdict import Checker, Verdict
 
-__all__ = ["course", "lend", "zygote"]  # fixtures
+__all__ = ["course", "lend", "server"]  # fixtures
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),

@@ -8,7 +8,7 @@ from unittest.mock import MagicMock, Mock
 import numpy as np
 import pytest
 import torch
-from test_gradebox_proxy import Lend, bad_kind, lend, verdict, zygote
+from test_gradebox_proxy import Lend, bad_kind, lend, server, verdict
 
 from gradebox.codec.encoding import BadValue, Decoder, Encoder, Unsendable
 from gradebox.line import lent
@@ -16,7 +16,7 @@ from gradebox.line.derived import plan
 from gradebox.line.proxy import Student
 from gradebox.line.twins import MOST, Twins
 
-__all__ = ["lend", "zygote"]  # fixtures
+__all__ = ["lend", "server"]  # fixtures
 
 pytestmark = pytest.mark.xdist_group("gradebox")
 

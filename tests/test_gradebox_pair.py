@@ -15,7 +15,7 @@ from traitlets.config import Config
 from gradebox.bridge.execute import WarmExecute
 from gradebox.bridge.source_notebook import instructions
 from gradebox.process import pool
-from gradebox.process.client import Zygote
+from gradebox.process.client import ForkServer
 from gradebox.sandbox.probe import choose
 from gradebox.sandbox.seal import Level, Limits
 
@@ -29,7 +29,7 @@ TEST = "import numpy\nassert numpy.allclose(square(3), 9)\nassert square(-2) == 
 
 
 @pytest.fixture(scope="module", autouse=True)
-def zygotes() -> Iterator[None]:
+def servers() -> Iterator[None]:
     """End the warm processes after the tests."""
     yield
     pool.close()
@@ -257,18 +257,18 @@ def test_barred_files_cannot_be_read(tmp_path: Path, package: Path, level: Level
         "        except OSError: continue\n"
         "        print(os.path.relpath(os.path.join(folder, name), top), b'SECRET42' in text)\n"
     )
-    zygote = Zygote((), ["course.toy"], ["course.tests"])
+    server = ForkServer((), ["course.toy"], ["course.tests"])
     work = tmp_path / "work"
     work.mkdir()
     try:
-        with zygote.notebook(work, {}, level=level, limits=Limits()) as notebook:
+        with server.notebook(work, {}, level=level, limits=Limits()) as notebook:
             shown, _ = notebook.run(read + "import course.other", 10)
     finally:
-        zygote.close()
-    text = "".join(one.get("text", "") + one.get("evalue", "") for one in shown["outputs"])
+        server.close()
+    text = "".join(one.get("text", "") + one.get("evalue", "") for one in shown.outputs)
     assert "True" not in text
     assert "other.py False" in text
-    assert shown["ok"]
+    assert shown.ok
 
 
 def test_an_endless_call_costs_its_cell_only(tmp_path: Path) -> None:
@@ -324,9 +324,9 @@ def test_a_source_that_is_not_there_asks_for_nothing(tmp_path: Path) -> None:
 
 def test_the_tests_have_a_parent_of_their_own(tmp_path: Path, package: Path) -> None:
     executed(tmp_path, cell("test", "pass", 1), imports=["json", "course.tests"], **BARRED)
-    keys = [one for one in pool._made if "json" in one[0]]
+    keys = [one for one in pool._servers if "json" in one[0]]
     assert keys == [(("json", "course.tests"), ("course.toy",), ("course.tests",))]
-    assert pool._made[keys[0]]._of_tests is not None
+    assert pool._servers[keys[0]]._control_of_tests is not None
 
 
 def test_the_process_that_starts_early_is_the_one_that_is_used(
@@ -342,11 +342,11 @@ def test_the_process_that_starts_early_is_the_one_that_is_used(
     (tmp_path / "nbgrader_config.py").write_text(text)
     pool.start(tmp_path, "toy")
     until = time.monotonic() + HANG
-    while not pool._made and time.monotonic() < until:
+    while not pool._servers and time.monotonic() < until:
         time.sleep(0.01)
-    [early] = pool._made.values()
+    [early] = pool._servers.values()
     executed(tmp_path, test, **settings)
-    assert [*pool._made.values()] == [early]
+    assert [*pool._servers.values()] == [early]
 
 
 def test_a_configuration_that_says_nothing_starts_nothing(tmp_path: Path) -> None:
@@ -355,7 +355,7 @@ def test_a_configuration_that_says_nothing_starts_nothing(tmp_path: Path) -> Non
         (tmp_path / "nbgrader_config.py").write_text(text)
         pool.start(tmp_path, "toy")
     time.sleep(0.3)
-    assert not pool._made
+    assert not pool._servers
 
 
 TAGGED = {"skip_cells_with_tag": "train"}

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from test_gradebox_proxy import Lend, lend, zygote
+from test_gradebox_proxy import Lend, lend, server
 
 from gradebox.codec.encoding import BadValue, Unsendable
 from gradebox.line.lender import Lender
@@ -29,7 +29,7 @@ from gradebox.line.peer import StudentError, source_of_error
 from gradebox.line.proxy import Student
 from gradebox.line.wire import Gone, Line
 
-__all__ = ["lend", "zygote"]  # fixtures
+__all__ = ["lend", "server"]  # fixtures
 
 pytestmark = pytest.mark.xdist_group("gradebox")
 

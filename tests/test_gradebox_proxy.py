@@ -32,7 +32,7 @@ from gradebox.line.lender import Lender
 from gradebox.line.peer import MOST_PRINTED, StudentError, StudentGone, StudentTimeout
 from gradebox.line.proxy import Proxy, Student
 from gradebox.line.wire import Gone, Line, TooLong
-from gradebox.process.client import Notebook, Zygote
+from gradebox.process.client import ForkServer
 from gradebox.process.verdict import Verdict, run_tests
 from gradebox.sandbox.deadline import Deadline
 from gradebox.sandbox.own_time import OwnTime
@@ -61,8 +61,8 @@ _lend({!r})
 
 
 @pytest.fixture(scope="module")
-def zygote() -> Iterator[Zygote]:
-    warm = Zygote(("numpy", "torch"))
+def server() -> Iterator[ForkServer]:
+    warm = ForkServer(("numpy", "torch"))
     yield warm
     warm.close()
 
@@ -71,14 +71,14 @@ Lend = Callable[..., Student]
 
 
 @pytest.fixture
-def lend(zygote: Zygote, tmp_path: Path) -> Iterator[Lend]:
+def lend(server: ForkServer, tmp_path: Path) -> Iterator[Lend]:
     """Return a function that runs cells in a process of their own and lends their names."""
     with contextlib.ExitStack() as stack:
 
         def make(*cells: str, **more: Any) -> Student:
-            process = stack.enter_context(zygote.notebook(tmp_path, {}, level=Level.NONE))
+            process = stack.enter_context(server.notebook(tmp_path, {}, level=Level.NONE))
             for cell in (LIMITED, *cells):
-                assert process.run(cell, HANG)[0]["ok"], cell
+                assert process.run(cell, HANG)[0].ok, cell
             path = str(tmp_path / f"line{process.pid}")
             with socket.socket(socket.AF_UNIX) as door:
                 door.bind(path)
@@ -937,11 +937,11 @@ FORGERIES = {
 
 @pytest.mark.parametrize(("cell", "test"), FORGERIES.values(), ids=FORGERIES)
 def test_what_fools_a_test_beside_it_does_not_fool_the_checker(
-    cell: str, test: str, lend: Lend, zygote: Zygote, tmp_path: Path
+    cell: str, test: str, lend: Lend, server: ForkServer, tmp_path: Path
 ) -> None:
-    with zygote.notebook(tmp_path, {}, level=Level.NONE) as process:  # the control
+    with server.notebook(tmp_path, {}, level=Level.NONE) as process:  # the control
         process.run(cell, 60)
-        assert process.run(test, 60)[0]["ok"]
+        assert process.run(test, 60)[0].ok
     found = verdict(lend(cell), test)
     assert found.score == 0
     assert found.error

@@ -20,7 +20,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from gradebox.bridge.execute import WarmExecute
 from gradebox.process import pool
-from gradebox.process.client import Died, Notebook, Zygote
+from gradebox.process.client import Died, ForkServer
 from gradebox.sandbox import filesystem, linux, probe, seal
 from gradebox.sandbox.probe import Survey
 from gradebox.sandbox.seal import MIB, Level, Limits, NotSealed
@@ -35,9 +35,9 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def zygote() -> Iterator[Zygote]:
+def server() -> Iterator[ForkServer]:
     """Return a warm process with what courses import."""
-    made = Zygote(("numpy", "torch", "matplotlib.pyplot"))
+    made = ForkServer(("numpy", "torch", "matplotlib.pyplot"))
     yield made
     made.close()
 
@@ -112,15 +112,15 @@ def outside() -> Iterator[Outside]:
 
 def said(notebook: Notebook, source: str, seconds: float = 20) -> str:
     """Run a cell and return its text, or the error that ended it."""
-    outputs = notebook.run(source, seconds)[0]["outputs"]
+    outputs = notebook.run(source, seconds)[0].outputs
     return "\n".join(
         one.get("text") or one.get("ename") or str(one["data"].get("text/plain")) for one in outputs
     ).strip()
 
 
-def run(zygote: Zygote, level: Level, folder: Path, source: str, **limits: int) -> str:
+def run(server: ForkServer, level: Level, folder: Path, source: str, **limits: int) -> str:
     """Run one cell in a process of its own and return its text."""
-    with zygote.notebook(folder, {}, level=level, limits=Limits(**limits)) as notebook:
+    with server.notebook(folder, {}, level=level, limits=Limits(**limits)) as notebook:
         return said(notebook, source)
 
 
@@ -160,10 +160,10 @@ PROBES["change the mode of a file outside"] = (
 
 @pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
 def test_a_sealed_notebook_does_not_get_through(
-    zygote: Zygote, level: Level, work: Path, outside: Outside, probe: str
+    server: ForkServer, level: Level, work: Path, outside: Outside, probe: str
 ) -> None:
     before = outside.secret.stat().st_mode
-    assert run(zygote, level, work, outside.fill(probe)) != "through"
+    assert run(server, level, work, outside.fill(probe)) != "through"
     assert sorted(path.name for path in outside.folder.iterdir()) == ["secret.txt", "socket"]
     assert outside.secret.read_text() == "the scores"
     assert outside.secret.stat().st_mode == before
@@ -171,32 +171,32 @@ def test_a_sealed_notebook_does_not_get_through(
 
 @pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
 def test_the_same_probe_gets_through_where_nothing_is_sealed(
-    zygote: Zygote, work: Path, outside: Outside, probe: str
+    server: ForkServer, work: Path, outside: Outside, probe: str
 ) -> None:
-    assert run(zygote, Level.NONE, work, outside.fill(probe)) == "through"
+    assert run(server, Level.NONE, work, outside.fill(probe)) == "through"
 
 
 def test_a_link_handed_in_leads_nowhere(
-    zygote: Zygote, level: Level, work: Path, outside: Outside
+    server: ForkServer, level: Level, work: Path, outside: Outside
 ) -> None:
     (work / "link.txt").symlink_to(outside.secret)
     (work / "zero").symlink_to("/dev/zero")
     os.mkfifo(work / "pipe")
     read = "print(open('link.txt').read())"
-    assert run(zygote, Level.NONE, work, read) == "the scores"
-    assert run(zygote, level, work, read) in ("FileNotFoundError", "PermissionError")
-    listed = run(zygote, level, work, "import os\nprint(sorted(os.listdir()))")
+    assert run(server, Level.NONE, work, read) == "the scores"
+    assert run(server, level, work, read) in ("FileNotFoundError", "PermissionError")
+    listed = run(server, level, work, "import os\nprint(sorted(os.listdir()))")
     assert listed == "['data.txt', 'link.txt', 'zero']"
 
 
 def test_a_folder_of_the_course_is_readable_when_it_is_named(
-    zygote: Zygote, level: Level, work: Path, outside: Outside
+    server: ForkServer, level: Level, work: Path, outside: Outside
 ) -> None:
     for source, expected in {
         f"print(open({str(outside.secret)!r}).read())": "the scores",
         f"open({str(outside.secret)!r}, 'a')": "Error",
     }.items():
-        with zygote.notebook(work, {}, level=level, readable=[str(outside.folder)]) as notebook:
+        with server.notebook(work, {}, level=level, readable=[str(outside.folder)]) as notebook:
             assert said(notebook, source).endswith(expected)
 
 
@@ -211,38 +211,38 @@ def test_a_folder_of_modules_around_the_submissions_is_not_readable(
     assert str(work.parent) not in found
 
 
-def test_only_what_was_put_there_is_seen(zygote: Zygote, work: Path) -> None:
+def test_only_what_was_put_there_is_seen(server: ForkServer, work: Path) -> None:
     if probe.probe() is not Level.NAMESPACES:
         pytest.skip("names outside are seen without namespaces, as the level says")
-    listed = run(zygote, Level.NAMESPACES, work, "import os\nprint(*os.listdir('/'))").split()
+    listed = run(server, Level.NAMESPACES, work, "import os\nprint(*os.listdir('/'))").split()
     shown = [*filesystem.readable_paths(work), str(work), filesystem.HOME]
     assert set(listed) <= {Path(one).parts[1] for one in shown} | {"dev", "etc", "proc", "tmp"}
-    assert run(zygote, Level.NAMESPACES, work, "import os\nos.path.exists('/var')") == "False"
+    assert run(server, Level.NAMESPACES, work, "import os\nos.path.exists('/var')") == "False"
 
 
-def test_all_that_was_written_is_gone(zygote: Zygote, level: Level, work: Path) -> None:
+def test_all_that_was_written_is_gone(server: ForkServer, level: Level, work: Path) -> None:
     source = (
         "import os, tempfile\nfrom pathlib import Path\n"
         "places = [Path.cwd(), Path.home(), Path(tempfile.gettempdir())]\n"
         "for place in places: (place / 'left').write_text('x')\n"
         "print(*(place / 'left' for place in places), sep='\\n')"
     )
-    written = [Path(line) for line in run(zygote, level, work, source).splitlines()]
+    written = [Path(line) for line in run(server, level, work, source).splitlines()]
     assert len(written) == 3
     assert not any(path.exists() for path in written)
-    assert run(zygote, level, work, "import os\nprint(os.listdir())") == "['data.txt']"
+    assert run(server, level, work, "import os\nprint(os.listdir())") == "['data.txt']"
 
 
-def test_the_folder_handed_in_is_the_working_folder(zygote: Zygote, work: Path) -> None:
-    run(zygote, Level.NONE, work, "open('data.txt', 'w').write('changed')")
+def test_the_folder_handed_in_is_the_working_folder(server: ForkServer, work: Path) -> None:
+    run(server, Level.NONE, work, "open('data.txt', 'w').write('changed')")
     assert (work / "data.txt").read_text() == "changed"
 
 
 def test_the_copy_can_be_changed_and_the_original_is_kept(
-    zygote: Zygote, level: Level, work: Path
+    server: ForkServer, level: Level, work: Path
 ) -> None:
     source = "open('data.txt', 'a').write(' more')\nprint(open('data.txt').read())"
-    assert run(zygote, level, work, source) == "given more"
+    assert run(server, level, work, source) == "given more"
     assert (work / "data.txt").read_text() == "given"
 
 
@@ -260,10 +260,10 @@ print(written // 2**20)
 
 
 @pytest.mark.parametrize(("files", "mib"), [(1, 200), (20, 10)], ids=["one file", "many files"])
-def test_the_disk_quota(zygote: Zygote, level: Level, work: Path, files: int, mib: int) -> None:
+def test_the_disk_quota(server: ForkServer, level: Level, work: Path, files: int, mib: int) -> None:
     source = FILL.format(files=files, mib=mib)
-    assert run(zygote, level, work, source) == "200"
-    stopped = run(zygote, level, work, source, disk=50 * MIB).splitlines()
+    assert run(server, level, work, source) == "200"
+    stopped = run(server, level, work, source, disk=50 * MIB).splitlines()
     if level is Level.LANDLOCK and files > 1:  # as the level says
         assert stopped == ["200"]
     else:
@@ -271,26 +271,26 @@ def test_the_disk_quota(zygote: Zygote, level: Level, work: Path, files: int, mi
         assert int(stopped[1]) <= 50
 
 
-def test_the_file_size_limit(zygote: Zygote, level: Level, work: Path) -> None:
+def test_the_file_size_limit(server: ForkServer, level: Level, work: Path) -> None:
     source = FILL.format(files=1, mib=20)
-    stopped = run(zygote, level, work, source, file_size=10 * MIB)
+    stopped = run(server, level, work, source, file_size=10 * MIB)
     assert stopped.splitlines() == ["File too large", "10"]
 
 
-def test_more_than_the_quota_handed_in(zygote: Zygote, level: Level, work: Path) -> None:
+def test_more_than_the_quota_handed_in(server: ForkServer, level: Level, work: Path) -> None:
     (work / "big").write_bytes(bytes(3 * MIB))
-    assert run(zygote, level, work, "print(1)", disk=4 * MIB) == "1"
+    assert run(server, level, work, "print(1)", disk=4 * MIB) == "1"
     with pytest.raises(NotSealed, match="holds more than 2097152 bytes, the limit on disk space"):
-        run(zygote, level, work, "print(1)", disk=2 * MIB)
+        run(server, level, work, "print(1)", disk=2 * MIB)
 
 
-def test_the_memory_limit(zygote: Zygote, level: Level, work: Path) -> None:
+def test_the_memory_limit(server: ForkServer, level: Level, work: Path) -> None:
     source = "x = bytearray(2**30)\nprint(len(x))"
-    assert run(zygote, level, work, source) == str(2**30)
-    assert run(zygote, level, work, source, memory=256 * MIB) == "MemoryError"
+    assert run(server, level, work, source) == str(2**30)
+    assert run(server, level, work, source, memory=256 * MIB) == "MemoryError"
 
 
-def test_the_memory_of_all_processes_together(zygote: Zygote, work: Path) -> None:
+def test_the_memory_of_all_processes_together(server: ForkServer, work: Path) -> None:
     if probe.probe() is not Level.NAMESPACES:
         pytest.skip("without namespaces the limit holds for each process, as the level says")
     source = (
@@ -301,10 +301,10 @@ def test_the_memory_of_all_processes_together(zygote: Zygote, work: Path) -> Non
         "time.sleep(SECONDS)\nfor one in children: os.kill(one, signal.SIGKILL)\nprint('done')"
     ).replace("HANG", str(HANG))
     # more than it takes until the sum is looked at
-    assert run(zygote, Level.NAMESPACES, work, source.replace("SECONDS", "0.6")) == "done"
+    assert run(server, Level.NAMESPACES, work, source.replace("SECONDS", "0.6")) == "done"
     ends = source.replace("SECONDS", str(HANG))
     with pytest.raises(Died, match="the process ended"):
-        run(zygote, Level.NAMESPACES, work, ends, memory=120 * MIB)
+        run(server, Level.NAMESPACES, work, ends, memory=120 * MIB)
 
 
 FORKS = """
@@ -325,35 +325,35 @@ print(len(children))
 """
 
 
-def test_the_process_limit(zygote: Zygote, level: Level, work: Path) -> None:
-    with zygote.notebook(work, {}, level=level, limits=Limits(processes=10)) as notebook:
+def test_the_process_limit(server: ForkServer, level: Level, work: Path) -> None:
+    with server.notebook(work, {}, level=level, limits=Limits(processes=10)) as notebook:
         if any("no limit on processes" in one for one in notebook.sealed.lacks):
             pytest.skip(str(notebook.sealed))
         assert 5 <= int(said(notebook, FORKS)) <= 10
-    assert run(zygote, level, work, FORKS, processes=100) == "50"
+    assert run(server, level, work, FORKS, processes=100) == "50"
 
 
-def test_the_limit_on_open_files(zygote: Zygote, level: Level, work: Path) -> None:
+def test_the_limit_on_open_files(server: ForkServer, level: Level, work: Path) -> None:
     source = "import os\nfiles = [open('data.txt') for _ in range(100)]\nprint(len(files))"
-    assert run(zygote, level, work, source) == "100"
-    assert run(zygote, level, work, source, files=40) == "OSError"
+    assert run(server, level, work, source) == "100"
+    assert run(server, level, work, source, files=40) == "OSError"
 
 
-def test_the_limit_on_computing(zygote: Zygote, level: Level, work: Path) -> None:
+def test_the_limit_on_computing(server: ForkServer, level: Level, work: Path) -> None:
     source = "import time\nuntil = time.process_time() + 1.5\n"
     source += "while time.process_time() < until: pass\nprint('done')"
-    assert run(zygote, level, work, source) == "done"
+    assert run(server, level, work, source) == "done"
     with pytest.raises(Died):
-        run(zygote, level, work, source, cpu=1)
+        run(server, level, work, source, cpu=1)
 
 
-def test_the_limit_on_outputs(zygote: Zygote, level: Level, work: Path) -> None:
-    text = run(zygote, level, work, "print('x' * 5000)", output=1000)
+def test_the_limit_on_outputs(server: ForkServer, level: Level, work: Path) -> None:
+    text = run(server, level, work, "print('x' * 5000)", output=1000)
     assert text.endswith("[the rest is left out: more than 1000 characters]")
     drawn = "from IPython.display import HTML\nHTML('x' * 5000)"
     left_out = "[an output is left out: more than 1000 characters]"
-    assert run(zygote, level, work, drawn, output=1000) == left_out
-    assert "HTML" in run(zygote, level, work, drawn)
+    assert run(server, level, work, drawn, output=1000) == left_out
+    assert "HTML" in run(server, level, work, drawn)
 
 
 def processes(mark: str) -> list[int]:
@@ -399,24 +399,24 @@ print("started")
 """
 
 
-def test_a_daemon_ends_with_the_notebook(zygote: Zygote, level: Level, work: Path) -> None:
+def test_a_daemon_ends_with_the_notebook(server: ForkServer, level: Level, work: Path) -> None:
     mark = f"3600.{os.getpid()}1"
-    with zygote.notebook(work, {}, level=level) as notebook:
+    with server.notebook(work, {}, level=level) as notebook:
         assert said(notebook, DAEMON.replace("MARK", mark)) == "started"
         appear(mark)
     assert gone(mark)
 
 
-def test_a_daemon_lives_on_where_nothing_is_sealed(zygote: Zygote, work: Path) -> None:
+def test_a_daemon_lives_on_where_nothing_is_sealed(server: ForkServer, work: Path) -> None:
     mark = f"3600.{os.getpid()}2"
-    with zygote.notebook(work, {}, level=Level.NONE) as notebook:
+    with server.notebook(work, {}, level=Level.NONE) as notebook:
         assert said(notebook, DAEMON.replace("MARK", mark)) == "started"
         appear(mark)
     assert not gone(mark, 0.5)
 
 
 def test_all_ends_with_the_warm_process(level: Level, work: Path) -> None:
-    made, mark = Zygote(), f"3600.{os.getpid()}3"
+    made, mark = ForkServer(), f"3600.{os.getpid()}3"
     with made.notebook(work, {}, level=level) as notebook:
         started = f"import subprocess\nsubprocess.Popen(['sleep', '{mark}'])\nprint('started')"
         assert said(notebook, started) == "started"
@@ -433,9 +433,9 @@ def status(notebook: Notebook) -> dict[str, str]:
     return dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
 
 
-def test_no_capability_is_left(zygote: Zygote, level: Level, work: Path) -> None:
+def test_no_capability_is_left(server: ForkServer, level: Level, work: Path) -> None:
     nothing = "0" * 16
-    with zygote.notebook(work, {}, level=level) as notebook:
+    with server.notebook(work, {}, level=level) as notebook:
         told = status(notebook)
         assert [told[one] for one in ("CapInh", "CapPrm", "CapEff", "CapAmb")] == [nothing] * 4
         assert told["NoNewPrivs"] == "1"
@@ -443,7 +443,7 @@ def test_no_capability_is_left(zygote: Zygote, level: Level, work: Path) -> None
         if level is Level.NAMESPACES:
             assert told["CapBnd"] == nothing
             assert said(notebook, "import os\nos.getuid() > 0 and os.getgid() > 0") == "True"
-    with zygote.notebook(work, {}, level=Level.NONE) as notebook:
+    with server.notebook(work, {}, level=Level.NONE) as notebook:
         assert status(notebook)["NoNewPrivs"] == "0"
 
 
@@ -452,7 +452,7 @@ def test_the_environment_is_empty_but_for_a_list(
 ) -> None:
     monkeypatch.setenv("GRADER_TOKEN", "secret")
     monkeypatch.setenv("LANG", "C.UTF-8")
-    made = Zygote()
+    made = ForkServer()
     try:
         with made.notebook(work, {"NBGRADER_X": "1"}, level=level) as notebook:
             names = said(notebook, "import os\nprint(*sorted(os.environ))").split()
@@ -466,7 +466,7 @@ def test_the_environment_is_empty_but_for_a_list(
     assert "GRADER_TOKEN" not in started
 
 
-def test_no_file_of_the_grader_is_open(zygote: Zygote, level: Level, work: Path) -> None:
+def test_no_file_of_the_grader_is_open(server: ForkServer, level: Level, work: Path) -> None:
     source = (
         "import os, stat\nfor number in range(256):\n    try: mode = os.fstat(number).st_mode\n"
         "    except OSError: continue\n    print('socket' if stat.S_ISSOCK(mode) else "
@@ -475,17 +475,17 @@ def test_no_file_of_the_grader_is_open(zygote: Zygote, level: Level, work: Path)
     leaked = os.open(os.devnull, os.O_RDONLY)
     os.set_inheritable(leaked, True)
     try:
-        told = run(zygote, level, work, source).split()
+        told = run(server, level, work, source).split()
     finally:
         os.close(leaked)
     assert sorted(told) == ["socket", "standard", "standard", "standard"]
 
 
-def test_the_first_process_cannot_be_looked_into_or_ended(zygote: Zygote, work: Path) -> None:
+def test_the_first_process_cannot_be_looked_into_or_ended(server: ForkServer, work: Path) -> None:
     if probe.probe() is not Level.NAMESPACES:
         pytest.skip("there is none without namespaces")
     source = "import os, signal\nos.kill(1, signal.SIGKILL)\nopen('/proc/1/mem', 'rb')"
-    with zygote.notebook(work, {}, level=Level.NAMESPACES) as notebook:
+    with server.notebook(work, {}, level=Level.NAMESPACES) as notebook:
         assert said(notebook, source) == "PermissionError"
         assert said(notebook, "import os\nos.getpid(), os.getppid()") == "(2, 1)"
 
@@ -498,18 +498,18 @@ print((np.ones((50, 50)) @ np.ones((50, 50))).sum() == 50.0**3, x.grad.sum().ite
 """
 
 
-def test_the_libraries_work(zygote: Zygote, level: Level, work: Path) -> None:
-    assert run(zygote, level, work, LIBRARIES) == "True True"
-    with zygote.notebook(work, {}, level=level) as notebook:
+def test_the_libraries_work(server: ForkServer, level: Level, work: Path) -> None:
+    assert run(server, level, work, LIBRARIES) == "True True"
+    with server.notebook(work, {}, level=level) as notebook:
         figure = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
-        [shown] = notebook.run(figure, 20)[0]["outputs"]
+        [shown] = notebook.run(figure, 20)[0].outputs
         assert "image/png" in shown["data"]
         assert said(notebook, "import subprocess\nsubprocess.check_output(['echo', 'a'])")
         assert said(notebook, "import asyncio\nawait asyncio.sleep(0)\n5") == "5"
 
 
 def test_what_was_not_imported_yet_can_be(level: Level, work: Path) -> None:
-    made = Zygote()
+    made = ForkServer()
     try:
         with made.notebook(work, {}, level=level) as notebook:
             assert said(notebook, LIBRARIES, 120) == "True True"
@@ -517,13 +517,13 @@ def test_what_was_not_imported_yet_can_be(level: Level, work: Path) -> None:
         made.close()
 
 
-def test_the_warm_process_has_one_thread(zygote: Zygote) -> None:
-    assert len(list(Path(f"/proc/{zygote._process.pid}/task").iterdir())) == 1
+def test_the_warm_process_has_one_thread(server: ForkServer) -> None:
+    assert len(list(Path(f"/proc/{server._process.pid}/task").iterdir())) == 1
 
 
-def test_the_level_in_force_is_reported(zygote: Zygote, level: Level, work: Path) -> None:
+def test_the_level_in_force_is_reported(server: ForkServer, level: Level, work: Path) -> None:
     for one in (level, Level.NONE):
-        with zygote.notebook(work, {}, level=one) as notebook:
+        with server.notebook(work, {}, level=one) as notebook:
             assert notebook.sealed.level is one
             assert str(notebook.sealed).startswith(one)
     assert probe.probe() in (Level.NAMESPACES, Level.LANDLOCK)

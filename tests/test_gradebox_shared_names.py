@@ -5,14 +5,14 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from test_gradebox_proxy import Lend, lend, zygote
+from test_gradebox_proxy import Lend, lend, server
 
 from gradebox.codec.encoding import BadValue
 from gradebox.line.shared_names import SharedNames
 from gradebox.process.main_module import MainModule
 from gradebox.process.verdict import Checker
 
-__all__ = ["lend", "zygote"]  # fixtures
+__all__ = ["lend", "server"]  # fixtures
 
 pytestmark = pytest.mark.xdist_group("gradebox")
 

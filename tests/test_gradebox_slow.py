@@ -32,7 +32,7 @@ COMPUTES = PINNED + (
 
 
 @pytest.fixture(scope="module", autouse=True)
-def zygotes() -> Iterator[None]:
+def servers() -> Iterator[None]:
     """End the warm processes after the tests."""
     yield
     pool.close()
@@ -106,7 +106,7 @@ def test_what_hangs_is_found_all_the_same(tmp_path: Path, hangs: str) -> None:
 
 
 def test_a_test_cells_own_loop_is_limited_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checker, "GRACE", -1.0)
+    monkeypatch.setattr("gradebox.process.verdict.GRACE", -1.0)
     asked: list[float] = []
 
     def clock() -> float:

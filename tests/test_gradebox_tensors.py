@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 import torch
-from test_gradebox_proxy import Lend, bad_kind, lend, there, zygote
+from test_gradebox_proxy import Lend, bad_kind, lend, server, there
 from torch import nn
 
 from gradebox.codec.encoding import BadValue, Decoder
 from gradebox.codec.gradients import attached
 
-__all__ = ["lend", "zygote"]  # fixtures
+__all__ = ["lend", "server"]  # fixtures
 
 pytestmark = pytest.mark.xdist_group("gradebox")
 

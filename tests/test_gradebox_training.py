@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 import torch
-from test_gradebox_proxy import Lend, bad_kind, lend, zygote
+from test_gradebox_proxy import Lend, bad_kind, lend, server
 from torch import nn
 from torch.optim import lr_scheduler
 
 from gradebox.codec.encoding import BadValue, Decoder
 from gradebox.line.peer import StudentError
 
-__all__ = ["lend", "zygote"]  # fixtures
+__all__ = ["lend", "server"]  # fixtures
 
 pytestmark = pytest.mark.xdist_group("gradebox")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_gradebox_proxy import Lend, lend, zygote
+from test_gradebox_proxy import Lend, lend, server
 from torch import nn
 
 from gradebox.line import lent
@@ -32,7 +32,7 @@ from optdl.labs import bnp_cnn as lab
 from optdl.networks import resnet_cifar
 from tools.layout import ROOT
 
-__all__ = ["lend", "zygote"]  # fixtures
+__all__ = ["lend", "server"]  # fixtures
 
 pytestmark = [pytest.mark.row("LAB-6"), pytest.mark.xdist_group("gradebox")]
 

@@ -27,7 +27,7 @@ from gradebox.bridge.source_notebook import Instructions, Released, instructions
 from gradebox.bridge.trial import NotebookPlan, Plan, planned, remembered
 from gradebox.process import pool
 from gradebox.process.client import Died
-from gradebox.process.pair import Given, Pair, paired
+from gradebox.process.pair import CheckerInputs, Pair, paired
 from gradebox.process.verdict import Verdict
 from gradebox.sandbox.probe import choose
 from gradebox.sandbox.seal import Level, Limits
@@ -243,12 +243,12 @@ class WarmExecute(Execute):  # type: ignore[misc]
         imports = [*self.imports, *pool.imported(source)]
         wanted = pool.modules(name, imports, self.banned, self.hollow, apart=apart)
         readable = [str(source)] if source.is_dir() else []
-        given = Given(asked.imports, asked.modules, asked.answers, asked.shared, readable)
+        inputs = CheckerInputs(asked.imports, asked.modules, asked.answers, asked.shared, readable)
         return paired(
-            pool.parent(wanted),
+            pool.server(wanted),
             folder,
             seen,
-            given,
+            inputs,
             seconds=self.timeout,
             budget=self.max_seconds,
             level=level,
@@ -306,20 +306,20 @@ class Run:
         tests = bool(about.get("grade")) and not about.get("solution")
         if tests and self._beside is not None and name not in self._beside:
             worth, allowed = float(about["points"]), self._allowed.get(name)
-            verdict = self._pair.examine(cell.source, worth, allowed)
+            verdict = self._pair.check(cell.source, worth, allowed)
             self.scores[name], self.mixed[name] = verdict.score, verdict.mixed
             if verdict.doubt:
                 self.doubts[name] = verdict.doubt
-            _keep(cell, {"outputs": _as_scored(verdict)})
+            _keep(cell, _as_scored(verdict))
         elif tests:
             self._student(cell, cell.source, when_late)
             self.forgeable.append(name)
             self.scores[name] = shown_score(cell.outputs, float(about["points"]))
         elif about.get("locked") and self._beside is not None:
-            verdict = self._pair.examine(cell.source)
+            verdict = self._pair.check(cell.source)
             self._student(cell, self._released(cell.source), when_late)
             if not verdict.error and any(one.get("ename") == "ImportError" for one in cell.outputs):
-                _keep(cell, {"outputs": verdict.outputs})  # it needs what students do not get
+                _keep(cell, verdict.outputs)  # it needs what students do not get
         else:
             self._student(cell, cell.source, when_late)
 
@@ -330,10 +330,10 @@ class Run:
             return
         try:
             shown, late = self._pair.run(source)
-            _keep(cell, shown)
+            _keep(cell, shown.outputs, shown.execution_count)
             if late:
-                told = {"evalue": when_late["evalue"] or late}
-                cell.outputs.append(_error(**when_late | told))
+                message = {"evalue": when_late["evalue"] or late}
+                cell.outputs.append(_error(**when_late | message))
         except Died as death:
             cell.outputs.append(_error(death.trouble.error, str(death)))
             self._dead = (
@@ -350,11 +350,13 @@ def _as_scored(verdict: Verdict) -> list[dict[str, Any]]:
     ]
 
 
-def _keep(cell: NotebookNode, shown: dict[str, Any]) -> None:
+def _keep(
+    cell: NotebookNode, outputs: list[dict[str, Any]], execution_count: int | None = None
+) -> None:
     """Write what a cell showed into it."""
     cell.outputs = []
-    cell.execution_count = shown.get("execution_count")
-    for output in shown.get("outputs", []):
+    cell.execution_count = execution_count
+    for output in outputs:
         output = dict(output)
         output.pop("display_id", None)
         cell.outputs.append(from_dict(output))  # type: ignore[no-untyped-call]

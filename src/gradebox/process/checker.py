@@ -4,17 +4,27 @@ import contextlib
 import signal
 import sys
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from gradebox.effects.folders import Files
 from gradebox.line.proxy import Student
 from gradebox.line.wire import Line
 from gradebox.process.main_module import MainModule
 from gradebox.process.pickles import bar_pickles
+from gradebox.process.protocol import (
+    AskTime,
+    Checked,
+    CheckerSettings,
+    Interrupt,
+    RunTest,
+    TimeUsed,
+    receive,
+    send,
+)
 from gradebox.process.verdict import Checker
 
 
-class Examiner:
+class CheckerProcess:
     """Runs the test cells that the grader sends.
 
     Parameters
@@ -23,31 +33,31 @@ class Examiner:
         The line to the grader.
     other : Line
         The line to the student's process.
-    wanted : dict
-        ``seconds``, the limit of a cell; ``answers``, the names that the student is to define
-        although Python has them; ``shared``, those of the student's that a test may give another
-        value; ``given``, statements to execute before the first test; ``modules``, statements that
-        import the modules of the instructor's solutions; ``folders``, those that are kept in step
-        with the student's process.
+    settings : CheckerSettings
+        What the grader says.
+    folders : list of str
+        Those that are kept in step with the student's process.
     """
 
-    def __init__(self, line: Line, other: Line, wanted: dict[str, Any]) -> None:
+    def __init__(
+        self, line: Line, other: Line, settings: CheckerSettings, folders: list[str]
+    ) -> None:
         self._line = line
-        seconds = float(wanted["seconds"])
+        seconds = float(settings.seconds)
         self._student = Student(other, seconds=seconds, clock=self._used, interrupt=self._interrupt)
         self._checker = Checker(
-            self._student, answers=wanted["answers"], shared=wanted["shared"], seconds=seconds
+            self._student, answers=settings.answers, shared=settings.shared, seconds=seconds
         )
         sys.modules["__main__"] = MainModule(self._checker.names, self._student.shared)
         along = self._student.along
-        along.files = self._files = files = Files(wanted["folders"], guarded=True)
+        along.files = self._files = files = Files(folders, guarded=True)
         along.patches.note_mocks()
         along.handlers.note_changes()
         bar_pickles(lambda: files.taken)
-        for statement in wanted["given"]:
+        for statement in settings.statements:
             with contextlib.suppress(Exception):  # the test that needs it will say so
                 exec(statement, self._checker.names)
-        for statement in wanted.get("modules", ()):
+        for statement in settings.modules:
             with contextlib.suppress(Exception):
                 exec(statement, self._checker.names.modules)
 
@@ -60,33 +70,32 @@ class Examiner:
             When the grader has enough.
         """
         while True:
-            message = self._line.receive()
-            verdict = self._checker.run(message["source"], message["points"], message["mixed"])
-            if not message["points"]:  # it runs in both processes, and has drawn the same in both
+            test = receive(self._line, None, RunTest)
+            verdict = self._checker.run(test.source, test.points, test.mixed)
+            if not test.points:  # it runs in both processes, and has drawn the same in both
                 self._student.draws.forget()
                 self._files.forget()
             self._student.end()
-            self._line.send(
-                {
-                    "score": verdict.score,
-                    "outputs": verdict.outputs,
-                    "error": verdict.error,
-                    "doubt": verdict.doubt,
-                    "mixed": verdict.mixed,
-                    "gone": self._student.gone,
-                }
+            checked = Checked(
+                score=verdict.score,
+                outputs=verdict.outputs,
+                error=verdict.error,
+                doubt=verdict.doubt,
+                mixed=verdict.mixed,
+                gone=self._student.gone,
             )
+            send(self._line, checked)
 
     def _interrupt(self) -> None:
         """Have the grader interrupt the student's process, which this one cannot reach."""
         with _no_alarm():
-            self._line.send({"interrupt": True})
+            send(self._line, Interrupt())
 
     def _used(self) -> float:
         """Ask the grader, who sees both processes, how much own time this cell has used."""
         with _no_alarm():
-            self._line.send({"clock": True})
-            return float(self._line.receive()["used"])
+            send(self._line, AskTime())
+            return receive(self._line, None, TimeUsed).seconds
 
 
 @contextlib.contextmanager

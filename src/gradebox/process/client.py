@@ -14,11 +14,22 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from gradebox.line.wire import Gone, Line
+from gradebox.process.protocol import (
+    Began,
+    Begin,
+    CheckerSettings,
+    Fork,
+    Lent,
+    Refused,
+    RunCell,
+    Shown,
+    receive,
+    send,
+)
 from gradebox.sandbox.deadline import Deadline, pace
 from gradebox.sandbox.own_time import OwnTime
 from gradebox.sandbox.seal import PASSED, THREADS, Level, Limits, NotSealed, Sealed
@@ -44,7 +55,7 @@ IMPORTING = (
 )
 """Variables that imports may need, besides Python's own and those that cells see."""
 
-GRACE = 5.0
+INTERRUPT_GRACE = 5.0
 """Seconds of own time that a cell has to end when it is interrupted."""
 
 
@@ -55,14 +66,14 @@ class Died(Exception):
     """What an instructor is told."""
 
 
-class TooLong(Died):
+class NotebookTimeout(Died):
     """The process was ended because all cells of its notebook had taken too long together."""
 
     trouble = Trouble.SLOW_NOTEBOOK
 
 
-class Zygote:
-    """The warm parent: see :mod:`gradebox.process.server`.
+class ForkServer:
+    """The grader's end of a warm process that forks: see :mod:`gradebox.process.server`.
 
     Parameters
     ----------
@@ -88,7 +99,7 @@ class Zygote:
         barred = [f"--banned={one}" for one in banned] + [f"--hollow={one}" for one in hollow]
         self._arguments = [*barred, *imports]
         self._control, end = socket.socketpair()
-        self._of_tests: socket.socket | None = None
+        self._control_of_tests: socket.socket | None = None
         with end:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "gradebox.process.server", *self._arguments],
@@ -128,7 +139,7 @@ class Zygote:
         limits: Limits | None = None,
         readable: Sequence[str] = (),
         other: socket.socket | None = None,
-    ) -> Iterator["Notebook"]:
+    ) -> Iterator["NotebookProcess"]:
         """Fork a process for one notebook; at the end it is killed, with all that it started.
 
         Parameters
@@ -152,25 +163,23 @@ class Zygote:
         NotSealed
             If the process could not be sealed.
         """
-        first = {"folder": str(folder), "environment": dict(environment)}
-        first |= {"level": level, "limits": asdict(limits or Limits())}
-        first |= {"readable": [str(path) for path in readable]}
-        with self._forked(self._control, first, other) as notebook:
-            yield notebook
+        begin = _begin(str(folder), environment, level, limits, readable)
+        with self._forked(self._control, begin, other) as process:
+            yield process
 
     @contextmanager
-    def examiner(
+    def checker(
         self,
         folder: Path,
         environment: Mapping[str, str],
         other: socket.socket,
-        wanted: Mapping[str, Any],
+        settings: CheckerSettings,
         *,
         level: Level,
         limits: Limits | None = None,
         readable: Sequence[str] = (),
-    ) -> Iterator["Notebook"]:
-        """Fork a process that runs test cells, see :class:`gradebox.process.checker.Examiner`.
+    ) -> Iterator["NotebookProcess"]:
+        """Fork a process that runs test cells, see :mod:`gradebox.process.checker`.
 
         It is sealed as the student's is, and sees nothing of what was handed in but what the
         student's process sends.
@@ -184,59 +193,58 @@ class Zygote:
             Variables for the tests; see :meth:`notebook`.
         other : socket
             The end of a line to the student's process.
-        wanted : mapping
-            What the examiner is told at its start.
+        settings : CheckerSettings
+            What it is told at its start.
         level, limits, readable
             As for :meth:`notebook`.
         """
         with tempfile.TemporaryDirectory(prefix="gradebox-") as empty:
             own = str(folder) if level is Level.NAMESPACES else empty
-            first = {"folder": own, "environment": dict(environment), "examines": dict(wanted)}
-            first |= {"level": level, "limits": asdict(limits or Limits())}
-            first |= {"readable": [str(path) for path in readable]}
-            with self._forked(self.start_parent_of_tests(), first, other) as notebook:
-                yield notebook
+            begin = _begin(own, environment, level, limits, readable)
+            begin = replace(begin, tests=asdict(settings))
+            with self._forked(self.start_server_of_tests(), begin, other) as process:
+                yield process
 
-    def start_parent_of_tests(self) -> socket.socket:
-        """Return the control of the parent that has imported all, made when it is first needed."""
+    def start_server_of_tests(self) -> socket.socket:
+        """Return the control of the server that has imported all, made when it is first needed."""
         with self._lock:
             if not self._barred:
                 return self._control
-            if self._of_tests is None:
-                self._of_tests, end = socket.socketpair()
+            if self._control_of_tests is None:
+                self._control_of_tests, end = socket.socketpair()
                 with end:
-                    socket.send_fds(self._control, [b"z"], [end.fileno()])
+                    socket.send_fds(self._control, [Fork.SERVER], [end.fileno()])
                     self._control.recv(8)
-                self._await(self._of_tests)
-            return self._of_tests
+                self._await(self._control_of_tests)
+            return self._control_of_tests
 
     @contextmanager
     def _forked(
-        self, control: socket.socket, first: dict[str, Any], other: socket.socket | None
-    ) -> Iterator["Notebook"]:
+        self, control: socket.socket, begin: Begin, other: socket.socket | None
+    ) -> Iterator["NotebookProcess"]:
         ours, theirs = socket.socketpair()
         with ours:
             with theirs, self._lock:
                 ends = [theirs.fileno(), *([] if other is None else [other.fileno()])]
-                request = b"n" if first["level"] is Level.NAMESPACES else b"f"
+                request = Fork.NAMESPACES if begin.level == Level.NAMESPACES else Fork.PLAIN
                 socket.send_fds(control, [request], ends)
                 pid = int.from_bytes(control.recv(8), "big")
             if not pid:
                 raise RuntimeError("the warm process ended")
-            notebook = Notebook(Line(ours), pid)
-            landlock = first["level"] is Level.LANDLOCK
+            process = NotebookProcess(Line(ours), pid)
+            landlock = begin.level == Level.LANDLOCK
             scratch = tempfile.mkdtemp(prefix="gradebox-") if landlock else None
             try:
-                notebook.sealed = _sealed(notebook.line, {**first, "scratch": scratch})
-                yield notebook
+                process.sealed = _sealed(process.line, replace(begin, scratch=scratch))
+                yield process
             finally:
-                notebook.kill()
+                process.kill()
                 _remove(scratch)
 
     def close(self) -> None:
         """End it."""
         atexit.unregister(self.close)
-        for control in (self._control, self._of_tests):
+        for control in (self._control, self._control_of_tests):
             if control is not None:
                 control.close()
         with contextlib.suppress(ProcessLookupError):
@@ -250,24 +258,35 @@ def _environment() -> dict[str, str]:
     Cells can read what it was started with in /proc, so nothing of the grader's is among it.
     """
     names = {*PASSED, *IMPORTING, *(name for name in os.environ if name.startswith("PYTHON"))}
-    kept = {name: os.environ[name] for name in names if name in os.environ}
+    passed = {name: os.environ[name] for name in names if name in os.environ}
     inline = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
-    return {**kept, **dict.fromkeys(THREADS, "1"), **inline}
+    return {**passed, **dict.fromkeys(THREADS, "1"), **inline}
 
 
-def _sealed(line: Line, first: dict[str, Any]) -> Sealed:
+def _begin(
+    folder: str,
+    environment: Mapping[str, str],
+    level: Level,
+    limits: Limits | None,
+    readable: Sequence[str],
+) -> Begin:
+    readable = [str(path) for path in readable]
+    return Begin(folder, dict(environment), level, asdict(limits or Limits()), readable)
+
+
+def _sealed(line: Line, begin: Begin) -> Sealed:
     """Have the process sealed, and return what is in force."""
     try:
-        line.send(first)
-        told = line.receive(START)
+        send(line, begin)
+        answer = receive(line, START, Began, Refused)
     except (Gone, TimeoutError):
-        told = {"refused": "the process ended, or did not answer"}
-    if "level" not in told or told["level"] != first["level"]:
-        raise NotSealed(
-            f"expected a process sealed by {first['level']}, got: {told.get('refused', told)}; "
-            "see what this machine offers with: python -m gradebox.sandbox.probe"
-        )
-    return Sealed(Level(told["level"]), tuple(told["lacks"]), told["folder"])
+        answer = Refused("the process ended, or did not answer")
+    if isinstance(answer, Began) and answer.level == begin.level:
+        return Sealed(Level(answer.level), tuple(answer.lacks), answer.folder)
+    raise NotSealed(
+        f"expected a process sealed by {begin.level}, got: {getattr(answer, 'why', answer)}; "
+        "see what this machine offers with: python -m gradebox.sandbox.probe"
+    )
 
 
 def _remove(scratch: str | None) -> None:
@@ -279,8 +298,8 @@ def _remove(scratch: str | None) -> None:
         time.sleep(0.01)
 
 
-class Notebook:
-    """A process that runs the cells of one notebook."""
+class NotebookProcess:
+    """A process that runs the cells of one notebook, as the grader sees it."""
 
     def __init__(self, line: Line, pid: int) -> None:
         self.line, self.pid = line, pid
@@ -288,7 +307,7 @@ class Notebook:
         self.spent = 0.0
         """Seconds of own time that its cells have used."""
 
-    def run(self, source: str, seconds: float | None) -> tuple[dict[str, Any], str]:
+    def run(self, source: str, seconds: float | None) -> tuple[Shown, str]:
         """Run one cell; return what it showed, and why it had to be interrupted, if it had to.
 
         Parameters
@@ -306,13 +325,13 @@ class Notebook:
         limit, clock = math.inf if seconds is None else seconds, OwnTime(self.pid)
         deadline = Deadline(limit, clock.seconds, look=pace(limit))
         try:
-            self.line.send({"source": source})
+            send(self.line, RunCell(source))
             try:
-                return deadline.wait(self.line.receive), ""
+                return deadline.wait(self._shown), ""
             except TimeoutError:
                 self.interrupt()
             try:
-                return self.acknowledged(), deadline.says
+                return self._grace().wait(self._shown), deadline.says
             except TimeoutError:
                 self.kill()
                 raise Died(f"{deadline.says}, and could not be interrupted") from None
@@ -321,17 +340,24 @@ class Notebook:
         finally:
             self.spent += deadline.spent()
 
-    def acknowledged(self) -> dict[str, Any]:
-        """Wait for what the process says when it is interrupted, or at an end.
+    def _shown(self, seconds: float) -> Shown:
+        return receive(self.line, seconds, Shown)
+
+    def lent(self) -> None:
+        """Wait until the process says that the test cells have enough of it.
 
         Raises
         ------
         TimeoutError
             If it says nothing in the seconds of grace.
+        Gone
+            If it ended, or said something else.
         """
+        self._grace().wait(lambda seconds: receive(self.line, seconds, Lent))
+
+    def _grace(self) -> Deadline:
         # a clock of its own: to look at another one would cost each test cell milliseconds
-        grace = Deadline(GRACE, OwnTime(self.pid).seconds, look=pace(GRACE))
-        return grace.wait(self.line.receive)
+        return Deadline(INTERRUPT_GRACE, OwnTime(self.pid).seconds, look=pace(INTERRUPT_GRACE))
 
     def interrupt(self) -> None:
         """Interrupt what it does, as Ctrl-C would."""

@@ -8,11 +8,22 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from gradebox.line.proxy import GRACE
 from gradebox.line.wire import Gone
-from gradebox.process.client import Died, Notebook, TooLong, Zygote
+from gradebox.process.client import Died, ForkServer, NotebookProcess, NotebookTimeout
+from gradebox.process.protocol import (
+    AskTime,
+    Checked,
+    CheckerSettings,
+    Interrupt,
+    LendNames,
+    RunTest,
+    Shown,
+    TimeUsed,
+    receive,
+    send,
+)
 from gradebox.process.verdict import Verdict
 from gradebox.sandbox.deadline import CAP, Deadline, pace
 from gradebox.sandbox.own_time import OwnTime
@@ -23,8 +34,8 @@ PATIENCE = 4 * GRACE
 
 
 @dataclass(frozen=True)
-class Given:
-    """What the test cells of a notebook are given.
+class CheckerInputs:
+    """What the test cells of a notebook need of the instructor's version.
 
     Parameters
     ----------
@@ -52,14 +63,18 @@ class Pair:
     """A notebook in two processes; see :func:`paired`."""
 
     def __init__(
-        self, student: Notebook, examiner: Notebook, seconds: float, budget: float = math.inf
+        self,
+        student: NotebookProcess,
+        checker: NotebookProcess,
+        seconds: float,
+        budget: float = math.inf,
     ) -> None:
-        self.student, self._examiner, self._seconds = student, examiner, seconds
+        self.student, self._checker, self._seconds = student, checker, seconds
         self._budget, self._until = budget, time.monotonic() + CAP + 3 * budget
-        self._examined, self._gone = 0.0, ""
+        self._seconds_of_tests, self._gone = 0.0, ""
 
-    def run(self, source: str) -> tuple[dict[str, Any], str]:
-        """Run one cell of the student's; see :meth:`gradebox.process.client.Notebook.run`.
+    def run(self, source: str) -> tuple[Shown, str]:
+        """Run one cell of the student's; see :meth:`.NotebookProcess.run`.
 
         Raises
         ------
@@ -68,13 +83,13 @@ class Pair:
         """
         if spent := self._spent:
             self._end()
-            raise TooLong(spent)
+            raise NotebookTimeout(spent)
         return self.student.run(source, min(self._seconds, self._left))
 
     @property
     def _left(self) -> float:
         """Seconds of own time that are left to all cells together."""
-        return self._budget - self.student.spent - self._examined
+        return self._budget - self.student.spent - self._seconds_of_tests
 
     @property
     def _spent(self) -> str:
@@ -87,10 +102,10 @@ class Pair:
         return ""
 
     def _end(self) -> None:
-        self._examiner.kill()
+        self._checker.kill()
         self.student.kill()
 
-    def examine(
+    def check(
         self, source: str, points: float = 0.0, mixed: Collection[str] | None = None
     ) -> Verdict:
         """Run one test cell, and return what it came to; see :meth:`.Checker.run`.
@@ -99,61 +114,63 @@ class Pair:
         this cell's points and those of the cells that need what is lost.
         """
         if not self._gone and (spent := self._spent):
-            self._gone, self._name = spent, TooLong.trouble.error
+            self._gone, self._error = spent, NotebookTimeout.trouble.error
             self._end()
         if self._gone:
-            return _failed(points, self._gone, self._name)
-        clock = OwnTime(self._examiner.pid, self.student.pid)
+            return _failed(points, self._gone, self._error)
+        clock = OwnTime(self._checker.pid, self.student.pid)
         with contextlib.suppress(Gone):  # it ended: the test cell is told when it asks
-            self.student.line.send({"lend": True})
+            send(self.student.line, LendNames())
         try:
             allowed = None if mixed is None else sorted(mixed)
-            message = {"source": source, "points": points, "mixed": allowed}
-            told = self._verdict(message, clock)
+            checked = self._checked(RunTest(source, points, allowed), clock)
         except (Gone, TimeoutError) as error:
             how = "took too long" if isinstance(error, TimeoutError) else "ended"
-            self._gone, self._name = f"the process of the test cells {how}", Died.trouble.error
+            self._gone, self._error = f"the process of the test cells {how}", Died.trouble.error
             self._end()
             return _failed(points, self._gone, Died.trouble.error)
         try:
-            if told["gone"]:
+            if checked.gone:
                 raise Gone
-            self.student.acknowledged()
+            self.student.lent()
         except (Gone, TimeoutError):
             self.student.kill()
-        del told["gone"]
-        return Verdict(points=points, **told)
+        return Verdict(
+            checked.score, points, checked.outputs, checked.error, checked.doubt, checked.mixed
+        )
 
-    def _verdict(self, message: dict[str, Any], clock: OwnTime) -> dict[str, Any]:
+    def _checked(self, test: RunTest, clock: OwnTime) -> Checked:
         """Send a test cell and wait; tell its process the time, interrupt the student's."""
-        line, patience = self._examiner.line, self._seconds + PATIENCE
+        line, patience = self._checker.line, self._seconds + PATIENCE
         deadline = Deadline(patience, clock.seconds, look=pace(self._seconds))
         try:
-            line.send(message)
+            send(line, test)
             while True:
-                told = deadline.wait(line.receive)
-                if "clock" in told:
-                    line.send({"used": clock.seconds()})
-                elif "interrupt" in told:
-                    self.student.interrupt()
+                answer = deadline.wait(
+                    lambda seconds: receive(line, seconds, Checked, AskTime, Interrupt)
+                )
+                if isinstance(answer, Checked):
+                    return answer
+                if isinstance(answer, AskTime):
+                    send(line, TimeUsed(clock.seconds()))
                 else:
-                    return told
+                    self.student.interrupt()
         finally:
-            self._examined += deadline.spent()
+            self._seconds_of_tests += deadline.spent()
 
 
 def _failed(points: float, why: str, name: str) -> Verdict:
     output = {"output_type": "error", "ename": name, "evalue": why}
-    told = f"\x1b[0;31m{name}\x1b[0m: {why}"
-    return Verdict(0.0, points, [{**output, "traceback": [told]}], why)
+    line = f"\x1b[0;31m{name}\x1b[0m: {why}"
+    return Verdict(0.0, points, [{**output, "traceback": [line]}], why)
 
 
 @contextmanager
 def paired(
-    zygote: Zygote,
+    server: ForkServer,
     folder: Path,
     environment: Mapping[str, str],
-    given: Given,
+    inputs: CheckerInputs,
     *,
     seconds: float,
     budget: float = math.inf,
@@ -165,46 +182,47 @@ def paired(
 
     Parameters
     ----------
-    zygote : Zygote
+    server : ForkServer
         Their parent.
     folder : Path
         What was handed in.
     environment : mapping
         Variables for the cells of both.
-    given : Given
-        What the test cells are given.
+    inputs : CheckerInputs
+        What the test cells need.
     seconds : float
         The limit of each cell.
     budget : float
         The limit of all cells together.
     level, limits, readable
-        How both are sealed; see :meth:`gradebox.process.client.Zygote.notebook`.
+        How both are sealed; see :meth:`.ForkServer.notebook`.
 
     Raises
     ------
     NotSealed
         If one of them could not be sealed.
     """
-    wanted = {"seconds": seconds, "answers": [*given.answers], "shared": [*given.shared]}
-    wanted |= {"given": [*given.statements], "modules": [*given.modules]}
+    settings = CheckerSettings(
+        seconds, [*inputs.answers], [*inputs.shared], [*inputs.statements], [*inputs.modules]
+    )
     ours, theirs = socket.socketpair()
     with contextlib.ExitStack() as stack:
         with ours, theirs:
             # first that of the tests: what its imports leave behind is then there to be hidden
-            examiner = stack.enter_context(
-                zygote.examiner(
+            checker = stack.enter_context(
+                server.checker(
                     folder,
                     environment,
                     theirs,
-                    wanted,
+                    settings,
                     level=level,
                     limits=limits,
-                    readable=[*readable, *given.readable],
+                    readable=[*readable, *inputs.readable],
                 )
             )
             student = stack.enter_context(
-                zygote.notebook(
+                server.notebook(
                     folder, environment, level=level, limits=limits, readable=readable, other=ours
                 )
             )
-        yield Pair(student, examiner, seconds, budget)
+        yield Pair(student, checker, seconds, budget)

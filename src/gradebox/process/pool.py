@@ -13,13 +13,13 @@ from typing import Any
 
 from traitlets.config.loader import PyFileConfigLoader
 
-from gradebox.process.client import Zygote
+from gradebox.process.client import ForkServer
 
 Modules = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 """What a warm process imports, and of that what is banned and what is hollow."""
 
-_made: dict[Modules, Zygote] = {}
-_making = threading.Lock()
+_servers: dict[Modules, ForkServer] = {}
+_starting = threading.Lock()
 
 
 def modules(
@@ -74,15 +74,15 @@ def _installed(name: str, beside: Path) -> bool:
     return not any(path.exists() for path in own) and importlib.util.find_spec(name) is not None
 
 
-def parent(wanted: Modules) -> Zygote:
+def server(modules: Modules) -> ForkServer:
     """Return the warm process with these modules."""
-    with _making:  # threads share it
-        found = _made.get(wanted)
-        if found is not None and not found.alive:
-            found.close()
-        if found is None or not found.alive:
-            found = _made[wanted] = Zygote(*wanted)
-        return found
+    with _starting:  # threads share it
+        running = _servers.get(modules)
+        if running is not None and not running.alive:
+            running.close()
+        if running is None or not running.alive:
+            running = _servers[modules] = ForkServer(*modules)
+        return running
 
 
 def start(folder: Path, assignment: str) -> None:
@@ -116,11 +116,11 @@ def _source(section: Any, folder: Path, assignment: str) -> Path:
 def _start(wanted: Modules) -> None:
     # this run may be at its end already; and what cannot start is told by who asks for it
     with contextlib.suppress(Exception):
-        parent(wanted).start_parent_of_tests()
+        server(wanted).start_server_of_tests()
 
 
 def close() -> None:
     """End the warm processes."""
-    with _making:
-        while _made:
-            _made.popitem()[1].close()
+    with _starting:
+        while _servers:
+            _servers.popitem()[1].close()

@@ -5,11 +5,10 @@ a course import, and then forks one child for each of them. A fork takes millise
 kernel takes a second and imports everything again. The parent never runs a cell, so no notebook
 sees what another one did.
 
-It is given its end of a socket pair as standard input. A message ``f`` on it brings the child's end
-of another pair, and the child's end of a line to the other process of the same notebook where there
-is one; the answer is the child's process id. ``n`` asks for a child with namespaces of its own. A
-message ``z`` brings one end of a new pair, on which a fork of this parent serves that has imported
-the barred modules too: test cells run in *its* forks. When the pair closes, the parent ends.
+It is given its end of a socket pair as standard input. Each request on it is a
+:class:`~gradebox.process.protocol.Fork`, and the answer is the child's process id. A fork of this
+parent serves that has imported the barred modules too: test cells run in *its* forks. When the pair
+closes, the parent ends.
 """
 
 import argparse
@@ -23,20 +22,32 @@ import socket
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from gradebox.effects.folders import Files
 from gradebox.line import lent
 from gradebox.line.lender import Lender
 from gradebox.line.wire import Gone, Line
-from gradebox.process.checker import Examiner
+from gradebox.process.checker import CheckerProcess
+from gradebox.process.protocol import (
+    Began,
+    Begin,
+    CheckerSettings,
+    Fork,
+    LendNames,
+    Lent,
+    Refused,
+    RunCell,
+    Shown,
+    receive,
+    send,
+)
 from gradebox.process.shell import Shell
 from gradebox.sandbox.imports import Barrier
 from gradebox.sandbox.seal import Level, Limits, Sealed, fork, seal
 
 
-class Zygote:
-    """The parent's side.
+class Server:
+    """Forks a child for each request.
 
     Parameters
     ----------
@@ -65,11 +76,11 @@ class Zygote:
             if not request:
                 return None
             with contextlib.ExitStack() as stack:
-                ends = [stack.enter_context(socket.socket(fileno=one)) for one in handles]
-                pid = fork(Level.NAMESPACES) if request == b"n" else os.fork()
+                ends = [stack.enter_context(socket.socket(fileno=handle)) for handle in handles]
+                pid = fork(Level.NAMESPACES) if request == Fork.NAMESPACES else os.fork()
                 if not pid:
                     control.close()
-                    if request == b"z":
+                    if request == Fork.SERVER:
                         return self._serve_all(ends[0])
                     self._run(*map(Line, ends))
             control.sendall(pid.to_bytes(8, "big"))
@@ -88,44 +99,44 @@ class Zygote:
             os.setsid()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            first = line.receive()
-            done = self._prepare(line, other, first)
-            line.send(done)
-            folders = _folders(done)
-            if first.get("examines") and other is not None:
-                Examiner(line, other, first["examines"] | {"folders": folders}).serve()
+            begin = receive(line, None, Begin)
+            sealed = self._prepare(line, other, begin)
+            send(line, Began(sealed.level, list(sealed.lacks), sealed.folder))
+            folders = _folders(sealed)
+            if begin.tests is not None and other is not None:
+                CheckerProcess(line, other, CheckerSettings(**begin.tests), folders).serve()
             self._serve_cells(line, other, folders)
         except (Gone, KeyboardInterrupt):
             pass
         finally:
             os._exit(0)
 
-    def _prepare(self, line: Line, other: Line | None, first: dict[str, Any]) -> dict[str, Any]:
+    def _prepare(self, line: Line, other: Line | None, begin: Begin) -> Sealed:
         """Seal this process as the grader's first message says; return what is in force."""
-        ends = [one.end.fileno() for one in (line, other) if one is not None]
+        ends = [end.end.fileno() for end in (line, other) if end is not None]
         try:
-            sealed = self._seal(first, sorted(ends))
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            line.send({"refused": f"{type(error).__name__}: {error}"})
+            sealed = self._seal(begin, sorted(ends))
+        except (OSError, ValueError, TypeError) as error:
+            send(line, Refused(f"{type(error).__name__}: {error}"))
             raise Gone from error
-        if not first.get("examines"):  # there a student's process may put files into the folder
+        if begin.tests is None:  # else a student's process may put files into the folder
             sys.path.insert(0, "")
         sys.stdin = io.StringIO()  # at its end already: nobody answers
         self._shell.capture()
-        return {"level": sealed.level, "lacks": sealed.lacks, "folder": sealed.folder}
+        return sealed
 
-    def _seal(self, wanted: dict[str, Any], ends: list[int]) -> Sealed:
-        limits = Limits(**wanted["limits"])
+    def _seal(self, begin: Begin, ends: list[int]) -> Sealed:
+        limits = Limits(**begin.limits)
         self._shell.outputs.longest = limits.output
         return seal(
             limits,
-            wanted["folder"],
-            wanted["readable"],
-            level=Level(wanted["level"]),
-            environment=wanted["environment"],
+            begin.folder,
+            begin.readable,
+            level=Level(begin.level),
+            environment=begin.environment,
             keep=ends,
-            scratch=wanted["scratch"],
-            bare="examines" in wanted,
+            scratch=begin.scratch,
+            bare=begin.tests is not None,
             hidden=self._barrier.files(),
         )
 
@@ -134,26 +145,27 @@ class Zygote:
         if lender is not None:
             lender.along.files = Files(folders)
         while True:
-            message = line.receive()
-            if "lend" in message and lender is not None:
+            message = receive(line, None, RunCell, LendNames)
+            if isinstance(message, RunCell):
+                send(line, self._cell(message.source))
+            elif lender is not None:
                 lender.serve()
-                line.send({})
-            else:
-                line.send(self._cell(message))
+                send(line, Lent())
 
-    def _cell(self, message: dict[str, Any]) -> dict[str, Any]:
+    def _cell(self, source: str) -> Shown:
         try:
-            return self._shell.execute(message["source"])
+            count, ok = self._shell.execute(source)
         except KeyboardInterrupt:  # it came when the cell had just ended
-            return {"outputs": self._shell.outputs.items, "execution_count": None, "ok": False}
+            count, ok = None, False
+        return Shown(self._shell.outputs.items, count, ok)
 
 
-def _folders(done: dict[str, Any]) -> list[str]:
+def _folders(sealed: Sealed) -> list[str]:
     """Return the folders that the two processes of a notebook keep in step.
 
     That for temporary files has the same path in both only if each has a view of its own.
     """
-    return [str(Path.cwd()), *(["/tmp"] if done["level"] is Level.NAMESPACES else [])]
+    return [str(Path.cwd()), *(["/tmp"] if sealed.level is Level.NAMESPACES else [])]
 
 
 def _import(names: Iterable[str]) -> None:
@@ -188,7 +200,7 @@ def main(arguments: list[str]) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):  # all taken, so that no end of a line gets one of these numbers
         os.dup2(null, stream)
-    Zygote(options.imports, Barrier(options.banned, options.hollow)).serve(control)
+    Server(options.imports, Barrier(options.banned, options.hollow)).serve(control)
 
 
 if __name__ == "__main__":

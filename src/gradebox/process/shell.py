@@ -195,15 +195,11 @@ class Shell(InteractiveShell):
         """Make this process's streams those of the cells."""
         sys.stdout, sys.stderr = Stream("stdout", self.outputs), Stream("stderr", self.outputs)
 
-    def execute(self, source: str) -> dict[str, Any]:
-        """Run one cell and return what it showed."""
+    def execute(self, source: str) -> tuple[int | None, bool]:
+        """Run one cell, gather what it shows, and return its number and whether it succeeded."""
         self.outputs.start()
         result = self.run_cell(source, store_history=True)  # type: ignore[no-untyped-call]
-        return {
-            "outputs": self.outputs.items,
-            "execution_count": result.execution_count,
-            "ok": bool(result.success),
-        }
+        return result.execution_count, bool(result.success)
 
 
 def _text(value: Any) -> str:
