@@ -18,6 +18,7 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+from test_gradebox_proxy import run_tests
 
 from gradebox.codec.encoding import BadValue
 from gradebox.line import annotations
@@ -27,7 +28,7 @@ from gradebox.line.proxy import Proxy, Student
 from gradebox.line.special_methods import ABILITIES, EVERY, abilities_of, names_of
 from gradebox.line.wire import Line
 from gradebox.process.shell import Shell
-from gradebox.process.verdict import Verdict, run_tests
+from gradebox.process.verdict import Verdict
 
 pytestmark = pytest.mark.xdist_group("gradebox")
 

@@ -27,13 +27,13 @@ from hypothesis.extra import numpy as hnp
 from gradebox.codec import encoding, generators, tensors
 from gradebox.codec.draws import Draws
 from gradebox.codec.encoding import BadValue, Decoder, Encoder, Limits, Unsendable
-from gradebox.line.inspection import documentation_of, source_of
+from gradebox.line.inspection import documentation_of
 from gradebox.line.lender import Lender
 from gradebox.line.peer import MOST_PRINTED, StudentError, StudentGone, StudentTimeout
 from gradebox.line.proxy import Proxy, Student
 from gradebox.line.wire import Gone, Line, TooLong
 from gradebox.process.client import ForkServer
-from gradebox.process.verdict import Verdict, run_tests
+from gradebox.process.verdict import Checker, Verdict
 from gradebox.sandbox.deadline import Deadline
 from gradebox.sandbox.own_time import OwnTime
 from gradebox.sandbox.seal import Level
@@ -96,6 +96,14 @@ def lend(server: ForkServer, tmp_path: Path) -> Iterator[Lend]:
             return Student(Line(end), **more)
 
         yield make
+
+
+def run_tests(
+    cells: Sequence[str], student: Student, points: Sequence[float], **settings: Any
+) -> list[Verdict]:
+    """Run test cells one after another with one checker."""
+    checker = Checker(student, **settings)
+    return [checker.run(cell, worth) for cell, worth in zip(cells, points, strict=True)]
 
 
 def _run(process: Notebook, cell: str) -> None:
@@ -665,7 +673,7 @@ def test_names_are_values_and_functions(lend: Lend) -> None:
     assert double.__name__ == "double"
     assert double.__doc__ == documentation_of(double) == "Double it."
     assert list(inspect.signature(double).parameters) == ["a", "by"]
-    assert source_of(double).startswith("def double(a, *, by=2):")
+    assert inspect.getsource(double).startswith("def double(a, *, by=2):")
     assert copy.deepcopy(double) is double
     assert same(double(np.ones(2), by=3), np.full(2, 3.0))
     assert double([1]) == [1, 1]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from test_gradebox_pair import cell, executed, says
+from test_gradebox_proxy import run_tests
 
 from gradebox.line.proxy import Student
 from gradebox.line.wire import Line
 from gradebox.process import pool
-from gradebox.process.verdict import run_tests
 from gradebox.sandbox.own_time import _waits_are_told
 
 pytestmark = [

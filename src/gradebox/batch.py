@@ -25,6 +25,7 @@ from nbgrader.utils import setenv
 
 from gradebox import intake, store
 from gradebox.bridge import trial
+from gradebox.bridge.cells import NotPython
 from gradebox.bridge.course import Course
 from gradebox.bridge.gradebook import Book, Mark, Sources
 from gradebox.bridge.trial import Plan, Trial
@@ -87,7 +88,7 @@ class Batch:
     Raises
     ------
     Unready
-        If the gradebook does not know the assignment, or nobody executes.
+        If the gradebook does not know the assignment, or it is not written in Python.
     """
 
     def __init__(self, course: Course, jobs: int = 1, resume: bool = True) -> None:
@@ -99,6 +100,10 @@ class Batch:
                 f"the gradebook knows no assignment {course.assignment!r}; "
                 f"try: nbgrader generate_assignment {course.assignment}"
             ) from error
+        try:
+            self.sources.require_python()
+        except NotPython as error:
+            raise Unready(str(error)) from error
         self._store = Store(course.store, course.assignment)
         workshop = Workshop(course, self.sources)
         self.execute: Callable[[Submission, Plan], Result] = workshop.execute

@@ -100,6 +100,7 @@ def check_tests(arguments: argparse.Namespace) -> int:
     root = _folder()
     from gradebox import advice, batch
     from gradebox.bridge import trial
+    from gradebox.bridge.cells import NotPython
     from gradebox.bridge.course import Course
     from gradebox.workshop import Workshop
 
@@ -107,8 +108,11 @@ def check_tests(arguments: argparse.Namespace) -> int:
     course = Course(root, arguments.assignment, arguments.timeout)
     if not any(course.source.glob("*.ipynb")):
         raise Problem(f"expected your own notebooks in {course.source}, got none")
-    with batch.grading(), console.status("Trying the tests, in one process and apart"):
-        trials = Workshop(course).try_out()
+    try:
+        with batch.grading(), console.status("Trying the tests, in one process and apart"):
+            trials = Workshop(course).try_out()
+    except NotPython as error:
+        raise Problem(str(error)) from error
     advice.table(console, trials)
     if (moved := trial.moved(trials)) and (arguments.write or advice.agreed(console)):
         for path in trial.mark_beside(course.source, moved):

@@ -10,6 +10,26 @@ CAUSE, WHY = "Likely cause: ", "Why: "
 """How the lines of an error begin that name a known mistake, and what is wrong."""
 
 
+class NotPython(Exception):
+    """A notebook is written in another language; the text says what to do."""
+
+
+def require_python(nb: Any, name: str) -> None:
+    """Raise unless the kernel of a notebook runs Python, as far as its metadata tell.
+
+    Raises
+    ------
+    NotPython
+        If it runs another language.
+    """
+    language = nb.metadata.get("kernelspec", {}).get("language") or "python"
+    if language.lower() != "python":
+        raise NotPython(
+            f"expected a notebook in Python, got {name}.ipynb in {language}: gradebox runs Python "
+            "alone; grade this assignment with nbgrader's own steps"
+        )
+
+
 def is_test(cell: Any) -> bool:
     """Return whether a cell is one with tests."""
     about = cell.metadata.get("nbgrader", {})

@@ -34,6 +34,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
+from gradebox.bridge.cells import require_python
 from gradebox.store import digest
 
 _MARKS = Table(
@@ -154,6 +155,18 @@ class Sources:
     def names(self) -> list[str]:
         """Return the names of the notebooks."""
         return sorted(self._notebooks)
+
+    def require_python(self) -> None:
+        """Raise unless all notebooks run Python.
+
+        Raises
+        ------
+        NotPython
+            If one runs another language.
+        """
+        for name, notebook in sorted(self._notebooks.items()):
+            kernelspec = json.loads(notebook.kernelspec or "{}")
+            require_python(SimpleNamespace(metadata={"kernelspec": kernelspec or {}}), name)
 
     @property
     def digest(self) -> str:

@@ -1,11 +1,11 @@
 """Write the scores that the tests themselves gave, instead of reading them from their outputs."""
 
-import math
 from typing import Any
 
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 
 from gradebox.bridge.gradebook import opened
+from gradebox.process.scoring import bounded
 
 
 class SaveScores(SaveAutoGrades):  # type: ignore[misc]
@@ -48,8 +48,7 @@ def shown_score(outputs: list[Any], points: float) -> float:
             return 0.0
         if output.output_type == "execute_result":
             try:
-                score = float(output.data.get("text/plain", ""))
+                return bounded(float(output.data.get("text/plain", "")), points)
             except ValueError:
                 return points
-            return 0.0 if math.isnan(score) else min(max(score, 0.0), points)
     return points

@@ -85,10 +85,6 @@ def _long(value: Any) -> str | None:
     return str.__str__(value)[:MOST_TEXT] if isinstance(value, str) else None
 
 
-def _source(namespace: Names, value: Any) -> str:
-    return inspect.getsource(value)[:MOST_TEXT]
-
-
 def _code(namespace: Names, function: Any) -> dict[str, Any]:
     """Return what is to be seen of the code of a function."""
     code = function.__code__
@@ -132,7 +128,6 @@ def _special(namespace: Names, kind: Any, name: str) -> tuple[Any, ...]:
 QUESTIONS: dict[str, Callable[..., Any]] = {
     "describe": _describe,
     "annotations": _annotations,
-    "source": _source,
     "code": _code,
     "vars": _vars,
     "dir": _dir,

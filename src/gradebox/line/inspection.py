@@ -80,12 +80,6 @@ def documentation_of(proxy: Any) -> str | None:
 
 
 @_noted
-def source_of(proxy: Any) -> str:
-    """Return the source of a student's function or class, as its process tells it."""
-    return _checked(_ask(proxy, "source"), str, "a source")
-
-
-@_noted
 def signature_of(proxy: Any) -> inspect.Signature:
     """Return the signature of a student's function or class."""
     told = described(proxy)

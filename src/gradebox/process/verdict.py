@@ -39,12 +39,11 @@ import ast
 import builtins
 import contextlib
 import linecache
-import math
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
@@ -64,6 +63,7 @@ from gradebox.line.proxy import GRACE, Late, Proxy, Student
 from gradebox.line.shared_names import SharedNames
 from gradebox.process.magics import Runner, Tools, python_of
 from gradebox.process.namespace import SeenNames
+from gradebox.process.scoring import bounded
 from gradebox.sandbox.deadline import Deadline
 
 MODULES: Mapping[str, str] = {
@@ -297,41 +297,6 @@ def _compiled(tree: ast.Module | ast.Expression, file: str) -> CodeType:
     return compile(tree, file, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
-def run_tests(
-    cells: Sequence[str],
-    student: Student,
-    points: Sequence[float],
-    *,
-    answers: Collection[str] = (),
-    seconds: float = 60.0,
-) -> list[Verdict]:
-    """Run test cells one after another.
-
-    A cell that raises nothing is worth its points; if its last line is a number, it is worth that
-    number, not less than 0 nor more than its points. One that raises is worth 0. If the student's
-    process ends, or sends what is no value, or takes too long, the cell is worth 0 whatever it made
-    of it. Nothing that is printed counts.
-
-    Parameters
-    ----------
-    cells : sequence of str
-        The sources of the instructor's cells, those that import or define something included.
-    student : Student
-        The student's names.
-    points : sequence of float
-        What each cell is worth at most.
-    answers, seconds
-        As for :class:`Checker`.
-
-    Returns
-    -------
-    list of Verdict
-        One for each cell.
-    """
-    checker = Checker(student, answers=answers, seconds=seconds)
-    return [checker.run(cell, worth) for cell, worth in zip(cells, points, strict=True)]
-
-
 def _score(value: Any, points: float) -> float:
     """Return the points of a cell that raised nothing and ended with a value.
 
@@ -346,10 +311,9 @@ def _score(value: Any, points: float) -> float:
     if not _is_number(value):
         return points
     try:
-        score = float(value)
+        return bounded(float(value), points)
     except OverflowError:
-        score = points if value > 0 else 0.0
-    return 0.0 if math.isnan(score) else min(max(score, 0.0), points)
+        return points if value > 0 else 0.0
 
 
 def _is_number(value: Any) -> bool:
