@@ -183,6 +183,25 @@ def test_a_test_beside_the_students_code_is_flagged(
     assert told == {"scores": {"test": 0}, "forgeable": []}  # a student cannot ask for it
 
 
+UNPRINTABLE = """
+class Odd(Exception):
+    def _render_traceback_(self):
+        raise ValueError("not to be shown")
+
+def square(x):
+    raise Odd("no")
+"""
+
+
+def test_an_error_that_cannot_be_shown_gives_no_points(tmp_path: Path) -> None:
+    beside = cell("beside", "assert square(2) == 4", 3)
+    cells, told = executed(tmp_path, UNPRINTABLE, "square(1)", beside, apart=False)
+    assert told["scores"] == {"beside": 0}
+    for shown in cells[1:]:
+        assert [one.ename for one in shown.outputs if one.output_type == "error"] == ["Odd"]
+    assert scores(tmp_path, UNPRINTABLE, beside) == {"beside": 0}
+
+
 def test_a_number_beside_the_students_code_stays_within_its_bounds(tmp_path: Path) -> None:
     for value, expected in {"7": 2, "-1": 0, "float('nan')": 0, "1.5": 1.5, "'x'": 2}.items():
         got = scores(tmp_path, cell("test", value, 2), apart=False)

@@ -1,17 +1,20 @@
-"""The wheel works without the repository: its files, its dependencies, and a training loop."""
+"""The two wheels work without the repository: files, dependencies, a training loop, a class."""
 
 import ast
+import contextlib
 import functools
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import sysconfig
 import tomllib
 import venv
 import zipfile
-from importlib.metadata import packages_distributions
+from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -20,8 +23,14 @@ from packaging.utils import canonicalize_name
 pytestmark = pytest.mark.xdist_group("packaging")
 
 ROOT = Path(__file__).resolve().parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-NAME = canonicalize_name(PROJECT["name"])
+NAME = "learning-as-optimization"
+FOLDERS = {NAME: ROOT, "gradebox": ROOT / "src" / "gradebox"}
+"""The folders of the two distributions."""
+
+PROJECTS = {
+    name: tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+    for name, folder in FOLDERS.items()
+}
 
 # The third-party packages of the tests, without this project, which is installed there as editable.
 PACKAGES = Path(sysconfig.get_path("purelib"))
@@ -107,12 +116,12 @@ def project_files(root: Path) -> list[str]:
     return [name for name in listed.stdout.splitlines() if (root / name).is_file()]
 
 
-def modules(root: Path) -> set[str]:
-    """Return the modules and markers of types below ``src``, as paths in a wheel."""
+def modules(root: Path, package: str) -> set[str]:
+    """Return the modules and markers of types of a package, as paths in a wheel."""
     return {
         name.removeprefix("src/")
         for name in project_files(root)
-        if name.startswith("src/") and name.endswith((".py", "py.typed"))
+        if name.startswith(f"src/{package}/") and name.endswith((".py", "py.typed"))
     }
 
 
@@ -132,47 +141,107 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel from a copy of the repository, without the network."""
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Build both wheels from a copy of the repository, without the network."""
     copy = tmp_path_factory.mktemp("copy")
     for name in project_files(ROOT):
         if not name.startswith("experiments/results/"):
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, copy / name)
-    out = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-q"]
-    run(*pip, "--no-deps", "--no-build-isolation", "-w", out, ".", cwd=copy)
-    [made] = out.glob("*.whl")
-    return made
+    built = {}
+    for name, folder in FOLDERS.items():
+        out = tmp_path_factory.mktemp("wheel")
+        source = copy / folder.relative_to(ROOT)
+        run(*pip, "--no-deps", "--no-build-isolation", "-w", out, ".", cwd=source)
+        [built[name]] = out.glob("*.whl")
+    return built
+
+
+def python_of(folder: Path, wheel: Path) -> Path:
+    """Install a wheel, and nothing else, in an environment of its own; return its Python."""
+    venv.create(folder, with_pip=False)
+    scripts = folder / ("Scripts" if os.name == "nt" else "bin")
+    python = scripts / Path(sys.executable).name
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
+    run(*pip, "install", "-q", "--no-deps", "--no-index", wheel, cwd=folder)
+    return python
+
+
+def site_of(python: Path) -> Path:
+    """Return the folder of the packages of an environment."""
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    return Path(run(python, "-c", where, cwd=python.parent).strip())
 
 
 @pytest.fixture(scope="module")
-def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the wheel in an environment that has the dependencies, and return its Python."""
-    folder = tmp_path_factory.mktemp("clean")
-    venv.create(folder, with_pip=False)
-    scripts = folder / ("Scripts" if os.name == "nt" else "bin")
-    made = scripts / Path(sys.executable).name
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", made]
-    run(*pip, "install", "-q", "--no-deps", "--no-index", wheel, cwd=folder)
-    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+def python(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the Python of an environment with the course's wheel and all packages."""
+    made = python_of(tmp_path_factory.mktemp("clean"), wheels["learning-as-optimization"])
     # A line of a .pth file extends the path and does not execute the .pth files it leads to,
     # so the editable installation of this project stays out of sight.
-    site = Path(run(made, "-c", where, cwd=folder).strip())
-    (site / "dependencies.pth").write_text(f"{PACKAGES}\n", "utf-8")
+    (site_of(made) / "dependencies.pth").write_text(f"{PACKAGES}\n", "utf-8")
     return made
 
 
-def test_the_wheel_holds_all_modules_and_nothing_else(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
+def needed(project: dict[str, Any]) -> set[str]:
+    """Return the distributions that a project needs without its extras, and what those need."""
+    waiting = [Requirement(line) for line in project["dependencies"]]
+    found = set()
+    while waiting:
+        requirement = waiting.pop()
+        key = (canonicalize_name(requirement.name), *sorted(requirement.extras))
+        if key in found:
+            continue
+        found.add(key)
+        for line in distribution(requirement.name).requires or []:
+            further = Requirement(line)
+            extras = ["", *requirement.extras]
+            if not further.marker or any(further.marker.evaluate({"extra": e}) for e in extras):
+                waiting.append(further)
+    return {name for name, *_ in found}
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file or a folder; links would lead out of what a sealed process sees."""
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        shutil.copyfile(source, target)
+
+
+@pytest.fixture(scope="module")
+def grader(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the Python of an environment with gradebox's wheel and what that asks for alone."""
+    made = python_of(tmp_path_factory.mktemp("grader"), wheels["gradebox"])
+    site = site_of(made)
+    for name in needed(PROJECTS["gradebox"]):
+        for file in distribution(name).files or []:
+            top = site / file.parts[0]
+            if file.parts[0] not in ("..", "__pycache__") and not top.exists():
+                _copy(PACKAGES / file.parts[0], top)
+    # templates of nbconvert, and the command that nbgrader makes its database with
+    shutil.copytree(Path(sys.prefix, "share", "jupyter"), made.parent.parent / "share" / "jupyter")
+    alembic = made.parent / "alembic"
+    alembic.write_text(f"#!{made}\nfrom alembic.config import main\nmain()\n")
+    alembic.chmod(0o755)
+    return made
+
+
+@pytest.mark.parametrize(("name", "package"), [(NAME, "optdl"), ("gradebox", "gradebox")])
+def test_a_wheel_holds_all_modules_and_nothing_else(
+    wheels: dict[str, Path], name: str, package: str
+) -> None:
+    with zipfile.ZipFile(wheels[name]) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
-    shared = ROOT / "src" / "gradebox" / "share"
     templates = {
-        path.relative_to(ROOT / "src").as_posix() for path in shared.rglob("*") if path.is_file()
+        path.relative_to(ROOT / "src").as_posix()
+        for path in (ROOT / "src" / package / "share").rglob("*")
+        if path.is_file()
     }
-    assert templates
-    assert names == modules(ROOT) | templates
-    assert {"optdl/py.typed", "gradebox/py.typed", "optdl/bnp/model.py", "gradebox/cli.py"} <= names
+    assert bool(templates) == (package == "gradebox")
+    assert names == modules(ROOT, package) | templates
+    assert {f"{package}/__init__.py", f"{package}/py.typed"} <= names
 
 
 def test_a_model_is_trained_with_bnp_from_the_wheel(python: Path, tmp_path: Path) -> None:
@@ -185,17 +254,55 @@ def test_an_exercise_is_checked_from_the_wheel(python: Path, tmp_path: Path) -> 
     assert wrong.startswith("✗ P-14:scale")
 
 
-def test_the_command_gradebox_comes_with_the_wheel(python: Path, tmp_path: Path) -> None:
-    command = python.parent / ("gradebox.exe" if os.name == "nt" else "gradebox")
-    assert run(command, "--help", cwd=tmp_path).startswith("usage: gradebox")
+# --- gradebox alone -------------------------------------------------------------------------------
+
+
+def test_gradebox_comes_without_torch_the_book_and_the_course(grader: Path, tmp_path: Path) -> None:
+    absent = ("torch", "jupyter_book", "sphinx", "optdl", "pandas", "matplotlib", "distributed")
+    lines = [f"assert importlib.util.find_spec({name!r}) is None, {name!r}" for name in absent]
+    shows = "print(gradebox.__file__, gradebox.Rebuild)"
+    script = "\n".join(["import importlib.util, gradebox", *lines, shows])
+    where, step = run(grader, "-c", script, cwd=tmp_path).split(" ", 1)
+    assert Path(where).is_relative_to(grader.parent.parent)
+    assert "gradebox.bridge.rebuild.Rebuild" in step
+    assert run(grader.parent / "gradebox", "--help", cwd=tmp_path).startswith("usage: gradebox")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox grade needs fork")
+def test_gradebox_alone_grades_the_example_course_of_nbgrader(
+    grader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(grader.parent), prepend=os.pathsep)
+    nbgrader = (grader, "-W", "ignore", "-m", "nbgrader")
+    run(*nbgrader, "quickstart", "course101", cwd=tmp_path)
+    course = tmp_path / "course101"
+    run(*nbgrader, "generate_assignment", "ps1", cwd=course)
+    shutil.copytree(course / "source" / "ps1", course / "submitted" / "ada" / "ps1")
+    shutil.copytree(course / "release" / "ps1", course / "submitted" / "ben" / "ps1")
+    told = run(grader.parent / "gradebox", "grade", "ps1", cwd=course)
+    assert "Graded 2, unchanged 0, flagged" in told
+    assert "failed 0" in told
+    # one test deletes a function of the student's; the others run apart from the student's code
+    assert told.count("ran beside the student's code") == 1
+    query = (
+        "SELECT submitted_assignment.student_id, sum(grade.auto_score) FROM grade "
+        "JOIN submitted_notebook ON submitted_notebook.id = grade.notebook_id "
+        "JOIN submitted_assignment ON submitted_assignment.id = submitted_notebook.assignment_id "
+        "GROUP BY 1"
+    )
+    with contextlib.closing(sqlite3.connect(course / "gradebook.db")) as book:
+        points = dict(book.execute(query).fetchall())
+    # 1 + 1 + 0.5 + 0.5 for the tests of problem1; what is read by a person has no automatic score
+    assert points == {"ada": 3, "ben": 0}
 
 
 # --- Declared dependencies --------------------------------------------------------------------
 
 
-def declared(*extras: str) -> set[str]:
-    """Return the names of the distributions that the project and its extras ask for."""
-    lists = [PROJECT["dependencies"], *(PROJECT["optional-dependencies"][one] for one in extras)]
+def declared(name: str, *extras: str) -> set[str]:
+    """Return the names of the distributions that a project and its extras ask for."""
+    project = PROJECTS[name]
+    lists = [project["dependencies"], *(project["optional-dependencies"][one] for one in extras)]
     return {canonicalize_name(Requirement(line).name) for part in lists for line in part}
 
 
@@ -225,10 +332,13 @@ def undeclared(source: str, allowed: set[str]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("package", "extras"), [("optdl", ()), ("gradebox", ("gradebox", "cluster", "pandas"))]
+    ("package", "name", "extras"),
+    [("optdl", NAME, ()), ("gradebox", "gradebox", ("cluster", "pandas", "scipy", "torch"))],
 )
-def test_each_import_has_a_declared_dependency(package: str, extras: tuple[str, ...]) -> None:
-    allowed = declared(*extras)
+def test_each_import_has_a_declared_dependency(
+    package: str, name: str, extras: tuple[str, ...]
+) -> None:
+    allowed = declared(name, *extras)
     lacking = {
         f"{path.relative_to(ROOT).as_posix()} imports {name}"
         for path in (ROOT / "src" / package).rglob("*.py")
@@ -252,6 +362,16 @@ def test_an_undeclared_import_is_found(source: str, names: set[str]) -> None:
 def test_each_declared_dependency_is_pinned() -> None:
     lines = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
     pinned = [Requirement(line) for line in lines if line and not line.startswith("#")]
-    names = {canonicalize_name(one.name) for one in pinned}
-    assert declared(*PROJECT["optional-dependencies"]) - {NAME} <= names
-    assert all(str(one.specifier).startswith("==") for one in pinned)
+    names = {canonicalize_name(requirement.name) for requirement in pinned}
+    for name, project in PROJECTS.items():
+        assert declared(name, *project["optional-dependencies"]) - {*PROJECTS} <= names
+    assert all(str(requirement.specifier).startswith("==") for requirement in pinned)
+
+
+def test_the_course_asks_for_the_gradebox_of_this_repository() -> None:
+    asked = {
+        canonicalize_name(requirement.name): requirement
+        for requirement in map(Requirement, PROJECTS[NAME]["optional-dependencies"]["course"])
+    }
+    assert str(asked["gradebox"].specifier) == f"=={PROJECTS['gradebox']['version']}"
+    assert asked["gradebox"].extras <= {*PROJECTS["gradebox"]["optional-dependencies"]}

@@ -165,6 +165,11 @@ def pip(command: Sequence[str], report: Report) -> bool:
     return process.returncode == 0
 
 
+def _editable(root: Path) -> list[str]:
+    """Return what makes pip add the two packages of this repository as they stand here."""
+    return ["-e", str(root / "src" / "gradebox"), "-e", str(root)]
+
+
 def make(root: Path, screen: TextIO) -> None:
     """Make ``.venv`` below ``root`` and install the packages and the project in it.
 
@@ -194,7 +199,7 @@ def make(root: Path, screen: TextIO) -> None:
     install = [str(python), "-m", "pip", "install", "--progress-bar", "off"]
     steps = {
         "waiting for pip": ["-r", str(root / "requirements.txt")],
-        "adding the course itself": ["--no-deps", "-q", "-e", str(root)],
+        "adding the course itself": ["--no-deps", "-q", *_editable(root)],
     }
     for stage, what in steps.items():
         if not pip([*install, *what], Report(screen, stage)):

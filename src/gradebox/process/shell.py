@@ -195,10 +195,18 @@ class Shell(InteractiveShell):
         """Make this process's streams those of the cells."""
         sys.stdout, sys.stderr = Stream("stdout", self.outputs), Stream("stderr", self.outputs)
 
+    def _keep_error(self, error: BaseException | None) -> None:
+        """Gather the error of a cell that IPython could not format, and so printed as text."""
+        if error is not None and not any(
+            output["output_type"] == "error" for output in self.outputs.items
+        ):
+            self._showtraceback(type(error), error, [])
+
     def execute(self, source: str) -> tuple[int | None, bool]:
         """Run one cell, gather what it shows, and return its number and whether it succeeded."""
         self.outputs.start()
         result = self.run_cell(source, store_history=True)  # type: ignore[no-untyped-call]
+        self._keep_error(result.error_before_exec or result.error_in_exec)
         return result.execution_count, bool(result.success)
 
 
