@@ -27,8 +27,8 @@ course: .venv/ready ## build the site, release, grade a sample class, print the 
 test: .venv/ready ## run every test, the strict book build among them
 	@$(PY) -m pytest -n 2 --dist loadgroup
 
-cover: .venv/ready ## the same, and count which lines of optdl were run (slower)
-	@$(PY) -m pytest --cov --cov-report=term -n 2 --dist loadgroup
+cover: .venv/ready ## the same, and count which lines of the two packages were run (slower)
+	@$(PY) -m tools.cover
 
 book: .venv/ready ## build the site
 	@$(PY) -m tools.book
