@@ -1469,7 +1469,7 @@ BAD_CLASSES: list[Any] = [
 def test_no_class_of_an_exception_but_an_exceptions(node: Any) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(BadValue):
-        Student(Line(ours)).class_told({"class": node})
+        Student(Line(ours)).error_class_of({"class": node})
 
 
 def test_classes_within_classes_have_an_end() -> None:
@@ -1478,4 +1478,4 @@ def test_classes_within_classes_have_an_end() -> None:
         node = ["error", number, "E", [node]]
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(BadValue, match="in a row"):
-        Student(Line(ours)).class_told({"class": node})
+        Student(Line(ours)).error_class_of({"class": node})
