@@ -212,7 +212,7 @@ def test_a_class_that_was_forgotten_is_told_again(lend: Lend) -> None:
     gc.collect()
     assert type(student["small"]).__bases__ == (kept,)
     small = student["small"]
-    student._met.clear()  # as if an answer that told of the class had come too late
+    student._imported.clear()  # as if an answer that told of the class had come too late
     assert type(student["small"]).__mro__[2].__name__ == "Shape"
     assert type(student["small"]) is not type(small)
 

@@ -84,11 +84,11 @@ def rebuilt(text: str, find: Callable[[str], type | None]) -> Any:
     if len(text) > MOST_TEXT:
         return unknown
     try:
-        found = _built(ast.parse(text.strip(), mode="eval").body, find)
+        annotation = _built(ast.parse(text.strip(), mode="eval").body, find)
     except Exception:  # of the parser, or of a class that takes no such parameters
         return unknown
     # a text, or what holds one, would be evaluated by typing.get_type_hints
-    return unknown if isinstance(found, tuple | list | EllipsisType) else found
+    return unknown if isinstance(annotation, tuple | list | EllipsisType) else annotation
 
 
 def _built(node: ast.expr, find: Callable[[str], type | None]) -> Any:
@@ -101,9 +101,9 @@ def _built(node: ast.expr, find: Callable[[str], type | None]) -> Any:
     if isinstance(node, ast.Name | ast.Attribute):
         return _named(ast.unparse(node), find)
     if isinstance(node, ast.Tuple):
-        return tuple(_built(one, find) for one in node.elts)
+        return tuple(_built(element, find) for element in node.elts)
     if isinstance(node, ast.List):
-        return [_built(one, find) for one in node.elts]
+        return [_built(element, find) for element in node.elts]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         left, right = _built(node.left, find), _built(node.right, find)
         try:
@@ -119,25 +119,27 @@ def _named(name: str, find: Callable[[str], type | None]) -> Any:
     own = find(name.removeprefix("__main__."))
     if own is not None:
         return own
-    first, dot, rest = name.partition(".")
-    return _known(len(sys.modules))[_SHORT.get(first, first) + dot + rest]
+    package, dot, path = name.partition(".")
+    return _classes_by_name(len(sys.modules))[_SHORT.get(package, package) + dot + path]
 
 
 @functools.lru_cache(maxsize=4)
-def _known(modules: int) -> Mapping[str, Any]:
+def _classes_by_name(modules: int) -> Mapping[str, Any]:
     """Return the classes by their names, those of the packages that are imported so far."""
-    found: dict[str, Any] = {name: one for name, one in vars(builtins).items() if _is_class(one)}
-    found["NoneType"] = type(None)
+    classes: dict[str, Any] = {
+        name: value for name, value in vars(builtins).items() if _is_class(value)
+    }
+    classes["NoneType"] = type(None)
     for name in _FORMS:
-        found[name] = found[f"typing.{name}"] = getattr(typing, name)
+        classes[name] = classes[f"typing.{name}"] = getattr(typing, name)
     for name in collections.abc.__all__:
-        found[f"collections.abc.{name}"] = getattr(collections.abc, name)
-    for one in (*_OTHERS, *_of_packages()):
-        found.setdefault(one.__name__, one) if one in _OTHERS else None
-        found[f"{one.__module__}.{one.__qualname__}"] = one
-    for package, one in _paths():
-        found[package] = one
-    return found
+        classes[f"collections.abc.{name}"] = getattr(collections.abc, name)
+    for kind in (*_OTHERS, *_of_packages()):
+        classes.setdefault(kind.__name__, kind) if kind in _OTHERS else None
+        classes[f"{kind.__module__}.{kind.__qualname__}"] = kind
+    for path, kind in _paths():
+        classes[path] = kind
+    return classes
 
 
 def _paths() -> Iterator[tuple[str, Any]]:
@@ -146,7 +148,7 @@ def _paths() -> Iterator[tuple[str, Any]]:
         module = sys.modules.get(package)
         if module is None:
             continue
-        for name in names or [name for name, one in vars(module).items() if _is_class(one)]:
+        for name in names or [name for name, value in vars(module).items() if _is_class(value)]:
             try:
                 yield f"{package}.{name}", operator.attrgetter(name)(module)
             except AttributeError:  # such as a module of it that is not imported
@@ -154,7 +156,7 @@ def _paths() -> Iterator[tuple[str, Any]]:
 
 
 def _of_packages() -> list[Any]:
-    return [one for _, one in _paths()]
+    return [kind for _, kind in _paths()]
 
 
 def _is_class(value: Any) -> bool:

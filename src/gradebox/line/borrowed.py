@@ -68,7 +68,7 @@ class CallableLoan(Loan):
         return isinstance(value, Loan) and _ask(self, "operate", "isinstance", value, self) is True
 
 
-def _told(loan: Loan) -> str:
+def _plain_repr(loan: Loan) -> str:
     return f"<{loan._gradebox.kind} {loan._gradebox.name or loan._gradebox.type_name}>"
 
 
@@ -77,8 +77,8 @@ _LOCAL: dict[str, Callable[..., Any]] = {
     "hash": lambda loan: hash(loan._gradebox.number),
     "eq": lambda loan, other: loan is other,
     "ne": lambda loan, other: loan is not other,
-    "str": _told,
-    "repr": _told,
+    "str": _plain_repr,
+    "repr": _plain_repr,
 }
 """What need not be asked of a function or a class."""
 
@@ -112,6 +112,6 @@ def loan(handle: Handle, callable_: bool) -> Any:
     """Return what stands for an object of the tests."""
     base = CallableLoan if callable_ else Loan
     kind = _kind(base, handle.type_name) if handle.type_name.isidentifier() else base
-    made = object.__new__(kind)
-    object.__setattr__(made, "_gradebox", handle)
-    return made
+    instance = object.__new__(kind)
+    object.__setattr__(instance, "_gradebox", handle)
+    return instance

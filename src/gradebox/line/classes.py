@@ -37,8 +37,8 @@ PYTHONS_OWN: Mapping[str, type] = {
     "coroutine": types.CoroutineType,
     "async_generator": types.AsyncGeneratorType,
     **{
-        one.__name__: one
-        for one in (property, staticmethod, classmethod, map, filter, zip, enumerate, reversed)
+        kind.__name__: kind
+        for kind in (property, staticmethod, classmethod, map, filter, zip, enumerate, reversed)
     },
 }
 """Classes of Python's own whose objects are no data, by the names of their types."""
@@ -57,7 +57,7 @@ NAMED: Mapping[str, type] = {**PYTHONS_OWN, **ABSTRACT}
 """All classes that travel by their name."""
 
 # by identity: a metaclass of a student's may say of its classes that they equal any other
-_NAMES = {id(one): name for name, one in NAMED.items()}
+_NAMES = {id(kind): name for name, kind in NAMED.items()}
 
 
 def name_of(kind: Any) -> str | None:
@@ -92,11 +92,11 @@ class StudentClass(Standing):
         return cls._gradebox.peer.ask(question, values)
 
     def __getattribute__(cls, name: str) -> Any:
-        if name in _TOLD:
-            return _TOLD[name](cls)
-        if name in _ASKED_FOR:
-            found = cls._ask("special", cls, name)
-            return found[0] if type(found) is tuple and found else getattr(object, name)
+        if name in _DESCRIBED:
+            return _DESCRIBED[name](cls)
+        if name in _REMOTE_NAMES:
+            answer = cls._ask("special", cls, name)
+            return answer[0] if type(answer) is tuple and answer else getattr(object, name)
         if name.startswith("__") or name in _OWN_NAMES:
             return type.__getattribute__(cls, name)
         return cls._ask("getattr", cls, name)
@@ -158,10 +158,10 @@ class _Iterable(StudentClass):
         return cls._ask("operate", "contains", cls, item) is True
 
 
-_TOLD: Mapping[str, Callable[[Any], Any]] = {
+_DESCRIBED: Mapping[str, Callable[[Any], Any]] = {
     "_gradebox": lambda cls: type.__getattribute__(cls, "_gradebox_class"),
     "__bases__": lambda cls: type.__getattribute__(cls, "_gradebox_bases") or (object,),
-    "__mro__": lambda cls: tuple(one for one in _mro(cls) if type(one) is not Standing),
+    "__mro__": lambda cls: tuple(kind for kind in _mro(cls) if type(kind) is not Standing),
     "__module__": inspection.ATTRIBUTES["__module__"],
     "__qualname__": lambda cls: inspection.described(cls)["qualname"],
     "__doc__": inspection.documentation_of,
@@ -175,7 +175,7 @@ _TOLD: Mapping[str, Callable[[Any], Any]] = {
 
 _OWN_NAMES = frozenset(("_ask", "_says", "_all_kinds", "mro"))
 
-_ASKED_FOR = frozenset(
+_REMOTE_NAMES = frozenset(
     (
         *("__init__", "__new__", "__post_init__", "__init_subclass__", "__class_getitem__"),
         *("__repr__", "__str__", "__format__", "__hash__", "__eq__", "__ne__"),
@@ -219,45 +219,49 @@ def student_class(
         space["__dataclass_fields__"] = fields
     if "__hash__" not in able:
         space["__hash__"] = None
-    kinds = [one for one in bases if isinstance(one, StudentClass)]
-    data = [one for one in bases if vars(builtins).get(one.__name__) is one]
-    data = [one for one in data if one not in (object, type)]
+    kinds = [kind for kind in bases if isinstance(kind, StudentClass)]
+    data = [kind for kind in bases if vars(builtins).get(kind.__name__) is kind]
+    data = [kind for kind in data if kind not in (object, type)]
     metaclass = _Iterable if iterates else StudentClass
-    made: Any = None
-    tried: tuple[tuple[Any, ...], ...] = ((*kinds, *data) or (base,), (*kinds,) or (base,), (base,))
-    for some in tried:
+    stand_in: Any = None
+    candidates: tuple[tuple[Any, ...], ...] = (
+        (*kinds, *data) or (base,),
+        (*kinds,) or (base,),
+        (base,),
+    )
+    for candidate in candidates:
         try:
-            made = type.__new__(metaclass, handle.name, some, dict(space))
+            stand_in = type.__new__(metaclass, handle.name, candidate, dict(space))
             break
         except TypeError:  # no order of the bases, or their layouts do not fit
             continue
-    for one in bases:
-        if one in ABSTRACT.values():
-            one.register(made)
-    return made
+    for kind in bases:
+        if kind in ABSTRACT.values():
+            kind.register(stand_in)
+    return stand_in
 
 
 def fields_of(kind: Any) -> list[list[Any]] | None:
     """Return the fields of a dataclass, and whether they are given when it is made."""
     try:
-        return [[one.name, bool(one.init)] for one in dataclasses.fields(kind)][:MOST_FIELDS]
+        return [[field.name, bool(field.init)] for field in dataclasses.fields(kind)][:MOST_FIELDS]
     except Exception:  # it is none, or only says that it is one
         return None
 
 
-def _fields(told: Any) -> Any:
-    if type(told) is not list or len(told) > MOST_FIELDS:
+def _fields(nodes: Any) -> Any:
+    if type(nodes) is not list or len(nodes) > MOST_FIELDS:
         raise BadValue("expected the fields of a dataclass")
-    for one in told:
-        if type(one) is not list or [type(part) for part in one] != [str, bool]:
+    for node in nodes:
+        if type(node) is not list or [type(part) for part in node] != [str, bool]:
             raise BadValue("expected the name of a field")
     try:
-        made: Any = dataclasses.make_dataclass(
-            "_", [(name, object, dataclasses.field(init=init)) for name, init in told]
+        dataclass: Any = dataclasses.make_dataclass(
+            "_", [(name, object, dataclasses.field(init=init)) for name, init in nodes]
         )
     except TypeError as error:
         raise BadValue(f"expected the names of fields: {error}") from None
-    return made.__dataclass_fields__
+    return dataclass.__dataclass_fields__
 
 
 def read_class(node: Sequence[Any], read: Callable[[Any], Any]) -> tuple[Any, int, bool, Any]:
@@ -275,7 +279,7 @@ def read_class(node: Sequence[Any], read: Callable[[Any], Any]) -> tuple[Any, in
         raise BadValue("expected the base classes of a class")
     if type(abilities) is not int or not NONE <= abilities <= EVERY or type(iterates) is not bool:
         raise BadValue("expected what the objects of a class can do")
-    bases = [read(one) for one in nodes]
-    if not all(isinstance(one, type) for one in bases):
+    bases = [read(base) for base in nodes]
+    if not all(isinstance(base, type) for base in bases):
         raise BadValue("expected classes")
     return tuple(bases), abilities, iterates, None if fields is None else _fields(fields)

@@ -57,15 +57,15 @@ def steps(proxy: Any) -> Generator[None, Any, Any]:
     """Wait for something of the student's; a generator as ``__await__`` returns it."""
     peer = proxy._gradebox.peer
     task = peer.ask("begin", (proxy,))
-    done: Any = ()
+    result: Any = ()
     try:
         yield  # whatever is waited for beside it begins, too
-        while not (done := peer.ask("turn", (task,))):
+        while not (result := peer.ask("turn", (task,))):
             yield
     except GeneratorExit:
         raise
     except BaseException:
-        if not done:
+        if not result:
             peer.ask("cancel", (task,))
         raise
-    return done[0]
+    return result[0]

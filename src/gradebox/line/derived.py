@@ -51,13 +51,13 @@ def plan(kind: Any) -> tuple[type, tuple[str, ...], bool] | None:
     """
     if kind in BASES or kind is bool or kind.__module__ in ("numpy", "torch", "collections"):
         return None
-    base = next((one for one in BASES if issubclass(kind, one)), None)
+    base = next((candidate for candidate in BASES if issubclass(kind, candidate)), None)
     if base is None:
         return None
     own: dict[str, Any] = {}
-    for one in reversed(kind.__mro__[: kind.__mro__.index(base)]):
-        if one.__module__ not in ("numpy", "torch", "builtins"):
-            own |= vars(one)
+    for ancestor in reversed(kind.__mro__[: kind.__mro__.index(base)]):
+        if ancestor.__module__ not in ("numpy", "torch", "builtins"):
+            own |= vars(ancestor)
     if base is tuple and _is_record(kind):
         own = {name: value for name, value in own.items() if not _is_of_record(kind, name)}
     names = tuple(sorted(name for name in own if name not in _SILENT))
@@ -94,15 +94,15 @@ def _derived_class(base: type, name: str, defined: tuple[str, ...]) -> Any:
         "__setattr__": _set_attribute,
         "__del__": _release,
     }
-    for one in defined:
-        if one in FORWARDED:
-            body[one] = _operator(FORWARDED[one])
-        elif one in REFLECTED:
-            body[one] = _operator(REFLECTED[one], reflected=True)
-        if one in body and base in (int, float) and one in ARITHMETIC:
-            body[one] = _of_students(body[one], getattr(base, one, None))
-        elif one in METHODS or (not one.startswith("_") and hasattr(base, one)):
-            body[one] = _method(one)
+    for attribute in defined:
+        if attribute in FORWARDED:
+            body[attribute] = _operator(FORWARDED[attribute])
+        elif attribute in REFLECTED:
+            body[attribute] = _operator(REFLECTED[attribute], reflected=True)
+        if attribute in body and base in (int, float) and attribute in ARITHMETIC:
+            body[attribute] = _of_students(body[attribute], getattr(base, attribute, None))
+        elif attribute in METHODS or (not attribute.startswith("_") and hasattr(base, attribute)):
+            body[attribute] = _method(attribute)
     return DerivedType(name, (base,), body)
 
 
@@ -172,24 +172,29 @@ def read(decoder: Decoder, node: list[Any], depth: int, make: Callable[..., Any]
         raise BadValue("expected the name of a class")
     if type(defined) is not list or len(defined) > 1000:
         raise BadValue("expected the names that a class defines")
-    if not all(type(one) is str and one.isidentifier() and len(one) <= 200 for one in defined):
+    if not all(
+        type(attribute) is str and attribute.isidentifier() and len(attribute) <= 200
+        for attribute in defined
+    ):
         raise BadValue("expected the names that a class defines")
     if type(single) is not bool:
         raise BadValue("expected whether an object is the only one")
     if type(inner) is list and inner[:1] in (["twin"], ["held"]):
         raise BadValue("expected the data of an object")
-    place = len(decoder.known)
+    position = len(decoder.known)
     data = decoder.decode(inner, depth + 1)
     base: Any = type(data)
     if not (base in BASES or (issubclass(base, tuple) and hasattr(base, "_fields"))):
         raise BadValue(f"expected data of an object, got a {base.__name__}")
     handle = make(number, name, single)
     kind = _derived_class(base, name, tuple(defined))
-    made = base._make.__func__(kind, data) if hasattr(base, "_make") else base.__new__(kind, data)
+    instance = (
+        base._make.__func__(kind, data) if hasattr(base, "_make") else base.__new__(kind, data)
+    )
     if base in MUTABLE:
-        base.__init__(made, data)
-        if decoder.known[place : place + 1] != [data] or decoder.known[place] is not data:
+        base.__init__(instance, data)
+        if decoder.known[position : position + 1] != [data] or decoder.known[position] is not data:
             raise BadValue("expected the data of an object")
-        decoder.known[place] = made
-    object.__setattr__(made, "_gradebox", handle)
-    return made
+        decoder.known[position] = instance
+    object.__setattr__(instance, "_gradebox", handle)
+    return instance

@@ -26,7 +26,7 @@ Names = Mapping[str, Any]
 
 def _describe(namespace: Names, value: Any) -> dict[str, Any]:
     """Return what ``inspect`` tells of a function or class."""
-    found: dict[str, Any] = {
+    description: dict[str, Any] = {
         "doc": _long(getattr(value, "__doc__", None)),
         "qualname": short(getattr(value, "__qualname__", "")),
         "module": short(getattr(value, "__module__", "")),
@@ -37,12 +37,17 @@ def _describe(namespace: Names, value: Any) -> dict[str, Any]:
     with contextlib.suppress(TypeError, ValueError):
         signature = inspect.signature(value)
         parameters = [*signature.parameters.values()][:MOST_PARAMETERS]
-        found["parameters"] = [
-            [one.name, int(one.kind), *_default(one), _annotation(one.annotation)]
-            for one in parameters
+        description["parameters"] = [
+            [
+                parameter.name,
+                int(parameter.kind),
+                *_default(parameter),
+                _annotation(parameter.annotation),
+            ]
+            for parameter in parameters
         ]
-        found["returns"] = _annotation(signature.return_annotation)
-    return found
+        description["returns"] = _annotation(signature.return_annotation)
+    return description
 
 
 def _default(parameter: inspect.Parameter) -> tuple[bool, Any]:
@@ -77,8 +82,11 @@ def _annotation(value: Any) -> Any:
 
 def _annotations(namespace: Names, value: Any) -> dict[str, Any]:
     """Return the annotations of a function or class."""
-    found = inspect.get_annotations(value) if callable(value) else value.__annotations__
-    return {short(name): _annotation(one) for name, one in [*found.items()][:MOST_PARAMETERS]}
+    annotations = inspect.get_annotations(value) if callable(value) else value.__annotations__
+    return {
+        short(name): _annotation(annotation)
+        for name, annotation in [*annotations.items()][:MOST_PARAMETERS]
+    }
 
 
 def _long(value: Any) -> str | None:
@@ -107,9 +115,9 @@ def _code(namespace: Names, function: Any) -> dict[str, Any]:
 def _vars(namespace: Names, value: Any) -> dict[str, Any]:
     """Return the attributes that an object or class has itself, without annotations."""
     return {
-        name: one
-        for name, one in [*vars(value).items()][:MOST_NAMES]
-        if type(name) is str and name != "__annotations__" and _travels(one)
+        name: attribute
+        for name, attribute in [*vars(value).items()][:MOST_NAMES]
+        if type(name) is str and name != "__annotations__" and _travels(attribute)
     }
 
 
@@ -120,7 +128,7 @@ def _dir(namespace: Names, value: Any) -> list[str]:
 def _special(namespace: Names, kind: Any, name: str) -> tuple[Any, ...]:
     """Return an attribute of a class that it does not have from ``object`` alone."""
     kinds = {*kind.__mro__, *type(kind).__mro__} - {object, type}
-    if not any(name in vars(one) for one in kinds):
+    if not any(name in vars(ancestor) for ancestor in kinds):
         return ()
     return (getattr(kind, name),)
 

@@ -24,9 +24,9 @@ class Docstring(str):
         """Return the docstring of something of the student's."""
         if text is None:
             return None
-        made = cls(text)
-        made.ask = proxy._gradebox.peer.ask
-        return made
+        docstring = cls(text)
+        docstring.ask = proxy._gradebox.peer.ask
+        return docstring
 
 
 def teach_doctest() -> None:
@@ -46,19 +46,24 @@ def _elsewhere(test: doctest.DocTest) -> doctest.DocTest:
     """Return a test that runs elsewhere what it would execute of a student's docstring."""
     if not isinstance(test.docstring, Docstring):
         return test
-    ask, sources = test.docstring.ask, [one.source for one in test.examples]
+    ask, sources = test.docstring.ask, [example.source for example in test.examples]
     scope = ask("scope", ())
 
-    def example(number: int) -> None:
+    def run_example(number: int) -> None:
         ask("example", (scope, sources[number]))
 
     examples = [
         doctest.Example(
-            f"{_NAME}({number})\n", one.want, one.exc_msg, one.lineno, one.indent, one.options
+            f"{_NAME}({number})\n",
+            example.want,
+            example.exc_msg,
+            example.lineno,
+            example.indent,
+            example.options,
         )
-        for number, one in enumerate(test.examples)
+        for number, example in enumerate(test.examples)
     ]
-    names = {_NAME: example, "__name__": "__main__"}
+    names = {_NAME: run_example, "__name__": "__main__"}
     return doctest.DocTest(examples, names, test.name, test.filename, test.lineno, None)
 
 

@@ -18,7 +18,7 @@ from gradebox.codec.encoding import BadValue
 from gradebox.line import annotations
 from gradebox.line.doctests import Docstring
 
-_Told = TypeVar("_Told")
+_Answer = TypeVar("_Answer")
 
 _KINDS = inspect._ParameterKind
 _FLAGS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -28,11 +28,11 @@ def _ask(proxy: Any, question: str, *values: Any) -> Any:
     return proxy._gradebox.peer.ask(question, (proxy, *values))
 
 
-def _noted(function: Callable[[Any], _Told]) -> Callable[[Any], _Told]:
+def _noted(function: Callable[[Any], _Answer]) -> Callable[[Any], _Answer]:
     """Have the student's end take note of what is no answer, even if a test catches the error."""
 
     @wraps(function)
-    def noted(proxy: Any) -> _Told:
+    def noted(proxy: Any) -> _Answer:
         try:
             return function(proxy)
         except BadValue as error:
@@ -42,27 +42,27 @@ def _noted(function: Callable[[Any], _Told]) -> Callable[[Any], _Told]:
     return noted
 
 
-def _checked(value: Any, kind: Any, what: str) -> Any:
+def _checked(value: Any, kind: Any, expected: str) -> Any:
     """Return a value of exactly one of some types."""
     if type(value) not in (kind if isinstance(kind, tuple) else (kind,)):
-        raise BadValue(f"expected {what}")
+        raise BadValue(f"expected {expected}")
     return value
 
 
-def _texts(value: Any, what: str) -> list[str]:
-    if type(value) is not list or not all(type(one) is str for one in value):
-        raise BadValue(f"expected {what}")
+def _texts(value: Any, expected: str) -> list[str]:
+    if type(value) is not list or not all(type(text) is str for text in value):
+        raise BadValue(f"expected {expected}")
     return value
 
 
 @_noted
 def described(proxy: Any) -> dict[str, Any]:
     """Return name, module, documentation and parameters of a student's function or class."""
-    told = _checked(_ask(proxy, "describe"), dict, "the description of a function")
+    description = _checked(_ask(proxy, "describe"), dict, "the description of a function")
     for field, kinds in _DESCRIPTION.items():
-        _checked(told.get(field), kinds, f"the {field} of a function")
-    _texts(told["abstract"], "the names of abstract methods")
-    return told
+        _checked(description.get(field), kinds, f"the {field} of a function")
+    _texts(description["abstract"], "the names of abstract methods")
+    return description
 
 
 _DESCRIPTION = {
@@ -82,24 +82,24 @@ def documentation_of(proxy: Any) -> str | None:
 @_noted
 def signature_of(proxy: Any) -> inspect.Signature:
     """Return the signature of a student's function or class."""
-    told = described(proxy)
-    if told["parameters"] is None:
+    description = described(proxy)
+    if description["parameters"] is None:
         raise AttributeError("__signature__")
     try:
         return inspect.Signature(
-            [_parameter(proxy, one) for one in told["parameters"]],
-            return_annotation=_annotation(proxy, told["returns"], inspect.Signature.empty),
+            [_parameter(proxy, parameter) for parameter in description["parameters"]],
+            return_annotation=_annotation(proxy, description["returns"], inspect.Signature.empty),
         )
     except ValueError as error:  # in a wrong order, or not distinct
         raise BadValue(f"expected the parameters of a function: {error}") from None
 
 
-def _parameter(proxy: Any, told: Any) -> inspect.Parameter:
-    if type(told) is not list or [type(one) for one in told[:3]] != [str, int, bool]:
+def _parameter(proxy: Any, fields: Any) -> inspect.Parameter:
+    if type(fields) is not list or [type(field) for field in fields[:3]] != [str, int, bool]:
         raise BadValue("expected the parameters of a function")
-    if len(told) != 5 or not told[0].isidentifier() or not 0 <= told[1] <= 4:
+    if len(fields) != 5 or not fields[0].isidentifier() or not 0 <= fields[1] <= 4:
         raise BadValue("expected the name and the kind of a parameter")
-    name, kind, has_default, default, annotation = told
+    name, kind, has_default, default, annotation = fields
     return inspect.Parameter(
         name,
         _KINDS(kind),
@@ -108,34 +108,34 @@ def _parameter(proxy: Any, told: Any) -> inspect.Parameter:
     )
 
 
-def _annotation(proxy: Any, told: Any, empty: Any) -> Any:
+def _annotation(proxy: Any, annotation: Any, empty: Any) -> Any:
     """Return an annotation that came in a list, which is empty where there is none."""
-    if type(told) is not list or len(told) > 1:
+    if type(annotation) is not list or len(annotation) > 1:
         raise BadValue("expected an annotation")
-    if not told or told[0] is None:
-        return None if told else empty
-    if type(told[0]) is str:
-        return annotations.rebuilt(told[0], lambda name: _class(proxy, name))
-    if not isinstance(told[0], type):
+    if not annotation or annotation[0] is None:
+        return None if annotation else empty
+    if type(annotation[0]) is str:
+        return annotations.rebuilt(annotation[0], lambda name: _class(proxy, name))
+    if not isinstance(annotation[0], type):
         raise BadValue("expected a class or a text as annotation")
-    return told[0]
+    return annotation[0]
 
 
 def _class(proxy: Any, name: str) -> type | None:
     """Return what stands for the class of this name in the student's notebook."""
     try:
-        found = proxy._gradebox.peer.ask("get", (name,)) if name.isidentifier() else None
+        kind = proxy._gradebox.peer.ask("get", (name,)) if name.isidentifier() else None
     except (KeyError, TypeError):  # no such name, or what cannot travel
         return None
-    return found if isinstance(found, type) and hasattr(found, "_gradebox") else None
+    return kind if isinstance(kind, type) and hasattr(kind, "_gradebox") else None
 
 
 @_noted
 def annotations_of(proxy: Any) -> dict[str, Any]:
     """Return the annotations of a student's function or class."""
-    told = _checked(_ask(proxy, "annotations"), dict, "annotations")
-    _texts([*told], "the names of annotations")
-    return {name: _annotation(proxy, one, None) for name, one in told.items()}
+    nodes = _checked(_ask(proxy, "annotations"), dict, "annotations")
+    _texts([*nodes], "the names of annotations")
+    return {name: _annotation(proxy, node, None) for name, node in nodes.items()}
 
 
 @_noted
@@ -147,15 +147,15 @@ def names_of(proxy: Any) -> list[str]:
 @_noted
 def attributes_of(proxy: Any) -> dict[str, Any]:
     """Return the attributes that an object or class of the student's has itself."""
-    told = _checked(_ask(proxy, "vars"), dict, "attributes")
-    _texts([*told], "the names of attributes")
-    return told
+    attributes = _checked(_ask(proxy, "vars"), dict, "attributes")
+    _texts([*attributes], "the names of attributes")
+    return attributes
 
 
 def attributes_of_class(proxy: Any) -> Mapping[str, Any]:
     """Return the attributes that a class of the student's has itself."""
-    told, marks = attributes_of(proxy), annotations_of(proxy)
-    return types.MappingProxyType({**told, "__annotations__": marks} if marks else told)
+    attributes, marks = attributes_of(proxy), annotations_of(proxy)
+    return types.MappingProxyType({**attributes, "__annotations__": marks} if marks else attributes)
 
 
 def abstract_of(proxy: Any) -> frozenset[str]:
@@ -172,18 +172,19 @@ def flags_of(proxy: Any) -> int:
 def _defaults(proxy: Any, keyword_only: bool) -> list[inspect.Parameter]:
     parameters = signature_of(proxy).parameters.values()
     return [
-        one
-        for one in parameters
-        if one.default is not one.empty and (one.kind is one.KEYWORD_ONLY) == keyword_only
+        parameter
+        for parameter in parameters
+        if parameter.default is not parameter.empty
+        and (parameter.kind is parameter.KEYWORD_ONLY) == keyword_only
     ]
 
 
 def _positional_defaults(proxy: Any) -> tuple[Any, ...] | None:
-    return tuple(one.default for one in _defaults(proxy, False)) or None
+    return tuple(parameter.default for parameter in _defaults(proxy, False)) or None
 
 
 def _keyword_defaults(proxy: Any) -> dict[str, Any] | None:
-    return {one.name: one.default for one in _defaults(proxy, True)} or None
+    return {parameter.name: parameter.default for parameter in _defaults(proxy, True)} or None
 
 
 @_noted
@@ -193,14 +194,16 @@ def code_of(proxy: Any) -> types.CodeType:
     Its name, its arguments, its flags and the names that it uses are those of the student's
     function. ``inspect.getsource`` finds the source that the student's process tells.
     """
-    told = _checked(_ask(proxy, "code"), dict, "the code of a function")
-    fields = [told.get(name) for name in ("name", "counts", "stars", "flags", "source")]
-    if [type(one) for one in fields[:4]] != [str, list, list, int]:
+    description = _checked(_ask(proxy, "code"), dict, "the code of a function")
+    fields = [description.get(name) for name in ("name", "counts", "stars", "flags", "source")]
+    if [type(field) for field in fields[:4]] != [str, list, list, int]:
         raise BadValue("expected the name and the arguments of a function")
     name, counts, stars, flags, source = fields
     _checked(source, (str, type(None)), "the source of a function")
-    variables, names = (_identifiers(told.get(field)) for field in ("variables", "names"))
-    if [type(one) for one in counts] != [int] * 3 or [type(one) for one in stars] != [bool] * 2:
+    variables, names = (_identifiers(description.get(field)) for field in ("variables", "names"))
+    if [type(count) for count in counts] != [int] * 3 or [type(star) for star in stars] != [
+        bool
+    ] * 2:
         raise BadValue("expected the numbers of arguments")
     first, both, last = counts
     used = both + last + sum(stars)
@@ -232,10 +235,10 @@ def code_of(proxy: Any) -> types.CodeType:
 
 def _identifiers(value: Any) -> list[str]:
     """Return names, without those that a compiler makes up, such as ``.0``."""
-    found = _texts(value, "the names that a function uses")
-    if len(found) > 20_000 or not all(len(name) <= 200 for name in found):
+    names = _texts(value, "the names that a function uses")
+    if len(names) > 20_000 or not all(len(name) <= 200 for name in names):
         raise BadValue("expected names")
-    return [name if name.isidentifier() else f"_{number}" for number, name in enumerate(found)]
+    return [name if name.isidentifier() else f"_{number}" for number, name in enumerate(names)]
 
 
 def _compiled(flags: int) -> types.CodeType:
@@ -244,10 +247,10 @@ def _compiled(flags: int) -> types.CodeType:
     yields = flags & (inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR)
     body = "yield" if yields else "pass"
     module = compile(f"{kind}def nothing(): {body}", "<nothing>", "exec")
-    return next(one for one in module.co_consts if isinstance(one, types.CodeType))
+    return next(constant for constant in module.co_consts if isinstance(constant, types.CodeType))
 
 
-def _asked_for(name: str, proxy: Any) -> Any:
+def _attribute(name: str, proxy: Any) -> Any:
     return _ask(proxy, "getattr", name)
 
 
@@ -259,7 +262,7 @@ ATTRIBUTES: Mapping[str, Callable[[Any], Any]] = {
     "__code__": code_of,
     "__dict__": attributes_of,
     **{
-        name: partial(_asked_for, name)
+        name: partial(_attribute, name)
         for name in ("__wrapped__", "__self__", "__func__", "__isabstractmethod__")
     },
 }

@@ -37,18 +37,18 @@ class _Printed:
     encoding = "utf-8"
 
     def __init__(self, name: str, texts: list[list[str]]) -> None:
-        self.name, self._texts, self._left = name, texts, MOST_PRINTED
+        self.name, self._texts, self._remaining = name, texts, MOST_PRINTED
 
     def write(self, text: str) -> int:
         """Keep text."""
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        kept = text[: self._left]
-        self._left -= len(kept)
+        accepted = text[: self._remaining]
+        self._remaining -= len(accepted)
         if self._texts and self._texts[-1][0] == self.name:
-            self._texts[-1][1] += kept
-        elif kept:
-            self._texts.append([self.name, kept])
+            self._texts[-1][1] += accepted
+        elif accepted:
+            self._texts.append([self.name, accepted])
         return len(text)
 
     def flush(self) -> None:
@@ -94,23 +94,23 @@ class Lender(Peer):
 
     def failed(self, error: dict[str, Any]) -> Exception:
         """Return the exception for what the other process says has failed."""
-        return rebuilt(error, "", self.class_told(error))
+        return rebuilt(error, "", self.error_class_of(error))
 
     def outdated(self, message: dict[str, Any], number: int) -> bool:
         """Return whether a message answers an earlier question, which nobody waits for."""
         return type(message.get("id")) is int and message["id"] < number
 
-    def told(self, error: BaseException) -> dict[str, Any]:
+    def description_of(self, error: BaseException) -> dict[str, Any]:
         """Return what the checker learns of an exception."""
         try:
             lines = traceback.format_exception(error, limit=-20)
         except Exception:
             lines = []
-        told = {**described(error), "trace": "".join(lines)[-MOST_TEXT:]}
+        description = {**described(error), "trace": "".join(lines)[-MOST_TEXT:]}
         cause = error.__cause__
         if isinstance(cause, Exception) and cause is not error:
-            told["cause"] = described(cause) | self._class_of(cause)
-        return told
+            description["cause"] = described(cause) | self._class_of(cause)
+        return description
 
     def send(self, message: dict[str, Any], parts: Sequence[bytes]) -> None:
         """Send a message, with what goes with it."""
@@ -215,9 +215,9 @@ def _advance(namespace: Mapping[str, Any], iterator: Any) -> tuple[Any, ...]:
         return ()
 
 
-def _leave(namespace: Mapping[str, Any], manager: Any, told: Any) -> bool:
-    """End a context; ``told`` describes the exception that ends it, if one does."""
-    error = rebuilt(told, "") if told else None
+def _leave(namespace: Mapping[str, Any], manager: Any, description: Any) -> bool:
+    """End a context; ``description`` is that of the exception that ends it, if one does."""
+    error = rebuilt(description, "") if description else None
     return bool(type(manager).__exit__(manager, type(error) if error else None, error, None))
 
 

@@ -66,7 +66,7 @@ def count_as_tests(modules: Sequence[str]) -> None:
 def _is_of_tests(kind: type) -> bool:
     """Return whether a test cell has defined a class, or a module of the course's tests."""
     return kind.__module__ == "__main__" or any(
-        f"{kind.__module__}.".startswith(f"{one}.") for one in _MODULES
+        f"{kind.__module__}.".startswith(f"{package}.") for package in _MODULES
     )
 
 
@@ -81,9 +81,9 @@ def _is_file(value: Any) -> bool:
 
 def _defined(kind: type, name: str) -> Any:
     """Return what the tests' own classes among the bases of a class have under a name."""
-    for one in kind.__mro__:
-        if _is_of_tests(one) and name in vars(one):
-            return vars(one)[name]
+    for ancestor in kind.__mro__:
+        if _is_of_tests(ancestor) and name in vars(ancestor):
+            return vars(ancestor)[name]
     return None
 
 
@@ -109,8 +109,8 @@ def _may_set(value: Any, name: str) -> bool:
     return _is_of_tests(type(value)) and not callable(_defined(type(value), name))
 
 
-def _refused(value: Any, what: str) -> Exception:
-    return Unsendable(f"the test's {type(value).__name__} does not let an answer {what}")
+def _refused(value: Any, action: str) -> Exception:
+    return Unsendable(f"the test's {type(value).__name__} does not let an answer {action}")
 
 
 def _read(value: Any, name: str) -> Any:
@@ -134,7 +134,14 @@ def _delete(value: Any, name: str) -> None:
 
 
 def _operate(name: str, *values: Any) -> Any:
-    owner = next((one for one in values if not isinstance(one, _FUNCTIONS) and may_lend(one)), None)
+    owner = next(
+        (
+            operand
+            for operand in values
+            if not isinstance(operand, _FUNCTIONS) and may_lend(operand)
+        ),
+        None,
+    )
     kind = type(owner)
     allowed = (
         isinstance(owner, NonCallableMock)
@@ -152,7 +159,8 @@ def _operate(name: str, *values: Any) -> Any:
 def _has_operator(kind: type, name: str) -> bool:
     short = name.rstrip("_")
     return any(
-        _defined(kind, f"__{one}__") is not None for one in (short, f"r{short}", f"i{short}")
+        _defined(kind, f"__{variant}__") is not None
+        for variant in (short, f"r{short}", f"i{short}")
     )
 
 

@@ -34,7 +34,7 @@ class Mixed:
 
     def __init__(self, handle_of: Callable[[Any], Any]) -> None:
         self._handle_of = handle_of
-        self.seen: set[str] = set()
+        self.operations: set[str] = set()
         """What was done since the test began: operators as ``__sub__``, methods as ``equals``."""
         self.allowed: Collection[str] | None = None
         """What the instructor's answers need; None where nobody has tried."""
@@ -44,7 +44,7 @@ class Mixed:
     def begin(self, allowed: Collection[str] | None) -> None:
         """Take note that a test begins."""
         self.allowed, self.refused = allowed, ""
-        self.seen.clear()
+        self.operations.clear()
 
     def note(self, question: str, value: Any) -> None:
         """Take note of a question to the student's process.
@@ -55,9 +55,9 @@ class Mixed:
             If the instructor's answers are not asked for it.
         """
         name, others = self._operation(question, value)
-        if not name or all(self._handle_of(one) is not None for one in others):
+        if not name or all(self._handle_of(other) is not None for other in others):
             return
-        self.seen.add(name)
+        self.operations.add(name)
         if self.allowed is not None and name not in self.allowed:
             self.refused = (
                 f"expected plain data, got an object of a class of the student's, whose {name!r} "

@@ -30,6 +30,6 @@ _FUNCTIONS: tuple[Any, ...] = (
 OPERATIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(operator, name) for name in (*BINARY, *ORDER, *_ALONE, *_ITEMS)},
     **{name: getattr(operator, name) for name in IN_PLACE},
-    **{one.__name__: one for one in _FUNCTIONS},
+    **{function.__name__: function for function in _FUNCTIONS},
     "enter": lambda value: type(value).__enter__(value),
 }

@@ -91,14 +91,14 @@ def error_class(handle: "Handle", bases: Sequence[type[Exception]]) -> Any:
 
     It is a class, not a proxy: ``except`` and ``pytest.raises`` take nothing else.
     """
-    more = () if any(issubclass(one, StudentError) for one in bases) else (StudentError,)
-    made = ErrorClass(
+    more = () if any(issubclass(base, StudentError) for base in bases) else (StudentError,)
+    error_type = ErrorClass(
         handle.name or "Error",
         (*more, *bases),
         {"__init__": _begin, "__str__": _say, "__module__": "__main__"},
     )
-    type.__setattr__(made, "_gradebox", handle)
-    return made
+    type.__setattr__(error_type, "_gradebox", handle)
+    return error_type
 
 
 def _begin(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -168,7 +168,7 @@ class _Crossed:
 
     Parameters
     ----------
-    known : list
+    containers : list
         The containers, in the order of their places.
     states : list, optional
         What they held when they came, at the student's end.
@@ -177,9 +177,9 @@ class _Crossed:
     """
 
     def __init__(
-        self, known: Sequence[Any] = (), states: Sequence[Any] = (), passed: int = 0
+        self, containers: Sequence[Any] = (), states: Sequence[Any] = (), passed: int = 0
     ) -> None:
-        self.known, self.states, self.passed = known, states, passed
+        self.containers, self.states, self.passed = containers, states, passed
 
 
 class Peer:
@@ -195,11 +195,11 @@ class Peer:
         self._questions = itertools.count(1)
         self._unneeded: deque[Handle] = deque()
         self._singles: dict[int, Any] = {}
-        self._met: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self._imported: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.draws = Draws()
         self._depth_of_bases = 0
-        self._classes_told: set[int] = set()
-        self._untold: dict[str, list[Any]] = {}
+        self._classes_sent: set[int] = set()
+        self._unsent: dict[str, list[Any]] = {}
         self._crossed = _Crossed()
         self._asks_again = False
 
@@ -248,7 +248,7 @@ class Peer:
             if self._depth >= DEEPEST:
                 raise RecursionError(f"more than {DEEPEST} calls between the two processes")
             encoder = self._encoder(lends=self.lends)
-            told = self._told_before(encoder)
+            header = self._header(encoder)
             encoder.passed.tensors.clear()
             node = encoder.encode(value)
             number = next(self._questions)
@@ -257,11 +257,11 @@ class Peer:
             if self._depth > _SHALLOW:  # each call takes frames of ours, too
                 sys.setrecursionlimit(before + _FRAMES)
             try:
-                message = {"ask": question, "id": number, "value": node, **told, **more}
+                message = {"ask": question, "id": number, "value": node, **header, **more}
                 self._send(message, encoder)
-                while (came := self._next_answer(number)) is None:
+                while (reply := self._next_answer(number)) is None:
                     pass
-                return self._read(number, *came, encoder)
+                return self._read(number, *reply, encoder)
             finally:
                 sys.setrecursionlimit(before)
                 self._depth -= 1
@@ -280,17 +280,17 @@ class Peer:
         return None if self.outdated(message, number) else (message, parts)
 
     def _encoder(
-        self, known: Sequence[Any] = (), *, lends: bool = False, received: Passed | None = None
+        self, containers: Sequence[Any] = (), *, lends: bool = False, received: Passed | None = None
     ) -> Encoder:
         own = self.own if self.lends else None
         return Encoder(
-            self._export, known, twins=self.twins, lends=lends, own=own, received=received
+            self._export, containers, twins=self.twins, lends=lends, own=own, received=received
         )
 
-    def _decoder(self, parts: list[bytes], asked: Encoder | None = None) -> Decoder:
+    def _decoder(self, parts: list[bytes], encoder: Encoder | None = None) -> Decoder:
         derive = None if self.lends else self.derive
-        known, sent = (asked.known, asked.passed) if asked else ((), None)
-        return Decoder(parts, self._import, known, twins=self.twins, derive=derive, sent=sent)
+        containers, sent = (encoder.known, encoder.passed) if encoder else ((), None)
+        return Decoder(parts, self._import, containers, twins=self.twins, derive=derive, sent=sent)
 
     def own(self, encoder: Encoder, value: Any, as_base: Callable[[], Node]) -> Node:
         """Return the node of a value whose class derives from data, or None for any other."""
@@ -306,14 +306,14 @@ class Peer:
         """Return what stands for an object of a class that derives from data."""
         number: Any = node[2] if len(node) > 2 else None
         if type(number) is int and number in self._singles:
-            place = len(decoder.known)
+            position = len(decoder.known)
             decoder.decode(node[1], depth + 1)  # its parts are to be passed by
-            del decoder.known[place:]
+            del decoder.known[position:]
             return self._singles[number]
-        made = read_derived(decoder, node, depth, self._derived_handle)
+        instance = read_derived(decoder, node, depth, self._derived_handle)
         if node[5]:
-            self._singles[number] = made
-        return made
+            self._singles[number] = instance
+        return instance
 
     def _derived_handle(self, number: Any, name: str, single: bool) -> Handle:
         if type(number) is not int or not 0 < number < 2**63 or len(self._singles) > MOST_EXPORTS:
@@ -328,30 +328,30 @@ class Peer:
 
     def before(self, encoder: Encoder) -> dict[str, Any]:
         """Return what a message tells before its value."""
-        told: dict[str, Any] = {}
+        header: dict[str, Any] = {}
         if news := self.twins.news(encoder):
-            told["news"] = news
+            header["news"] = news
         # not later: what the value refers to may be gone when it is sent
-        untold = self._untold
+        unsent = self._unsent
         if dropped := self.twins.dropped():
-            untold["dropped"] = [*untold.get("dropped", ()), *dropped]
+            unsent["dropped"] = [*unsent.get("dropped", ()), *dropped]
         if self._unneeded:
-            unneeded = untold.setdefault("unneeded", [])
+            unneeded = unsent.setdefault("unneeded", [])
             while self._unneeded:
                 handle = self._unneeded.popleft()
                 unneeded.append([handle.number, handle.count])
-        return told | untold
+        return header | unsent
 
     def take(self, message: dict[str, Any], decoder: Decoder) -> None:
         """Take in what a message tells before its value."""
         crossed, self._crossed = self._crossed, _Crossed()
-        self._lend_kept(message.get("meanwhile", ()), crossed.known)
+        self._lend_retained(message.get("meanwhile", ()), crossed.containers)
         if "news" in message:
             self.twins.hear(message["news"], decoder)
 
-    def _lend_kept(self, kept: Any, sent: Sequence[Any]) -> None:
+    def _lend_retained(self, pairs: Any, sent: Sequence[Any]) -> None:
         """Take in which containers that were sent the student's code has kept."""
-        for pair in kept:
+        for pair in pairs:
             if type(pair) is not list or len(pair) != 2 or type(pair[0]) is not int:
                 raise BadValue("expected the number of a container that is kept")
             if not 0 <= pair[0] < len(sent):
@@ -388,12 +388,12 @@ class Peer:
         except self.caught as error:
             if self.lost(error):
                 raise
-            failed, result = {"error": self.told(error) | self._class_of(error)}, None
+            failed, result = {"error": self.description_of(error) | self._class_of(error)}, None
         try:
-            if self._crossed.known is decoder.known:  # nothing has been asked meanwhile
+            if self._crossed.containers is decoder.known:  # nothing has been asked meanwhile
                 self._crossed = _Crossed()
             encoder = self._encoder(decoder.known, lends=self.lends, received=decoder.passed)
-            told = self._told_before(encoder)
+            header = self._header(encoder)
             node = encoder.encode(result)
             after = _states(decoder.known) if before else []
             changed = [
@@ -402,12 +402,12 @@ class Peer:
                 if old != new and id(decoder.known[i]) not in self.twins.numbers
             ]
             del result
-            if self.lends and (kept := self._kept(decoder.known, _PASSED)):
-                told["kept"] = kept
-            if failed and not changed and not told:
+            if self.lends and (retained := self._retained(decoder.known, _PASSED)):
+                header["kept"] = retained
+            if failed and not changed and not header:
                 self._send({"id": number, **failed})
                 return
-            reply = {"id": number, "value": node, "changed": changed, **told, **failed}
+            reply = {"id": number, "value": node, "changed": changed, **header, **failed}
             self._send(reply, encoder)
         except self.caught as error:
             self._refuse(number, error)
@@ -416,11 +416,11 @@ class Peer:
         """Answer with nothing but what has failed."""
         if self.lost(error):
             raise error
-        self._send({"id": number, "error": self.told(error) | self._class_of(error)})
+        self._send({"id": number, "error": self.description_of(error) | self._class_of(error)})
 
-    def _kept(
+    def _retained(
         self,
-        known: Sequence[Any],
+        containers: Sequence[Any],
         passed: int,
         changed: Sequence[bool] = (),
         *,
@@ -430,42 +430,42 @@ class Peer:
 
         Only parameters of networks count, unless ``every`` container does.
         """
-        found = []
-        for place, value in enumerate(known):
+        pairs = []
+        for index, value in enumerate(containers):
             if not (every or _is_parameter(value)):
                 continue
-            if sys.getrefcount(value) > passed or (changed and changed[place]):
+            if sys.getrefcount(value) > passed or (changed and changed[index]):
                 number = self.twins.keep(value)
                 if number is not None:
-                    found.append([place, number])
-        return found
+                    pairs.append([index, number])
+        return pairs
 
-    def _told_before(self, encoder: Encoder) -> dict[str, Any]:
+    def _header(self, encoder: Encoder) -> dict[str, Any]:
         """Return what a message tells before its value, and which containers are kept meanwhile."""
-        kept = self._kept_meanwhile() if self.lends else []
-        told = self.before(encoder)
-        if kept:
-            gone = told.get("dropped", ())
-            told["meanwhile"] = [pair for pair in kept if pair[1] not in gone]
-        return told
+        retained = self._retained_meanwhile() if self.lends else []
+        header = self.before(encoder)
+        if retained:
+            dropped = header.get("dropped", ())
+            header["meanwhile"] = [pair for pair in retained if pair[1] not in dropped]
+        return header
 
-    def _kept_meanwhile(self) -> list[list[int]]:
+    def _retained_meanwhile(self) -> list[list[int]]:
         """Return which containers of the last message somebody has, while more is to come.
 
         So a function that is called back meets the very lists that it has given.
         """
         crossed, self._crossed = self._crossed, _Crossed()
-        if not crossed.known:
+        if not crossed.containers:
             return []
         small = sum(map(_size, crossed.states)) <= LARGEST_MEANWHILE
-        if not small and not any(map(_is_parameter, crossed.known)):
+        if not small and not any(map(_is_parameter, crossed.containers)):
             return []
-        now = _states([*crossed.known])
+        now = _states([*crossed.containers])
         changed = [old != new for old, new in zip(crossed.states, now, strict=True)]
-        kept = self._kept(crossed.known, crossed.passed, changed, every=small)
-        for place, number in kept:
-            self.twins.has_changed(number, changed[place])
-        return kept
+        retained = self._retained(crossed.containers, crossed.passed, changed, every=small)
+        for index, number in retained:
+            self.twins.has_changed(number, changed[index])
+        return retained
 
     def _class_of(self, error: BaseException) -> dict[str, Any]:
         """Return what the other process needs to know of the class of an exception."""
@@ -477,17 +477,17 @@ class Peer:
         except (Unsendable, RecursionError):
             return {}
 
-    def class_told(self, told: Any) -> Any:
+    def error_class_of(self, description: Any) -> Any:
         """Return the class of an exception of the other process, if it has one of its own."""
-        node = told.get("class") if type(told) is dict else None
+        node = description.get("class") if type(description) is dict else None
         if node is None:
             return None
         if type(node) is not list or not node or node[0] not in ("error", "yours"):
             raise BadValue("expected an exception class")
-        found = self._import(node)
-        if not _is_error(found):
+        kind = self._import(node)
+        if not _is_error(kind):
             raise BadValue("expected an exception class")
-        return found
+        return kind
 
     caught: type[BaseException] = Exception
 
@@ -495,7 +495,7 @@ class Peer:
         """Return whether an error means that the line is of no use any more."""
         return isinstance(error, Gone)
 
-    def told(self, error: BaseException) -> dict[str, Any]:
+    def description_of(self, error: BaseException) -> dict[str, Any]:
         """Return what the other process learns of an exception."""
         return described(error)
 
@@ -503,18 +503,18 @@ class Peer:
         self._crossed = _Crossed([] if encoder is None or self.lends else encoder.known)
         self.send(message, encoder.parts if encoder else [])
         if encoder is not None:
-            self._untold = {}
+            self._unsent = {}
             self.twins.sent()
             self.twins.settle()
 
     def _read(
-        self, number: int, message: dict[str, Any], parts: list[bytes], asked: Encoder
+        self, number: int, message: dict[str, Any], parts: list[bytes], encoder: Encoder
     ) -> Any:
         if type(message.get("id")) is not int or message["id"] != number:
             raise Gone("an answer to another question")
         if "error" in message and "changed" not in message:
             raise self.failed(message["error"])
-        sent, decoder = asked.known, self._decoder(parts, asked)
+        sent, decoder = encoder.known, self._decoder(parts, encoder)
         self.take(message, decoder)
         value = decoder.decode(message.get("value"))
         changed, actions = message.get("changed"), []
@@ -527,7 +527,7 @@ class Peer:
                 raise BadValue("expected the number of an argument")
             actions.append(decoder.restore(sent[pair[0]], pair[1]))
         decoder.finish()
-        self._lend_kept(message.get("kept", ()), sent)
+        self._lend_retained(message.get("kept", ()), sent)
         for act in actions if self.writes_back else []:
             act()
         self.twins.settle()
@@ -553,12 +553,12 @@ class Peer:
             return ["builtin", name]
         number = self.exports.number(value)
         if _is_error(value):
-            bases = [self._export(one) for one in value.__bases__ if _is_error(one)]
+            bases = [self._export(base) for base in value.__bases__ if _is_error(base)]
             return ["error", number, name, bases[:MOST_BASES]]
         if self.tells_classes and isinstance(value, type):
-            if number in self._classes_told:
+            if number in self._classes_sent:
                 return ["class", number]
-            self._classes_told.add(number)
+            self._classes_sent.add(number)
             return ["class", number, name, *self._class_node(value)]
         kind, type_name = _kind(value), short(type(value).__name__)
         more = [self._type_node(value)] if self.tells_classes and kind == "object" else []
@@ -571,7 +571,7 @@ class Peer:
         try:
             if self._depth_of_bases < MOST_BASES and not issubclass(kind, BaseException):
                 own = type.__dict__["__bases__"].__get__(kind)  # past what a metaclass says
-                bases = [self._type_node_of(one) for one in own[:MOST_BASES]]
+                bases = [self._type_node_of(base) for base in own[:MOST_BASES]]
         finally:
             self._depth_of_bases -= 1
         return [bases, abilities_of(kind), hasattr(type(kind), "__iter__"), fields_of(kind)]
@@ -604,42 +604,42 @@ class Peer:
         handle.of = self._import_class(node[6]) if node[6:] else object
         if not isinstance(handle.of, type):
             raise BadValue("expected the class of an object")
-        return self._met_again(number, lambda: self.make(handle, callable_))
+        return self._import_once(number, lambda: self.make(handle, callable_))
 
     def _import_class(self, node: Any) -> Any:
         """Return a class of Python's own, or what stands for one of the other process."""
         if type(node) is not list or not node:
             raise BadValue("expected a class")
         if node[0] == "python":
-            found = NAMED.get(node[1]) if len(node) == 2 and type(node[1]) is str else None
-            if found is None:
+            kind = NAMED.get(node[1]) if len(node) == 2 and type(node[1]) is str else None
+            if kind is None:
                 raise BadValue("expected the name of one of Python's own classes")
-            return found
+            return kind
         if node[0] != "class":
             return self._import(node)
         if len(node) not in (2, 7) or type(node[1]) is not int or not 0 < node[1] < 2**63:
             raise BadValue("expected the number of a class, and what it is")
         if len(node) == 2:
-            found = self._met.get(node[1])
-            if found is None:
-                found = self._class_again(node[1])
-            if not isinstance(found, type):
+            kind = self._imported.get(node[1])
+            if kind is None:
+                kind = self._class_again(node[1])
+            if not isinstance(kind, type):
                 raise BadValue("expected the number of a class")
-            self._handle(found).count += 1
-            return found
+            self._handle(kind).count += 1
+            return kind
         if type(node[2]) is not str or len(node[2]) > 200:
             raise BadValue("expected the name of a class")
         self._depth_of_bases += 1
         try:
             if self._depth_of_bases > MOST_BASES:
                 raise BadValue(f"expected at most {MOST_BASES} base classes in a row")
-            told = read_class(node[3:], self._import_class)
+            description = read_class(node[3:], self._import_class)
         finally:
             self._depth_of_bases -= 1
         name = node[2] if node[2].isidentifier() else "object"
         handle = Handle(self, node[1], "class", "type", name)
-        handle.of = told
-        return self._met_again(node[1], lambda: self.make(handle, True))
+        handle.of = description
+        return self._import_once(node[1], lambda: self.make(handle, True))
 
     def _class_again(self, number: int) -> Any:
         """Ask for a class that has been told before, and forgotten here meanwhile."""
@@ -647,18 +647,18 @@ class Peer:
             raise BadValue("expected a class, got a number never given out")
         self._asks_again = True
         try:
-            found = self.ask("class", (number,))
+            kind = self.ask("class", (number,))
         finally:
             self._asks_again = False
-        handle = self._handle(found) if isinstance(found, type) else None
+        handle = self._handle(kind) if isinstance(kind, type) else None
         if handle is None or handle.number != number:
             raise BadValue("expected the class of this number")
-        return found
+        return kind
 
     def tell_class_again(self, number: Any) -> Any:
         """Return a class to be told in full, with its bases."""
         kind = self.exports.find(number)
-        self._classes_told.clear()
+        self._classes_sent.clear()
         return kind
 
     def _import_error(self, number: Any, name: Any, nodes: Any) -> Any:
@@ -673,26 +673,26 @@ class Peer:
         try:
             if self._depth_of_bases > MOST_BASES:
                 raise BadValue(f"expected at most {MOST_BASES} base classes in a row")
-            bases = [self._import(one) for one in nodes if type(one) is list and one]
+            bases = [self._import(node) for node in nodes if type(node) is list and node]
         finally:
             self._depth_of_bases -= 1
-        if not all(_is_error(one) for one in bases):
+        if not all(_is_error(base) for base in bases):
             raise BadValue("expected base classes that are exceptions")
         handle = Handle(self, number, "class", "type", name)
         try:
-            return self._met_again(number, lambda: error_class(handle, bases or [Exception]))
+            return self._import_once(number, lambda: error_class(handle, bases or [Exception]))
         except TypeError as error:  # no order of the bases, or their layouts do not fit
             raise BadValue(f"expected base classes that go together: {error}") from None
 
-    def _met_again(self, number: int, make: Callable[[], Any]) -> Any:
+    def _import_once(self, number: int, make: Callable[[], Any]) -> Any:
         """Return what stands for an object, the same as before while somebody has it."""
-        found = self._met.get(number)
-        if found is None:
-            found = self._met[number] = make()
-            handle = self._handle(found)
-            weakref.finalize(found, self._unneeded.append, handle).atexit = False
-        self._handle(found).count += 1
-        return found
+        stand_in = self._imported.get(number)
+        if stand_in is None:
+            stand_in = self._imported[number] = make()
+            handle = self._handle(stand_in)
+            weakref.finalize(stand_in, self._unneeded.append, handle).atexit = False
+        self._handle(stand_in).count += 1
+        return stand_in
 
     def _handle(self, value: Any) -> Any:
         if isinstance(value, ErrorClass) or is_derived(value):
@@ -709,10 +709,10 @@ def _is_error(value: Any) -> bool:
 
 def _builtin(name: Any) -> Any:
     """Return one of Python's own classes."""
-    found = vars(builtins).get(name) if type(name) is str else None
-    if not isinstance(found, type) or (issubclass(found, BaseException) and not _is_error(found)):
+    kind = vars(builtins).get(name) if type(name) is str else None
+    if not isinstance(kind, type) or (issubclass(kind, BaseException) and not _is_error(kind)):
         raise BadValue("expected the name of one of Python's own classes")
-    return found
+    return kind
 
 
 _NO_LIMITS = Limits(items=2**62)  # what has come in was within the limits
@@ -730,16 +730,19 @@ def _is_parameter(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.nn.Parameter)
 
 
-def _states(known: list[Any]) -> list[Any]:
+def _states(containers: list[Any]) -> list[Any]:
     """Return what containers hold, in a form to compare."""
-    if all(type(value) is np.ndarray for value in known):
-        return [(one.dtype, one.shape, one.flags.writeable, one.tobytes()) for one in known]
-    encoder = Encoder(lambda other: ["object", id(other)], known, _NO_LIMITS)
-    found = []
-    for value in known:
+    if all(type(value) is np.ndarray for value in containers):
+        return [
+            (array.dtype, array.shape, array.flags.writeable, array.tobytes())
+            for array in containers
+        ]
+    encoder = Encoder(lambda other: ["object", id(other)], containers, _NO_LIMITS)
+    states = []
+    for value in containers:
         encoder.parts = []
-        found.append((repr(encoder.state(value)), encoder.parts))
-    return found
+        states.append((repr(encoder.state(value)), encoder.parts))
+    return states
 
 
 def _kind(value: Any) -> str:
@@ -765,7 +768,7 @@ def source_of_error(error: BaseException | None) -> StudentError | None:
     return None
 
 
-def said(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """Return the text of an exception, even of one that cannot give it."""
     try:
         return str(str(error))[:MOST_TEXT]
@@ -775,11 +778,11 @@ def said(error: BaseException) -> str:
 
 def described(error: BaseException) -> dict[str, Any]:
     """Return what can be told of an exception."""
-    plain = all(type(one) in (str, int, float, bool, type(None)) for one in error.args)
+    plain = all(type(value) in (str, int, float, bool, type(None)) for value in error.args)
     small = plain and len(repr(error.args)) < MOST_TEXT and len(error.args) <= 5
     return {
-        "types": [short(one.__name__) for one in type(error).__mro__[:20]],
-        "message": said(error),
+        "types": [short(kind.__name__) for kind in type(error).__mro__[:20]],
+        "message": message_of(error),
         "args": list(error.args) if small else None,
         "attributes": _attributes(error),
     }
@@ -787,8 +790,12 @@ def described(error: BaseException) -> dict[str, Any]:
 
 def _attributes(error: BaseException) -> dict[str, Any]:
     """Return what an exception holds, if it is little and plain."""
-    found = {short(name): value for name, value in vars(error).items()}
-    return found if _are_plain([*found.values()]) and len(repr(found)) < MOST_TEXT else {}
+    attributes = {short(name): value for name, value in vars(error).items()}
+    return (
+        attributes
+        if _are_plain([*attributes.values()]) and len(repr(attributes)) < MOST_TEXT
+        else {}
+    )
 
 
 _NEVER = (StopIteration, StopAsyncIteration, BaseExceptionGroup)
@@ -799,45 +806,47 @@ def _mixed(name: str) -> type[Exception]:
     return type("StudentError", (StudentError, _own(name) or Exception), {})
 
 
-def caused(made: Exception, cause: Exception) -> Exception:
+def caused(error: Exception, cause: Exception) -> Exception:
     """Return an exception with its cause in the other process, and its own source behind that."""
-    source = made.__cause__
+    source = error.__cause__
     if isinstance(source, StudentError) and isinstance(cause, StudentError):
         cause.trace = source.trace
     elif source is not None:
         cause.__cause__ = source
-    made.__cause__ = cause
-    return made
+    error.__cause__ = cause
+    return error
 
 
-def rebuilt(told: Any, trace: Any, kind: Any = None) -> Exception:
+def rebuilt(description: Any, trace: Any, kind: Any = None) -> Exception:
     """Return an exception of Python's own, or of ours, for one of the other process.
 
     Parameters
     ----------
-    told : dict
+    description : dict
         What :func:`described` returned there.
     trace : str
         Its traceback.
     kind : type, optional
         The class that stands for its class, where that is none of Python's own.
     """
-    names = told.get("types") if type(told) is dict else None
+    names = description.get("types") if type(description) is dict else None
     if type(names) is not list or not 0 < len(names) <= 20:
         raise BadValue("expected the types of an exception")
     if not all(type(name) is str and len(name) <= 200 for name in names):
         raise BadValue("expected the names of the types of an exception")
-    message, args = told.get("message"), told.get("args")
+    message, args = description.get("message"), description.get("args")
     if type(message) is not str or type(trace) is not str:
         raise BadValue("expected the text of an exception")
     source = StudentError(names[0], message[:MOST_TEXT], trace[:MOST_TEXT])
     if kind is not None:
-        return _of_kind(kind, told, source)
+        return _of_kind(kind, description, source)
     base = next(filter(None, map(_own, names)), None)
     if base is None:
         return source
     plain = (str, int, float, bool, type(None))
-    fits = type(args) is list and len(args) <= 5 and all(type(one) in plain for one in args)
+    fits = (
+        type(args) is list and len(args) <= 5 and all(type(argument) in plain for argument in args)
+    )
     try:
         if names[0] != base.__name__:
             return (
@@ -845,34 +854,34 @@ def rebuilt(told: Any, trace: Any, kind: Any = None) -> Exception:
                 if base is Exception
                 else _mixed(base.__name__)(names[0], source.message, source.trace)
             )
-        made = base(*args) if fits else base(message)
+        error = base(*args) if fits else base(message)
     except Exception:
         return source
-    made.__cause__ = source
-    return made
+    error.__cause__ = source
+    return error
 
 
-def _of_kind(kind: Any, told: dict[str, Any], source: StudentError) -> Exception:
+def _of_kind(kind: Any, description: dict[str, Any], source: StudentError) -> Exception:
     """Return an exception of a class of a test's or a student's, with the plain attributes."""
-    made: Any = kind.__new__(kind)
-    args, attributes = told.get("args"), told.get("attributes")
-    made.args = tuple(args) if type(args) is list and _are_plain(args) else (source.message,)
+    error: Any = kind.__new__(kind)
+    args, attributes = description.get("args"), description.get("attributes")
+    error.args = tuple(args) if type(args) is list and _are_plain(args) else (source.message,)
     if type(attributes) is dict and _are_plain([*attributes.values()]):
-        vars(made).update(attributes)
+        vars(error).update(attributes)
     if isinstance(kind, ErrorClass):
-        made.name, made.message, made.trace = source.name, source.message, source.trace
-    made.__cause__ = None if isinstance(kind, ErrorClass) else source
-    return made
+        error.name, error.message, error.trace = source.name, source.message, source.trace
+    error.__cause__ = None if isinstance(kind, ErrorClass) else source
+    return error
 
 
 def _are_plain(values: Sequence[Any]) -> bool:
     return len(values) <= 20 and all(
-        type(one) in (str, int, float, bool, type(None)) for one in values
+        type(value) in (str, int, float, bool, type(None)) for value in values
     )
 
 
 def _own(name: str) -> type[Exception] | None:
-    found = np.linalg.LinAlgError if name == "LinAlgError" else getattr(builtins, name, None)
-    if not isinstance(found, type) or not issubclass(found, Exception) or found is Exception:
-        return Exception if found is Exception else None
-    return None if issubclass(found, _NEVER) else found
+    kind = np.linalg.LinAlgError if name == "LinAlgError" else getattr(builtins, name, None)
+    if not isinstance(kind, type) or not issubclass(kind, Exception) or kind is Exception:
+        return Exception if kind is Exception else None
+    return None if issubclass(kind, _NEVER) else kind

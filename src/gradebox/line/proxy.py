@@ -65,7 +65,9 @@ class Proxy(metaclass=Standing):
         if name in inspection.ATTRIBUTES:
             return inspection.ATTRIBUTES[name](self)
         if name.startswith("__"):  # what NumPy, torch, copy … look for without being asked
-            raise AttributeError(f"{_told(self)} has no attribute {name!r} that a test may see")
+            raise AttributeError(
+                f"{_plain_repr(self)} has no attribute {name!r} that a test may see"
+            )
         return handle.peer.ask("getattr", (self, name))
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -81,7 +83,7 @@ class Proxy(metaclass=Standing):
         return hash((id(self._gradebox.peer), self._gradebox.number))
 
     def __repr__(self) -> str:
-        return _told(self)
+        return _plain_repr(self)
 
     def __dir__(self) -> list[str]:
         return inspection.names_of(self)
@@ -143,13 +145,13 @@ class _Object(Proxy):
     def __iter__(self) -> Iterator[Any]:
         iterator = self._operate("iter", self)
         while item := self._gradebox.peer.ask("next", (iterator,)):
-            yield _one(item)
+            yield _only_item(item)
 
     def __next__(self) -> Any:
         item = self._gradebox.peer.ask("next", (self,))
         if not item:
             raise StopIteration
-        return _one(item)
+        return _only_item(item)
 
     def __getitem__(self, key: Any) -> Any:
         return self._operate("getitem", self, key)
@@ -200,8 +202,8 @@ class _Object(Proxy):
         return self._operate("enter", self)
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-        told = described(error) if isinstance(error, Exception) else None
-        ended = self._gradebox.peer.ask("exit", (self, told))
+        description = described(error) if isinstance(error, Exception) else None
+        ended = self._gradebox.peer.ask("exit", (self, description))
         # what a test asserts within is not for the student's code to suppress, nor its end in time;
         # what pytest raises where nothing was raised is no Exception
         return (
@@ -279,23 +281,23 @@ for _name in ORDER:
     _comparison(_name)
 
 
-def _told(proxy: Proxy) -> str:
+def _plain_repr(proxy: Proxy) -> str:
     """Return what a proxy stands for."""
     handle = proxy._gradebox
     return f"<the student's {handle.kind} {handle.name or handle.type_name}>"
 
 
-def _taken(kind: type) -> dict[str, Callable[..., Any]]:
+def _extract_methods(kind: type) -> dict[str, Callable[..., Any]]:
     """Take the methods out of a class that not all classes of the student's have."""
-    taken = {"__call__": _Callable.__call__}
+    methods = {"__call__": _Callable.__call__}
     for dunder in (f"__{name}__" for name in ABILITIES):
         if dunder in vars(kind) and dunder != "__hash__":
-            taken[dunder] = vars(kind)[dunder]
+            methods[dunder] = vars(kind)[dunder]
             type.__delattr__(kind, dunder)
-    return taken
+    return methods
 
 
-_METHODS = _taken(_Object)
+_METHODS = _extract_methods(_Object)
 
 
 @lru_cache(maxsize=1000)
@@ -310,7 +312,7 @@ def _kind_called(name: str, own: Any) -> type:
         Its class if that is Python's own, ``object`` otherwise.
     """
     able = names_of(abilities_of(own))
-    space: dict[str, Any] = {one: _METHODS[one] for one in able if one in _METHODS}
+    space: dict[str, Any] = {dunder: _METHODS[dunder] for dunder in able if dunder in _METHODS}
     space |= {"__slots__": (), "__module__": "builtins", "__doc__": property(documentation_of)}
     if own in PYTHONS_OWN.values():  # none of them is data: see gradebox.line.classes
         space["__class__"] = property(lambda self: own)
@@ -321,7 +323,7 @@ def _kind_called(name: str, own: Any) -> type:
     return Standing(name, (base,), space)
 
 
-def _one(item: Any) -> Any:
+def _only_item(item: Any) -> Any:
     if type(item) is not tuple or len(item) != 1:
         raise BadValue("expected one item of an iterator")
     return item[0]
@@ -341,7 +343,7 @@ _PLAIN_QUESTIONS = ("cell", "names", "get", "call", "class", "rebound")
 def _called(value: Any) -> str:
     """Return what a question is about, in words."""
     first = value[0] if type(value) is tuple and value else None
-    proxies = [one for one in value or () if isinstance(one, Proxy)]
+    proxies = [argument for argument in value or () if isinstance(argument, Proxy)]
     handle = (first if isinstance(first, Proxy) else proxies[0])._gradebox if proxies else None
     if handle is None:
         return "an object"
@@ -407,10 +409,10 @@ class Student(Peer):
 
     def names(self) -> list[str]:
         """Return the names that the student's cells have defined."""
-        found = self.ask("names", ())
-        if type(found) is not list or not all(type(name) is str for name in found):
+        names = self.ask("names", ())
+        if type(names) is not list or not all(type(name) is str for name in names):
             raise BadValue("expected a list of names")
-        return found
+        return names
 
     def __getitem__(self, name: str) -> Any:
         """Return a copy of a plain value, or the proxy of a function or object."""
@@ -431,12 +433,12 @@ class Student(Peer):
 
     def before(self, encoder: Encoder) -> dict[str, Any]:
         """Return what a message tells before its value."""
-        told = super().before(encoder)
+        header = super().before(encoder)
         if taken_away := self.shared.taken_away():
-            told["taken away"] = taken_away
+            header["taken away"] = taken_away
         if names := self.shared.news(encoder):
-            told["names"] = names
-        return told
+            header["names"] = names
+        return header
 
     def end(self) -> None:
         """Let the student's process go on with its cells."""
@@ -482,9 +484,9 @@ class Student(Peer):
 
     def derive(self, decoder: Decoder, node: list[Any], depth: int) -> Any:
         """Return what stands for an object of a class that derives from data."""
-        made = super().derive(decoder, node, depth)
-        self.stand_ins.add(f"a {type(made).__name__}")
-        return made
+        instance = super().derive(decoder, node, depth)
+        self.stand_ins.add(f"a {type(instance).__name__}")
+        return instance
 
     def make(self, handle: Handle, callable_: bool) -> Any:
         """Return what stands for an object of the other process."""
@@ -522,9 +524,13 @@ class Student(Peer):
         if self._late:
             return self._timeout()
         trace = error.get("trace", "") if type(error) is dict else ""
-        made = rebuilt(error, trace, self.class_told(error))
+        failure = rebuilt(error, trace, self.error_class_of(error))
         cause = error.get("cause")
-        return made if cause is None else caused(made, rebuilt(cause, "", self.class_told(cause)))
+        return (
+            failure
+            if cause is None
+            else caused(failure, rebuilt(cause, "", self.error_class_of(cause)))
+        )
 
     def lost(self, error: BaseException) -> bool:
         """Return whether the line is of no use any more."""
@@ -539,8 +545,8 @@ class Student(Peer):
 
     def send(self, message: dict[str, Any], parts: Sequence[bytes]) -> None:
         """Send a message, with what goes with it."""
-        if told := self.draws.told():
-            message["draws"] = told
+        if states := self.draws.told():
+            message["draws"] = states
         self.along.tell(message)
         try:
             self.line.send_parts(message, parts, self._deadline.left)
@@ -583,7 +589,7 @@ class Student(Peer):
         if "printed" not in message:
             return
         printed = message["printed"]
-        if type(printed) is not list or not all(_is_printed(one) for one in printed):
+        if type(printed) is not list or not all(_is_printed(entry) for entry in printed):
             raise BadValue("expected what was printed")
         for name, text in printed:
             text = text[: self._printed_left]
@@ -614,12 +620,12 @@ class Student(Peer):
         return lent.answer(question, value)
 
     def _read(
-        self, number: int, message: dict[str, Any], parts: list[bytes], asked: Encoder
+        self, number: int, message: dict[str, Any], parts: list[bytes], encoder: Encoder
     ) -> Any:
         if not self._late:
             self.along.issue()
         try:
-            value = super()._read(number, message, parts, asked)
+            value = super()._read(number, message, parts, encoder)
         except Gone as error:
             self.spoil(error)
             raise StudentGone("StudentGone", self.gone) from None
@@ -632,7 +638,7 @@ class Student(Peer):
         return StudentTimeout("StudentTimeout", f"{self._call.says}, or than is left")
 
 
-def _is_printed(one: Any) -> bool:
-    if type(one) is not list or len(one) != 2 or one[0] not in ("stdout", "stderr"):
+def _is_printed(entry: Any) -> bool:
+    if type(entry) is not list or len(entry) != 2 or entry[0] not in ("stdout", "stderr"):
         return False
-    return type(one[1]) is str
+    return type(entry[1]) is str

@@ -28,7 +28,7 @@ class SharedNames:
     def __init__(self, names: dict[str, Any], shared: Collection[str]) -> None:
         self._names, self._shared = names, sorted(shared)
         self._common: dict[str, Any] = {}
-        self._told: dict[str, Any] = {}
+        self._sent: dict[str, Any] = {}
         self._put: dict[str, Any] = {}
         self._taken_away: list[str] = []
 
@@ -51,7 +51,7 @@ class SharedNames:
         if name not in self._put:
             return False
         before = self._put.pop(name)
-        self._told.pop(name, None)
+        self._sent.pop(name, None)
         self._taken_away.append(name)
         self._names.pop(name, None)
         if before is not _NOTHING:
@@ -68,28 +68,28 @@ class SharedNames:
 
     def bound(self) -> list[str]:
         """Return the names that tests have bound."""
-        found = [
+        names = [
             name
             for name in self._shared
             if self._value(name) is not self._common.get(name, _NOTHING)
         ]
-        return [*found, *sorted({*self._put} - {*found})]
+        return [*names, *sorted({*self._put} - {*names})]
 
     def news(self, encoder: Encoder) -> dict[str, Any]:
         """Return the nodes of what tests have bound, where it is new or has changed."""
-        found = {}
+        nodes = {}
         for name in self.bound():
             value = self._value(name)
             scratch = Encoder(lambda other: ["object", id(other)])
             try:
                 mark = repr(scratch.encode(value)), scratch.parts
-                if self._told.get(name) == mark:
+                if self._sent.get(name) == mark:
                     continue
-                found[name] = encoder.encode(value)
+                nodes[name] = encoder.encode(value)
             except Unsendable:  # a module, say: the student's cells have their own
                 continue
-            self._told[name] = mark
-        return found
+            self._sent[name] = mark
+        return nodes
 
     def forget(self, rebound: Any) -> None:
         """Forget the names that a later cell of the student's has bound anew."""
@@ -98,7 +98,7 @@ class SharedNames:
         for name in self.bound():
             if name in rebound:
                 self._names.pop(name, None)
-                self._told.pop(name, None)
+                self._sent.pop(name, None)
                 self._common.pop(name, None)
 
 
@@ -109,9 +109,9 @@ class Bound:
         self._values: dict[str, Any] = {}
         self._before: dict[str, Any] = {}
 
-    def hear(self, told: Mapping[str, Any], decoder: Decoder, namespace: Any) -> None:
+    def hear(self, nodes: Mapping[str, Any], decoder: Decoder, namespace: Any) -> None:
         """Bind names as the tests have."""
-        for name, node in told.items():
+        for name, node in nodes.items():
             self._before.setdefault(name, namespace.get(name, _NOTHING))
             namespace[name] = self._values[name] = decoder.decode(node)
 

@@ -32,15 +32,15 @@ def abilities_of(kind: Any) -> int:
     >>> abilities_of(object) == 1 << ABILITIES.index("hash")
     True
     """
-    found = NONE
+    abilities = NONE
     # past what a metaclass says of __mro__ and __dict__
     own = type.__dict__
-    spaces = [own["__dict__"].__get__(one) for one in own["__mro__"].__get__(kind)]
+    spaces = [own["__dict__"].__get__(ancestor) for ancestor in own["__mro__"].__get__(kind)]
     for bit, name in enumerate(ABILITIES):
         dunder = f"__{name}__"
         method = next((space[dunder] for space in spaces if dunder in space), None)
-        found |= (method is not None) << bit  # None says that there is none, in spite of a base
-    return found
+        abilities |= (method is not None) << bit  # None says that there is none, in spite of a base
+    return abilities
 
 
 def names_of(abilities: int) -> list[str]:

@@ -50,7 +50,7 @@ class Twins:
         """Their numbers by ``id``; one of the tests' may have several copies at the other end."""
         self._held: dict[int, _Entry] = {}
         self._of_student, self._next = of_student, itertools.count(1)
-        self._told: list[tuple[_Entry, Any]] = []
+        self._pending: list[tuple[_Entry, Any]] = []
         self._lost: list[int] = []
         self._new: list[_Entry] = []
 
@@ -90,9 +90,9 @@ class Twins:
         """Return our copy of a container that comes: the one that is there, or a new one."""
         if len(node) != 3 or type(node[1]) is not int or not 0 < node[1] < 2**63:
             raise BadValue("expected the number of a container and what it holds")
-        place = len(decoder.known)
+        position = len(decoder.known)
         fresh = decoder.decode(node[2], depth + 1)
-        if len(decoder.known) <= place or decoder.known[place] is not fresh:
+        if len(decoder.known) <= position or decoder.known[position] is not fresh:
             raise BadValue("expected a container")
         entry = self._held.get(node[1])
         if entry is None:
@@ -105,7 +105,7 @@ class Twins:
             self._hold(node[1], fresh)
             return fresh
         self._look_again(entry)
-        decoder.known[place] = entry.value
+        decoder.known[position] = entry.value
         return entry.value
 
     def lent(self, value: Any, number: Any) -> None:
@@ -126,7 +126,7 @@ class Twins:
 
     def dropped(self) -> list[int]:
         """Forget what is the other process's and not held here any more; return the numbers."""
-        found, self._lost = self._lost, []
+        numbers, self._lost = self._lost, []
         for number in [*reversed(self._held)]:  # what holds others came before them, or with them
             if (number > 0) is self._of_student:
                 continue
@@ -135,8 +135,8 @@ class Twins:
             if sys.getrefcount(entry.value) <= 2 and not self._has_changed(entry):
                 self._forget(number)
                 entry.value = entry.items = None  # what it held is looked at next
-                found.append(number)
-        return found
+                numbers.append(number)
+        return numbers
 
     def _hold(self, number: int, value: Any) -> None:
         if len(self._held) >= 2 * MOST:
@@ -163,7 +163,7 @@ class Twins:
 
     def news(self, encoder: Encoder) -> list[list[Node]]:
         """Return numbers and contents of those that have changed here; see :meth:`sent`."""
-        self._told = []
+        self._pending = []
         changed = []
         for number, entry in [*self._held.items()]:
             if not self._has_changed(entry):
@@ -174,27 +174,27 @@ class Twins:
                 self._lost.append(number)
             else:
                 changed.append((number, entry.value))
-                self._told.append((entry, now))
+                self._pending.append((entry, now))
         return [[number, encoder.content(value)] for number, value in changed]
 
     def sent(self) -> None:
         """Take what :meth:`news` has told as known to the other process."""
-        for entry, now in self._told:
+        for entry, now in self._pending:
             self._settle(entry, now)
-        self._told = []
+        self._pending = []
 
     def hear(self, news: Any, decoder: Decoder) -> None:
         """Make ours hold what the other process says that they hold."""
         if type(news) is not list:
             raise BadValue("expected a list of what has changed")
-        found = []
+        restorations = []
         for pair in news:
             if type(pair) is not list or len(pair) != 2:
                 raise BadValue("expected the number of a container and what it holds")
-            found.append((self.find(pair[0]), decoder.restore(self.find(pair[0]), pair[1])))
-        for _, act in found:
+            restorations.append((self.find(pair[0]), decoder.restore(self.find(pair[0]), pair[1])))
+        for _, act in restorations:
             act()
-        for value, _ in found:
+        for value, _ in restorations:
             self._look_again(self._held[self.numbers[id(value)]])
 
     def _look_again(self, entry: "_Entry") -> None:
@@ -211,7 +211,7 @@ class Twins:
     def _settle(self, entry: "_Entry", state: Any) -> None:
         entry.state, items = state, _items(entry.value)
         # what cannot change, or is looked at by itself, need only be the same objects
-        fixed = items is not None and all(_is_fixed(one, self.numbers) for one in items)
+        fixed = items is not None and all(_is_fixed(item, self.numbers) for item in items)
         entry.items = items if fixed else None
 
     def _has_changed(self, entry: "_Entry") -> bool:
@@ -248,7 +248,7 @@ def _items(value: Any) -> tuple[Any, ...] | None:
 
 def _is_fixed(value: Any, held: Mapping[int, int]) -> bool:
     if type(value) is tuple:
-        return all(_is_fixed(one, held) for one in value)
+        return all(_is_fixed(item, held) for item in value)
     return type(value) in _FIXED or id(value) in held
 
 
@@ -259,8 +259,8 @@ def _state(value: Any) -> Any:
         data = value.reshape(-1).view(np.uint8).data if large else value.tobytes()
         return value.dtype, value.shape, value.flags.writeable, _short([data])
     encoder = Encoder(lambda other: ["object", id(other)], [value], _NO_LIMITS)
-    told = repr(encoder.state(value)).encode("utf-8", "surrogatepass")
-    return _short([told, *encoder.parts])
+    content = repr(encoder.state(value)).encode("utf-8", "surrogatepass")
+    return _short([content, *encoder.parts])
 
 
 def _is_another(before: Any, now: Any) -> bool:

@@ -81,7 +81,7 @@ class Line:
         self,
         message: dict[str, Any],
         parts: Sequence[bytes],
-        left: Callable[[], float] | None = None,
+        remaining: Callable[[], float] | None = None,
     ) -> None:
         """Send one message with binary parts.
 
@@ -91,7 +91,7 @@ class Line:
             The message.
         parts : sequence of bytes
             What goes with it.
-        left : callable, optional
+        remaining : callable, optional
             Returns for how many seconds to wait before it is asked again; 0 when there are none.
 
         Raises
@@ -113,25 +113,25 @@ class Line:
             )
         try:  # in one piece: each one more would wake the other side once more
             if sum(sizes) < LARGE:
-                self._send(b"".join((line, *parts)), left)
+                self._send(b"".join((line, *parts)), remaining)
                 return
             for piece in (line, *parts):
-                self._send(piece, left)
+                self._send(piece, remaining)
         except TimeoutError:
             raise
         except OSError as error:
             raise Gone from error
 
-    def _send(self, content: Any, left: Callable[[], float] | None) -> None:
-        if left is None:
+    def _send(self, content: Any, remaining: Callable[[], float] | None) -> None:
+        if remaining is None:
             self._wait_at_most(None)
             return self.end.sendall(content)
-        rest = memoryview(content)
-        while rest:
-            seconds = left()
+        unsent = memoryview(content)
+        while unsent:
+            seconds = remaining()
             self.end.settimeout(seconds)
             try:
-                rest = rest[self.end.send(rest) :]
+                unsent = unsent[self.end.send(unsent) :]
             except (TimeoutError, BlockingIOError):
                 if seconds <= 0:
                     raise TimeoutError from None
@@ -199,22 +199,22 @@ class Line:
         buffer, filled = self._large
         with memoryview(buffer) as view:
             while filled < size:
-                self._wait_at_most(_left(until))
+                self._wait_at_most(_remaining(until))
                 try:
-                    came = self.end.recv_into(view[filled:])
+                    received = self.end.recv_into(view[filled:])
                 except (TimeoutError, BlockingIOError):
                     raise TimeoutError from None
                 except OSError as error:
                     raise Gone from error
-                if not came:
+                if not received:
                     raise Gone
-                filled += came
+                filled += received
                 self._large = buffer, filled
         self._large = None
         return buffer
 
     def _more(self, until: float | None, missing: int = 0) -> bytes:
-        self._wait_at_most(_left(until))
+        self._wait_at_most(_remaining(until))
         try:
             more = self.end.recv(min(max(missing, 1 << 16), 1 << 22))
         except (TimeoutError, BlockingIOError):
@@ -234,7 +234,7 @@ def _until(seconds: float | None) -> float | None:
     return None if seconds is None else time.monotonic() + seconds
 
 
-def _left(until: float | None) -> float | None:
+def _remaining(until: float | None) -> float | None:
     return None if until is None else max(0.0, until - time.monotonic())
 
 

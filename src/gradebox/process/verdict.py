@@ -56,7 +56,7 @@ from gradebox.line.peer import (
     MOST_TEXT,
     StudentError,
     StudentGone,
-    said,
+    message_of,
     source_of_error,
 )
 from gradebox.line.proxy import GRACE, Late, Proxy, Student
@@ -219,14 +219,14 @@ class Checker:
             if isinstance(error, KeyboardInterrupt) and not _of_student(error):
                 raise
             outputs.add("error", **_told(error))
-            verdict.error = f"{type(error).__name__}: {said(error)}"
+            verdict.error = f"{type(error).__name__}: {message_of(error)}"
             verdict.doubt = verdict.error if _is_limit(error) else ""
         if self.student.troubles:  # even if the test expected an error, it did not expect this one
             verdict.score, why = 0.0, self.student.troubles[0]
             if not verdict.error:
                 verdict.error = why
                 outputs.add("error", **_told(StudentError("StudentError", why)))
-        verdict.mixed = sorted(self.student.mixed.seen)
+        verdict.mixed = sorted(self.student.mixed.operations)
         if why := self.student.mixed.refused:  # even if the test caught that
             verdict.score, verdict.error, verdict.doubt = 0.0, verdict.error or why, why
         if verdict.score < verdict.points and not self.student.troubles and not verdict.doubt:
@@ -337,7 +337,7 @@ def _is_limit(error: BaseException) -> bool:
     source = source_of_error(error)
     names = [type(error).__name__, getattr(source, "name", "")]
     return any(name in LIMITS for name in names) or (
-        isinstance(error, RecursionError) and "between the two processes" in said(error)
+        isinstance(error, RecursionError) and "between the two processes" in message_of(error)
     )
 
 
@@ -370,6 +370,6 @@ def _told(error: BaseException) -> dict[str, Any]:
     text = "".join(str(line) if str(line).endswith("\n") else f"{line}\n" for line in lines)
     return {
         "ename": type(error).__name__,
-        "evalue": said(error),
+        "evalue": message_of(error),
         "traceback": text[-MOST_TEXT:].splitlines(),
     }
