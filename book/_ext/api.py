@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from bs4 import BeautifulSoup, Tag
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx import addnodes
@@ -35,6 +36,7 @@ OPTION = re.compile(r"c\.(\w+\.\w+)")
 NAME = re.compile(r"(?:optdl\.|gradebox\.)?\w+(?:\.\w+)+")
 UNLINKED = (nodes.reference, nodes.title, addnodes.desc_signature)
 """Where the name of an entry stays as it is."""
+PACKAGES = ("optdl", "gradebox")
 LONG = 60
 """Letters of a constant's value that is shown."""
 
@@ -70,22 +72,23 @@ class Api(SphinxDirective):
 
 
 class ApiIndex(Api):
-    """All entries in a line each, in a section for each page."""
+    """All entries in a line each, in a section for each module."""
 
     def run(self) -> list[nodes.Node]:
         """Return the sections, in the order of the table."""
         self.env.note_dependency(str(names.TABLE))
-        for listed in names.table().values():
+        made = []
+        for page, listed in names.table().items():
             for file in names.sources(listed):
                 self.env.note_dependency(file)
-        return [self.page(page, listed) for page, listed in names.table().items()]
+            modules = [name for name in listed if isinstance(names.resolve(name), ModuleType)]
+            made += [self.index(name, [name]) for name in modules] or [self.index(page, listed)]
+        return made
 
-    def page(self, page: str, listed: list[str]) -> nodes.section:
-        """Return the section of a page."""
-        link = f":doc:`/{names.FOLDER}{page}`"
-        title = nodes.title("", page.replace("optdl_", "optdl.", 1))
-        made = nodes.section("", title, ids=[nodes.make_id(f"index-{page}")])
-        made += self.parsed([link, "", *(line for name in listed for line in indexed(name))])
+    def index(self, title: str, listed: list[str]) -> nodes.section:
+        """Return the section with what these names stand for."""
+        made = nodes.section("", nodes.title("", title), ids=[nodes.make_id(f"index-{title}")])
+        made += self.parsed(line for name in listed for line in indexed(name))
         return made
 
 
@@ -111,7 +114,8 @@ def _described(name: str, value: Any) -> Iterator[str]:
     elif inspect.isroutine(value):
         yield f".. autofunction:: {name}"
     else:
-        yield f".. py:data:: {name}"
+        module, _, own = name.rpartition(".")
+        yield from (f".. py:data:: {own}", f"   :module: {module}")
         if len(repr(value)) <= LONG and "<" not in repr(value):
             yield f"   :value: {value!r}"
         yield from ("", *(f"   {line}" for line in names.text(name).splitlines()))
@@ -121,7 +125,7 @@ def _described(name: str, value: Any) -> Iterator[str]:
 def indexed(name: str) -> Iterator[str]:
     """Yield a list of what a listed name stands for, with the first sentence about each."""
     if isinstance(names.resolve(name), ModuleType):
-        yield from (f"**{name}**", "")
+        yield from (names.summary(name), "")
     for public in names.public(name):
         value = names.resolve(public)
         if is_command(value):
@@ -154,10 +158,16 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[str]:
         if isinstance(action, argparse._SubParsersAction):
             for choice in action._choices_actions:
                 below = action.choices[choice.dest]
-                below.description = f"{choice.help}.".capitalize()
+                below.description = _sentence(choice.help)
                 yield from _commands(below)
         elif not isinstance(action, argparse._HelpAction):
-            yield from (f".. option:: {_written(action)}", "", f"   {action.help}", "")
+            yield from (f".. option:: {_written(action)}", "", f"   {_sentence(action.help)}", "")
+
+
+def _sentence(text: str | None) -> str:
+    """Return a help text as a sentence, its addresses as code."""
+    plain = re.sub(r"\b\w+://[\w.:/]*\w", r"``\g<0>``", text or "")
+    return f"{plain[:1].upper()}{plain[1:]}."
 
 
 def _written(action: argparse.Action) -> str:
@@ -193,12 +203,17 @@ def complete(app: Sphinx, what: str, name: str, value: Any, options: Any, lines:
         lines += _options(value)
 
 
+def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: Any) -> bool | None:
+    """Leave out a class that another class keeps as an attribute."""
+    return True if what == "class" and inspect.isclass(value) else None
+
+
 def _options(owner: type[HasTraits]) -> Iterator[str]:
     """Yield what can be configured in a class, in the order of its source."""
     found = owner.class_own_traits(config=True)
     for name in (name for name in vars(owner) if name in found):
         trait = found[name]
-        yield from ("", f".. py:attribute:: {name}", f"   :type: {type(trait).__name__}")
+        yield from ("", f".. py:attribute:: {name}")
         default = trait.default()
         if default is not None and len(repr(default)) <= LONG:
             yield f"   :value: {default!r}"
@@ -228,7 +243,7 @@ def leave_plain(
 
 def _exists(name: str) -> bool:
     try:
-        names.resolve(name if "." in name else f"builtins.{name}")
+        names.resolve(name if "." in name or name in PACKAGES else f"builtins.{name}")
     except names.ApiError:
         return False
     return True
@@ -240,7 +255,8 @@ def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     short = {".".join(name.split(".")[-2:]): name for name in objects if "gradebox" in name}
     seen = set()
     for code in list(doctree.findall(is_code)):
-        name = _entry(code.astext().removesuffix("()"), objects, short)
+        named = code.get("entry", code.astext()).removesuffix("()")
+        name = _entry(named, objects, short)
         mention = (name, above(code, (nodes.section,)))
         if name is None or mention in seen or above(code, UNLINKED):
             continue
@@ -258,7 +274,9 @@ def _entry(text: str, objects: dict[str, Any], short: dict[str, str]) -> str | N
         return short.get(option[1])
     if not NAME.fullmatch(text):
         return None
-    return next((name for name in (text, f"optdl.{text}") if name in objects), None)
+    # a package lists what its modules define
+    within = re.sub(r"^(\w+)\.\w+\.", r"optdl.\1.", text)
+    return next((name for name in (text, f"optdl.{text}", within) if name in objects), None)
 
 
 def is_code(node: nodes.Node) -> bool:
@@ -266,6 +284,30 @@ def is_code(node: nodes.Node) -> bool:
     return isinstance(node, nodes.literal) or (
         node.tagname == "html" and isinstance(node, nodes.Element) and node.get("tag") == "code"
     )
+
+
+def link_code(soup: BeautifulSoup, app: Sphinx, page: str) -> None:
+    """Link the names of entries in the code of a page, once in each section."""
+    objects = app.env.get_domain("py").objects  # type: ignore[attr-defined]
+    seen = set()
+    for code in soup.select("article .cell_input pre"):
+        section = code.find_parent("section")
+        for module in code.find_all("span", class_="n"):
+            dot, own = _next(module), _next(_next(module))
+            name = f"optdl.{module.get_text()}.{own.get_text() if own else ''}"
+            if dot is None or dot.get_text() != "." or name not in objects:
+                continue
+            if (name, id(section)) not in seen:
+                seen.add((name, id(section)))
+                place = objects[name]
+                uri = app.builder.get_relative_uri(page, place.docname)
+                own.wrap(soup.new_tag("a", href=f"{uri}#{place.node_id}"))
+
+
+def _next(tag: Tag | None) -> Tag | None:
+    """Return the element that follows at once, without a space."""
+    following = tag.next_sibling if tag else None
+    return following if isinstance(following, Tag) else None
 
 
 def above(node: nodes.Node, kinds: tuple[type[nodes.Node], ...]) -> nodes.Node | None:
@@ -319,6 +361,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-signature", show_signature)
     # after napoleon, which turns the sections of a docstring into reStructuredText
     app.connect("autodoc-process-docstring", complete, priority=600)
+    app.connect("autodoc-skip-member", skip)
     app.connect("missing-reference", leave_plain)
     app.connect("doctree-read", link_sources)
     app.connect("doctree-resolved", link_names)

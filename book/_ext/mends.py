@@ -18,6 +18,7 @@ from sphinx.jinja2glue import BuiltinTemplateLoader
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import api
 import reading
 import room
 import styles
@@ -98,6 +99,7 @@ class MendedTemplates(BuiltinTemplateLoader):
         if name := context.get("pagename"):
             app, root = self.builder.app, context.get("content_root", "")
             reading.offer_notebook(soup, app, name, root)
+            api.link_code(soup, app, name)
             if name in app.env.all_docs:
                 reading.keep_words(soup, Path(app.outdir), name)
             elif name == "search":

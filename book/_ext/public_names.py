@@ -129,9 +129,8 @@ def _below_constant(module: str, name: str) -> str:
         if name in _assigned(statement) and isinstance(after, ast.Expr):
             return inspect.cleandoc(str(getattr(after.value, "value", "")))
     for statement in ast.walk(_tree(module)):
-        if isinstance(statement, ast.ImportFrom) and statement.module:
-            if name in {alias.name for alias in statement.names}:
-                return _below_constant(statement.module, name)
+        if isinstance(statement, ast.ImportFrom) and name in {a.name for a in statement.names}:
+            return _below_constant(statement.module or "", name)
     return ""
 
 
