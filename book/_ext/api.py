@@ -9,6 +9,7 @@ first mention in each section.
 from __future__ import annotations
 
 import argparse
+import ast
 import inspect
 import re
 import sys
@@ -289,25 +290,46 @@ def is_code(node: nodes.Node) -> bool:
 def link_code(soup: BeautifulSoup, app: Sphinx, page: str) -> None:
     """Link the names of entries in the code of a page, once in each section."""
     objects = app.env.get_domain("py").objects  # type: ignore[attr-defined]
+    cells = soup.select("article .cell_input pre")
+    known = dict(pair for cell in cells for pair in imported(cell.get_text()))
     seen = set()
-    for code in soup.select("article .cell_input pre"):
-        section = code.find_parent("section")
-        for module in code.find_all("span", class_="n"):
-            dot, own = _next(module), _next(_next(module))
-            name = f"optdl.{module.get_text()}.{own.get_text() if own else ''}"
-            if dot is None or dot.get_text() != "." or name not in objects:
-                continue
-            if (name, id(section)) not in seen:
-                seen.add((name, id(section)))
-                place = objects[name]
-                uri = app.builder.get_relative_uri(page, place.docname)
-                own.wrap(soup.new_tag("a", href=f"{uri}#{place.node_id}"))
+    for cell in cells:
+        section = id(cell.find_parent("section"))
+        for first, second in list(_names(cell)):
+            name = known.get(first.get_text(), "")
+            if second is not None and f"{name}.{second.get_text()}" in objects:
+                first, name = second, f"{name}.{second.get_text()}"
+            entry = objects.get(name)
+            if entry and entry.objtype != "module" and (name, section) not in seen:
+                seen.add((name, section))
+                uri = app.builder.get_relative_uri(page, entry.docname)
+                first.wrap(soup.new_tag("a", href=f"{uri}#{entry.node_id}"))
 
 
-def _next(tag: Tag | None) -> Tag | None:
-    """Return the element that follows at once, without a space."""
-    following = tag.next_sibling if tag else None
-    return following if isinstance(following, Tag) else None
+def imported(code: str) -> Iterator[tuple[str, str]]:
+    """Yield what a code calls the names that it imports from the package, and their whole names."""
+    try:
+        statements = ast.walk(ast.parse(code))
+    except SyntaxError:
+        return  # a command of IPython
+    for statement in statements:
+        if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("optdl"):
+            for alias in statement.names:
+                yield alias.asname or alias.name, f"{statement.module}.{alias.name}"
+
+
+def _names(code: Tag) -> Iterator[tuple[Tag, Tag | None]]:
+    """Yield each name in a code, with the one behind its dot."""
+    for name in code.find_all("span", class_="n"):
+        sign = name.next_sibling
+        if _says(name.previous_sibling, ".") or _says(sign, "="):
+            continue  # an attribute, or the name of an argument
+        behind = sign.next_sibling if _says(sign, ".") else None
+        yield name, behind if isinstance(behind, Tag) else None
+
+
+def _says(node: Any, text: str) -> bool:
+    return isinstance(node, Tag) and node.get_text() == text
 
 
 def above(node: nodes.Node, kinds: tuple[type[nodes.Node], ...]) -> nodes.Node | None:
