@@ -105,3 +105,40 @@ def test_a_summary_is_the_first_sentence(name: str, sentence: str) -> None:
     import public_names
 
     assert public_names.summary(name) == sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "line"),
+    [
+        ("optdl.erm.empirical_risk", "src/optdl/erm.py", "def empirical_risk("),
+        ("optdl.bnp.BNP.step", "src/optdl/bnp/model.py", "    @torch.no_grad()"),
+        ("optdl.optimizers.Adam", "src/optdl/optimizers/adam.py", "@dataclass(frozen=True)"),
+    ],
+)
+def test_a_source_is_linked_by_file_and_line(name: str, file: str, line: str) -> None:
+    import api
+
+    path, number = api.source(name).split("#L")
+    assert path == file
+    assert (ROOT / path).read_text("utf-8").splitlines()[int(number) - 1].startswith(line)
+
+
+@pytest.mark.parametrize("name", ["optdl.erm.SURROGATES", "optdl.training.State.epoch"])
+def test_a_value_has_no_source(name: str) -> None:
+    import api
+
+    assert api.source(name) == ""
+
+
+def test_names_that_a_code_imports_are_known() -> None:
+    import api
+
+    code = (
+        "import numpy as np\nfrom optdl import batchnorm as bn, erm\nfrom optdl.data import load\n"
+    )
+    assert dict(api.imported(code)) == {
+        "bn": "optdl.batchnorm",
+        "erm": "optdl.erm",
+        "load": "optdl.data.load",
+    }
+    assert list(api.imported("%matplotlib inline\nfrom optdl import erm")) == []

@@ -346,19 +346,20 @@ def link_sources(app: Sphinx, doctree: nodes.document) -> None:
         return
     for signature in list(doctree.findall(addnodes.desc_signature)):
         name = f"{signature.get('module')}.{signature.get('fullname')}"
-        if place := _place(names.resolve(name)):
+        if place := source(name):
             address = f"{app.config.launch_repository.removesuffix('.git').rstrip('/')}/blob"
             uri = f"{address}/{app.config.launch_branch}/{place}"
             signature += nodes.reference("", "source", refuri=uri, classes=["api-source"])
 
 
-def _place(value: Any) -> str:
-    """Return the file of an object and its first line, as GitHub writes them."""
-    value = value.fget if isinstance(value, property) else inspect.unwrap(value)
+def source(name: str) -> str:
+    """Return the file of an entry and its line, as GitHub writes them; nothing for a value."""
     try:
+        value = names.resolve(name)
+        value = value.fget if isinstance(value, property) else inspect.unwrap(value)
         file, (_, line) = inspect.getsourcefile(value), inspect.getsourcelines(value)
-    except (TypeError, OSError):
-        return ""  # a constant
+    except (names.ApiError, TypeError, OSError):
+        return ""  # a constant, or what only an instance has
     return f"{Path(file or '').relative_to(names.ROOT).as_posix()}#L{line}"
 
 
