@@ -3,6 +3,9 @@
 import contextlib
 import gzip
 import http.server
+import inspect
+import pkgutil
+import pydoc
 import re
 import threading
 from collections.abc import Iterator
@@ -16,7 +19,9 @@ import pytest
 import tinycss2
 import yaml
 from bs4 import BeautifulSoup
+from traitlets import HasTraits
 
+import optdl
 from tools import book
 
 pytestmark = pytest.mark.xdist_group("site")
@@ -695,3 +700,109 @@ def test_a_printed_page_has_its_title_and_is_light(site: Path, browser: Any, nam
     assert page.evaluate(WIDE, "article :is(pre, figure, img)") == []
     assert page.evaluate(VISIBLE, ".tag_setup pre")
     context.close()
+
+
+# --- the API ---
+
+API = yaml.safe_load((ROOT / "book" / "api.yml").read_text("utf-8"))
+
+
+def members(module: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what a module offers, and what a module among that offers."""
+    for name in module.__all__:
+        value = getattr(module, name)
+        if inspect.ismodule(value):
+            yield from ((f"{name}.{inner}", one) for inner, one in members(value))
+        else:
+            yield name, value
+
+
+def offered() -> list[tuple[str, str, Any]]:
+    """Return the page, the name and the object of each public name, as Python tells them."""
+    found = []
+    for page, listed in API.items():
+        for name in listed:
+            value = pydoc.locate(name)
+            inner = members(value) if inspect.ismodule(value) else [("", value)]
+            found += [(page, f"{name}.{own}".rstrip("."), one) for own, one in inner]
+    return found
+
+
+def entries(pages: dict[str, BeautifulSoup]) -> dict[str, Any]:
+    """Return the entries of all pages of the API by their anchors."""
+    found = {}
+    for page in API:
+        for term in pages[f"book/api/{page}.html"].select("article dt.sig-object[id]"):
+            found[term["id"]] = term
+    return found
+
+
+def test_every_module_is_in_the_api() -> None:
+    listed = {name.split(".")[1] for names in API.values() for name in names if "optdl" in name}
+    assert {module.name for module in pkgutil.iter_modules(optdl.__path__)} == listed
+    configured = (ROOT / "nbgrader_config.py").read_text("utf-8")
+    used = set(re.findall(r'"(gradebox\.[\w.]+)"', configured))
+    assert len(used) >= 8
+    assert used <= set(API["gradebox"])
+
+
+def test_every_public_name_has_an_entry(pages: dict[str, BeautifulSoup]) -> None:
+    terms = entries(pages)
+    index = {urldefrag(a["href"])[1] for a in pages["book/api.html"].select("article li a")}
+    names = [(page, name) for page, name, _ in offered() if not name.endswith("cli.parser")]
+    assert len(names) > 400
+    assert [name for _, name in names if name not in terms] == []
+    assert [name for _, name in names if name not in index] == []
+    for page, name in names:
+        assert pages[f"book/api/{page}.html"].find(id=name), (page, name)
+
+
+def test_an_entry_tells_its_parameters_and_what_it_is(pages: dict[str, BeautifulSoup]) -> None:
+    terms = entries(pages)
+    for term in terms.values():
+        assert term.find_next_sibling("dd").get_text(strip=True), term["id"]
+    for _, name, value in offered():
+        if inspect.isfunction(value) and name in terms:
+            shown = re.findall(r"\w+", terms[name].get_text())
+            assert set(inspect.signature(value).parameters) <= set(shown), name
+            (first, *_) = inspect.getdoc(value).split()
+            assert first in terms[name].find_next_sibling("dd").get_text(), name
+
+
+def test_an_option_of_the_grader_has_an_entry(pages: dict[str, BeautifulSoup]) -> None:
+    terms = entries(pages)
+    for _, name, value in offered():
+        if isinstance(value, type) and issubclass(value, HasTraits):
+            options = value.class_own_traits(config=True)
+            assert {f"{name}.{option}" for option in options} <= set(terms)
+    commands = pages["book/api/gradebox.html"].get_text()
+    assert "--scheduler" in commands
+    assert "gradebox check" in commands
+
+
+def test_chapters_lead_to_the_api(pages: dict[str, BeautifulSoup]) -> None:
+    known = entries(pages)
+    for topic in TOPICS:
+        links = pages[f"book/{topic}.html"].select('article a[href^="api/"]')
+        anchors = [urldefrag(link["href"])[1] for link in links]
+        assert any(anchor.startswith(f"optdl.{topic}.") for anchor in anchors), topic
+        assert set(anchors) <= set(known), topic
+        for link, anchor in zip(links, anchors, strict=True):
+            shown = link.get_text().removesuffix("()").split(".")[-1]
+            assert anchor.endswith(f".{shown}"), (topic, shown)
+
+
+def test_the_api_leads_to_the_rows(pages: dict[str, BeautifulSoup]) -> None:
+    entry = entries(pages)["optdl.erm.empirical_risk"].find_next_sibling("dd")
+    assert entry.select('a[href="../coverage.html#row-l1-01"]')
+    assert entry.select("div.math")
+
+
+@pytest.mark.parametrize("query", ["hinge_risk_gradient", "erm.hinge_risk_gradient"])
+def test_the_search_leads_to_an_entry(site: Path, browser: Any, query: str) -> None:
+    page = browser.new_page()
+    page.set_default_timeout(PATIENCE)
+    (first, words), *_ = results(page, (site / "search.html").as_uri(), query)
+    page.close()
+    assert first.endswith("book/api/optdl_erm.html#optdl.erm.hinge_risk_gradient")
+    assert "Return" in words

@@ -34,13 +34,14 @@ SHARED = (
 )
 HERE = Path(__file__).resolve().parent.parent
 ROOT = HERE
-# All that Sphinx reads; the page on coverage gathers rows from code, tests and assignments.
+# All that Sphinx reads; the page on coverage gathers rows from code, tests and assignments, and
+# the pages of the API the docstrings.
 READ = (
     "book",
     "exercises",
     "experiments",
     "solutions",
-    "src/optdl",
+    "src",
     "tests",
     "tools",
     "_config.yml",

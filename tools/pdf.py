@@ -1,4 +1,4 @@
-"""Print the whole book as one PDF: title page, contents with page numbers, chapters in their order.
+"""Print the book as one PDF: title page, contents with page numbers, chapters in their order.
 
 Run as ``python -m tools.pdf``. It builds the site where anything has changed, joins its pages, and
 has Chromium print them, without a network. The PDF is in ``_build``.
@@ -132,7 +132,8 @@ def join(site: Path, root: Path) -> tuple[str, list[Heading]]:
     root : Path
         The folder of the book's sources, which has the contents.
     """
-    pages = contents(root)
+    # what is looked up on a screen, by links and by search, is not printed
+    pages = [page for page in contents(root) if not page.startswith("book/api")]
     parts = _parts(root)
     articles, headings, styles = [], [], []
     formulas: list[str] = []

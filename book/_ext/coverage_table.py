@@ -187,6 +187,7 @@ class CoverageTable(SphinxDirective):
             return to_label("", *self._inline(place.name), target=place.id.lower())
         own = f"{chapter.topic}." if place.kind == "code" else ""
         name = breakable(place.name.split("::", 1)[-1].removeprefix(own))
+        name["entry"] = place.name  # of the API
         if place.kind == "exercise":
             return to_label("", name, page=f"book/{chapter.topic}", anchor="assignment")
         return name

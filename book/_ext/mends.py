@@ -18,6 +18,7 @@ from sphinx.jinja2glue import BuiltinTemplateLoader
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import api
 import reading
 import room
 import styles
@@ -40,6 +41,9 @@ NOT_PRINTED = (
 
 MEASURED = '"pre, .nboutput > .output_area, .cell_output > .output, .jp-RenderedHTMLCommon"'
 """The blocks that the theme's script measures on every page."""
+
+SIGNATURE_PARTS = {"sig-prename", "sig-name", "property", "default_value"}
+"""What the style sheet knows in a signature."""
 
 # The icons of the page, drawn here on a grid of 24; the theme's icon font weighs 600 kB.
 ICONS = {
@@ -95,6 +99,7 @@ class MendedTemplates(BuiltinTemplateLoader):
         if name := context.get("pagename"):
             app, root = self.builder.app, context.get("content_root", "")
             reading.offer_notebook(soup, app, name, root)
+            api.link_code(soup, app, name)
             if name in app.env.all_docs:
                 reading.keep_words(soup, Path(app.outdir), name)
             elif name == "search":
@@ -137,6 +142,7 @@ def mend(soup: BeautifulSoup, context: dict[str, Any]) -> tuple[str, ...]:
     unlink_captions(soup)
     keep_punctuation(soup)
     fold_admonitions(soup)
+    lighten_signatures(soup)
     describe(soup, context)
     return names
 
@@ -318,6 +324,22 @@ def keep_punctuation(soup: BeautifulSoup) -> None:
             after.replace_with(after[sign.end() :])
             together = formula.wrap(soup.new_tag("span", style="white-space: nowrap"))
             together.append(sign[0])
+
+
+def lighten_signatures(soup: BeautifulSoup) -> None:
+    """Mark in a signature only its name, its types and its lines, which are no list.
+
+    Sphinx makes an element of each bracket: two thirds of a page of signatures.
+    """
+    for signature in tags(soup, "dt", "sig"):
+        for part in signature.find_all(["span", "dl", "dd"]):
+            if part.name == "dd":
+                part.name, part["class"] = "span", "sig-line"
+            elif part.name == "dl" or not SIGNATURE_PARTS.intersection(part.get("class", ())):
+                part.unwrap()
+        for line in signature.find_all("em", class_="sig-param"):
+            line.unwrap()
+        signature.smooth()
 
 
 def describe(soup: BeautifulSoup, context: dict[str, Any]) -> None:

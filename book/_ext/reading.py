@@ -107,10 +107,13 @@ def sections(article: Tag) -> list[list[str]]:
         elif child.name == "pre":
             code = re.sub(r"\$([^$\n]+)\$", lambda match: plain(match[1]), child.get_text())
             current[2].append(f" {code} ")
-        elif child.name == "dt" and child.get("id", "").startswith("term-"):
+        elif _is_term(child):
             found.append(inner := [child["id"], "", []])
             walk(child, inner)
-            inner[1], inner[2] = " ".join("".join(inner[2]).split()), []
+            if "sig-object" in classes:
+                inner[1] = child["id"]
+            else:
+                inner[1], inner[2] = " ".join("".join(inner[2]).split()), []
             walk(child.find_next_sibling("dd"), inner)
         elif child.name == "dd" and _defines(child):
             return
@@ -126,10 +129,16 @@ def sections(article: Tag) -> list[list[str]]:
     return [[anchor, title, _tidy("".join(words))] for anchor, title, words in found]
 
 
+def _is_term(tag: Tag | None) -> bool:
+    """Return whether a tag is a term of the glossary or an entry of the API."""
+    if tag is None or tag.name != "dt" or not tag.get("id"):
+        return False
+    return tag["id"].startswith("term-") or "sig-object" in tag.get("class", ())
+
+
 def _defines(definition: Tag) -> bool:
-    """Return whether a term of the glossary stands before this."""
-    term = definition.find_previous_sibling("dt")
-    return term is not None and str(term.get("id", "")).startswith("term-")
+    """Return whether a term stands before this."""
+    return _is_term(definition.find_previous_sibling("dt"))
 
 
 def _tidy(text: str) -> str:

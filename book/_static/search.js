@@ -57,9 +57,16 @@
     return item;
   }
 
+  /* The entry whose name was typed comes first, other entries of the API after all explanations. */
+  function rank([page, title], query) {
+    if (!page.startsWith("book/api")) return 1;
+    return `.${title}`.toLowerCase().endsWith(`.${query.trim().toLowerCase()}`) ? 0 : 2;
+  }
+
   Search.query = (query) => {
     const [asked, terms, excluded, highlighted, objects] = Search._parseQuery(query);
     const results = Search._performSearch(asked, terms, excluded, highlighted, objects).reverse();
+    results.sort((one, other) => rank(one, query) - rank(other, query));
     try { localStorage.removeItem("sphinx_highlight_terms"); } catch (error) { /* storage is blocked */ }
     const words = [...new Set([...highlighted, ...terms])].sort((a, b) => b.length - a.length);
     const seen = new Set();

@@ -133,6 +133,7 @@ LAB = Lab(
     experiment,
     _last_accuracy,
 )
+"""The runs of lab 3: each size of the minibatch, with normalization and without."""
 
 
 def examples_seen() -> list[int]:

@@ -39,9 +39,17 @@ __all__ = [
 ]
 
 INPUTS = ("raw", "standardized")
+"""How the inputs arrive."""
+
 METHODS = ("SGD", "BN", "BNP", "BNP hidden")
+"""What is compared."""
+
 RATES = (0.03, 0.1, 0.3, 1.0)
+"""The learning rates of the runs."""
+
 STEPS = 300
+"""How many updates a run makes."""
+
 EVERY = 20
 """The loss over all training examples is measured after so many steps."""
 
@@ -149,6 +157,7 @@ LAB = Lab(
     experiment,
     _accuracy,
 )
+"""The runs of lab 5: all inputs, methods and learning rates."""
 
 
 def last_loss(losses: Sequence[float]) -> float:

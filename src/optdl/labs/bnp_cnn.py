@@ -53,6 +53,8 @@ __all__ = [
 ]
 
 METHODS = ("BN", "GN", "BNP", "BNP+GN")
+"""What is compared."""
+
 LEVEL = 0.3
 """The loss whose first epoch is read off the figure."""
 
@@ -127,6 +129,7 @@ SMALL = Size(
     padding=1,
     flip=False,
 )
+"""The runs of the lab itself, which take minutes on a processor."""
 
 # those of the paper, but for one rate and one weight decay for all
 FULL = Size(
@@ -140,6 +143,7 @@ FULL = Size(
     dtype=torch.float16,
     weight_decay=1e-4,
 )
+"""The runs of the full size, for a GPU."""
 
 
 # --- Data and networks ------------------------------------------------------------------------
@@ -318,6 +322,7 @@ def _accuracy(curves: Mapping[str, list[float]]) -> float:
 
 
 LAB = Lab("LAB-6", SMALL.settings, experiment, _accuracy)
+"""The runs of lab 6, at the small size."""
 
 
 # --- The full size ----------------------------------------------------------------------------

@@ -29,7 +29,11 @@ __all__ = [
 ]
 
 RATES = (0.0, 0.2, 0.5, 0.8)
+"""The probabilities with which units are dropped."""
+
 EPOCHS = 120
+"""How long a run trains, unless it stops early."""
+
 BATCH = 20
 LR = 0.005
 PATIENCE = 10
@@ -130,6 +134,7 @@ LAB = Lab(
     experiment,
     _accuracy,
 )
+"""The runs of lab 4: each dropout probability, and early stopping without dropout."""
 
 
 def _name(setting: Mapping[str, Any]) -> str:

@@ -28,8 +28,12 @@ __all__ = [
 ]
 
 DEPTH = 15
+"""How many hidden layers the network has."""
+
 WIDTH = 48
 STEPS = 400
+"""How many updates a run makes."""
+
 RATE = 0.01
 
 GAINS = {
@@ -128,6 +132,7 @@ def _accuracy(curves: Mapping[str, list[float]]) -> float:
 
 
 LAB = Lab("LAB-2", [{"start": start} for start in GAINS], experiment, _accuracy)
+"""The runs of lab 2: one for each scale of the initial weights."""
 
 
 def curves_by_start(record: LabRecord) -> dict[str, dict[str, list[float]]]:

@@ -29,7 +29,11 @@ __all__ = [
 ]
 
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+"""The learning rates of the runs."""
+
 STEPS = 300
+"""How many updates a run makes."""
+
 BATCH = 64
 
 
@@ -98,6 +102,7 @@ LAB = Lab(
     experiment,
     _accuracy,
 )
+"""The runs of lab 1: two optimizers, each with all learning rates."""
 
 
 def final_losses(record: LabRecord) -> dict[str, dict[float, float]]:

@@ -91,7 +91,7 @@ class LabRecord:
     runs : list of Run
         The runs, in the order of the lab's settings.
     weights : dict
-        The weights after the best run, packed by :func:`pack`.
+        The weights after the best run, packed by ``pack``.
     device : str
         Where it ran.
     versions : dict
@@ -116,7 +116,7 @@ class LabRecord:
         Raises
         ------
         RecordError
-            If it would be larger than :data:`LARGEST`.
+            If it would be larger than ``LARGEST``.
         """
         content = asdict(self)
         text = json.dumps({"format": _FORMAT, **content, "checksum": _checksum(content)})
@@ -210,7 +210,7 @@ def unpack(packed: dict[str, Any]) -> dict[str, Tensor]:
     Raises
     ------
     RecordError
-        If they are not what :func:`pack` gives, or not finite.
+        If they are not what ``pack`` gives, or not finite.
     """
     try:
         found = {
