@@ -12,7 +12,7 @@ import signal
 import socket
 import threading
 from collections import namedtuple
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from gradebox.line.lender import Lender
 from gradebox.line.peer import MOST_PRINTED, StudentError, StudentGone, StudentTimeout
 from gradebox.line.proxy import Proxy, Student
 from gradebox.line.wire import Gone, Line, TooLong
-from gradebox.process.client import ForkServer
+from gradebox.process.client import ForkServer, NotebookProcess
 from gradebox.process.verdict import Checker, Verdict
 from gradebox.sandbox.deadline import Deadline
 from gradebox.sandbox.own_time import OwnTime
@@ -106,7 +106,7 @@ def run_tests(
     return [checker.run(cell, worth) for cell, worth in zip(cells, points, strict=True)]
 
 
-def _run(process: Notebook, cell: str) -> None:
+def _run(process: NotebookProcess, cell: str) -> None:
     with contextlib.suppress(Exception):  # the process may be killed meanwhile
         process.run(cell, HANG)
 
