@@ -20,7 +20,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from gradebox.bridge.execute import WarmExecute
 from gradebox.process import pool
-from gradebox.process.client import Died, ForkServer
+from gradebox.process.client import Died, ForkServer, NotebookProcess
 from gradebox.sandbox import filesystem, linux, probe, seal
 from gradebox.sandbox.probe import Survey
 from gradebox.sandbox.seal import MIB, Level, Limits, NotSealed
@@ -110,7 +110,7 @@ def outside() -> Iterator[Outside]:
         shutil.rmtree(folder)
 
 
-def said(notebook: Notebook, source: str, seconds: float = 20) -> str:
+def said(notebook: NotebookProcess, source: str, seconds: float = 20) -> str:
     """Run a cell and return its text, or the error that ended it."""
     outputs = notebook.run(source, seconds)[0].outputs
     return "\n".join(
@@ -427,7 +427,7 @@ def test_all_ends_with_the_warm_process(level: Level, work: Path) -> None:
     assert gone(mark)
 
 
-def status(notebook: Notebook) -> dict[str, str]:
+def status(notebook: NotebookProcess) -> dict[str, str]:
     """Return what the kernel tells of the process."""
     text = said(notebook, "print(open('/proc/self/status').read())")
     return dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)

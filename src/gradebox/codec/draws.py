@@ -43,13 +43,13 @@ class State(NamedTuple):
         Its words, each in 4 bytes.
     position : int
         The next word to be drawn; at 624 they are made anew first.
-    kept : object
+    extra : object
         What it keeps besides, such as half of a pair of normal numbers; plain data.
     """
 
     words: bytes
     position: int
-    kept: Any = None
+    extra: Any = None
 
     def elsewhere(self) -> "State":
         """Return another place, which this one determines."""
@@ -77,7 +77,7 @@ class Python:
     def set(self, state: State) -> None:
         """Move it."""
         words = np.frombuffer(state.words, "<u4").tolist()
-        self._source.setstate((3, (*words, state.position), state.kept))
+        self._source.setstate((3, (*words, state.position), state.extra))
 
 
 class NumPy:
@@ -92,23 +92,23 @@ class NumPy:
         generator: Any = np.random.get_bit_generator()  # type: ignore[attr-defined]
         if not isinstance(generator, np.random.MT19937):
             raise TypeError("another kind of generator")
-        place = generator.ctypes.state_address
-        words = (ctypes.c_uint32 * (WORDS + 1)).from_address(place)
+        address = generator.ctypes.state_address
+        words = (ctypes.c_uint32 * (WORDS + 1)).from_address(address)
         return words[WORDS], words[0], words[1]
 
     def get(self) -> State:
         """Return where it is."""
-        told: Any = self._source.get_state(legacy=True)
-        if type(told) is not tuple:
+        state: Any = self._source.get_state(legacy=True)
+        if type(state) is not tuple:
             raise TypeError("another kind of generator")
-        _, words, position, *kept = told
-        return State(words.astype("<u4").tobytes(), int(position), [int(kept[0]), float(kept[1])])
+        _, words, position, *extra = state
+        return State(words.astype("<u4").tobytes(), int(position), [int(extra[0]), float(extra[1])])
 
     def set(self, state: State) -> None:
         """Move it."""
         words = np.frombuffer(state.words, "<u4")
-        kept = state.kept or (0, 0.0)
-        self._source.set_state(("MT19937", words, state.position, *kept))
+        extra = state.extra or (0, 0.0)
+        self._source.set_state(("MT19937", words, state.position, *extra))
 
 
 class Torch:
@@ -123,22 +123,22 @@ class Torch:
 
     def get(self) -> State:
         """Return where it is."""
-        told = np.frombuffer(self._bytes(), _TORCH_STATE)[0]
-        position = WORDS if told["left"] == 1 else int(told["next"])
-        kept = [int(told["seed"]), bytes(told["normals"]).hex()]
-        return State(told["words"].astype("<u4").tobytes(), position, kept)
+        record = np.frombuffer(self._bytes(), _TORCH_STATE)[0]
+        position = WORDS if record["left"] == 1 else int(record["next"])
+        extra = [int(record["seed"]), bytes(record["normals"]).hex()]
+        return State(record["words"].astype("<u4").tobytes(), position, extra)
 
     def set(self, state: State) -> None:
         """Move it."""
-        made = np.frombuffer(bytearray(self._bytes()), _TORCH_STATE)
-        made["words"] = np.frombuffer(state.words, "<u4")
-        made["next"], made["left"] = state.position, WORDS + 1 - state.position
-        made["normals"] = 0
-        if state.kept:
-            made["seed"] = state.kept[0]
-            made["normals"] = np.frombuffer(bytes.fromhex(state.kept[1]), "u1")
+        record = np.frombuffer(bytearray(self._bytes()), _TORCH_STATE)
+        record["words"] = np.frombuffer(state.words, "<u4")
+        record["next"], record["left"] = state.position, WORDS + 1 - state.position
+        record["normals"] = 0
+        if state.extra:
+            record["seed"] = state.extra[0]
+            record["normals"] = np.frombuffer(bytes.fromhex(state.extra[1]), "u1")
         torch = sys.modules["torch"]
-        self._source.set_state(torch.from_numpy(made.view("u1").copy()))
+        self._source.set_state(torch.from_numpy(record.view("u1").copy()))
 
     def _bytes(self) -> bytes:
         return bytes(self._source.get_state().numpy())
@@ -157,7 +157,7 @@ class Draws:
 
     def _moved(self) -> list[str]:
         """Return which generators have moved, or come, since this was asked last."""
-        found = []
+        moved = []
         for name, kind in _KINDS.items():
             if name not in sys.modules:
                 continue
@@ -167,19 +167,19 @@ class Draws:
                 continue
             if self._marks.get(name) != mark:
                 self._marks[name] = mark
-                found.append(name)
-        return found
+                moved.append(name)
+        return moved
 
     # the end of the tests
 
     def told(self) -> dict[str, list[Any]]:
         """Return where the generators are that have moved, as plain data."""
-        told = {}
+        states = {}
         for name in self._moved():
             state = _KINDS[name]().get()
             self._shared.add(name)
-            told[name] = [base64.b64encode(state.words).decode(), state.position, state.kept]
-        return told
+            states[name] = [base64.b64encode(state.words).decode(), state.position, state.extra]
+        return states
 
     def go_elsewhere(self, names: Any) -> None:
         """Move the generators from which the student's code says that it has drawn."""
@@ -195,12 +195,12 @@ class Draws:
 
     # the student's end
 
-    def follow(self, told: dict[str, list[Any]]) -> None:
+    def follow(self, states: dict[str, list[Any]]) -> None:
         """Move the generators to where those of the tests are."""
-        for name, (words, position, kept) in told.items():
+        for name, (words, position, extra) in states.items():
             with contextlib.suppress(Exception):  # somebody has put another generator there
                 if name in sys.modules:
-                    _KINDS[name]().set(State(base64.b64decode(words), position, kept))
+                    _KINDS[name]().set(State(base64.b64decode(words), position, extra))
                     self._shared.add(name)
         self._moved()
 

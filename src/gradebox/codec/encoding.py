@@ -90,7 +90,7 @@ class Passed:
         torch = sys.modules.get("torch")
         if torch is None or not isinstance(value, torch.Tensor) or not value.requires_grad:
             return
-        if not any(one is value for one in self.tensors):
+        if not any(tensor is value for tensor in self.tensors):
             self.tensors.append(value)
 
 
@@ -130,7 +130,7 @@ class Encoder:
         self._own, self.received = own, received or Passed()
         self._twins, self.lends, self._within = twins, lends, False
         self.known, self.passed = list(known), Passed()
-        self._numbers = {id(one): number for number, one in enumerate(self.known)}
+        self._numbers = {id(value): number for number, value in enumerate(self.known)}
         self._export, self._limits, self._items = export, limits, 0
         self.numbers = 0
 
@@ -511,16 +511,20 @@ class Decoder:
         if frames.is_of_pandas(fresh) and hasattr(fresh, "_update_inplace"):
             return _checked(frames.restored, target, fresh)
         torch = sys.modules.get("torch")
-        if torch is not None and all(isinstance(one, torch.Tensor) for one in (fresh, target)):
+        if torch is not None and all(isinstance(value, torch.Tensor) for value in (fresh, target)):
             return _checked(tensors.restored, target, fresh)
-        if torch is not None and all(isinstance(one, torch.nn.Module) for one in (fresh, target)):
+        if torch is not None and all(
+            isinstance(value, torch.nn.Module) for value in (fresh, target)
+        ):
             return _checked(tensors.module_restored, target, fresh)
         steps = (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler) if torch else ()
-        if steps and all(isinstance(one, steps) for one in (fresh, target)):
+        if steps and all(isinstance(value, steps) for value in (fresh, target)):
             return _checked(optimizers.restored, target, fresh)
         if type(fresh) in generators.TYPES and type(fresh) is type(target):
             return _checked(generators.restored, target, fresh)
-        if torch is not None and all(isinstance(one, torch.Generator) for one in (fresh, target)):
+        if torch is not None and all(
+            isinstance(value, torch.Generator) for value in (fresh, target)
+        ):
             return _checked(generators.restored, target, fresh)
         raise BadValue(f"expected what a {type(target).__name__} holds, got {_brief(fresh)}")
 
@@ -605,9 +609,9 @@ def _fields(node: list[Any], count: int) -> list[Any]:
     return node[1:]
 
 
-def _integer(value: Any, low: int, high: int, what: str) -> int:
+def _integer(value: Any, low: int, high: int, description: str) -> int:
     if type(value) is not int or not low <= value <= high:
-        raise BadValue(f"expected {what} from {low} to {high}, got {_brief(value)}")
+        raise BadValue(f"expected {description} from {low} to {high}, got {_brief(value)}")
     return value
 
 

@@ -53,8 +53,8 @@ def write(encoder: "Encoder", value: Any, depth: int) -> "Node":
         name = encoder.encode(value.name, depth + 1)
         return ["series", name, index, _write_values(encoder, value, depth)]
     columns = _write_index(encoder, value.columns, depth + 1)
-    places = range(value.shape[1])
-    series = [_write_values(encoder, value.iloc[:, place], depth) for place in places]
+    positions = range(value.shape[1])
+    series = [_write_values(encoder, value.iloc[:, position], depth) for position in positions]
     return ["frame", index, columns, series]
 
 
@@ -122,49 +122,53 @@ def _read_index(decoder: "Decoder", node: Any, depth: int) -> Any:
     pandas = _pandas()
     if type(node) is not list or len(node) != 4 or node[0] != "index":
         raise ValueError("expected an index")
-    _, kind, names, rest = node
+    _, kind, names, content = node
     names = decoder.each(names, depth)
     if kind == "range":
-        if type(rest) is not list or [type(one) for one in rest] != [int] * 3 or not rest[2]:
+        if (
+            type(content) is not list
+            or [type(bound) for bound in content] != [int] * 3
+            or not content[2]
+        ):
             raise ValueError("expected the bounds of an index")
-        return pandas.RangeIndex(*rest, name=names[0])
+        return pandas.RangeIndex(*content, name=names[0])
     if kind == "many":
-        items = decoder.each(rest, depth)
-        if not all(type(one) is tuple and len(one) == len(names) for one in items):
+        items = decoder.each(content, depth)
+        if not all(type(item) is tuple and len(item) == len(names) for item in items):
             raise ValueError("expected the items of an index of many levels")
         return pandas.MultiIndex.from_tuples(items, names=names)
     if kind != "one":
         raise ValueError("expected a kind of index")
-    return pandas.Index(_read_values(decoder, rest, depth), name=names[0])
+    return pandas.Index(_read_values(decoder, content, depth), name=names[0])
 
 
 def _read_series(decoder: "Decoder", node: list[Any], depth: int) -> Any:
     pandas = _pandas()
     _, name, index, values = node
-    made = decoder.note(pandas.Series(dtype=object))
+    series = decoder.note(pandas.Series(dtype=object))
     rows = _read_index(decoder, index, depth + 1)
     name = decoder.decode(name, depth + 1)
-    made._update_inplace(pandas.Series(_read_values(decoder, values, depth), index=rows))
-    made.name = name
-    return made
+    series._update_inplace(pandas.Series(_read_values(decoder, values, depth), index=rows))
+    series.name = name
+    return series
 
 
 def _read_frame(decoder: "Decoder", node: list[Any], depth: int) -> Any:
     pandas = _pandas()
     _, index, columns, nodes = node
-    made = decoder.note(pandas.DataFrame())
+    frame = decoder.note(pandas.DataFrame())
     rows = _read_index(decoder, index, depth + 1)
     labels = _read_index(decoder, columns, depth + 1)
     if type(nodes) is not list or len(nodes) != len(labels):
         raise ValueError("expected a column for each label")
     series = {
-        place: pandas.Series(_read_values(decoder, one, depth), index=rows)
-        for place, one in enumerate(nodes)
+        position: pandas.Series(_read_values(decoder, values, depth), index=rows)
+        for position, values in enumerate(nodes)
     }
     fresh = pandas.DataFrame(series, index=rows)
     fresh.columns = labels
-    made._update_inplace(fresh)
-    return made
+    frame._update_inplace(fresh)
+    return frame
 
 
 def _read_nothing(decoder: "Decoder", node: list[Any], depth: int) -> Any:
@@ -181,8 +185,8 @@ def _read_moment(decoder: "Decoder", node: list[Any], depth: int) -> Any:
     if unit not in ("s", "ms", "us", "ns") or type(zone) not in (str, type(None)):
         raise ValueError("expected a unit and a zone")
     kind = "M8" if name == "Timestamp" else "m8"
-    made = getattr(_pandas(), name)(np.array(count, "i8").view(f"{kind}[{unit}]")[()])
-    return made if zone is None else made.tz_localize("UTC").tz_convert(zone[:40])
+    moment = getattr(_pandas(), name)(np.array(count, "i8").view(f"{kind}[{unit}]")[()])
+    return moment if zone is None else moment.tz_localize("UTC").tz_convert(zone[:40])
 
 
 def restored(target: Any, fresh: Any) -> Callable[[], None]:

@@ -54,20 +54,20 @@ def write(encoder: "Encoder", value: Any, depth: int) -> "Node":
         return encoder.export(value)
     encoder.note(value)
     encoder.attach(state.words)
-    return ["twister", name, state.position, state.kept]
+    return ["twister", name, state.position, state.extra]
 
 
 def _read_twister(decoder: "Decoder", node: list[Any], depth: int) -> Any:
-    _, name, position, kept = node
+    _, name, position, extra = node
     if type(name) is not str or name not in _TWISTERS:
         raise ValueError("expected a known kind of generator")
     if type(position) is not int or not 0 <= position <= WORDS:
         raise ValueError(f"expected the position of a generator from 0 to {WORDS}")
-    if not _KEPT[name](kept):
+    if not _EXTRA_CHECKS[name](extra):
         raise ValueError("expected what such a generator keeps besides")
-    made = _new(name)
-    _TWISTERS[name](made).set(State(decoder.part(4 * WORDS), position, kept))
-    return decoder.note(made)
+    generator = _new(name)
+    _TWISTERS[name](generator).set(State(decoder.part(4 * WORDS), position, extra))
+    return decoder.note(generator)
 
 
 def _new(name: str) -> Any:
@@ -83,15 +83,15 @@ def _is_normal(value: Any) -> bool:
     return type(value) is float and math.isfinite(value) and abs(value) < 100
 
 
-_KEPT: dict[str, Callable[[Any], bool]] = {
-    "Random": lambda kept: kept is None or _is_normal(kept),
-    "RandomState": lambda kept: (
-        type(kept) is list and len(kept) == 2 and kept[0] in (0, 1) and _is_normal(kept[1])
+_EXTRA_CHECKS: dict[str, Callable[[Any], bool]] = {
+    "Random": lambda extra: extra is None or _is_normal(extra),
+    "RandomState": lambda extra: (
+        type(extra) is list and len(extra) == 2 and extra[0] in (0, 1) and _is_normal(extra[1])
     ),
-    "Generator": lambda kept: (
-        (type(kept) is list and len(kept) == 2)
-        and (type(kept[0]) is int and 0 <= kept[0] < 2**64)
-        and (type(kept[1]) is str and re.fullmatch("[0-9a-f]{80}", kept[1]) is not None)
+    "Generator": lambda extra: (
+        (type(extra) is list and len(extra) == 2)
+        and (type(extra[0]) is int and 0 <= extra[0] < 2**64)
+        and (type(extra[1]) is str and re.fullmatch("[0-9a-f]{80}", extra[1]) is not None)
     ),
 }
 
@@ -99,23 +99,23 @@ _KEPT: dict[str, Callable[[Any], bool]] = {
 def _write_generator(encoder: "Encoder", value: Any, depth: int) -> "Node":
     state = value.bit_generator.state
     name, inner = state["bit_generator"], state["state"]
-    rest = [int(state.get("has_uint32", 0)), int(state.get("uinteger", 0))]
+    buffered = [int(state.get("has_uint32", 0)), int(state.get("uinteger", 0))]
     if name not in _GENERATORS:
         return encoder.export(value)
     encoder.note(value)
     if name in _MULTIPLIERS:
-        return ["rng", name, hex(inner["state"]), hex(inner["inc"]), *rest]
+        return ["rng", name, hex(inner["state"]), hex(inner["inc"]), *buffered]
     arrays = [inner[key] for key in _GENERATORS[name][0]]
     if name == "Philox":
         arrays.append(state["buffer"])
-    encoder.attach(b"".join(np.ascontiguousarray(one).tobytes() for one in arrays))
+    encoder.attach(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays))
     position = inner.get("pos", state.get("buffer_pos", 0))
-    return ["rng", name, int(position), *rest]
+    return ["rng", name, int(position), *buffered]
 
 
-def _integer(value: Any, last: int, what: str) -> int:
+def _integer(value: Any, last: int, description: str) -> int:
     if type(value) is not int or not 0 <= value <= last:
-        raise ValueError(f"expected {what} from 0 to {last}")
+        raise ValueError(f"expected {description} from 0 to {last}")
     return value
 
 
@@ -127,11 +127,11 @@ def _read_generator(decoder: "Decoder", node: list[Any], depth: int) -> np.rando
     fields = node[1:]
     if len(fields) != (5 if linear else 4):
         raise ValueError(f"expected other fields, got {len(fields)}")
-    rest: dict[str, Any] = {
+    buffered: dict[str, Any] = {
         "has_uint32": _integer(fields[-2], 1, "whether half a draw is left"),
         "uinteger": _integer(fields[-1], 2**32 - 1, "half a draw"),
     }
-    made = np.random.Generator(getattr(np.random, name)(0))
+    generator = np.random.Generator(getattr(np.random, name)(0))
     if linear:
         numbers = [decoder.integer(text) for text in fields[1:3]]
         if not all(0 <= number < 2**128 for number in numbers):
@@ -149,9 +149,9 @@ def _read_generator(decoder: "Decoder", node: list[Any], depth: int) -> np.rando
         if name == "MT19937":
             inner["pos"] = position
         if name == "Philox":
-            rest |= {"buffer": pieces[2], "buffer_pos": position}
-    made.bit_generator.state = {"bit_generator": name, "state": inner, **rest}
-    return decoder.note(made)
+            buffered |= {"buffer": pieces[2], "buffer_pos": position}
+    generator.bit_generator.state = {"bit_generator": name, "state": inner, **buffered}
+    return decoder.note(generator)
 
 
 def restored(target: Any, fresh: Any) -> Callable[[], None]:
@@ -180,10 +180,10 @@ def restored(target: Any, fresh: Any) -> Callable[[], None]:
 
 def _twister(state: State) -> Any:
     """Return NumPy's Mersenne Twister in a state."""
-    made = np.random.MT19937(0)
+    walker = np.random.MT19937(0)
     words = np.frombuffer(state.words, "<u4")
-    made.state = {"bit_generator": "MT19937", "state": {"key": words, "pos": state.position}}
-    return made
+    walker.state = {"bit_generator": "MT19937", "state": {"key": words, "pos": state.position}}
+    return walker
 
 
 def _turns_to(walker: Any, words: bytes, position: int) -> bool:

@@ -21,15 +21,15 @@ def keep_inputs(result: Any, received: Sequence[Any]) -> None:
 def _go_back(namespace: Mapping[str, Any], result: Any, grad: Any) -> list[Any]:
     """Return the gradients of the inputs of a result; those of other tensors are filled."""
     inputs = result._gradebox_inputs
-    before = [one.grad for one in inputs]
-    for one in inputs:
-        one.grad = None
+    before = [tensor.grad for tensor in inputs]
+    for tensor in inputs:
+        tensor.grad = None
     try:
         result.backward(grad, retain_graph=True)
-        return [one.grad for one in inputs]
+        return [tensor.grad for tensor in inputs]
     finally:
-        for one, old in zip(inputs, before, strict=True):
-            one.grad = old
+        for tensor, old in zip(inputs, before, strict=True):
+            tensor.grad = old
 
 
 QUESTIONS: dict[str, Callable[..., Any]] = {"go back": _go_back}
@@ -66,20 +66,21 @@ def _operation() -> Any:
 
         @staticmethod
         def forward(ctx: Any, graph: Any, value: Any, mark: Any, *inputs: Any) -> Any:
-            ctx.graph, ctx.shapes = graph, [(one.shape, one.dtype) for one in inputs]
+            ctx.graph, ctx.shapes = graph, [(tensor.shape, tensor.dtype) for tensor in inputs]
             return value.clone()
 
         @staticmethod
         @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
         def backward(ctx: Any, grad: Any) -> Any:
-            found = ctx.graph._gradebox.peer.ask("go back", (ctx.graph, grad))
-            if type(found) is not list or len(found) != len(ctx.shapes):
+            gradients = ctx.graph._gradebox.peer.ask("go back", (ctx.graph, grad))
+            if type(gradients) is not list or len(gradients) != len(ctx.shapes):
                 raise ValueError("expected a gradient for each tensor that was sent")
-            for one, (shape, dtype) in zip(found, ctx.shapes, strict=True):
-                if one is None:
+            for gradient, expected in zip(gradients, ctx.shapes, strict=True):
+                if gradient is None:
                     continue
-                if not isinstance(one, torch.Tensor) or (one.shape, one.dtype) != (shape, dtype):
+                is_tensor = isinstance(gradient, torch.Tensor)
+                if not is_tensor or (gradient.shape, gradient.dtype) != expected:
                     raise ValueError("expected a gradient of the shape of its tensor")
-            return None, None, None, *found
+            return None, None, None, *gradients
 
     return StudentBackward

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Writer = Callable[["Encoder", Any, int], "Node"]
 Reader = Callable[["Decoder", list[Any], int], Any]
 
-_FACTORIES = {one.__name__: one for one in (int, float, str, bool, list, dict, set, tuple)}
+_FACTORIES = {kind.__name__: kind for kind in (int, float, str, bool, list, dict, set, tuple)}
 _NUMBER = re.compile(r"-?(?:\d+(?:\.\d+)?(?:E[+-]?\d{1,9})?|Infinity|s?NaN\d{0,9})", re.IGNORECASE)
 
 
@@ -76,10 +76,10 @@ def _mapping(kind: type) -> Reader:
 
 def _write_defaultdict(encoder: "Encoder", value: Any, depth: int) -> "Node":
     encoder.note(value)
-    made = value.default_factory
-    name = getattr(made, "__name__", "")
-    known = name in _FACTORIES and _FACTORIES[name] is made
-    factory = name if known else encoder.encode(made, depth + 1)
+    default_factory = value.default_factory
+    name = getattr(default_factory, "__name__", "")
+    is_builtin = name in _FACTORIES and _FACTORIES[name] is default_factory
+    factory = name if is_builtin else encoder.encode(default_factory, depth + 1)
     return ["defaultdict", factory, _pairs(encoder, value, depth)]
 
 
@@ -199,8 +199,8 @@ def _write_duration(encoder: "Encoder", value: Any, depth: int) -> "Node":
 
 
 def _read_duration(decoder: "Decoder", node: list[Any], depth: int) -> datetime.timedelta:
-    days, seconds, rest = _fields(node, (int,), (int,), (int,))
-    return datetime.timedelta(days, seconds, rest)
+    days, seconds, microseconds = _fields(node, (int,), (int,), (int,))
+    return datetime.timedelta(days, seconds, microseconds)
 
 
 def _write_zone(encoder: "Encoder", value: Any, depth: int) -> "Node":
@@ -263,10 +263,10 @@ def _read_structured(decoder: "Decoder", node: list[Any], depth: int) -> Any:
         (name, field.dtype, field.shape[len(shape) :])
         for name, field in zip(names, fields, strict=True)
     ]
-    made = np.zeros(shape, kinds)
+    array = np.zeros(shape, kinds)
     for name, field in zip(names, fields, strict=True):
-        made[name] = field
-    return made
+        array[name] = field
+    return array
 
 
 def write_objects(encoder: "Encoder", value: Any, depth: int) -> "Node":
@@ -277,11 +277,11 @@ def write_objects(encoder: "Encoder", value: Any, depth: int) -> "Node":
 def _read_objects(decoder: "Decoder", node: list[Any], depth: int) -> Any:
     lengths, nodes = _fields(node, (list,), (list,))
     shape = decoder.shape(lengths)
-    made = np.empty(len(nodes), object)
-    made[:] = [None] * len(nodes)
+    array = np.empty(len(nodes), object)
+    array[:] = [None] * len(nodes)
     for number, item in enumerate(decoder.each(nodes, depth)):
-        made[number] = item
-    return made.reshape(shape)
+        array[number] = item
+    return array.reshape(shape)
 
 
 _SPARSE = frozenset(
@@ -296,8 +296,11 @@ def write_sparse(encoder: "Encoder", value: Any, depth: int) -> "Node":
     name = type(value).__name__
     if name not in _SPARSE or len(value.shape) != 2:
         return encoder.export(value)
-    found = value.tocoo()
-    parts = [np.ascontiguousarray(one) for one in (found.data, found.row, found.col)]
+    coordinates = value.tocoo()
+    parts = [
+        np.ascontiguousarray(array)
+        for array in (coordinates.data, coordinates.row, coordinates.col)
+    ]
     return ["sparse", name, list(value.shape), *encoder.each(parts, depth)]
 
 
@@ -310,14 +313,14 @@ def _read_sparse(decoder: "Decoder", node: list[Any], depth: int) -> Any:
     if not all(type(length) is int and 0 <= length < 2**31 for length in lengths):
         raise Misfit("expected the shape of a sparse matrix")
     data, rows, columns = decoder.each(nodes, depth)
-    kinds = [_one_of(one, np.ndarray).dtype.kind for one in (data, rows, columns)]
+    kinds = [_one_of(array, np.ndarray).dtype.kind for array in (data, rows, columns)]
     if kinds[0] not in "biufc" or not set(kinds[1:]) <= {"i"} or {data.ndim, rows.ndim} != {1}:
         raise Misfit("expected numbers and where they are")
     if name.startswith(("bsr", "dia", "lil")) and lengths[0] * lengths[1] > 2**26:
         raise Misfit("expected a smaller matrix")
-    made = sparse.coo_array((data, (rows, columns)), shape=tuple(lengths))
+    matrix = sparse.coo_array((data, (rows, columns)), shape=tuple(lengths))
     kind = getattr(sparse, name)
-    return kind(made) if name != "coo_array" else made
+    return kind(matrix) if name != "coo_array" else matrix
 
 
 WRITERS: dict[type, Writer] = {

@@ -17,7 +17,7 @@ _PLAIN = (type(None), bool, int, float, str)
 
 
 @lru_cache(maxsize=100)
-def _known(name: str) -> Any:
+def _optimizer_class(name: str) -> Any:
     """Return one of torch's own kinds of optimizers."""
     optim = sys.modules["torch"].optim
     kind: Any = getattr(optim, name, None)
@@ -40,13 +40,13 @@ def _is_plain(encoder: "Encoder", value: Any) -> bool:
     One that a student's code has made stays an object of the student's.
     """
     is_students = encoder.lends and not encoder.has(value)
-    if is_students or _known(type(value).__name__) is not type(value):
+    if is_students or _optimizer_class(type(value).__name__) is not type(value):
         return False
     torch = sys.modules["torch"]
     held = vars(value)
     usual = {*vars(torch.optim.Optimizer([torch.zeros(())], {})), "step", "_opt_called"}
     own_step = "step" in held and not hasattr(held["step"], "_wrapped_by_lr_sched")
-    hooked = any(one for name, one in held.items() if name.endswith("_hooks"))
+    hooked = any(hooks for name, hooks in held.items() if name.endswith("_hooks"))
     return usual >= set(held) and not own_step and not hooked
 
 
@@ -62,30 +62,34 @@ def _write(encoder: "Encoder", value: Any, depth: int) -> "Node":
 def _is_setting(value: Any) -> bool:
     tensor = sys.modules["torch"].Tensor
     if type(value) is tuple:
-        return all(isinstance(one, (*_PLAIN, tensor)) for one in value)
+        return all(isinstance(item, (*_PLAIN, tensor)) for item in value)
     return isinstance(value, (*_PLAIN, tensor))
 
 
 def _are_settings(held: Any) -> bool:
     return isinstance(held, dict) and all(
-        type(name) is str and _is_setting(one) for name, one in held.items() if name != "params"
+        type(name) is str and _is_setting(setting)
+        for name, setting in held.items()
+        if name != "params"
     )
 
 
 def _is_group(held: Any) -> bool:
     tensor = sys.modules["torch"].Tensor
     parameters = held.get("params") if _are_settings(held) else None
-    return isinstance(parameters, list) and all(isinstance(one, tensor) for one in parameters)
+    return isinstance(parameters, list) and all(
+        isinstance(parameter, tensor) for parameter in parameters
+    )
 
 
 def _read(decoder: "Decoder", node: list[Any], depth: int) -> Any:
     import torch
 
     _, name, defaults, groups, pairs, stepped = node
-    kind = _known(name) if type(name) is str else None
+    kind = _optimizer_class(name) if type(name) is str else None
     if kind is None or type(pairs) is not list:
         raise ValueError("expected one of torch's own kinds of optimizers, and its parts")
-    made = decoder.note(kind.__new__(kind))
+    optimizer = decoder.note(kind.__new__(kind))
     defaults, groups = decoder.each([defaults, groups], depth)
     if (
         not _are_settings(defaults)
@@ -100,11 +104,11 @@ def _read(decoder: "Decoder", node: list[Any], depth: int) -> Any:
             raise ValueError("expected the state of a parameter")
         state[parameter] = held
     parts = {"defaults": defaults, "param_groups": groups, "state": state}
-    torch.optim.Optimizer.__setstate__(made, parts)
+    torch.optim.Optimizer.__setstate__(optimizer, parts)
     if type(stepped) is bool:
-        _watching()(made)
-        made._opt_called = stepped
-    return made
+        _watching()(optimizer)
+        optimizer._opt_called = stepped
+    return optimizer
 
 
 @lru_cache(maxsize=1)
@@ -122,7 +126,7 @@ def _watching() -> Any:
 
 
 @lru_cache(maxsize=100)
-def _known_scheduler(name: str) -> Any:
+def _scheduler_class(name: str) -> Any:
     schedulers = sys.modules["torch"].optim.lr_scheduler
     kind: Any = getattr(schedulers, name, None)
     fits = isinstance(kind, type) and issubclass(kind, schedulers.LRScheduler)
@@ -131,22 +135,22 @@ def _known_scheduler(name: str) -> Any:
 
 def _is_plain_scheduler(encoder: "Encoder", value: Any) -> bool:
     """Return whether a scheduler goes as what it holds, as its optimizer does."""
-    if _known_scheduler(type(value).__name__) is not type(value):
+    if _scheduler_class(type(value).__name__) is not type(value):
         return False
-    held = {name: one for name, one in vars(value).items() if name != "optimizer"}
+    held = {name: setting for name, setting in vars(value).items() if name != "optimizer"}
     return _is_plain(encoder, value.optimizer) and _are_rates(held)
 
 
 def _write_scheduler(encoder: "Encoder", value: Any, depth: int) -> "Node":
     encoder.note(value)
-    held = {name: one for name, one in vars(value).items() if name != "optimizer"}
+    held = {name: setting for name, setting in vars(value).items() if name != "optimizer"}
     return ["scheduler", type(value).__name__, *encoder.each((value.optimizer, held), depth)]
 
 
 def _are_rates(held: Any) -> bool:
     return isinstance(held, dict) and all(
-        type(name) is str and name.isidentifier() and not name.startswith("__") and _is_rate(one)
-        for name, one in held.items()
+        type(name) is str and name.isidentifier() and not name.startswith("__") and _is_rate(rate)
+        for name, rate in held.items()
     )
 
 
@@ -154,22 +158,22 @@ def _is_rate(value: Any) -> bool:
     if type(value) in (list, tuple):
         return all(map(_is_rate, value))
     items = value if type(value) is Counter else [value]
-    return all(isinstance(one, _PLAIN) for one in items) or _are_rates(value)
+    return all(isinstance(item, _PLAIN) for item in items) or _are_rates(value)
 
 
 def _read_scheduler(decoder: "Decoder", node: list[Any], depth: int) -> Any:
     import torch
 
     _, name, *nodes = node
-    kind = _known_scheduler(name) if type(name) is str else None
+    kind = _scheduler_class(name) if type(name) is str else None
     if kind is None or len(nodes) != 2:
         raise ValueError("expected one of torch's own kinds of schedulers, and its parts")
-    made = decoder.note(kind.__new__(kind))
+    scheduler = decoder.note(kind.__new__(kind))
     optimizer, held = decoder.each(nodes, depth)
     if not isinstance(optimizer, torch.optim.Optimizer) or not _are_rates(held):
         raise ValueError("expected the optimizer of a scheduler, and its settings")
-    vars(made).update(held, optimizer=optimizer)
-    return made
+    vars(scheduler).update(held, optimizer=optimizer)
+    return scheduler
 
 
 # --- both -------------------------------------------------------------------------------------

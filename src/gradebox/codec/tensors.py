@@ -142,12 +142,12 @@ def _read_graph(decoder: "Decoder", node: list[Any], depth: int) -> Any:
     _, handle, inner = node
     if type(inner) is not list or inner[:1] != ["tensor"]:
         raise ValueError("expected a tensor that was computed")
-    place = len(decoder.known)
+    index = len(decoder.known)
     value = _read_tensor(decoder, inner, depth)
     if not value.requires_grad:
         raise ValueError("expected a tensor with a gradient")
-    decoder.known[place] = made = decoder.computed(value.detach(), handle)
-    return made
+    decoder.known[index] = tensor = decoder.computed(value.detach(), handle)
+    return tensor
 
 
 def restored(target: Any, fresh: Any) -> Callable[[], None]:
@@ -175,16 +175,16 @@ def restored(target: Any, fresh: Any) -> Callable[[], None]:
 
 def _is_of_torch(module: Any) -> bool:
     """Return whether a network is made of torch's own modules."""
-    return all(_is_plain(one) for one in module.modules())
+    return all(_is_plain(submodule) for submodule in module.modules())
 
 
 def _is_plain(module: Any) -> bool:
     kind = type(module)
-    if _known(kind.__name__) is not kind:
+    if _module_class(kind.__name__) is not kind:
         return False
     return all(
         isinstance(value, _PLAIN)
-        or (type(value) in (tuple, list) and all(isinstance(one, _PLAIN) for one in value))
+        or (type(value) in (tuple, list) and all(isinstance(item, _PLAIN) for item in value))
         or name in _HOOKS
         or ("_hooks" in name and not value)
         for name, value in vars(module).items()
@@ -193,7 +193,7 @@ def _is_plain(module: Any) -> bool:
 
 
 @lru_cache(maxsize=1000)
-def _known(name: str) -> Any:
+def _module_class(name: str) -> Any:
     """Return one of torch's own kinds of modules."""
     torch = sys.modules["torch"]
     kind: Any = getattr(torch.nn, name, None)
@@ -220,11 +220,11 @@ def _keys(held: dict[str, Any]) -> list[tuple[str, int]]:
 def _write_hook(encoder: "Encoder", module: Any, name: str, key: int, depth: int) -> "Node":
     hooks = vars(module)[name]
     if encoder.lends and name not in _FLAGS and not hasattr(hooks[key], "_gradebox"):
-        hooks[key] = _kept(module, hooks[key])
+        hooks[key] = _hook_with_module(module, hooks[key])
     return encoder.encode(hooks[key], depth + 1)
 
 
-def _kept(module: Any, function: Any) -> Any:
+def _hook_with_module(module: Any, function: Any) -> Any:
     """Return a hook that keeps its module, as long as the other process has the hook.
 
     In one process the module would stay with the tests, and a handle of the hook only refers to it.
@@ -241,22 +241,22 @@ def _kept(module: Any, function: Any) -> Any:
 def _settings(module: Any) -> dict[str, Any]:
     kinds = (*_PLAIN, tuple, list)
     return {
-        name: one
-        for name, one in vars(module).items()
-        if name not in _KEPT_APART and isinstance(one, kinds)
+        name: value
+        for name, value in vars(module).items()
+        if name not in _KEPT_APART and isinstance(value, kinds)
     }
 
 
 def _read_module(decoder: "Decoder", node: list[Any], depth: int) -> Any:
     torch = _torch()
     _, name, *nodes = node
-    kind = _known(name) if type(name) is str else None
+    kind = _module_class(name) if type(name) is str else None
     hooks = nodes.pop() if len(nodes) == 2 + len(_PARTS) else []
     if kind is None or len(nodes) != 1 + len(_PARTS):
         raise ValueError("expected one of torch's own kinds of modules, and its parts")
-    made = kind.__new__(kind)
-    torch.nn.Module.__init__(made)
-    decoder.note(made)
+    module = kind.__new__(kind)
+    torch.nn.Module.__init__(module)
+    decoder.note(module)
     settings, parameters, buffers, modules = decoder.each(nodes, depth)
     empty = vars(torch.nn.Module())
     for part, expected in (
@@ -266,19 +266,19 @@ def _read_module(decoder: "Decoder", node: list[Any], depth: int) -> Any:
         (settings, (*_PLAIN, tuple, list)),
     ):
         if not isinstance(part, dict) or not all(
-            type(key) is str and (one is None or isinstance(one, expected))
-            for key, one in part.items()
+            type(key) is str and (value is None or isinstance(value, expected))
+            for key, value in part.items()
         ):
             raise ValueError("expected the parts of a module")
-    for key, one in settings.items():
-        fits = type(one) in (type(empty[key]), *_MORE.get(key, ())) if key in empty else True
+    for key, value in settings.items():
+        fits = type(value) in (type(empty[key]), *_MORE.get(key, ())) if key in empty else True
         fits = fits and key.isidentifier()
-        items = one if isinstance(one, tuple | list) else ()
+        items = value if isinstance(value, tuple | list) else ()
         if not fits or key.startswith("__") or not all(isinstance(item, _PLAIN) for item in items):
             raise ValueError("expected the settings of a module")
-    vars(made).update(settings, **dict(zip(_PARTS, (parameters, buffers, modules), strict=True)))
-    _read_hooks(decoder, made, hooks, depth)
-    return made
+    vars(module).update(settings, **dict(zip(_PARTS, (parameters, buffers, modules), strict=True)))
+    _read_hooks(decoder, module, hooks, depth)
+    return module
 
 
 _MORE = {"_is_full_backward_hook": (bool,)}

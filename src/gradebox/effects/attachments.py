@@ -37,11 +37,11 @@ class OfTests:
         if self.files is not None and (changes := self.files.changes()):
             message["files"] = changes
         if self._watch.has_changed():
-            message["warnings"] = self._watch.told()
+            message["warnings"] = self._watch.settings()
         if self.patches.has_changed():
-            message["patches"] = self.patches.told()
+            message["patches"] = self.patches.replacements()
         if self.handlers.has_changed():
-            message["loggers"] = self.handlers.told()
+            message["loggers"] = self.handlers.levels()
 
     def take(self, message: dict[str, Any]) -> None:
         """Take in what a message brings along.
@@ -91,8 +91,8 @@ class OfStudent:
             message["files"] = changes
         if caught := self._recorder.caught():
             message["warned"] = caught
-        if kept := self._records.kept():
-            message["logged"] = kept
+        if records := self._records.new_records():
+            message["logged"] = records
 
     def take(self, message: dict[str, Any]) -> None:
         """Take in what a message brings along."""

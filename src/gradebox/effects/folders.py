@@ -95,7 +95,7 @@ def is_data(name: str) -> bool:
     )
 
 
-class _Found(NamedTuple):
+class _Entry(NamedTuple):
     """A file or folder that is there."""
 
     digest: bytes
@@ -120,22 +120,22 @@ class Files:
 
     def __init__(self, roots: Sequence[str | Path], *, guarded: bool = False) -> None:
         self._roots, self._guarded = [str(root) for root in roots], guarded
-        self.taken = False
+        self.has_received = False
         """Whether anything has come from the other process."""
         self._missing: set[str] = set()
         self._missing_before: set[str] | None = None
         self._left_out: list[str] = []
         self._shared: dict[Key, bytes] = {}  # what both have: digests, empty for a folder
-        self._asked: set[Key] = set()  # what the tests have made in the first level
+        self._exchanged: set[Key] = set()  # what the tests have made in the first level
         self._received: dict[Key, int] = {}
         self._contents: dict[Key, bytes] = {}
         self._marks: dict[str, tuple[int, ...]] = {}
-        self._found: dict[Key, _Found] = {}
+        self._entries: dict[Key, _Entry] = {}
         self._before: dict[Key, tuple[int, ...]] = {}
         self._scan(0)
         self.begin()
-        self._before = {key: one.mark for key, one in self._found.items()}
-        self._found, self._is_stale = {}, True
+        self._before = {key: entry.mark for key, entry in self._entries.items()}
+        self._entries, self._is_stale = {}, True
 
     # out
 
@@ -156,41 +156,49 @@ class Files:
 
     def _changes(self) -> dict[str, Any] | None:
         self._scan(MOST_BYTES)
-        there = {key: one.digest for key, one in self._found.items() if one.digest != _LEFT_OUT}
-        told = []
-        gone = [key for key, one in self._shared.items() if bool(there.get(key)) is not bool(one)]
-        for key in sorted({*gone, *(self._shared.keys() - there)}, key=_depth, reverse=True):
+        present = {
+            key: entry.digest for key, entry in self._entries.items() if entry.digest != _LEFT_OUT
+        }
+        changes = []
+        gone = [
+            key
+            for key, digest in self._shared.items()
+            if bool(present.get(key)) is not bool(digest)
+        ]
+        for key in sorted({*gone, *(self._shared.keys() - present)}, key=_depth, reverse=True):
             self._received.pop(key, None)
             del self._shared[key]
             if self._may_send(key):
-                told.append([*key, "gone", ""])
-        for key in sorted(there, key=lambda key: (_depth(key), key)):
-            if self._shared.get(key) == there[key]:
+                changes.append([*key, "gone", ""])
+        for key in sorted(present, key=lambda key: (_depth(key), key)):
+            if self._shared.get(key) == present[key]:
                 continue
-            kind, content = ("file", self._contents[key]) if there[key] else ("folder", b"")
-            told.append([*key, kind, base64.b64encode(content).decode()])
-            self._asked.add(key)
-            self._shared[key] = there[key]
+            kind, content = ("file", self._contents[key]) if present[key] else ("folder", b"")
+            changes.append([*key, kind, base64.b64encode(content).decode()])
+            self._exchanged.add(key)
+            self._shared[key] = present[key]
         self._contents.clear()
         left_out = [
             name if not number else f"{self._roots[number]}/{name}"
-            for number, name in sorted(self._found.keys() - there.keys())
+            for number, name in sorted(self._entries.keys() - present.keys())
         ][:MOST_FILES]
-        if not told and left_out == self._left_out:
+        if not changes and left_out == self._left_out:
             return None
         self._left_out = left_out
-        return {"changes": told, "missing": left_out}
+        return {"changes": changes, "missing": left_out}
 
     def _may_send(self, key: Key) -> bool:
-        return is_sendable(key[1]) and (self._guarded or (is_data(key[1]) and self._is_asked(key)))
+        return is_sendable(key[1]) and (
+            self._guarded or (is_data(key[1]) and self._is_relevant(key))
+        )
 
-    def _is_asked(self, key: Key) -> bool:
+    def _is_relevant(self, key: Key) -> bool:
         """Return whether a test may look for a file: not for what libraries keep in a cache.
 
         Of a folder for temporary files those are, which a test has made or ``tempfile`` has named.
         """
         top = key[1].partition("/")[0]
-        return not key[0] or top.startswith("tmp") or (key[0], top) in self._asked
+        return not key[0] or top.startswith("tmp") or (key[0], top) in self._exchanged
 
     def _may_have_changed(self) -> bool:
         """Return whether to look closely: something has another time, or too recent a time."""
@@ -206,7 +214,7 @@ class Files:
 
     def _scan(self, most: int) -> None:
         """Look at all files and folders, and read what may have changed, but not more than this."""
-        old, self._found, self._marks = self._found, {}, {}
+        old, self._entries, self._marks = self._entries, {}, {}
         self._settled = time_ns() - RECENT
         self._is_stale, self._looked = False, 0
         # for what is new, and for what was there before
@@ -216,11 +224,13 @@ class Files:
                 self._device = _os.stat(root).st_dev
                 self._scan_folder(number, root, "", old)
 
-    def _scan_folder(self, number: int, path: str, inside: str, old: dict[Key, _Found]) -> None:
+    def _scan_folder(self, number: int, path: str, inside: str, old: dict[Key, _Entry]) -> None:
         with suppress(OSError):
             self._note(path, _os.stat(path, follow_symlinks=False))
-            with _os.scandir(path) as found:
-                entries = sorted(itertools.islice(found, MOST_LOOKED_AT), key=lambda one: one.name)
+            with _os.scandir(path) as iterator:
+                entries = sorted(
+                    itertools.islice(iterator, MOST_LOOKED_AT), key=lambda entry: entry.name
+                )
             for entry in entries:
                 self._looked += 1
                 if self._looked > MOST_LOOKED_AT:
@@ -229,7 +239,7 @@ class Files:
                     with suppress(OSError):  # it is gone already, or may not be read
                         self._scan_entry((number, name), entry, old)
 
-    def _scan_entry(self, key: Key, entry: os.DirEntry[str], old: dict[Key, _Found]) -> None:
+    def _scan_entry(self, key: Key, entry: os.DirEntry[str], old: dict[Key, _Entry]) -> None:
         if entry.path in self._roots:
             return
         info = entry.stat(follow_symlinks=False)
@@ -246,22 +256,22 @@ class Files:
             return
         room = self._room[was_there]
         if not self._may_send(key) or size > min(LARGEST, room[1]) or room[0] < 1:
-            self._found[key] = _Found(_LEFT_OUT, mark)
+            self._entries[key] = _Entry(_LEFT_OUT, mark)
             return
         room[:] = room[0] - 1, room[1] - size
         if not is_file:
-            self._found[key] = _Found(b"", mark)
+            self._entries[key] = _Entry(b"", mark)
             self._scan_folder(key[0], entry.path, key[1] + "/", old)
             return
         before = old.get(key)
         if before is not None and before.mark == mark and mark[0] < self._settled:
-            self._found[key] = before
+            self._entries[key] = before
             if self._shared.get(key) == before.digest:
                 return
         with _os.file(entry.path, "rb") as file:
             content = file.read()
-        self._found[key] = _Found(hashlib.blake2b(content).digest(), mark)
-        if self._shared.get(key) != self._found[key].digest:
+        self._entries[key] = _Entry(hashlib.blake2b(content).digest(), mark)
+        if self._shared.get(key) != self._entries[key].digest:
             self._contents[key] = content
 
     def _note(self, path: str, info: os.stat_result) -> tuple[int, ...]:
@@ -275,18 +285,18 @@ class Files:
         self._scan(MOST_BYTES)
         self._contents.clear()
         self._shared = {
-            key: one.digest for key, one in self._found.items() if one.digest != _LEFT_OUT
+            key: entry.digest for key, entry in self._entries.items() if entry.digest != _LEFT_OUT
         }
 
-    def resend(self, told: dict[str, Any]) -> None:
+    def resend(self, message: dict[str, Any]) -> None:
         """Take changes as not sent, because the message was too long."""
-        for number, name, _, _ in told["changes"]:
+        for number, name, _, _ in message["changes"]:
             self._shared.pop((number, name), None)
         self._is_stale = True
 
     # in
 
-    def take(self, told: Any) -> None:
+    def take(self, message: Any) -> None:
         """Make the changes of the other process here.
 
         Raises
@@ -294,9 +304,9 @@ class Files:
         BadValue
             At the end of the tests, for what no honest process sends.
         """
-        if type(told) is not dict or type(told.get("changes")) is not list:
+        if type(message) is not dict or type(message.get("changes")) is not list:
             raise BadValue("expected changes of files")
-        changes, missing = told["changes"], told.get("missing")
+        changes, missing = message["changes"], message.get("missing")
         if type(missing) is not list or len(missing) > MOST_FILES:
             raise BadValue("expected a list of at most so many names")
         if not all(type(name) is str and len(name) <= 2 * LONGEST_NAME for name in missing):
@@ -307,22 +317,22 @@ class Files:
         for change in changes:
             key, kind, content = self._checked(change)
             self._make(key, kind, content)
-            self._asked.add(key)
+            self._exchanged.add(key)
         if self._missing_before is None:
             self._missing_before = set(self._missing)
         if changes:
-            self._is_stale = self.taken = True
+            self._is_stale = self.has_received = True
 
     def _checked(self, change: Any) -> tuple[Key, str, bytes]:
         """Return what to do with which file."""
-        if type(change) is not list or [type(one) for one in change] != [int, str, str, str]:
+        if type(change) is not list or [type(field) for field in change] != [int, str, str, str]:
             raise BadValue("expected the change of a file")
         number, name, kind, text = change
         if kind not in _CHANGES:
             raise BadValue("expected a known change of a file")
         if not 0 <= number < len(self._roots) or not is_sendable(name):
             raise BadValue("expected a file in a folder that is kept in step")
-        if self._guarded and not (is_data(name) and self._is_asked((number, name))):
+        if self._guarded and not (is_data(name) and self._is_relevant((number, name))):
             raise BadValue("expected a file of data")
         if len(text) > 2 * LARGEST:
             raise BadValue("expected a smaller file")

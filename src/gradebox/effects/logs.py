@@ -20,9 +20,9 @@ LONGEST = 10_000
 
 
 def _loggers() -> dict[str, logging.Logger]:
-    known = logging.Logger.manager.loggerDict.items()
-    found = {name: one for name, one in known if isinstance(one, logging.Logger)}
-    return {"": logging.getLogger(), **found}
+    registered = logging.Logger.manager.loggerDict.items()
+    loggers = {name: logger for name, logger in registered if isinstance(logger, logging.Logger)}
+    return {"": logging.getLogger(), **loggers}
 
 
 class Handlers:
@@ -32,13 +32,13 @@ class Handlers:
         self._before = self._present()
         self._wanted: dict[str, list[Any]] = {}
         self._is_new = False
-        self._came: list[tuple[str, int, str]] = []
+        self._received: list[tuple[str, int, str]] = []
 
     def _present(self) -> dict[str, Any]:
         return {
-            name: (one.level, one.propagate, [*one.handlers])
-            for name, one in _loggers().items()
-            if one.level or one.handlers or not one.propagate
+            name: (logger.level, logger.propagate, [*logger.handlers])
+            for name, logger in _loggers().items()
+            if logger.level or logger.handlers or not logger.propagate
         }
 
     def note_changes(self) -> None:
@@ -70,11 +70,11 @@ class Handlers:
         )
         return before != self._wanted
 
-    def told(self) -> dict[str, list[Any]]:
+    def levels(self) -> dict[str, list[Any]]:
         """Return the level of each logger that is listened to, and whether it hands records on."""
         return self._wanted
 
-    def take(self, told: Any) -> None:
+    def take(self, records: Any) -> None:
         """Keep the records that have come.
 
         Raises
@@ -82,31 +82,31 @@ class Handlers:
         BadValue
             For what no honest process sends.
         """
-        if type(told) is not list or len(told) > MOST:
+        if type(records) is not list or len(records) > MOST:
             raise BadValue("expected a list of records")
-        for one in told:
-            if type(one) is not list or [type(field) for field in one] != [str, int, str]:
+        for record in records:
+            if type(record) is not list or [type(field) for field in record] != [str, int, str]:
                 raise BadValue("expected a record")
-            name, level, text = one
+            name, level, text = record
             if len(name) > 200 or not 0 <= level <= 100 or len(text) > LONGEST:
                 raise BadValue("expected the name, the level and the text of a record")
             # others would only make loggers without number
-            if len(self._came) < MOST and any(
+            if len(self._received) < MOST and any(
                 not wanted or f"{name}.".startswith(f"{wanted}.") for wanted in self._wanted
             ):
-                self._came.append((name, level, text))
+                self._received.append((name, level, text))
 
     def issue(self) -> None:
         """Have the records that have come handled."""
-        came, self._came = self._came, []
-        for name, level, text in came:
+        received, self._received = self._received, []
+        for name, level, text in received:
             logger = logging.getLogger(name or None)
             if logger.isEnabledFor(level):
-                place = ("<the student's code>", 0)
-                logger.handle(logger.makeRecord(logger.name, level, *place, text, (), None))
+                location = ("<the student's code>", 0)
+                logger.handle(logger.makeRecord(logger.name, level, *location, text, (), None))
 
 
-class _Kept(logging.Handler):
+class _Collector(logging.Handler):
     def __init__(self, records: list[list[Any]]) -> None:
         super().__init__()
         self._records = records
@@ -126,11 +126,11 @@ class Records:
 
     def __init__(self) -> None:
         self._records: list[list[Any]] = []
-        self._handler = _Kept(self._records)
+        self._handler = _Collector(self._records)
         self.wanted: dict[str, list[Any]] = {}
         """The loggers that the tests listen to."""
 
-    def kept(self) -> list[list[Any]]:
+    def new_records(self) -> list[list[Any]]:
         """Return the records since this was asked last, as plain data."""
         records = [*self._records]
         self._records.clear()

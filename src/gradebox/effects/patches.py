@@ -40,7 +40,7 @@ def _present() -> tuple[Any, ...]:
 
 Export = Callable[[Any], Any]
 
-_Place = tuple[str, str]
+_AttributePath = tuple[str, str]
 
 
 class Patches:
@@ -55,7 +55,7 @@ class Patches:
     def __init__(self, export: Export) -> None:
         self._export = export
         self._before = self._last = _present()
-        self._mocked: dict[Any, tuple[_Place, Any]] = {}
+        self._mocked: dict[Any, tuple[_AttributePath, Any]] = {}
         self._is_new = False
         self.lost: set[str] = set()
         """What was replaced so that the student's code may not meet it as in one process."""
@@ -66,16 +66,16 @@ class Patches:
         enter, leave = kind.__enter__, kind.__exit__
 
         def entered(patch: Any) -> Any:
-            made = enter(patch)
+            result = enter(patch)
             self._note(patch)
-            return made
+            return result
 
-        def left(patch: Any, *about: Any) -> Any:
+        def exited(patch: Any, *exception_info: Any) -> Any:
             if self._mocked.pop(id(patch), None):
                 self._is_new = True
-            return leave(patch, *about)
+            return leave(patch, *exception_info)
 
-        kind.__enter__, kind.__exit__ = entered, left
+        kind.__enter__, kind.__exit__ = entered, exited
 
     def _note(self, patch: Any) -> None:
         target, name = patch.target, patch.attribute
@@ -98,7 +98,7 @@ class Patches:
         self._last, self._is_new = present, False
         return True
 
-    def told(self) -> list[list[Any]]:
+    def replacements(self) -> list[list[Any]]:
         """Return what is replaced by what, as plain data."""
         now = {
             (module.__name__, name): value
@@ -108,7 +108,7 @@ class Patches:
             if value is not before
         }
         now |= dict(self._mocked.values())
-        told = []
+        replacements = []
         for (module, name), value in now.items():
             if module.partition(".")[0] in ("gradebox", "__main__"):
                 continue
@@ -117,11 +117,11 @@ class Patches:
             if value is sys.stdin:
                 value = getattr(value, "readline", None)
             if value is None or type(value) in (bool, int, float, str):
-                told.append([module, name, ["plain", value]])
+                replacements.append([module, name, ["plain", value]])
             elif callable(value):
                 with suppress(Unsendable):
-                    told.append([module, name, self._export(value)])
-        return told
+                    replacements.append([module, name, self._export(value)])
+        return replacements
 
 
 class _Typed(io.TextIOBase):
@@ -158,10 +158,10 @@ class Stage:
         """What is to stand where."""
         self._set: list[tuple[Any, str, Any, Any]] = []
 
-    def follow(self, told: list[list[Any]]) -> None:
+    def follow(self, replacements: list[list[Any]]) -> None:
         """Keep what is to stand where during calls."""
         self.wanted = []
-        for module, name, node in told:
+        for module, name, node in replacements:
             value = node[1] if node[0] == "plain" else self._find(node)
             if (module, name) == ("sys", "stdin"):
                 value = _Typed(value)

@@ -49,8 +49,8 @@ def _named(name: Any) -> type[Warning] | None:
     module, _, last = name.rpartition(".") if type(name) is str else ("", "", "")
     if last not in _LIBRARIES.get(module, ()) and module:
         return None
-    found = getattr(sys.modules.get(module) if module else builtins, last, None)
-    return found if isinstance(found, type) and issubclass(found, Warning) else None
+    category = getattr(sys.modules.get(module) if module else builtins, last, None)
+    return category if isinstance(category, type) and issubclass(category, Warning) else None
 
 
 def _name(category: type) -> str:
@@ -76,7 +76,7 @@ class Watch:
     def __init__(self, find: Callable[[Any], Any], export: Export) -> None:
         self._find, self._export = find, export
         self._before = self._last = self._present()
-        self._came: list[tuple[type[Warning], str, int]] = []
+        self._received: list[tuple[type[Warning], str, int]] = []
         self._registry: dict[Any, Any] = {}
 
     def _present(self) -> tuple[Any, ...]:
@@ -95,18 +95,21 @@ class Watch:
         self._last = self._present()
         return True
 
-    def told(self) -> dict[str, Any] | None:
+    def settings(self) -> dict[str, Any] | None:
         """Return how warnings are treated, as plain data; None if as at the beginning."""
         if self._last == self._before:
             return None
         filters, before = self._last[0], self._before[0]
         new = len(filters) - len(before)
         is_whole = new < 0 or filters[new:] != before
-        told = map(self._filter, filters if is_whole else filters[:new])
-        return {"filters": [one for one in told if one], "whole": is_whole}
+        descriptions = map(self._filter, filters if is_whole else filters[:new])
+        return {
+            "filters": [description for description in descriptions if description],
+            "whole": is_whole,
+        }
 
-    def _filter(self, one: tuple[Any, ...]) -> list[Any] | None:
-        action, message, category, module, line = one
+    def _filter(self, entry: tuple[Any, ...]) -> list[Any] | None:
+        action, message, category, module, line = entry
         name: Any = _name(category)
         if not name and hasattr(category, "_gradebox"):
             with contextlib.suppress(Unsendable):
@@ -114,7 +117,7 @@ class Watch:
         texts = [getattr(pattern, "pattern", pattern) for pattern in (message, module)]
         return [action, texts[0] or "", name, texts[1] or "", line] if name else None
 
-    def take(self, told: Any) -> None:
+    def take(self, records: Any) -> None:
         """Keep the warnings that have come.
 
         Raises
@@ -122,30 +125,30 @@ class Watch:
         BadValue
             For what no honest process sends.
         """
-        if type(told) is not list or len(told) > MOST:
+        if type(records) is not list or len(records) > MOST:
             raise BadValue("expected a list of warnings")
-        for one in told:
-            if type(one) is not list or len(one) != 3:
+        for record in records:
+            if type(record) is not list or len(record) != 3:
                 raise BadValue("expected a warning")
-            category, text, line = one
+            category, text, line = record
             is_node = type(category) is list and category
-            found = self._find(category) if is_node else _named(category)
-            if not isinstance(found, type) or not issubclass(found, Warning):
+            kind = self._find(category) if is_node else _named(category)
+            if not isinstance(kind, type) or not issubclass(kind, Warning):
                 raise BadValue("expected the category of a warning")
             if type(text) is not str or len(text) > LONGEST:
                 raise BadValue("expected the text of a warning")
             if type(line) is not int or not 0 <= line <= LAST_LINE:
                 raise BadValue("expected the line of a warning")
-            if len(self._came) < MOST:
-                self._came.append((found, text, line))
+            if len(self._received) < MOST:
+                self._received.append((kind, text, line))
 
     def issue(self) -> None:
         """Issue the warnings that have come; a filter of the tests may make one an error."""
-        came, self._came = self._came, []
-        for category, text, line in came:
+        received, self._received = self._received, []
+        for category, text, line in received:
             # no file of the student's choice: what stands there would be shown with the warning
-            place = ("<the student's code>", line, "__main__", self._registry)
-            warnings.warn_explicit(text, category, *place)
+            location = ("<the student's code>", line, "__main__", self._registry)
+            warnings.warn_explicit(text, category, *location)
 
 
 class Recorder:
@@ -189,12 +192,12 @@ class Recorder:
         if len(self._caught) < MOST:
             text = str(message)[:LONGEST]
             line = line if 0 <= line <= LAST_LINE else 0
-            self._caught.append([self._told(category), text, line])
+            self._caught.append([self._encode_category(category), text, line])
 
-    def _told(self, category: type) -> Any:
+    def _encode_category(self, category: type) -> Any:
         """Return what stands for a category: its nearest known base, or the class itself."""
-        known = (_name(one) for one in category.__mro__)
-        nearest = next(filter(None, known), "Warning")
+        names = (_name(base) for base in category.__mro__)
+        nearest = next(filter(None, names), "Warning")
         if nearest == _name(category):
             return nearest
         try:

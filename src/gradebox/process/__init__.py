@@ -1,1 +1,1 @@
-"""The processes of a notebook: a warm parent forks one for its cells and one for its tests."""
+"""The processes of a notebook: a warm server forks one for its cells and one for its tests."""

@@ -53,7 +53,7 @@ class CheckerProcess:
         along.files = self._files = files = Files(folders, guarded=True)
         along.patches.note_mocks()
         along.handlers.note_changes()
-        bar_pickles(lambda: files.taken)
+        bar_pickles(lambda: files.has_received)
         for statement in settings.statements:
             with contextlib.suppress(Exception):  # the test that needs it will say so
                 exec(statement, self._checker.names)

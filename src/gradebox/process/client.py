@@ -96,7 +96,7 @@ class ForkServer:
     ) -> None:
         self._lock = threading.Lock()
         self._barred = bool(banned or hollow)
-        barred = [f"--banned={one}" for one in banned] + [f"--hollow={one}" for one in hollow]
+        barred = [f"--banned={name}" for name in banned] + [f"--hollow={name}" for name in hollow]
         self._arguments = [*barred, *imports]
         self._control, end = socket.socketpair()
         self._control_of_tests: socket.socket | None = None

@@ -46,7 +46,7 @@ class Tools:
 
     def __init__(self, names: dict[str, Any]) -> None:
         self._names, self.outputs = names, Outputs()
-        self.found = {"get_ipython": self._shell, "display": self._display}
+        self.functions = {"get_ipython": self._shell, "display": self._display}
 
     def _shell(self) -> InteractiveShell:
         """Return IPython, with the names of the tests as those of its user."""
@@ -72,7 +72,7 @@ class Runner:
     def __enter__(self) -> "Runner":
         return self
 
-    def __exit__(self, *about: object) -> None:
+    def __exit__(self, *exception_info: object) -> None:
         if self._loop is not None:
             self._loop.close()
 

@@ -57,8 +57,8 @@ class SeenNames(dict[str, Any]):
 
     def keys(self) -> Any:
         """Return all names."""
-        seen = filter(self._is_behind, self._behind())
-        return dict.fromkeys([*super().keys(), *seen]).keys()
+        visible = filter(self._is_behind, self._behind())
+        return dict.fromkeys([*super().keys(), *visible]).keys()
 
     def values(self) -> Any:
         """Return all values."""

@@ -84,17 +84,17 @@ class Pair:
         if spent := self._spent:
             self._end()
             raise NotebookTimeout(spent)
-        return self.student.run(source, min(self._seconds, self._left))
+        return self.student.run(source, min(self._seconds, self._remaining))
 
     @property
-    def _left(self) -> float:
+    def _remaining(self) -> float:
         """Seconds of own time that are left to all cells together."""
         return self._budget - self.student.spent - self._seconds_of_tests
 
     @property
     def _spent(self) -> str:
         """Why no further cell is run; empty while there is time."""
-        if self._left <= 0:
+        if self._remaining <= 0:
             return f"all cells together took longer than {self._budget:g} s"
         if time.monotonic() > self._until:
             minutes = (CAP + 3 * self._budget) / 60
@@ -183,7 +183,7 @@ def paired(
     Parameters
     ----------
     server : ForkServer
-        Their parent.
+        The warm process that forks them.
     folder : Path
         What was handed in.
     environment : mapping

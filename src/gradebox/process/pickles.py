@@ -37,11 +37,12 @@ def bar_pickles(when: Callable[[], bool]) -> None:
     """
     allowed = {(module, name) for module, names in _DATA.items() for name in names.split()}
 
-    def heard(event: str, about: tuple[Any, ...]) -> None:
-        if event == "pickle.find_class" and tuple(about) not in allowed and when():
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "pickle.find_class" and tuple(arguments) not in allowed and when():
             raise Unsendable(
-                f"expected a pickle of plain data, got one that names {about[0]}.{about[1]}; a "
-                "test of files that a student's code may have written cannot read it"
+                "expected a pickle of plain data, got one that names "
+                f"{arguments[0]}.{arguments[1]}; a test of files that a student's code may have "
+                "written cannot read it"
             )
 
-    sys.addaudithook(heard)
+    sys.addaudithook(audit)

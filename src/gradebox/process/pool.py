@@ -33,7 +33,7 @@ def modules(
     """Return the modules of an assignment; without a process for the tests none is barred."""
     barred = (banned, hollow) if apart else ((), ())
     first, second, third = (
-        tuple(dict.fromkeys(one.replace("{assignment}", assignment) for one in names))
+        tuple(dict.fromkeys(name.replace("{assignment}", assignment) for name in names))
         for names in (imports, *barred)
     )
     return first, second, third
@@ -58,15 +58,15 @@ def imports_of(texts: Iterable[str], beside: Path) -> list[str]:
 
     Modules that lie beside the notebooks are left out: each student may hand in another.
     """
-    found: dict[str, None] = {}
+    imports: dict[str, None] = {}
     for text in texts:
         with contextlib.suppress(SyntaxError, ValueError):  # a cell with a magic command
             for node in ast.parse(text).body:
                 if isinstance(node, ast.Import):
-                    found.update(dict.fromkeys(one.name for one in node.names))
+                    imports.update(dict.fromkeys(alias.name for alias in node.names))
                 elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                    found[node.module] = None
-    return [name for name in found if _installed(name.partition(".")[0], beside)]
+                    imports[node.module] = None
+    return [name for name in imports if _installed(name.partition(".")[0], beside)]
 
 
 def _installed(name: str, beside: Path) -> bool:
@@ -105,12 +105,12 @@ def start(folder: Path, assignment: str) -> None:
 def _source(section: Any, folder: Path, assignment: str) -> Path:
     """Return the folder of the instructor's version, as nbgrader's configuration tells it."""
     parts = "{nbgrader_step}", "{student_id}", "{assignment_id}"
-    place = section.get("directory_structure", str(Path(*parts))).format(
+    path = section.get("directory_structure", str(Path(*parts))).format(
         nbgrader_step=section.get("source_directory", "source"),
         student_id=".",
         assignment_id=assignment,
     )
-    return Path(os.path.normpath(Path(section.get("root", folder), place)))
+    return Path(os.path.normpath(Path(section.get("root", folder), path)))
 
 
 def _start(wanted: Modules) -> None:

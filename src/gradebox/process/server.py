@@ -1,14 +1,14 @@
-"""The clean parent of the processes that run notebooks.
+"""The server that forks the processes that run notebooks.
 
 Its command is ``python -m gradebox.process.server IMPORTS…``. It imports once what the notebooks of
 a course import, and then forks one child for each of them. A fork takes milliseconds, where a new
-kernel takes a second and imports everything again. The parent never runs a cell, so no notebook
+kernel takes a second and imports everything again. The server never runs a cell, so no notebook
 sees what another one did.
 
 It is given its end of a socket pair as standard input. Each request on it is a
 :class:`~gradebox.process.protocol.Fork`, and the answer is the child's process id. A fork of this
-parent serves that has imported the barred modules too: test cells run in *its* forks. When the pair
-closes, the parent ends.
+server, which has imported the barred modules too, serves as well: test cells run in *its* forks.
+When the pair closes, the server ends.
 """
 
 import argparse
@@ -86,7 +86,7 @@ class Server:
             control.sendall(pid.to_bytes(8, "big"))
 
     def _serve_all(self, control: socket.socket) -> None:
-        """Serve as the parent of those that run test cells."""
+        """Fork the processes that run test cells, which may import the barred modules."""
         sys.meta_path.remove(self._barrier)
         _import(name for name in self._imports if self._barrier.bars(name))
         lent.count_as_tests(self._barrier.hollow)

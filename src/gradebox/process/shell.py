@@ -169,9 +169,9 @@ class Shell(InteractiveShell):
 
     def system(self, cmd: str) -> None:
         """Run a command of the system and show what it prints: there is no terminal for it."""
-        done = self._ran(cmd, 2)
-        sys.stdout.write(done.stdout)
-        self.user_ns["_exit_code"] = done.returncode
+        completed = self._ran(cmd, 2)
+        sys.stdout.write(completed.stdout)
+        self.user_ns["_exit_code"] = completed.returncode
 
     def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
         """Return what a command of the system prints."""

@@ -111,35 +111,35 @@ class _Names(SeenNames):
 
     def __init__(self, student: Student, answers: Collection[str]) -> None:
         super().__init__(
-            self._students, self._found, answers, __name__="__main__", __builtins__=builtins
+            self._students, self._look_up, answers, __name__="__main__", __builtins__=builtins
         )
         self._student, self.tools = student, Tools(self)
         self.modules: dict[str, Any] = {}
         """The modules that the instructor's solutions import, by their names there."""
 
     def _students(self) -> Collection[str]:
-        return [*self._student.names(), *self.tools.found]
+        return [*self._student.names(), *self.tools.functions]
 
-    def _found(self, name: str) -> Any:
+    def _look_up(self, name: str) -> Any:
         if name == "get_ipython":  # the student has another one
-            return self.tools.found[name]
+            return self.tools.functions[name]
         try:
-            found = self._student[name]
+            value = self._student[name]
         except KeyError:
-            if name not in self.tools.found:
+            if name not in self.tools.functions:
                 raise
-            return self.tools.found[name]
-        if isinstance(found, Proxy) and found._gradebox.kind == "module":
+            return self.tools.functions[name]
+        if isinstance(value, Proxy) and value._gradebox.kind == "module":
             return self.modules.get(name) or _module(name)
-        return found
+        return value
 
 
 def _module(name: str) -> Any:
     """Return a module of the checker for a name that is a module in the student's process."""
-    found = sys.modules.get(MODULES.get(name, name))
-    if found is None:
+    module = sys.modules.get(MODULES.get(name, name))
+    if module is None:
         raise KeyError(name)
-    return found
+    return module
 
 
 class Checker:
@@ -197,7 +197,7 @@ class Checker:
         verdict = Verdict(0.0, float(points), outputs.items)
         if self.student.gone:
             verdict.error = f"not executed: the student's process is gone; {self.student.gone}"
-            outputs.add("error", **_told(StudentGone("StudentGone", verdict.error)))
+            outputs.add("error", **_error_output(StudentGone("StudentGone", verdict.error)))
             return verdict
         self.student.troubles.clear()
         self.student.stand_ins.clear()
@@ -213,19 +213,19 @@ class Checker:
                 verdict.score = _score(value, verdict.points)
                 if value is not None:
                     shown = repr(verdict.score) if _is_number(value) else _shown(value)
-                    told = {"data": {"text/plain": shown}, "metadata": {}}
-                    outputs.add("execute_result", execution_count=None, **told)
+                    content = {"data": {"text/plain": shown}, "metadata": {}}
+                    outputs.add("execute_result", execution_count=None, **content)
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and not _of_student(error):
                 raise
-            outputs.add("error", **_told(error))
+            outputs.add("error", **_error_output(error))
             verdict.error = f"{type(error).__name__}: {message_of(error)}"
             verdict.doubt = verdict.error if _is_limit(error) else ""
         if self.student.troubles:  # even if the test expected an error, it did not expect this one
             verdict.score, why = 0.0, self.student.troubles[0]
             if not verdict.error:
                 verdict.error = why
-                outputs.add("error", **_told(StudentError("StudentError", why)))
+                outputs.add("error", **_error_output(StudentError("StudentError", why)))
         verdict.mixed = sorted(self.student.mixed.operations)
         if why := self.student.mixed.refused:  # even if the test caught that
             verdict.score, verdict.error, verdict.doubt = 0.0, verdict.error or why, why
@@ -276,8 +276,8 @@ class Checker:
         deadline = Deadline(self.seconds + GRACE + 1, self.student.clock)
 
         def ring(number: int, frame: Any) -> None:
-            if left := deadline.left():
-                signal.setitimer(signal.ITIMER_REAL, left, 1.0)
+            if remaining := deadline.left():
+                signal.setitimer(signal.ITIMER_REAL, remaining, 1.0)
                 return
             self.student.troubles.append("the test cell took too long")
             raise Late(f"longer than {self.seconds:g} s")
@@ -350,14 +350,14 @@ OWN = str(Path(__file__).parent.parent)
 
 def _traceback(error: BaseException) -> list[str]:
     """Return the lines of a traceback without the frames of gradebox, which help nobody."""
-    about = traceback.TracebackException.from_exception(error, limit=-20)
-    about.stack = traceback.StackSummary.from_list(
-        [frame for frame in about.stack if not frame.filename.startswith(OWN)]
+    trace = traceback.TracebackException.from_exception(error, limit=-20)
+    trace.stack = traceback.StackSummary.from_list(
+        [frame for frame in trace.stack if not frame.filename.startswith(OWN)]
     )
-    return list(about.format(chain=False))
+    return list(trace.format(chain=False))
 
 
-def _told(error: BaseException) -> dict[str, Any]:
+def _error_output(error: BaseException) -> dict[str, Any]:
     """Return an exception as a notebook keeps it, with the student's own traceback if any."""
     own = getattr(error, "_render_traceback_", None)
     try:

@@ -50,25 +50,25 @@ class Deadline:
         self.seconds = seconds
         self.over = self.capped = False
         self._used, self._since, self._look = used, since, look
-        self._known, self._began = 0.0, time.monotonic()
-        self._asked = self._began
+        self._measured, self._began = 0.0, time.monotonic()
+        self._measured_at = self._began
 
     def spent(self) -> float:
         """Return the time used, as far as it is known: all since the last look counts."""
-        return self._known + time.monotonic() - self._asked
+        return self._measured + time.monotonic() - self._measured_at
 
     def left(self) -> float:
         """Return for how long it is sure not to be over; 0 when it is."""
         if self.over:
             return 0.0
         now = time.monotonic()
-        rest = self.seconds - self.spent()
-        if self._used is not None and (rest <= 0 or now - self._asked >= self._look):
-            self._known, self._asked = self._used() - self._since, time.monotonic()
-            rest = self.seconds - self._known
+        remaining = self.seconds - self.spent()
+        if self._used is not None and (remaining <= 0 or now - self._measured_at >= self._look):
+            self._measured, self._measured_at = self._used() - self._since, time.monotonic()
+            remaining = self.seconds - self._measured
         self.capped = now - self._began >= self._cap
-        self.over = self.capped or rest <= 0
-        return 0.0 if self.over else min(max(rest, _SHORTEST), self._look)
+        self.over = self.capped or remaining <= 0
+        return 0.0 if self.over else min(max(remaining, _SHORTEST), self._look)
 
     def wait(self, receive: Callable[[float], T]) -> T:
         """Return what ``receive``, which is given seconds to wait, returns within the limit.

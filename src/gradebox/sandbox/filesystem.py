@@ -44,12 +44,12 @@ def readable_paths(folder: str | Path, more: Iterable[str | Path] = ()) -> list[
     wanted = [*_SYSTEM, sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
     wanted += [p for p in sys.path if p and not inside.startswith(os.path.realpath(p) + "/")]
     wanted += [os.path.abspath(path) for path in more]
-    found: list[str] = []
+    existing: list[str] = []
     for path in wanted:
-        for one in (path, os.path.realpath(path)):
-            if os.path.exists(one) and one != "/" and one not in found:
-                found.append(one)
-    return found
+        for candidate in (path, os.path.realpath(path)):
+            if os.path.exists(candidate) and candidate != "/" and candidate not in existing:
+                existing.append(candidate)
+    return existing
 
 
 def around(readable: Iterable[str], hidden: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -65,7 +65,7 @@ def around(readable: Iterable[str], hidden: Iterable[str]) -> tuple[list[str], l
         real = os.path.realpath(path)
         if real in secret:
             continue
-        if any(one.startswith(real + "/") for one in secret):
+        if any(hidden_path.startswith(real + "/") for hidden_path in secret):
             listed.append(path)
             todo += [os.path.join(path, name) for name in os.listdir(path)]
         else:
@@ -83,14 +83,14 @@ def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
     OSError
         If there is more than what the limit on disk space allows.
     """
-    left = most
+    remaining = most
     for folder, folders, files in os.walk(source):
         into = os.path.join(target, os.path.relpath(folder, source))
         for name in [*folders, *(name for name in files if not name.endswith(".ipynb"))]:
             old, new = os.path.join(folder, name), os.path.join(into, name)
             info = os.lstat(old)
-            left -= max(info.st_size, 1) if stat.S_ISREG(info.st_mode) else 1
-            if left < 0:
+            remaining -= max(info.st_size, 1) if stat.S_ISREG(info.st_mode) else 1
+            if remaining < 0:
                 raise OSError(
                     f"the folder handed in holds more than {most} bytes, the limit on disk "
                     "space; raise max_disk, or put large data among the readable folders"
@@ -139,11 +139,11 @@ def enter(
     if not bare:
         copy("/.old" + home, own["work"], owner, quota)
     binds = {path: "/.old" + real for path, real in _outermost(sources).items()}
-    places = {"/tmp": own["tmp"], "/dev/shm": own["shm"], HOME: own["home"], folder: own["work"]}
-    for path in sorted({*binds, *places}, key=lambda one: len(PurePosixPath(one).parts)):
-        source = places.get(path, binds.get(path, ""))
-        _place(path, os.path.isdir(source))
-        if path in places:
+    writable = {"/tmp": own["tmp"], "/dev/shm": own["shm"], HOME: own["home"], folder: own["work"]}
+    for path in sorted({*binds, *writable}, key=lambda target: len(PurePosixPath(target).parts)):
+        source = writable.get(path, binds.get(path, ""))
+        _make_mount_point(path, os.path.isdir(source))
+        if path in writable:
             linux.mount(source, path, "none", linux.BIND)
         else:
             linux.bind_read_only(source, path)
@@ -160,18 +160,18 @@ def enter(
     return missing
 
 
-def _is_same(one: str, other: str) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
+def _is_same(path: str, other: str) -> bool:
+    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def _outermost(sources: dict[str, str]) -> dict[str, str]:
     """Leave out what lies in a folder that is there anyway, and links, which are made as such."""
-    kept: dict[str, str] = {}
+    outermost: dict[str, str] = {}
     for path in sorted(sources):
-        inside = any(path.startswith(other + "/") for other in kept)
+        inside = any(path.startswith(other + "/") for other in outermost)
         if not inside and not os.path.islink("/.old" + path):
-            kept[path] = sources[path]
-    return kept
+            outermost[path] = sources[path]
+    return outermost
 
 
 def _links(readable: list[str], sources: dict[str, str]) -> None:
@@ -182,7 +182,7 @@ def _links(readable: list[str], sources: dict[str, str]) -> None:
             os.symlink(sources[path], path)
 
 
-def _place(path: str, folder: bool) -> None:
+def _make_mount_point(path: str, folder: bool) -> None:
     """Make an empty folder or file to mount something on."""
     if folder:
         os.makedirs(path, mode=0o755, exist_ok=True)
@@ -216,17 +216,17 @@ def _own(quota: int, owner: tuple[int, int]) -> dict[str, str]:
     os.mkdir("/.own")
     options = f"mode=755,size={quota},nr_inodes={max(1000, quota // 4096)}"
     linux.mount("tmpfs", "/.own", "tmpfs", linux.NO_SUID | linux.NO_DEVICES, options)
-    made = {name: f"/.own/{name}" for name in ("tmp", "home", "work", "shm")}
-    for path in made.values():
+    folders = {name: f"/.own/{name}" for name in ("tmp", "home", "work", "shm")}
+    for path in folders.values():
         os.mkdir(path, 0o700)
         os.chown(path, *owner)
-    return made
+    return folders
 
 
 def _devices() -> None:
     os.makedirs("/dev", exist_ok=True)
     for name in _DEVICES:
-        _place(f"/dev/{name}", folder=False)
+        _make_mount_point(f"/dev/{name}", folder=False)
         linux.bind_read_only(f"/.old/dev/{name}", f"/dev/{name}", devices=True)
     for name, target in ("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2"):
         os.symlink(f"/proc/self/fd{target}", f"/dev/{name}")

@@ -26,7 +26,7 @@ class Barrier(MetaPathFinder, Loader):
 
     def __init__(self, banned: Sequence[str], hollow: Sequence[str]) -> None:
         self.banned, self.hollow = tuple(banned), tuple(hollow)
-        self._origins = [place for name in (*banned, *hollow) for place in _origins(name)]
+        self._origins = [origin for name in (*banned, *hollow) for origin in _origins(name)]
 
     def bars(self, name: str) -> bool:
         """Return whether a module is banned or hollow."""
@@ -35,12 +35,12 @@ class Barrier(MetaPathFinder, Loader):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Refuse a banned module, and find a hollow one."""
         if _within(name, self.banned):
-            told = (
+            message = (
                 f"{name} cannot be imported while your work is graded: it holds the answers; "
                 "use the functions that you have written"
             )
-            error: Any = ImportError(told, name=name)
-            error._render_traceback_ = lambda: [f"ImportError: {told}"]  # none of our own lines
+            error: Any = ImportError(message, name=name)
+            error._render_traceback_ = lambda: [f"ImportError: {message}"]  # none of our own lines
             raise error
         if _within(name, self.hollow):
             return ModuleSpec(name, self, is_package=True)
@@ -55,10 +55,12 @@ class Barrier(MetaPathFinder, Loader):
 
     def files(self) -> list[str]:
         """Return where the modules lie now, with what Python has compiled of them."""
-        found = {str(place) for place in self._origins}
-        for place in self._origins:
-            found |= {str(one) for one in (place.parent / "__pycache__").glob(f"{place.stem}.*")}
-        return sorted(found)
+        paths = {str(origin) for origin in self._origins}
+        for origin in self._origins:
+            paths |= {
+                str(path) for path in (origin.parent / "__pycache__").glob(f"{origin.stem}.*")
+            }
+        return sorted(paths)
 
 
 class _Hollow(types.ModuleType):
@@ -76,7 +78,7 @@ class _Hollow(types.ModuleType):
 
 
 def _within(name: str, packages: Iterable[str]) -> bool:
-    return any(name == one or name.startswith(f"{one}.") for one in packages)
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
 
 
 def _origins(name: str) -> list[Path]:
@@ -88,5 +90,5 @@ def _origins(name: str) -> list[Path]:
     if spec is None:
         return []
     if spec.submodule_search_locations:
-        return [Path(place).absolute() for place in spec.submodule_search_locations]
+        return [Path(location).absolute() for location in spec.submodule_search_locations]
     return [Path(spec.origin).absolute()] if spec.has_location and spec.origin else []

@@ -169,9 +169,9 @@ def machine() -> tuple[int, int]:
     try:
         return _MACHINES[platform.machine()]
     except KeyError:
-        known = " or ".join(_MACHINES)
+        supported = " or ".join(_MACHINES)
         raise OSError(
-            errno.ENOSYS, f"expected a machine of type {known}, got {platform.machine()}"
+            errno.ENOSYS, f"expected a machine of type {supported}, got {platform.machine()}"
         ) from None
 
 
@@ -179,7 +179,7 @@ def _number(name: str) -> int | None:
     return _NUMBERS[name][machine()[0]]
 
 
-def _done(name: str, result: int) -> int:
+def _checked(name: str, result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
@@ -187,18 +187,18 @@ def _done(name: str, result: int) -> int:
 
 
 def _library(name: str, *values: Any) -> int:
-    return _done(name, getattr(_libc(), name)(*values))
+    return _checked(name, getattr(_libc(), name)(*values))
 
 
 def _system(name: str, *values: Any) -> int:
     number = _number(name)
-    wide = [ctypes.c_long(one) if isinstance(one, int) else one for one in values]
-    return _done(name, _libc().syscall(ctypes.c_long(number or -1), *wide))
+    wide = [ctypes.c_long(value) if isinstance(value, int) else value for value in values]
+    return _checked(name, _libc().syscall(ctypes.c_long(number or -1), *wide))
 
 
 def _prctl(option: int, *values: int) -> None:
-    padded = [ctypes.c_ulong(one) for one in (*values, 0, 0, 0, 0)[:4]]
-    _done(f"prctl {option}", _libc().prctl(ctypes.c_int(option), *padded))
+    padded = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
+    _checked(f"prctl {option}", _libc().prctl(ctypes.c_int(option), *padded))
 
 
 def fork_into(namespaces: int) -> int:
@@ -260,8 +260,8 @@ def bind_read_only(source: str, target: str, devices: bool = False) -> None:
     except OSError as error:
         if error.errno != errno.ENOSYS:
             raise
-        for one in _mounts_under(target):  # Linux before 5.12
-            mount("none", one, "none", REMOUNT | BIND | flags | _flags_of(one))
+        for mount_point in _mounts_under(target):  # Linux before 5.12
+            mount("none", mount_point, "none", REMOUNT | BIND | flags | _flags_of(mount_point))
 
 
 def _mounts_under(target: str) -> list[str]:

@@ -106,9 +106,10 @@ def read(pids: Iterable[int]) -> Reading:
         return Reading(sum(map(_computed_by_family, pids)))
     table = dict(_table())
     families = [_family(pid, table) for pid in pids]
-    computed = sum(_computed(table[one]) for family in families for one in family)
+    computed = sum(_computed(table[member]) for family in families for member in family)
     waited = tuple(
-        {thread: wait for one in family for thread, wait in _waited(one)} for family in families
+        {thread: wait for member in family for thread, wait in _waited(member)}
+        for family in families
     )
     return Reading(computed, waited)
 
@@ -137,10 +138,10 @@ def _table() -> Iterable[tuple[int, list[str]]]:
 
 def _family(pid: int, table: dict[int, list[str]]) -> set[int]:
     """Return the processes of a session with all that they have started."""
-    family = {one for one, fields in table.items() if pid in (one, int(fields[_SESSION]))}
+    family = {member for member, fields in table.items() if pid in (member, int(fields[_SESSION]))}
     more = family
     while more:
-        more = {one for one, fields in table.items() if int(fields[_PARENT]) in more} - family
+        more = {member for member, fields in table.items() if int(fields[_PARENT]) in more} - family
         family = family | more
     return family
 
@@ -172,9 +173,9 @@ def _computed_by_family(pid: int) -> float:
     total = 0.0
     with suppress(psutil.Error):
         process = psutil.Process(pid)
-        for one in (process, *process.children(recursive=True)):
+        for member in (process, *process.children(recursive=True)):
             with suppress(psutil.Error):
-                times = one.cpu_times()
+                times = member.cpu_times()
                 total += times.user + times.system
                 total += getattr(times, "children_user", 0) + getattr(times, "children_system", 0)
     return total

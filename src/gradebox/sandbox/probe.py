@@ -35,7 +35,9 @@ class Survey:
 
     def __str__(self) -> str:
         lines = [f"sealed by: {self.level}"]
-        return "\n".join([*lines, *(f"  {name}: {told}" for name, told in self.tried.items())])
+        return "\n".join(
+            [*lines, *(f"  {name}: {outcome}" for name, outcome in self.tried.items())]
+        )
 
 
 def probe() -> Level:
@@ -47,13 +49,15 @@ def probe() -> Level:
 def survey() -> Survey:
     """Try the levels out, in a process of its own, and tell what came of each."""
     if not sys.platform.startswith("linux"):
-        told = f"expected Linux, got {sys.platform}"
-        return Survey(Level.NONE, {"namespaces": told, "landlock": told})
+        outcome = f"expected Linux, got {sys.platform}"
+        return Survey(Level.NONE, {"namespaces": outcome, "landlock": outcome})
     command = [sys.executable, "-P", "-m", "gradebox.sandbox.probe", "--json"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE, check=True)
-        told = json.loads(done.stdout)
-        return Survey(Level(told["level"]), dict(told["tried"]))
+        completed = subprocess.run(
+            command, capture_output=True, text=True, timeout=_PROBE, check=True
+        )
+        result = json.loads(completed.stdout)
+        return Survey(Level(result["level"]), dict(result["tried"]))
     except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
         return Survey(Level.NONE, {"probe": f"{' '.join(command)} failed: {error}"})
 
@@ -83,22 +87,22 @@ def choose(wanted: str = "auto", allow_unsealed: bool = False) -> Level:
         if allow_unsealed:
             return Level.NONE
         raise NotSealed(f"expected a level that seals, got none; {unsealed}")
-    found = survey()
-    told = "; ".join(f"{name}: {what}" for name, what in found.tried.items())
-    if found.level is Level.NONE:
+    result = survey()
+    outcomes = "; ".join(f"{name}: {outcome}" for name, outcome in result.tried.items())
+    if result.level is Level.NONE:
         if allow_unsealed:
             return Level.NONE
         raise NotSealed(
-            f"notebooks cannot be sealed here ({told}); grade on Linux with user namespaces "
+            f"notebooks cannot be sealed here ({outcomes}); grade on Linux with user namespaces "
             "(sysctl user.max_user_namespaces) or with Landlock (Linux 5.13 or later), or, "
             + unsealed
         )
     if wanted == "auto":
-        return found.level
-    if found.tried.get(wanted, "").startswith("works"):
+        return result.level
+    if result.tried.get(wanted, "").startswith("works"):
         return Level(wanted)
     raise NotSealed(
-        f"expected the level {wanted}, got {found.level} ({told}); "
+        f"expected the level {wanted}, got {result.level} ({outcomes}); "
         "set WarmExecute.sealed = 'auto' for the strongest that there is"
     )
 
@@ -110,28 +114,28 @@ def _try(level: Level, secret: Path) -> str:
     if not pid:
         _try_inside(level, secret, writing)
     os.close(writing)
-    told, until = b"", time.monotonic() + _PROBE / 3
+    answer, until = b"", time.monotonic() + _PROBE / 3
     while select.select([reading], [], [], max(0.0, until - time.monotonic()))[0]:
         more = os.read(reading, 4096)
-        told += more
+        answer += more
         if not more:
             break
     os.close(reading)
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    return told.decode() or "the sealed process ended without a word"
+    return answer.decode() or "the sealed process ended without a word"
 
 
 def _try_inside(level: Level, secret: Path, writing: int) -> NoReturn:
     try:
         os.setsid()
         folder, scratch = secret.parent / "work", secret.parent / "scratch"
-        done = seal(Limits(), folder, level=level, keep=[writing], scratch=scratch)
-        told = _breaches(secret) or "works" + "".join(f"; {one}" for one in done.lacks)
+        sealed = seal(Limits(), folder, level=level, keep=[writing], scratch=scratch)
+        outcome = _breaches(secret) or "works" + "".join(f"; {lack}" for lack in sealed.lacks)
     except BaseException as error:
-        told = f"refused: {error}"
-    os.write(writing, told.encode())
+        outcome = f"refused: {error}"
+    os.write(writing, outcome.encode())
     os._exit(0)
 
 
@@ -147,14 +151,14 @@ def _breaches(secret: Path) -> str:
         # the seconds matter where there is a network only: without it the call fails at once
         "a network can be used": lambda: socket.create_connection(("127.0.0.1", 9), 0.1),
     }
-    for told, attempt in attempts.items():
+    for breach, attempt in attempts.items():
         try:
             attempt()
-            return told
+            return breach
         except OSError as error:
             # no such network: unreachable, or not even a socket; refused means it was there
             if isinstance(error, ConnectionRefusedError | TimeoutError):
-                return told
+                return breach
     if linux.capabilities():
         return "capabilities are left"
     return ""
@@ -168,20 +172,22 @@ def _survey_here() -> Survey:
             secret.write_text("secret")
             for folder in ("work", "scratch"):
                 Path(name, folder).mkdir()
-            told = _try(level, secret)
-            tried[str(level)] = told if secret.read_text() == "secret" else "writes files outside"
-    works = [Level(name) for name, told in tried.items() if told.startswith("works")]
+            outcome = _try(level, secret)
+            tried[str(level)] = (
+                outcome if secret.read_text() == "secret" else "writes files outside"
+            )
+    works = [Level(name) for name, outcome in tried.items() if outcome.startswith("works")]
     return Survey((*works, Level.NONE)[0], tried)
 
 
 def main(arguments: list[str]) -> int:
     """Print the level of this machine; 1 if it has none."""
     if not sys.platform.startswith("linux"):
-        found = survey()
+        result = survey()
     else:
-        found = _survey_here()
-    print(json.dumps(dataclasses.asdict(found)) if "--json" in arguments else found)
-    return 0 if "--json" in arguments else int(found.level is Level.NONE)
+        result = _survey_here()
+    print(json.dumps(dataclasses.asdict(result)) if "--json" in arguments else result)
+    return 0 if "--json" in arguments else int(result.level is Level.NONE)
 
 
 if __name__ == "__main__":

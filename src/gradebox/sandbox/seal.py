@@ -106,14 +106,14 @@ class Sealed:
     folder: str = ""
 
     def __str__(self) -> str:
-        return f"{self.level}" + "".join(f"; {one}" for one in self.lacks)
+        return f"{self.level}" + "".join(f"; {lack}" for lack in self.lacks)
 
 
 # --- Sealing -------------------------------------------------------------------------------------
 
 
 @dataclass
-class _Began:
+class _ForkState:
     """What a process was before it got namespaces of its own."""
 
     root: bool = False
@@ -121,7 +121,7 @@ class _Began:
     refused: str = ""
 
 
-_began = _Began()
+_fork_state = _ForkState()
 
 
 def fork(level: Level) -> int:
@@ -132,13 +132,13 @@ def fork(level: Level) -> int:
     """
     if level is not Level.NAMESPACES:
         return os.fork()
-    _began.root = _may_change_user(linux.CAP_SYS_ADMIN)
-    _began.ids = os.geteuid(), os.getegid()
+    _fork_state.root = _may_change_user(linux.CAP_SYS_ADMIN)
+    _fork_state.ids = os.geteuid(), os.getegid()
     wanted = linux.NEW_MOUNTS | linux.NEW_PIDS | linux.NEW_NET | linux.NEW_IPC | linux.NEW_UTS
     try:
-        return linux.fork_into(wanted if _began.root else wanted | linux.NEW_USER)
+        return linux.fork_into(wanted if _fork_state.root else wanted | linux.NEW_USER)
     except OSError as error:
-        _began.refused = str(error)
+        _fork_state.refused = str(error)
         return os.fork()
 
 
@@ -188,21 +188,23 @@ def seal(
     """
     _close_all_but(sorted(keep))
     paths = filesystem.readable_paths(folder, readable)
-    secret = [place(path) for path in hidden for place in (os.path.abspath, os.path.realpath)]
+    secret = [
+        normalize(path) for path in hidden for normalize in (os.path.abspath, os.path.realpath)
+    ]
     if level is Level.NAMESPACES:
-        done = _in_namespaces(limits, str(Path(folder).absolute()), paths, secret, bare)
+        sealed = _in_namespaces(limits, str(Path(folder).absolute()), paths, secret, bare)
     elif level is Level.LANDLOCK:
         if scratch is None:
             raise ValueError("expected an empty folder as scratch for Landlock, got none")
-        done = _in_landlock(limits, str(folder), paths, str(scratch), secret)
+        sealed = _in_landlock(limits, str(folder), paths, str(scratch), secret)
     else:
         _limit(limits, None)
-        done = Sealed(Level.NONE, ("nothing is barred",), str(folder))
-    _clear_environment(environment or {}, done, scratch)
-    if Path(done.folder).is_dir():
-        os.chdir(done.folder)
+        sealed = Sealed(Level.NONE, ("nothing is barred",), str(folder))
+    _clear_environment(environment or {}, sealed, scratch)
+    if Path(sealed.folder).is_dir():
+        os.chdir(sealed.folder)
     tempfile.tempdir = None
-    return done
+    return sealed
 
 
 def _close_all_but(keep: list[int]) -> None:
@@ -212,9 +214,9 @@ def _close_all_but(keep: list[int]) -> None:
         if stream not in keep:
             os.dup2(null, stream)
     start = 3
-    for one in keep:
-        os.closerange(start, one)
-        start = max(start, one + 1)
+    for descriptor in keep:
+        os.closerange(start, descriptor)
+        start = max(start, descriptor + 1)
     _close_from(start)
 
 
@@ -222,16 +224,18 @@ def _close_from(start: int) -> None:
     os.closerange(start, os.sysconf("SC_OPEN_MAX"))
 
 
-def _clear_environment(given: Mapping[str, str], done: Sealed, scratch: str | Path | None) -> None:
-    kept = {name: os.environ[name] for name in (*PASSED, *THREADS) if name in os.environ}
-    if done.level is Level.NAMESPACES:
-        kept |= {"HOME": filesystem.HOME}
-    elif done.level is Level.LANDLOCK:
-        kept |= {"HOME": f"{scratch}/home", "TMPDIR": f"{scratch}/tmp"}
+def _clear_environment(
+    extra: Mapping[str, str], sealed: Sealed, scratch: str | Path | None
+) -> None:
+    environment = {name: os.environ[name] for name in (*PASSED, *THREADS) if name in os.environ}
+    if sealed.level is Level.NAMESPACES:
+        environment |= {"HOME": filesystem.HOME}
+    elif sealed.level is Level.LANDLOCK:
+        environment |= {"HOME": f"{scratch}/home", "TMPDIR": f"{scratch}/tmp"}
     else:
-        kept |= {name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ}
+        environment |= {name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ}
     os.environ.clear()
-    os.environ.update({**kept, **given})
+    os.environ.update({**environment, **extra})
 
 
 def _mapped() -> int:
@@ -262,7 +266,7 @@ def _may_change_user(*more: int) -> bool:
     """Return whether this is root with what it takes to give a process to another user."""
     needed = (linux.CAP_CHOWN, linux.CAP_KILL, linux.CAP_SETGID, linux.CAP_SETUID, *more)
     held = linux.capabilities()
-    return os.geteuid() == 0 and all(held >> one & 1 for one in needed)
+    return os.geteuid() == 0 and all(held >> capability & 1 for capability in needed)
 
 
 def _strangers() -> list[int]:
@@ -292,12 +296,14 @@ def _in_namespaces(
     limits: Limits, folder: str, readable: list[str], hidden: list[str], bare: bool
 ) -> Sealed:
     if os.getpid() != 1:
-        raise OSError(errno.EPERM, f"no namespaces: {_began.refused or 'this is no fork of seal'}")
-    users = _known(_strangers()) if _began.root else []
+        raise OSError(
+            errno.EPERM, f"no namespaces: {_fork_state.refused or 'this is no fork of seal'}"
+        )
+    users = _existing_users(_strangers()) if _fork_state.root else []
     if not users:
         Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"{_USER} {_began.ids[0]} 1")
-        Path("/proc/self/gid_map").write_text(f"{_USER} {_began.ids[1]} 1")
+        Path("/proc/self/uid_map").write_text(f"{_USER} {_fork_state.ids[0]} 1")
+        Path("/proc/self/gid_map").write_text(f"{_USER} {_fork_state.ids[1]} 1")
     owner = (users[0],) * 2 if users else (_USER, _USER)
     socket.sethostname("student")
     linux.drop_bounds()
@@ -317,7 +323,7 @@ def _in_namespaces(
     return Sealed(Level.NAMESPACES, tuple(lacks), folder)
 
 
-def _known(users: list[int]) -> list[int]:
+def _existing_users(users: list[int]) -> list[int]:
     """Return the users that exist in this user namespace."""
     lines = Path("/proc/self/uid_map").read_text().splitlines()
     ranges = [(int(start), int(many)) for start, _, many in (line.split() for line in lines)]
@@ -354,7 +360,7 @@ def _keep_house(child: int, memory: int) -> NoReturn:
                 os._exit(_code(status))
             if not pid:
                 break
-        others = {int(one.name) for one in Path("/proc").glob("[0-9]*")} - {1}
+        others = {int(entry.name) for entry in Path("/proc").glob("[0-9]*")} - {1}
         if len(others) > 1 and sum(map(_used, others)) > most:
             os._exit(128 + signal.SIGKILL)
 
@@ -382,7 +388,7 @@ def _in_landlock(
         raise OSError(errno.ENOSYS, "Landlock: not in this kernel, or not switched on")
     linux.machine()  # without a filter this level would be none
     scratch = os.path.realpath(scratch)
-    users = _known(_strangers()) if _may_change_user() else []
+    users = _existing_users(_strangers()) if _may_change_user() else []
     if not all(_open_to_all(path) for path in (*readable, str(Path(scratch).parent))):
         users = []
     owner = (users[0],) * 2 if users else (os.geteuid(), os.getegid())
@@ -398,9 +404,9 @@ def _in_landlock(
     linux.die_with_parent()
     linux.inspectable(True)
     # processes of other notebooks and of the grader count too, unless the user is a stranger's
-    mine = 1 if users else _processes_of(os.geteuid())
+    own_processes = 1 if users else _processes_of(os.geteuid())
     file_size = min(limits.file_size, limits.disk)
-    _limit(dataclasses.replace(limits, file_size=file_size), base, others=mine)
+    _limit(dataclasses.replace(limits, file_size=file_size), base, others=own_processes)
     shown = [f"/dev/{name}" for name in ("random", "urandom")]
     shown += ["/proc/self", "/proc/meminfo", "/proc/cpuinfo"]
     readable, listed = filesystem.around(readable, hidden)
@@ -420,7 +426,7 @@ def _in_landlock(
 def _open_to_all(path: str) -> bool:
     """Return whether every user may go to a path."""
     real = Path(os.path.realpath(path))
-    return all(one.stat().st_mode & 0o001 for one in real.parents)
+    return all(parent.stat().st_mode & 0o001 for parent in real.parents)
 
 
 def _processes_of(user: int) -> int:
