@@ -201,26 +201,26 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_a_limit_in_wall_time(now: list[float]) -> None:
     limit = Deadline(3.0)
-    assert limit.left() == 3.0
+    assert limit.remaining() == 3.0
     now[0] += 2.0
-    assert (limit.left(), limit.spent(), limit.over) == (1.0, 2.0, False)
+    assert (limit.remaining(), limit.spent(), limit.over) == (1.0, 2.0, False)
     now[0] += 1.0
-    assert (limit.left(), limit.over, limit.says) == (0.0, True, "longer than 3 s")
+    assert (limit.remaining(), limit.over, limit.says) == (0.0, True, "longer than 3 s")
 
 
 def test_own_time_is_asked_when_the_wall_time_is_over(now: list[float]) -> None:
     answers = iter([11.0, 12.5, 13.5])
     limit = Deadline(3.0, lambda: next(answers), since=10.0)
     now[0] += 2.9
-    assert limit.left() == pytest.approx(0.1)
+    assert limit.remaining() == pytest.approx(0.1)
     now[0] += 0.2
-    assert limit.left() == 2.0
+    assert limit.remaining() == 2.0
     now[0] += 1.0
-    assert (limit.left(), limit.spent()) == (1.0, 2.0)
+    assert (limit.remaining(), limit.spent()) == (1.0, 2.0)
     now[0] += 1.0
-    assert limit.left() == 0.5
+    assert limit.remaining() == 0.5
     now[0] += 0.5
-    assert (limit.left(), limit.left(), limit.over) == (0.0, 0.0, True)
+    assert (limit.remaining(), limit.remaining(), limit.over) == (0.0, 0.0, True)
 
 
 def test_a_look_now_and_then(now: list[float]) -> None:
@@ -231,8 +231,8 @@ def test_a_look_now_and_then(now: list[float]) -> None:
         return (now[0] - 100.0) / 2
 
     limit = Deadline(3.0, used, look=1.0)
-    while limit.left():
-        now[0] += limit.left()
+    while limit.remaining():
+        now[0] += limit.remaining()
     assert asked[:6] == [101.0, 102.0, 103.0, 104.0, 105.0, 105.5]
     assert asked[-1] == pytest.approx(106.0, abs=0.1)
 
@@ -240,9 +240,9 @@ def test_a_look_now_and_then(now: list[float]) -> None:
 def test_the_last_resort_is_wall_time(now: list[float]) -> None:
     limit = Deadline(20.0, lambda: 0.0, look=1.0)
     now[0] += CAP
-    assert limit.left() == 1.0
+    assert limit.remaining() == 1.0
     now[0] += 60.0
-    assert limit.left() == 0.0
+    assert limit.remaining() == 0.0
     assert limit.says == "longer than 31 minutes of wall time"
 
 

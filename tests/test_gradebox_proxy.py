@@ -134,7 +134,7 @@ def there(value: Any, limits: Limits = encoding.LIMITS) -> Any:
     decoder = Decoder(encoder.parts, bad_kind, limits=limits)
     arrived = decoder.decode(node)
     decoder.finish()
-    assert len(decoder.known) == len(encoder.known)
+    assert len(decoder.numbered) == len(encoder.numbered)
     return arrived
 
 
@@ -567,7 +567,7 @@ def test_too_much_is_not_sent(pair: tuple[Line, socket.socket]) -> None:
     with pytest.raises(TooLong):
         line.send_parts({"a": "x" * 2**24}, [])
     with pytest.raises(TimeoutError):  # nobody reads
-        line.send_parts({}, [b"0" * 2**25], Deadline(0.1).left)
+        line.send_parts({}, [b"0" * 2**25], Deadline(0.1).remaining)
 
 
 # --- forged answers ---------------------------------------------------------------------------

@@ -172,7 +172,7 @@ class Draws:
 
     # the end of the tests
 
-    def told(self) -> dict[str, list[Any]]:
+    def states(self) -> dict[str, list[Any]]:
         """Return where the generators are that have moved, as plain data."""
         states = {}
         for name in self._moved():

@@ -129,8 +129,8 @@ class Encoder:
         self.parts: list[bytes] = []
         self._own, self.received = own, received or Passed()
         self._twins, self.lends, self._within = twins, lends, False
-        self.known, self.passed = list(known), Passed()
-        self._numbers = {id(value): number for number, value in enumerate(self.known)}
+        self.numbered, self.passed = list(known), Passed()
+        self._numbers = {id(value): number for number, value in enumerate(self.numbered)}
         self._export, self._limits, self._items = export, limits, 0
         self.numbers = 0
 
@@ -243,8 +243,8 @@ class Encoder:
     def note(self, value: Any) -> None:
         """Give a container the next number."""
         if id(value) not in self._numbers:
-            self._numbers[id(value)] = len(self.known)
-            self.known.append(value)
+            self._numbers[id(value)] = len(self.numbered)
+            self.numbered.append(value)
 
     def each(self, values: Any, depth: int, holders: int = 1) -> list[Node]:
         """Return the nodes of items, to each of which so many containers refer."""
@@ -434,7 +434,7 @@ class Decoder:
         derive: Callable[..., Any] | None = None,
         sent: Passed | None = None,
     ) -> None:
-        self.known, self._twins, self._derive = list(known), twins, derive
+        self.numbered, self._twins, self._derive = list(known), twins, derive
         self._sent, self.passed = sent or Passed(), Passed()
         self.limits, self._unnumbered, self.numbers = limits, False, 0
         self._parts, self._next, self._resolve, self._items = list(parts), 0, resolve, 0
@@ -452,7 +452,9 @@ class Decoder:
             return self.bounded(node)
         kind = self.kind(node)
         if kind == "ref":
-            return self.known[_integer(_fields(node, 1)[0], 0, len(self.known) - 1, "a reference")]
+            return self.numbered[
+                _integer(_fields(node, 1)[0], 0, len(self.numbered) - 1, "a reference")
+            ]
         if self._derive is not None and kind == "derived":
             return self._derive(self, node, depth)
         if self._twins is not None and kind == "held":
@@ -571,7 +573,7 @@ class Decoder:
         if self._unnumbered:
             self._unnumbered = False
         else:
-            self.known.append(value)
+            self.numbered.append(value)
         return value
 
     def shape(self, node: Any) -> tuple[int, ...]:

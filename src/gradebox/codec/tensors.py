@@ -142,11 +142,11 @@ def _read_graph(decoder: "Decoder", node: list[Any], depth: int) -> Any:
     _, handle, inner = node
     if type(inner) is not list or inner[:1] != ["tensor"]:
         raise ValueError("expected a tensor that was computed")
-    index = len(decoder.known)
+    index = len(decoder.numbered)
     value = _read_tensor(decoder, inner, depth)
     if not value.requires_grad:
         raise ValueError("expected a tensor with a gradient")
-    decoder.known[index] = tensor = decoder.computed(value.detach(), handle)
+    decoder.numbered[index] = tensor = decoder.computed(value.detach(), handle)
     return tensor
 
 

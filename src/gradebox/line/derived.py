@@ -181,7 +181,7 @@ def read(decoder: Decoder, node: list[Any], depth: int, make: Callable[..., Any]
         raise BadValue("expected whether an object is the only one")
     if type(inner) is list and inner[:1] in (["twin"], ["held"]):
         raise BadValue("expected the data of an object")
-    position = len(decoder.known)
+    position = len(decoder.numbered)
     data = decoder.decode(inner, depth + 1)
     base: Any = type(data)
     if not (base in BASES or (issubclass(base, tuple) and hasattr(base, "_fields"))):
@@ -193,8 +193,11 @@ def read(decoder: Decoder, node: list[Any], depth: int, make: Callable[..., Any]
     )
     if base in MUTABLE:
         base.__init__(instance, data)
-        if decoder.known[position : position + 1] != [data] or decoder.known[position] is not data:
+        if (
+            decoder.numbered[position : position + 1] != [data]
+            or decoder.numbered[position] is not data
+        ):
             raise BadValue("expected the data of an object")
-        decoder.known[position] = instance
+        decoder.numbered[position] = instance
     object.__setattr__(instance, "_gradebox", handle)
     return instance

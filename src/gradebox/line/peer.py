@@ -289,7 +289,7 @@ class Peer:
 
     def _decoder(self, parts: list[bytes], encoder: Encoder | None = None) -> Decoder:
         derive = None if self.lends else self.derive
-        containers, sent = (encoder.known, encoder.passed) if encoder else ((), None)
+        containers, sent = (encoder.numbered, encoder.passed) if encoder else ((), None)
         return Decoder(parts, self._import, containers, twins=self.twins, derive=derive, sent=sent)
 
     def own(self, encoder: Encoder, value: Any, as_base: Callable[[], Node]) -> Node:
@@ -306,9 +306,9 @@ class Peer:
         """Return what stands for an object of a class that derives from data."""
         number: Any = node[2] if len(node) > 2 else None
         if type(number) is int and number in self._singles:
-            position = len(decoder.known)
+            position = len(decoder.numbered)
             decoder.decode(node[1], depth + 1)  # its parts are to be passed by
-            del decoder.known[position:]
+            del decoder.numbered[position:]
             return self._singles[number]
         instance = read_derived(decoder, node, depth, self._derived_handle)
         if node[5]:
@@ -379,9 +379,9 @@ class Peer:
         except self.caught as error:
             self._refuse(number, error)
             return
-        before = _states(decoder.known)
+        before = _states(decoder.numbered)
         if self.lends:
-            self._crossed = _Crossed(decoder.known, before)
+            self._crossed = _Crossed(decoder.numbered, before)
         failed: dict[str, Any] = {}
         try:
             result = self.do(str(message["ask"]), message, value)
@@ -390,19 +390,19 @@ class Peer:
                 raise
             failed, result = {"error": self.description_of(error) | self._class_of(error)}, None
         try:
-            if self._crossed.containers is decoder.known:  # nothing has been asked meanwhile
+            if self._crossed.containers is decoder.numbered:  # nothing has been asked meanwhile
                 self._crossed = _Crossed()
-            encoder = self._encoder(decoder.known, lends=self.lends, received=decoder.passed)
+            encoder = self._encoder(decoder.numbered, lends=self.lends, received=decoder.passed)
             header = self._header(encoder)
             node = encoder.encode(result)
-            after = _states(decoder.known) if before else []
+            after = _states(decoder.numbered) if before else []
             changed = [
-                [i, encoder.state(decoder.known[i])]
+                [i, encoder.state(decoder.numbered[i])]
                 for i, (old, new) in enumerate(zip(before, after, strict=True))
-                if old != new and id(decoder.known[i]) not in self.twins.numbers
+                if old != new and id(decoder.numbered[i]) not in self.twins.numbers
             ]
             del result
-            if self.lends and (retained := self._retained(decoder.known, _PASSED)):
+            if self.lends and (retained := self._retained(decoder.numbered, _PASSED)):
                 header["kept"] = retained
             if failed and not changed and not header:
                 self._send({"id": number, **failed})
@@ -500,7 +500,7 @@ class Peer:
         return described(error)
 
     def _send(self, message: dict[str, Any], encoder: Encoder | None = None) -> None:
-        self._crossed = _Crossed([] if encoder is None or self.lends else encoder.known)
+        self._crossed = _Crossed([] if encoder is None or self.lends else encoder.numbered)
         self.send(message, encoder.parts if encoder else [])
         if encoder is not None:
             self._unsent = {}
@@ -514,7 +514,7 @@ class Peer:
             raise Gone("an answer to another question")
         if "error" in message and "changed" not in message:
             raise self.failed(message["error"])
-        sent, decoder = encoder.known, self._decoder(parts, encoder)
+        sent, decoder = encoder.numbered, self._decoder(parts, encoder)
         self.take(message, decoder)
         value = decoder.decode(message.get("value"))
         changed, actions = message.get("changed"), []
@@ -532,7 +532,7 @@ class Peer:
             act()
         self.twins.settle()
         if self.lends:
-            self._crossed = _Crossed(decoder.known, _states(decoder.known), _ANSWERED)
+            self._crossed = _Crossed(decoder.numbered, _states(decoder.numbered), _ANSWERED)
         if "error" in message:
             raise self.failed(message["error"])
         return value

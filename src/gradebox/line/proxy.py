@@ -446,7 +446,7 @@ class Student(Peer):
             with contextlib.suppress(Exception):  # the next test is told
                 self.ask("names", ())
         if not self.gone:
-            if not self._deadline.left():
+            if not self._deadline.remaining():
                 self._deadline = self._begun(GRACE)
             if self.along.files is not None:
                 self.along.files.begin()
@@ -463,7 +463,7 @@ class Student(Peer):
         if not self._depth:
             self._call, self._late = self._soonest(), False
             self._deadline = self._call
-        if self._late or not self._deadline.left():
+        if self._late or not self._deadline.remaining():
             raise self._timeout()
         try:
             result = super().ask(question, value, **more)
@@ -475,7 +475,7 @@ class Student(Peer):
 
     def _soonest(self) -> Deadline:
         """Return the limit of a call that begins."""
-        if self.cell is not None and self.cell.left() <= self.seconds:
+        if self.cell is not None and self.cell.remaining() <= self.seconds:
             return self.cell
         return self._begun(self.seconds)
 
@@ -545,11 +545,11 @@ class Student(Peer):
 
     def send(self, message: dict[str, Any], parts: Sequence[bytes]) -> None:
         """Send a message, with what goes with it."""
-        if states := self.draws.told():
+        if states := self.draws.states():
             message["draws"] = states
         self.along.tell(message)
         try:
-            self.line.send_parts(message, parts, self._deadline.left)
+            self.line.send_parts(message, parts, self._deadline.remaining)
         except TooLong:
             self.along.take_back(message)
             raise

@@ -90,9 +90,9 @@ class Twins:
         """Return our copy of a container that comes: the one that is there, or a new one."""
         if len(node) != 3 or type(node[1]) is not int or not 0 < node[1] < 2**63:
             raise BadValue("expected the number of a container and what it holds")
-        position = len(decoder.known)
+        position = len(decoder.numbered)
         fresh = decoder.decode(node[2], depth + 1)
-        if len(decoder.known) <= position or decoder.known[position] is not fresh:
+        if len(decoder.numbered) <= position or decoder.numbered[position] is not fresh:
             raise BadValue("expected a container")
         entry = self._held.get(node[1])
         if entry is None:
@@ -105,7 +105,7 @@ class Twins:
             self._hold(node[1], fresh)
             return fresh
         self._look_again(entry)
-        decoder.known[position] = entry.value
+        decoder.numbered[position] = entry.value
         return entry.value
 
     def lent(self, value: Any, number: Any) -> None:

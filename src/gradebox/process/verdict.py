@@ -276,7 +276,7 @@ class Checker:
         deadline = Deadline(self.seconds + GRACE + 1, self.student.clock)
 
         def ring(number: int, frame: Any) -> None:
-            if remaining := deadline.left():
+            if remaining := deadline.remaining():
                 signal.setitimer(signal.ITIMER_REAL, remaining, 1.0)
                 return
             self.student.troubles.append("the test cell took too long")

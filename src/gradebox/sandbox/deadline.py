@@ -57,7 +57,7 @@ class Deadline:
         """Return the time used, as far as it is known: all since the last look counts."""
         return self._measured + time.monotonic() - self._measured_at
 
-    def left(self) -> float:
+    def remaining(self) -> float:
         """Return for how long it is sure not to be over; 0 when it is."""
         if self.over:
             return 0.0
@@ -79,7 +79,7 @@ class Deadline:
             If it raised that until the limit was over.
         """
         while True:
-            seconds = self.left()
+            seconds = self.remaining()
             try:
                 return receive(seconds)
             except TimeoutError:
