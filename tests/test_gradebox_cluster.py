@@ -183,7 +183,7 @@ def test_a_broken_notebook_is_refused_as_it_is_here(course: Path) -> None:
 
 def test_a_worker_with_other_packages_is_refused(course: Path) -> None:
     made, _ = order(course)
-    made["about"] = made["about"].replace('"Python": "3', '"Python": "2')
+    made["settings"] = made["settings"].replace('"Python": "3', '"Python": "2')
     with pytest.raises(remote.Unlike, match=r"has Python 3\.\S+ \(expected 2"):
         remote.execute(made | {"key": "other"}, {}, {})
 

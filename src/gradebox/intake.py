@@ -78,9 +78,9 @@ def take(student: str, folder: Path, names: list[str], others: dict[str, Path]) 
     for path in sorted(folder.rglob("*")):
         if path.is_symlink():
             raise Refused(f"{path.relative_to(folder)} is a link; hand in the file itself")
-    found = sorted(folder.glob("*.ipynb"))
-    notebooks = {path.stem: _read(path) for path in found if path.stem in names}
-    unknown = tuple(path.name for path in found if path.stem not in names)
+    paths = sorted(folder.glob("*.ipynb"))
+    notebooks = {path.stem: _read(path) for path in paths if path.stem in names}
+    unknown = tuple(path.name for path in paths if path.stem not in names)
     if not notebooks:
         handed_in = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing"
         expected = " or ".join(f"{name}.ipynb" for name in names)
@@ -156,9 +156,9 @@ def _whole(text: str) -> str:
 def normal(nb: Any) -> Any:
     """Give each cell an id of its own, the same in every run, where the format knows ids."""
     if (nb.nbformat, nb.nbformat_minor) >= (4, 5):
-        seen: set[Any] = set()
-        for place, cell in enumerate(nb.cells):
-            while not cell.get("id") or cell.id in seen:
-                cell.id = f"{cell.get('id') or 'cell'}-{place}"
-            seen.add(cell.id)
+        ids: set[Any] = set()
+        for index, cell in enumerate(nb.cells):
+            while not cell.get("id") or cell.id in ids:
+                cell.id = f"{cell.get('id') or 'cell'}-{index}"
+            ids.add(cell.id)
     return nb
