@@ -185,8 +185,8 @@ class Batch:
 
     def _execute(self, student: str, marked: Mark) -> _Executed | Outcome:
         folder = self.course.submitted(student)
-        others = self.course.files_in(folder) if folder.is_dir() else {}
-        submission = intake.take(student, folder, self.sources.names, others)
+        other_files = self.course.files_in(folder) if folder.is_dir() else {}
+        submission = intake.take(student, folder, self.sources.names, other_files)
         key = store.digest([self._basis, submission.digest])
         mark = store.digest([key, str(self.sources.duedate), marked.extension])
         if self.resume and mark == marked.key and self._complete(submission):
@@ -228,8 +228,8 @@ class Batch:
             book.find_student(student)
         book.update_or_create_student(student)
         stamp = self._timestamp(executed.folder)
-        more = {"timestamp": stamp} if stamp else {}
-        submission = book.update_or_create_submission(assignment, student, **more)
+        fields = {"timestamp": stamp} if stamp else {}
+        submission = book.update_or_create_submission(assignment, student, **fields)
         for name in sorted(set(self.sources.names) - set(notebooks)):
             self.course.warn(f"{name}.ipynb was not handed in")
             for grade in book.find_submission_notebook(name, assignment, student).grades:
@@ -272,11 +272,11 @@ class Batch:
         chain.converter.set_permissions(assignment, executed.student)
 
 
-def _failed(student: str, error: Exception, before: bool) -> Outcome:
+def _failed(student: str, error: Exception, has_scores: bool) -> Outcome:
     why = printable(" ".join(str(error).split()))[:300]
     if not isinstance(error, Refused):
         why = f"{type(error).__name__}: {why}"
-    if before:
+    if has_scores:
         why += " (the gradebook keeps the scores of the work handed in before)"
     return Outcome(student, "failed", why=why)
 
@@ -303,14 +303,14 @@ def _text(nb: Any, version: int = 4) -> str:
 @contextlib.contextmanager
 def grading() -> Iterator[None]:
     """Let this process grade: threads give way at once, and warm processes end with it."""
-    before = sys.getswitchinterval()
+    interval = sys.getswitchinterval()
     # a thread that waits for a cell must not wait again for the one that computes
     sys.setswitchinterval(SWITCH)
     try:
         yield
     finally:
         pool.close()
-        sys.setswitchinterval(before)
+        sys.setswitchinterval(interval)
 
 
 def report(course: Course, outcomes: list[Outcome]) -> Path:

@@ -54,7 +54,7 @@ class Submission:
         return digest(parts)
 
 
-def take(student: str, folder: Path, names: list[str], others: dict[str, Path]) -> Submission:
+def take(student: str, folder: Path, names: list[str], other_files: dict[str, Path]) -> Submission:
     """Read a submission.
 
     Parameters
@@ -65,7 +65,7 @@ def take(student: str, folder: Path, names: list[str], others: dict[str, Path]) 
         What the student handed in.
     names : list of str
         The notebooks of the assignment.
-    others : dict
+    other_files : dict
         The files beside the notebooks.
 
     Raises
@@ -85,7 +85,7 @@ def take(student: str, folder: Path, names: list[str], others: dict[str, Path]) 
         handed_in = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing"
         expected = " or ".join(f"{name}.ipynb" for name in names)
         raise Refused(f"expected {expected}, got {handed_in[:200]}; rename or replace the notebook")
-    files = {name: _read(path) for name, path in others.items()}
+    files = {name: _read(path) for name, path in other_files.items()}
     return Submission(student, notebooks, files, unknown)
 
 

@@ -85,9 +85,9 @@ class Chain:
     @property
     def limits(self) -> dict[str, Any]:
         """Return what cells are allowed, by name."""
-        wanted = self.execute.traits(config=True)
+        traits = self.execute.traits(config=True)
         skipped = {"kernel_manager_class", "shutdown_kernel", "error_on_timeout"}
-        return {name: str(getattr(self.execute, name)) for name in wanted if name not in skipped}
+        return {name: str(getattr(self.execute, name)) for name in traits if name not in skipped}
 
     def resources(
         self, student: str, assignment: str, notebook: str, folder: Path, book: Any

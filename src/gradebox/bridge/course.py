@@ -145,7 +145,7 @@ class Course:
     def _path(self, step: str, student: str) -> Path:
         return Path(os.path.normpath(self.directory.format_path(step, student, self.assignment)))
 
-    def students(self, wanted: Iterable[str] = ()) -> list[str]:
+    def students(self, wildcards: Iterable[str] = ()) -> list[str]:
         """Return who handed in something, sorted; only those wanted, where any are named."""
         step, name = self.directory.submitted_directory, self.assignment
         pattern = self.directory.format_path(step, "(?P<student>.*)", re.escape(name), escape=True)
@@ -157,7 +157,7 @@ class Course:
         matches = (re.fullmatch(pattern, folder) for folder in folders)
         names = {match["student"] for match in matches if match}
         names -= set(self.directory.student_id_exclude.split(","))
-        patterns = list(wanted) or ["*"]
+        patterns = list(wildcards) or ["*"]
         return sorted(
             name
             for name in names
@@ -224,5 +224,5 @@ def _files(dependency: Path) -> list[Path]:
 
 def _name(value: Any) -> str:
     """Return a text for a value of the configuration that is the same in every run."""
-    named = value if hasattr(value, "__qualname__") else type(value)
-    return f"{named.__module__}.{named.__qualname__}"
+    definition = value if hasattr(value, "__qualname__") else type(value)
+    return f"{definition.__module__}.{definition.__qualname__}"

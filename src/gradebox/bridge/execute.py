@@ -234,8 +234,8 @@ class WarmExecute(Execute):  # type: ignore[misc]
         if self.plan is None:
             name = str(context.get("assignment", ""))
             asks = self.apart and self.trial
-            tried = remembered(self, source_folder(self, name), name) if asks else []
-            self.plan = planned(tried)
+            trials = remembered(self, source_folder(self, name), name) if asks else []
+            self.plan = planned(trials)
         return self.plan.get(str(context.get("notebook", "")), NotebookPlan())
 
     def _paired(self, folder: Path, context: dict[str, Any], apart: bool) -> Any:
@@ -250,7 +250,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
             environment["GRADEBOX_STUDENT"] = str(context["student"])
         name = str(context.get("assignment", ""))
         imports = [*self.imports, *pool.imported(source)]
-        wanted = pool.modules(name, imports, self.banned, self.hollow, apart=apart)
+        modules = pool.modules(name, imports, self.banned, self.hollow, apart=apart)
         readable = [str(source)] if source.is_dir() else []
         inputs = CheckerInputs(
             source_instructions.imports,
@@ -260,7 +260,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
             readable,
         )
         return paired(
-            pool.server(wanted),
+            pool.server(modules),
             folder,
             environment,
             inputs,

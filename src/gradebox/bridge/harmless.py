@@ -221,12 +221,12 @@ def _harmless_attachments(cell: Any) -> None:
         cell.attachments = type(cell.metadata)(attachments)
 
 
-def _without_missing(text: str, there: Collection[str]) -> str:
+def _without_missing(text: str, names: Collection[str]) -> str:
     """Return Markdown that shows no attachment that is not there: nbconvert would give up."""
-    many = len(_ATTACHED.findall(html.unescape(_IGNORED.sub("", text))))
-    if many != len(_ATTACHED.findall(text)):
+    count = len(_ATTACHED.findall(html.unescape(_IGNORED.sub("", text))))
+    if count != len(_ATTACHED.findall(text)):
         return _as_code(text)
-    return _ATTACHED.sub(lambda match: match[0] if match[1] in there else f"no-{match[0]}", text)
+    return _ATTACHED.sub(lambda match: match[0] if match[1] in names else f"no-{match[0]}", text)
 
 
 def _is_word(value: Any) -> bool:

@@ -98,8 +98,8 @@ class Recognize(DeduplicateIds):  # type: ignore[misc]
             if name_of(cell) is None and _is_own(cell, source_instructions)
         ]
         if own:
-            many = "1 cell was" if len(own) == 1 else f"{len(own)} cells were"
-            self.log.warning("%s added", many)
+            count = "1 cell was" if len(own) == 1 else f"{len(own)} cells were"
+            self.log.warning("%s added", count)
         return nb, resources
 
 

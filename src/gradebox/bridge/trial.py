@@ -129,8 +129,8 @@ def remembered(execute: "WarmExecute", source: Path, assignment: str) -> list[Tr
     stamps = [
         f"{path} {path.stat().st_mtime_ns}" for path in sorted(source.rglob("*")) if path.is_file()
     ]
-    wanted = execute.traits(config=True)
-    settings = [f"{name} {getattr(execute, name)}" for name in sorted(wanted) if name != "parent"]
+    traits = execute.traits(config=True)
+    settings = [f"{name} {getattr(execute, name)}" for name in sorted(traits) if name != "parent"]
     key = digest([assignment, *stamps, *settings])
     with _TRYING:  # threads share it
         if key not in _REMEMBERED:

@@ -101,17 +101,17 @@ def gather(work: Path, topic: str, places: Sequence[Path], releases: Releases) -
         What is nobody's work.
     """
     log = work / GATHERED
-    before: list[str] = _read(log, [])
+    checksums: list[str] = _read(log, [])
     gathered: list[Gathered] = []
     for folder in places:
         for name, source in _files(folder / topic):
             checksum = digest(source)
-            if checksum in before or releases.knows(topic, name, source):
+            if checksum in checksums or releases.knows(topic, name, source):
                 continue
             gathered += _take(source, work, topic, name, releases)
-            before.append(checksum)
+            checksums.append(checksum)
     if gathered:
-        _write(log, json.dumps(before, indent=1) + "\n")
+        _write(log, json.dumps(checksums, indent=1) + "\n")
     return gathered
 
 
@@ -119,10 +119,10 @@ def _take(source: Path, work: Path, topic: str, name: str, releases: Releases) -
     target = work / topic / name
     if target.exists() and digest(target) == digest(source):
         return []
-    begun = target.exists() and not releases.knows(topic, name, target)
-    if begun and target.stat().st_mtime >= source.stat().st_mtime:
+    is_edited = target.exists() and not releases.knows(topic, name, target)
+    if is_edited and target.stat().st_mtime >= source.stat().st_mtime:
         return [Gathered(source, target, False, keep(source, work, topic, name))]
-    earlier_copy = keep(target, work, topic, name) if begun else None
+    earlier_copy = keep(target, work, topic, name) if is_edited else None
     copy(source, target)
     return [Gathered(source, target, True, earlier_copy)]
 

@@ -179,9 +179,9 @@ def _entries(nb: Any, names: dict[str, str], waiting: set[str], hidden: list[str
         test = is_test(cell)
         if not entries or entries[-1].title != names[name] or not (test and entries[-1].tests):
             entries.append(Entry(names[name], [], tests=test))
-        more = {"waits": name in waiting, "hidden": name in hidden}
-        score, most = float(metadata.get("score") or 0), float(metadata.get("points") or 0)
-        entries[-1].cells.append({"name": name, "score": score, "points": most, **more})
+        marks = {"waits": name in waiting, "hidden": name in hidden}
+        score, maximum = float(metadata.get("score") or 0), float(metadata.get("points") or 0)
+        entries[-1].cells.append({"name": name, "score": score, "points": maximum, **marks})
         entries[-1].reason = entries[-1].reason or _reason(cell)
     return entries
 
