@@ -167,8 +167,8 @@ def test_what_a_worker_gets_is_all_it_needs(course: Path, monkeypatch: pytest.Mo
     course.rename(course.with_name("elsewhere"))
     monkeypatch.chdir(course.parent)
     result = batch.Result(**remote.execute(told, taken, {}))
-    assert '"test": 3.0' in result.told
-    assert "the data" in result.told
+    assert '"test": 3.0' in result.notebooks
+    assert "the data" in result.notebooks
     assert result.files == {"own.txt": b"mine"}
     assert [kind for kind in map(type, told.values()) if kind not in (str, dict)] == []
     assert {type(one) for one in told["files"].values()} == {bytes}
