@@ -167,8 +167,8 @@ def test_what_a_worker_gets_is_all_it_needs(course: Path, monkeypatch: pytest.Mo
     course.rename(course.with_name("elsewhere"))
     monkeypatch.chdir(course.parent)
     result = batch.Result(**remote.execute(told, taken, {}))
-    assert '"test": 3.0' in result.told
-    assert "the data" in result.told
+    assert '"test": 3.0' in result.notebooks
+    assert "the data" in result.notebooks
     assert result.files == {"own.txt": b"mine"}
     assert [kind for kind in map(type, told.values()) if kind not in (str, dict)] == []
     assert {type(one) for one in told["files"].values()} == {bytes}
@@ -183,7 +183,7 @@ def test_a_broken_notebook_is_refused_as_it_is_here(course: Path) -> None:
 
 def test_a_worker_with_other_packages_is_refused(course: Path) -> None:
     made, _ = order(course)
-    made["about"] = made["about"].replace('"Python": "3', '"Python": "2')
+    made["settings"] = made["settings"].replace('"Python": "3', '"Python": "2')
     with pytest.raises(remote.Unlike, match=r"has Python 3\.\S+ \(expected 2"):
         remote.execute(made | {"key": "other"}, {}, {})
 

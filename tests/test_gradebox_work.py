@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gradebox.exchange.submit import told
+from gradebox.exchange.submit import describe
 from gradebox.exchange.workplaces import Releases, gather
 
 
@@ -34,7 +34,7 @@ class Student:
     def gather(self) -> list[str]:
         """Gather, and return what is said about it."""
         found = gather(self.work, "erm", [self.exercises], Releases(self.exercises))
-        return [told(one, self.root) for one in found]
+        return [describe(one, self.root) for one in found]
 
     def read(self, path: str) -> str:
         """Return what is in a file."""

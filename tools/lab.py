@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gradebox.exchange.submit import told
+from gradebox.exchange.submit import describe
 from gradebox.exchange.workplaces import Releases, copy, gather
 from tools import notebooks, release
 from tools.backend import environment
@@ -42,7 +42,7 @@ def copy_for_work(course: Course, topic: str, older: Path | None = None) -> bool
     releases = Releases(course.exercises)
     places = [*course.other_places, *([older / "work", older / "exercises"] if older else [])]
     for one in gather(course.work, topic, places, releases):
-        console.print(f"[yellow]{told(one, course.root)}[/]")
+        console.print(f"[yellow]{describe(one, course.root)}[/]")
     for path in files(course.exercises / topic):
         name = path.relative_to(course.exercises / topic).as_posix()
         target = course.work / topic / name

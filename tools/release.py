@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from rich.table import Table
 from traitlets.config import Config
 
-from gradebox.exchange.submit import told
+from gradebox.exchange.submit import describe
 from gradebox.exchange.workplaces import Releases, gather
 from tools import notebooks
 from tools.backend import Backend, Failed, MissingEntry
@@ -122,7 +122,7 @@ def write(course: Course, topic: str) -> bool:
         return False
     rendered, releases = render(course, topic), Releases(course.exercises)
     for one in gather(course.work, topic, [course.exercises], releases):
-        console.print(f"[yellow]{told(one, course.root)}[/]")
+        console.print(f"[yellow]{describe(one, course.root)}[/]")
     contents = {course.released(topic, name): made for name, made in rendered.items()}
     for path in files(course.solutions / topic):
         if path.suffix != ".ipynb" and not is_result(path):

@@ -21,43 +21,45 @@ MENDS = (
 """What would let a test run apart, by what it raises."""
 
 
-def mend(one: Trial) -> str:
+def mend(trial: Trial) -> str:
     """Return what to do about a test, in a few words; nothing if all is well."""
-    if one.is_lost:
+    if trial.is_lost:
         return "cannot be graded: it needs what is hollow or banned"
-    if one.moved:
-        kinds = (text for name, text in MENDS if one.why.startswith(name))
+    if trial.moved:
+        kinds = (text for name, text in MENDS if trial.why.startswith(name))
         return f"mark it, or use {next(kinds, 'plain values that the test makes itself')}"
-    if one.fails:
+    if trial.fails:
         return "mend the test or the answer"
-    return "let it fail without an answer" if one.is_free else ""
+    return "let it fail without an answer" if trial.is_free else ""
 
 
 def table(console: Console, trials: Sequence[Trial]) -> None:
     """Print how each test does, and what to do about those with which something is the matter."""
     shown = Table("test", "worth", "one process", "apart", "blank", "graded", box=None)
-    for one in trials:
+    for trial in trials:
         shown.add_row(
-            f"{one.notebook}/{one.cell}",
-            f"{one.worth:g}",
-            f"{one.together.answers:g}",
-            f"{one.apart.answers:g}",
-            f"{one.together.blank:g}",
-            "not at all" if one.is_lost else "beside" if one.moved else "as it is",
+            f"{trial.notebook}/{trial.cell}",
+            f"{trial.worth:g}",
+            f"{trial.together.answers:g}",
+            f"{trial.apart.answers:g}",
+            f"{trial.together.blank:g}",
+            "not at all" if trial.is_lost else "beside" if trial.moved else "as it is",
         )
     console.print(shown)
     console.print(
         "Points of your own answers in one process, apart from them, and of a blank notebook."
     )
-    for one in trials:
-        if told := mend(one):
-            why = f" It raised {one.why}" if one.why and one.moved else ""
-            console.print(escape(f"{one.notebook}/{one.cell}: {told}.{why}"), soft_wrap=True)
+    for trial in trials:
+        if recommendation := mend(trial):
+            why = f" It raised {trial.why}" if trial.why and trial.moved else ""
+            console.print(
+                escape(f"{trial.notebook}/{trial.cell}: {recommendation}.{why}"), soft_wrap=True
+            )
 
 
 def warn(console: Console, trials: Sequence[Trial], assignment: str) -> None:
     """Print what an instructor has to know before the first student is graded."""
-    moved = [one for one in trials if one.moved]
+    moved = [trial for trial in trials if trial.moved]
     if moved:
         console.print(
             f"[yellow]Beside the student's code run {_named(moved)}:[/] apart from it your own "
@@ -65,19 +67,19 @@ def warn(console: Console, trials: Sequence[Trial], assignment: str) -> None:
             f"More: gradebox check {assignment}",
             soft_wrap=True,
         )
-    fails = [one for one in trials if one.fails]
+    fails = [trial for trial in trials if trial.fails]
     if fails:
         console.print(
             f"[yellow]Your own answers do not get all points of {_named(fails)}.[/] Nobody can.",
             soft_wrap=True,
         )
-    free = [one for one in trials if one.is_free]
+    free = [trial for trial in trials if trial.is_free]
     if free:
         console.print(f"[yellow]A blank notebook gets points of {_named(free)}.[/]", soft_wrap=True)
 
 
 def _named(trials: Sequence[Trial]) -> str:
-    names = [escape(f"{one.notebook}/{one.cell}") for one in trials]
+    names = [escape(f"{trial.notebook}/{trial.cell}") for trial in trials]
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 

@@ -70,7 +70,7 @@ class _Executed:
     student: str
     key: str
     mark: str
-    kept: Path
+    folder: Path
 
 
 class Batch:
@@ -125,15 +125,15 @@ class Batch:
         """
         if self._trials is None:
             file = self.course.store / "trials" / f"{self.course.assignment}.json"
-            told = store.read_json(file)
-            if told.get("key") != self._basis:
-                told = {"key": self._basis, "trials": trial.to_plain(self.try_out())}
-                store.write(file, json.dumps(told))
-            self._trials = trial.of_plain(told["trials"])
+            record = store.read_json(file)
+            if record.get("key") != self._basis:
+                record = {"key": self._basis, "trials": trial.to_plain(self.try_out())}
+                store.write(file, json.dumps(record))
+            self._trials = trial.of_plain(record["trials"])
             self._plan = trial.planned(self._trials)
-            told = {name: vars(one) for name, one in self._plan.items()}
-            self._basis = store.digest([self._basis, json.dumps(told)])
-        if lost := [f"{one.notebook}/{one.cell}" for one in self._trials if one.is_lost]:
+            plan_fields = {name: vars(notebook_plan) for name, notebook_plan in self._plan.items()}
+            self._basis = store.digest([self._basis, json.dumps(plan_fields)])
+        if lost := [f"{test.notebook}/{test.cell}" for test in self._trials if test.is_lost]:
             raise Unready(
                 f"gradebox cannot grade {', '.join(lost)}: your own answers get other points than "
                 f"in one process; try: gradebox check {self.course.assignment}"
@@ -171,9 +171,9 @@ class Batch:
                 running.add(pool.submit(self._safely, student, marks.get(student, Mark())))
             if not running:
                 return
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for one in done:
-                result = one.result()
+            finished, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                result = future.result()
                 yield result if isinstance(result, Outcome) else self._finish(book, result)
 
     def _safely(self, student: str, marked: Mark) -> _Executed | Outcome:
@@ -185,71 +185,73 @@ class Batch:
 
     def _execute(self, student: str, marked: Mark) -> _Executed | Outcome:
         folder = self.course.submitted(student)
-        others = self.course.files_in(folder) if folder.is_dir() else {}
-        taken = intake.take(student, folder, self.sources.names, others)
-        key = store.digest([self._basis, taken.digest])
+        other_files = self.course.files_in(folder) if folder.is_dir() else {}
+        submission = intake.take(student, folder, self.sources.names, other_files)
+        key = store.digest([self._basis, submission.digest])
         mark = store.digest([key, str(self.sources.duedate), marked.extension])
-        if self.resume and mark == marked.key and self._complete(taken):
+        if self.resume and mark == marked.key and self._complete(submission):
             return Outcome(student, "unchanged", marked.flags)
-        kept = self._store.find(student, key) if self.resume else None
-        return _Executed(student, key, mark, kept or self._make(taken, key))
+        stored = self._store.find(student, key) if self.resume else None
+        return _Executed(student, key, mark, stored or self._make(submission, key))
 
-    def _complete(self, taken: Submission) -> bool:
-        folder = self.course.autograded(taken.student)
-        return all((folder / f"{name}.ipynb").is_file() for name in taken.notebooks)
+    def _complete(self, submission: Submission) -> bool:
+        folder = self.course.autograded(submission.student)
+        return all((folder / f"{name}.ipynb").is_file() for name in submission.notebooks)
 
-    def _make(self, taken: Submission, key: str) -> Path:
+    def _make(self, submission: Submission, key: str) -> Path:
         """Have the notebooks of a submission executed, and keep what they gave."""
-        result = self.execute(taken, self._plan)
-        with self._store.workplace() as made:
-            store.write_files(result.files, made / store.FILES)
-            store.copy_files(self._masters, made / store.FILES)
-            return self._store.keep(taken.student, key, made, result.notebooks)
+        result = self.execute(submission, self._plan)
+        with self._store.workplace() as folder:
+            store.write_files(result.files, folder / store.FILES)
+            store.copy_files(self._masters, folder / store.FILES)
+            return self._store.keep(submission.student, key, folder, result.notebooks)
 
-    def _finish(self, book: Book, done: _Executed) -> Outcome:
+    def _finish(self, book: Book, executed: _Executed) -> Outcome:
         """Write the scores of a submission and the notebook that shows them."""
         try:
-            with self.course.notes.gather() as told, self._store.workplace() as place:
-                result = store.read(done.kept)
+            with self.course.notes.gather() as warnings, self._store.workplace() as folder:
+                result = store.read(executed.folder)
                 with book.transaction():
-                    submission = self._enter(book, done, result["notebooks"])
-                    self._write(book, done, result["notebooks"], place / store.FILES)
-                    flags = result["flags"] + plainly(told)
-                    book.mark(submission, done.mark, flags)
-                self._store.drop_others(done.student, done.key)
-            return Outcome(done.student, "graded", tuple(flags))
+                    submission = self._enter(book, executed, result["notebooks"])
+                    self._write(book, executed, result["notebooks"], folder / store.FILES)
+                    flags = result["flags"] + plainly(warnings)
+                    book.mark(submission, executed.mark, flags)
+                self._store.drop_others(executed.student, executed.key)
+            return Outcome(executed.student, "graded", tuple(flags))
         except Exception as error:
-            return _failed(done.student, error, False)
+            return _failed(executed.student, error, False)
 
-    def _enter(self, book: Book, done: _Executed, notebooks: dict[str, Any]) -> Any:
+    def _enter(self, book: Book, executed: _Executed, notebooks: dict[str, Any]) -> Any:
         """Enter the submission into the gradebook; a notebook that is missing has no points."""
-        student, assignment = done.student, self.course.assignment
+        student, assignment = executed.student, self.course.assignment
         if not self._writer.converter.create_student:
             book.find_student(student)
         book.update_or_create_student(student)
-        stamp = self._timestamp(done.kept)
-        more = {"timestamp": stamp} if stamp else {}
-        submission = book.update_or_create_submission(assignment, student, **more)
+        stamp = self._timestamp(executed.folder)
+        fields = {"timestamp": stamp} if stamp else {}
+        submission = book.update_or_create_submission(assignment, student, **fields)
         for name in sorted(set(self.sources.names) - set(notebooks)):
             self.course.warn(f"{name}.ipynb was not handed in")
             for grade in book.find_submission_notebook(name, assignment, student).grades:
                 grade.auto_score, grade.needs_manual_grade = 0, False
         return submission
 
-    def _timestamp(self, kept: Path) -> Any:
+    def _timestamp(self, folder: Path) -> Any:
         try:
-            return self._writer.directory.get_existing_timestamp(str(kept / store.FILES))
+            return self._writer.directory.get_existing_timestamp(str(folder / store.FILES))
         except Exception as error:  # nbgrader fails to say that it cannot read it
             raise Refused(
                 "timestamp.txt holds no time; expected 2026-01-31 12:00:00 UTC"
             ) from error
 
-    def _write(self, book: Book, done: _Executed, notebooks: dict[str, Any], made: Path) -> None:
+    def _write(
+        self, book: Book, executed: _Executed, notebooks: dict[str, Any], folder: Path
+    ) -> None:
         """Score the executed notebooks, and put them where nbgrader looks for them."""
         chain, assignment = self._writer, self.course.assignment
-        shutil.copytree(done.kept / store.FILES, made)
+        shutil.copytree(executed.folder / store.FILES, folder)
         for name, (nb, verdicts) in notebooks.items():
-            resources = chain.resources(done.student, assignment, name, made, book)
+            resources = chain.resources(executed.student, assignment, name, folder, book)
             resources["gradebox"] = verdicts
             nb = _node(nb)
             for step in chain.after:
@@ -257,24 +259,24 @@ class Batch:
                     book.settle()
                 nb, resources = step(nb, resources)
             nbformat.validate(nb, relax_add_props=True)
-            place = made / f"{name}.ipynb"
-            place.unlink(missing_ok=True)
+            path = folder / f"{name}.ipynb"
+            path.unlink(missing_ok=True)
             text = _text(nb, getattr(chain.exporter, "nbformat_version", 4))
-            place.write_text(text, encoding="utf-8", errors="replace")  # half characters
-            store.sync([place])
-        chain.hook("post", done.student, assignment, sorted(notebooks))
-        final = self.course.autograded(done.student)
+            path.write_text(text, encoding="utf-8", errors="replace")  # half characters
+            store.sync([path])
+        chain.hook("post", executed.student, assignment, sorted(notebooks))
+        final = self.course.autograded(executed.student)
         final.parent.mkdir(parents=True, exist_ok=True)
         store.remove(final)
-        shutil.move(made, final)
-        chain.converter.set_permissions(assignment, done.student)
+        shutil.move(folder, final)
+        chain.converter.set_permissions(assignment, executed.student)
 
 
-def _failed(student: str, error: Exception, before: bool) -> Outcome:
+def _failed(student: str, error: Exception, has_scores: bool) -> Outcome:
     why = printable(" ".join(str(error).split()))[:300]
     if not isinstance(error, Refused):
         why = f"{type(error).__name__}: {why}"
-    if before:
+    if has_scores:
         why += " (the gradebook keeps the scores of the work handed in before)"
     return Outcome(student, "failed", why=why)
 
@@ -294,29 +296,30 @@ def _text(nb: Any, version: int = 4) -> str:
         return text.rstrip("\n") + "\n"
     dumps = partial(json.dumps, ensure_ascii=False, sort_keys=True)
     cells = ",\n".join(map(dumps, nb.cells))
-    rest = dumps({name: told for name, told in nb.items() if name != "cells"})
-    return f'{{"cells": [\n{cells}\n],\n{rest[1:]}\n'
+    fields = dumps({name: value for name, value in nb.items() if name != "cells"})
+    return f'{{"cells": [\n{cells}\n],\n{fields[1:]}\n'
 
 
 @contextlib.contextmanager
 def grading() -> Iterator[None]:
     """Let this process grade: threads give way at once, and warm processes end with it."""
-    before = sys.getswitchinterval()
+    interval = sys.getswitchinterval()
     # a thread that waits for a cell must not wait again for the one that computes
     sys.setswitchinterval(SWITCH)
     try:
         yield
     finally:
         pool.close()
-        sys.setswitchinterval(before)
+        sys.setswitchinterval(interval)
 
 
 def report(course: Course, outcomes: list[Outcome]) -> Path:
     """Write what became of the submissions as JSON, beside what it says of others; return where."""
-    told = reported(course) | {
-        one.student: {"state": one.state, "flags": one.flags, "why": one.why} for one in outcomes
+    entries = reported(course) | {
+        outcome.student: {"state": outcome.state, "flags": outcome.flags, "why": outcome.why}
+        for outcome in outcomes
     }
-    store.write(_report(course), json.dumps(told, indent=1, sort_keys=True))
+    store.write(_report(course), json.dumps(entries, indent=1, sort_keys=True))
     return _report(course)
 
 

@@ -40,8 +40,8 @@ class Problem(Exception):
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    made = argparse.ArgumentParser(prog="gradebox", description=__doc__.splitlines()[0])
-    commands = made.add_subparsers(required=True, metavar="COMMAND")
+    command_line = argparse.ArgumentParser(prog="gradebox", description=__doc__.splitlines()[0])
+    commands = command_line.add_subparsers(required=True, metavar="COMMAND")
     grade = commands.add_parser("grade", help="grade an assignment")
     grade.add_argument("assignment", metavar="ASSIGNMENT", help="its name in nbgrader")
     grade.add_argument(
@@ -76,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
         "--timeout", type=_positive, metavar="S", help="seconds that a cell may have"
     )
     check.set_defaults(command=check_tests)
-    return made
+    return command_line
 
 
 def _positive(text: str) -> int:
@@ -117,7 +117,7 @@ def check_tests(arguments: argparse.Namespace) -> int:
     if (moved := trial.moved(trials)) and (arguments.write or advice.agreed(console)):
         for path in trial.mark_beside(course.source, moved):
             console.print(f"Marked in {path}.", soft_wrap=True)
-    return int(any(one.fails or one.is_lost for one in trials))
+    return int(any(test.fails or test.is_lost for test in trials))
 
 
 def command(arguments: argparse.Namespace) -> int:
@@ -160,7 +160,7 @@ def command(arguments: argparse.Namespace) -> int:
         raise Problem(str(error)) from error
     show(console, outcomes)
     console.print(f"All of it: {batch.report(course, outcomes)}", soft_wrap=True)
-    return int(any(one.state == "failed" for one in outcomes))
+    return int(any(outcome.state == "failed" for outcome in outcomes))
 
 
 def _run(
@@ -213,16 +213,16 @@ def _progress(console: Console) -> Progress:
 
 def show(console: Console, outcomes: "Sequence[Outcome]") -> None:
     """Print how many were graded, flagged and failed, and why."""
-    count = Counter(one.state for one in outcomes)
-    flagged = [one for one in outcomes if one.flags and one.state != "failed"]
-    failed = [one for one in outcomes if one.state == "failed"]
+    count = Counter(outcome.state for outcome in outcomes)
+    flagged = [outcome for outcome in outcomes if outcome.flags and outcome.state != "failed"]
+    failed = [outcome for outcome in outcomes if outcome.state == "failed"]
     console.print(
         f"Graded {count['graded']}, unchanged {count['unchanged']}, "
         f"flagged {len(flagged)}, failed {len(failed)}."
     )
     for title, rows in (
         ("flagged", _flags(flagged, count["graded"] + count["unchanged"])),
-        ("failed", sorted((one.student, one.why) for one in failed)),
+        ("failed", sorted((outcome.student, outcome.why) for outcome in failed)),
     ):
         if rows:
             table = Table(title, "why", box=None)
@@ -233,18 +233,21 @@ def show(console: Console, outcomes: "Sequence[Outcome]") -> None:
 
 def _flags(flagged: "Sequence[Outcome]", students: int) -> list[tuple[str, str]]:
     """Return who is flagged, and why; what is said of a whole class stands there once."""
-    count = Counter(flag for one in flagged for flag in one.flags)
+    count = Counter(flag for outcome in flagged for flag in outcome.flags)
     common = [flag for flag, number in count.items() if number == students > 1]
-    own = {one.student: [flag for flag in one.flags if flag not in common] for one in flagged}
+    own = {
+        outcome.student: [flag for flag in outcome.flags if flag not in common]
+        for outcome in flagged
+    }
     rows = [("everyone", "; ".join(common))] if common else []
     return rows + sorted((student, "; ".join(flags)) for student, flags in own.items() if flags)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
-    given = parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
-        return int(given.command(given))
+        return int(options.command(options))
     except Problem as problem:
         print(f"gradebox: {problem}", file=sys.stderr)
         return 2

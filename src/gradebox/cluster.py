@@ -45,16 +45,18 @@ class Cluster:
         order : dict
             What :func:`gradebox.remote.packed` returned; each worker gets it once.
         """
-        there = self.client.scatter(order, broadcast=True, hash=False)
+        scattered_order = self.client.scatter(order, broadcast=True, hash=False)
         executor = self.client.get_executor(pure=False)
 
-        def execute(taken: Submission, plan: trial.Plan) -> Result:
-            fields = {name: vars(one) for name, one in plan.items()}
-            result = executor.submit(remote.execute, there, vars(taken), fields).result()
+        def execute(submission: Submission, plan: trial.Plan) -> Result:
+            fields = {name: vars(notebook_plan) for name, notebook_plan in plan.items()}
+            result = executor.submit(
+                remote.execute, scattered_order, vars(submission), fields
+            ).result()
             return Result(**result)
 
         def try_out() -> list[trial.Trial]:
-            return trial.of_plain(executor.submit(remote.try_out, there).result())
+            return trial.of_plain(executor.submit(remote.try_out, scattered_order).result())
 
         run.execute, run.try_out = execute, try_out
 

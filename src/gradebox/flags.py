@@ -27,7 +27,7 @@ def troubles(nb: Any) -> list[str]:
     """Return where the execution of a notebook went wrong beyond an error in a cell."""
     names = {error.ename for cell in nb.cells for error in errors(cell)}
     renamed = {
-        name.name: f"the {name.what} was not found; was it renamed to `{name.guess}`?"
+        name.name: f"the {name.description} was not found; was it renamed to `{name.guess}`?"
         for name in absent(nb).values()
         if name.guess and not name.failed
     }

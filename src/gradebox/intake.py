@@ -54,7 +54,7 @@ class Submission:
         return digest(parts)
 
 
-def take(student: str, folder: Path, names: list[str], others: dict[str, Path]) -> Submission:
+def take(student: str, folder: Path, names: list[str], other_files: dict[str, Path]) -> Submission:
     """Read a submission.
 
     Parameters
@@ -65,7 +65,7 @@ def take(student: str, folder: Path, names: list[str], others: dict[str, Path]) 
         What the student handed in.
     names : list of str
         The notebooks of the assignment.
-    others : dict
+    other_files : dict
         The files beside the notebooks.
 
     Raises
@@ -78,14 +78,14 @@ def take(student: str, folder: Path, names: list[str], others: dict[str, Path]) 
     for path in sorted(folder.rglob("*")):
         if path.is_symlink():
             raise Refused(f"{path.relative_to(folder)} is a link; hand in the file itself")
-    found = sorted(folder.glob("*.ipynb"))
-    notebooks = {path.stem: _read(path) for path in found if path.stem in names}
-    unknown = tuple(path.name for path in found if path.stem not in names)
+    paths = sorted(folder.glob("*.ipynb"))
+    notebooks = {path.stem: _read(path) for path in paths if path.stem in names}
+    unknown = tuple(path.name for path in paths if path.stem not in names)
     if not notebooks:
         handed_in = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing"
         expected = " or ".join(f"{name}.ipynb" for name in names)
         raise Refused(f"expected {expected}, got {handed_in[:200]}; rename or replace the notebook")
-    files = {name: _read(path) for name, path in others.items()}
+    files = {name: _read(path) for name, path in other_files.items()}
     return Submission(student, notebooks, files, unknown)
 
 
@@ -156,9 +156,9 @@ def _whole(text: str) -> str:
 def normal(nb: Any) -> Any:
     """Give each cell an id of its own, the same in every run, where the format knows ids."""
     if (nb.nbformat, nb.nbformat_minor) >= (4, 5):
-        seen: set[Any] = set()
-        for place, cell in enumerate(nb.cells):
-            while not cell.get("id") or cell.id in seen:
-                cell.id = f"{cell.get('id') or 'cell'}-{place}"
-            seen.add(cell.id)
+        ids: set[Any] = set()
+        for index, cell in enumerate(nb.cells):
+            while not cell.get("id") or cell.id in ids:
+                cell.id = f"{cell.get('id') or 'cell'}-{index}"
+            ids.add(cell.id)
     return nb

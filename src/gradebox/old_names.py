@@ -65,7 +65,7 @@ def moved(old: str, name: str, new: str) -> Any:
     AttributeError
         If the module never had it.
     """
-    if name.startswith("__") or not hasattr(found := importlib.import_module(new), name):
+    if name.startswith("__") or not hasattr(module := importlib.import_module(new), name):
         raise AttributeError(f"module {old!r} has no attribute {name!r}")
     warn(old, new)
-    return getattr(found, name)
+    return getattr(module, name)

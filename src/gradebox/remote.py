@@ -44,7 +44,7 @@ def packed(course: Course, sources: Sources) -> dict[str, Any]:
     gradebox.batch.Unready
         If something in the configuration is no plain data.
     """
-    about = {
+    settings = {
         "assignment": course.assignment,
         "timeout": course.timeout,
         "config": _sendable(course.config),
@@ -57,17 +57,17 @@ def packed(course: Course, sources: Sources) -> dict[str, Any]:
         for path in sorted(course.source.rglob("*"))
         if path.is_file()
     }
-    told = json.dumps(about, default=str)
+    serialized = json.dumps(settings, default=str)
     parts = [part for name, content in files.items() for part in (name, content)]
-    return {"key": digest([told, *parts]), "about": told, "files": files}
+    return {"key": digest([serialized, *parts]), "settings": serialized, "files": files}
 
 
 def _sendable(value: Any, name: str = "c") -> Any:
     """Return a value of the configuration as plain data."""
     if isinstance(value, dict):
-        return {key: _sendable(one, f"{name}.{key}") for key, one in value.items()}
+        return {key: _sendable(element, f"{name}.{key}") for key, element in value.items()}
     if isinstance(value, list | tuple):
-        return [_sendable(one, name) for one in value]
+        return [_sendable(element, name) for element in value]
     if isinstance(value, type):
         return f"{value.__module__}.{value.__qualname__}"
     if isinstance(value, PurePath):
@@ -98,7 +98,7 @@ def try_out(order: dict[str, Any]) -> list[dict[str, Any]]:
     Unlike
         If this machine would give other scores.
     """
-    return trial.to_plain(_made(order).try_out())
+    return trial.to_plain(_workshop_for(order).try_out())
 
 
 def execute(
@@ -126,29 +126,31 @@ def execute(
         If this machine would give other scores.
     """
     planned = {name: trial.NotebookPlan(**fields) for name, fields in plan.items()}
-    return vars(_made(order).execute(Submission(**submission), planned))
+    return vars(_workshop_for(order).execute(Submission(**submission), planned))
 
 
-def _made(order: dict[str, Any]) -> Workshop:
+def _workshop_for(order: dict[str, Any]) -> Workshop:
     with _MAKING:
         if order["key"] not in _WORKSHOPS:
-            _WORKSHOPS[order["key"]] = _workshop(json.loads(order["about"]), order["files"])
+            _WORKSHOPS[order["key"]] = _build_workshop(
+                json.loads(order["settings"]), order["files"]
+            )
     return _WORKSHOPS[order["key"]]
 
 
-def _workshop(about: dict[str, Any], files: dict[str, bytes]) -> Workshop:
-    _compare(about["versions"])
+def _build_workshop(settings: dict[str, Any], files: dict[str, bytes]) -> Workshop:
+    _compare(settings["versions"])
     os.environ["NBGRADER_EXECUTION"] = "autograde"
     sys.setswitchinterval(batch.SWITCH)
     root = Path(tempfile.mkdtemp(prefix="gradebox-"))
     atexit.register(remove, root)
-    write_files(files, root / "source" / about["assignment"])
-    config = Config(about["config"])
+    write_files(files, root / "source" / settings["assignment"])
+    config = Config(settings["config"])
     config.CourseDirectory.source_directory = "source"
-    config.CourseDirectory.ignore = about["ignore"]
+    config.CourseDirectory.ignore = settings["ignore"]
     config.CourseDirectory.db_url = NOWHERE
-    course = Course(root, about["assignment"], about["timeout"], config)
-    return Workshop(course, Sources.of(about["sources"], NOWHERE))
+    course = Course(root, settings["assignment"], settings["timeout"], config)
+    return Workshop(course, Sources.of(settings["sources"], NOWHERE))
 
 
 def _compare(expected: dict[str, str]) -> None:

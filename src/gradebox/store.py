@@ -75,19 +75,19 @@ class Store:
 
     def find(self, student: str, key: str) -> Path | None:
         """Return the folder of a result, or None."""
-        found = self._results / student / key
-        return found if found.is_dir() else None
+        folder = self._results / student / key
+        return folder if folder.is_dir() else None
 
-    def keep(self, student: str, key: str, made: Path, told: str) -> Path:
+    def keep(self, student: str, key: str, folder: Path, result: str) -> Path:
         """Keep a folder as the result under a key, and return where it lies now."""
-        (made / RESULT).write_text(told, encoding="utf-8")
-        sync([made / RESULT, *(path for path in made.rglob("*") if path.is_dir()), made])
-        kept = self._results / student / key
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        remove(kept)
-        made.rename(kept)
-        sync([kept.parent])
-        return kept
+        (folder / RESULT).write_text(result, encoding="utf-8")
+        sync([folder / RESULT, *(path for path in folder.rglob("*") if path.is_dir()), folder])
+        target = self._results / student / key
+        target.parent.mkdir(parents=True, exist_ok=True)
+        remove(target)
+        folder.rename(target)
+        sync([target.parent])
+        return target
 
     def drop_others(self, student: str, key: str) -> None:
         """Remove the results of earlier submissions of a student."""
@@ -97,9 +97,9 @@ class Store:
                     remove(other)
 
 
-def read(kept: Path) -> dict[str, Any]:
+def read(folder: Path) -> dict[str, Any]:
     """Return what was kept with a result."""
-    result: dict[str, Any] = json.loads((kept / RESULT).read_text(encoding="utf-8"))
+    result: dict[str, Any] = json.loads((folder / RESULT).read_text(encoding="utf-8"))
     return result
 
 
@@ -114,10 +114,10 @@ def write_files(files: Mapping[str, bytes], folder: Path) -> None:
 def copy_files(files: Mapping[str, Path], folder: Path) -> None:
     """Copy files to their places in a folder."""
     for name, path in files.items():
-        place = folder / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.unlink(missing_ok=True)
-        shutil.copy(path, place)
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        shutil.copy(path, target)
 
 
 def read_files(
@@ -127,7 +127,7 @@ def read_files(
 
     What a notebook left may be a trap: links, pipes and the like are not followed or opened.
     """
-    found, large = {}, []
+    contents, large = {}, []
     for path in _below(folder):
         name = path.relative_to(folder).as_posix()
         if name in without or path.is_symlink() or not path.is_file():
@@ -135,8 +135,8 @@ def read_files(
         if path.stat().st_size > largest:
             large.append(name)
         else:
-            found[name] = path.read_bytes()
-    return found, large
+            contents[name] = path.read_bytes()
+    return contents, large
 
 
 def sync(paths: Iterable[Path]) -> None:
@@ -178,10 +178,10 @@ def _open(folder: Path) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """Return what a file tells as JSON; nothing if it is missing or damaged."""
     try:
-        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return told
+    return content
 
 
 def write(path: Path, text: str) -> None:

@@ -83,10 +83,10 @@ class Workshop:
                 for name, content in sorted(submission.notebooks.items())
             }
             files, large = store.read_files(folder, intake.LARGEST, masters)
-            strange = [
+            unknown = [
                 f"{name} is none of the assignment's notebooks" for name in submission.unknown
             ]
-            flags = plainly(strange + warnings)
+            flags = plainly(unknown + warnings)
             flags += [flag for nb, _ in executed.values() for flag in troubles(nb)]
             flags += [f"{name}, which the notebook made, is too large to be kept" for name in large]
             return Result(json.dumps({"flags": flags, "notebooks": executed}), files)

@@ -32,8 +32,8 @@ def require_python(nb: Any, name: str) -> None:
 
 def is_test(cell: Any) -> bool:
     """Return whether a cell is one with tests."""
-    about = cell.metadata.get("nbgrader", {})
-    return bool(about.get("grade")) and not about.get("solution") and cell.cell_type == "code"
+    metadata = cell.metadata.get("nbgrader", {})
+    return bool(metadata.get("grade")) and not metadata.get("solution") and cell.cell_type == "code"
 
 
 def errors(cell: Any) -> list[Any]:

@@ -49,21 +49,21 @@ class Chain:
     def __init__(self, app: AutogradeApp, root: Path, timeout: int | None = None) -> None:
         self.directory = CourseDirectory(parent=app, root=str(root))
         self.converter = Autograde(coursedir=self.directory, parent=app)
-        made = self.converter.exporter_class
+        exporter_class = self.converter.exporter_class
         # both: an exporter takes no configuration from its parent
-        self.exporter = made(parent=self.converter, config=self.converter.config)
+        self.exporter = exporter_class(parent=self.converter, config=self.converter.config)
         self.sanitize = self._make(self.converter.sanitize_preprocessors)
         steps = self._make(self.converter.autograde_preprocessors)
-        places = [place for place, step in enumerate(steps) if isinstance(step, Execute)]
-        if len(places) != 1:
+        positions = [position for position, step in enumerate(steps) if isinstance(step, Execute)]
+        if len(positions) != 1:
             raise ValueError(
                 "expected one step that executes in c.Autograde.autograde_preprocessors, "
-                f"got {len(places)}: put nbgrader.preprocessors.Execute there"
+                f"got {len(positions)}: put nbgrader.preprocessors.Execute there"
             )
-        place = places[0]
-        self.before, self.execute = steps[:place], steps[place]
+        position = positions[0]
+        self.before, self.execute = steps[:position], steps[position]
         # once, and last: what no page may hold must not be there, whatever the configuration says
-        after = [step for step in steps[place + 1 :] if not isinstance(step, Harmless)]
+        after = [step for step in steps[position + 1 :] if not isinstance(step, Harmless)]
         self.after = [*after, *self._make([Harmless])]
         if timeout is not None:
             self.execute.timeout = timeout
@@ -85,20 +85,20 @@ class Chain:
     @property
     def limits(self) -> dict[str, Any]:
         """Return what cells are allowed, by name."""
-        wanted = self.execute.traits(config=True)
+        traits = self.execute.traits(config=True)
         skipped = {"kernel_manager_class", "shutdown_kernel", "error_on_timeout"}
-        return {name: str(getattr(self.execute, name)) for name in wanted if name not in skipped}
+        return {name: str(getattr(self.execute, name)) for name in traits if name not in skipped}
 
     def resources(
         self, student: str, assignment: str, notebook: str, folder: Path, book: Any
     ) -> Any:
         """Return what nbgrader tells its preprocessors, with a gradebook that is open."""
-        about = {"student": student, "assignment": assignment, "notebook": notebook}
+        context = {"student": student, "assignment": assignment, "notebook": notebook}
         resources = self.exporter._init_resources(
             {
                 "unique_key": notebook,
                 "output_files_dir": f"{notebook}_files",
-                "nbgrader": about | {"db_url": self.directory.db_url},
+                "nbgrader": context | {"db_url": self.directory.db_url},
                 "metadata": {"name": notebook, "path": str(folder)},
             }
         )

@@ -57,18 +57,18 @@ class Notes(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Gather one warning."""
-        if hasattr(self._mine, "told"):
-            self._mine.told.append(record.getMessage())
+        if hasattr(self._mine, "messages"):
+            self._mine.messages.append(record.getMessage())
 
     @contextlib.contextmanager
     def gather(self) -> Iterator[list[str]]:
         """Gather what this thread is warned of."""
-        told: list[str] = []
-        self._mine.told = told
+        messages: list[str] = []
+        self._mine.messages = messages
         try:
-            yield told
+            yield messages
         finally:
-            del self._mine.told
+            del self._mine.messages
 
 
 class Course:
@@ -145,7 +145,7 @@ class Course:
     def _path(self, step: str, student: str) -> Path:
         return Path(os.path.normpath(self.directory.format_path(step, student, self.assignment)))
 
-    def students(self, wanted: Iterable[str] = ()) -> list[str]:
+    def students(self, wildcards: Iterable[str] = ()) -> list[str]:
         """Return who handed in something, sorted; only those wanted, where any are named."""
         step, name = self.directory.submitted_directory, self.assignment
         pattern = self.directory.format_path(step, "(?P<student>.*)", re.escape(name), escape=True)
@@ -154,12 +154,14 @@ class Course:
         )
         # not Path.glob: the structure may be absolute
         folders = glob.glob(os.path.join(glob.escape(str(self.root)), wild))  # noqa: PTH118, PTH207
-        found = (re.fullmatch(pattern, folder) for folder in folders)
-        names = {match["student"] for match in found if match}
+        matches = (re.fullmatch(pattern, folder) for folder in folders)
+        names = {match["student"] for match in matches if match}
         names -= set(self.directory.student_id_exclude.split(","))
-        patterns = list(wanted) or ["*"]
+        patterns = list(wildcards) or ["*"]
         return sorted(
-            name for name in names if any(fnmatch.fnmatchcase(name, one) for one in patterns)
+            name
+            for name in names
+            if any(fnmatch.fnmatchcase(name, glob_pattern) for glob_pattern in patterns)
         )
 
     def warn(self, text: str) -> None:
@@ -173,8 +175,8 @@ class Course:
     def source_files(self, chain: Chain) -> dict[str, Path]:
         """Return the files that stand beside the instructor's notebooks, by their place."""
         excluded = set(chain.converter.exclude_overwriting.get(self.assignment, []))
-        found = self.files_in(self.source)
-        return {name: path for name, path in found.items() if name not in excluded}
+        files = self.files_in(self.source)
+        return {name: path for name, path in files.items() if name not in excluded}
 
     def files_in(self, folder: Path) -> dict[str, Path]:
         """Return the files in a folder that nbgrader copies, by their place in it."""
@@ -183,7 +185,9 @@ class Course:
 
     def basis(self, chain: Chain, sources: str) -> str:
         """Return the checksum of all that the scores of a class are made from, beside its work."""
-        files = [path for one in self.gradebox.depends for path in _files(self.root / one)]
+        files = [
+            path for dependency in self.gradebox.depends for path in _files(self.root / dependency)
+        ]
         # all of the instructor's files: the trial has them, even if a submission does not get them
         files += [*sorted(self.source.glob("*.ipynb")), *self.files_in(self.source).values()]
         parts = [
@@ -196,7 +200,7 @@ class Course:
             json.dumps([_name(type(chain.execute)), chain.limits], default=str),
             json.dumps(packages(), sort_keys=True),
         ]
-        return digest([*parts, *(content for path in files for content in _told(path))])
+        return digest([*parts, *(content for path in files for content in _name_and_content(path))])
 
 
 def packages() -> dict[str, str]:
@@ -205,20 +209,20 @@ def packages() -> dict[str, str]:
     The names of the folders tell them; to read the metadata of hundreds takes a while.
     """
     folders = (path.glob("*.dist-info") for path in map(Path, reversed(sys.path)) if path.is_dir())
-    names = [path.stem for found in folders for path in found]
-    return {name: version for name, _, version in (one.partition("-") for one in names)}
+    names = [path.stem for paths in folders for path in paths]
+    return {name: version for name, _, version in (stem.partition("-") for stem in names)}
 
 
-def _told(path: Path) -> list[str | bytes]:
+def _name_and_content(path: Path) -> list[str | bytes]:
     return [path.name, path.read_bytes()]
 
 
-def _files(place: Path) -> list[Path]:
-    found = [place] if place.is_file() else sorted(place.rglob("*"))
-    return [path for path in found if path.is_file() and "__pycache__" not in path.parts]
+def _files(dependency: Path) -> list[Path]:
+    paths = [dependency] if dependency.is_file() else sorted(dependency.rglob("*"))
+    return [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
 
 
 def _name(value: Any) -> str:
     """Return a text for a value of the configuration that is the same in every run."""
-    named = value if hasattr(value, "__qualname__") else type(value)
-    return f"{named.__module__}.{named.__qualname__}"
+    definition = value if hasattr(value, "__qualname__") else type(value)
+    return f"{definition.__module__}.{definition.__qualname__}"

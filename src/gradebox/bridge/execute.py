@@ -146,15 +146,15 @@ class WarmExecute(Execute):  # type: ignore[misc]
         ``forgeable``, the cells that ran beside the student's code.
         """
         folder = Path(resources.get("metadata", {}).get("path") or ".").resolve()
-        about = resources.get("nbgrader", {})
-        plan = self._planned(about)
-        beside = self._asked(about).beside | {*plan.beside} if self.apart else None
+        context = resources.get("nbgrader", {})
+        plan = self._planned(context)
+        beside = self._instructions(context).beside | {*plan.beside} if self.apart else None
         with tempfile.TemporaryDirectory(prefix="gradebox-") as copy:
             if self.apart and self.second_opinion:
                 shutil.copytree(folder, copy, dirs_exist_ok=True, symlinks=True)
-            run = self.run(nb, folder, about, beside, plan.mixed)
+            run = self.run(nb, folder, context, beside, plan.mixed)
             if run.doubts and self.second_opinion:
-                self._ask_again(nb, Path(copy), about, run)
+                self._ask_again(nb, Path(copy), context, run)
         resources["gradebox"] = {"scores": run.scores, "forgeable": run.forgeable}
         for name in run.forgeable if self.apart else ():
             self.log.warning("cell %s ran beside the student's code: its score can be forged", name)
@@ -164,7 +164,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
         self,
         nb: NotebookNode,
         folder: Path,
-        about: dict[str, Any],
+        context: dict[str, Any],
         beside: Collection[str] | None,
         mixed: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> "Run":
@@ -172,7 +172,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
 
         Parameters
         ----------
-        about : dict
+        context : dict
             The names of its ``assignment`` and ``notebook``, and of the ``student`` if it is a
             submission.
         beside : collection of str or None
@@ -182,35 +182,41 @@ class WarmExecute(Execute):  # type: ignore[misc]
             The operators and methods of objects that may be given values of a test, by the names of
             the cells; all where a cell is not among them.
         """
-        require_python(nb, str(about.get("notebook", "notebook")))
-        with self._paired(folder, about, beside is not None) as pair:
-            made = Run(pair, Released(self.parent), beside, mixed)
+        require_python(nb, str(context.get("notebook", "notebook")))
+        with self._paired(folder, context, beside is not None) as pair:
+            run = Run(pair, Released(self.parent), beside, mixed)
             for cell in nb.cells:
                 if cell.cell_type == "code" and cell.source.strip():
                     cell.outputs, cell.execution_count = [], None
-                    if not self._is_skipped(cell, about):
-                        made.execute(cell, self.error_on_timeout)
-        return made
+                    if not self._is_skipped(cell, context):
+                        run.execute(cell, self.error_on_timeout)
+        return run
 
-    def _is_skipped(self, cell: NotebookNode, about: dict[str, Any]) -> bool:
+    def _is_skipped(self, cell: NotebookNode, context: dict[str, Any]) -> bool:
         """Return whether a cell has the tag of cells that are not executed.
 
         A test is executed whatever its tags are. The tags of the instructor's other cells are those
         of the source notebook: a student can add a tag to them, or remove it.
         """
-        known = cell.metadata.get("nbgrader", {})
-        if known.get("grade") and not known.get("solution"):
+        metadata = cell.metadata.get("nbgrader", {})
+        if metadata.get("grade") and not metadata.get("solution"):
             return False
-        own = "grade_id" not in known
-        tags = cell.metadata if own else {"tags": self._asked(about).tags.get(known["grade_id"])}
+        own = "grade_id" not in metadata
+        tags = (
+            cell.metadata
+            if own
+            else {"tags": self._instructions(context).tags.get(metadata["grade_id"])}
+        )
         return self.skip_cells_with_tag in (tags.get("tags") or ())
 
-    def _ask_again(self, nb: NotebookNode, folder: Path, about: dict[str, Any], run: "Run") -> None:
+    def _ask_again(
+        self, nb: NotebookNode, folder: Path, context: dict[str, Any], run: "Run"
+    ) -> None:
         """Say which tests give more points in one process; there a student could have forged them.
 
         Nothing but the points is kept.
         """
-        other = self.run(deepcopy(nb), folder, about, None)
+        other = self.run(deepcopy(nb), folder, context, None)
         for name, doubt in run.doubts.items():
             if other.scores[name] > run.scores[name]:
                 self.log.warning(
@@ -219,37 +225,44 @@ class WarmExecute(Execute):  # type: ignore[misc]
                     *(name, other.scores[name], run.scores[name], doubt),
                 )
 
-    def _asked(self, about: dict[str, Any]) -> Instructions:
-        source = source_folder(self, about.get("assignment", ""))
-        return instructions(source / f"{about.get('notebook', '')}.ipynb")
+    def _instructions(self, context: dict[str, Any]) -> Instructions:
+        source = source_folder(self, context.get("assignment", ""))
+        return instructions(source / f"{context.get('notebook', '')}.ipynb")
 
-    def _planned(self, about: dict[str, Any]) -> NotebookPlan:
+    def _planned(self, context: dict[str, Any]) -> NotebookPlan:
         """Return how the tests of a notebook run."""
         if self.plan is None:
-            name = str(about.get("assignment", ""))
+            name = str(context.get("assignment", ""))
             asks = self.apart and self.trial
-            tried = remembered(self, source_folder(self, name), name) if asks else []
-            self.plan = planned(tried)
-        return self.plan.get(str(about.get("notebook", "")), NotebookPlan())
+            trials = remembered(self, source_folder(self, name), name) if asks else []
+            self.plan = planned(trials)
+        return self.plan.get(str(context.get("notebook", "")), NotebookPlan())
 
-    def _paired(self, folder: Path, about: dict[str, Any], apart: bool) -> Any:
-        asked, source = self._asked(about), source_folder(self, about.get("assignment", ""))
+    def _paired(self, folder: Path, context: dict[str, Any], apart: bool) -> Any:
+        source_instructions = self._instructions(context)
+        source = source_folder(self, context.get("assignment", ""))
         level = choose(self.sealed, self.allow_unsealed)
         if level is Level.NONE:
             self.log.warning("not sealed: this notebook can do whatever you can")
-        seen = {k: v for k, v in os.environ.items() if k.startswith("NBGRADER")}
-        seen |= {name: os.environ[name] for name in self.environment if name in os.environ}
-        if "student" in about:  # a trial has none
-            seen["GRADEBOX_STUDENT"] = str(about["student"])
-        name = str(about.get("assignment", ""))
+        environment = {k: v for k, v in os.environ.items() if k.startswith("NBGRADER")}
+        environment |= {name: os.environ[name] for name in self.environment if name in os.environ}
+        if "student" in context:  # a trial has none
+            environment["GRADEBOX_STUDENT"] = str(context["student"])
+        name = str(context.get("assignment", ""))
         imports = [*self.imports, *pool.imported(source)]
-        wanted = pool.modules(name, imports, self.banned, self.hollow, apart=apart)
+        modules = pool.modules(name, imports, self.banned, self.hollow, apart=apart)
         readable = [str(source)] if source.is_dir() else []
-        inputs = CheckerInputs(asked.imports, asked.modules, asked.answers, asked.shared, readable)
+        inputs = CheckerInputs(
+            source_instructions.imports,
+            source_instructions.modules,
+            source_instructions.answers,
+            source_instructions.shared,
+            readable,
+        )
         return paired(
-            pool.server(wanted),
+            pool.server(modules),
             folder,
-            seen,
+            environment,
             inputs,
             seconds=self.timeout,
             budget=self.max_seconds,
@@ -303,11 +316,11 @@ class Run:
 
     def execute(self, cell: NotebookNode, when_late: dict[str, Any]) -> None:
         """Execute one cell where it belongs."""
-        about = cell.metadata.get("nbgrader", {})
-        name = about.get("grade_id", "")
-        tests = bool(about.get("grade")) and not about.get("solution")
+        metadata = cell.metadata.get("nbgrader", {})
+        name = metadata.get("grade_id", "")
+        tests = bool(metadata.get("grade")) and not metadata.get("solution")
         if tests and self._beside is not None and name not in self._beside:
-            worth, allowed = float(about["points"]), self._allowed.get(name)
+            worth, allowed = float(metadata["points"]), self._allowed.get(name)
             verdict = self._pair.check(cell.source, worth, allowed)
             self.scores[name], self.mixed[name] = verdict.score, verdict.mixed
             if verdict.doubt:
@@ -316,11 +329,13 @@ class Run:
         elif tests:
             self._student(cell, cell.source, when_late)
             self.forgeable.append(name)
-            self.scores[name] = shown_score(cell.outputs, float(about["points"]))
-        elif about.get("locked") and self._beside is not None:
+            self.scores[name] = shown_score(cell.outputs, float(metadata["points"]))
+        elif metadata.get("locked") and self._beside is not None:
             verdict = self._pair.check(cell.source)
             self._student(cell, self._released(cell.source), when_late)
-            if not verdict.error and any(one.get("ename") == "ImportError" for one in cell.outputs):
+            if not verdict.error and any(
+                output.get("ename") == "ImportError" for output in cell.outputs
+            ):
                 _keep(cell, verdict.outputs)  # it needs what students do not get
         else:
             self._student(cell, cell.source, when_late)
@@ -347,8 +362,8 @@ class Run:
 def _as_scored(verdict: Verdict) -> list[dict[str, Any]]:
     """Return the outputs of a test cell so that nbgrader, too, reads its score from them."""
     return [
-        one | {"name": "stdout"} if one["output_type"] == "stream" else one
-        for one in verdict.outputs
+        output | {"name": "stdout"} if output["output_type"] == "stream" else output
+        for output in verdict.outputs
     ]
 
 
@@ -365,7 +380,7 @@ def _keep(
 
 
 def _error(ename: str, evalue: str, traceback: list[str] | None = None) -> NotebookNode:
-    told = traceback or [f"\x1b[0;31m{ename}\x1b[0m: {evalue}"]
+    lines = traceback or [f"\x1b[0;31m{ename}\x1b[0m: {evalue}"]
     return from_dict(  # type: ignore[no-untyped-call]
-        {"output_type": "error", "ename": ename, "evalue": evalue, "traceback": told}
+        {"output_type": "error", "ename": ename, "evalue": evalue, "traceback": lines}
     )

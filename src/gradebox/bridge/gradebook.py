@@ -87,7 +87,7 @@ _KINDS = ("source_cells", "grade_cells", "task_cells", "solution_cells")
 
 def _columns(entry: Any) -> dict[str, Any]:
     """Return what the gradebook has of an entry, by the names of the columns."""
-    return {one.key: getattr(entry, one.key) for one in inspect(entry).mapper.column_attrs}
+    return {column.key: getattr(entry, column.key) for column in inspect(entry).mapper.column_attrs}
 
 
 class Sources:
@@ -113,35 +113,36 @@ class Sources:
         self._cells: dict[tuple[str, str], Any] = {}
         self._graded: dict[tuple[str, str], Any] = {}
         with Gradebook(url, course_id) as book:
-            found = book.find_assignment(assignment)
-            for notebook in found.notebooks:
+            assignment_entry = book.find_assignment(assignment)
+            for notebook in assignment_entry.notebooks:
                 self._take(notebook)
-                for one in (
+                for entry in (
                     notebook,
                     *(cell for kind in _KINDS for cell in getattr(notebook, kind)),
                 ):
-                    _columns(one)  # some are read when first asked for
-            self.duedate = found.duedate
+                    _columns(entry)  # some are read when first asked for
+            self.duedate = assignment_entry.duedate
             book.db.expunge_all()
         self.url, self.assignment = url, assignment
 
     @classmethod
     def of(cls, plain: dict[str, Any], url: str) -> "Sources":
         """Return what :attr:`plain` told of, for a gradebook of this address."""
-        made: Sources = cls.__new__(cls)
-        made._notebooks, made._cells, made._graded = {}, {}, {}
-        made.url, made.assignment, made.duedate = url, plain["assignment"], None
-        for about in plain["notebooks"]:
-            cells = {kind: [SimpleNamespace(**one) for one in about[kind]] for kind in _KINDS}
-            made._take(SimpleNamespace(**about | cells))
-        return made
+        sources: Sources = cls.__new__(cls)
+        sources._notebooks, sources._cells, sources._graded = {}, {}, {}
+        sources.url, sources.assignment, sources.duedate = url, plain["assignment"], None
+        for fields in plain["notebooks"]:
+            cells = {kind: [SimpleNamespace(**cell) for cell in fields[kind]] for kind in _KINDS}
+            sources._take(SimpleNamespace(**fields | cells))
+        return sources
 
     @property
     def plain(self) -> dict[str, Any]:
         """Return as plain data all that executions need to know."""
         notebooks = [
-            _columns(one) | {kind: [*map(_columns, getattr(one, kind))] for kind in _KINDS}
-            for one in self._notebooks.values()
+            _columns(notebook)
+            | {kind: [*map(_columns, getattr(notebook, kind))] for kind in _KINDS}
+            for notebook in self._notebooks.values()
         ]
         return {"assignment": self.assignment, "notebooks": notebooks}
 
@@ -172,11 +173,20 @@ class Sources:
     def digest(self) -> str:
         """Return the checksum of all that grading takes from here."""
         cells = [
-            [name, cell, one.cell_type, one.locked, one.source, one.checksum]
-            for (name, cell), one in sorted(self._cells.items())
+            [
+                name,
+                cell,
+                source_cell.cell_type,
+                source_cell.locked,
+                source_cell.source,
+                source_cell.checksum,
+            ]
+            for (name, cell), source_cell in sorted(self._cells.items())
         ]
-        graded = [[*name, one.max_score] for name, one in sorted(self._graded.items())]
-        kernels = [[name, one.kernelspec] for name, one in sorted(self._notebooks.items())]
+        graded = [[*name, cell.max_score] for name, cell in sorted(self._graded.items())]
+        kernels = [
+            [name, notebook.kernelspec] for name, notebook in sorted(self._notebooks.items())
+        ]
         return digest([json.dumps([cells, graded, kernels])])
 
     def find_notebook(self, name: str, assignment: str) -> Any:
@@ -263,14 +273,18 @@ class Book(Gradebook):  # type: ignore[misc]
     def _entry(self, kind: str, cell: str, notebook: str, assignment: str, student: str) -> Any:
         name = f"{assignment}/{student}/{notebook}"
         if name not in self._entries:
-            found: SubmittedNotebook = self.find_submission_notebook(notebook, assignment, student)
+            submitted: SubmittedNotebook = self.find_submission_notebook(
+                notebook, assignment, student
+            )
             # in the session's memory, so that the names below ask nothing more
-            known = self.db.query(BaseCell).filter(BaseCell.notebook_id == found.notebook_id).all()
-            names = {one.id: one.name for one in known}
+            base_cells = (
+                self.db.query(BaseCell).filter(BaseCell.notebook_id == submitted.notebook_id).all()
+            )
+            names = {base_cell.id: base_cell.name for base_cell in base_cells}
             self._entries[name] = {
-                (kind, names[one.cell_id]): one
+                (kind, names[entry.cell_id]): entry
                 for kind in ("grades", "comments")
-                for one in getattr(found, kind)
+                for entry in getattr(submitted, kind)
             }
         try:
             return self._entries[name][kind, cell]
@@ -288,8 +302,8 @@ class Book(Gradebook):  # type: ignore[misc]
         rows = {row.submission_id: row for row in self.db.execute(select(_MARKS))}
         try:
             return {
-                one.student_id: _mark(rows.get(one.id), str(one.extension))
-                for one in self.assignment_submissions(assignment)
+                submission.student_id: _mark(rows.get(submission.id), str(submission.extension))
+                for submission in self.assignment_submissions(assignment)
             }
         finally:
             self.db.remove()

@@ -72,14 +72,14 @@ def harmless_html(text: str) -> str:
     A tag that does not close, or closes what was not opened, could move what comes after it: then
     all tags are shown as text.
     """
-    text = _seen(text)
+    text = _visible(text)
     opened: list[str] = []
     balanced = True
     pieces, end = [], 0
-    for found in _TAG.finditer(text):
-        pieces += [_escaped(text[end : found.start()]), found[0]]
-        end = found.end()
-        closes, name = bool(found[1]), found[2]
+    for tag in _TAG.finditer(text):
+        pieces += [_escaped(text[end : tag.start()]), tag[0]]
+        end = tag.end()
+        closes, name = bool(tag[1]), tag[2]
         if name in _VOID:
             continue
         if not closes:
@@ -90,19 +90,19 @@ def harmless_html(text: str) -> str:
     return "".join(pieces) if balanced and not opened else _escaped(text)
 
 
-def _seen(text: str) -> str:
+def _visible(text: str) -> str:
     """Leave out styles, scripts and comments, in time that grows no faster than the text."""
     pieces, end = [], 0
     without_end: set[str] = set()
-    for found in _UNSEEN.finditer(text):
-        kind = found[0][2].lower()
-        if found.start() < end or kind in without_end:
+    for opening in _UNSEEN.finditer(text):
+        kind = opening[0][2].lower()
+        if opening.start() < end or kind in without_end:
             continue
-        closing = _UNSEEN_ENDS[kind].search(text, found.end())
+        closing = _UNSEEN_ENDS[kind].search(text, opening.end())
         if closing is None:
             without_end.add(kind)
         else:
-            pieces.append(text[end : found.start()])
+            pieces.append(text[end : opening.start()])
             end = closing.end()
     return "".join([*pieces, text[end:]])
 
@@ -116,9 +116,9 @@ def harmless_markdown(text: str) -> str:
 
     A space after ``<`` makes text of a tag in every dialect, in formulas and in code.
     """
-    text = _BEGINS.sub(lambda found: "<" if _BARE.match(text, found.start()) else "< ", text)
+    text = _BEGINS.sub(lambda match: "<" if _BARE.match(text, match.start()) else "< ", text)
     if _runs(text):
-        text = _SCHEME.sub(lambda found: f"{found[0][:-1]} :", text)
+        text = _SCHEME.sub(lambda match: f"{match[0][:-1]} :", text)
     return _as_code(text) if _runs(text) or _LANGUAGE_WITH_ENTITY.search(text) else text
 
 
@@ -142,18 +142,18 @@ def _harmless_output(output: Any) -> None:
     if output.output_type not in ("display_data", "execute_result"):
         return
     data, metadata = output.data, output.get("metadata", {})
-    kept = {kind: text for kind, text in data.items() if _is_kept(kind, text)}
+    bundle = {kind: text for kind, text in data.items() if _is_kept(kind, text)}
     for kind, clean in _CLEANED.items():
         text = _text(data.get(kind))
-        if len(text) <= LONGEST and (left := clean(text)):
-            kept[kind] = left
-    if "image/svg+xml" in data and not {*_PICTURES, "text/html"} & {*kept}:
-        kept["text/html"] = _picture(_text(data["image/svg+xml"]))
-    if not kept:
-        kept["text/plain"] = f"[left out: {', '.join(sorted(data))[:200]}]"
-    output.data = type(data)(kept)
+        if len(text) <= LONGEST and (cleaned := clean(text)):
+            bundle[kind] = cleaned
+    if "image/svg+xml" in data and not {*_PICTURES, "text/html"} & {*bundle}:
+        bundle["text/html"] = _picture(_text(data["image/svg+xml"]))
+    if not bundle:
+        bundle["text/plain"] = f"[left out: {', '.join(sorted(data))[:200]}]"
+    output.data = type(data)(bundle)
     output.metadata = type(data)(
-        {kind: _sizes(metadata[kind]) for kind in _PICTURES if kind in kept and kind in metadata}
+        {kind: _sizes(metadata[kind]) for kind in _PICTURES if kind in bundle and kind in metadata}
     )
 
 
@@ -187,59 +187,63 @@ _CLEANED: dict[str, Callable[[str], str]] = {
 }
 
 
-def _sizes(told: Any) -> dict[str, int]:
-    told = told if isinstance(told, dict) else {}
-    return {name: told[name] for name in ("width", "height") if type(told.get(name)) is int}
+def _sizes(metadata: Any) -> dict[str, int]:
+    metadata = metadata if isinstance(metadata, dict) else {}
+    return {name: metadata[name] for name in ("width", "height") if type(metadata.get(name)) is int}
 
 
 def _harmless_cell(cell: Any) -> None:
-    about = cell.metadata.get("nbgrader")
-    kept = {"nbgrader": about} if about else {}
-    kept |= {
+    nbgrader_metadata = cell.metadata.get("nbgrader")
+    metadata = {"nbgrader": nbgrader_metadata} if nbgrader_metadata else {}
+    metadata |= {
         name: cell.metadata[name]
         for name in ("deletable", "editable")
         if type(cell.metadata.get(name)) is bool
     }
-    cell.metadata = type(cell.metadata)(kept)
+    cell.metadata = type(cell.metadata)(metadata)
     for output in cell.get("outputs", []):
         _harmless_output(output)
     if cell.cell_type == "code":
         return
     _harmless_attachments(cell)
-    if not (about or {}).get("locked"):
+    if not (nbgrader_metadata or {}).get("locked"):
         cell.source = _without_missing(harmless_markdown(cell.source), cell.get("attachments", {}))
 
 
 def _harmless_attachments(cell: Any) -> None:
     """Leave a cell the pictures among its attachments."""
-    found = {}
-    for name, told in cell.pop("attachments", {}).items():
-        pictures = {kind: one for kind, one in told.items() if _is_picture(kind, one)}
+    attachments = {}
+    for name, bundle in cell.pop("attachments", {}).items():
+        pictures = {kind: content for kind, content in bundle.items() if _is_picture(kind, content)}
         if pictures:
-            found[name] = pictures
-    if found:
-        cell.attachments = type(cell.metadata)(found)
+            attachments[name] = pictures
+    if attachments:
+        cell.attachments = type(cell.metadata)(attachments)
 
 
-def _without_missing(text: str, there: Collection[str]) -> str:
+def _without_missing(text: str, names: Collection[str]) -> str:
     """Return Markdown that shows no attachment that is not there: nbconvert would give up."""
-    many = len(_ATTACHED.findall(html.unescape(_IGNORED.sub("", text))))
-    if many != len(_ATTACHED.findall(text)):
+    count = len(_ATTACHED.findall(html.unescape(_IGNORED.sub("", text))))
+    if count != len(_ATTACHED.findall(text)):
         return _as_code(text)
-    return _ATTACHED.sub(lambda found: found[0] if found[1] in there else f"no-{found[0]}", text)
+    return _ATTACHED.sub(lambda match: match[0] if match[1] in names else f"no-{match[0]}", text)
 
 
-def _is_word(told: Any) -> bool:
-    return isinstance(told, str) and bool(_WORD.fullmatch(told))
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and bool(_WORD.fullmatch(value))
 
 
 def make_harmless(nb: Any) -> None:
     """Leave in a notebook nothing that runs where it is looked at."""
-    kept = {}
+    metadata = {}
     for name in ("kernelspec", "language_info"):
-        told = nb.metadata.get(name)
-        kept[name] = told if isinstance(told, dict) and all(map(_is_word, told.values())) else {}
-    nb.metadata = type(nb.metadata)({name: one for name, one in kept.items() if one})
+        section = nb.metadata.get(name)
+        metadata[name] = (
+            section if isinstance(section, dict) and all(map(_is_word, section.values())) else {}
+        )
+    nb.metadata = type(nb.metadata)(
+        {name: section for name, section in metadata.items() if section}
+    )
     for cell in nb.cells:
         _harmless_cell(cell)
 

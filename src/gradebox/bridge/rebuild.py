@@ -24,7 +24,7 @@ _KINDS = ("grade", "solution", "task")
 
 
 @dataclass(frozen=True)
-class Known:
+class InstructorCell:
     """A cell of the instructor's, as the gradebook has it."""
 
     name: str
@@ -38,41 +38,41 @@ class Known:
     checksum: str | None
 
 
-def known_cells(notebook: Any, asked: Instructions) -> dict[str, Known]:
+def instructor_cells(notebook: Any, source_instructions: Instructions) -> dict[str, InstructorCell]:
     """Return the instructor's cells of a notebook by name, in their order.
 
     Parameters
     ----------
     notebook : Notebook
         The notebook in the gradebook, which keeps cells in the order in which it met them.
-    asked : Instructions
+    source_instructions : Instructions
         What the source notebook says, which has the order, if it is there.
     """
-    graded = {one.name: one.max_score for one in notebook.grade_cells}
-    tasks = {one.name: one.max_score for one in notebook.task_cells}
-    solutions = {one.name for one in notebook.solution_cells}
-    found = {
-        one.name: Known(
-            name=one.name,
-            type=str(one.cell_type),
-            source=str(one.source),
-            locked=bool(one.locked),
-            grade=one.name in graded,
-            solution=one.name in solutions,
-            task=one.name in tasks,
-            points=graded.get(one.name, tasks.get(one.name)),
-            checksum=one.checksum,
+    graded = {cell.name: cell.max_score for cell in notebook.grade_cells}
+    tasks = {cell.name: cell.max_score for cell in notebook.task_cells}
+    solutions = {cell.name for cell in notebook.solution_cells}
+    cells = {
+        cell.name: InstructorCell(
+            name=cell.name,
+            type=str(cell.cell_type),
+            source=str(cell.source),
+            locked=bool(cell.locked),
+            grade=cell.name in graded,
+            solution=cell.name in solutions,
+            task=cell.name in tasks,
+            points=graded.get(cell.name, tasks.get(cell.name)),
+            checksum=cell.checksum,
         )
-        for one in notebook.source_cells
+        for cell in notebook.source_cells
     }
-    order = {name: place for place, name in enumerate(asked.order)}
-    return dict(sorted(found.items(), key=lambda item: order.get(item[0], len(order))))
+    order = {name: position for position, name in enumerate(source_instructions.order)}
+    return dict(sorted(cells.items(), key=lambda item: order.get(item[0], len(order))))
 
 
 def name_of(cell: Any) -> str | None:
     """Return what a cell is called in nbgrader, if it is called something."""
-    about = cell.metadata.get("nbgrader")
-    name = about.get("grade_id") if isinstance(about, dict) else None
+    metadata = cell.metadata.get("nbgrader")
+    name = metadata.get("grade_id") if isinstance(metadata, dict) else None
     return name if isinstance(name, str) else None
 
 
@@ -81,21 +81,25 @@ class Recognize(DeduplicateIds):  # type: ignore[misc]
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Take the metadata of nbgrader from all other cells, and put back those of these."""
-        known, asked = _lookup(self, resources)
-        _disown_strangers(nb, known, self.log)
+        originals, source_instructions = _lookup(self, resources)
+        _disown_strangers(nb, originals, self.log)
         _disown_copies(nb, self.log)
-        _adopt(nb, known, Released(self.parent))
+        _adopt(nb, originals, Released(self.parent))
         for cell in nb.cells:
             if (name := name_of(cell)) is not None:
-                for what in _put_back(cell, known[name]):
-                    verb = "were" if what == "points" else "was"
+                for aspect in _put_back(cell, originals[name]):
+                    verb = "were" if aspect == "points" else "was"
                     self.log.warning(
-                        "the %s of cell %s %s changed; it was put back", what, name, verb
+                        "the %s of cell %s %s changed; it was put back", aspect, name, verb
                     )
-        own = [one for one in nb.cells if name_of(one) is None and _is_own(one, asked)]
+        own = [
+            cell
+            for cell in nb.cells
+            if name_of(cell) is None and _is_own(cell, source_instructions)
+        ]
         if own:
-            many = "1 cell was" if len(own) == 1 else f"{len(own)} cells were"
-            self.log.warning("%s added", many)
+            count = "1 cell was" if len(own) == 1 else f"{len(own)} cells were"
+            self.log.warning("%s added", count)
         return nb, resources
 
 
@@ -104,74 +108,78 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Rebuild a notebook after :class:`Recognize`."""
-        known, _ = _lookup(self, resources)
+        originals, _ = _lookup(self, resources)
         released = Released(self.parent)
         for cell in nb.cells:
-            if (name := name_of(cell)) is not None and known[name].locked:
-                self._overwrite(cell, known[name], released)
-        self._order(nb, list(known))
-        self._complete(nb, known)
+            if (name := name_of(cell)) is not None and originals[name].locked:
+                self._overwrite(cell, originals[name], released)
+        self._order(nb, list(originals))
+        self._complete(nb, originals)
         return nb, resources
 
-    def _overwrite(self, cell: Any, source: Known, released: Released) -> None:
-        given = (source.source.strip(), released(source.source).strip())
-        if cell.source.strip() not in given:
+    def _overwrite(self, cell: Any, original: InstructorCell, released: Released) -> None:
+        expected = (original.source.strip(), released(original.source).strip())
+        if cell.source.strip() not in expected:
             self.log.warning(
-                "the text of the locked cell %s was changed; it was put back", source.name
+                "the text of the locked cell %s was changed; it was put back", original.name
             )
-        cell.source = source.source
+        cell.source = original.source
 
     def _order(self, nb: Any, order: list[str]) -> None:
         """Put the instructor's cells in order, into the places that they have together."""
-        places = [place for place, cell in enumerate(nb.cells) if name_of(cell) is not None]
-        found = [nb.cells[place] for place in places]
-        rank = {name: place for place, name in enumerate(order)}
-        ordered = sorted(found, key=lambda cell: rank[str(name_of(cell))])
-        if ordered != found:
+        positions = [
+            position for position, cell in enumerate(nb.cells) if name_of(cell) is not None
+        ]
+        cells = [nb.cells[position] for position in positions]
+        rank = {name: position for position, name in enumerate(order)}
+        ordered = sorted(cells, key=lambda cell: rank[str(name_of(cell))])
+        if ordered != cells:
             self.log.warning("the cells were in another order; they were put back")
-            for place, cell in zip(places, ordered, strict=True):
-                nb.cells[place] = cell
+            for position, cell in zip(positions, ordered, strict=True):
+                nb.cells[position] = cell
 
-    def _complete(self, nb: Any, known: dict[str, Known]) -> None:
+    def _complete(self, nb: Any, originals: dict[str, InstructorCell]) -> None:
         """Add what is missing, each after the cell that it follows in the instructor's version."""
-        place, names = 0, [name_of(cell) for cell in nb.cells]
-        for source in known.values():
-            if source.name in names:
-                place = names.index(source.name) + 1
+        position, names = 0, [name_of(cell) for cell in nb.cells]
+        for original in originals.values():
+            if original.name in names:
+                position = names.index(original.name) + 1
                 continue
-            self.log.warning("cell %s was missing; it was put back", source.name)
-            nb.cells.insert(place, self._missing(source))
-            names.insert(place, source.name)
-            place += 1
+            self.log.warning("cell %s was missing; it was put back", original.name)
+            nb.cells.insert(position, self._missing(original))
+            names.insert(position, original.name)
+            position += 1
 
-    def _missing(self, source: Known) -> Any:
+    def _missing(self, original: InstructorCell) -> Any:
         """Return a cell in place of a missing one, that says so."""
-        code = source.type == "code"
-        said = self.missing_cell_notification.format(cell_id=source.name)
+        code = original.type == "code"
+        notice = self.missing_cell_notification.format(cell_id=original.name)
         make: Callable[[str], Any] = new_code_cell if code else new_markdown_cell
-        made = make(f"{'# ' if code else ''}{said}{source.source}")
-        if not source.solution:
-            made.metadata |= {"deletable": False, "editable": False}
-        made.metadata["nbgrader"] = {"grade_id": source.name, "cell_type": source.type}
-        made.pop("id", None)  # a random one; it is given another that is the same in every run
-        _put_back(made, source)
-        return made
+        cell = make(f"{'# ' if code else ''}{notice}{original.source}")
+        if not original.solution:
+            cell.metadata |= {"deletable": False, "editable": False}
+        cell.metadata["nbgrader"] = {"grade_id": original.name, "cell_type": original.type}
+        cell.pop("id", None)  # a random one; it is given another that is the same in every run
+        _put_back(cell, original)
+        return cell
 
 
-def _lookup(step: Any, resources: Any) -> tuple[dict[str, Known], Instructions]:
+def _lookup(step: Any, resources: Any) -> tuple[dict[str, InstructorCell], Instructions]:
     """Return the instructor's cells of the notebook that a step is given."""
-    about = resources["nbgrader"]
-    path = source_folder(step, about["assignment"]) / f"{about['notebook']}.ipynb"
-    asked = instructions(path)
+    context = resources["nbgrader"]
+    path = source_folder(step, context["assignment"]) / f"{context['notebook']}.ipynb"
+    source_instructions = instructions(path)
     with opened(resources) as book:
-        return known_cells(book.find_notebook(about["notebook"], about["assignment"]), asked), asked
+        return instructor_cells(
+            book.find_notebook(context["notebook"], context["assignment"]), source_instructions
+        ), source_instructions
 
 
-def _disown_strangers(nb: Any, known: Collection[str], log: Any) -> None:
+def _disown_strangers(nb: Any, names: Collection[str], log: Any) -> None:
     """Make plain cells of those that say they are the assignment's and are not."""
     for cell in nb.cells:
         name = name_of(cell)
-        if "nbgrader" in cell.metadata and name not in known:
+        if "nbgrader" in cell.metadata and name not in names:
             del cell.metadata["nbgrader"]
             if name is not None:
                 log.warning("cell %s is none of the assignment's", name)
@@ -179,64 +187,66 @@ def _disown_strangers(nb: Any, known: Collection[str], log: Any) -> None:
 
 def _disown_copies(nb: Any, log: Any) -> None:
     """Make plain cells of all but the last of those that have the same name."""
-    seen: set[str] = set()
+    names: set[str] = set()
     for cell in reversed(nb.cells):
         name = name_of(cell)
-        if name in seen:
+        if name in names:
             del cell.metadata["nbgrader"]
             log.warning("cell %s is there twice; the last one counts", name)
         elif name is not None:
-            seen.add(name)
+            names.add(name)
 
 
-def _adopt(nb: Any, known: dict[str, Known], released: Released) -> None:
+def _adopt(nb: Any, originals: dict[str, InstructorCell], released: Released) -> None:
     """Give locked cells their name back, where a program has lost the metadata."""
-    there = {name_of(cell) for cell in nb.cells}
+    present = {name_of(cell) for cell in nb.cells}
     lost = {
-        (one.type, released(one.source).strip()): one.name
-        for one in known.values()
-        if one.locked and one.name not in there
+        (original.type, released(original.source).strip()): original.name
+        for original in originals.values()
+        if original.locked and original.name not in present
     }
     for cell in nb.cells:
         if name_of(cell) is None:
             name = lost.pop((cell.cell_type, cell.source.strip()), None)
             if name is not None:
-                cell.metadata["nbgrader"] = {"grade_id": name, **_kinds(known[name])}
+                cell.metadata["nbgrader"] = {"grade_id": name, **_kinds(originals[name])}
 
 
-def _kinds(source: Known) -> dict[str, Any]:
-    points = {} if source.points is None else {"points": source.points}
-    kinds = {name: getattr(source, name) for name in _KINDS}
-    return {**kinds, "locked": source.locked, **points}
+def _kinds(original: InstructorCell) -> dict[str, Any]:
+    points = {} if original.points is None else {"points": original.points}
+    kinds = {name: getattr(original, name) for name in _KINDS}
+    return {**kinds, "locked": original.locked, **points}
 
 
-def _put_back(cell: Any, source: Known) -> list[str]:
+def _put_back(cell: Any, original: InstructorCell) -> list[str]:
     """Make the type and the metadata of a cell the instructor's; return what was changed."""
-    about = cell.metadata["nbgrader"]
-    changed = [] if cell.cell_type == source.type else ["type"]
-    if [bool(about.get(name)) for name in _KINDS] != [getattr(source, name) for name in _KINDS]:
+    metadata = cell.metadata["nbgrader"]
+    changed = [] if cell.cell_type == original.type else ["type"]
+    if [bool(metadata.get(name)) for name in _KINDS] != [
+        getattr(original, name) for name in _KINDS
+    ]:
         changed.append("kind")
-    about |= {name: getattr(source, name) for name in ("grade", "solution")}
-    if source.task or "task" in about:
-        about["task"] = source.task
-    if is_locked(cell) != source.locked:
+    metadata |= {name: getattr(original, name) for name in ("grade", "solution")}
+    if original.task or "task" in metadata:
+        metadata["task"] = original.task
+    if is_locked(cell) != original.locked:
         changed.append("lock")
-        about["locked"] = source.locked
-    about["locked"] = bool(about.get("locked", source.locked))
-    if source.points is None:
-        about.pop("points", None)
-    elif not _same(about.get("points"), source.points):
+        metadata["locked"] = original.locked
+    metadata["locked"] = bool(metadata.get("locked", original.locked))
+    if original.points is None:
+        metadata.pop("points", None)
+    elif not _same(metadata.get("points"), original.points):
         changed.append("points")
-        about["points"] = source.points
-    about |= {"schema_version": SCHEMA, "checksum": source.checksum}
-    if "cell_type" in about:
-        about["cell_type"] = source.type
-    _retype(cell, source.type)
+        metadata["points"] = original.points
+    metadata |= {"schema_version": SCHEMA, "checksum": original.checksum}
+    if "cell_type" in metadata:
+        metadata["cell_type"] = original.type
+    _retype(cell, original.type)
     return changed
 
 
-def _same(given: Any, points: float) -> bool:
-    return isinstance(given, int | float) and float(given) == points
+def _same(value: Any, points: float) -> bool:
+    return isinstance(value, int | float) and float(value) == points
 
 
 def _retype(cell: Any, kind: str) -> None:
@@ -251,7 +261,12 @@ def _retype(cell: Any, kind: str) -> None:
         cell.pop("execution_count", None)
 
 
-def _is_own(cell: Any, asked: Instructions) -> bool:
+def _is_own(cell: Any, source_instructions: Instructions) -> bool:
     """Return whether a plain cell is a student's own code, if the source notebook is there."""
     text = cell.source.strip()
-    return bool(cell.cell_type == "code" and text and asked.order and text not in asked.plain)
+    return bool(
+        cell.cell_type == "code"
+        and text
+        and source_instructions.order
+        and text not in source_instructions.plain
+    )

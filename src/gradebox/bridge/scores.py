@@ -16,9 +16,9 @@ class SaveScores(SaveAutoGrades):  # type: ignore[misc]
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Enter the scores of a notebook, and the comments of answers that were left as given."""
-        about = resources["nbgrader"]
-        self.notebook_id, self.assignment_id = about["notebook"], about["assignment"]
-        self.student_id, self.db_url = about["student"], about["db_url"]
+        context = resources["nbgrader"]
+        self.notebook_id, self.assignment_id = context["notebook"], context["assignment"]
+        self.student_id, self.db_url = context["student"], context["db_url"]
         with opened(resources) as self.gradebook:
             result: tuple[Any, Any] = NbGraderPreprocessor.preprocess(self, nb, resources)
         return result

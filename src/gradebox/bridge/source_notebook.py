@@ -71,32 +71,41 @@ def _instructions(notebook: Path, changed: int) -> Instructions:
     shared: set[str] = set()
     beside: set[str] = set()
     for cell in nb.cells:
-        about = cell.metadata.get("nbgrader", {})
+        metadata = cell.metadata.get("nbgrader", {})
         if cell.cell_type != "code":
             continue
         statements: list[ast.stmt] = []
         with contextlib.suppress(SyntaxError, ValueError):
             statements = ast.parse(python_of(cell.source)).body
-        if about.get("solution") or not about.get("grade"):
-            shared |= {name for one in statements for name in _defined(one)}
-        if about.get("solution"):
-            answers |= {name for one in statements for name in _defined(one)}
-            modules += [ast.unparse(one) for one in statements if isinstance(one, ast.Import)]
-        elif not about.get("grade") and not about.get("locked"):
+        if metadata.get("solution") or not metadata.get("grade"):
+            shared |= {name for statement in statements for name in _defined(statement)}
+        if metadata.get("solution"):
+            answers |= {name for statement in statements for name in _defined(statement)}
+            modules += [
+                ast.unparse(statement)
+                for statement in statements
+                if isinstance(statement, ast.Import)
+            ]
+        elif not metadata.get("grade") and not metadata.get("locked"):
             kinds = ast.Import, ast.ImportFrom
-            imports += [ast.unparse(one) for one in statements if isinstance(one, kinds)]
-        elif about.get("grade") and cell.metadata.get("gradebox", {}).get("beside"):
-            beside.add(about.grade_id)
-    known = [cell for cell in nb.cells if "nbgrader" in cell.metadata]
+            imports += [
+                ast.unparse(statement) for statement in statements if isinstance(statement, kinds)
+            ]
+        elif metadata.get("grade") and cell.metadata.get("gradebox", {}).get("beside"):
+            beside.add(metadata.grade_id)
+    named_cells = [cell for cell in nb.cells if "nbgrader" in cell.metadata]
     return Instructions(
         tuple(imports),
         tuple(modules),
         frozenset(answers & set(dir(builtins))),
         frozenset(shared),
         frozenset(beside),
-        tuple(cell.metadata.nbgrader.grade_id for cell in known),
+        tuple(cell.metadata.nbgrader.grade_id for cell in named_cells),
         frozenset(cell.source.strip() for cell in nb.cells if "nbgrader" not in cell.metadata),
-        {cell.metadata.nbgrader.grade_id: tuple(cell.metadata.get("tags", ())) for cell in known},
+        {
+            cell.metadata.nbgrader.grade_id: tuple(cell.metadata.get("tags", ()))
+            for cell in named_cells
+        },
     )
 
 
@@ -115,10 +124,10 @@ def written_tests(step: Any, assignment: str, notebook: str) -> dict[str, str]:
         return {}
     with Gradebook(url) as book:
         try:
-            found = book.find_notebook(notebook, assignment)
+            notebook_entry = book.find_notebook(notebook, assignment)
         except MissingEntry:
             return {}
-        return {str(one.name): str(one.source) for one in found.source_cells}
+        return {str(cell.name): str(cell.source) for cell in notebook_entry.source_cells}
 
 
 def source_folder(step: Any, assignment: str) -> Path:
@@ -131,7 +140,7 @@ def _defined(statement: ast.stmt) -> list[str]:
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [statement.name]
     if isinstance(statement, ast.Assign):
-        return [one.id for one in statement.targets if isinstance(one, ast.Name)]
+        return [target.id for target in statement.targets if isinstance(target, ast.Name)]
     return []
 
 

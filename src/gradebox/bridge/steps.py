@@ -18,9 +18,9 @@ class RestoreKernelspec(OverwriteKernelspec):  # type: ignore[misc]
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Overwrite the kernel that the notebook names, if the gradebook has one."""
-        about = resources["nbgrader"]
+        context = resources["nbgrader"]
         with opened(resources) as book:
-            kernelspec = book.find_notebook(about["notebook"], about["assignment"]).kernelspec
+            kernelspec = book.find_notebook(context["notebook"], context["assignment"]).kernelspec
         if kernelspec and (parsed := json.loads(kernelspec)):
             nb.metadata["kernelspec"] = parsed
         return nb, resources
@@ -31,12 +31,12 @@ class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Ask the course's plugin for the penalty, and enter it."""
-        about = resources["nbgrader"]
-        assignment, student = about["assignment"], about["student"]
+        context = resources["nbgrader"]
+        assignment, student = context["assignment"], context["student"]
         self.init_plugin()
         with opened(resources) as book:
             late = book.find_submission(assignment, student).total_seconds_late
-            entry = book.find_submission_notebook(about["notebook"], assignment, student)
+            entry = book.find_submission_notebook(context["notebook"], assignment, student)
             entry.late_submission_penalty = None
             if late > 0:
                 penalty = self.plugin_inst.late_submission_penalty(student, entry.score, late)
@@ -83,11 +83,11 @@ class _Validator(MetadataValidator):  # type: ignore[misc]
 
     def validate_cell(self, cell: Any) -> None:
         """Raise unless the metadata are as they should be."""
-        about = cell.metadata.get("nbgrader")
-        if about is None:
+        metadata = cell.metadata.get("nbgrader")
+        if metadata is None:
             return
-        name = json.dumps([cell.cell_type, about], sort_keys=True, default=repr)
+        name = json.dumps([cell.cell_type, metadata], sort_keys=True, default=repr)
         if name not in self._valid:
             super().validate_cell(cell)
-            if about.get("cell_type") == cell.cell_type and len(self._valid) < 10_000:
+            if metadata.get("cell_type") == cell.cell_type and len(self._valid) < 10_000:
                 self._valid.add(name)

@@ -113,11 +113,11 @@ def try_out(execute: "WarmExecute", source: Path, assignment: str) -> list[Trial
     assignment : str
         The name of the assignment.
     """
-    found = []
+    trials = []
     for path in sorted(source.glob("*.ipynb")):
-        about = {"assignment": assignment, "notebook": path.stem}
-        found += list(_Notebook(execute, path, about).trials())
-    return found
+        context = {"assignment": assignment, "notebook": path.stem}
+        trials += list(_Notebook(execute, path, context).trials())
+    return trials
 
 
 _REMEMBERED: dict[str, list[Trial]] = {}
@@ -129,8 +129,8 @@ def remembered(execute: "WarmExecute", source: Path, assignment: str) -> list[Tr
     stamps = [
         f"{path} {path.stat().st_mtime_ns}" for path in sorted(source.rglob("*")) if path.is_file()
     ]
-    wanted = execute.traits(config=True)
-    settings = [f"{name} {getattr(execute, name)}" for name in sorted(wanted) if name != "parent"]
+    traits = execute.traits(config=True)
+    settings = [f"{name} {getattr(execute, name)}" for name in sorted(traits) if name != "parent"]
     key = digest([assignment, *stamps, *settings])
     with _TRYING:  # threads share it
         if key not in _REMEMBERED:
@@ -161,11 +161,11 @@ Plan = Mapping[str, NotebookPlan]
 def planned(trials: Iterable[Trial]) -> Plan:
     """Return how tests run because of a trial."""
     plan: dict[str, NotebookPlan] = {}
-    for one in trials:
-        notebook = plan.setdefault(one.notebook, NotebookPlan())
-        notebook.mixed[one.cell] = one.mixed
-        if one.moved:
-            notebook.beside.append(one.cell)
+    for trial in trials:
+        notebook = plan.setdefault(trial.notebook, NotebookPlan())
+        notebook.mixed[trial.cell] = trial.mixed
+        if trial.moved:
+            notebook.beside.append(trial.cell)
     return plan
 
 
@@ -178,12 +178,12 @@ def moved(trials: Iterable[Trial]) -> dict[str, list[str]]:
 class _Notebook:
     """The instructor's version of a notebook, with its answers and blank."""
 
-    def __init__(self, execute: "WarmExecute", path: Path, about: dict[str, str]) -> None:
-        self._execute, self._path, self._about = execute, path, about
+    def __init__(self, execute: "WarmExecute", path: Path, context: dict[str, str]) -> None:
+        self._execute, self._path, self._context = execute, path, context
         answered = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
         self.tests = [cell for cell in filter(is_test, answered.cells) if _worth(cell) > 0]
         if any(AUTOMATIC in cell.source for cell in self.tests):
-            written = written_tests(execute, about["assignment"], about["notebook"])
+            written = written_tests(execute, context["assignment"], context["notebook"])
             for cell in self.tests:
                 cell.source = written.get(_name(cell), cell.source)
         self._versions = answered, _blank(answered, execute)
@@ -194,14 +194,16 @@ class _Notebook:
         if not self.tests:
             return
         together, _ = self._points(None)
-        asked = instructions(self._path).beside
-        beside = set(asked)
+        marked = instructions(self._path).beside
+        beside = set(marked)
         apart, why = self._points(beside)
         for attempt in range(ROUNDS):
             # once more, even if nothing differs: a test that draws lots may have been lucky
             graded, _ = self._points(beside)
-            given = [apart, graded] if attempt == 0 else [graded]
-            differ = {name for name in together for one in given if one[name] != together[name]}
+            results = [apart, graded] if attempt == 0 else [graded]
+            differ = {
+                name for name in together for result in results if result[name] != together[name]
+            }
             if not differ or beside >= set(together):
                 break
             # one that differs beside needs another, which is not among them
@@ -216,7 +218,7 @@ class _Notebook:
                 together[name],
                 apart[name],
                 graded[name],
-                name in beside - asked,
+                name in beside - marked,
                 why[name],
                 sorted(self._mixed.get(name, ())),
             )
@@ -233,7 +235,7 @@ class _Notebook:
                     ignore=shutil.ignore_patterns("*.ipynb", ".ipynb_checkpoints"),
                 )
                 nb = deepcopy(version)
-                run = self._execute.run(nb, Path(folder), self._about, beside)
+                run = self._execute.run(nb, Path(folder), self._context, beside)
                 scores.append(run.scores)
                 for name, mixed in run.mixed.items():
                     self._mixed.setdefault(name, set()).update(mixed)
@@ -254,13 +256,13 @@ def _worth(cell: Any) -> float:
 
 def _blank(nb: Any, step: Any) -> Any:
     """Return a notebook as students get it, with its hidden tests."""
-    made = deepcopy(nb)
+    blank = deepcopy(nb)
     clear = ClearSolutions(parent=step.parent)
     resources: dict[str, Any] = {"language": "python"}
-    for number, cell in enumerate(made.cells):
+    for number, cell in enumerate(blank.cells):
         if cell.metadata.get("nbgrader", {}).get("solution") and cell.cell_type == "code":
             clear.preprocess_cell(cell, resources, number)
-    return made
+    return blank
 
 
 def _error(cell: Any) -> str:
@@ -273,13 +275,13 @@ def _error(cell: Any) -> str:
 
 def to_plain(trials: Iterable[Trial]) -> list[dict[str, Any]]:
     """Return trials as plain data."""
-    return [asdict(one) for one in trials]
+    return [asdict(trial) for trial in trials]
 
 
-def of_plain(told: Iterable[dict[str, Any]]) -> list[Trial]:
+def of_plain(plain: Iterable[dict[str, Any]]) -> list[Trial]:
     """Return the trials of which :func:`to_plain` told."""
     pairs = "together", "apart", "graded"
-    return [Trial(**one | {name: Points(**one[name]) for name in pairs}) for one in told]
+    return [Trial(**fields | {name: Points(**fields[name]) for name in pairs}) for fields in plain]
 
 
 def mark_beside(source: Path, moved: Mapping[str, Collection[str]]) -> list[Path]:

@@ -27,22 +27,26 @@ class Submit(ExchangeSubmit):  # type: ignore[misc]
         super_init: Any = super().init_src
         root = Path(self.coursedir.root)
         releases = Releases(root / self.coursedir.release_directory)
-        work, places = Path(self.assignment_dir), [root / place for place in self.places]
-        for one in gather(work, self.coursedir.assignment_id, places, releases):
-            self.log.warning(told(one, root))
+        work, places = Path(self.assignment_dir), [root / folder for folder in self.places]
+        for gathered in gather(work, self.coursedir.assignment_id, places, releases):
+            self.log.warning(describe(gathered, root))
         super_init()
 
 
-def told(one: Gathered, root: Path) -> str:
+def describe(file: Gathered, root: Path) -> str:
     """Return in words what became of a file that was edited elsewhere."""
 
     def name(path: Path) -> str:
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
-    if one.is_newer:
-        text = f"{name(one.source)} was edited; it is {name(one.target)} now: go on there"
-        return f"{text}. The file that was there is kept as {name(one.kept)}" if one.kept else text
+    if file.is_newer:
+        text = f"{name(file.source)} was edited; it is {name(file.target)} now: go on there"
+        return (
+            f"{text}. The file that was there is kept as {name(file.earlier_copy)}"
+            if file.earlier_copy
+            else text
+        )
     return (
-        f"{name(one.source)} was edited, but {name(one.target)} was saved later and counts; "
-        f"the other is kept as {name(one.kept or one.source)}"
+        f"{name(file.source)} was edited, but {name(file.target)} was saved later and counts; "
+        f"the other is kept as {name(file.earlier_copy or file.source)}"
     )

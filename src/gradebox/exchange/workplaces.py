@@ -22,7 +22,7 @@ MANIFEST = ".released.json"
 """In the folder of releases: the checksums of each of its files, of every release so far."""
 GATHERED = ".gathered.json"
 """In the place of work: the checksums of what was gathered from elsewhere."""
-KEPT = "kept"
+EARLIER_COPIES = "kept"
 """In the place of work: files that were saved earlier than those that took their place."""
 LEFT_ALONE = {"__pycache__", ".ipynb_checkpoints", "feedback"}
 
@@ -39,14 +39,14 @@ class Gathered:
         Its name in the place of work.
     is_newer : bool
         Whether it stands there now. If not, the file there was saved later, and stays.
-    kept : Path, optional
+    earlier_copy : Path, optional
         Where a copy of the file lies that was saved earlier, if both were edited.
     """
 
     source: Path
     target: Path
     is_newer: bool
-    kept: Path | None = None
+    earlier_copy: Path | None = None
 
 
 class Releases:
@@ -60,25 +60,25 @@ class Releases:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._file = folder, folder / MANIFEST
-        known = _read(self._file, {})
-        self._known: dict[str, list[str]] = {
-            name: sums for name, sums in known.items() if isinstance(sums, list)
+        manifest = _read(self._file, {})
+        self._checksums: dict[str, list[str]] = {
+            name: sums for name, sums in manifest.items() if isinstance(sums, list)
         }
 
     def remember(self, files: Iterable[Path]) -> None:
         """Add the files, as they are, to what was released."""
-        known = json.loads(json.dumps(self._known))
+        checksums = json.loads(json.dumps(self._checksums))
         for file in files:
-            sums = known.setdefault(file.relative_to(self.folder).as_posix(), [])
+            sums = checksums.setdefault(file.relative_to(self.folder).as_posix(), [])
             if (checksum := digest(file)) not in sums:
                 sums.append(checksum)
-        if known != self._known:
-            self._known = known
-            _write(self._file, json.dumps(known, indent=1, sort_keys=True) + "\n")
+        if checksums != self._checksums:
+            self._checksums = checksums
+            _write(self._file, json.dumps(checksums, indent=1, sort_keys=True) + "\n")
 
     def knows(self, topic: str, name: str, file: Path) -> bool:
         """Tell whether a file is just what was released under this name at some time."""
-        return digest(file) in self._known.get(f"{topic}/{name}", ())
+        return digest(file) in self._checksums.get(f"{topic}/{name}", ())
 
 
 def digest(file: Path) -> str:
@@ -101,30 +101,30 @@ def gather(work: Path, topic: str, places: Sequence[Path], releases: Releases) -
         What is nobody's work.
     """
     log = work / GATHERED
-    before: list[str] = _read(log, [])
-    found: list[Gathered] = []
-    for place in places:
-        for name, source in _files(place / topic):
+    checksums: list[str] = _read(log, [])
+    gathered: list[Gathered] = []
+    for folder in places:
+        for name, source in _files(folder / topic):
             checksum = digest(source)
-            if checksum in before or releases.knows(topic, name, source):
+            if checksum in checksums or releases.knows(topic, name, source):
                 continue
-            found += _take(source, work, topic, name, releases)
-            before.append(checksum)
-    if found:
-        _write(log, json.dumps(before, indent=1) + "\n")
-    return found
+            gathered += _take(source, work, topic, name, releases)
+            checksums.append(checksum)
+    if gathered:
+        _write(log, json.dumps(checksums, indent=1) + "\n")
+    return gathered
 
 
 def _take(source: Path, work: Path, topic: str, name: str, releases: Releases) -> list[Gathered]:
     target = work / topic / name
     if target.exists() and digest(target) == digest(source):
         return []
-    begun = target.exists() and not releases.knows(topic, name, target)
-    if begun and target.stat().st_mtime >= source.stat().st_mtime:
+    is_edited = target.exists() and not releases.knows(topic, name, target)
+    if is_edited and target.stat().st_mtime >= source.stat().st_mtime:
         return [Gathered(source, target, False, keep(source, work, topic, name))]
-    kept = keep(target, work, topic, name) if begun else None
+    earlier_copy = keep(target, work, topic, name) if is_edited else None
     copy(source, target)
-    return [Gathered(source, target, True, kept)]
+    return [Gathered(source, target, True, earlier_copy)]
 
 
 def keep(file: Path, work: Path, topic: str, name: str) -> Path:
@@ -132,7 +132,7 @@ def keep(file: Path, work: Path, topic: str, name: str) -> Path:
     moment = datetime.fromtimestamp(file.stat().st_mtime)
     path = Path(name)
     stem = f"{path.stem} of {moment:%Y-%m-%d %H.%M.%S}"
-    aside = work / KEPT / topic / path.parent / f"{stem}{path.suffix}"
+    aside = work / EARLIER_COPIES / topic / path.parent / f"{stem}{path.suffix}"
     number = 1
     while aside.exists() and digest(aside) != digest(file):
         number += 1
@@ -144,14 +144,16 @@ def keep(file: Path, work: Path, topic: str, name: str) -> Path:
 def copy(source: Path, target: Path) -> None:
     """Copy a file whole or not at all, with the time of its last change."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as made:
-        made.write(source.read_bytes())
+    with NamedTemporaryFile(
+        dir=target.parent, prefix=f".{target.name}.", delete=False
+    ) as temporary:
+        temporary.write(source.read_bytes())
     try:
-        shutil.copystat(source, made.name)
-        Path(made.name).chmod(0o644)
-        Path(made.name).replace(target)
+        shutil.copystat(source, temporary.name)
+        Path(temporary.name).chmod(0o644)
+        Path(temporary.name).replace(target)
     except BaseException:
-        Path(made.name).unlink(missing_ok=True)
+        Path(temporary.name).unlink(missing_ok=True)
         raise
 
 
@@ -167,15 +169,15 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
 def _read(file: Path, empty: Any) -> Any:
     """Return what a JSON file holds; what is empty where there is none, or a damaged one."""
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return empty
-    return found if isinstance(found, type(empty)) else empty
+    return content if isinstance(content, type(empty)) else empty
 
 
 def _write(file: Path, text: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as made:
-        made.write(text)
-    Path(made.name).chmod(0o644)
-    Path(made.name).replace(file)
+    with NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as temporary:
+        temporary.write(text)
+    Path(temporary.name).chmod(0o644)
+    Path(temporary.name).replace(file)

@@ -45,15 +45,18 @@ class Absent:
     guess: str = ""
 
     @property
-    def what(self) -> str:
+    def description(self) -> str:
         """Return the name with its kind."""
         return f"{'function' if self.called else 'name'} `{self.name}`"
 
     def for_student(self) -> str:
         """Return the message for the student."""
         if self.failed:
-            return f"✗ The {self.what} is not there: the cell that defines it ends with an error."
-        message = f"✗ The {self.what} was not found."
+            return (
+                f"✗ The {self.description} is not there: the cell that defines it ends with an "
+                "error."
+            )
+        message = f"✗ The {self.description} was not found."
         if self.guess:
             return f"{message} Did you rename it? Your notebook has `{self.guess}`."
         return f"{message} Did you rename or delete it?"
@@ -64,14 +67,14 @@ def absent(nb: Any) -> dict[str, Absent]:
     missing = {}
     own = [cell for cell in nb.cells if cell.cell_type == "code" and not is_test(cell)]
     defined = {name for cell in own for name in _DEFINES.findall(cell.source)}
-    asked = {name for cell in nb.cells if is_test(cell) for name in _names(cell.source)}
+    tested = {name for cell in nb.cells if is_test(cell) for name in _names(cell.source)}
     for cell in filter(is_test, nb.cells):
         for output in errors(cell):
             match = _NOT_DEFINED.match(str(output.get("evalue", "")))
             if output.ename != "NameError" or not match or match[1] not in _names(cell.source):
                 continue
             name = match[1]
-            guess = _alike(name, sorted(defined - asked - {*dir(builtins)}))
+            guess = _alike(name, sorted(defined - tested - {*dir(builtins)}))
             called = bool(re.search(rf"\b{name}\s*\(|, {name}\b", cell.source))
             missing[cell.metadata.nbgrader.grade_id] = Absent(name, called, name in defined, guess)
     return missing
@@ -115,8 +118,8 @@ def tell_students(nb: Any, released: Callable[[str], str]) -> None:
                 lines = _without_frames(output, text, released(cell.source))
             else:
                 lines = text.splitlines()
-            output.traceback = [_without_places(line) for line in lines]
-            output.evalue = _without_places(str(output.get("evalue", "")))
+            output.traceback = [_without_paths(line) for line in lines]
+            output.evalue = _without_paths(str(output.get("evalue", "")))
 
 
 def _has_frames(text: str) -> bool:
@@ -155,7 +158,7 @@ def _lines_of_cells(text: str) -> list[str]:
 
 def _own_frames(traceback: Sequence[Any]) -> list[str]:
     """Return the traceback of an answer without the frames of files."""
-    kept: list[str] = []
+    lines: list[str] = []
     in_file = False
     for line in "\n".join(map(str, traceback)).splitlines():
         plain = COLORS.sub("", line)
@@ -163,13 +166,13 @@ def _own_frames(traceback: Sequence[Any]) -> list[str]:
             in_file = True
         elif not plain.strip() or re.match(r"[A-Za-z_][\w.]*(?:: |$)", plain):
             in_file = False
-        if not in_file and not (not plain.strip() and kept and not kept[-1].strip()):
-            kept.append(line)
-    return kept
+        if not in_file and not (not plain.strip() and lines and not lines[-1].strip()):
+            lines.append(line)
+    return lines
 
 
 @lru_cache(maxsize=8)
-def _places(here: Path) -> re.Pattern[str]:
+def _private_paths(here: Path) -> re.Pattern[str]:
     """Return a pattern for paths on this machine that no student needs to know."""
     folders = [sys.prefix, sys.base_prefix, here, Path.home(), tempfile.gettempdir()]
     folders.append(Path(__file__).resolve().parents[2])
@@ -177,8 +180,8 @@ def _places(here: Path) -> re.Pattern[str]:
     return re.compile(rf"(?:{'|'.join(map(re.escape, reversed(names)))})(?:[/\\][\w.@+-]+)*[/\\]")
 
 
-def _without_places(text: str) -> str:
-    return _places(Path.cwd()).sub("…/", text)
+def _without_paths(text: str) -> str:
+    return _private_paths(Path.cwd()).sub("…/", text)
 
 
 def titles(nb: Any, pattern: str = "") -> dict[str, str]:
@@ -195,12 +198,12 @@ def titles(nb: Any, pattern: str = "") -> dict[str, str]:
     names: dict[str, str] = {}
     heading = ""
     for cell in nb.cells:
-        about = cell.metadata.get("nbgrader", {})
-        if cell.cell_type == "markdown" and not about.get("solution"):
+        metadata = cell.metadata.get("nbgrader", {})
+        if cell.cell_type == "markdown" and not metadata.get("solution"):
             heading = [heading, *_HEADING.findall(cell.source)][-1]
-        if not about.get("grade") and not about.get("task"):
+        if not metadata.get("grade") and not metadata.get("task"):
             continue
         match = re.search(pattern, cell.source) if pattern and is_test(cell) else None
         title = " ".join(filter(None, match.groups() or (match[0],))) if match else heading
-        names[about["grade_id"]] = re.sub(r"[*`$\\]", "", title) or about["grade_id"]
+        names[metadata["grade_id"]] = re.sub(r"[*`$\\]", "", title) or metadata["grade_id"]
     return names

@@ -119,7 +119,7 @@ class FeedbackPage(HTMLExporter):
         entries = _entries(nb, names, _waiting(resources.get("nbgrader", {})), hidden)
         resources["gradebox"] = {
             "entries": entries,
-            "comments": [_name(cell) for cell in nb.cells if _about(cell).get("comment")],
+            "comments": [_name(cell) for cell in nb.cells if _metadata(cell).get("comment")],
             "hidden": [] if self.show_hidden_tests else hidden,
             "style": HtmlFormatter(style="default").get_style_defs(".highlight"),
         }
@@ -138,26 +138,28 @@ def points(value: Any) -> str:
 def _neutral(config: Config) -> LoggingConfigurable:
     """Return a parent for nbgrader's steps, without the settings of an exporter."""
     sections = {
-        one: config[one] for one in ("ClearHiddenTests", "ClearMarkScheme") if one in config
+        section: config[section]
+        for section in ("ClearHiddenTests", "ClearMarkScheme")
+        if section in config
     }
     return LoggingConfigurable(config=Config(sections))
 
 
-def _about(cell: Any) -> Any:
+def _metadata(cell: Any) -> Any:
     return cell.metadata.get("nbgrader", {})
 
 
 def _name(cell: Any) -> str:
-    return str(_about(cell).get("grade_id", ""))
+    return str(_metadata(cell).get("grade_id", ""))
 
 
-def _waiting(about: Any) -> set[str]:
+def _waiting(context: Any) -> set[str]:
     """Return the cells of a submission that nobody has read yet."""
-    if "db_url" not in about:
+    if "db_url" not in context:
         return set()
-    with Gradebook(about["db_url"]) as book:
+    with Gradebook(context["db_url"]) as book:
         notebook = book.find_submission_notebook(
-            about["notebook"], about["assignment"], about["student"]
+            context["notebook"], context["assignment"], context["student"]
         )
         return {
             grade.name
@@ -170,16 +172,16 @@ def _entries(nb: Any, names: dict[str, str], waiting: set[str], hidden: list[str
     """Return the lines of the index; cells that follow each other under a title share one."""
     entries: list[Entry] = []
     for cell in nb.cells:
-        about = _about(cell)
-        if not about.get("grade") and not about.get("task"):
+        metadata = _metadata(cell)
+        if not metadata.get("grade") and not metadata.get("task"):
             continue
-        name = about["grade_id"]
+        name = metadata["grade_id"]
         test = is_test(cell)
         if not entries or entries[-1].title != names[name] or not (test and entries[-1].tests):
             entries.append(Entry(names[name], [], tests=test))
-        more = {"waits": name in waiting, "hidden": name in hidden}
-        score, most = float(about.get("score") or 0), float(about.get("points") or 0)
-        entries[-1].cells.append({"name": name, "score": score, "points": most, **more})
+        marks = {"waits": name in waiting, "hidden": name in hidden}
+        score, maximum = float(metadata.get("score") or 0), float(metadata.get("points") or 0)
+        entries[-1].cells.append({"name": name, "score": score, "points": maximum, **marks})
         entries[-1].reason = entries[-1].reason or _reason(cell)
     return entries
 
