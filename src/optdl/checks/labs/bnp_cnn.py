@@ -1200,4 +1200,5 @@ RECORD = RecordCheck(
         )
         for method in METHODS
     },
+    again=LAB.settings[::3],  # both networks, with and without BNP and a normalization
 )

@@ -1018,4 +1018,5 @@ RECORD = RecordCheck(
         ),
         "dead": ("the first hidden layer of `damaged` whose deviation is zero", _dead),
     },
+    again=[{"start": "small"}, {"start": "mended"}],
 )
