@@ -128,10 +128,10 @@ def experiment(
         losses += parts["train"](model, optimizer, bnp, chunk)
         if len(chunk) == EVERY:
             measured.append(training_loss(model, inputs))
+    if bnp is not None:
+        bnp.remove()
     curves = {"loss": losses, "training loss": measured}
     if steps is None:  # to judge a record takes the losses alone
-        if bnp is not None:
-            bnp.remove()
         curves["accuracy"] = [accuracy(model, inputs)]
     return {name: [float(f"{one:.6g}") for one in values] for name, values in curves.items()}, model
 
