@@ -17,6 +17,7 @@ from optdl.checks import CheckFailed, Exercise, check, lab_exercises, summary
 from optdl.checks.labs import check_reading, check_record
 from optdl.checks.labs.figures import drawn
 from optdl.checks.labs.mistakes import mistake
+from optdl.checks.labs.records import RecordCheck, judge
 from optdl.labs import LabRecord, Run, perform, seed_of
 from optdl.labs.lab import Lab
 from optdl.labs.optimizers import LAB, accuracy, batches, examples, final_losses, network
@@ -348,6 +349,21 @@ def test_other_functions_than_those_of_the_run_are_noticed(
         raise NotImplementedError
 
     assert "a function that is needed here is not written yet" in judged(parts, train=missing)
+
+
+@pytest.mark.parametrize(
+    ("again", "computed"), [((), [0.5, 0.1, 1e200]), ([{"lr": 0.5}], [0.5, 0.1])]
+)
+def test_the_first_steps_of_some_runs_and_of_the_best_are_computed_again_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: Any, computed: list[float]
+) -> None:
+    run(tmp_path / "record.json")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GRADEBOX_STUDENT", raising=False)
+    check = RecordCheck("LAB-0:record", TOY, {}, lambda weights: -0.0001, -1, {}, 3, again=again)
+    rates: list[float] = []
+    judge(check, lambda: "ada", dict, {"step": lambda lr: rates.append(lr) or lr})
+    assert rates == [lr for lr in computed for _ in range(3) if lr < 2] + computed[2:] * 3
 
 
 @pytest.mark.parametrize(

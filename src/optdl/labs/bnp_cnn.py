@@ -258,7 +258,8 @@ def train(
     )
     batches = parts["Batches"](x, y, size.batch, order, size.device)
     if steps is not None:
-        losses = trainer.epoch(_cropped(size, parts, batches, crops, steps))
+        # a list, so that all of it crosses to a student's process at once when work is graded
+        losses = trainer.epoch(list(_cropped(size, parts, batches, crops, steps)))
         return {"loss": losses}, trainer.model
     curves: dict[str, list[float]] = {"loss": [], "accuracy": []}
     states = _states(trainer)

@@ -130,9 +130,9 @@ def _set(parameter: Tensor, values: np.ndarray) -> None:
 
 def _names(module: Any) -> str:
     """Return the names of what a module trains, and of what its ``state_dict`` saves."""
-    trained = ", ".join(sorted(name for name, _ in module.named_parameters()))
-    saved = ", ".join(sorted(module.state_dict()))
-    return f"parameters {trained}; state_dict {saved}"
+    saved = module.state_dict(keep_vars=True)  # one call, where ``named_parameters`` takes many
+    trained = sorted(name for name, one in saved.items() if isinstance(one, nn.Parameter))
+    return f"parameters {', '.join(trained)}; state_dict {', '.join(sorted(saved))}"
 
 
 def _forward_and_back(layer: Any, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -149,8 +149,7 @@ def _minibatches(rng: np.random.Generator) -> Iterator[Case]:
         ((3, 2), 1, {}),
         ((4, 3), 3, {"momentum": 0.3}),
         ((3, 2, 1, 2), 2, {"eps": 0.5}),
-        ((2, 3, 3, 3), 2, {"momentum": None}),
-        ((5, 2), 3, {"momentum": None, "eps": 0.1}),
+        ((2, 3, 3, 3), 3, {"momentum": None}),
     ]:
         features = shape[1]
         spread = rng.uniform(0.5, 2, size=(features,) + (1,) * (len(shape) - 2))
@@ -502,7 +501,6 @@ def _networks(rng: np.random.Generator) -> Iterator[Case]:
         ((2, 3, 2), False),
         ((2, 4, 3), True),
         ((3, 4, 5, 2), True),
-        ((3, 5, 4, 3), False),
     ]:
         yield {
             "widths": widths,

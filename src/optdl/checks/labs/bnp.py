@@ -522,7 +522,6 @@ def _averages(state: Any) -> tuple[Any, ...]:
 
 def _trainings(rng: np.random.Generator) -> Iterator[Case]:
     for event, widths, sizes in [
-        ("none", [2, 1], [3]),
         ("none", [4, 3, 2], [3, 2]),
         ("evaluated", [3, 1], [4]),
         ("resumed", [2, 1], [4, 4]),
@@ -1065,4 +1064,5 @@ RECORD = RecordCheck(
         for inputs in INPUTS
         for name in ("SGD", "BNP")
     },
+    again=LAB.settings[::5],  # all methods, rates and inputs
 )

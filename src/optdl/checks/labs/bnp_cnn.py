@@ -421,7 +421,7 @@ def _trained(
         return _before_the_first_look(kind, x, y, settings), "", (), 0.0
     trainer = kind(model, **settings)
     images = x.astype(np.float32) if single else x
-    losses = trainer.epoch(_counted(images, y, []))
+    losses = trainer.epoch(list(_counted(images, y, [])))
     kinds = {type(one).__name__ for one in losses} if isinstance(losses, list) else {"no list"}
     weights = [_plain(one) for one in trainer.model.state_dict().values()]
     numbers = _plain(losses) if "no list" not in kinds else losses
@@ -485,7 +485,7 @@ def _half_precision_stays_close(kind: Any, rng: np.random.Generator) -> bool:
     x, y = rng.normal(size=(5, 4, 1, 4, 4)), rng.integers(0, 3, size=(5, 4))
     x, seed = x.astype(np.float32), int(rng.integers(1000))
     whole, half = (
-        kind(_model("none", seed), lr=0.1, dtype=dtype).epoch(_counted(x, y, []))
+        kind(_model("none", seed), lr=0.1, dtype=dtype).epoch(list(_counted(x, y, [])))
         for dtype in (None, torch.float16)
     )
     return bool(np.allclose(half, whole, rtol=0.02, atol=0.01))
@@ -748,7 +748,7 @@ def _resumed(kind: Any, x: np.ndarray, epochs: int, seed: int) -> tuple[Any, ...
             return begun, "refused by pickle or by weights_only", np.zeros(3), "", ""
         losses = second.train(3)
         kept = _after_failure(kind, path, third)
-        foreign = _foreign(kind, f"{folder}/other.pt", third)
+        foreign = _foreign(kind, f"{folder}/other.pt")
     return begun, done, np.array(losses), kept, foreign
 
 
@@ -756,26 +756,26 @@ def _after_failure(kind: Any, path: str, session: _Session) -> str:
     """Return what a checkpoint holds after a second one could not be written to its end."""
     with_function = Part({"rule": lambda: 0})  # which pickle refuses, when it comes to it
     with contextlib.suppress(Exception):
-        kind(path).save(99, session.generators, **session.parts, rule=with_function)
+        kind(path).save(99, [], rule=with_function)
     try:
         return f"epoch {kind(path).load(session.generators, **session.parts)}"
     except Exception:
         return "damaged"
 
 
-def _foreign(kind: Any, path: str, session: _Session) -> str:
+def _foreign(kind: Any, path: str) -> str:
     """Return whether a file is read that holds other things than plain numbers and text."""
     odd = {"odd": Part({"array": np.zeros(2)})}
     try:
-        kind(path).save(1, session.generators, **odd)
-        kind(path).load(session.generators, **odd)
+        kind(path).save(1, [], **odd)
+        kind(path).load([], **odd)
     except Exception:
         return "refused"
     return "read"
 
 
 def _interruptions(rng: np.random.Generator) -> Iterator[Case]:
-    for m, epochs in [(3, 1), (4, 2), (6, 4)]:
+    for m, epochs in [(3, 1), (6, 4)]:
         yield {
             "x": rng.normal(size=(m, 2)).round(2),
             "epochs": epochs,
@@ -1200,4 +1200,5 @@ RECORD = RecordCheck(
         )
         for method in METHODS
     },
+    again=LAB.settings[::3],  # both networks, with and without BNP and a normalization
 )
