@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from test_gradebox_proxy import Lend, bad_kind, lend, server, verdict
+from torch import nn
 
 from gradebox.codec.encoding import BadValue, Decoder, Encoder, Unsendable
 from gradebox.line import lent
@@ -354,6 +355,60 @@ def test_a_container_that_both_hold_is_one(lend: Lend) -> None:
     assert student["fresh"]() == [[1], [2]]
     del weights
     assert held(student) == 0
+
+
+TAKES = """
+def takes(*values, **named): return 1
+def keeps(*values): bag.extend(values)
+def forgets(): bag.clear()
+bag = []
+"""
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [1, 2],
+        [[1], [2, [3]]],
+        {"a": {"b": []}},
+        np.ones(3),
+        torch.ones(3),
+        nn.Parameter(torch.ones(3)),
+        nn.Sequential(nn.Linear(2, 3), nn.ReLU()),
+    ],
+    ids=["list", "nested", "dict", "array", "tensor", "parameter", "network"],
+)
+def test_what_an_answer_does_not_keep_is_held_by_nobody(lend: Lend, value: Any) -> None:
+    student = lend(TAKES)
+    for call in (lambda: student["takes"](value), lambda: student["takes"](0, more=value)):
+        call()
+        assert len(student.twins._held) == 0
+    student["keeps"](value)
+    assert len(student.twins._held) > 0
+    student["forgets"]()
+    assert held(student) == 0
+
+
+PARTS = """
+bag = []
+def keep(value): bag.append(value)
+def inner(): return bag[0][0]["a"][0]
+def weight(): return float(bag[0][0].weight[0, 0])
+"""
+
+
+def test_a_part_of_what_an_answer_keeps_is_kept(lend: Lend) -> None:
+    student, value = lend(PARTS), [{"a": ["before"]}]
+    student["keep"](value)
+    value[0]["a"][0] = "after"
+    assert student["inner"]() == "after"
+    student, network = lend(PARTS), nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    student["keep"](network)
+    with torch.no_grad():
+        network[0].weight.fill_(7)
+    assert student["weight"]() == 7
+    student, value = lend("def loop(x): x.append((x,)); kept.append(x)\nkept = []"), [0]
+    student["loop"](value)  # it ends
 
 
 def test_a_container_of_a_test_that_the_answer_keeps_is_one(lend: Lend) -> None:

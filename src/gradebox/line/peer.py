@@ -5,6 +5,7 @@ only for what was given out.
 """
 
 import builtins
+import gc
 import itertools
 import sys
 import threading
@@ -35,11 +36,17 @@ from gradebox.line.wire import Gone, Line
 DEEPEST = 250
 """So many calls may wait for one another on the line."""
 
-_PASSED = 5
-"""The references to an argument that nobody has kept when its call is over."""
+_PASSED = 2
+"""The holders of an argument that nobody has kept when its call is over.
 
-_ANSWERED = 4
-"""The references to a container of an answer that nobody has kept."""
+They are the arguments of the call, and the list of what the answer may refer to.
+"""
+
+_ANSWERED = 0
+"""The holders of a container of an answer that nobody has kept."""
+
+_RUNNING = -1
+"""Fewer holders than any argument has while the function that was given it runs."""
 
 LARGEST_MEANWHILE = 2**14
 """Bytes of arguments that are kept alike while a call is under way; larger ones are afterwards.
@@ -173,11 +180,11 @@ class _Crossed:
     states : list, optional
         What they held when they came, at the student's end.
     passed : int
-        The references to each of them if nobody has it; less than any if a function runs with them.
+        The holders of each of them if nobody has it; less than any if a function runs with them.
     """
 
     def __init__(
-        self, containers: Sequence[Any] = (), states: Sequence[Any] = (), passed: int = 0
+        self, containers: Sequence[Any] = (), states: Sequence[Any] = (), passed: int = _RUNNING
     ) -> None:
         self.containers, self.states, self.passed = containers, states, passed
 
@@ -402,6 +409,7 @@ class Peer:
                 if old != new and id(decoder.numbered[i]) not in self.twins.numbers
             ]
             del result
+            decoder.passed.tensors.clear()  # they would be holders of parameters
             if self.lends and (retained := self._retained(decoder.numbered, _PASSED)):
                 header["kept"] = retained
             if failed and not changed and not header:
@@ -430,12 +438,15 @@ class Peer:
 
         Only parameters of networks count, unless ``every`` container does.
         """
+        held = [  # by index: a loop over the containers would be one more holder
+            _holders(containers, index) > passed or bool(changed and changed[index])
+            for index in range(len(containers))
+        ]
+        _hold_parts(held, containers)
         pairs = []
-        for index, value in enumerate(containers):
-            if not (every or _is_parameter(value)):
-                continue
-            if sys.getrefcount(value) > passed or (changed and changed[index]):
-                number = self.twins.keep(value)
+        for index, is_held in enumerate(held):
+            if is_held and (every or _is_parameter(containers[index])):
+                number = self.twins.keep(containers[index])
                 if number is not None:
                     pairs.append([index, number])
         return pairs
@@ -728,6 +739,33 @@ def _is_parameter(value: Any) -> bool:
     """Return whether a value is a parameter of a network."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.nn.Parameter)
+
+
+def _holders(containers: Sequence[Any], index: int) -> int:
+    """Return how many references there are to a container besides that of the list."""
+    return sys.getrefcount(containers[index]) - _OWN
+
+
+_OWN = 0
+_OWN = _holders([[]], 0)
+"""What the count itself takes, and the list, which depends on the version of Python."""
+
+
+def _hold_parts(held: list[bool], containers: Sequence[Any]) -> None:
+    """Count as held what is part of a container that is held, such as a network's parameters."""
+    indices = {id(value): index for index, value in enumerate(containers)}
+    waiting: list[Any] = [value for value, is_held in zip(containers, held, strict=True) if is_held]
+    seen = set(map(id, waiting))
+    while waiting:
+        for part in gc.get_referents(waiting.pop()):
+            index = indices.get(id(part))
+            # a tuple has no number, nor has a dict of attributes, but what they hold may have one
+            if id(part) in seen or (index is None and type(part) not in (tuple, dict, list)):
+                continue
+            seen.add(id(part))
+            waiting.append(part)
+            if index is not None:
+                held[index] = True
 
 
 def _states(containers: list[Any]) -> list[Any]:

@@ -13,7 +13,7 @@ import itertools
 import operator
 import sys
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -127,16 +127,21 @@ class Twins:
     def dropped(self) -> list[int]:
         """Forget what is the other process's and not held here any more; return the numbers."""
         numbers, self._lost = self._lost, []
-        for number in [*reversed(self._held)]:  # what holds others came before them, or with them
+        while given_up := [*self._give_up()]:  # what those held may be held by nobody now
+            numbers += given_up
+        return numbers
+
+    def _give_up(self) -> Iterator[int]:
+        """Forget what is the other process's and not held here any more; yield the numbers."""
+        for number in [*reversed(self._held)]:
             if (number > 0) is self._of_student:
                 continue
             entry = self._held[number]
             # the entry and the argument; while nothing has changed that the owner should know
             if sys.getrefcount(entry.value) <= 2 and not self._has_changed(entry):
                 self._forget(number)
-                entry.value = entry.items = None  # what it held is looked at next
-                numbers.append(number)
-        return numbers
+                entry.value = entry.items = None
+                yield number
 
     def _hold(self, number: int, value: Any) -> None:
         if len(self._held) >= 2 * MOST:
