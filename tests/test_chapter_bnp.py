@@ -417,6 +417,8 @@ TABLES = {
     "Standardized pixels, minibatches of 60": ("fig3", "cifar10", 1),
     "Raw pixels, minibatches of 6": ("fig4", "fc3-6-", 0),
     "Standardized pixels, minibatches of 6": ("fig4", "fc3-6-", 1),
+    "Raw pixels, minibatches of 1": ("fig4", "fc3-1-", 0),
+    "Standardized pixels, minibatches of 1": ("fig4", "fc3-1-", 1),
 }
 SHOWN = [title for title in TABLES if f"}} {title}: test" in TEXT]
 
@@ -449,6 +451,24 @@ def test_standardized_pixels_in_minibatches_of_6_are_described_as_measured():
     assert min(after, key=after.get) == "bn"
     says(f"with 6 it has {after['bn']:.1f} %")
     assert max(before["bnp"], *after.values()) == before["bnp"]
+
+
+@pytest.mark.row("P-19", "F-10")
+def test_minibatches_of_1_are_described_as_measured():
+    raw = {"vanilla": 0.001, "ln": 0.0003, "bnp": 0.1, FIRST: 0.003}
+    std = {"vanilla": 0.001, "ln": 0.003, "bnp": 0.3}
+    before = {n: means(f"{n}-raw-{r}", figure="fig4", size=1)[-1] for n, r in raw.items()}
+    after = {n: means(f"{n}-standardized-{r}", figure="fig4", size=1)[-1] for n, r in std.items()}
+    leads = [before["bnp"] - before[name] for name in ("vanilla", "ln")]
+    says(
+        f"by {leads[0]:.1f} and {leads[1]:.1f} points",
+        f"without it BNP is at {before[FIRST]:.1f} %",
+    )
+    assert before[FIRST] < before["vanilla"]
+    assert max(after.values()) - min(after.values()) <= 0.8
+    says(f"stays {before['bnp'] - after['vanilla']:.1f} points ahead of the vanilla network on")
+    shown = [f"{after[n]:.1f} % for {who}" for n, who in (("bnp", "BNP"), ("ln", "LN"))]
+    says(*shown, f"{after['vanilla']:.1f} % for the vanilla network")
 
 
 @pytest.mark.row("P-19", "F-10")

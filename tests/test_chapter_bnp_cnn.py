@@ -294,6 +294,35 @@ def test_the_accuracies_with_minibatches_of_128(large):
 
 
 @pytest.mark.row("P-26")
+def test_the_accuracies_with_minibatches_of_2(large):
+    fig5 = experiment("fig5", 3)
+    panel, found = fig5.panels[1], fig5.records()
+    chosen = {run.label: fig5.chosen(panel, run) for run in panel.runs}
+    small = {label: found[run.name] for label, run in chosen.items() if run}
+    paper = {run.label: found[run.name] for run in panel.runs}
+    assert [len(records) for records in small.values()] == [3] * 5
+    assert {len(r.curves["test_error"]) for records in small.values() for r in records} == {4}
+    groups = [record.config["settings"] for record in small["4 Things"]]
+    assert groups == [{"groups": 8, "weight_decay": 0.0001}] * 3
+    bn, bnp = last(small["BN"]), last(small["BNP"])
+    assert numbers("BN reaches # % (#–#),") == bn
+    assert numbers("minibatches of 128; BNP reaches # % (#–#),") == bnp
+    worse = [last(large[name])[0] - last(small[name])[0] for name in ("BN", "BNP")]
+    assert numbers("# points less than with minibatches of 128")[0] == round(worse[0])
+    assert numbers("(69.2–70.3), # points less")[0] == pytest.approx(worse[1])
+    assert numbers("Batch Renormalization, at # % (#–#), repairs") == last(small["Renorm"])
+    assert numbers("do as well as BNP:** # % (#–#).") == last(small["4 Things"])
+    assert numbers("far above BN,** at # % (#–#).") == last(small["vanilla"])
+    means = 100 * (1 - spread(small["vanilla"], "test_error")[0])
+    assert numbers("its test accuracy falls from # % after epoch 3") == [round(means[2], 1)]
+    assert means[3] < means[2]
+    assert len(paper["vanilla"]) == 1
+    assert numbers("one seed reaches # %")[0] == last(paper["vanilla"])[0]
+    lead = last(small["BNP"])[0] - last(paper["vanilla"])[0]
+    assert numbers("The lead of BNP over it is then # points")[0] == pytest.approx(lead)
+
+
+@pytest.mark.row("P-26")
 def test_how_long_the_runs_took_and_which_of_the_four_things_they_have(large):
     minutes = [record.seconds / 60 for records in large.values() for record in records]
     shortest, longest = numbers("ten epochs took between # and # minutes on one processor core")
