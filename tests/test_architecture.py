@@ -57,7 +57,7 @@ ROOMS = {
     "process": {"codec", "effects", "line", "sandbox", "troubles"},
     "bridge": {"configuration", "line", "process", "sandbox", "store"},
     "feedback": {"bridge", "old_names"},
-    "exchange": {"old_names"},
+    "exchange": {"old_names", "store"},
 }
 ABOVE = {"advice", "batch", "cli", "cluster", "flags", "intake", "remote", "workshop"}
 """The modules above the rooms; none of the rooms imports them."""

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from zipfile import ZIP_DEFLATED, ZipFile
 
+from optdl.files import written_whole
 from tools import release
 from tools.layout import ROOT, Course, is_result
 from tools.stages import Stages
@@ -37,18 +37,9 @@ def pack(course: Course, target: Path, site: Path | None = None) -> list[str]:
         The built site, to go with it.
     """
     content = dict(_content(course, site))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as made:
-        temporary = Path(made.name)
-        try:
-            with ZipFile(made, "w", ZIP_DEFLATED) as archive:
-                for name, path in content.items():
-                    archive.write(path, f"{target.stem}/{name}")
-            temporary.chmod(0o644)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-    temporary.replace(target)
+    with written_whole(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
+        for name, path in content.items():
+            archive.write(path, f"{target.stem}/{name}")
     return list(content)
 
 

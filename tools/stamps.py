@@ -4,7 +4,8 @@ import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+
+from optdl.files import written_whole
 
 
 def digest(parts: Iterable[Path | bytes | str]) -> str:
@@ -35,15 +36,8 @@ def write_atomically(path: Path, content: bytes) -> bool:
     """Write a file whole or not at all; return whether its content changed."""
     if path.is_file() and path.read_bytes() == content:
         return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as temporary:
-        temporary.write(content)
-    try:
-        Path(temporary.name).chmod(0o644)
-        Path(temporary.name).replace(path)
-    except BaseException:
-        Path(temporary.name).unlink(missing_ok=True)
-        raise
+    with written_whole(path) as scratch:
+        scratch.write_bytes(content)
     return True
 
 

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -143,7 +144,8 @@ def sync(paths: Iterable[Path]) -> None:
     """Bring files and folders to the disk."""
     for path in paths:
         with contextlib.suppress(PermissionError):  # Windows opens no folder
-            handle = os.open(path, os.O_RDONLY)
+            # Windows flushes what was opened for writing alone
+            handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
             try:
                 os.fsync(handle)
             finally:
@@ -184,13 +186,26 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
+@contextlib.contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Give the path of a file to write, which then takes the place of another in one step.
+
+    After an error the other one stays. What has taken its place is on the disk.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        yield scratch
+        sync([scratch])
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
 def write(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    sync([temporary])
-    temporary.replace(path)
+    with written_whole(path) as scratch:
+        scratch.write_text(text, encoding="utf-8")
 
 
 def digest(parts: Iterable[str | bytes]) -> str:

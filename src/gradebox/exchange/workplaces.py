@@ -15,8 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
+
+from gradebox.store import write, written_whole
 
 MANIFEST = ".released.json"
 """In the folder of releases: the checksums of each of its files, of every release so far."""
@@ -74,7 +75,7 @@ class Releases:
                 sums.append(checksum)
         if checksums != self._checksums:
             self._checksums = checksums
-            _write(self._file, json.dumps(checksums, indent=1, sort_keys=True) + "\n")
+            write(self._file, json.dumps(checksums, indent=1, sort_keys=True) + "\n")
 
     def knows(self, topic: str, name: str, file: Path) -> bool:
         """Tell whether a file is just what was released under this name at some time."""
@@ -111,7 +112,7 @@ def gather(work: Path, topic: str, places: Sequence[Path], releases: Releases) -
             gathered += _take(source, work, topic, name, releases)
             checksums.append(checksum)
     if gathered:
-        _write(log, json.dumps(checksums, indent=1) + "\n")
+        write(log, json.dumps(checksums, indent=1) + "\n")
     return gathered
 
 
@@ -143,18 +144,10 @@ def keep(file: Path, work: Path, topic: str, name: str) -> Path:
 
 def copy(source: Path, target: Path) -> None:
     """Copy a file whole or not at all, with the time of its last change."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(
-        dir=target.parent, prefix=f".{target.name}.", delete=False
-    ) as temporary:
-        temporary.write(source.read_bytes())
-    try:
-        shutil.copystat(source, temporary.name)
-        Path(temporary.name).chmod(0o644)
-        Path(temporary.name).replace(target)
-    except BaseException:
-        Path(temporary.name).unlink(missing_ok=True)
-        raise
+    with written_whole(target) as scratch:
+        scratch.write_bytes(source.read_bytes())
+        shutil.copystat(source, scratch)
+        scratch.chmod(0o644)
 
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -173,11 +166,3 @@ def _read(file: Path, empty: Any) -> Any:
     except (OSError, ValueError):
         return empty
     return content if isinstance(content, type(empty)) else empty
-
-
-def _write(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as temporary:
-        temporary.write(text)
-    Path(temporary.name).chmod(0o644)
-    Path(temporary.name).replace(file)
