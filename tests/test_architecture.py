@@ -59,6 +59,12 @@ ROOMS = {
     "feedback": {"bridge", "old_names"},
     "exchange": {"old_names", "store"},
 }
+PRIVATE = tuple(
+    f"nbgrader.{part}"
+    for part in ("apps", "converters", "coursedir", "nbgraderformat", "preprocessors", "utils")
+)
+"""What a new version of nbgrader may change without notice."""
+
 ABOVE = {"advice", "batch", "cli", "cluster", "flags", "intake", "remote", "workshop"}
 """The modules above the rooms; none of the rooms imports them."""
 
@@ -192,6 +198,8 @@ def broken_rules(file: str, source: str) -> list[str]:
             broken.append(f"{where}: gradebox knows nothing of optdl")
         elif package == "optdl" and top == "gradebox":
             broken.append(f"{where}: optdl knows nothing of gradebox")
+        elif package == "gradebox" and here != "bridge" and module.startswith(PRIVATE):
+            broken.append(f"{where}: only the bridge knows nbgrader's private parts")
         elif package == top and here in rules:
             there = room(module)
             if there and there != here and there not in rules[here]:
@@ -259,6 +267,7 @@ def test_the_rooms_of_gradebox_stand_on_each_other() -> None:
         ),
         ("src/gradebox/line/peer.py", "from gradebox.bridge.cells import is_test", "not bridge"),
         ("src/gradebox/process/pair.py", "from gradebox import batch", "not batch"),
+        ("src/gradebox/batch.py", "from nbgrader.utils import setenv", "only the bridge knows"),
     ],
 )
 def test_an_import_that_goes_the_wrong_way_is_named(file: str, source: str, reason: str) -> None:

@@ -21,12 +21,11 @@ from typing import Any
 
 import nbformat
 from nbgrader.api import MissingEntry
-from nbgrader.utils import setenv
 
 from gradebox import intake, store
 from gradebox.bridge import trial
 from gradebox.bridge.cells import NotPython
-from gradebox.bridge.course import Course
+from gradebox.bridge.course import Course, autograding
 from gradebox.bridge.gradebook import Book, Mark, Sources
 from gradebox.bridge.trial import Plan, Trial
 from gradebox.flags import plainly, printable
@@ -145,7 +144,7 @@ class Batch:
         self.prepare()
         with (
             self._store.locked(),
-            setenv(NBGRADER_EXECUTION="autograde"),
+            autograding(),
             ThreadPoolExecutor(self.jobs) as pool,
         ):
             book = Book(self.course.url, self.course.course_id)

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nbgrader.utils import setenv
-
 from gradebox import intake, store
 from gradebox.bridge import trial
 from gradebox.bridge.chain import Chain
-from gradebox.bridge.course import Course
+from gradebox.bridge.course import Course, autograding
 from gradebox.bridge.execute import WarmExecute
 from gradebox.bridge.gradebook import Sources
 from gradebox.bridge.trial import Plan, Trial
@@ -64,7 +62,7 @@ class Workshop:
         execute, course = self.chain().execute, self.course
         if not isinstance(execute, WarmExecute) or not (execute.apart and execute.trial):
             return []
-        with setenv(NBGRADER_EXECUTION="autograde"):
+        with autograding():
             return trial.try_out(execute, course.source, course.assignment)
 
     def execute(self, submission: Submission, plan: Plan) -> Result:

@@ -21,7 +21,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from nbgrader.apps.autogradeapp import AutogradeApp
     from nbgrader.coursedir import CourseDirectory
-    from nbgrader.utils import find_all_files
+    from nbgrader.utils import find_all_files, setenv
 
 from gradebox.bridge.chain import Chain
 from gradebox.store import digest
@@ -201,6 +201,12 @@ class Course:
             json.dumps(packages(), sort_keys=True),
         ]
         return digest([*parts, *(content for path in files for content in _name_and_content(path))])
+
+
+def autograding() -> contextlib.AbstractContextManager[None]:
+    """Let notebooks see in their environment that they are graded, as with nbgrader."""
+    environment: contextlib.AbstractContextManager[None] = setenv(NBGRADER_EXECUTION="autograde")
+    return environment
 
 
 def packages() -> dict[str, str]:
