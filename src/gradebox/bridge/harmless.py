@@ -249,7 +249,7 @@ def make_harmless(nb: Any) -> None:
 
 
 class Harmless(NbGraderPreprocessor):  # type: ignore[misc]
-    """nbgrader's step for :func:`make_harmless`."""
+    """nbgrader's step that takes out of a notebook what would run in a browser."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Change the notebook in place."""
