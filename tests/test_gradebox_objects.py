@@ -397,6 +397,15 @@ def weight(): return float(bag[0][0].weight[0, 0])
 """
 
 
+ALIASES = """
+state = {}
+def save(network): state.update(network.state_dict())
+def look(network): pass
+def saved(): return float(state["0.weight"][0, 0])
+def forget(): state.clear()
+"""
+
+
 def test_a_part_of_what_an_answer_keeps_is_kept(lend: Lend) -> None:
     student, value = lend(PARTS), [{"a": ["before"]}]
     student["keep"](value)
@@ -407,6 +416,14 @@ def test_a_part_of_what_an_answer_keeps_is_kept(lend: Lend) -> None:
     with torch.no_grad():
         network[0].weight.fill_(7)
     assert student["weight"]() == 7
+    student = lend(ALIASES)
+    student["save"](network)
+    with torch.no_grad():
+        network[0].weight.fill_(8)
+    student["look"](network)
+    assert student["saved"]() == 8, "state_dict() gives no copies"
+    student["forget"]()
+    assert held(student) == 0
     student, value = lend("def loop(x): x.append((x,)); kept.append(x)\nkept = []"), [0]
     student["loop"](value)  # it ends
 

@@ -22,7 +22,6 @@ from nbformat import NotebookNode, from_dict
 from nbgrader.preprocessors import Execute
 from traitlets import Bool, Enum, Integer, List, Unicode, default
 
-from gradebox.bridge.cells import require_python
 from gradebox.bridge.scores import shown_score
 from gradebox.bridge.source_notebook import Instructions, Released, instructions, source_folder
 from gradebox.bridge.trial import NotebookPlan, Plan, planned, remembered
@@ -182,7 +181,6 @@ class WarmExecute(Execute):  # type: ignore[misc]
             The operators and methods of objects that may be given values of a test, by the names of
             the cells; all where a cell is not among them.
         """
-        require_python(nb, str(context.get("notebook", "notebook")))
         with self._paired(folder, context, beside is not None) as pair:
             run = Run(pair, Released(self.parent), beside, mixed)
             for cell in nb.cells:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import nbformat
 from nbgrader.preprocessors import ClearSolutions
 
-from gradebox.bridge.cells import COLORS, errors, is_test
+from gradebox.bridge.cells import COLORS, errors, is_test, require_python
 from gradebox.bridge.source_notebook import instructions, written_tests
 from gradebox.store import digest, write
 
@@ -181,6 +181,7 @@ class _Notebook:
     def __init__(self, execute: "WarmExecute", path: Path, context: dict[str, str]) -> None:
         self._execute, self._path, self._context = execute, path, context
         answered = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+        require_python(answered, path.stem)
         self.tests = [cell for cell in filter(is_test, answered.cells) if _worth(cell) > 0]
         if any(AUTOMATIC in cell.source for cell in self.tests):
             written = written_tests(execute, context["assignment"], context["notebook"])

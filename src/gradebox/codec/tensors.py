@@ -150,6 +150,19 @@ def _read_graph(decoder: "Decoder", node: list[Any], depth: int) -> Any:
     return tensor
 
 
+def shares_memory(value: Any) -> bool:
+    """Return whether a tensor has its numbers in common with another, such as ``p.detach()``."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor):
+        return False
+    users = getattr(torch._C, "_storage_Use_Count", None)
+    if users is None:  # nobody tells: then it may
+        return True
+    lonely = torch.empty(1)
+    alone, storage = lonely.untyped_storage(), value.untyped_storage()
+    return bool(users(storage._cdata) > users(alone._cdata))
+
+
 def restored(target: Any, fresh: Any) -> Callable[[], None]:
     """Return an action that gives a tensor the numbers and the gradient of another one."""
     fits = target.dtype == fresh.dtype

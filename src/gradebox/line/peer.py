@@ -20,6 +20,7 @@ import numpy as np
 
 from gradebox.codec.draws import Draws
 from gradebox.codec.encoding import BadValue, Decoder, Encoder, Limits, Node, Passed, Unsendable
+from gradebox.codec.tensors import shares_memory
 from gradebox.line.classes import (
     MOST_BASES,
     NAMED,
@@ -439,7 +440,9 @@ class Peer:
         Only parameters of networks count, unless ``every`` container does.
         """
         held = [  # by index: a loop over the containers would be one more holder
-            _holders(containers, index) > passed or bool(changed and changed[index])
+            _holders(containers, index) > passed
+            or shares_memory(containers[index])
+            or bool(changed and changed[index])
             for index in range(len(containers))
         ]
         _hold_parts(held, containers)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from gradebox.codec.encoding import BadValue, Decoder, Encoder, Limits, Node
+from gradebox.codec.tensors import shares_memory
 
 MOST = 4096
 """So many containers may be held at once; what comes beyond is a plain copy.
@@ -137,6 +138,8 @@ class Twins:
             if (number > 0) is self._of_student:
                 continue
             entry = self._held[number]
+            if shares_memory(entry.value):
+                continue
             # the entry and the argument; while nothing has changed that the owner should know
             if sys.getrefcount(entry.value) <= 2 and not self._has_changed(entry):
                 self._forget(number)
