@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-__all__ = ["EVENTS", "Hook", "Schedule", "State"]
+__all__ = ["Hook", "Schedule", "State"]
 
 EVENTS = ("after_backward", "after_step", "after_epoch")
 """The methods of a hook, in the order in which they are called."""
