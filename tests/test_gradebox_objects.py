@@ -394,6 +394,8 @@ bag = []
 def keep(value): bag.append(value)
 def inner(): return bag[0][0]["a"][0]
 def weight(): return float(bag[0][0].weight[0, 0])
+def same_list(value): return value[0]["a"] is bag[0][0]["a"]
+def same_weight(layer): return layer.weight is bag[0][0].weight
 """
 
 
@@ -411,11 +413,13 @@ def test_a_part_of_what_an_answer_keeps_is_kept(lend: Lend) -> None:
     student["keep"](value)
     value[0]["a"][0] = "after"
     assert student["inner"]() == "after"
+    assert student["same_list"](value)
     student, network = lend(PARTS), nn.Sequential(nn.Linear(2, 3), nn.ReLU())
     student["keep"](network)
     with torch.no_grad():
         network[0].weight.fill_(7)
     assert student["weight"]() == 7
+    assert student["same_weight"](network[0])
     student = lend(ALIASES)
     student["save"](network)
     with torch.no_grad():
