@@ -337,6 +337,31 @@ def test_data_handed_in_that_a_test_does_not_mention_is_no_doubt(
     assert ours.doubt("open('helper.py')", "")
 
 
+def test_only_a_word_of_the_test_or_its_error_names_a_file(tests: Path, student: Path) -> None:
+    (student / "other.py").touch()
+    ours = Files([tests], guarded=True)
+    go(Files([student]), ours)
+    assert not ours.doubt("assert f(1) == 2", "it says otherwise")
+    assert ours.doubt("assert f(1) == 2", "no such file: other.py")
+
+
+def test_a_folder_that_the_tests_remove_goes_with_what_only_the_student_has_there(
+    ends: Ends, tests: Path, student: Path
+) -> None:
+    (tests / "run").mkdir()
+    go(*ends)
+    (student / "run" / "a.pt").write_bytes(b"not for the tests")
+    (student / "run" / "link").symlink_to(tests)
+    go(*reversed(ends))
+    assert [*(tests / "run").iterdir()] == []
+    (tests / "run").rmdir()
+    assert go(*ends) == ["run"]
+    assert not (student / "run").exists()
+    assert tests.exists()
+    assert go(*reversed(ends)) == []
+    assert not ends[0].doubt("Checkpoint('run/a.pt')", "")
+
+
 def test_new_files_go_before_those_that_were_handed_in(tests: Path, student: Path) -> None:
     for number in range(MOST_BYTES // LARGEST + 3):
         (student / f"a{number}").write_bytes(bytes(LARGEST))

@@ -76,6 +76,33 @@ class Evaluating:
 
     def __exit__(self, *error): self.model.train(self.before)
 
+def change(model, number):
+    if number == 0: model[0].weight.data.add_(1)
+    if number == 1: model[2].bias.grad = torch.ones(1)
+    if number == 2: model[2].bias.grad.data.mul_(3)
+    if number == 3: model[1] = nn.Tanh()
+    if number == 4: model[0].bias.requires_grad_(False)
+    if number == 5: model[1].eval()
+    if number == 6: model[0].bias = None
+    if number == 7: model.append(nn.Dropout(0.5).eval())
+    if number == 8: model[3].p = 0.25
+    if number == 9: model.register_buffer("scale", torch.ones(2, dtype=torch.bfloat16))
+    if number == 10: model.scale.add_(1)
+    if number == 11: model[2].weight.detach().numpy()[0, 0] = 7
+    if number == 12: model[1].register_forward_hook(lambda *all: 2 * all[2])
+
+class Keeper:
+    def __init__(self, model): self.model = model
+
+    def look(self):
+        parameters, modules = list(self.model.parameters()), list(self.model.modules())
+        found = [self.model(torch.ones(1, 2)), [p.grad for p in parameters]]
+        found += [[p.requires_grad for p in parameters], [type(one).__name__ for one in modules]]
+        found += [[one.training for one in modules], [getattr(one, "p", 0) for one in modules]]
+        return [*found, [one.float() for one in self.model.buffers()]]
+
+    def change(self, number): change(self.model, number)
+
 kept = []
 
 def forgets(model):
@@ -323,6 +350,22 @@ def a_watch_of_a_network_of_the_students(names: Names) -> Any:
     return [list(watch.means), len(model.inner._forward_hooks)]
 
 
+def a_network_that_is_kept(by_student: bool) -> Callable[[Names], Any]:
+    def run(names: Names) -> Any:
+        here = of_one_process()
+        model = network()
+        keeper, own = names["Keeper"](model), here["Keeper"](model)
+        found = [plain(keeper.look())]
+        for number in range(13):
+            (keeper if by_student else own).change(number)
+            seen = plain((own if by_student else keeper).look())
+            assert seen not in found, number
+            found.append(seen)
+        return found
+
+    return run
+
+
 def a_context_manager(names: Names) -> Any:
     found = []
     for model in (network(), names["Net"]()):
@@ -365,6 +408,8 @@ PLAYS: dict[str, Callable[[Names], Any]] = {
             *(a_watch_of_a_network_of_the_students, a_context_manager, other_things),
         )
     },
+    "changes by the student": a_network_that_is_kept(by_student=True),
+    "changes by the tests": a_network_that_is_kept(by_student=False),
     **{f"torch's {name}": an_optimizer_of_torchs(make) for name, make in OPTIMIZERS.items()},
     **{f"scheduler: {name}": a_scheduler(make) for name, make in SCHEDULERS.items()},
 }

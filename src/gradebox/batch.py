@@ -107,7 +107,7 @@ class Batch:
         workshop = Workshop(course, self.sources)
         self.execute: Callable[[Submission, Plan], Result] = workshop.execute
         """Executes a submission; another may be put here, which has that done elsewhere."""
-        self.try_out: Callable[[], list[Trial]] = workshop.try_out
+        self.try_out: Callable[[], list[Trial]] = partial(workshop.try_out, jobs)
         """Tries the tests; another may be put here as well."""
         self._trials: list[Trial] | None = None
         self._writer = workshop.chain()

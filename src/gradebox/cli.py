@@ -110,7 +110,7 @@ def check_tests(arguments: argparse.Namespace) -> int:
         raise Problem(f"expected your own notebooks in {course.source}, got none")
     try:
         with batch.grading(), console.status("Trying the tests, in one process and apart"):
-            trials = Workshop(course).try_out()
+            trials = Workshop(course).try_out(batch.cores())
     except NotPython as error:
         raise Problem(str(error)) from error
     advice.table(console, trials)

@@ -57,13 +57,13 @@ class Workshop:
         chain: Chain = self._chains.mine
         return chain
 
-    def try_out(self) -> list[Trial]:
-        """Try the tests on the instructor's own answers."""
+    def try_out(self, jobs: int = 1) -> list[Trial]:
+        """Try the tests on the instructor's own answers; so many notebooks run at once."""
         execute, course = self.chain().execute, self.course
         if not isinstance(execute, WarmExecute) or not (execute.apart and execute.trial):
             return []
         with autograding():
-            return trial.try_out(execute, course.source, course.assignment)
+            return trial.try_out(execute, course.source, course.assignment, jobs)
 
     def execute(self, submission: Submission, plan: Plan) -> Result:
         """Execute the notebooks of a submission, as a trial has planned it."""

@@ -9,10 +9,16 @@ import mmap
 import os
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 
 FOLDER = os.environ.get("PYTHON_LINE_COVERAGE")
 """The folder with ``modules``, a path and a number of lines in each row, and ``marks``."""
+
+
+MOST = 200
+"""So many calls of a function are followed in a process: marks are slow, and some are called
+millions of times."""
 
 
 def _offsets(folder: Path) -> dict[str, int]:
@@ -29,21 +35,22 @@ def _install(folder: Path) -> None:
     offsets = _offsets(folder)
     with (folder / "marks").open("r+b") as file:
         marks = mmap.mmap(file.fileno(), 0)
-    seen = {}
+    calls = Counter()
 
     def call(frame, event, argument):
         code = frame.f_code
         start = offsets.get(code.co_filename)
-        if start is None or seen.get(code):
+        if start is None:
             return None
-        lines = {line for _, _, line in code.co_lines() if line}
+        calls[code] += 1
+        if calls[code] > MOST:
+            return None
 
         def mark(frame, event, argument):
             marks[start + frame.f_lineno] = 1
             return mark
 
         marks[start + code.co_firstlineno] = 1
-        seen[code] = all(marks[start + line] for line in lines)
         return mark
 
     threading.settrace(call)

@@ -11,6 +11,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,7 +25,7 @@ from gradebox.bridge.source_notebook import instructions, written_tests
 from gradebox.store import digest, write
 
 if TYPE_CHECKING:
-    from gradebox.bridge.execute import WarmExecute
+    from gradebox.bridge.execute import Run, WarmExecute
 
 AUTOMATIC = "AUTOTEST"
 """What a test says in which nbgrader writes automatic tests."""
@@ -101,7 +102,7 @@ class Trial:
         return self.graded != self.together
 
 
-def try_out(execute: "WarmExecute", source: Path, assignment: str) -> list[Trial]:
+def try_out(execute: "WarmExecute", source: Path, assignment: str, jobs: int = 1) -> list[Trial]:
     """Try the tests of an assignment.
 
     Parameters
@@ -112,11 +113,14 @@ def try_out(execute: "WarmExecute", source: Path, assignment: str) -> list[Trial
         The folder of the instructor's version.
     assignment : str
         The name of the assignment.
+    jobs : int, optional
+        So many notebooks run at once.
     """
     trials = []
-    for path in sorted(source.glob("*.ipynb")):
-        context = {"assignment": assignment, "notebook": path.stem}
-        trials += list(_Notebook(execute, path, context).trials())
+    with ThreadPoolExecutor(jobs) as pool:
+        for path in sorted(source.glob("*.ipynb")):
+            context = {"assignment": assignment, "notebook": path.stem}
+            trials += list(_Notebook(execute, path, context, pool).trials())
     return trials
 
 
@@ -178,8 +182,10 @@ def moved(trials: Iterable[Trial]) -> dict[str, list[str]]:
 class _Notebook:
     """The instructor's version of a notebook, with its answers and blank."""
 
-    def __init__(self, execute: "WarmExecute", path: Path, context: dict[str, str]) -> None:
-        self._execute, self._path, self._context = execute, path, context
+    def __init__(
+        self, execute: "WarmExecute", path: Path, context: dict[str, str], pool: Executor
+    ) -> None:
+        self._execute, self._path, self._context, self._pool = execute, path, context, pool
         answered = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
         require_python(answered, path.stem)
         self.tests = [cell for cell in filter(is_test, answered.cells) if _worth(cell) > 0]
@@ -194,14 +200,15 @@ class _Notebook:
         """Yield how each test does."""
         if not self.tests:
             return
-        together, _ = self._points(None)
         marked = instructions(self._path).beside
         beside = set(marked)
-        apart, why = self._points(beside)
+        # apart twice, even if nothing differs: a test that draws lots may have been lucky
+        (together, _), (apart, why), (graded, _) = self._points(None, beside, beside)
+        results = [apart, graded]
         for attempt in range(ROUNDS):
-            # once more, even if nothing differs: a test that draws lots may have been lucky
-            graded, _ = self._points(beside)
-            results = [apart, graded] if attempt == 0 else [graded]
+            if attempt:
+                [(graded, _)] = self._points(beside)
+                results = [graded]
             differ = {
                 name for name in together for result in results if result[name] != together[name]
             }
@@ -224,27 +231,36 @@ class _Notebook:
                 sorted(self._mixed.get(name, ())),
             )
 
-    def _points(self, beside: Collection[str] | None) -> tuple[dict[str, Points], dict[str, str]]:
-        """Return what each test gives, and what it raises with the answers."""
-        scores = []
-        for version in reversed(self._versions):
-            with tempfile.TemporaryDirectory(prefix="gradebox-trial-") as folder:
-                shutil.copytree(
-                    self._path.parent,
-                    folder,
-                    dirs_exist_ok=True,
-                    ignore=shutil.ignore_patterns("*.ipynb", ".ipynb_checkpoints"),
-                )
-                nb = deepcopy(version)
-                run = self._execute.run(nb, Path(folder), self._context, beside)
-                scores.append(run.scores)
-                for name, mixed in run.mixed.items():
-                    self._mixed.setdefault(name, set()).update(mixed)
-        errors = {_name(cell): _error(cell) for cell in filter(is_test, nb.cells)}
-        blank, answered = scores
-        return {
-            _name(cell): Points(answered[_name(cell)], blank[_name(cell)]) for cell in self.tests
-        }, errors
+    def _points(
+        self, *besides: Collection[str] | None
+    ) -> Iterator[tuple[dict[str, Points], dict[str, str]]]:
+        """Yield for each way to run them what the tests give, and what they raise with answers."""
+        ways = [(version, beside) for beside in besides for version in self._versions]
+        runs = iter([*self._pool.map(self._run, *zip(*ways, strict=True))])
+        for (answered, answers), (_, blank) in zip(runs, runs, strict=True):
+            errors = {_name(cell): _error(cell) for cell in filter(is_test, answered.cells)}
+            yield (
+                {
+                    name: Points(answers.scores[name], blank.scores[name])
+                    for name in map(_name, self.tests)
+                },
+                errors,
+            )
+
+    def _run(self, version: Any, beside: Collection[str] | None) -> tuple[Any, "Run"]:
+        """Run a version of the notebook in a folder of its own; return it as it is then."""
+        nb = deepcopy(version)
+        with tempfile.TemporaryDirectory(prefix="gradebox-trial-") as folder:
+            shutil.copytree(
+                self._path.parent,
+                folder,
+                dirs_exist_ok=True,
+                ignore=shutil.ignore_patterns("*.ipynb", ".ipynb_checkpoints"),
+            )
+            run = self._execute.run(nb, Path(folder), self._context, beside)
+        for name, mixed in run.mixed.items():
+            self._mixed.setdefault(name, set()).update(mixed)
+        return nb, run
 
 
 def _name(cell: Any) -> str:

@@ -14,6 +14,7 @@ import hashlib
 import itertools
 import os
 import re
+import shutil
 import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -357,7 +358,8 @@ class Files:
                 path = f"{path}/{name}"
                 if not stat.S_ISDIR(_os.lstat(path).st_mode):
                     raise NotADirectoryError(path)
-            _CHANGES[kind](f"{path}/{last}", content)
+            make = _remove_whole if kind == "gone" and not self._guarded else _CHANGES[kind]
+            make(f"{path}/{last}", content)
         except OSError:  # something else is there, or no room
             if kind != "gone":
                 self._missing.add(key[1])
@@ -393,7 +395,8 @@ def _depth(key: Key) -> int:
 
 
 def _named(names: Iterable[str], text: str) -> list[str]:
-    return [name for name in names if Path(name).stem in text]
+    words = {name: re.escape(Path(name).stem) for name in names}
+    return [name for name, word in words.items() if re.search(rf"(?<!\w){word}(?!\w)", text)]
 
 
 def _mark(info: os.stat_result) -> tuple[int, ...]:
@@ -412,6 +415,9 @@ def _write(path: str, content: bytes) -> None:
         file.write(content)
 
 
+_remove_tree = shutil.rmtree
+
+
 def _make_folder(path: str, content: bytes) -> None:
     try:
         _os.mkdir(path, 0o700)
@@ -423,6 +429,14 @@ def _make_folder(path: str, content: bytes) -> None:
 def _remove(path: str, content: bytes) -> None:
     if stat.S_ISDIR(_os.lstat(path).st_mode):
         _os.rmdir(path)
+    else:
+        _os.unlink(path)
+
+
+def _remove_whole(path: str, content: bytes) -> None:
+    """Remove a folder with what is in it here alone: in one process that was in the tests' too."""
+    if stat.S_ISDIR(_os.lstat(path).st_mode):
+        _remove_tree(path)
     else:
         _os.unlink(path)
 

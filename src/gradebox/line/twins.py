@@ -14,12 +14,13 @@ import operator
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
 from gradebox.codec.encoding import BadValue, Decoder, Encoder, Limits, Node
-from gradebox.codec.tensors import shares_memory
+from gradebox.codec.tensors import module_items, shares_memory, tensor_state
 
 MOST = 4096
 """So many containers may be held at once; what comes beyond is a plain copy.
@@ -244,20 +245,25 @@ class _Entry:
         self.items: tuple[Any, ...] | None = None
 
 
-_FIXED = frozenset((type(None), bool, int, float, complex, str, bytes))
+_FIXED = frozenset((type(None), bool, int, float, complex, str, bytes, FunctionType, MethodType))
+"""Values that cannot change, and functions, which do not travel."""
 
 
 def _items(value: Any) -> tuple[Any, ...] | None:
-    """Return all that a list, a dict, a set or a deque holds."""
+    """Return all that a list, a dict, a set, a deque or a module of torch's holds."""
     if type(value) is dict:
         return (*value, *value.values())
-    return tuple(value) if type(value) in (list, set, deque) else None
+    if type(value) in (list, set, deque):
+        return tuple(value)
+    return module_items(value)
 
 
 def _is_fixed(value: Any, held: Mapping[int, int]) -> bool:
     if type(value) is tuple:
         return all(_is_fixed(item, held) for item in value)
-    return type(value) in _FIXED or id(value) in held
+    # of what is the other process's only a number travels, which stays
+    is_others = hasattr(type(value), "_gradebox")
+    return type(value) in _FIXED or id(value) in held or is_others
 
 
 def _state(value: Any) -> Any:
@@ -266,6 +272,9 @@ def _state(value: Any) -> Any:
         large = value.nbytes > _SHORT and value.flags.c_contiguous
         data = value.reshape(-1).view(np.uint8).data if large else value.tobytes()
         return value.dtype, value.shape, value.flags.writeable, _short([data])
+    if (tensor := tensor_state(value)) is not None:
+        *kind, parts = tensor
+        return [*kind, _short(parts)]
     encoder = Encoder(lambda other: ["object", id(other)], [value], _NO_LIMITS)
     content = repr(encoder.state(value)).encode("utf-8", "surrogatepass")
     return _short([content, *encoder.parts])

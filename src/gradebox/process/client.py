@@ -81,11 +81,6 @@ class ForkServer:
         The modules that it imports before the first notebook.
     banned, hollow : sequence of str
         Modules that a student's process does not get: see :mod:`gradebox.sandbox.imports`.
-
-    Raises
-    ------
-    RuntimeError
-        If it does not start.
     """
 
     def __init__(
@@ -94,7 +89,7 @@ class ForkServer:
         banned: Sequence[str] = (),
         hollow: Sequence[str] = (),
     ) -> None:
-        self._lock = threading.Lock()
+        self._lock, self._is_ready = threading.Lock(), False
         self._barred = bool(banned or hollow)
         barred = [f"--banned={name}" for name in banned] + [f"--hollow={name}" for name in hollow]
         self._arguments = [*barred, *imports]
@@ -108,7 +103,19 @@ class ForkServer:
                 start_new_session=True,
             )
         atexit.register(self.close)
-        self._await(self._control)
+
+    def wait_until_ready(self) -> None:
+        """Wait until all is imported; each fork waits for that itself.
+
+        Raises
+        ------
+        RuntimeError
+            If it does not start.
+        """
+        with self._lock:
+            if not self._is_ready:
+                self._await(self._control)
+                self._is_ready = True
 
     def _await(self, control: socket.socket) -> None:
         control.settimeout(START)
@@ -163,6 +170,7 @@ class ForkServer:
         NotSealed
             If the process could not be sealed.
         """
+        self.wait_until_ready()
         begin = _begin(str(folder), environment, level, limits, readable)
         with self._forked(self._control, begin, other) as process:
             yield process
@@ -207,6 +215,7 @@ class ForkServer:
 
     def start_server_of_tests(self) -> socket.socket:
         """Return the control of the server that has imported all, made when it is first needed."""
+        self.wait_until_ready()
         with self._lock:
             if not self._barred:
                 return self._control

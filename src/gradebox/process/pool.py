@@ -75,14 +75,21 @@ def _installed(name: str, beside: Path) -> bool:
 
 
 def server(modules: Modules) -> ForkServer:
-    """Return the warm process with these modules."""
+    """Return the warm process with these modules.
+
+    Raises
+    ------
+    RuntimeError
+        If it does not start.
+    """
     with _starting:  # threads share it
         running = _servers.get(modules)
         if running is not None and not running.alive:
             running.close()
         if running is None or not running.alive:
             running = _servers[modules] = ForkServer(*modules)
-        return running
+    running.wait_until_ready()  # another one may start meanwhile
+    return running
 
 
 def start(folder: Path, assignment: str) -> None:

@@ -404,7 +404,7 @@ class Trainer:
 
 def _model(norm: str, seed: int) -> nn.Sequential:
     """Return a small network of torch's own modules, as an evaluation leaves it."""
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     middle: list[nn.Module] = [nn.BatchNorm2d(2)] if norm == "bn" else []
     model = nn.Sequential(nn.Conv2d(1, 2, 3), *middle, nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
     return model.eval()
@@ -457,7 +457,6 @@ def _plain(values: Any) -> np.ndarray:
 
 _OPTIONS: tuple[tuple[str, int, dict[str, Any]], ...] = (
     ("bn", 3, {"lr": 0.5}),
-    ("none", 3, {"lr": 0.5, "max_norm": 0.1}),
     ("none", 3, {"lr": 0.5, "max_norm": 0.2, "bnp": True}),
     ("none", 3, {"lr": 0.1, "max_norm": 0.5, "dtype": "float16"}),
     ("none", 4, {"lr": 0.1, "dtype": "float16"}),
@@ -469,7 +468,7 @@ def _runs(rng: np.random.Generator) -> Iterator[Case]:
     for number, (norm, steps, options) in enumerate(_OPTIONS):
         shape = (3, 8, 8) if "device" in options else (1, 4, 4)
         x = rng.normal(size=(steps, 4, *shape)).round(2)
-        if number == 4:
+        if number == 3:
             x[1] = 1e5  # more than float16 can hold
         yield {
             "x": x,
@@ -707,7 +706,7 @@ class _Session:
     """A training that begins in a process of its own: network, optimizer, generator."""
 
     def __init__(self, x: np.ndarray, seed: int) -> None:
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         self.x, self.model = torch.tensor(x), nn.Linear(x.shape[1], 1).double()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
         self.generators = [Draws(seed + 1), Draws(seed + 2)]
@@ -775,12 +774,11 @@ def _foreign(kind: Any, path: str) -> str:
 
 
 def _interruptions(rng: np.random.Generator) -> Iterator[Case]:
-    for m, epochs in [(3, 1), (6, 4)]:
-        yield {
-            "x": rng.normal(size=(m, 2)).round(2),
-            "epochs": epochs,
-            "seed": int(rng.integers(1000)),
-        }
+    yield {
+        "x": rng.normal(size=(3, 2)).round(2),
+        "epochs": 2,
+        "seed": int(rng.integers(1000)),
+    }
 
 
 def _goes_on_bit_by_bit(kind: Any, rng: np.random.Generator) -> bool:
@@ -1200,5 +1198,5 @@ RECORD = RecordCheck(
         )
         for method in METHODS
     },
-    again=LAB.settings[::3],  # both networks, with and without BNP and a normalization
+    again=LAB.settings[::6],  # both networks, with and without BNP
 )
