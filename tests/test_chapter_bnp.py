@@ -323,6 +323,51 @@ def records(figure: str, name: str) -> list[dict[str, Any]]:
     return [json.loads(file.read_text(encoding="utf-8")) for file in files]
 
 
+@pytest.mark.row("P-16")
+@pytest.mark.parametrize("size", [16, 256, 512])
+def test_the_seconds_of_an_epoch(size: int):
+    bn, bnp_ = (
+        np.array(
+            [
+                seed["curves"]["epoch_seconds"]
+                for seed in records("fig9", f"cifar10-fc2-{size}-{name}-raw-0.01")
+            ]
+        )
+        for name in ("bn", "bnp")
+    )
+    assert bn.shape == bnp_.shape == (5, 4)
+    ratios = np.median(bnp_ / bn, axis=1)
+    here = f"| {bn.mean():.2f} | {bnp_.mean():.2f} | {np.median(ratios):.2f} "
+    says(f"{here}({ratios.min():.2f}–{ratios.max():.2f}) |")
+
+
+@pytest.mark.row("P-13")
+def test_what_mnist_shows_is_said():
+    fig3 = runpy.run_path(str(RESULTS.parent / "fig3.py"))
+    experiment = Experiment(str(RESULTS.parent / "fig3.py"), fig3["PANELS"], [])
+    found, accuracies, losses = experiment.records(), [], []
+    for panel in experiment.panels[:2]:
+        assert panel.runs[0].data == "mnist"
+        seeds = {run.label: found[experiment.chosen(panel, run).name] for run in panel.runs}
+        assert [len(each) for each in seeds.values()] == [5] * 8
+        ends = [
+            100 * (1 - np.mean([seed.curves["test_error"][-1] for seed in each]))
+            for each in seeds.values()
+        ]
+        accuracies += ends
+        loss = {
+            label: np.mean([seed.curves["minibatch_loss"][4] for seed in each])
+            for label, each in seeds.items()
+        }
+        rest = [value for label, value in loss.items() if label != "BNP"]
+        losses.append((loss["BNP"], min(rest)))
+    low, high = min(accuracies), max(accuracies)
+    says(f"all eight methods end between {low:.1f} % and {high:.1f} % on the test images")
+    assert {f"{first:.3f}" for first, _ in losses} == {"0.019"}, losses
+    nexts = " and ".join(f"{second:.3f}" for _, second in losses)
+    says(f"on both: 0.019, where the next method has {nexts}.")
+
+
 @pytest.mark.row("P-18")
 def test_what_figure_8_shows_is_said():
     seeds = records("fig8", "cifar10-fc2-60-bnp-raw-0.1")

@@ -323,6 +323,30 @@ def test_the_accuracies_with_minibatches_of_2(large):
 
 
 @pytest.mark.row("P-26")
+def test_the_accuracies_with_minibatches_of_1():
+    fig4 = experiment("fig4", 3)
+    panel, found = fig4.panels[-1], fig4.records()
+    chosen = {run.label: fig4.chosen(panel, run) for run in panel.runs}
+    small = {label: found[run.name] for label, run in chosen.items() if run}
+    assert [len(records) for records in small.values()] == [3] * 3
+    assert {len(r.curves["test_error"]) for records in small.values() for r in records} == {3}
+    bnp, vanilla = last(small["BNP"]), last(small["vanilla"])
+    assert numbers("BNP reaches # % (#–#), and the network") == bnp
+    assert numbers("the network without normalization # % (#–#). The ranges overlap.") == vanilla
+    assert bnp[1] < vanilla[2]
+    [paper] = [found[run.name] for run in panel.runs if run.label == "vanilla"]
+    assert len(paper) == 1
+    assert numbers("one seed of vanilla reaches # %")[0] == last(paper)[0]
+    things = numbers(
+        "fall behind,** at # % (#–#), although their training loss of # is below that of "
+        "vanilla, #."
+    )
+    assert things[:3] == last(small["4 Things"])
+    losses = [spread(small[n], "minibatch_loss")[0][-1].round(2) for n in ("4 Things", "vanilla")]
+    assert things[3:] == losses
+
+
+@pytest.mark.row("P-26")
 def test_how_long_the_runs_took_and_which_of_the_four_things_they_have(large):
     minutes = [record.seconds / 60 for records in large.values() for record in records]
     shortest, longest = numbers("ten epochs took between # and # minutes on one processor core")
@@ -462,6 +486,33 @@ def test_the_jump_of_batch_normalization_when_the_rate_drops():
         (right[7] - right[3]).round(1)
     ]
     assert (np.diff(right[3:8]) < 0).sum() == 2
+
+
+@pytest.mark.row("P-27")
+def test_the_four_methods_of_the_small_residual_network():
+    fig6 = experiment("fig6", 2)
+    panel, found = fig6.panels[0], fig6.records()
+    ends, jumps = {}, {}
+    for run in panel.runs:
+        records = found[fig6.chosen(panel, run).name]
+        assert [len(record.curves["test_error"]) for record in records] == [10, 10]
+        ends[run.label] = last(records)
+        right = 100 * (1 - spread(records, "test_error")[0])
+        jumps[run.label] = round(right[8] - right[7], 1)
+    assert list(ends) == ["BN", "GN", "BNP", "BNP+GN"]
+    assert numbers("rises by # points with GN, by # with BNP, and by # with BNP + GN") == [
+        jumps[name] for name in ("GN", "BNP", "BNP+GN")
+    ]
+    assert numbers(
+        "ahead at the end**, with # % (#–#) against # % (#–#) for BNP and # % (#–#) for BNP + GN"
+    ) == [*ends["BN"], *ends["BNP"], *ends["BNP+GN"]]
+    [better] = numbers("BNP improves on GN** by # points")
+    assert better == pytest.approx(ends["BNP+GN"][0] - ends["GN"][0])
+    assert numbers("GN alone has # % (#–#)") == ends["GN"]
+    assert ends["BNP"][1] < ends["BNP+GN"][2], "the ranges of BNP and BNP + GN overlap"
+    ahead = [ends["BN"][0] - ends[name][0] for name in ("BNP", "BNP+GN")]
+    low, high = numbers("with ResNet-14 it was # to # points ahead")
+    assert low <= min(ahead) <= max(ahead) < high + 0.5
 
 
 @pytest.mark.row("P-27")
