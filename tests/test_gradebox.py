@@ -241,7 +241,7 @@ def test_a_warm_process_that_died_is_made_anew(tmp_path: Path) -> None:
 def test_a_warm_process_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(RuntimeError, match="the warm process did not start; try: /bin/false"):
-        ForkServer(("numpy",))
+        ForkServer(("numpy",)).wait_until_ready()
 
 
 @pytest.mark.parametrize("sent", [b"no json\n", b"[1]\n", b""], ids=["text", "a list", "nothing"])
