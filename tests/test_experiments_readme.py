@@ -1,0 +1,204 @@
+"""The tables and totals of ``experiments/README.md`` are those of the result files.
+
+The files are read as plain data, without the package that wrote them.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+EXPERIMENTS = Path(__file__).resolve().parent.parent / "experiments"
+RESULTS = EXPERIMENTS / "results"
+TEXT = (EXPERIMENTS / "README.md").read_text(encoding="utf-8")
+PLAIN = " ".join(TEXT.split())
+
+DENSE = {
+    "vanilla": "vanilla",
+    "BN": "bn",
+    "BN+input": "bn-and-input",
+    "LN": "ln",
+    "Renorm": "renorm",
+    "Renorm, clipped": "renorm-clipped",
+    "BNP": "bnp",
+    "BNP, not the first layer": "bnp-not-the-first-layer",
+}
+FIVE = {name: name.lower().replace(" ", "-") for name in ("vanilla", "Adam", "BN", "4 Things")}
+FIVE |= {"Renorm": "renorm", "BNP": "bnp"}
+RESIDUAL = {"BN": "bn", "GN": "gn", "BNP": "bnp", "BNP+GN": "bnp-and-gn"}
+BEYOND = {
+    "momentum": "vanilla-momentum",
+    "BNP, then momentum": "bnp-momentum",
+    "BNP, split form, momentum": "bnp-split-momentum",
+    "Adam": "vanilla-adam",
+    "BNP, then Adam": "bnp-adam",
+    "BNP, split form, Adam": "bnp-split-adam",
+}
+PANELS = {
+    "Figure 3, CIFAR-10, minibatches of 60": ("fig3/cifar10-fc3-60-", DENSE),
+    "Figure 3, MNIST, minibatches of 60": ("fig3/mnist-fc3-60-", DENSE),
+    "Figure 4, CIFAR-10, minibatches of 6": ("fig4/cifar10-fc3-6-", DENSE),
+    "Figure 4, CIFAR-10, minibatches of 1": ("fig4/cifar10-fc3-1-", DENSE),
+    "Figure 4, five layers, minibatches of 1": ("fig4/cifar10-cnn5-1-", FIVE),
+    "Figure 5, five layers, minibatches of 128": ("fig5/cifar10-cnn5-128-", FIVE),
+    "Figure 5, five layers, minibatches of 2": ("fig5/cifar10-cnn5-2-", FIVE),
+    "Figure 6 in small": ("fig6/cifar10-resnet14-128-", RESIDUAL),
+    "Beyond the paper: BNP with momentum and with Adam": ("beyond/cifar10-fc3-60-", BEYOND),
+}
+
+
+def finals() -> list[dict[str, Any]]:
+    """Return the records of all runs that measured the test images."""
+    folders = [one for one in RESULTS.iterdir() if one.name != "recorded"]
+    return [json.loads(file.read_text()) for one in folders for file in one.glob("*.json")]
+
+
+def searches() -> list[dict[str, Any]]:
+    """Return the records of all searches for a rate; a curve is one short run."""
+    return [json.loads(file.read_text()) for file in RESULTS.glob("*/tuning/*.json")]
+
+
+def lines(title: str) -> Iterator[dict[str, str]]:
+    """Yield the rows of the first table below a title by its columns, with the kind of input."""
+    section = TEXT.split(title)[1]
+    table = re.search(r"^\|.+?^$", section, re.MULTILINE | re.DOTALL)
+    assert table
+    head, _, *rows = (line.strip("|") for line in table[0].splitlines())
+    names, inputs = [], "standardized"
+    for name in head.split("|"):
+        kind, colon, rest = name.strip().rpartition(": ")
+        inputs = kind.lower() if colon else inputs
+        names.append(rest if rest in {"Method"} else f"{inputs}: {rest.lower()}")
+    for row in rows:
+        yield dict(zip(names, (cell.strip() for cell in row.split("|")), strict=True))
+
+
+def seeds(name: str) -> list[dict[str, Any]]:
+    """Return the records of a run."""
+    return [json.loads(file.read_text()) for file in sorted(RESULTS.glob(f"{name}-[0-9].json"))]
+
+
+def outcome(name: str) -> str:
+    """Return the accuracy of a run after its last epoch as a cell of the tables tells it."""
+    found = seeds(name)
+    ended = [one for one in found if not one["stop"].startswith("diverged")]
+    lost = len(found) - len(ended)
+    assert found, f"no result file of {name}"
+    if not ended:
+        return f"all {lost} diverged"
+    last = [100 * (1 - one["curves"]["test_error"][-1]) for one in ended]
+    spread = f" ({min(last):.1f}–{max(last):.1f})" if len(last) > 1 else ""
+    text = f"{np.mean(last):.1f}{spread}"
+    return f"{text}, {lost} of {len(found)} diverged" if lost else text
+
+
+def rates(run: str) -> tuple[str, str]:
+    """Return the rate that the search finds best, and the paper's: the other one with files."""
+    folder, _, name = run.partition("/")
+    record = json.loads((RESULTS / folder / "tuning" / f"{name}.json").read_text())
+    errors: dict[str, list[float]] = {}
+    for short, curve in record["curves"].items():
+        rate = short.partition(",")[0]
+        lost = short in record["config"]["diverged"]
+        errors.setdefault(rate, []).append(0.9 if lost else curve[-1])
+    best = min(errors, key=lambda rate: np.mean(errors[rate]))
+    order = sorted(errors, key=float)
+    assert order[0] != best != order[-1], f"the best rate of {run} is at an edge: {best} of {order}"
+    trained = {
+        found[1]
+        for file in (RESULTS / folder).glob(f"{name}-*.json")
+        if (found := re.fullmatch(rf"{re.escape(name)}-([0-9.e-]+?)-\d", file.stem))
+    }
+    rest = trained - {best}
+    assert best in trained, f"{run} was not trained at {best}"
+    assert len(rest) < 2, f"{run} was trained at {sorted(rest)} as well"
+    return best, rest.pop() if rest else best
+
+
+@pytest.mark.row("P-19", "P-26", "P-27", "F-10", "F-11")
+@pytest.mark.parametrize("title", PANELS)
+def test_the_tables_are_those_of_the_files(title: str) -> None:
+    prefix, methods = PANELS[title]
+    for row in lines(title):
+        run = prefix + methods[row.pop("Method").replace("*", "")]
+        cells = {name: cell.replace("*", "") for name, cell in row.items()}
+        for inputs in {name.partition(":")[0] for name in cells}:
+            rate, paper = rates(f"{run}-{inputs}")
+            cell = {n.partition(": ")[2]: c for n, c in cells.items() if n.startswith(inputs)}
+            assert float(cell.pop("rate")) == float(rate)
+            assert cell.pop("accuracy") == outcome(f"{run}-{inputs}-{rate}")
+            if "anew" in cell:
+                assert cell.pop("anew") == anew(f"{run}-{inputs}-{rate}")
+            told = outcome(f"{run}-{inputs}-{paper}")
+            if "at the paper's rate, 1 seed" in cell:
+                again = f"{told.partition(' ')[0]} (3 seeds, the same runs)"
+                said = cell.pop("at the paper's rate, 1 seed")
+                assert said == f"{float(paper):g}: {again if paper == rate else told}"
+            assert not {*cell.values()} - {told}, (run, cell)
+
+
+def anew(run: str) -> str:
+    """Return the mean accuracy with statistics computed anew, if it was measured."""
+    whole = [one for one in seeds(run) if not one["stop"].startswith("diverged")]
+    last = [100 - 100 * one["curves"].get("recomputed_error", [np.nan])[-1] for one in whole]
+    return "" if np.isnan(last).any() else f"{np.mean(last):.1f}"
+
+
+@pytest.mark.row("P-20")
+def test_the_seconds_are_those_of_the_files() -> None:
+    for row in lines("Figure 9 and Table 1"):
+        batch, bn, bnp, ratio, _ = row.values()
+        one, two = (
+            np.array([s["curves"]["epoch_seconds"] for s in seeds(f"fig9/cifar10-fc2-{batch}-{m}")])
+            for m in ("bn-raw-0.01", "bnp-raw-0.01")
+        )
+        each = np.median(two / one, axis=1)
+        assert (bn, bnp) == (f"{one.mean():.2f}", f"{two.mean():.2f}")
+        assert ratio == f"{np.median(each):.2f} ({each.min():.2f}–{each.max():.2f})"
+
+
+@pytest.mark.row("P-18")
+def test_the_condition_numbers_are_those_of_the_files() -> None:
+    found = [one["curves"] for one in seeds("fig8/cifar10-fc2-60-bnp-raw-0.1")]
+    kinds = {"of the step": "running", "of the minibatch": "minibatch"}
+    for row in lines("Figure 8"):
+        name, least, *cells = row.values()
+        kind = kinds[name.partition(" (")[0]]
+        kappa = np.array([one[f"{kind} D {least}"] for one in found])
+        gain = np.array([one["hessian"] for one in found])
+        gain /= np.array([one[f"{kind} P {least}"] for one in found])
+        each = np.median(gain, axis=1)
+        assert cells == [
+            f"{np.median(gain):.1f} ({each.min():.1f}–{each.max():.1f})",
+            f"{np.median(kappa):.1f}",
+            f"{np.median(gain / kappa):.2g}",
+            f"{np.median(gain / kappa**2):.2g}",
+        ]
+
+
+@pytest.mark.row("P-13")
+def test_the_corrected_averages_are_those_of_the_files() -> None:
+    for row in lines("Averages that are right from the first step"):
+        data, rate, epochs, *cells = row.values()
+        prefix = f"beyond/{data.lower().replace('-', '')}-fc3-60-bnp"
+        runs = [f"{prefix}-raw-{rate}", f"{prefix}-corrected-raw-{rate}"]
+        assert cells == [outcome(run) for run in runs]
+        assert {seed["config"]["epochs"] for run in runs for seed in seeds(run)} == {int(epochs)}
+
+
+def test_the_totals_are_those_of_the_files() -> None:
+    runs, short = finals(), searches()
+    hours = [sum(one["seconds"] for one in records) / 3600 for records in (runs, short)]
+    lost = sum(one["stop"].startswith("diverged") for one in runs)
+    assert f"are {len(runs)} result files" in PLAIN
+    assert f"They took {hours[0]:.1f} hours" in PLAIN
+    assert f"{lost} runs diverged" in PLAIN
+    curves = sum(len(one["curves"]) for one in short)
+    diverged = sum(len(one["config"]["diverged"]) for one in short)
+    assert f"{curves} short runs" in PLAIN
+    assert f"{hours[1]:.1f} hours" in PLAIN
+    assert f"{diverged} of them diverged" in PLAIN
