@@ -38,11 +38,9 @@ def table(experiment):
         )
 
 
-def draw(experiment):
-    """Draw the time since the start, mean and range."""
-    use_style()
+def draw_times(experiment, axes):
+    """Draw the time since the start, mean and range, for each size of the minibatch."""
     found = experiment.records()
-    fig, axes = plt.subplots(1, len(PANELS), figsize=(13, 3.6))
     for ax, panel in zip(axes, experiment.panels, strict=True):
         curves, bands = {}, {}
         for run in panel.runs:
@@ -53,6 +51,14 @@ def draw(experiment):
         plot_curves(curves, ax, bands=bands, ylabel="seconds")
         ax.set_title(panel.title)
         ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.set_ylim(0, None)
+
+
+def draw(experiment):
+    """Draw the figure, and save it."""
+    use_style()
+    fig, axes = plt.subplots(1, len(PANELS), figsize=(13, 3.6))
+    draw_times(experiment, axes)
     return experiment.save(fig)
 
 
