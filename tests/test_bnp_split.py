@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import inspect
 import io
 import math
 import warnings
@@ -13,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 from torch.optim.optimizer import _global_optimizer_pre_hooks
 
-from optdl.bnp import BNP, optimizers
+from optdl.bnp import BNP, optimizers, split_adam_step
 from optdl.data import Examples
 from optdl.training import train
 
@@ -771,3 +772,24 @@ def test_resumed_training_with_adam_is_bit_identical():
     for part, state in zip(second, torch.load(file), strict=True):
         part.load_state_dict(state)
     assert torch.equal(go(*second, range(3, 6)), expected)
+
+
+# --- One step as arrays -----------------------------------------------------------------------
+
+
+@pytest.mark.row("F-11")
+@pytest.mark.parametrize("outputs", [1, 4])
+def test_the_first_step_of_adam_is_that_of_torch_on_z(outputs, rng):
+    G, z = rng.normal(size=(outputs, 6)), rng.normal(size=(outputs, 6))
+    mean, std, q = rng.normal(2, 1, size=5), rng.uniform(0.1, 3, size=5), 1.7
+    D, U = np.diag([1.0, *(1 / std)]), np.eye(6)
+    U[0, 1:] = -mean
+    P = U @ D / q
+    parameter = torch.from_numpy(z.copy()).requires_grad_()
+    parameter.grad = torch.from_numpy(G @ P)
+    torch.optim.Adam([parameter], lr=0.3, eps=0.05).step()
+    expected = (parameter.detach().numpy() - z) @ P.T
+    weight, bias = split_adam_step(G[:, 1:], G[:, 0], mean, std, q, lr=0.3, eps=0.05)
+    assert_close(np.column_stack([bias, weight]), expected)
+    with pytest.raises(ValueError, match=r"std|var"):
+        inspect.unwrap(split_adam_step)(G[:, 1:], G[:, 0], mean, std[:4], q, lr=0.3)

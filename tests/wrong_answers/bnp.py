@@ -488,6 +488,69 @@ def divided_by_variance(W, b, mean, std):
     return absorbed, b - absorbed @ mean
 
 
+# --- F-11: split_adam_step ----------------------------------------------------------------------
+
+
+def _adam(gradient, lr, eps):
+    return -lr * gradient / (np.abs(gradient) + eps)
+
+
+def adam_after_the_step_of_bnp(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Precondition fully, then let Adam divide by the size of the result."""
+    factor = np.eye(len(mean) + 1)
+    factor[0, 1:] = -mean
+    P = factor @ np.diag([1.0, *(1 / std)]) / q
+    step = _adam(np.column_stack([grad_bias, grad_weight]) @ P @ P.T, lr, eps)
+    return step[:, 1:], step[:, 0]
+
+
+def step_left_in_the_other_coordinates(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Forget the way back to the parameters."""
+    factor = np.eye(len(mean) + 1)
+    factor[0, 1:] = -mean
+    step = _adam(
+        np.column_stack([grad_bias, grad_weight]) @ factor @ np.diag([1.0, *(1 / std)]) / q, lr, eps
+    )
+    return step[:, 1:], step[:, 0]
+
+
+def adam_of_the_given_gradient(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Forget the way to the other coordinates."""
+    weight = _adam(grad_weight, lr, eps) / std / q
+    return weight, _adam(grad_bias, lr, eps) / q - weight @ mean
+
+
+def plain_step_of_bnp(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Descend along the preconditioned gradient, without Adam."""
+    weight = -lr * (grad_weight - np.outer(grad_bias, mean)) / std**2 / q**2
+    return weight, -lr * grad_bias / q**2 - weight @ mean
+
+
+def plain_adam(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Forget BNP."""
+    return _adam(grad_weight, lr, eps), _adam(grad_bias, lr, eps)
+
+
+def mean_added_on_the_way_back(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Take the inverse of U on the way back."""
+    weight = _adam((grad_weight - np.outer(grad_bias, mean)) / std / q, lr, eps) / std / q
+    return weight, _adam(grad_bias / q, lr, eps) / q + weight @ mean
+
+
+def deviations_multiplied_on_the_way_back(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Take the inverse of D on the way back."""
+    weight = _adam((grad_weight - np.outer(grad_bias, mean)) / std / q, lr, eps) * std / q
+    return weight, _adam(grad_bias / q, lr, eps) / q - weight @ mean
+
+
+def length_of_the_gradient_for_its_size(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Divide by the norm of each output's gradient."""
+    weight, bias = (grad_weight - np.outer(grad_bias, mean)) / std / q, grad_bias / q
+    length = np.sqrt((weight**2).sum(axis=1) + bias**2) + eps
+    weight = -lr * weight / length[:, None] / std / q
+    return weight, -lr * bias / length / q - weight @ mean
+
+
 WRONG: dict[str, tuple[Function, ...]] = {
     "P-09": (
         hessian_of_the_summed_loss,
@@ -566,5 +629,15 @@ WRONG: dict[str, tuple[Function, ...]] = {
         mean_divided_again,
         bias_as_a_column,
         divided_by_variance,
+    ),
+    "F-11": (
+        adam_after_the_step_of_bnp,
+        step_left_in_the_other_coordinates,
+        adam_of_the_given_gradient,
+        plain_step_of_bnp,
+        plain_adam,
+        mean_added_on_the_way_back,
+        deviations_multiplied_on_the_way_back,
+        length_of_the_gradient_for_its_size,
     ),
 }

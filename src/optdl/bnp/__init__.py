@@ -27,6 +27,7 @@ from optdl.bnp.algorithm import (
     scale_conv,
     scale_dense,
     smoothed_variance,
+    split_adam_step,
     update_statistics,
 )
 from optdl.bnp.hessian import (
@@ -63,6 +64,7 @@ __all__ = [
     "scale_conv",
     "scale_dense",
     "smoothed_variance",
+    "split_adam_step",
     "update_statistics",
 ]
 

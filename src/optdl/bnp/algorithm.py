@@ -310,6 +310,67 @@ def precondition_conv(
     return weight, grad_bias / scale - (weight * center).reshape(outputs, -1).sum(1)
 
 
+def split_adam_step(
+    grad_weight: Array,
+    grad_bias: Array,
+    mean: Array,
+    std: Array,
+    q: float,
+    lr: float,
+    eps: float = 1e-8,
+) -> tuple[Array, Array]:
+    r"""Return the first step of Adam on z, where [b; w] = Pz, as a change of weight and bias.
+
+    .. math:: \Delta\theta = P\,\mathrm{Opt}(P^Tg), \qquad P = \tfrac1q UD, \qquad
+        \mathrm{Opt}(g) = -\eta\,\frac{g}{|g| + \epsilon}
+
+    Opt acts on each component: in the first step Adam's corrected averages are g and :math:`g^2`.
+    With :math:`V = \mathrm{Opt}(P^Tg)` the change of the weight is
+    :math:`V_w(i,j)/(q\tilde\sigma(j))`, and that of the bias is
+    :math:`V_b(i)/q - \sum_j \Delta W(i,j)\,\mu(j)`.
+
+    Parameters
+    ----------
+    grad_weight : (o, n) array or tensor
+        The gradient of the weight, as ``nn.Linear`` has it.
+    grad_bias : (o,) array or tensor
+        The gradient of the bias.
+    mean, std : (n,) arrays or tensors
+        :math:`\mu` and :math:`\tilde\sigma`, the diagonal of :math:`D^{-1}`.
+    q : float
+        The root of :func:`scale_dense`.
+    lr : float
+        The learning rate η.
+    eps : float
+        Adam's ε.
+
+    Returns
+    -------
+    change_of_weight, change_of_bias
+        New arrays of the shapes of the gradients.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree.
+
+    Notes
+    -----
+    Source: F-11
+
+    Examples
+    --------
+    >>> weight, bias = np.array([[3.0]]), np.array([1.0])
+    >>> split_adam_step(weight, bias, np.array([4.0]), np.array([1.0]), q=1, lr=0.1, eps=0)
+    (array([[0.1]]), array([-0.5]))
+    """
+    outputs, _ = _matching(grad_weight, grad_bias, mean, std, 1)
+    of_weight = (grad_weight - grad_bias.reshape(outputs, 1) * mean) / (q * std)
+    of_bias = grad_bias / q
+    weight = -lr * of_weight / (abs(of_weight) + eps) / (q * std)
+    return weight, -lr * of_bias / (abs(of_bias) + eps) / q - weight @ mean
+
+
 def _matching(weight: Any, bias: Any, mean: Any, var: Any, trailing: int) -> tuple[int, int]:
     """Return the numbers of outputs and inputs, when all shapes agree on them."""
     if len(weight.shape) != trailing + 1:

@@ -17,6 +17,7 @@ from optdl.bnp import (
     preconditioner,
     running_statistics,
     scale_dense,
+    split_adam_step,
 )
 from optdl.checks.exercise import Case, Exercise, Function, Misconception, Property
 
@@ -1243,6 +1244,191 @@ ABSORB_NORMALIZATION = Exercise(
 )
 
 
+# --- F-11 · a step of Adam in the split form --------------------------------------------------
+
+
+def _split_cases(rng: np.random.Generator) -> Iterator[Case]:
+    for outputs, features in ((1, 1), (2, 3), (4, 2)):
+        yield {
+            "grad_weight": rng.normal(size=(outputs, features)).round(2),
+            "grad_bias": rng.normal(size=outputs).round(2),
+            "mean": rng.uniform(1, 3, size=features).round(2),
+            "std": rng.uniform(0.2, 2, size=features).round(2),
+            "q": float(rng.choice([1.5, 2.0, 3.0])),
+            "lr": float(rng.choice([0.1, 0.5])),
+            "eps": 0.25,
+        }
+
+
+def gives_adam_the_preconditioned_gradient(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Let Adam take P Pᵀ g, as after step()."""
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (q * std) ** 2
+    bias = grad_bias / q**2 - weight @ mean
+    return -lr * weight / (abs(weight) + eps), -lr * bias / (abs(bias) + eps)
+
+
+def leaves_adam_in_z(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Return the step of z."""
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (q * std)
+    bias = grad_bias / q
+    return -lr * weight / (abs(weight) + eps), -lr * bias / (abs(bias) + eps)
+
+
+def gives_adam_the_plain_gradient(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Multiply Adam's step on θ by P."""
+    weight = -lr * grad_weight / (abs(grad_weight) + eps) / (q * std)
+    return weight, -lr * grad_bias / (abs(grad_bias) + eps) / q - weight @ mean
+
+
+def gives_the_step_both_factors(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Multiply Adam's step on θ by P Pᵀ."""
+    weight = -lr * grad_weight / (abs(grad_weight) + eps)
+    bias = -lr * grad_bias / (abs(grad_bias) + eps)
+    weight = (weight - np.outer(bias, mean)) / (q * std) ** 2
+    return weight, bias / q**2 - weight @ mean
+
+
+def exchanges_p_and_its_transpose(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Give P g to Adam, and multiply its step by Pᵀ."""
+    weight = grad_weight / (q * std)
+    bias = grad_bias / q - weight @ mean
+    weight = -lr * weight / (abs(weight) + eps)
+    bias = -lr * bias / (abs(bias) + eps)
+    return (weight - np.outer(bias, mean)) / (q * std), bias / q
+
+
+def does_not_center_the_gradient(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Leave Uᵀ out of Pᵀ."""
+    weight = grad_weight / (q * std)
+    bias = grad_bias / q
+    weight = -lr * weight / (abs(weight) + eps) / (q * std)
+    return weight, -lr * bias / (abs(bias) + eps) / q - weight @ mean
+
+
+def does_not_move_the_bias_back(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Leave U out of P."""
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (q * std)
+    bias = grad_bias / q
+    weight = -lr * weight / (abs(weight) + eps) / (q * std)
+    return weight, -lr * bias / (abs(bias) + eps) / q
+
+
+def shifts_the_bias_before_it_scales(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Apply D after U: subtract the sum over V_w, which is not yet divided by σ̃."""
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (q * std)
+    bias = grad_bias / q
+    weight = -lr * weight / (abs(weight) + eps)
+    bias = -lr * bias / (abs(bias) + eps)
+    return weight / (q * std), (bias - weight @ mean) / q
+
+
+def divides_the_gradient_by_the_variance(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Divide by σ̃² before Adam and not after."""
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (q * std) ** 2
+    bias = grad_bias / q**2
+    weight = -lr * weight / (abs(weight) + eps)
+    return weight, -lr * bias / (abs(bias) + eps) - weight @ mean
+
+
+def leaves_q_out_of_the_gradient(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Divide by q after Adam alone."""
+    weight = (grad_weight - np.outer(grad_bias, mean)) / std
+    weight = -lr * weight / (abs(weight) + eps) / (q * std)
+    return weight, -lr * grad_bias / (abs(grad_bias) + eps) / q - weight @ mean
+
+
+def leaves_q_out_of_the_step(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Divide by q before Adam alone."""
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (q * std)
+    bias = grad_bias / q
+    weight = -lr * weight / (abs(weight) + eps) / std
+    return weight, -lr * bias / (abs(bias) + eps) - weight @ mean
+
+
+def moves_with_the_gradient(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Forget the minus sign."""
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (q * std)
+    bias = grad_bias / q
+    weight = lr * weight / (abs(weight) + eps) / (q * std)
+    return weight, lr * bias / (abs(bias) + eps) / q - weight @ mean
+
+
+def divides_by_the_square(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    """Forget Adam's root: divide by g² + ε."""
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (q * std)
+    bias = grad_bias / q
+    weight = -lr * weight / (weight**2 + eps) / (q * std)
+    return weight, -lr * bias / (bias**2 + eps) / q - weight @ mean
+
+
+def _lowers_the_loss_to_first_order(function: Function, rng: np.random.Generator) -> bool:
+    """Check gᵀΔθ = −η Σ|Pᵀg| without ε, by matrices."""
+    G, mean, std = rng.normal(size=(3, 4)), rng.uniform(1, 3, size=3), rng.uniform(0.2, 2, size=3)
+    U, D = preconditioner(mean, std)
+    weight, bias = function(G[:, 1:], G[:, 0], mean, std, 2.0, 0.1, 0.0)
+    change = np.column_stack([bias, weight])
+    return bool(np.isclose((G * change).sum(), -0.1 * abs(G @ U @ D / 2).sum(), rtol=1e-9))
+
+
+SPLIT_ADAM_STEP = Exercise(
+    key="F-11",
+    reference=split_adam_step,
+    cases=_split_cases,
+    parts=("change of the weight", "change of the bias"),
+    misconceptions=(
+        Misconception(
+            "you give P Pᵀ g to Adam, which divides each component by its own size; it takes Pᵀ g, "
+            "and P comes after it",
+            gives_adam_the_preconditioned_gradient,
+        ),
+        Misconception(
+            "you return the step of z; the parameters are P z, so P is still missing",
+            leaves_adam_in_z,
+        ),
+        Misconception(
+            "you give Adam the plain gradient; the gradient with respect to z is Pᵀ g",
+            gives_adam_the_plain_gradient,
+        ),
+        Misconception(
+            "you multiply Adam's step by P Pᵀ; Pᵀ belongs before Adam",
+            gives_the_step_both_factors,
+        ),
+        Misconception(
+            "you give P g to Adam and take Pᵀ of its step; it is the other way around",
+            exchanges_p_and_its_transpose,
+        ),
+        Misconception(
+            "your Pᵀ g lacks the − μ(j) G_b(i) of the weight", does_not_center_the_gradient
+        ),
+        Misconception("your P lacks the − Σ ΔW(i,j) μ(j) of the bias", does_not_move_the_bias_back),
+        Misconception(
+            "you subtract the sum before dividing by σ̃; D comes first, so the sum takes ΔW",
+            shifts_the_bias_before_it_scales,
+        ),
+        Misconception(
+            "you divide by q²σ̃² before Adam; P and Pᵀ divide by qσ̃ each, one after Adam and one "
+            "before",
+            divides_the_gradient_by_the_variance,
+        ),
+        Misconception(
+            "your Pᵀ lacks the 1/q; with Adam's ε this is another step",
+            leaves_q_out_of_the_gradient,
+        ),
+        Misconception("your P lacks the 1/q", leaves_q_out_of_the_step),
+        Misconception("you move with the gradient; it is −η", moves_with_the_gradient),
+        Misconception(
+            "you divide by g² + ε; Adam divides by √g² + ε = |g| + ε", divides_by_the_square
+        ),
+    ),
+    properties=(
+        Property(
+            "to first order the loss falls by η times the sum of |Pᵀ g|",
+            _lowers_the_loss_to_first_order,
+        ),
+    ),
+)
+
+
 # --- The exercises ----------------------------------------------------------------------------
 
 EXERCISES = (
@@ -1255,4 +1441,5 @@ EXERCISES = (
     SCALE_DENSE,
     PRECONDITION_DENSE,
     ABSORB_NORMALIZATION,
+    SPLIT_ADAM_STEP,
 )
