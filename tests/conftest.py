@@ -80,12 +80,16 @@ UNTRACED = (
 )
 """Modules that test other code than optdl, whose lines are counted; counting doubles their time."""
 
+OF_GRADEBOX = ("test_course", "test_gradebox", "test_hostile")
+"""Those of them that are traced all the same where ``python -m tools.cover`` counts gradebox's."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the site: its build is the longest, and the other workers go on meanwhile."""
     items.sort(key=lambda item: "test_site" not in item.nodeid)
+    traced = OF_GRADEBOX if "PYTHON_LINE_COVERAGE" in os.environ else ()
     for item in items:
-        if item.path.stem.startswith(UNTRACED):
+        if item.path.stem.startswith(UNTRACED) and not item.path.stem.startswith(traced):
             item.add_marker("no_cover")
 
 

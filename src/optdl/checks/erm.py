@@ -334,7 +334,7 @@ HINGE_RISK_GRADIENT = Exercise(
         ),
     ),
     properties=(
-        Property("it agrees with finite differences", _hinge_matches_differences),
+        Property("the gradient agrees with finite differences", _hinge_matches_differences),
         Property("it vanishes once all margins exceed 1", _hinge_rests_when_all_are_safe),
     ),
 )

@@ -1159,7 +1159,7 @@ MONTE_CARLO = Exercise(
             ),
         ),
         mistake(
-            "you return the variance; take its root",
+            "you return the variance; take its square root",
             monte_carlo,
             ("found.std(dim=0)", "found.var(dim=0)"),
         ),

@@ -342,7 +342,7 @@ ADAMW = Exercise(
             ('(r.sqrt() + group["eps"])', '(r + group["eps"]).sqrt()'),
         ),
         mistake(
-            "you divide by r̂ itself; take its root",
+            "you divide by r̂ itself; take its square root",
             AdamW,
             ("r.sqrt()", "r"),
         ),
