@@ -185,7 +185,7 @@ def lines(rng):
         (lambda x, slope, offset, m: line(x, 1 - slope, offset, m), "1 − `slope` in place of"),
         (lambda x, slope, offset, m: line(x, slope, offset, m + 1), "`m` + 1 in place of `m`"),
         (lambda x, slope, offset, m: line(x, slope, offset, 1), "1 in place of `m`"),
-        (lambda x, slope, offset, m: line(x, 0.9, offset, m), "for `slope` = 0.9 alone"),
+        (lambda x, slope, offset, m: line(x, 0.9, offset, m), "only for `slope` = 0.9"),
         (lambda x, slope, offset, m: line(x, 0.123, offset, m), "does not depend on `slope`"),
         (lambda x, slope, offset, m: line(np.abs(x), slope, offset, m), "|`x`| in place of `x`"),
         (lambda x, slope, offset, m: x, "is the argument `x` itself"),
