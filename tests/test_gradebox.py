@@ -220,6 +220,13 @@ def test_the_imports_are_there_before_the_first_cell(tmp_path: Path) -> None:
         assert cell.outputs[0].data["text/plain"] == expected
 
 
+def test_what_a_module_imports_when_it_is_asked_for_a_name_is_there(tmp_path: Path) -> None:
+    source = "import sys\n'optdl.bnp.model' in sys.modules"
+    for imports, expected in (["optdl.bnp"], "False"), (["optdl.bnp:BNP", "json:no"], "True"):
+        [cell] = cells_of(WarmExecute, tmp_path, source, imports=imports)
+        assert cell.outputs[0].data["text/plain"] == expected
+
+
 def test_torch_works_after_the_fork(tmp_path: Path) -> None:
     source = (
         "import torch\nx = torch.ones(64, 64, requires_grad=True)\n"

@@ -643,7 +643,7 @@ def test_imports_are_seen_in_the_cells(tmp_path: Path) -> None:
         "%matplotlib inline",
         "import no_x",
     ]
-    assert pool.imports_of(texts, tmp_path) == ["numpy", "os.path"]
+    assert pool.imports_of(texts, tmp_path) == ["numpy", "os.path", "os.path:join"]
 
 
 def test_other_warnings_are_told_as_they_are() -> None:

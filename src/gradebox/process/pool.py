@@ -5,6 +5,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import re
 import threading
 from collections.abc import Iterable
 from functools import lru_cache
@@ -56,7 +57,9 @@ def _imported(folder: Path, stamps: tuple[tuple[Path, int], ...]) -> tuple[str, 
 def imports_of(texts: Iterable[str], beside: Path) -> list[str]:
     """Return the installed modules that the cells import at their top level.
 
-    Modules that lie beside the notebooks are left out: each student may hand in another.
+    What they take from a module follows it as ``module:name``, since a module may import more when
+    it is asked for a name. Modules that lie beside the notebooks are left out: each student may
+    hand in another.
     """
     imports: dict[str, None] = {}
     for text in texts:
@@ -66,7 +69,9 @@ def imports_of(texts: Iterable[str], beside: Path) -> list[str]:
                     imports.update(dict.fromkeys(alias.name for alias in node.names))
                 elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                     imports[node.module] = None
-    return [name for name in imports if _installed(name.partition(".")[0], beside)]
+                    names = (alias.name for alias in node.names if alias.name != "*")
+                    imports.update(dict.fromkeys(f"{node.module}:{name}" for name in names))
+    return [name for name in imports if _installed(re.split("[.:]", name)[0], beside)]
 
 
 def _installed(name: str, beside: Path) -> bool:

@@ -52,7 +52,8 @@ class Server:
     Parameters
     ----------
     imports : sequence of str
-        What to import; modules that cannot be imported are left to the notebook that needs them.
+        What to import, ``module`` or ``module:name``; what cannot be imported is left to the
+        notebook that needs it.
     barrier : Barrier
         The modules that a student's process does not get.
     """
@@ -60,7 +61,7 @@ class Server:
     def __init__(self, imports: list[str], barrier: Barrier) -> None:
         self._imports, self._barrier = imports, barrier
         sys.meta_path.insert(0, barrier)
-        _import(name for name in imports if not barrier.bars(name))
+        _import(name for name in imports if not barrier.bars(_module(name)))
         self._shell = Shell.make()
         self._shell.warm()
 
@@ -88,7 +89,7 @@ class Server:
     def _serve_all(self, control: socket.socket) -> None:
         """Fork the processes that run test cells, which may import the barred modules."""
         sys.meta_path.remove(self._barrier)
-        _import(name for name in self._imports if self._barrier.bars(name))
+        _import(name for name in self._imports if self._barrier.bars(_module(name)))
         lent.count_as_tests(self._barrier.hollow)
         self._barrier = Barrier((), ())
         self.serve(control)
@@ -168,10 +169,18 @@ def _folders(sealed: Sealed) -> list[str]:
     return [str(Path.cwd()), *(["/tmp"] if sealed.level is Level.NAMESPACES else [])]
 
 
+def _module(name: str) -> str:
+    """Return the module of ``module`` or ``module:name``."""
+    return name.partition(":")[0]
+
+
 def _import(names: Iterable[str]) -> None:
     for name in names:
-        with contextlib.suppress(ImportError):  # the notebook that needs it will say so
-            importlib.import_module(name)
+        # the notebook that needs it will say so
+        with contextlib.suppress(ImportError, AttributeError):
+            found = importlib.import_module(_module(name))
+            if attribute := name.partition(":")[2]:
+                getattr(found, attribute)
     if any(name.startswith("matplotlib") for name in sys.modules):
         _draw_once()
 

@@ -283,7 +283,9 @@ NORMALIZED_ACTIVATIONS = Exercise(
         Misconception(
             "your variance divides by N − 1; here it divides by N", normalizes_by_n_minus_one
         ),
-        Misconception("you divide by the variance; divide by its square root, σ", normalizes_by_the_variance),
+        Misconception(
+            "you divide by the variance; divide by its square root, σ", normalizes_by_the_variance
+        ),
         Misconception(
             "you subtract the mean after scaling; center first, then scale",
             subtracts_the_mean_after_scaling,

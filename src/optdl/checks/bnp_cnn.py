@@ -1245,7 +1245,9 @@ NORMALIZE_CHANNELS = Exercise(
             "you take one mean for all channels; each has its own",
             normalizes_everything_together,
         ),
-        Misconception("you divide by the variance; divide by its square root, σ", divides_by_the_variance),
+        Misconception(
+            "you divide by the variance; divide by its square root, σ", divides_by_the_variance
+        ),
         Misconception(
             "your variance divides by Nrs − 1; here it divides by Nrs",
             takes_the_unbiased_variance,

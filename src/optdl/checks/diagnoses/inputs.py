@@ -71,7 +71,8 @@ def hard_coded(evidence: Evidence) -> str:
             if all(_explains(evidence, part, _set(name, value)) for part in evidence.wrong)
         ]
         if len(fitting) == 1:
-            return f"your answer is right only for `{name}` = {fitting[0]!r}; let it depend on `{name}`"
+            [value] = fitting
+            return f"your answer is right only for `{name}` = {value!r}; let it depend on `{name}`"
     return ""
 
 

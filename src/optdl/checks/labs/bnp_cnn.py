@@ -989,7 +989,7 @@ def _devices(rng: np.random.Generator) -> Iterator[Case]:
 def _the_slower_of_two_devices_is_slower(function: Any, rng: np.random.Generator) -> bool:
     """Return whether the speed of a GPU is that of its work, whatever time the queue takes."""
     work, images = float(rng.uniform(0.1, 0.9)), int(rng.integers(2, 100))
-    speeds = [_timed(function, True, (w, work / 10), images, 3, 50)[0] for w in (work, 2 * work)]
+    speeds = [_timed(function, True, (w, work / 10), images, 3, 10)[0] for w in (work, 2 * work)]
     expected = images / work, images / (2 * work)
     return bool(np.allclose(speeds, expected, rtol=0.05))
 
