@@ -344,6 +344,22 @@ def test_the_seconds_of_an_epoch(size: int):
     says(f"{here}({ratios.min():.2f}–{ratios.max():.2f}) |")
 
 
+@pytest.mark.row("P-16")
+def test_the_times_of_single_steps():
+    kept = json.loads((ROOT / "benchmarks" / "bench_bnp.json").read_text(encoding="utf-8"))
+    ms = {
+        int(size): {kind: np.median(times) for kind, times in kinds.items()}
+        for size, kinds in kept["seconds of a step"].items()
+    }
+    plain = [f"{ms[size]['BNP'] / ms[size]['vanilla']:.1f}" for size in (1, 6, 16, 60, 256)]
+    bn = [f"{ms[size]['BNP'] / ms[size]['BN']:.1f}" for size in (6, 60)]
+    says(
+        f"takes {', '.join(plain[:4])} and {plain[4]} times as long as a plain one, and with 6 and "
+        f"60 examples {bn[0]} and {bn[1]} times as long as one of BN.",
+        f"takes {bn[0]} times as long as one of BN, as the end of this section says",
+    )
+
+
 @pytest.mark.row("P-13")
 def test_what_mnist_shows_is_said():
     fig3 = runpy.run_path(str(RESULTS.parent / "fig3.py"))
