@@ -144,7 +144,7 @@ def test_what_the_chapter_says_about_the_first_weights(open_figure: OpenFigure) 
     page = open_figure(NAME)
     text = (Path(__file__).parent.parent / "book/dropout.md").read_text("utf-8")
     assert "up to 0.097 away" in text
-    assert "one pass gives 1.785 there, and the mean is 2.688" in text
+    assert "one pass gives 1.785, while the mean is 2.688" in text
     gaps = {}
     for kind, p in itertools.product(("softmax", "relu"), (0.05, 0.5)):
         shown = ensemble(page, 1, kind, p)
