@@ -1419,7 +1419,7 @@ SPLIT_ADAM_STEP = Exercise(
         Misconception("your P lacks the 1/q", leaves_q_out_of_the_step),
         Misconception("you move with the gradient; it is −η", moves_with_the_gradient),
         Misconception(
-            "you divide by g² + ε; Adam divides by √g² + ε = |g| + ε", divides_by_the_square
+            "you divide by g² + ε; Adam divides by √(g²) + ε = |g| + ε", divides_by_the_square
         ),
     ),
     properties=(
