@@ -48,6 +48,8 @@ PANELS = {
     "Figure 5, five layers, minibatches of 2": ("fig5/cifar10-cnn5-2-", FIVE),
     "Figure 6 in small": ("fig6/cifar10-resnet14-128-", RESIDUAL),
     "Beyond the paper: BNP with momentum and with Adam": ("beyond/cifar10-fc3-60-", BEYOND),
+    "Beyond the paper: MNIST, minibatches of 6": ("mnist/mnist-fc3-6-", DENSE),
+    "Beyond the paper: MNIST, minibatches of 1": ("mnist/mnist-fc3-1-", DENSE),
 }
 
 
