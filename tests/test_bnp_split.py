@@ -791,5 +791,5 @@ def test_the_first_step_of_adam_is_that_of_torch_on_z(outputs, rng):
     expected = (parameter.detach().numpy() - z) @ P.T
     weight, bias = split_adam_step(G[:, 1:], G[:, 0], mean, std, q, lr=0.3, eps=0.05)
     assert_close(np.column_stack([bias, weight]), expected)
-    with pytest.raises(ValueError, match=r"std|var"):
+    with pytest.raises(ValueError, match=r"^std must have shape"):
         inspect.unwrap(split_adam_step)(G[:, 1:], G[:, 0], mean, std[:4], q, lr=0.3)

@@ -150,6 +150,27 @@ def anew(run: str) -> str:
     return "" if np.isnan(last).any() else f"{np.mean(last):.1f}"
 
 
+def test_what_is_said_of_mnist_with_small_minibatches() -> None:
+    six, one = (
+        {
+            row["Method"]: [float(row[f"{kind}: accuracy"].split()[0]) for kind in kinds]
+            for row in lines(f"Beyond the paper: MNIST, minibatches of {size}")
+        }
+        for size, kinds in ((6, ("raw", "standardized")), (1, ("raw", "standardized")))
+    )
+    batch_norm = [*six.pop("BN"), *six.pop("BN+input")]
+    rest = [value for values in six.values() for value in values]
+    assert f"end at {min(batch_norm)} % to {max(batch_norm)} %, on both kinds" in PLAIN
+    assert f"all other methods between {min(rest)} % and {max(rest)} %." in PLAIN
+    assert [max(six, key=lambda name: six[name][kind]) for kind in (0, 1)] == ["BNP", "LN"]
+    last = one.pop("BNP, not the first layer")
+    assert f"is lowest, at {last[0]} % and {last[1]} %." in PLAIN
+    for kind in (0, 1):
+        values = [accuracies[kind] for accuracies in one.values()]
+        assert last[kind] < min(values)
+        assert round(max(values) - min(values), 1) <= 0.3
+
+
 @pytest.mark.row("P-20")
 def test_the_seconds_are_those_of_the_files() -> None:
     for row in lines("Figure 9 and Table 1"):

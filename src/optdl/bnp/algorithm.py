@@ -364,28 +364,30 @@ def split_adam_step(
     >>> split_adam_step(weight, bias, np.array([4.0]), np.array([1.0]), q=1, lr=0.1, eps=0)
     (array([[0.1]]), array([-0.5]))
     """
-    outputs, _ = _matching(grad_weight, grad_bias, mean, std, 1)
+    outputs, _ = _matching(grad_weight, grad_bias, mean, std, 1, name="std")
     of_weight = (grad_weight - grad_bias.reshape(outputs, 1) * mean) / (q * std)
     of_bias = grad_bias / q
     weight = -lr * of_weight / (abs(of_weight) + eps) / (q * std)
     return weight, -lr * of_bias / (abs(of_bias) + eps) / q - weight @ mean
 
 
-def _matching(weight: Any, bias: Any, mean: Any, var: Any, trailing: int) -> tuple[int, int]:
+def _matching(
+    weight: Any, bias: Any, mean: Any, var: Any, trailing: int, name: str = "var"
+) -> tuple[int, int]:
     """Return the numbers of outputs and inputs, when all shapes agree on them."""
     if len(weight.shape) != trailing + 1:
         raise ValueError(
             f"grad_weight must have {trailing + 1} axes; got shape {tuple(weight.shape)}"
         )
     outputs, features = weight.shape[:2]
-    for name, value, length in (
+    for argument, value, length in (
         ("grad_bias", bias, outputs),
         ("mean", mean, features),
-        ("var", var, features),
+        (name, var, features),
     ):
         if tuple(value.shape) != (length,):
             raise ValueError(
-                f"{name} must have shape ({length},) beside a grad_weight of shape "
+                f"{argument} must have shape ({length},) beside a grad_weight of shape "
                 f"{tuple(weight.shape)}; got {tuple(value.shape)}"
             )
     return outputs, features
