@@ -56,7 +56,7 @@ ROOMS = {
     "line": {"codec", "effects", "sandbox"},
     "process": {"codec", "effects", "line", "sandbox", "troubles"},
     "bridge": {"configuration", "line", "process", "sandbox", "store"},
-    "feedback": {"bridge", "old_names"},
+    "feedback": {"bridge", "old_names", "process"},
     "exchange": {"old_names", "store"},
 }
 PRIVATE = tuple(

@@ -1,5 +1,6 @@
 """``gradebox grade`` writes what nbgrader writes, loses nothing and stops for nobody."""
 
+import ast
 import contextlib
 import importlib.metadata
 import json
@@ -9,14 +10,16 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
 from hang import HANG
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
 from traitlets.config.loader import PyFileConfigLoader
@@ -26,8 +29,11 @@ from benchmarks.gradebooks import rows as rows_of
 from benchmarks.gradebooks import url
 from gradebox import batch, cli, intake, store
 from gradebox.bridge.course import Course, packages
+from gradebox.bridge.source_notebook import instructions
+from gradebox.feedback.messages import absent
 from gradebox.flags import plainly
 from gradebox.process import pool
+from gradebox.process.magics import python_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -644,6 +650,41 @@ def test_imports_are_seen_in_the_cells(tmp_path: Path) -> None:
         "import no_x",
     ]
     assert pool.imports_of(texts, tmp_path) == ["numpy", "os.path", "os.path:join"]
+
+
+@pytest.mark.parametrize("reader", ["the instructor's notebook", "imports", "magics", "messages"])
+def test_threads_take_turns_at_the_parser(
+    reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once, most, parsing = 0, [0], ast.parse
+
+    def slow(*args: Any) -> ast.Module:
+        nonlocal at_once
+        at_once += 1
+        most.append(at_once)
+        time.sleep(0.02)
+        tree = parsing(*args)
+        at_once -= 1
+        return tree
+
+    cells = [new_code_cell("import numpy"), new_code_cell("assert number == 3")]
+    error = new_output("error", ename="NameError", evalue="name 'number' is not defined")
+    cells[1].outputs = [error]
+    cells[1].metadata.nbgrader = {"grade_id": "test", "grade": True, "solution": False}
+    nb = new_notebook(cells=cells)
+    paths = [tmp_path / f"{number}.ipynb" for number in range(4)]
+    for path in paths:
+        nbformat.write(nb, path)
+    read = {
+        "the instructor's notebook": lambda path: instructions(path).imports == ("import numpy",),
+        "imports": lambda path: pool.imports_of(["import numpy"], tmp_path) == ["numpy"],
+        "magics": lambda path: python_of("x = 3") == "x = 3",
+        "messages": lambda path: absent(nb)["test"].name == "number",
+    }[reader]
+    monkeypatch.setattr(ast, "parse", slow)
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(read, paths))
+    assert max(most) == 1
 
 
 def test_other_warnings_are_told_as_they_are() -> None:

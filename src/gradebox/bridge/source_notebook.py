@@ -16,6 +16,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme
 
 from gradebox.process.magics import python_of
+from gradebox.process.syntax import parse
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def _instructions(notebook: Path, changed: int) -> Instructions:
             continue
         statements: list[ast.stmt] = []
         with contextlib.suppress(SyntaxError, ValueError):
-            statements = ast.parse(python_of(cell.source)).body
+            statements = parse(python_of(cell.source)).body
         if metadata.get("solution") or not metadata.get("grade"):
             shared |= {name for statement in statements for name in _defined(statement)}
         if metadata.get("solution"):

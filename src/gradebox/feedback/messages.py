@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gradebox.bridge.cells import COLORS, errors, is_test
+from gradebox.process.syntax import parse
 
 _NOT_DEFINED = re.compile(r"name '(\w+)' is not defined")
 _DEFINES = re.compile(r"^(?:async )?(?:def|class) (\w+)", re.MULTILINE)
@@ -82,7 +83,7 @@ def absent(nb: Any) -> dict[str, Absent]:
 
 def _names(source: str) -> set[str]:
     try:
-        tree = ast.parse(source)
+        tree = parse(source)
     except (SyntaxError, ValueError):
         return set(re.findall(r"\w+", source))
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

@@ -4,7 +4,6 @@ The student's cells have an IPython of their own in another process. That of the
 the names of the tests, and the student's as they are looked up.
 """
 
-import ast
 import asyncio
 import inspect
 from types import CodeType
@@ -15,6 +14,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from gradebox.process.shell import Outputs, Shell
+from gradebox.process.syntax import parse
 
 
 def python_of(source: str) -> str:
@@ -28,7 +28,7 @@ def python_of(source: str) -> str:
     "get_ipython().run_line_magic('matplotlib', 'inline')\n"
     """
     try:
-        ast.parse(source)
+        parse(source)
     except (SyntaxError, ValueError):  # a line of text in it may begin with %, too
         transform: Any = TransformerManager  # which has no types
         return str(transform().transform_cell(source))

@@ -15,6 +15,7 @@ from typing import Any
 from traitlets.config.loader import PyFileConfigLoader
 
 from gradebox.process.client import ForkServer
+from gradebox.process.syntax import parse
 
 Modules = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 """What a warm process imports, and of that what is banned and what is hollow."""
@@ -64,7 +65,7 @@ def imports_of(texts: Iterable[str], beside: Path) -> list[str]:
     imports: dict[str, None] = {}
     for text in texts:
         with contextlib.suppress(SyntaxError, ValueError):  # a cell with a magic command
-            for node in ast.parse(text).body:
+            for node in parse(text).body:
                 if isinstance(node, ast.Import):
                     imports.update(dict.fromkeys(alias.name for alias in node.names))
                 elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

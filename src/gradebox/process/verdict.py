@@ -64,6 +64,7 @@ from gradebox.line.shared_names import SharedNames
 from gradebox.process.magics import Runner, Tools, python_of
 from gradebox.process.namespace import SeenNames
 from gradebox.process.scoring import bounded
+from gradebox.process.syntax import parse
 from gradebox.sandbox.deadline import Deadline
 
 MODULES: Mapping[str, str] = {
@@ -245,7 +246,7 @@ class Checker:
         file, shows = f"<test cell {self._count}>", not source.rstrip().endswith(";")
         source = python_of(source)
         linecache.cache[file] = (len(source), None, source.splitlines(True), file)
-        tree = ast.parse(source, file)
+        tree = parse(source, file)
         last = tree.body[-1] if tree.body else None
         with Runner() as runner:
             if not isinstance(last, ast.Expr):
