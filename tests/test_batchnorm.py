@@ -550,3 +550,57 @@ def test_the_layers_can_be_copied_saved_and_printed():
     other.load_state_dict(layer.state_dict())
     assert torch.equal(other.running_var, layer.running_var)
     assert repr(layer) == "FourThingsNorm(4, rho=0.9, eps=1e-05)"
+
+
+# --- Statistics of many examples: F-12 --------------------------------------------------------
+
+
+@pytest.mark.row("F-12", "L1-36")
+@pytest.mark.parametrize("make", [bn.BatchNorm, bn.BatchRenorm, "bn"])
+@torch.no_grad()
+def test_population_statistics_are_those_of_all_examples_in_one_minibatch(make, rng):
+    x = torch.from_numpy(rng.normal(1.0, 2.0, size=(23, 3, 18, 18)))
+    model = cnn5(3, 18, normalization=make, seed=1).double()
+    for norm in (module for module in model.modules() if hasattr(module, "running_mean")):
+        norm.weight.copy_(torch.linspace(0.5, 1.5, len(norm.weight)))
+        norm.bias.copy_(torch.linspace(-1, 1, len(norm.bias)))
+    theirs = cnn5(3, 18, normalization="bn", seed=1).double()
+    theirs.load_state_dict(model.state_dict(), strict=False)
+    before, model[0].training = copy.deepcopy(model.state_dict()), False
+    with bn.use_population_statistics(model, x, chunk=7):
+        torch.testing.assert_close(model(x), theirs(x), rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
+    assert [model.training, model[0].training, model[1].training] == [True, False, True]
+
+
+@pytest.mark.row("F-12")
+def test_after_an_error_the_moving_averages_are_there_again(rng):
+    model = nn.Sequential(nn.Linear(2, 2), bn.BatchNorm(2))
+    x = torch.from_numpy(rng.normal(size=(9, 2))).float()
+    seen = []
+
+    def fail():
+        with bn.use_population_statistics(model, x):
+            seen.append(model[1].running_mean.abs().min().item())
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert seen[0] > 0
+    assert not model[1].running_mean.any()
+    assert model.training
+
+
+@pytest.mark.row("F-12")
+def test_a_network_without_averages_of_features_is_refused():
+    x = torch.ones(3, 2)
+    with (
+        pytest.raises(ValueError, match="batch normalization"),
+        bn.use_population_statistics(nn.Linear(2, 2), x),
+    ):
+        pass
+    with (
+        pytest.raises(TypeError, match="FourThingsNorm"),
+        bn.use_population_statistics(bn.FourThingsNorm(2), x),
+    ):
+        pass

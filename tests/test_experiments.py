@@ -1,5 +1,6 @@
 """The experiments run, in seconds on small data, and keep what they measured, whatever happens."""
 
+import copy
 import json
 import os
 import re
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from hang import HANG
+from torch import nn
 
 from optdl.batchnorm import BatchNorm
 from optdl.data import Examples, load
@@ -38,8 +40,10 @@ from optdl.experiments import (
     experiment as performing,
 )
 from optdl.experiments.examples import parts, standardized
+from optdl.experiments.judging import JudgedAnew
 from optdl.experiments.models import build, preconditioner
 from optdl.experiments.runs import METHODS, NETWORKS, kind
+from optdl.hooks import State
 from optdl.networks import fully_connected
 from optdl.optimizers import SGD, Momentum
 from optdl.records import Record
@@ -191,6 +195,37 @@ def test_a_network_that_diverges_by_itself_is_recorded(tmp_path, capsys):
     record = Record.load(one.file(one.panels[0].runs[0], 0))
     assert record.stop.startswith("diverged: the loss is nan at step")
     assert "try a smaller learning rate" in capsys.readouterr().err.lower()
+
+
+@pytest.mark.row("F-12")
+def test_a_network_is_judged_anew_and_trained_as_ever(tmp_path, monkeypatch):
+    def curves(folder, method):
+        change = {"network": "cnn5", "data": "generated", "method": method, "epochs": 2}
+        one = experiment(folder, *("--seeds", "1", "--examples", "300"), **change)
+        [[record]] = one.perform().values()
+        return record.curves
+
+    anew = curves(tmp_path / "anew", "BN")
+    assert not {"recomputed_error"} & set(curves(tmp_path / "bnp", "BNP"))
+    monkeypatch.setattr(performing, "AVERAGING", ())
+    plain = curves(tmp_path / "plain", "BN")
+    assert {name: anew.pop(name) for name in ("recomputed_loss", "recomputed_error")} != {}
+    assert anew == plain
+
+
+@torch.no_grad()
+@pytest.mark.row("F-12")
+def test_the_loss_and_the_error_anew_are_those_of_the_minibatch_of_all(rng):
+    """In training mode a network has the statistics of its minibatch: here of all examples."""
+    x, y = rng.normal(2.0, 3.0, size=(30, 4)), rng.integers(0, 3, size=30)
+    model = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 3), nn.BatchNorm1d(3)).double()
+    twin = copy.deepcopy(model)
+    state = State(model, torch.optim.SGD(model.parameters()), curves={})
+    JudgedAnew(Examples(x, y), Examples(x[:7], y[:7]), model).after_epoch(state)
+    scores, labels = twin(torch.from_numpy(x))[:7], torch.from_numpy(y[:7])
+    loss = nn.functional.cross_entropy(scores, labels).item()
+    assert state.curves["recomputed_loss"] == pytest.approx([loss], rel=1e-12)
+    assert state.curves["recomputed_error"] == [(scores.argmax(1) != labels).double().mean()]
 
 
 @pytest.mark.row("P-26")

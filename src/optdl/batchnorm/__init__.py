@@ -2,6 +2,7 @@
 
 * ``functions``: forward and backward, in NumPy;
 * ``layers``: the layers, for torch;
+* ``population``: statistics of many examples in place of the moving averages;
 * ``smoothness``: how much the loss and its gradient change along a step.
 """
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         FourThingsNorm,
         GhostBatchNorm,
     )
+    from optdl.batchnorm.population import use_population_statistics
     from optdl.batchnorm.smoothness import AlongStep, AlongStepHook, loss_along_step
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "population_statistics",
     "renorm_forward",
     "scale_invariant_gradient",
+    "use_population_statistics",
 ]
 
 
@@ -58,6 +61,7 @@ def __getattr__(name: str) -> Any:
     """Import what needs torch when it is asked for: the mathematics does without."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from optdl.batchnorm import layers, smoothness
+    from optdl.batchnorm import layers, population, smoothness
 
-    return getattr(smoothness if name in smoothness.__all__ else layers, name)
+    home = next(module for module in (layers, population, smoothness) if name in module.__all__)
+    return getattr(home, name)

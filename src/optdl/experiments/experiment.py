@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from optdl.data import Dataset, load
+from optdl.data import Dataset, Examples, load
 from optdl.ensembles import Ensemble, train_ensemble
 from optdl.experiments import examples, models, tuning
 from optdl.experiments.conditioning import last_unit_conditioning
 from optdl.experiments.examples import Parts
+from optdl.experiments.judging import JudgedAnew
 from optdl.experiments.runs import FULLY_CONNECTED, Panel, Run, Tuning
 from optdl.images import PadCropFlip
 from optdl.records import Record, versions
@@ -34,6 +35,9 @@ __all__ = ["Experiment"]
 
 SMOKE_EXAMPLES = 60
 """Training examples of a run that only shows that everything works."""
+
+AVERAGING = ("BN", "Renorm")
+"""The methods that judge by moving averages alone."""
 
 RECOMPUTED = 10_000
 """So many training examples give a network with BN the statistics with which it is judged anew."""
@@ -248,6 +252,8 @@ class Experiment:
             models.schedule(run, optimizer, -(-len(parts.train) // run.batch)),
             *models.preconditioner(run, model, check_finite=not on_gpu),
         ]
+        if not how and run.method in AVERAGING and isinstance(parts.train, Examples):
+            hooks.append(JudgedAnew(parts.train.first(RECOMPUTED), parts.test, model))
         print(f"{run.name}, seed {seed}", file=sys.stderr)
         record = train(
             model,
@@ -292,7 +298,7 @@ class Experiment:
             parts.train,
             parts.validation,
             test=None if how else parts.test,
-            recompute=0 if how or run.method not in ("BN", "Renorm") else RECOMPUTED,
+            recompute=0 if how or run.method not in AVERAGING else RECOMPUTED,
             epochs=run.epochs,
             batch_size=run.batch,
             config={"name": run.name},

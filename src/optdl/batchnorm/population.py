@@ -1,0 +1,118 @@
+"""Statistics of many examples in place of the moving averages of batch normalization."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from optdl.batchnorm.layers import BatchNorm, FourThingsNorm
+
+__all__ = ["use_population_statistics"]
+
+
+@contextlib.contextmanager
+def use_population_statistics(
+    model: nn.Module, x: Float[Tensor, "N ..."], chunk: int = 1000
+) -> Iterator[None]:
+    r"""Judge a network with the statistics of these examples, in place of its moving averages.
+
+    .. math:: \mu = \frac1N \sum_i z_i, \qquad \sigma^2 = \frac1N \sum_i (z_i - \mu)^2
+
+    The inputs z of a normalization are those that reach it once the statistics of the ones before
+    it have been replaced, so that a network with L of them is evaluated L times. The outputs are
+    those of training with the N examples as one minibatch. Meanwhile the network is in evaluation
+    mode; afterwards it is as it was before, moving averages included.
+
+    Parameters
+    ----------
+    model : Module
+        A network with :class:`BatchNorm`, :class:`BatchRenorm` or torch's own layers.
+    x : tensor
+        N examples, on the device of the model.
+    chunk : int
+        So many of them are evaluated at once.
+
+    Raises
+    ------
+    ValueError
+        If no layer of the network has moving averages that could be replaced.
+    TypeError
+        If a layer's averages are not those of single features.
+
+    Notes
+    -----
+    Source: F-12, L1-36
+
+    Examples
+    --------
+    >>> model = nn.Sequential(nn.BatchNorm1d(1, affine=False))
+    >>> x = torch.tensor([[1.0], [3.0]])
+    >>> with use_population_statistics(model, x):
+    ...     print(model(x).round(decimals=2).ravel().tolist())
+    [-1.0, 1.0]
+    >>> model[0].running_mean
+    tensor([0.])
+    """
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    norms: list[Any] = _norms(model, x[:1])
+    kept = [(norm.running_mean.clone(), norm.running_var.clone()) for norm in norms]
+    try:
+        for norm in norms:
+            mean, var = _measure(model, norm, x, chunk)
+            norm.running_mean.copy_(mean)
+            norm.running_var.copy_(var)
+        yield
+    finally:
+        for norm, (mean, var) in zip(norms, kept, strict=True):
+            norm.running_mean.copy_(mean)
+            norm.running_var.copy_(var)
+        for module, mode in modes:
+            module.training = mode
+
+
+@torch.no_grad()
+def _norms(model: nn.Module, x: Tensor) -> list[nn.Module]:
+    """Return the normalizations in the order in which an example meets them."""
+    met: dict[nn.Module, None] = {}
+    with contextlib.ExitStack() as hooks:
+        for module in model.modules():
+            if isinstance(module, FourThingsNorm):
+                raise TypeError("the averages of FourThingsNorm are those of groups and examples")
+            if isinstance(module, BatchNorm | _BatchNorm) and module.running_mean is not None:
+                hook = module.register_forward_pre_hook(lambda norm, _: met.setdefault(norm))
+                hooks.callback(hook.remove)
+        model(x)
+    if not met:
+        raise ValueError("expected a network with batch normalization; none of its layers has one")
+    return list(met)
+
+
+@torch.no_grad()
+def _measure(model: nn.Module, norm: nn.Module, x: Tensor, chunk: int) -> tuple[Tensor, Tensor]:
+    """Return the mean and the variance of what reaches a normalization."""
+    rows: list[int] = []
+    moments: list[tuple[Tensor, Tensor]] = []
+
+    def note(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        z = inputs[0].transpose(0, 1).flatten(1).double()
+        rows.append(z.shape[1])
+        var, mean = torch.var_mean(z, 1, correction=0)
+        moments.append((mean, var))
+
+    with contextlib.ExitStack() as hooks:
+        hooks.callback(norm.register_forward_pre_hook(note).remove)
+        for part in torch.split(x, chunk):
+            model(part)
+    means, variances = (torch.stack(each) for each in zip(*moments, strict=True))
+    counts = torch.tensor(rows, dtype=means.dtype, device=means.device)[:, None]
+    weights = counts / counts.sum()
+    mean = (weights * means).sum(0)
+    # the mean of the chunks' variances, and the variance of their means
+    return mean, (weights * (variances + (means - mean).square())).sum(0)
