@@ -16,6 +16,10 @@ from optdl.batchnorm.layers import BatchNorm, FourThingsNorm
 __all__ = ["use_population_statistics"]
 
 
+class _Reached(Exception):
+    """The layer has what it was to see: the rest of the network need not be evaluated."""
+
+
 @contextlib.contextmanager
 def use_population_statistics(
     model: nn.Module, x: Float[Tensor, "N ..."], chunk: int = 1000
@@ -25,8 +29,8 @@ def use_population_statistics(
     .. math:: \mu = \frac1N \sum_i z_i, \qquad \sigma^2 = \frac1N \sum_i (z_i - \mu)^2
 
     The inputs z of a normalization are those that reach it once the statistics of the ones before
-    it have been replaced, so that a network with L of them is evaluated L times. The outputs are
-    those of training with the N examples as one minibatch. Meanwhile the network is in evaluation
+    it have been replaced, so that a network with L of them is evaluated L times up to there. The
+    outputs are those of training with the N examples as one minibatch. Meanwhile the network is in evaluation
     mode; afterwards it is as it was before, moving averages included.
 
     Parameters
@@ -105,11 +109,13 @@ def _measure(model: nn.Module, norm: nn.Module, x: Tensor, chunk: int) -> tuple[
         rows.append(z.shape[1])
         var, mean = torch.var_mean(z, 1, correction=0)
         moments.append((mean, var))
+        raise _Reached
 
     with contextlib.ExitStack() as hooks:
         hooks.callback(norm.register_forward_pre_hook(note).remove)
         for part in torch.split(x, chunk):
-            model(part)
+            with contextlib.suppress(_Reached):
+                model(part)
     means, variances = (torch.stack(each) for each in zip(*moments, strict=True))
     counts = torch.tensor(rows, dtype=means.dtype, device=means.device)[:, None]
     weights = counts / counts.sum()
