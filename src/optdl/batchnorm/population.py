@@ -30,8 +30,8 @@ def use_population_statistics(
 
     The inputs z of a normalization are those that reach it once the statistics of the ones before
     it have been replaced, so that a network with L of them is evaluated L times up to there. The
-    outputs are those of training with the N examples as one minibatch. Meanwhile the network is in evaluation
-    mode; afterwards it is as it was before, moving averages included.
+    outputs are those of training with the N examples as one minibatch. Meanwhile the network is in
+    evaluation mode; afterwards it is as it was before, moving averages included.
 
     Parameters
     ----------
