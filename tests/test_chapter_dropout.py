@@ -46,15 +46,36 @@ def test_dropout_is_slower_at_first_and_overfits_less() -> None:
     assert (means[0][21:] > means[1][21:]).all()  # "lower from epoch 21 on"
     assert (validation[0][:, -1] > validation[1][:, -1]).all()  # "in each of the five seeds"
     assert (training[0].mean(axis=0)[1:] < training[1].mean(axis=0)[1:]).all()
-    gaps = [
-        (on_new - on_old)[:, -1].mean() for on_new, on_old in zip(validation, training, strict=True)
-    ]
-    assert gaps[0] > 2 * gaps[1]
     says("training loss is 0.19 against 0.23", "on average 0.293 against 0.355")
     assert [round(loss[:, -1].mean(), 2) for loss in training] == [0.19, 0.23]
     assert [loss[-1] for loss in means] == pytest.approx([0.355, 0.293], abs=0.002)
     says("labels of the 1138 validation examples remain correct")
     assert len(few_digits(0)[1]) == 1138
+
+
+def test_the_difference_in_training_loss_is_that_of_the_wrong_labels() -> None:
+    losses: dict[float, np.ndarray] = {}
+    for p in (0.0, 0.5):
+        rows = []
+        for seed in range(5):
+            examples, _ = few_digits(seed)
+            digits = load("digits")
+            truth = digits.split(len(digits.y_train) - 300, seed=seed).train.y
+            for part in (examples.y == truth, examples.y != truth):
+                there = Examples(examples.x[part], examples.y[part])
+                curves = train_with_dropout(examples, there, p, seed)
+                rows.append([curves.validation_loss[-1], curves.validation_error[-1]])
+        losses[p] = np.reshape(rows, (5, 2, 2))
+    predicted = [1 - losses[p][:, 1, 1].mean() for p in losses]
+    says("it predicts 46 % of the wrong labels, and 24 % with dropout")
+    assert predicted == pytest.approx([0.46, 0.24], abs=0.02)
+    says("on the examples with correct labels the loss is 0.10 for both")
+    right = [losses[p][:, 0, 0] for p in losses]
+    assert [round(each.mean(), 2) for each in right] == [0.10, 0.10]
+    says("validation is above it by 0.25 without dropout and by 0.19 with it")
+    ends = [np.mean([trained(p, seed).validation_loss[-1] for seed in range(5)]) for p in losses]
+    gaps = [end - each.mean() for end, each in zip(ends, right, strict=True)]
+    assert gaps == pytest.approx([0.25, 0.19], abs=0.005)
 
 
 def test_the_error_after_60_epochs_by_rate() -> None:
@@ -64,8 +85,15 @@ def test_the_error_after_60_epochs_by_rate() -> None:
     middle = [means[p] for p in (0.25, 0.5, 0.75)]
     says("from 0.25 to 0.75 the mean error is 7.2 to 8.7 %, against 10.4 % without dropout")
     assert [min(middle), max(middle)] == pytest.approx([7.2, 8.7], abs=0.15)
-    lows, highs = ([f(errors[p]) for p in (0.25, 0.5, 0.75)] for f in (min, max))
-    assert max(lows) < min(highs)  # "The ranges of these three values overlap"
+    says(
+        "the error falls from $p=0$ to 0.25, and again to 0.5", "by only 3 of the 1138 examples in"
+    )
+    says("At $p = 0.95$ the error is higher than without dropout in each seed")
+    wrong = np.array([errors[p] for p in runs]) * 1138 / 100
+    assert (wrong[0] > wrong[1]).all()
+    assert (wrong[1] > wrong[2]).all()
+    assert (wrong[4] > wrong[0]).all()
+    np.testing.assert_allclose(wrong[2] - wrong[3], 3, atol=1e-9)
     says("12.1 % against 10.4 %", "training loss is still 0.87 after 60 epochs")
     assert [means[p] for p in (0.0, 0.95)] == pytest.approx([10.4, 12.1], abs=0.15)
     assert np.mean([run.train_loss[-1] for run in runs[0.95]]) == pytest.approx(0.87, abs=0.005)

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from optdl import batchnorm as bn
 
 pytestmark = pytest.mark.xdist_group("site")
 
+ROOT = Path(__file__).resolve().parent.parent
 NAME = "running-mean"
 STEPS, LARGEST = 200, 256
 ONE, ZERO = np.ones(1), np.zeros(1)
@@ -131,8 +133,14 @@ def test_what_the_chapter_says_about_the_gap(open_figure: OpenFigure) -> None:
         for m in (8, 32, 128)
         for rho in (0.9, 0.97)
     }
-    for m in (8, 32):
-        assert gaps[4 * m, 0.9] == pytest.approx(gaps[m, 0.9] / 2, rel=0.25)
+    first = [simulated(page, 1, m, 0.9, moves=False)[1]["gap"] for m in (8, 32, 128)]
+    text = re.sub(r"\s+", " ", (ROOT / "book/batchnorm.md").read_text("utf-8"))
+    told = "from 8 to 32 examples, from {:.2f} to {:.2f} in the first draw, and by half from 32 to"
+    assert f"{told.format(*first)} 128, to {first[2]:.2f}." in text
+    assert first[1] == pytest.approx(first[0] * 2 / 3, rel=0.05)
+    assert first[2] == pytest.approx(first[1] / 2, rel=0.05)
+    assert gaps[8, 0.9] / 2 < gaps[32, 0.9] < gaps[8, 0.9] * 3 / 4
+    assert gaps[128, 0.9] == pytest.approx(gaps[32, 0.9] / 2, rel=0.2)
     for m in (8, 32, 128):
         assert gaps[m, 0.97] == pytest.approx(gaps[m, 0.9], rel=0.25)
     for m, mean in ((2, 0.87), (4, 1.19), (8, 1.36)):  # the example pulls the mean toward itself
