@@ -264,9 +264,9 @@ def large() -> dict[str, list[Record]]:
     return {label: found[run.name] for label, run in chosen.items() if run}
 
 
-def last(records: list[Record]) -> list[float]:
+def last(records: list[Record], curve: str = "test_error") -> list[float]:
     """Return mean, least and largest test accuracy after the last epoch, as the page prints it."""
-    return [float(n) for n in re.findall(r"[\d.]+", accuracy(records, "test_error"))]
+    return [float(n) for n in re.findall(r"[\d.]+", accuracy(records, curve))]
 
 
 @pytest.mark.row("P-26")
@@ -291,6 +291,10 @@ def test_the_accuracies_with_minibatches_of_128(large):
         "normalization # % to # %"
     ) == [last(large[name])[0] for name in ("4 Things", "BNP", "BN", "vanilla", "Adam")]
     assert last(large["BNP"])[1] < last(large["BN"])[2], "the ranges overlap"
+    anew = last(large["BN"], "recomputed_error")
+    assert numbers("anew BN has # % (#–#), in each seed more than BNP.") == anew
+    for one, other in zip(large["BN"], large["BNP"], strict=True):
+        assert one.curves["recomputed_error"][-1] < other.curves["test_error"][-1]
 
 
 @pytest.mark.row("P-26")
@@ -311,6 +315,21 @@ def test_the_accuracies_with_minibatches_of_2(large):
         value.round(1) for value in fourth
     ]
     assert numbers("Batch Renormalization, at # % (#–#), recovers") == last(small["Renorm"])
+    anew = [last(small[name], "recomputed_error") for name in ("BN", "Renorm")]
+    assert numbers("anew BN has # % (#–#) and Batch Renormalization # % (#–#).") == [
+        *anew[0],
+        *anew[1],
+    ]
+    assert numbers("The lag of the averages costs BN # points of the # by which it") == [
+        round(anew[0][0] - bn[0], 1),
+        round(bnp[0] - bn[0], 1),
+    ]
+    assert numbers("have no part, is # after four epochs, and BNP's is #.") == [
+        spread(small[name], "minibatch_loss")[0][-1].round(2) for name in ("BN", "BNP")
+    ]
+    chapter = " ".join((ROOT / "book/batchnorm.md").read_text("utf-8").split())
+    gain = round(last(large["BN"], "recomputed_error")[0] - last(large["BN"])[0], 1)
+    assert f"it is {gain} points for minibatches of 128 and 0.5 points for minibatches" in chapter
     assert numbers("do as well as BNP:** # % (#–#).") == last(small["4 Things"])
     assert numbers("far above BN,** at # % (#–#).") == last(small["vanilla"])
     means = 100 * (1 - spread(small["vanilla"], "test_error")[0])
