@@ -510,7 +510,7 @@ def test_a_figure_is_looked_at_as_matplotlib_would_draw_it() -> None:
         np.testing.assert_array_equal(seen["lines"][label][0], line.get_xdata())
         np.testing.assert_array_equal(seen["lines"][label][1], line.get_ydata())
     assert (seen["x scale"], seen["y scale"]) == (ax.get_xscale(), ax.get_yscale())
-    assert seen["words at both axes"]
+    assert seen["labels at both axes"]
     assert seen["a legend"]
 
 

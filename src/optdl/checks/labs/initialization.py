@@ -939,7 +939,7 @@ PLOT_DEVIATIONS = Exercise(
             ("ax.plot(layers, values,", "ax.plot(values, layers,"),
         ),
         mistake(
-            "an axis has no words; say what it shows with `ax.set_xlabel` and `ax.set_ylabel`",
+            "an axis has no label; add it with `ax.set_xlabel` and `ax.set_ylabel`",
             plot_deviations,
             ('    ax.set_xlabel("hidden layer")\n', ""),
         ),

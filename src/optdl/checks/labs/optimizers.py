@@ -584,7 +584,7 @@ PLOT_LOSSES = Exercise(
             ('    ax.set_yscale("log")\n', ""),
         ),
         mistake(
-            "an axis has no words; say what it shows with `ax.set_xlabel` and `ax.set_ylabel`",
+            "an axis has no label; add it with `ax.set_xlabel` and `ax.set_ylabel`",
             plot_losses,
             ('    ax.set_xlabel("learning rate")\n', ""),
         ),
