@@ -104,7 +104,7 @@ def experiment(
             _append_accuracies(parts, model, curves, is_normalized)
     if steps is not None and is_normalized:
         # a record is judged without the tests above, in which the statistics are computed anew
-        _recalibrate(parts, model, todo[0][0][:4].split(2))
+        _recalibrate(parts, model, torch.split(todo[0][0][:4], 2))
     return curves, model
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from optdl.checks.exercise import Case, Exercise, Property
-from optdl.checks.labs.figures import drawn
+from optdl.checks.labs.figures import drawn, labelled
 from optdl.checks.labs.mistakes import mistake
 from optdl.checks.labs.records import RecordCheck
 from optdl.labs.batchnorm import (
@@ -1089,12 +1089,6 @@ def plot_curves(ax: Any, seen: Sequence[int], curves: dict[str, list[float]], yl
     ax.legend()
 
 
-def _figure(
-    plot: Any, seen: Sequence[int], curves: dict[str, list[float]], ylabel: str
-) -> dict[str, Any]:
-    return drawn(plot, seen, curves, ylabel, exactly=True)
-
-
 def _curves(rng: np.random.Generator) -> Iterator[Case]:
     for names, count, ylabel in [
         (NAMES[:1], 2, "training loss"),
@@ -1118,7 +1112,7 @@ def _draws_as_many_lines_as_curves(plot: Any, rng: np.random.Generator) -> bool:
 PLOT_CURVES = Exercise(
     key="LAB-3:plot",
     reference=plot_curves,
-    use=_figure,
+    use=labelled,
     cases=_curves,
     misconceptions=(
         mistake(

@@ -122,7 +122,7 @@ def _is_kaiming_normal(function: Any, rng: np.random.Generator) -> bool:
 
 
 _NO_GRAD = (
-    "you change a leaf that requires a gradient while autograd watches: put `@torch.no_grad()` "
+    "you change a leaf that requires a gradient while autograd records: put `@torch.no_grad()` "
     "above the function"
 )
 _NEW_PARAMETER = (
