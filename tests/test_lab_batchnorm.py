@@ -25,7 +25,7 @@ from optdl.labs.batchnorm import (
     initialize,
     mean_losses,
 )
-from optdl.labs.records import unpack
+from optdl.labs.records import RecordError, unpack
 
 SOLUTION = Path(__file__).parents[1] / "solutions" / "batchnorm"
 PARTS = {
@@ -179,6 +179,17 @@ def test_a_test_leaves_training_as_it_is():
     assert tested["loss"] == untested["loss"]
     assert len(tested["accuracy"]) == 10
     assert untested["accuracy"] == []
+
+
+@pytest.mark.parametrize("steps", [3, None])
+def test_a_normalization_that_recalibrate_does_not_find_stops_the_run(steps):
+    def of_torch(model, batches):
+        assert not any(isinstance(one, nn.BatchNorm1d) for one in model.modules())
+
+    with pytest.raises(RecordError, match="does not compute the statistics of your BatchNorm anew"):
+        LAB.experiment(
+            PARTS | {"recalibrate": of_torch}, {"size": 64, "normalized": True}, 1, steps
+        )
 
 
 def test_weights_reach_what_the_record_claims(record):

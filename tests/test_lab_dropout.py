@@ -12,7 +12,7 @@ from torch import nn
 from optdl.checks.labs import dropout as checks
 from optdl.labs import LabRecord, Run, seed_of
 from optdl.labs import dropout as lab
-from optdl.labs.records import unpack
+from optdl.labs.records import RecordError, unpack
 
 pytestmark = pytest.mark.row("LAB-4")
 
@@ -174,6 +174,19 @@ def test_the_first_epochs_of_the_record_are_computed_again(
     np.testing.assert_allclose(curves["loss"], run.curves["loss"][:3], rtol=1e-3)
     np.testing.assert_allclose(curves["validation"], run.curves["validation"][:3], rtol=1e-3)
     assert torch.get_num_threads() == threads
+
+
+def test_dropout_that_is_not_switched_on_stops_the_run() -> None:
+    def only_of_torch(model: Any, x: torch.Tensor, passes: int) -> tuple[torch.Tensor, ...]:
+        switched = [one.train() for one in model.eval().modules() if isinstance(one, nn.Dropout)]
+        assert not switched
+        found = torch.stack([model(x) for _ in range(passes)]).softmax(dim=2)
+        return found.mean(dim=0), found.std(dim=0)
+
+    parts = PARTS | {"monte_carlo": only_of_torch}
+    lab.experiment(parts, {"p": 0.0}, 1, 1)
+    with pytest.raises(RecordError, match="`monte_carlo` does not switch on your Dropout"):
+        lab.experiment(parts, {"p": 0.2}, 1, 1)
 
 
 def test_the_weights_of_the_record_reach_what_it_claims(record: LabRecord) -> None:

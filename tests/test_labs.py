@@ -15,7 +15,7 @@ from torch import nn
 
 from optdl.checks import CheckFailed, Exercise, check, lab_exercises, summary
 from optdl.checks.labs import check_reading, check_record
-from optdl.checks.labs.figures import drawn
+from optdl.checks.labs.figures import Axes, drawn, labelled
 from optdl.checks.labs.mistakes import mistake
 from optdl.checks.labs.records import RecordCheck, judge
 from optdl.labs import LabRecord, Run, perform, seed_of
@@ -510,8 +510,30 @@ def test_a_figure_is_looked_at_as_matplotlib_would_draw_it() -> None:
         np.testing.assert_array_equal(seen["lines"][label][0], line.get_xdata())
         np.testing.assert_array_equal(seen["lines"][label][1], line.get_ydata())
     assert (seen["x scale"], seen["y scale"]) == (ax.get_xscale(), ax.get_yscale())
-    assert seen["words at both axes"]
+    assert seen["labels at both axes"]
     assert seen["a legend"]
+
+
+def test_a_figure_may_have_more_than_is_asked_for() -> None:
+    def plot(ax: Any) -> None:
+        [line] = ax.plot([1, 2], [3, 4], label="a")
+        ax.axhline(3, color=line.get_color())
+        ax.set(xlabel="step", ylabel=" loss ", xticks=[1, 2])
+        ax.tick_params(labelsize=8)
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.spines[["top", "right"]].set_visible(False)
+        handles, labels = ax.get_legend_handles_labels()
+        assert (len(handles), labels) == (1, ["a"])
+        ax.legend(handles, labels).set_title("runs")
+
+    seen = labelled(plot)
+    assert list(seen["lines"]) == ["a"]
+    assert seen["the label of the y axis"] == "loss"
+    with pytest.raises(AttributeError, match="'Axes' object has no attribute 'lgend'"):
+        drawn(lambda ax: ax.lgend())
+    with pytest.raises(AttributeError, match="no attribute 'set_xlable'"):
+        drawn(lambda ax: ax.set(xlable="step"))
+    assert not hasattr(Axes(), "_figure")
 
 
 def test_a_wrong_answer_is_told_with_its_line(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ Source: LAB-3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from optdl.data import load
 from optdl.labs.lab import Lab, Parts
-from optdl.labs.records import LabRecord
+from optdl.labs.records import LabRecord, RecordError
 
 __all__ = [
     "EVERY",
@@ -102,6 +102,9 @@ def experiment(
         curves["loss"] += model.fit(todo[start : start + EVERY // size], lr=0.3 * size / 64)
         if steps is None:
             _append_accuracies(parts, model, curves, is_normalized)
+    if steps is not None and is_normalized and size == SIZES[0]:
+        # a record is judged without the tests above, in which the statistics are computed anew
+        _recalibrate(parts, model, torch.split(todo[0][0][:4], 2))
     return curves, model
 
 
@@ -116,10 +119,25 @@ def _append_accuracies(
     kept = {name: value.clone() for name, value in model.state_dict().items()}
     curves["accuracy"].append(parts["evaluate"](model, *validation, 100)[1])
     if anew:
-        parts["recalibrate"](model, torch.split(x, 115))
+        _recalibrate(parts, model, torch.split(x, 115))
         curves["anew"].append(parts["evaluate"](model, *validation, 100)[1])
         if len(curves["anew"]) < EXAMPLES // EVERY:
             model.load_state_dict(kept)
+
+
+def _recalibrate(parts: Parts, model: nn.Module, minibatches: Sequence[Tensor]) -> None:
+    """Compute the statistics anew; raise :class:`RecordError` if those of a layer are not.
+
+    The check of ``recalibrate`` has PyTorch's layers only.
+    """
+    parts["recalibrate"](model, minibatches)
+    state = model.state_dict().items()
+    counts = {int(value) for name, value in state if name.endswith("num_batches_tracked")}
+    if counts != {len(minibatches)}:
+        raise RecordError(
+            "`recalibrate` does not compute the statistics of your BatchNorm anew: go through all "
+            "modules that have the attribute `running_mean`, whatever their class"
+        )
 
 
 def _last_accuracy(curves: Mapping[str, list[float]]) -> float:

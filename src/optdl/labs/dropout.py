@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from optdl.labs import optimizers
 from optdl.labs.lab import Lab, Parts
-from optdl.labs.records import LabRecord
+from optdl.labs.records import LabRecord, RecordError
 
 __all__ = [
     "EPOCHS",
@@ -102,8 +102,15 @@ def experiment(
         model, train, validation, epochs, LR, BATCH, generator, stopper=stopper
     )
     found = {"loss": losses, "validation": checked}
-    if steps is None:  # to judge a record takes the losses alone
-        found |= {"accuracy": [accuracy(model.eval())], **_ensemble(parts, model, *validation)}
+    x, y = validation
+    if steps is None:
+        found |= {"accuracy": [accuracy(model.eval())], **_ensemble(parts, model, x, y)}
+    # to judge a record takes the losses alone, and this once, in the first run that drops units
+    if setting["p"] == RATES[1] and not parts["monte_carlo"](model, x[:2], 2)[1].any():
+        raise RecordError(
+            "`monte_carlo` does not switch on your Dropout: compare `type(module).__name__` of "
+            'each module with "Dropout", whatever the class is'
+        )
     return found, model
 
 

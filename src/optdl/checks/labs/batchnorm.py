@@ -1,7 +1,9 @@
 """Checks of the lab on batch normalization: a module, a network with it, and how it is tested.
 
 Modules are compared in float64. Networks that a check passes to an answer are made of PyTorch's own
-modules, so that an answer that knows its own batch normalization alone does not do.
+modules, as others stay in the process of the tests when work is graded. So that an answer which
+knows its own batch normalization alone does not do, nor one that looks for certain classes, one
+of the normalizations is of a class that no dense network has.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from optdl.checks.exercise import Case, Exercise, Property
-from optdl.checks.labs.figures import drawn
+from optdl.checks.labs.figures import drawn, labelled
 from optdl.checks.labs.mistakes import mistake
 from optdl.checks.labs.records import RecordCheck
 from optdl.labs.batchnorm import (
@@ -105,6 +107,7 @@ def _normalized(
         tuple(y for y, _ in trained),
         tuple(grad for _, grad in trained),
         tuple(np.array(torch.as_tensor(one).detach(), float) for one in kept),
+        "a float" if torch.as_tensor(kept[2]).is_floating_point() else "an integer",
         "with a graph" if kept[0].requires_grad else "without a graph",
         *tested,
         resumed.numpy(),
@@ -116,6 +119,7 @@ _PARTS = (
     "outputs in training",
     "gradients of x in training",
     ("running_mean", "running_var", "num_batches_tracked"),
+    "the type of num_batches_tracked",
     "the running averages are kept",
     "output in evaluation mode",
     "gradient of x in evaluation mode",
@@ -146,7 +150,7 @@ def _forward_and_back(layer: Any, values: np.ndarray) -> tuple[np.ndarray, np.nd
 
 def _minibatches(rng: np.random.Generator) -> Iterator[Case]:
     for shape, steps, options in [
-        ((3, 2), 1, {}),
+        ((3, 2), 1, {"momentum": 0.0}),
         ((4, 3), 3, {"momentum": 0.3}),
         ((3, 2, 1, 2), 2, {"eps": 0.5}),
         ((2, 3, 3, 3), 3, {"momentum": None}),
@@ -199,6 +203,8 @@ BATCH_NORM = Exercise(
     use=_normalized,
     cases=_minibatches,
     parts=_PARTS,
+    # 1 / num_batches_tracked, a tensor of one integer, is a float32
+    rtol=1e-6,
     misconceptions=(
         mistake(
             "your running averages are parameters, which an optimizer would train; register "
@@ -248,6 +254,17 @@ BATCH_NORM = Exercise(
                 "self.num_batches_tracked = 0",
             ),
             ("self.num_batches_tracked.item()", "self.num_batches_tracked"),
+        ),
+        mistake(
+            "your num_batches_tracked is a float; it counts, so begin with the integer "
+            "`torch.tensor(0)`",
+            BatchNorm,
+            ("torch.tensor(0))", "torch.tensor(0.0))"),
+        ),
+        mistake(
+            "your `running_var` begins with zeros; it begins with ones",
+            BatchNorm,
+            ('"running_var", torch.ones(features)', '"running_var", torch.zeros(features)'),
         ),
         mistake(
             "your weight and bias are plain tensors, which no optimizer is given; make each an "
@@ -339,6 +356,16 @@ BATCH_NORM = Exercise(
             ),
         ),
         mistake(
+            "you normalize with the running averages that you have just updated; in training "
+            "the statistics of the minibatch itself are used",
+            BatchNorm,
+            (
+                "            self.update(mean, var, x.numel() // x.shape[1])\n",
+                "            self.update(mean, var, x.numel() // x.shape[1])\n"
+                "            mean, var = self.running_mean, self.running_var\n",
+            ),
+        ),
+        mistake(
             "your statistics of images are averaged over the examples alone; those of a "
             "channel are averaged over its positions as well",
             BatchNorm,
@@ -407,6 +434,12 @@ BATCH_NORM = Exercise(
             "share, 1 / num_batches_tracked",
             BatchNorm,
             ("share = 1 / self.num_batches_tracked.item()", "share = 0.1"),
+        ),
+        mistake(
+            "you take the momentum 0 for None, as `momentum or …` does; ask whether it "
+            "`is None`: with the share 0 the running averages stay as they are",
+            BatchNorm,
+            ("if share is None:", "if not share:"),
         ),
     ),
     properties=(
@@ -594,6 +627,15 @@ NETWORK = Exercise(
             ("normalization(widths[k + 1], momentum=momentum)", "normalization(widths[k + 1])"),
         ),
         mistake(
+            "you pass momentum by position, where `nn.BatchNorm1d` expects eps; pass it by its "
+            "name, `momentum=momentum`",
+            Network,
+            (
+                "normalization(widths[k + 1], momentum=momentum)",
+                "normalization(widths[k + 1], momentum)",
+            ),
+        ),
+        mistake(
             "your scores go through a ReLU; the last layer has none",
             Network,
             (
@@ -661,19 +703,24 @@ def _evaluated(
     model = nn.Sequential(nn.Linear(x.shape[1], 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3))
     _randomize(model.double(), seed)
     model.train(training)
-    graphs: list[bool] = []
-    hook = model.register_forward_hook(lambda _, __, scores: graphs.append(scores.requires_grad))
+    seen: list[tuple[int, bool]] = []
+    hook = model.register_forward_hook(
+        lambda _, __, scores: seen.append((len(scores), scores.requires_grad))
+    )
     answer = function(model, torch.tensor(x), torch.tensor(y), size)
     hook.remove()
     kinds = ", ".join(type(one).__name__ for one in answer)
     numbers = [float(one) for one in answer]
-    return (*numbers, kinds, "a graph" if any(graphs) else "no graph", _mode(model), _kept(model))
+    sizes = ", ".join(str(count) for count, _ in seen)
+    graph = "a graph" if any(graph for _, graph in seen) else "no graph"
+    return (*numbers, kinds, sizes, graph, _mode(model), _kept(model))
 
 
 _EVALUATED_PARTS = (
     "the loss",
     "the accuracy",
     "their types",
+    "the sizes of the minibatches",
     "the scores were computed with",
     "the network is left in",
     ("running_mean", "running_var"),
@@ -724,7 +771,17 @@ EVALUATE = Exercise(
     use=_evaluated,
     cases=_tests,
     parts=_EVALUATED_PARTS,
+    # the mean of zeros and ones may be taken in float32
+    rtol=1e-6,
     misconceptions=(
+        mistake(
+            "you compute all scores at once; compute them in minibatches of `size` examples",
+            evaluate,
+            (
+                "zip(torch.split(x, size), torch.split(y, size), strict=True)",
+                "[(x, y)]",
+            ),
+        ),
         mistake(
             "your network is tested in training mode, with the statistics of each minibatch; "
             "call `model.eval()` first",
@@ -860,7 +917,8 @@ def _recalibrated(
 ) -> tuple[Any, ...]:
     """Return the statistics, momenta, mode and weights of a network after a function had it."""
     inner = nn.Sequential(nn.Linear(batches[0].shape[1], 3), nn.BatchNorm1d(3, momentum=0.2))
-    model = nn.Sequential(inner, nn.ReLU(), nn.Linear(3, 2), nn.BatchNorm1d(2, momentum=0.3))
+    outer = nn.Unflatten(1, (2, 1, 1, 1)), nn.BatchNorm3d(2, momentum=0.3), nn.Flatten()
+    model = nn.Sequential(inner, nn.ReLU(), nn.Linear(3, 2), *outer)
     _randomize(model.double(), seed)
     _age(model)
     model.train(training)
@@ -880,8 +938,8 @@ _RECALIBRATED_PARTS = (
 )
 
 
-def _normalizations(model: nn.Module) -> list[nn.BatchNorm1d]:
-    return [one for one in model.modules() if isinstance(one, nn.BatchNorm1d)]
+def _normalizations(model: nn.Module) -> list[Any]:
+    return [one for one in model.modules() if hasattr(one, "running_mean")]
 
 
 def _age(model: nn.Module) -> None:
@@ -962,10 +1020,22 @@ RECALIBRATE = Exercise(
             ("        layer.momentum = momentum\n", "        layer.momentum = 0.1\n"),
         ),
         mistake(
-            "you reset the parameters of the layers, too, with `reset_parameters()`; weight "
-            "and bias stay as they are",
+            "you reset the parameters of the layers, too; weight and bias stay as they are",
             recalibrate,
-            ("layer.num_batches_tracked.zero_()", "layer.reset_parameters()"),
+            (
+                "layer.num_batches_tracked.zero_()",
+                "layer.num_batches_tracked.zero_()\n        layer.weight.fill_(1)\n"
+                "        layer.bias.zero_()",
+            ),
+        ),
+        mistake(
+            "you find certain classes only, by `isinstance`; a normalization is any module that "
+            "has the attribute `running_mean`",
+            recalibrate,
+            (
+                'if hasattr(one, "running_mean")',
+                "if isinstance(one, nn.BatchNorm1d | nn.BatchNorm2d)",
+            ),
         ),
         mistake(
             "you go through the children of the network and miss the layers within them; go "
@@ -1020,11 +1090,15 @@ def plot_curves(ax: Any, seen: Sequence[int], curves: dict[str, list[float]], yl
 
 
 def _curves(rng: np.random.Generator) -> Iterator[Case]:
-    for names, count in [(NAMES[:1], 2), (NAMES, 4), (NAMES[:2], 10)]:
+    for names, count, ylabel in [
+        (NAMES[:1], 2, "training loss"),
+        (NAMES, 4, "validation accuracy"),
+        (NAMES[:2], 10, "validation accuracy"),
+    ]:
         yield {
             "seen": examples_seen()[:count],
             "curves": {name: rng.uniform(size=count).round(2).tolist() for name in names},
-            "ylabel": "validation accuracy",
+            "ylabel": ylabel,
         }
 
 
@@ -1038,7 +1112,7 @@ def _draws_as_many_lines_as_curves(plot: Any, rng: np.random.Generator) -> bool:
 PLOT_CURVES = Exercise(
     key="LAB-3:plot",
     reference=plot_curves,
-    use=drawn,
+    use=labelled,
     cases=_curves,
     misconceptions=(
         mistake(
@@ -1062,9 +1136,14 @@ PLOT_CURVES = Exercise(
             ("    ax.legend()", "    pass"),
         ),
         mistake(
-            "the x axis has no words; say what it shows with `ax.set_xlabel`",
+            "the x axis has no label; add it with `ax.set_xlabel`",
             plot_curves,
             ('    ax.set_xlabel("training examples seen")\n', ""),
+        ),
+        mistake(
+            "you give the y axis a label of your own; it is given as `ylabel`",
+            plot_curves,
+            ("ax.set_ylabel(ylabel)", 'ax.set_ylabel("accuracy")'),
         ),
         mistake(
             "your axis of the examples is logarithmic; here it is linear",

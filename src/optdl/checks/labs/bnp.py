@@ -989,7 +989,7 @@ PLOT_CURVES = Exercise(
             ),
         ),
         mistake(
-            "an axis has no words; say what it shows with `ax.set_xlabel` and `ax.set_ylabel`",
+            "an axis has no label; add it with `ax.set_xlabel` and `ax.set_ylabel`",
             plot_curves,
             ('    ax.set_xlabel("step")\n', ""),
         ),

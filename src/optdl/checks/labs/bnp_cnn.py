@@ -1128,7 +1128,7 @@ PLOT_EPOCHS = Exercise(
             ("range(1, len(values) + 1)", "range(len(values))"),
         ),
         _wrong(
-            "an axis has no words; say what it shows with `ax.set_xlabel` and `ax.set_ylabel`",
+            "an axis has no label; add it with `ax.set_xlabel` and `ax.set_ylabel`",
             plot_epochs,
             ('    ax.set_xlabel("epoch")\n', ""),
         ),

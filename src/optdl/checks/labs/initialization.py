@@ -122,7 +122,7 @@ def _is_kaiming_normal(function: Any, rng: np.random.Generator) -> bool:
 
 
 _NO_GRAD = (
-    "you change a leaf that requires a gradient while autograd watches: put `@torch.no_grad()` "
+    "you change a leaf that requires a gradient while autograd records: put `@torch.no_grad()` "
     "above the function"
 )
 _NEW_PARAMETER = (
@@ -939,7 +939,7 @@ PLOT_DEVIATIONS = Exercise(
             ("ax.plot(layers, values,", "ax.plot(values, layers,"),
         ),
         mistake(
-            "an axis has no words; say what it shows with `ax.set_xlabel` and `ax.set_ylabel`",
+            "an axis has no label; add it with `ax.set_xlabel` and `ax.set_ylabel`",
             plot_deviations,
             ('    ax.set_xlabel("hidden layer")\n', ""),
         ),

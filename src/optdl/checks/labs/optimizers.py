@@ -151,7 +151,7 @@ SGD_WITH_MOMENTUM = Exercise(
     cases=_paths([{}, {}, {"momentum": 0.5}, {}, {"momentum": 0.8}]),
     misconceptions=(
         mistake(
-            "you change a leaf that requires a gradient while autograd watches: put "
+            "you change a leaf that requires a gradient while autograd records: put "
             "`@torch.no_grad()` above `step`",
             SGD,
             ("@torch.no_grad()\n", "\n"),
@@ -367,7 +367,7 @@ ADAMW = Exercise(
             ("state = self.state[p]", "state = self.memory.setdefault(p, {})"),
         ),
         mistake(
-            "you change a leaf that requires a gradient while autograd watches: put "
+            "you change a leaf that requires a gradient while autograd records: put "
             "`@torch.no_grad()` above `step`",
             AdamW,
             ("@torch.no_grad()\n", "\n"),
@@ -482,8 +482,8 @@ TRAIN = Exercise(
             ),
         ),
         mistake(
-            "you keep the loss as a tensor, and with it the graph of every step; keep the "
-            "number, `loss.item()`",
+            "you keep the loss as a tensor, and with it the nodes of its graph; keep the number, "
+            "`loss.item()`",
             train,
             ("loss.item()", "loss"),
         ),
@@ -584,7 +584,7 @@ PLOT_LOSSES = Exercise(
             ('    ax.set_yscale("log")\n', ""),
         ),
         mistake(
-            "an axis has no words; say what it shows with `ax.set_xlabel` and `ax.set_ylabel`",
+            "an axis has no label; add it with `ax.set_xlabel` and `ax.set_ylabel`",
             plot_losses,
             ('    ax.set_xlabel("learning rate")\n', ""),
         ),
@@ -657,7 +657,13 @@ RECORD = RecordCheck(
     evaluate=_evaluate,
     level=0.88,
     readings={
-        "SGD": ("the rate with the smallest last loss of SGD", _best("SGD")),
-        "AdamW": ("the rate with the smallest last loss of AdamW", _best("AdamW")),
+        "SGD": (
+            "the rate at which the mean of the last 20 losses of SGD is smallest",
+            _best("SGD"),
+        ),
+        "AdamW": (
+            "the rate at which the mean of the last 20 losses of AdamW is smallest",
+            _best("AdamW"),
+        ),
     },
 )
