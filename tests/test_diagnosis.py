@@ -349,7 +349,7 @@ def test_a_property_that_fails_is_told_when_nothing_else_is_known(course):
     fact = Property("ones have no spread", lambda f, rng: f(np.ones(3)) == 0)
     course(lambda x: float(np.ptp(x) + x.var()), cases, properties=(fact,))
     text = said(lambda x: float(np.ptp(x) + x[0] ** 3))
-    assert "The test of this fact fails: ones have no spread" in text
+    assert "Your function does not satisfy this: ones have no spread" in text
 
 
 def test_a_diagnosis_that_fails_breaks_no_check(course, monkeypatch):
