@@ -217,7 +217,7 @@ PRECONDITION = Exercise(
         ),
     ),
     properties=(
-        Property("it does what the function on arrays does", _is_that_of_arrays),
+        Property("the gradients are those of the function on arrays", _is_that_of_arrays),
         Property(
             "with μ = 0, σ² = 1 and ε₂ = 1 the weight gradient is halved, in float32, too",
             _works_on_a_layers_gradients,
