@@ -515,13 +515,13 @@ def _nothing(layer: nn.Module, inputs: Any) -> None:
 
 def _again(model: nn.Module, bnp: Any) -> str:
     """Return what a second step without a pass does."""
-    gradients = [p.grad for p in model.parameters() if p.grad is not None]
-    before = [grad.clone() for grad in gradients]
+    before = [p.grad.clone() for p in model.parameters() if p.grad is not None]
     try:
         bnp.step()
     except RuntimeError:
         return "RuntimeError"
-    same = all(torch.equal(*pair) for pair in zip(gradients, before, strict=True))
+    after = [p.grad for p in model.parameters() if p.grad is not None]
+    same = all(torch.equal(*pair) for pair in zip(after, before, strict=True))
     return f"no error, and the gradients {'stay' if same else 'change'}"
 
 
