@@ -494,54 +494,23 @@ def _model(norm: str, seed: int) -> nn.Sequential:
 def _trained(
     kind: Any, x: np.ndarray, y: np.ndarray, options: dict[str, Any], norm: str, seed: int
 ) -> tuple[Any, ...]:
-    """Return losses, their type, weights, loss scale and the images' format after an epoch.
+    """Return losses, their type, weights and loss scale after an epoch.
 
-    Where there is BN, ``forward`` is more than the model, and the first images note their format.
+    Where there is BN, ``forward`` is more than the model.
     """
     settings = {**options, "dtype": getattr(torch, options.get("dtype", ""), None)}
     single = settings["dtype"] is not None
     if options.get("device") == "meta":
-        return _before_the_first_look(kind, x, y, settings), "", (), 0.0, ""
+        return _before_the_first_look(kind, x, y, settings), "", (), 0.0
     model = _model(norm, seed) if single else _model(norm, seed).double()
     trainer = kind(model, **settings)
-    batches = _minibatches(x.astype(np.float32) if single else x, y)
-    first = Images(batches[0][0])
     if norm == "bn":
         trainer.forward = nn.Sequential(model, nn.Softsign())
-        batches[0] = first, batches[0][1]
-    try:
-        losses = trainer.epoch(batches)
-    except Exception:
-        if norm != "bn" or first.format:
-            raise
-        return np.zeros(len(y)), "", (), 0.0, "as it came"
+    losses = trainer.epoch(_minibatches(x.astype(np.float32) if single else x, y))
     kinds = {type(one).__name__ for one in losses} if isinstance(losses, list) else {"no list"}
     weights = [_plain(one) for one in trainer.model.state_dict().values()]
     numbers = _plain(losses) if "no list" not in kinds else losses
-    scale = float(trainer.scaler.get_scale())
-    return numbers, " and ".join(sorted(kinds)), tuple(weights), scale, first.format
-
-
-class Images:
-    """Images that note in which format they are asked for.
-
-    Parameters
-    ----------
-    images : Tensor
-        What they are.
-    """
-
-    def __init__(self, images: Tensor) -> None:
-        self._images, self.format = images, ""
-
-    def to(self, *_: Any, memory_format: Any = None, **how: Any) -> Any:
-        """Return the images once their format is known."""
-        if memory_format is None:
-            return self
-        self.format = str(memory_format)
-        return self._images
-
-    contiguous = to
+    return numbers, " and ".join(sorted(kinds)), tuple(weights), float(trainer.scaler.get_scale())
 
 
 class Steps:
@@ -576,7 +545,7 @@ def _before_the_first_look(
     return steps.number
 
 
-def _minibatches(x: np.ndarray, y: np.ndarray) -> list[tuple[Any, Tensor]]:
+def _minibatches(x: np.ndarray, y: np.ndarray) -> list[tuple[Tensor, Tensor]]:
     return [(torch.tensor(one), torch.tensor(labels)) for one, labels in zip(x, y, strict=True)]
 
 
@@ -640,7 +609,7 @@ TRAINER = Exercise(
     cases=_runs,
     rtol=3e-3,
     atol=1e-4,
-    parts=("the losses", "their type", "the weights", "the loss scale", "the images' format"),
+    parts=("the losses", "their type", "the weights", "the loss scale"),
     misconceptions=(
         _wrong(
             "you read the loss in the loop, and each time the program waits for the device; "
@@ -664,12 +633,6 @@ TRAINER = Exercise(
             "your forward pass calls `self.model`, which is never compiled; call `self.forward`",
             Trainer,
             ("cross_entropy(self.forward(x), y)", "cross_entropy(self.model(x), y)"),
-        ),
-        _wrong(
-            "you do not store the images as the network expects them; bring x also to "
-            "`memory_format=self.format`",
-            Trainer,
-            ("x.to(self.device, memory_format=self.format,", "x.to(self.device,"),
         ),
         _wrong(
             "your minibatches stay where they are; bring x and y to `self.device`",
