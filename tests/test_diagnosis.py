@@ -349,7 +349,25 @@ def test_a_property_that_fails_is_told_when_nothing_else_is_known(course):
     fact = Property("ones have no spread", lambda f, rng: f(np.ones(3)) == 0)
     course(lambda x: float(np.ptp(x) + x.var()), cases, properties=(fact,))
     text = said(lambda x: float(np.ptp(x) + x[0] ** 3))
-    assert "The test of this fact fails: ones have no spread" in text
+    assert "Your function does not satisfy this: ones have no spread" in text
+
+
+def test_a_property_is_tried_on_the_answer_itself(course, monkeypatch):
+    monkeypatch.setattr(diagnoses, "RAISING", False)  # some cannot handle `use`
+
+    def cases(rng):
+        return [{"x": rng.uniform(1, 2, size=k) + 1} for k in (3, 4)]
+
+    fact = Property("it returns a list", lambda f, rng: isinstance(f(np.ones(3)), list))
+
+    def use(function, x):
+        return function(x)[0]
+
+    course(lambda x: [float(np.ptp(x) + x.var())], cases, properties=(fact,), use=use)
+    assert "does not satisfy this" not in said(lambda x: [float(np.ptp(x) + x[0] ** 3)])
+    assert "does not satisfy this: it returns a list" in said(
+        lambda x: (float(np.ptp(x) + x[0] ** 3),)
+    )
 
 
 def test_a_diagnosis_that_fails_breaks_no_check(course, monkeypatch):

@@ -1,9 +1,11 @@
 """The lab on a GPU: its references, its runs in both sizes, and its lines for CUDA without CUDA."""
 
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from optdl.checks.labs.bnp_cnn import (
     Batches,
     Checkpoint,
     Trainer,
+    _wrong,
     augment,
     images_per_second,
 )
@@ -114,7 +117,7 @@ def test_an_overflow_leaves_the_weights_and_halves_the_scale() -> None:
     assert all(map(torch.equal, before, trainer.model.parameters()))
 
 
-def test_on_a_device_without_numbers_whoever_reads_one_fails() -> None:
+def test_on_a_device_without_numbers_reading_one_fails() -> None:
     with pytest.raises((RuntimeError, NotImplementedError), match="meta"):
         torch.ones(1, device="meta").item()
 
@@ -148,9 +151,16 @@ CASES = [(one.key, mistake) for one in EXERCISES for mistake in one.misconceptio
 def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let objects of the checks go to a student's code, as the process of the tests does."""
     monkeypatch.setattr(lent, "_MODULES", ["optdl.checks"])
+    for name in ("__enter__", "__exit__"):  # to be put back after `note_mocks`
+        monkeypatch.setattr(mock._patch, name, getattr(mock._patch, name))
 
 
-WAYS = ("you read the loss", "you write into", "you unpickle", "you read the clock", "you pickle")
+WAYS = (
+    *("you read the loss", "you write into", "you unpickle", "you read the clock", "you pickle"),
+    *("your forward pass calls", "you do not store the images", "your minibatches stay"),
+    *("an index of yours", "your examples stay", "you draw the order"),
+    *("you remove the old file", "you write the new file", "your `load` hides"),
+)
 
 
 @pytest.mark.parametrize(
@@ -163,9 +173,42 @@ def test_a_mistake_is_named_in_a_process_of_its_own(
 ) -> None:
     [name] = [one.name for one in EXERCISES if one.key == key]
     names = lend(IMPORTS, mistake.function.source)  # type: ignore[attr-defined]
+    names.along.patches.note_mocks()
     with pytest.raises(CheckFailed) as failed:
         check(key, names[name])
     assert f"Likely cause: {mistake.hint}" in str(failed.value)
+
+
+def test_reading_is_noticed_also_behind_a_list_of_all_minibatches() -> None:
+    waiting = _wrong(
+        "",
+        Trainer,
+        ("in batches:", "in list(batches):"),
+        ("losses.append(loss.detach())", "losses.append(loss.item())"),
+        ("torch.stack(losses).tolist()", "losses"),
+    )
+    with pytest.raises(CheckFailed) as failed:
+        check("LAB-6:trainer", waiting.function)
+    assert "you read the loss in the loop" in str(failed.value)
+
+
+def test_another_error_on_meta_is_told_as_it_is() -> None:
+    class Broken(Trainer):
+        def epoch(self, batches: Any) -> list[float]:
+            if self.device.type == "meta":
+                raise ValueError("something else")
+            return super().epoch(batches)
+
+    with pytest.raises(CheckFailed, match="your function raised ValueError: something else"):
+        check("LAB-6:trainer", Broken)
+
+
+def test_the_other_clock_is_refused_by_its_name() -> None:
+    def images_per_second(step: Any, images: int, warmup: int = 3, repeats: int = 10) -> float:
+        return time.time()
+
+    with pytest.raises(CheckFailed, match=r"read the clock with time\.perf_counter\(\)"):
+        check("LAB-6:speed", images_per_second)
 
 
 # --- The runs ---------------------------------------------------------------------------------
@@ -268,7 +311,7 @@ def test_the_full_size_writes_its_record_and_goes_on(
 
 
 def test_without_a_gpu_no_record_of_the_full_size_is_asked_for(tmp_path: Path) -> None:
-    assert "asked of nobody" in lab.full_report(tmp_path / "record-full.json")
+    assert "you may skip the full size" in lab.full_report(tmp_path / "record-full.json")
 
 
 def test_colors_are_standardized(small_full: lab.Size) -> None:

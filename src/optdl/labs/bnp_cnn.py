@@ -369,7 +369,7 @@ def perform_full(
 def full_report(path: str | os.PathLike[str] = FULL_FILE) -> str:
     """Return what the record of the full size holds, in words; none is asked for."""
     if not Path(path).exists():
-        return f"there is no {Path(path).name}; the full size is asked of nobody without a GPU"
+        return f"there is no {Path(path).name}; you may skip the full size if you have no GPU"
     record = LabRecord.load(path)
     lines = [f"{record.lab}, by {record.user}, on {record.device}"]
     for run in record.runs:

@@ -1,7 +1,7 @@
 """Facts that hold for the right answer and not for this one: its properties, and how it scales."""
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -115,10 +115,11 @@ def _times(factor: float, value: Any, other: Any) -> bool:
 
 def claim(evidence: Evidence) -> str:
     """Return the first property of the exercise that this function does not have."""
+    # a property is one of the answer itself, also where a case asks for what it leaves elsewhere
+    answer = getattr(evidence.function, "answer", evidence.function)
     for fact in evidence.exercise.properties:
-        try:
-            if not fact.holds(evidence.function, np.random.default_rng(0)):
-                return f"the test of this fact fails: {fact.claim}"
-        except Exception:
-            continue
+        # tried as a call without arguments, which prints nothing and warns of nothing
+        held = evidence.tried(partial(fact.holds, answer, np.random.default_rng(0)), {})
+        if held is not None and not held:
+            return f"your function does not satisfy this: {fact.claim}"
     return ""

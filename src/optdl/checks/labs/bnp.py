@@ -1,4 +1,4 @@
-"""Checks of the lab on BNP: hooks, a preconditioner that hangs on a network, a loop, a figure.
+"""Checks of the lab on BNP: hooks, a preconditioner attached to a network, a loop, a figure.
 
 Networks are the check's own; what a hook of the student sees there shows in the gradients, in the
 averages, and in how many hooks are left.
@@ -7,7 +7,6 @@ averages, and in how many hooks are left.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -50,7 +49,7 @@ def _nested(widths: Sequence[int], seed: int, *more: nn.Module) -> nn.Sequential
 
 
 def _hooks(model: nn.Module) -> int:
-    """Return how many forward hooks hang on a network."""
+    """Return how many forward hooks a network has."""
     return sum(len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.modules())
 
 
@@ -218,7 +217,7 @@ PRECONDITION = Exercise(
         ),
     ),
     properties=(
-        Property("it does what the function on arrays does", _is_that_of_arrays),
+        Property("the gradients are those of the function on arrays", _is_that_of_arrays),
         Property(
             "with μ = 0, σ² = 1 and ε₂ = 1 the weight gradient is halved, in float32, too",
             _works_on_a_layers_gradients,
@@ -257,17 +256,26 @@ def _observed(
 ) -> tuple[Any, ...]:
     """Return the statistics, whether they have a graph, the hooks left, and the network's mode.
 
-    With ``fails`` a second pass gets examples that are too wide, and raises.
+    With ``fails`` a second pass gets examples that are too wide, and raises; and the last layer
+    comes before the others in ``modules()``, as a child of a block that only passes on its input.
     """
     model = _nested(widths, seed)
+    failure = ""
+    if fails:
+        early = nn.Identity()
+        early.add_module("last", model[-1])
+        model.insert(0, early)
     found = list(function(model, torch.tensor(x)))
     if fails:
-        with suppress(RuntimeError):
+        failure = "is hidden"
+        try:
             function(model, torch.zeros(2, widths[0] + 1, dtype=torch.double))
+        except RuntimeError:
+            failure = "is passed on"
     numbers = tuple((mean.detach().numpy(), var.detach().numpy()) for mean, var in found)
     graph = any(one.requires_grad for pair in found for one in pair)
     mode = "training" if model.training else "evaluation"
-    return numbers, _said(graph), _hooks(model), mode
+    return numbers, _said(graph), _hooks(model), mode, failure
 
 
 def _said(yes: bool) -> str:
@@ -297,7 +305,10 @@ INPUT_STATISTICS = Exercise(
     reference=input_statistics,
     use=_observed,
     cases=_passes,
-    parts=("the statistics", "with a graph", "hooks that are left", "the network's mode"),
+    parts=(
+        *("the statistics", "with a graph", "hooks that are left", "the network's mode"),
+        "the exception of a pass that fails",
+    ),
     misconceptions=(
         mistake(
             "your hooks stay on the network and go on working in each later pass; keep the "
@@ -331,6 +342,34 @@ INPUT_STATISTICS = Exercise(
             ("h.var(dim=0, correction=0)", "h.std(dim=0, correction=0)"),
         ),
         mistake(
+            "your pairs are (variance, mean), as `torch.var_mean` returns them; return the mean "
+            "first",
+            input_statistics,
+            (
+                "(h.mean(dim=0), h.var(dim=0, correction=0))",
+                "torch.var_mean(h, dim=0, correction=0)",
+            ),
+        ),
+        mistake(
+            "your variance is the mean of the squares; subtract the mean before you square, or "
+            "use `h.var(dim=0, correction=0)`",
+            input_statistics,
+            ("h.var(dim=0, correction=0)", "h.square().mean(dim=0)"),
+        ),
+        mistake(
+            "your list is in the order in which the layers were called; the order is that of "
+            "`model.modules()`",
+            input_statistics,
+            ("[seen[layer] for layer in layers]", "list(seen.values())"),
+        ),
+        mistake(
+            "your function hides the exception of a pass that fails; remove the hooks in "
+            "`finally`, which passes the exception on",
+            input_statistics,
+            ("    finally:\n", "    except RuntimeError:\n        pass\n    finally:\n"),
+            ("[seen[layer] for layer in layers]", "list(map(seen.get, layers))"),
+        ),
+        mistake(
             "you take statistics of each example over its features; they are those of each "
             "feature over the minibatch, with dim=0",
             input_statistics,
@@ -348,7 +387,7 @@ INPUT_STATISTICS = Exercise(
         ),
         mistake(
             "your statistics hold the graph of the pass, and so its memory; compute them "
-            "where autograd does not watch, under `torch.no_grad()` or after `detach()`",
+            "without a graph, under `torch.no_grad()` or after `detach()`",
             input_statistics,
             ("with torch.no_grad():", "if True:"),
         ),
@@ -446,39 +485,57 @@ def _followed(
 ) -> tuple[Any, ...]:
     """Train a network with BNP, and return what can be seen of it.
 
-    ``event`` is what happens on the way: ``evaluated`` between steps; ``resumed`` with a new
-    network of the same weights after the first half; a ``frozen`` first layer; ``float32``.
+    ``event`` is what happens on the way: ``evaluated`` between a backward pass and its step;
+    ``resumed`` with a new network of the same weights after the first half; a ``frozen`` first
+    layer; ``float32``, where the first layer has a hook of somebody else's, too.
     """
     model = _nested(widths, seed)
+    saved: Any = {"mean": [], "var": []}
     if event == "float32":
         model.float()
+        next(_dense(model)).register_forward_pre_hook(_nothing)
     if event == "frozen":
         next(_dense(model)).requires_grad_(False)
     bnp = kind(model, rho=rho, eps1=0.1, eps2=0.01)
     path: list[Any] = []
     for number, rows in enumerate(x):
         if event == "resumed" and number == len(x) // 2:
-            bnp, model = _resumed(kind, bnp, model, rho, rows)
-        if event == "evaluated":
-            _measure(model, rows)
-        path.append(_stepped(model, bnp, rows))
-    averages = _averages(bnp.state_dict())
+            bnp, model, saved = _resumed(kind, bnp, model, rho, rows)
+        path.append(_stepped(model, bnp, rows, measured=event == "evaluated"))
+    averages, graph = _averages(bnp.state_dict())
+    graph |= any(map(_has_graph, vars(bnp).values()))
+    again = _again(model, bnp)
+    bnp.remove()
+    return tuple(path), (averages, _said(graph)), _averages(saved)[0], again, _hooks(model)
+
+
+def _nothing(layer: nn.Module, inputs: Any) -> None:
+    """Be a hook that is not BNP's."""
+
+
+def _again(model: nn.Module, bnp: Any) -> str:
+    """Return what a second step without a pass does."""
+    before = [p.grad.clone() for p in model.parameters() if p.grad is not None]
     try:
         bnp.step()
-        again = "no error"
     except RuntimeError:
-        again = "RuntimeError"
-    bnp.remove()
-    return tuple(path), averages, again, _hooks(model)
+        return "RuntimeError"
+    after = [p.grad for p in model.parameters() if p.grad is not None]
+    same = all(torch.equal(*pair) for pair in zip(after, before, strict=True))
+    return f"no error, and the gradients {'stay' if same else 'change'}"
 
 
-def _stepped(model: nn.Module, bnp: Any, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+def _stepped(
+    model: nn.Module, bnp: Any, rows: np.ndarray, measured: bool = False
+) -> tuple[np.ndarray, ...]:
     """Return the gradients that BNP leaves, after a small step along them."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     for p in parameters:
         p.grad = None
     x = torch.tensor(rows).to(parameters[0].dtype)
     (model(x) - 1).square().mean().backward()
+    if measured:
+        _measure(model, rows)
     bnp.step()
     gradients = [p.grad.numpy().copy() for p in parameters if p.grad is not None]
     with torch.no_grad():
@@ -489,17 +546,17 @@ def _stepped(model: nn.Module, bnp: Any, rows: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _measure(model: nn.Module, rows: np.ndarray) -> None:
-    """Run a network on other examples, in evaluation mode."""
+    """Run a network on another number of other examples, in evaluation mode."""
     model.eval()
     with torch.no_grad():
-        model(torch.tensor(3 * rows + 1))
+        model(torch.tensor(3 * rows[:1] + 1))
     model.train()
 
 
 def _resumed(
     kind: Any, bnp: Any, model: nn.Sequential, rho: float, rows: np.ndarray
-) -> tuple[Any, nn.Sequential]:
-    """Save, go on for a step, and return a new pair that takes up what was saved."""
+) -> tuple[Any, nn.Sequential, Any]:
+    """Save, go on for a step, and return a new pair that takes up what was saved, and that."""
     weights = {name: value.clone() for name, value in model.state_dict().items()}
     state = bnp.state_dict()
     _stepped(model, bnp, 2 * rows)
@@ -508,16 +565,22 @@ def _resumed(
     fresh.load_state_dict(weights)
     resumed = kind(fresh, rho=rho, eps1=0.1, eps2=0.01)
     resumed.load_state_dict(state)
-    return resumed, fresh
+    return resumed, fresh, state
 
 
-def _averages(state: Any) -> tuple[Any, ...]:
-    """Return the averages of a state as arrays, and whether a graph hangs on one."""
+def _averages(state: Any) -> tuple[Any, bool]:
+    """Return the averages of a state as arrays, and whether one of them has a graph."""
     values = [one for name in ("mean", "var") for one in state[name]]
     if not all(isinstance(one, Tensor) for one in values):
-        return "no tensors", "no"
-    graph = any(one.requires_grad for one in values)
-    return tuple(one.detach().numpy().copy() for one in values), _said(graph)
+        return "no tensors", False
+    return tuple(one.detach().numpy().copy() for one in values), _has_graph(values)
+
+
+def _has_graph(value: Any) -> bool:
+    """Return whether a value is a tensor with a graph, or a list or dict that holds one."""
+    if isinstance(value, list | tuple | dict):
+        return any(map(_has_graph, value.values() if isinstance(value, dict) else value))
+    return type(value) is Tensor and value.requires_grad
 
 
 def _trainings(rng: np.random.Generator) -> Iterator[Case]:
@@ -573,6 +636,7 @@ BNP_PRECONDITIONER = Exercise(
     parts=(
         "the gradients after each step",
         ("the averages", "with a graph"),
+        "the saved averages at the end",
         "a second step",
         "hooks after remove()",
     ),
@@ -601,6 +665,15 @@ BNP_PRECONDITIONER = Exercise(
             ("            handle.remove()", "            pass"),
         ),
         mistake(
+            "your `remove()` takes away the hooks of others, too; keep the handles that "
+            "registering gives you, and call `remove()` on each",
+            BNP,
+            (
+                "        for handle in self.handles:\n            handle.remove()",
+                "        for layer in self.layers:\n            layer._forward_pre_hooks.clear()",
+            ),
+        ),
+        mistake(
             "your `state_dict()` gives the averages themselves, which change as the training "
             "goes on; return copies, with `clone()`",
             BNP,
@@ -626,9 +699,38 @@ BNP_PRECONDITIONER = Exercise(
             ('self.var[k].copy_(state["var"][k])', "pass"),
         ),
         mistake(
+            "`load_state_dict` keeps the tensors of the state, and the passes that follow change "
+            "what was saved; copy their numbers, with `copy_` or `clone()`",
+            BNP,
+            ('self.mean[k].copy_(state["mean"][k])', 'self.mean[k] = state["mean"][k]'),
+            ('self.var[k].copy_(state["var"][k])', 'self.var[k] = state["var"][k]'),
+        ),
+        mistake(
             "your variances begin at 0; BNP begins with the mean 0 and the variance 1",
             BNP,
             ("torch.ones_like(layer.weight[0])", "torch.zeros_like(layer.weight[0])"),
+        ),
+        mistake(
+            "you divide the averages by 1 − ρᵗ, as Adam does; BNP does not correct for the start",
+            BNP,
+            (
+                "        self.rows[k] = len(h)\n",
+                "        self.rows[k] = len(h)\n"
+                "        self.t = getattr(self, 't', {})\n"
+                "        self.t[k] = self.t.get(k, 0) + 1\n",
+            ),
+            (
+                "            if weight is None or",
+                "            correction = 1 - self.rho ** self.t.get(k, 1)\n"
+                "            mean, var = mean / correction, var / correction\n"
+                "            if weight is None or",
+            ),
+        ),
+        mistake(
+            "your step leaves `eps1` and `eps2` at their default values; use those that the "
+            "constructor is given",
+            BNP,
+            ("self.eps1 * var.max() + self.eps2", "1e-2 * var.max() + 1e-4"),
         ),
         mistake(
             "your averages begin with the first minibatch; BNP begins with the mean 0 and the "
@@ -673,9 +775,11 @@ BNP_PRECONDITIONER = Exercise(
         ),
         mistake(
             "your averages hold the graphs of the passes, more with every step; compute them "
-            "where autograd does not watch, for example from `inputs[0].detach()`",
+            "without a graph, for example from `inputs[0].detach()`",
             BNP,
             ("    @torch.no_grad()\n    def observe", "    def observe"),
+            ("[one.clone() for one in self.mean]", "[one.detach().clone() for one in self.mean]"),
+            ("[one.clone() for one in self.var]", "[one.detach().clone() for one in self.var]"),
         ),
         mistake(
             "your averages are in float32, whatever the network is; make them like the "
@@ -735,6 +839,26 @@ BNP_PRECONDITIONER = Exercise(
             "pass in `step`, and raise RuntimeError when there was none",
             BNP,
             ("            self.rows[k] = 0\n", ""),
+        ),
+        mistake(
+            "a second step without a pass must raise RuntimeError; yours gives no error",
+            BNP,
+            (
+                'raise RuntimeError("no minibatch has passed since the last step: '
+                'run the network first")',
+                "return",
+            ),
+        ),
+        mistake(
+            "a pass in evaluation mode changes N, the size of the minibatch; leave the hook at "
+            "once when `layer.training` is False",
+            BNP,
+            (
+                "        if not layer.training:\n            return\n"
+                "        k, h = self.place[layer], inputs[0]\n        self.rows[k] = len(h)\n",
+                "        k, h = self.place[layer], inputs[0]\n        self.rows[k] = len(h)\n"
+                "        if not layer.training:\n            return\n",
+            ),
         ),
         mistake(
             "you keep the size of the first minibatch; q² needs that of the last one",
@@ -896,8 +1020,8 @@ TRAIN = Exercise(
             ),
         ),
         mistake(
-            "you keep the loss as a tensor, and with it the graph of every step; keep the "
-            "number, `loss.item()`",
+            "you keep the loss as a tensor, and with it the nodes of the graph of every step; "
+            "keep the number, `loss.item()`",
             train,
             ("loss.item()", "loss"),
         ),
