@@ -539,9 +539,9 @@ def test_the_four_methods_of_the_small_residual_network():
     assert numbers(
         "ahead at the end**, with # % (#–#) against # % (#–#) for BNP and # % (#–#) for BNP + GN"
     ) == [*ends["BN"], *ends["BNP"], *ends["BNP+GN"]]
-    [better] = numbers("BNP, added to GN, improves on GN alone**, as in the paper, by # points")
-    assert better == pytest.approx(ends["BNP+GN"][0] - ends["GN"][0])
-    assert numbers("GN alone has # % (#–#)") == ends["GN"]
+    *gn, behind = numbers("GN is last**, with # % (#–#), # points behind BNP + GN")
+    assert gn == ends["GN"]
+    assert behind == pytest.approx(ends["BNP+GN"][0] - ends["GN"][0])
     assert ends["BNP"][1] < ends["BNP+GN"][2], "the ranges of BNP and BNP + GN overlap"
     assert jumps["BNP+GN"] < jumps["BNP"], "it does not gain more from the drop"
     ahead = [ends["BN"][0] - ends[name][0] for name in ("BNP", "BNP+GN")]
@@ -562,8 +562,35 @@ def test_the_four_methods_of_the_small_residual_network():
     means, apart = tried.mean(axis=1), np.ptp(tried, axis=1)
     assert found[0] < means.min() < means.max() < found[1]
     assert found[2:] == [int(apart.min()), round(apart.max())]
+    records = fig6.records()
+    other = {run.label: records[run.name] for run in fig6.panels[-1].runs}
+    best = last(other["GN, rate 0.3"])
+    assert numbers("At 0.3 GN has # % (#–#) on the test images") == best
+    assert ends["BNP+GN"][1] < best[1] <= best[2] < ends["BNP+GN"][2], "the ranges overlap"
+    validation = {
+        rate: last(of, "validation_error")[0]
+        for rate, of in (
+            (0.03, records[fig6.chosen(panel, panel.runs[1]).name]),
+            (0.1, other["GN, rate 0.1"]),
+            (0.3, other["GN, rate 0.3"]),
+        )
+    }
+    assert max(validation, key=validation.__getitem__) == 0.3
+    paper = last(other["BNP, rate 0.1"])
+    *there, over, more = numbers(
+        "**BNP at the paper's rate**, 0.1, has # % (#–#), the highest of these values but for BN, "
+        "# points more than BNP + GN and # more than GN at its best rate."
+    )
+    assert there == paper
+    assert over == pytest.approx(paper[0] - ends["BNP+GN"][0])
+    assert more == pytest.approx(paper[0] - best[0])
+    assert paper[1] > max(ends["BNP+GN"][2], best[2])
+    assert last(other["BNP+GN, rate 0.3"])[0] == 10
+    ahead += [ends["BN"][0] - paper[0]]
     low, high = numbers("with ResNet-14 it was # to # points ahead")
     assert low <= min(ahead) <= max(ahead) < high + 0.5
+    [least] = numbers("at one rate only, remains ahead of all, by # points or more")
+    assert min([*ahead, ends["BN"][0] - best[0]]) == pytest.approx(least)
 
 
 @pytest.mark.row("P-27")

@@ -84,7 +84,7 @@ def seeds(name: str) -> list[dict[str, Any]]:
     return [json.loads(file.read_text()) for file in sorted(RESULTS.glob(f"{name}-[0-9].json"))]
 
 
-def outcome(name: str) -> str:
+def outcome(name: str, curve: str = "test_error") -> str:
     """Return the accuracy of a run after its last epoch as a cell of the tables tells it."""
     found = seeds(name)
     ended = [one for one in found if not one["stop"].startswith("diverged")]
@@ -92,7 +92,7 @@ def outcome(name: str) -> str:
     assert found, f"no result file of {name}"
     if not ended:
         return f"all {lost} diverged"
-    last = [100 * (1 - one["curves"]["test_error"][-1]) for one in ended]
+    last = [100 * (1 - one["curves"][curve][-1]) for one in ended]
     spread = f" ({min(last):.1f}–{max(last):.1f})" if len(last) > 1 else ""
     text = f"{np.mean(last):.1f}{spread}"
     return f"{text}, {lost} of {len(found)} diverged" if lost else text
@@ -148,6 +148,30 @@ def anew(run: str) -> str:
     whole = [one for one in seeds(run) if not one["stop"].startswith("diverged")]
     last = [100 - 100 * one["curves"].get("recomputed_error", [np.nan])[-1] for one in whole]
     return "" if np.isnan(last).any() else f"{np.mean(last):.1f}"
+
+
+@pytest.mark.row("P-27")
+def test_the_other_rates_of_the_residual_network_are_those_of_the_files() -> None:
+    prefix, compared = "fig6/cifar10-resnet14-128-", {}
+    for row in lines("At other rates, for all ten epochs"):
+        method, rate, count, *cells = row.values()
+        name = f"{prefix}{RESIDUAL[method]}"
+        searched, other = (f"{name}{kind}-standardized-{rate}" for kind in ("", f"-rate-{rate}"))
+        run = searched if seeds(searched) else other
+        assert int(count) == len(seeds(run))
+        assert cells == [outcome(run, "validation_error"), outcome(run)]
+        compared[method, float(rate)] = [
+            100 - 100 * one["curves"]["test_error"][-1] for one in seeds(run)
+        ]
+    gn, both = compared["GN", 0.3], compared["BNP+GN", 0.1]
+    assert min(both) < min(gn) <= max(gn) < max(both), "the ranges overlap"
+    for run in ("gn-rate-0.3-standardized-0.3", "bnp-and-gn-standardized-0.1"):
+        assert outcome(f"{prefix}{run}").replace(" (", " % (") in TEXT
+    paper = outcome(f"{prefix}bnp-rate-0.1-standardized-0.1").replace(" (", " % (")
+    bnp, best, first = (
+        np.mean(compared[one]).round(1) for one in (("BNP", 0.1), ("GN", 0.3), ("BNP+GN", 0.1))
+    )
+    assert f"{paper}, {bnp - first:.1f} points more than BNP+GN and {bnp - best:.1f} more" in TEXT
 
 
 def test_what_is_said_of_mnist_with_small_minibatches() -> None:
