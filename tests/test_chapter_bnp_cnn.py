@@ -588,7 +588,7 @@ def test_the_four_methods_of_the_small_residual_network():
     assert last(other["BNP+GN, rate 0.3"])[0] == 10
     ahead += [ends["BN"][0] - paper[0]]
     low, high = numbers("with ResNet-14 it was # to # points ahead")
-    assert low <= min(ahead) <= max(ahead) < high + 0.5
+    assert low - 0.5 < min(ahead) <= max(ahead) < high + 0.5
     [least] = numbers("at one rate only, remains ahead of all, by # points or more")
     assert min([*ahead, ends["BN"][0] - best[0]]) == pytest.approx(least)
 
