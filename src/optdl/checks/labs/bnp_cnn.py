@@ -289,10 +289,10 @@ def _epochs(
 ) -> tuple[Any, ...]:
     """Return the number of minibatches, the examples and labels of two epochs, and their device.
 
-    On ``meta`` there are no numbers to return, nor has it a generator.
+    On ``meta`` there are no numbers to return.
     """
     torch.manual_seed(seed + 1)
-    generator = torch.Generator().manual_seed(seed) if device == "cpu" else None
+    generator = torch.Generator().manual_seed(seed)
     batches = kind(torch.tensor(x), torch.tensor(y), size, generator, device)
     if device == "meta":
         return len(batches), (), (), *_places(batches)
