@@ -1,0 +1,1 @@
+"""What may cross between a student's process and the tests: values, by copy, and nothing else."""
