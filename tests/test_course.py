@@ -732,6 +732,37 @@ def test_the_sheet_is_for_spreadsheets_and_blank_where_nothing_was_graded(
     assert lines["lena-late"]["hours_late"] == "5"
 
 
+def test_the_grade_file_takes_off_the_late_penalty(graded: Course, tmp_path: Path) -> None:
+    copy = Course(tmp_path / "copy")
+    shutil.copytree(graded.root, copy.root)
+    for student in set(copy.submitters("toy")) - {"ada-all-correct", "lena-late"}:
+        shutil.rmtree(copy.submitted / student)
+    with (copy.root / "nbgrader_config.py").open("a", encoding="utf-8") as config:
+        config.write('c.LateSubmissionPlugin.penalty_method = "zero"\n')
+
+    def late_line() -> list[str]:
+        """Compare all totals with nbgrader's, and return the late student's points."""
+        sheet = (copy.build / "gradebook.csv").read_text("utf-8-sig")
+        lines = {line["student"]: line for line in csv.DictReader(sheet.splitlines())}
+        with Backend(copy).gradebook() as book:
+            for student, line in lines.items():
+                submission = book.find_submission("toy", student)
+                score = max(0, submission.score - submission.late_submission_penalty)
+                assert float(line["total"]) == score
+        assert lines["ada-all-correct"]["late_penalty"] == "0"
+        return [lines["lena-late"][name] for name in ("auto", "late_penalty", "total")]
+
+    options = grade.parser().parse_args(["toy", "--force", f"--timeout={TIMEOUT}"])
+    for _ in range(2):  # the second run is a regrade
+        assert grade.command(options, copy) == 0
+        assert late_line() == ["6", "6", "0"]
+    with Backend(copy).gradebook() as book:  # fewer points than the penalty
+        book.find_grade("toy-double-hidden", "toy", "toy", "lena-late").manual_score = 0
+        book.db.commit()
+    results.write_sheet(copy)
+    assert late_line() == ["4", "6", "0"]
+
+
 def test_feedback_is_written_for_everyone(graded: Course) -> None:
     pages = sorted(graded.feedback.glob("*/toy/toy.html"))
     assert [page.parts[-3] for page in pages] == sorted(_results(graded))

@@ -28,7 +28,8 @@ class Row:
 
     ``auto`` and ``written`` are the points for code and for answers read by a person;
     ``marked`` and ``pending`` tell how many answers have a mark by hand and how many wait to be
-    read (after a new grading some do both); ``notes`` tells what went wrong while it ran.
+    read (after a new grading some do both); ``late_penalty`` is the number of points taken off for
+    being late; ``notes`` tells what went wrong while it ran.
     """
 
     student: str
@@ -42,6 +43,7 @@ class Row:
     marked: int
     pending: int
     hours_late: float
+    late_penalty: float
     notes: str
 
     @property
@@ -51,8 +53,8 @@ class Row:
 
     @property
     def total(self) -> float:
-        """Return all points."""
-        return self.auto + self.written
+        """Return all points less the late penalty, and no less than 0, as nbgrader exports them."""
+        return max(0.0, self.auto + self.written - self.late_penalty)
 
     @property
     def max_total(self) -> float:
@@ -91,6 +93,7 @@ def _row(course: Course, topic: str, submission: Any) -> Row:
         marked=sum(grade.manual_score is not None for grade in grades),
         pending=sum(bool(grade.needs_manual_grade) for grade in grades),
         hours_late=round(submission.total_seconds_late / 3600, 1),
+        late_penalty=sum(entry.late_submission_penalty or 0 for entry in submission.notebooks),
         notes="; ".join(notes(course, submission.student.id, topic)),
     )
 
@@ -124,6 +127,7 @@ def _without_points(book: Any, student: str, assignment: Any, why: str) -> Row:
         marked=0,
         pending=0,
         hours_late=0,
+        late_penalty=0,
         notes=why,
     )
 
@@ -179,7 +183,7 @@ def causes(course: Course, topics: Iterable[str]) -> Counter[tuple[str, str]]:
     return counted
 
 
-SCORES = ("total", "auto", "written", "marked", "pending", "hours_late")
+SCORES = ("total", "auto", "written", "marked", "pending", "hours_late", "late_penalty")
 """The columns that are blank where there is nothing to give points for."""
 
 
