@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "data": set(),
     "images": set(),
     "networks": set(),
+    "observation": set(),
     "records": {"files"},
     "topic": {"special", "problems", "data", "images", "networks", "topic"},
     "hooks": set(),
@@ -38,9 +39,14 @@ MAY_IMPORT = {
         "plotting",
     },
     "labs": {"files", "topic", "data", "networks", "records"},
+    # beside a student's answer: what holds no answer itself
+    "drivers": {"labs", "observation"},
     "plotting": {"records"},
-    "checks": {"checks", "topic", "problems", "data"},
-    "checks of labs": {"checks", "labs", "topic", "problems", "data", "networks", "records"},
+    "checks": {"checks", "observation", "topic", "problems", "data"},
+    "checks of labs": {
+        *("checks", "drivers", "labs", "observation"),
+        *("topic", "problems", "data", "networks", "records"),
+    },
 }
 
 
@@ -178,6 +184,8 @@ def room(module: str) -> str:
     """Return the room of a module, such as ``topic`` for ``optdl.erm.sgd``."""
     if f"{module}.".startswith("optdl.checks.labs."):
         return "checks of labs"
+    if f"{module}.".startswith("optdl.labs.drivers."):
+        return "drivers"
     name = module.split(".")[1] if "." in module else ""
     return "topic" if name in TOPICS else name
 
@@ -258,6 +266,7 @@ def test_the_rooms_of_gradebox_stand_on_each_other() -> None:
         ("src/optdl/optimizers/sgd.py", "from optdl.labs import runs", "not labs"),
         ("src/optdl/labs/runs.py", "from optdl.checks import check", "not checks"),
         ("src/optdl/checks/runner.py", "import optdl.checks.labs.bnp", "not checks of labs"),
+        ("src/optdl/labs/drivers/bnp.py", "from optdl.bnp import BNP", "not topic"),
         ("src/optdl/checks/erm.py", "from optdl.networks import FC", "not networks"),
         ("src/gradebox/run.py", "import optdl.erm", "knows nothing of optdl"),
         (

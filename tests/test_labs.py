@@ -15,10 +15,10 @@ from torch import nn
 
 from optdl.checks import CheckFailed, Exercise, check, lab_exercises, summary
 from optdl.checks.labs import check_reading, check_record
-from optdl.checks.labs.figures import Axes, drawn, labelled
 from optdl.checks.labs.mistakes import mistake
 from optdl.checks.labs.records import RecordCheck, judge
 from optdl.labs import LabRecord, Run, perform, seed_of
+from optdl.labs.drivers.figures import Axes, drawn, labelled
 from optdl.labs.lab import Lab
 from optdl.labs.optimizers import LAB, accuracy, batches, examples, final_losses, network
 from optdl.labs.records import LARGEST, RecordError, pack, unpack

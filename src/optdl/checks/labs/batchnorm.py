@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 from optdl.checks.exercise import Case, Exercise, Property
-from optdl.checks.labs.figures import drawn, labelled
 from optdl.checks.labs.mistakes import mistake
 from optdl.checks.labs.records import RecordCheck
 from optdl.labs.batchnorm import (
@@ -28,6 +27,7 @@ from optdl.labs.batchnorm import (
     examples,
     examples_seen,
 )
+from optdl.labs.drivers.figures import drawn, labelled
 from optdl.labs.records import LabRecord
 
 __all__ = ["EXERCISES", "RECORD"]

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 import optdl.bnp
 from optdl.checks.exercise import Case, Exercise, Property
-from optdl.checks.labs.figures import drawn
 from optdl.checks.labs.mistakes import mistake
 from optdl.checks.labs.records import RecordCheck
 from optdl.labs.bnp import (
@@ -29,6 +28,7 @@ from optdl.labs.bnp import (
     best_curves,
     network,
 )
+from optdl.labs.drivers.figures import drawn
 
 __all__ = ["EXERCISES", "RECORD"]
 

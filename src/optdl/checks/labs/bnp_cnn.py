@@ -22,7 +22,6 @@ from torch import Tensor, nn
 
 from optdl.bnp import BNP
 from optdl.checks.exercise import Case, Exercise, Property
-from optdl.checks.labs.figures import drawn
 from optdl.checks.labs.mistakes import mistake
 from optdl.checks.labs.records import RecordCheck
 from optdl.labs.bnp_cnn import (
@@ -37,6 +36,7 @@ from optdl.labs.bnp_cnn import (
     network,
     precision,
 )
+from optdl.labs.drivers.figures import drawn
 
 __all__ = ["EXERCISES", "RECORD"]
 

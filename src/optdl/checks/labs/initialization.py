@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from optdl.checks.exercise import Case, Exercise, Property
-from optdl.checks.labs.figures import drawn
 from optdl.checks.labs.mistakes import mistake
 from optdl.checks.labs.records import RecordCheck
 from optdl.initialization import dead_share, layer_outputs
+from optdl.labs.drivers.figures import drawn
 from optdl.labs.initialization import (
     DEPTH,
     GAINS,

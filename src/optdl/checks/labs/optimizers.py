@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from optdl.checks.exercise import Case, Exercise, Property
-from optdl.checks.labs.figures import drawn
 from optdl.checks.labs.mistakes import mistake
 from optdl.checks.labs.records import RecordCheck
+from optdl.labs.drivers.figures import drawn
 from optdl.labs.optimizers import LAB, RATES, accuracy, final_losses, network
 
 __all__ = ["EXERCISES", "RECORD"]

@@ -17,7 +17,7 @@ class Axes:
 
     It has the methods that a plot of curves needs, with matplotlib's own names. Nothing else that
     the axes of matplotlib have is asked for: it may be used, and has no effect. Axes of matplotlib
-    itself would take ten times as long, and could not be lent to the process of an answer.
+    itself would take ten times as long.
     """
 
     def __init__(self) -> None:
@@ -29,8 +29,8 @@ class Axes:
     def plot(self, x: Any, *rest: Any, label: str = "", **style: Any) -> list[Any]:
         """Remember a line."""
         y = rest[0] if rest and not isinstance(rest[0], str) else None
-        values = (x, y) if y is not None else (range(len(list(x))), x)
-        self.curves[str(label)] = [np.asarray(list(one), float).tolist() for one in values]
+        line = (x, y) if y is not None else (range(len(list(x))), x)
+        self.curves[str(label)] = [np.asarray(list(axis), float).tolist() for axis in line]
         return [_anything()]
 
     def scatter(self, x: Any, y: Any, label: str = "", **style: Any) -> None:
@@ -118,9 +118,9 @@ def drawn(plot: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         ``lines`` by label, each with its x and its y; ``x scale`` and ``y scale``; whether both
         axes have labels, and whether there is a legend.
     """
-    found = labelled(plot, *arguments)
-    del found["the label of the y axis"]
-    return found
+    figure = labelled(plot, *arguments)
+    del figure["the label of the y axis"]
+    return figure
 
 
 def labelled(plot: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
