@@ -23,7 +23,17 @@ from torch import Tensor
 from optdl.files import written_whole
 from optdl.records import versions
 
-__all__ = ["FILE", "LARGEST", "LabRecord", "RecordError", "Run", "pack", "seed_of", "unpack"]
+__all__ = [
+    "FILE",
+    "LARGEST",
+    "LabRecord",
+    "RecordError",
+    "Run",
+    "contents",
+    "pack",
+    "seed_of",
+    "unpack",
+]
 
 FILE = "record.json"
 """The name of a record, beside the notebook."""
@@ -128,16 +138,28 @@ class LabRecord:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] = FILE) -> LabRecord:
-        """Read a record; nothing in it is believed before it has been looked at.
+        """Read a record, as :meth:`parse` does."""
+        return cls.parse(contents(path), Path(path).name)
+
+    @classmethod
+    def parse(cls, given: bytes | int | None, name: str = FILE) -> LabRecord:
+        """Return the record that :func:`contents` gave; nothing in it is believed at sight.
+
+        Parameters
+        ----------
+        given : bytes or int, optional
+            What :func:`contents` gave.
+        name : str
+            The name of the file.
 
         Raises
         ------
         RecordError
             If there is no file, or it is too large, damaged, changed or no record.
         """
-        content = _read(Path(path))
+        content = _parsed(given, name)
         if not isinstance(content, dict) or content.pop("format", None) != _FORMAT:
-            raise RecordError(f"{Path(path).name} is not the record of a lab: train again")
+            raise RecordError(f"{name} is not the record of a lab: train again")
         told = content.pop("checksum", None)
         _require_finite(content)
         if told != _checksum(content):
@@ -152,18 +174,28 @@ class LabRecord:
             raise RecordError(f"the record is not whole ({error}): train again") from error
 
 
-def _read(path: Path) -> Any:
+def contents(path: str | os.PathLike[str] = FILE) -> bytes | int | None:
+    """Return the bytes of a file, its size if it is larger than a record, or None without it."""
+    path = Path(path)
     if not path.is_file():
+        return None
+    size = path.stat().st_size
+    return path.read_bytes() if size <= LARGEST else size
+
+
+def _parsed(given: bytes | int | None, name: str) -> Any:
+    if given is None:
         raise RecordError(
-            f"there is no {path.name} beside the notebook: run the cell that trains, and hand in "
-            f"{path.name} together with the notebook"
+            f"there is no {name} beside the notebook: run the cell that trains, and hand in "
+            f"{name} together with the notebook"
         )
-    if (size := path.stat().st_size) > LARGEST:
+    size = given if isinstance(given, int) else len(given)
+    if isinstance(given, int) or size > LARGEST:
         raise RecordError(f"the record has {size:,} bytes; a run writes at most {LARGEST:,}")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(given.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise RecordError(f"{path.name} is damaged ({error}): delete it and train again") from error
+        raise RecordError(f"{name} is damaged ({error}): delete it and train again") from error
 
 
 def _require_finite(value: Any) -> None:

@@ -1,9 +1,6 @@
 """Checks of the lab on batch normalization: a module, a network with it, and how it is tested.
 
-Modules are compared in float64. Networks that a check passes to an answer are made of PyTorch's own
-modules, as others stay in the process of the tests when work is graded. So that an answer which
-knows its own batch normalization alone does not do, nor one that looks for certain classes, one
-of the normalizations is of a class that no dense network has.
+Answers are called by :mod:`optdl.labs.drivers.batchnorm`.
 """
 
 from __future__ import annotations
@@ -15,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from optdl.checks.compare import disagreement
 from optdl.checks.exercise import Case, Exercise, Property
 from optdl.checks.labs.mistakes import mistake
 from optdl.checks.labs.records import RecordCheck
@@ -27,8 +25,10 @@ from optdl.labs.batchnorm import (
     examples,
     examples_seen,
 )
+from optdl.labs.drivers import batchnorm as drivers
 from optdl.labs.drivers.figures import drawn, labelled
 from optdl.labs.records import LabRecord
+from optdl.observation import observe
 
 __all__ = ["EXERCISES", "RECORD"]
 
@@ -82,38 +82,6 @@ class BatchNorm(nn.Module):
         self.running_var += share * (var * count / (count - 1) - self.running_var)
 
 
-def _normalized(
-    kind: Any,
-    batches: Sequence[np.ndarray],
-    weight: np.ndarray,
-    bias: np.ndarray,
-    options: dict[str, Any],
-) -> tuple[Any, ...]:
-    """Return what a module gives in training and in evaluation mode, and what it remembers."""
-    layer = kind(len(weight), **options).double()
-    _set(layer.weight, weight)
-    _set(layer.bias, bias)
-    names = _names(layer)
-    trained = [_forward_and_back(layer, values) for values in batches]
-    layer.eval()
-    tested = _forward_and_back(layer, batches[0])
-    kept = (layer.running_mean, layer.running_var, layer.num_batches_tracked)
-    other = kind(len(weight), **options).double()
-    other.load_state_dict(layer.state_dict())
-    with torch.no_grad():
-        resumed = other.eval()(torch.tensor(batches[0]))
-    return (
-        names,
-        tuple(y for y, _ in trained),
-        tuple(grad for _, grad in trained),
-        tuple(np.array(torch.as_tensor(one).detach(), float) for one in kept),
-        "a float" if torch.as_tensor(kept[2]).is_floating_point() else "an integer",
-        "with a graph" if kept[0].requires_grad else "without a graph",
-        *tested,
-        resumed.numpy(),
-    )
-
-
 _PARTS = (
     "its parameters and buffers",
     "outputs in training",
@@ -125,27 +93,6 @@ _PARTS = (
     "gradient of x in evaluation mode",
     "output after load_state_dict",
 )
-
-
-@torch.no_grad()
-def _set(parameter: Tensor, values: np.ndarray) -> None:
-    parameter.copy_(torch.tensor(values))
-
-
-def _names(module: Any) -> str:
-    """Return the names of what a module trains, and of what its ``state_dict`` saves."""
-    saved = module.state_dict(keep_vars=True)  # one call, where ``named_parameters`` takes many
-    trained = sorted(name for name, one in saved.items() if isinstance(one, nn.Parameter))
-    return f"parameters {', '.join(trained)}; state_dict {', '.join(sorted(saved))}"
-
-
-def _forward_and_back(layer: Any, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the output, and the gradient of the sum of its third powers."""
-    x = torch.tensor(values, requires_grad=True)
-    y = layer(x)
-    (y**3).sum().backward()
-    gradient = np.zeros_like(values) if x.grad is None else x.grad.numpy().copy()
-    return y.detach().numpy(), gradient
 
 
 def _minibatches(rng: np.random.Generator) -> Iterator[Case]:
@@ -171,36 +118,27 @@ def _is_that_of_torch(
     """Return whether ten minibatches leave what one of PyTorch's own modules has, in float32."""
 
     def holds(kind: Any, rng: np.random.Generator) -> bool:
-        found = []
-        values = torch.tensor(rng.normal(2, 3, size=(10, *shape)), dtype=torch.float32)
-        for one in (kind, theirs):
-            layer = one(shape[1], momentum=momentum)
-            outputs = [layer(x).detach() for x in values]
-            layer.eval()
-            found.append([*outputs, layer(values[0]).detach(), *layer.state_dict().values()])
-        return all(
-            torch.allclose(ours.double(), right.double(), rtol=1e-4, atol=1e-5)
-            for ours, right in zip(*found, strict=True)
-        )
+        values = rng.normal(2, 3, size=(10, *shape)).astype(np.float32)
+        ours = observe(drivers.passed, kind, values, momentum)
+        return disagreement(drivers.passed(theirs, values, momentum), ours, 1e-4, 1e-5) is None
 
     return holds
 
 
 def _torch_loads_it(kind: Any, rng: np.random.Generator) -> bool:
     """Return whether PyTorch's own module takes the state, and gives the same answers with it."""
-    layer, theirs = kind(4), nn.BatchNorm1d(4)
-    for _ in range(3):
-        layer(torch.tensor(rng.normal(size=(6, 4)), dtype=torch.float32))
-    theirs.load_state_dict(layer.state_dict())
-    layer.eval()
-    x = torch.tensor(rng.normal(size=(2, 4)), dtype=torch.float32)
-    return torch.allclose(layer(x), theirs.eval()(x), atol=1e-5)
+    values = rng.normal(size=(3, 6, 4)).astype(np.float32)
+    _, tested, state = observe(drivers.passed, kind, values, 0.1)
+    theirs = nn.BatchNorm1d(4)
+    theirs.load_state_dict({name: torch.tensor(value) for name, value in state.items()})
+    expected = theirs.eval()(torch.tensor(values[0])).detach().numpy()
+    return disagreement(expected, tested, 1e-5, 1e-5) is None
 
 
 BATCH_NORM = Exercise(
     key="LAB-3:module",
     reference=BatchNorm,
-    use=_normalized,
+    use=drivers.normalized,
     cases=_minibatches,
     parts=_PARTS,
     # 1 / num_batches_tracked, a tensor of one integer, is a float32
@@ -498,35 +436,12 @@ class Network(nn.Module):
         return losses
 
 
-def _built(
-    kind: Any, widths: tuple[int, ...], normalized: bool, x: np.ndarray, y: np.ndarray, seed: int
-) -> tuple[Any, ...]:
-    """Return the names of a network's parts, its scores, and the losses of three steps."""
-    model = kind(widths, nn.BatchNorm1d if normalized else None, 0.3).double()
-    names = _names(model)
-    rng = np.random.default_rng(seed)
-    shapes = {name: value.shape for name, value in model.state_dict().items()}
-    model.load_state_dict({name: _drawn(rng, shape) for name, shape in shapes.items()})
-    inputs, labels = torch.tensor(x), torch.tensor(y)
-    with torch.no_grad():
-        tested = model.eval()(inputs).numpy()
-    losses = model.fit([(inputs, labels)] * 3, lr=0.1)
-    with torch.no_grad():
-        return names, tested, np.array(losses), model.eval()(inputs).numpy()
-
-
 _NETWORK_PARTS = (
     "its parameters and buffers",
     "scores in evaluation mode",
     "losses of three steps",
     "scores in evaluation mode after them",
 )
-
-
-def _drawn(rng: np.random.Generator, shape: Sequence[int]) -> Tensor:
-    """Return numbers for a part of a network; those of a vector are positive."""
-    numbers = rng.normal(size=shape) if len(shape) == 2 else rng.uniform(0.2, 1, size=shape)
-    return torch.tensor(numbers)
 
 
 def _networks(rng: np.random.Generator) -> Iterator[Case]:
@@ -546,19 +461,16 @@ def _networks(rng: np.random.Generator) -> Iterator[Case]:
 
 def _is_invariant(kind: Any, rng: np.random.Generator) -> bool:
     """Return whether the scale of the hidden weights changes no score in training."""
-    model = kind((3, 4, 2), nn.BatchNorm1d, momentum=0.1).double()
-    x, state = torch.tensor(rng.normal(size=(6, 3))), model.state_dict()
-    weight, scores = torch.tensor(rng.normal(size=(4, 3))), []
-    for factor in (1e2, 1e4):  # so large that ε does not count
-        model.load_state_dict({**state, "layers.0.weight": factor * weight})
-        scores.append(model(x).detach())
-    return torch.allclose(scores[0], scores[1], atol=1e-6)
+    x, weight = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
+    factors = 1e2, 1e4  # so large that ε does not count
+    small, large = observe(drivers.rescaled, kind, x, weight, factors)
+    return disagreement(large, small, 1e-5, 1e-6) is None
 
 
 NETWORK = Exercise(
     key="LAB-3:network",
     reference=Network,
-    use=_built,
+    use=drivers.built,
     cases=_networks,
     parts=_NETWORK_PARTS,
     misconceptions=(
@@ -696,26 +608,6 @@ def evaluate(model: nn.Module, x: Tensor, y: Tensor, size: int) -> tuple[float, 
     return loss / len(y), correct / len(y)
 
 
-def _evaluated(
-    function: Any, x: np.ndarray, y: np.ndarray, size: int, training: bool, seed: int
-) -> tuple[Any, ...]:
-    """Return what a function says of a network, and how it leaves the network."""
-    model = nn.Sequential(nn.Linear(x.shape[1], 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3))
-    _randomize(model.double(), seed)
-    model.train(training)
-    seen: list[tuple[int, bool]] = []
-    hook = model.register_forward_hook(
-        lambda _, __, scores: seen.append((len(scores), scores.requires_grad))
-    )
-    answer = function(model, torch.tensor(x), torch.tensor(y), size)
-    hook.remove()
-    kinds = ", ".join(type(one).__name__ for one in answer)
-    numbers = [float(one) for one in answer]
-    sizes = ", ".join(str(count) for count, _ in seen)
-    graph = "a graph" if any(graph for _, graph in seen) else "no graph"
-    return (*numbers, kinds, sizes, graph, _mode(model), _kept(model))
-
-
 _EVALUATED_PARTS = (
     "the loss",
     "the accuracy",
@@ -725,26 +617,6 @@ _EVALUATED_PARTS = (
     "the network is left in",
     ("running_mean", "running_var"),
 )
-
-
-@torch.no_grad()
-def _randomize(model: nn.Module, seed: int) -> None:
-    """Give a network weights, biases and running averages of a seed."""
-    rng = np.random.default_rng(seed)
-    for value in model.state_dict().values():
-        if value.is_floating_point():
-            value.copy_(_drawn(rng, value.shape))
-
-
-def _mode(model: nn.Module) -> str:
-    """Return the mode in which a network is."""
-    modes = {"training" if one.training else "evaluation" for one in model.modules()}
-    return " and ".join(sorted(modes))
-
-
-def _kept(model: nn.Module) -> tuple[np.ndarray, ...]:
-    """Return the running averages of all layers."""
-    return tuple(value.numpy().copy() for name, value in model.named_buffers() if value.dim())
 
 
 def _tests(rng: np.random.Generator) -> Iterator[Case]:
@@ -760,15 +632,17 @@ def _tests(rng: np.random.Generator) -> Iterator[Case]:
 
 def _rests_in_evaluation_mode(function: Any, rng: np.random.Generator) -> bool:
     """Return whether the size of the minibatches has no influence on the answer."""
-    model = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Linear(5, 3)).double()
-    x, y = torch.tensor(rng.normal(size=(11, 4))), torch.tensor(rng.integers(0, 3, size=11))
-    return bool(np.allclose(function(model, x, y, 11), function(model, x, y, 3)))
+    x, y, seed = rng.normal(size=(11, 4)), rng.integers(0, 3, size=11), int(rng.integers(1000))
+    whole, split = (
+        observe(drivers.evaluated, function, x, y, size, True, seed)[:2] for size in (11, 3)
+    )
+    return disagreement(whole, split, 1e-5, 1e-8) is None
 
 
 EVALUATE = Exercise(
     key="LAB-3:evaluate",
     reference=evaluate,
-    use=_evaluated,
+    use=drivers.evaluated,
     cases=_tests,
     parts=_EVALUATED_PARTS,
     # the mean of zeros and ones may be taken in float32
@@ -912,23 +786,6 @@ def recalibrate(model: nn.Module, batches: Iterable[Tensor]) -> None:
         layer.momentum = momentum
 
 
-def _recalibrated(
-    function: Any, batches: Sequence[np.ndarray], training: bool, seed: int
-) -> tuple[Any, ...]:
-    """Return the statistics, momenta, mode and weights of a network after a function had it."""
-    inner = nn.Sequential(nn.Linear(batches[0].shape[1], 3), nn.BatchNorm1d(3, momentum=0.2))
-    outer = nn.Unflatten(1, (2, 1, 1, 1)), nn.BatchNorm3d(2, momentum=0.3), nn.Flatten()
-    model = nn.Sequential(inner, nn.ReLU(), nn.Linear(3, 2), *outer)
-    _randomize(model.double(), seed)
-    _age(model)
-    model.train(training)
-    function(model, [torch.tensor(one) for one in batches])
-    momenta = ", ".join(str(one.momentum) for one in _normalizations(model))
-    counts = [int(one.num_batches_tracked or 0) for one in _normalizations(model)]
-    weights = tuple(value.detach().numpy().copy() for value in model.parameters())
-    return _kept(model), np.array(counts), momenta, _mode(model), weights
-
-
 _RECALIBRATED_PARTS = (
     ("running_mean", "running_var", "running_mean of the last layer", "its running_var"),
     "num_batches_tracked",
@@ -936,17 +793,6 @@ _RECALIBRATED_PARTS = (
     "the network is left in",
     "the parameters",
 )
-
-
-def _normalizations(model: nn.Module) -> list[Any]:
-    return [one for one in model.modules() if hasattr(one, "running_mean")]
-
-
-def _age(model: nn.Module) -> None:
-    """Let the layers have seen five minibatches."""
-    for layer in _normalizations(model):
-        if layer.num_batches_tracked is not None:
-            layer.num_batches_tracked.fill_(5)
 
 
 def _passes(rng: np.random.Generator) -> Iterator[Case]:
@@ -960,17 +806,15 @@ def _passes(rng: np.random.Generator) -> Iterator[Case]:
 
 def _are_those_of_all_examples(function: Any, rng: np.random.Generator) -> bool:
     """Return whether one minibatch leaves the mean and the unbiased variance of its features."""
-    model = nn.Sequential(nn.BatchNorm1d(3)).double()
     x = rng.normal(4, 2, size=(8, 3))
-    function(model, [torch.tensor(x)])
-    mean, var = _kept(model)
-    return bool(np.allclose(mean, x.mean(axis=0)) and np.allclose(var, x.var(axis=0, ddof=1)))
+    expected = x.mean(axis=0), x.var(axis=0, ddof=1)
+    return disagreement(expected, observe(drivers.averaged, function, x), 1e-5, 1e-8) is None
 
 
 RECALIBRATE = Exercise(
     key="LAB-3:recalibrate",
     reference=recalibrate,
-    use=_recalibrated,
+    use=drivers.recalibrated,
     cases=_passes,
     parts=_RECALIBRATED_PARTS,
     misconceptions=(
@@ -1105,7 +949,7 @@ def _curves(rng: np.random.Generator) -> Iterator[Case]:
 def _draws_as_many_lines_as_curves(plot: Any, rng: np.random.Generator) -> bool:
     """Return whether each of five curves is a line with its name."""
     curves = {f"curve {k}": rng.uniform(size=3).tolist() for k in rng.permutation(5)}
-    lines = drawn(plot, [10, 20, 30], curves, "loss")["lines"]
+    lines = observe(drawn, plot, [10, 20, 30], curves, "loss")["lines"]
     return set(lines) == set(curves) and all(list(x) == [10, 20, 30] for x, _ in lines.values())
 
 

@@ -1,21 +1,23 @@
 """Checks of the lab on initialization: weights, hooks, sizes of updates, a network to mend.
 
-Functions get small networks of the check's own, whose weights follow from the case.
+Functions get the networks of :mod:`optdl.labs.drivers.initialization`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from optdl.checks.compare import disagreement
 from optdl.checks.exercise import Case, Exercise, Property
 from optdl.checks.labs.mistakes import mistake
 from optdl.checks.labs.records import RecordCheck
 from optdl.initialization import dead_share, layer_outputs
+from optdl.labs.drivers import initialization as drivers
 from optdl.labs.drivers.figures import drawn
 from optdl.labs.initialization import (
     DEPTH,
@@ -29,35 +31,9 @@ from optdl.labs.initialization import (
 )
 from optdl.labs.optimizers import accuracy
 from optdl.labs.records import LabRecord
+from optdl.observation import observe
 
 __all__ = ["EXERCISES", "RECORD"]
-
-
-@torch.no_grad()
-def _fill(model: nn.Module, seed: int, scale: float = 1.0) -> None:
-    """Give every parameter and running statistic of a network values that follow from a seed."""
-    generator = torch.Generator().manual_seed(seed)
-    for value in model.state_dict().values():
-        if value.is_floating_point():
-            value.uniform_(0.2, scale, generator=generator)
-            if value.ndim > 1:
-                value.sub_((0.2 + scale) / 2)
-
-
-def _values(model: nn.Module) -> tuple[np.ndarray, ...]:
-    return tuple(value.detach().numpy().copy() for value in model.parameters())
-
-
-def _hooks(model: nn.Module) -> int:
-    """Return how many hooks a network has."""
-    return sum(len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.modules())
-
-
-def _same(before: Sequence[nn.Parameter], model: nn.Module) -> bool:
-    """Return whether a network's parameters are the tensors that they were, and still learn."""
-    after = list(model.parameters())
-    pairs = zip(before, after, strict=True)
-    return len(before) == len(after) and all(a is b and b.requires_grad for a, b in pairs)
 
 
 # --- Initial weights --------------------------------------------------------------------------
@@ -79,28 +55,6 @@ def initialize(model: nn.Module, gain: float, generator: torch.Generator) -> Non
                 layer.bias.zero_()
 
 
-def _model(kind: str) -> nn.Sequential:
-    """Return a network without a certain start: dense, nested, convolutional, or with groups."""
-    if kind == "dense":
-        return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
-    if kind == "nested":
-        inner = nn.Sequential(nn.Linear(4, 4, bias=False), nn.LayerNorm(4), nn.ReLU())
-        return nn.Sequential(nn.Linear(4, 4), nn.ReLU(), inner, nn.Linear(4, 2))
-    groups = 2 if kind == "groups" else 1
-    convolutions = nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Conv2d(4, 2, (1, 2), groups=groups)
-    return nn.Sequential(*convolutions, nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(4, 2))
-
-
-def _initialized(function: Any, kind: str, gain: float, seed: int) -> tuple[Any, ...]:
-    """Return the parameters afterwards, and whether they are still the network's own."""
-    model = _model(kind)
-    _fill(model, seed)
-    before = list(model.parameters())
-    torch.manual_seed(seed + 1)
-    function(model, gain, torch.Generator().manual_seed(seed))
-    return _values(model), _same(before, model)
-
-
 def _starts(rng: np.random.Generator) -> Iterator[Case]:
     for kind, gain in [("dense", 2**0.5), ("dense", 0.7), ("nested", 1.3), ("conv", 2**0.5)]:
         yield {"kind": kind, "gain": gain, "seed": int(rng.integers(1000))}
@@ -109,16 +63,15 @@ def _starts(rng: np.random.Generator) -> Iterator[Case]:
 
 def _is_kaiming_normal(function: Any, rng: np.random.Generator) -> bool:
     """Compare with torch's own, at the gain of the ReLU."""
-    seed = int(rng.integers(1000))
-    models = _model("conv"), _model("conv")
-    function(models[0], nn.init.calculate_gain("relu"), torch.Generator().manual_seed(seed))
-    generator = torch.Generator().manual_seed(seed)
-    for layer in models[1]:
+    seed, gain = int(rng.integers(1000)), nn.init.calculate_gain("relu")
+    got, _ = observe(drivers.initialized, function, "conv", gain, seed)
+    model, generator = drivers.small_network("conv", seed), torch.Generator().manual_seed(seed)
+    for layer in model:
         if isinstance(layer, nn.Linear | nn.Conv2d):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", generator=generator)
             layer.bias.data.zero_()  # type: ignore[union-attr]
-    pairs = zip(*(model.parameters() for model in models), strict=True)
-    return all(torch.allclose(got, expected, rtol=1e-5) for got, expected in pairs)
+    expected = tuple(value.detach().numpy() for value in model.parameters())
+    return disagreement(expected, got, 1e-5, 1e-8) is None
 
 
 _NO_GRAD = (
@@ -137,7 +90,7 @@ _GLOBAL = (
 INITIALIZE = Exercise(
     key="LAB-2:initialize",
     reference=initialize,
-    use=_initialized,
+    use=drivers.initialized,
     cases=_starts,
     parts=("the parameters", "whether they are the network's own, and learn"),
     rtol=1e-5,
@@ -283,43 +236,6 @@ def activation_statistics(model: nn.Module, x: Tensor) -> dict[str, dict[str, fl
     return found
 
 
-def _blocks(count: int, seed: int) -> nn.Sequential:
-    """Return a network with a ReLU at the top and one in each block; a unit of each is dead."""
-    layers: list[nn.Module] = [nn.Linear(3, 4), nn.ReLU()]
-    for _ in range(count):
-        # what follows a ReLU overwrites its output
-        block = nn.Linear(4, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Hardtanh(0, 0.3, inplace=True)
-        layers.append(nn.Sequential(*block))
-    model = nn.Sequential(*layers).double()
-    _fill(model, seed)
-    with torch.no_grad():
-        for layer in model.modules():
-            if isinstance(layer, nn.BatchNorm1d):
-                layer.bias[0] = -30
-    return model
-
-
-def _watched(
-    function: Any, count: int, x: np.ndarray, seed: int, training: bool
-) -> tuple[Any, ...]:
-    """Return the statistics of a network, after another was looked at, and what is left of it."""
-    inputs = torch.tensor(x)
-    function(_blocks(3, seed), inputs)
-    model = _blocks(count, seed + 1).train(training)
-    found = function(model, inputs)
-    rows = [[float(one[name]) for name in ("mean", "std", "dead")] for one in found.values()]
-    kinds = {type(number).__name__ for one in found.values() for number in one.values()}
-    modes = " and ".join(sorted({str(module.training) for module in model.modules()}))
-    left = _hooks(model)
-    try:
-        function(model, inputs[:, 1:])
-    except Exception:
-        late = _hooks(model) - left
-    else:
-        late = -1
-    return tuple(found), np.array(rows), " and ".join(sorted(kinds)), modes, left, late
-
-
 def _inputs(rng: np.random.Generator) -> Iterator[Case]:
     for count, m, training in [(1, 3, True), (2, 4, False)]:
         yield {
@@ -332,23 +248,18 @@ def _inputs(rng: np.random.Generator) -> Iterator[Case]:
 
 def _agrees_with_the_course(function: Any, rng: np.random.Generator) -> bool:
     """Compare with the outputs that optdl collects, and with NumPy."""
-    model = _blocks(3, int(rng.integers(1000))).eval()
-    x = torch.tensor(rng.normal(size=(8, 3)))
-    found = function(model, x)
-    outputs = layer_outputs(model, x)
-    return all(
-        np.allclose(
-            [found[name]["mean"], found[name]["std"], found[name]["dead"]],
-            [outputs[name].mean(), outputs[name].std(), dead_share(outputs[name])],
-        )
-        for name in ("1", "2.2", "3.2", "4.2")
-    )
+    seed, x = int(rng.integers(1000)), rng.normal(size=(8, 3))
+    names, rows, *_ = observe(drivers.watched, function, 3, x, seed, False)
+    outputs = layer_outputs(drivers.blocks(3, seed + 1).eval(), torch.tensor(x))
+    units = {name: outputs[name] for name in ("1", "2.2", "3.2", "4.2")}
+    expected = np.array([[h.mean(), h.std(), dead_share(h)] for h in units.values()])
+    return names == tuple(units) and disagreement(expected, rows, 1e-5, 1e-8) is None
 
 
 ACTIVATION_STATISTICS = Exercise(
     key="LAB-2:statistics",
     reference=activation_statistics,
-    use=_watched,
+    use=drivers.watched,
     cases=_inputs,
     parts=(
         "the names",
@@ -530,29 +441,6 @@ def update_ratios(
     }
 
 
-def _classifier(n: int, seed: int) -> nn.Sequential:
-    """Return a network with batch normalization, in evaluation mode."""
-    layers = nn.Linear(n, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, 3)
-    model = nn.Sequential(*layers).double().eval()
-    _fill(model, seed)
-    return model
-
-
-def _stepped(function: Any, x: np.ndarray, y: np.ndarray, seed: int, adam: bool) -> tuple[Any, ...]:
-    """Return the ratios of two steps, their type, and the weights behind them."""
-    model = _classifier(x.shape[2], seed)
-    optimizer: torch.optim.Optimizer = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
-    if adam:
-        optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
-    ratios = [
-        function(model, optimizer, torch.tensor(inputs), torch.tensor(labels))
-        for inputs, labels in zip(x, y, strict=True)
-    ]
-    kinds = {type(value).__name__ for one in ratios for value in one.values()}
-    numbers = np.array([[float(value) for value in one.values()] for one in ratios])
-    return tuple(ratios[0]), numbers, " and ".join(sorted(kinds)), _values(model)
-
-
 def _steps(rng: np.random.Generator) -> Iterator[Case]:
     for m, n, adam in [(3, 2, False), (4, 3, False), (5, 4, True)]:
         yield {
@@ -564,26 +452,22 @@ def _steps(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _is_rate_times_gradient(function: Any, rng: np.random.Generator) -> bool:
-    """Compare plain gradient descent with ε ‖g‖ / ‖θ‖, from autograd."""
-    model = _classifier(3, int(rng.integers(1000))).train()
-    x, y = torch.tensor(rng.normal(size=(6, 3))), torch.tensor(rng.integers(0, 3, size=6))
-    weights = {name: value for name, value in model.named_parameters() if value.ndim == 2}
-    loss = nn.functional.cross_entropy(model(x), y)
-    gradients = torch.autograd.grad(loss, list(weights.values()))
-    expected = {
-        name: 0.3 * float(gradient.norm() / value.norm())
-        for (name, value), gradient in zip(weights.items(), gradients, strict=True)
-    }
-    got = function(model, torch.optim.SGD(model.parameters(), lr=0.3), x, y)
-    return set(got) == set(expected) and all(
-        bool(np.isclose(got[name], expected[name])) for name in expected
-    )
+    """Compare the first step of SGD, where momentum has no effect, with ε ‖g‖ / ‖θ‖."""
+    seed, x, y = int(rng.integers(1000)), rng.normal(size=(6, 3)), rng.integers(0, 3, size=6)
+    names, ratios, *_ = observe(drivers.stepped, function, x[None], y[None], seed, False)
+    model, matrices = drivers.classifier(3, seed).train(), ("0.weight", "3.weight")
+    weights = [model.get_parameter(name) for name in matrices]
+    loss = nn.functional.cross_entropy(model(torch.tensor(x)), torch.tensor(y))
+    gradients = torch.autograd.grad(loss, weights)
+    pairs = zip(gradients, weights, strict=True)
+    expected = np.array([[0.2 * float(g.norm() / value.norm()) for g, value in pairs]])
+    return names == matrices and disagreement(expected, ratios, 1e-5, 1e-8) is None
 
 
 UPDATE_RATIOS = Exercise(
     key="LAB-2:ratios",
     reference=update_ratios,
-    use=_stepped,
+    use=drivers.stepped,
     cases=_steps,
     parts=("the names", "the ratios", "their type", "the parameters afterwards"),
     misconceptions=(
@@ -701,29 +585,6 @@ def mend(model: nn.Module, x: Tensor, generator: torch.Generator) -> None:
             handle.remove()
 
 
-def _damaged(equal: float, depth: int, seed: int) -> nn.Sequential:
-    """Return a network with one layer of equal weights, between others that are too small."""
-    layers: list[nn.Module] = [nn.Linear(3, 5), nn.ReLU()]
-    for _ in range(depth):
-        layers.append(nn.Sequential(nn.Linear(5, 5), nn.ReLU()))
-    model = nn.Sequential(*layers, nn.Linear(5, 2))
-    _fill(model, seed)
-    with torch.no_grad():
-        next(layers[2].parameters()).fill_(equal)
-        next(model[-1].parameters()).mul_(0.01)
-    return model
-
-
-def _mended(function: Any, equal: float, depth: int, x: np.ndarray, seed: int) -> tuple[Any, ...]:
-    """Return the parameters afterwards, whether they are the network's own, and hooks left."""
-    model = _damaged(equal, depth, seed)
-    before = list(model.parameters())
-    torch.manual_seed(seed + 1)
-    inputs = torch.tensor(x, dtype=torch.float32)
-    function(model, inputs, torch.Generator().manual_seed(seed))
-    return _values(model), _same(before, model), _hooks(model)
-
-
 def _wrecks(rng: np.random.Generator) -> Iterator[Case]:
     for equal, depth, m in [(0.0, 1, 4), (0.5, 1, 5), (0.3, 3, 6)]:
         yield {
@@ -739,16 +600,18 @@ def _outputs_have_deviation_one(function: Any, rng: np.random.Generator) -> bool
     model, seed = network(), int(rng.integers(1000))
     initialize(model, GAINS["damaged"], torch.Generator().manual_seed(seed))
     damage(model, seed)
-    function(model, sample(), torch.Generator().manual_seed(seed))
+    state = {name: value.numpy() for name, value in model.state_dict().items()}
+    mended = observe(drivers.mended_network, function, state, seed)
+    model.load_state_dict({name: torch.tensor(value) for name, value in mended.items()})
     outputs = layer_outputs(model, sample())
-    found = [outputs[str(2 * number)].std() for number in range(DEPTH + 1)]
-    return bool(np.allclose(found, 1, rtol=1e-3))
+    stds = [outputs[str(2 * number)].std() for number in range(DEPTH + 1)]
+    return bool(np.allclose(stds, 1, rtol=1e-3))
 
 
 MEND = Exercise(
     key="LAB-2:mend",
     reference=mend,
-    use=_mended,
+    use=drivers.mended,
     cases=_wrecks,
     parts=(
         "the parameters",
@@ -892,7 +755,8 @@ def plot_deviations(ax: Any, deviations: dict[str, list[float]]) -> None:
 def _draws_each_depth(function: Any, rng: np.random.Generator) -> bool:
     """Return whether networks of different depths are drawn whole, from layer 1 to the last."""
     depths = {f"start {number}": int(rng.integers(1, 9)) for number in range(3)}
-    lines = drawn(function, {name: [0.5] * depth for name, depth in depths.items()})["lines"]
+    curves = {name: [0.5] * depth for name, depth in depths.items()}
+    lines = observe(drawn, function, curves)["lines"]
     ends = {name: (line[0][0], line[0][-1]) for name, line in lines.items()}
     return ends == {name: (1.0, float(depth)) for name, depth in depths.items()}
 

@@ -1,7 +1,6 @@
 """Checks of the lab on optimizers: two optimizers of PyTorch, a training loop, a sweep of rates.
 
-Optimizers are driven over parameters of the check's own; the loss is a sum of squares, so that
-each path can be followed by hand.
+An optimizer is driven over parameters of :mod:`optdl.labs.drivers.optimizers`.
 """
 
 from __future__ import annotations
@@ -14,56 +13,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from optdl.checks.compare import disagreement
 from optdl.checks.exercise import Case, Exercise, Property
 from optdl.checks.labs.mistakes import mistake
 from optdl.checks.labs.records import RecordCheck
+from optdl.labs.drivers import optimizers as drivers
 from optdl.labs.drivers.figures import drawn
 from optdl.labs.optimizers import LAB, RATES, accuracy, final_losses, network
+from optdl.observation import observe
 
 __all__ = ["EXERCISES", "RECORD"]
 
-Path = tuple[np.ndarray, ...]
-
-
-# --- Drive an optimizer -----------------------------------------------------------------------
-
-
-def _follow(
-    kind: Any,
-    start: Sequence[np.ndarray],
-    options: dict[str, Any],
-    rates: Sequence[float],
-    saved: bool,
-    zeroed: bool,
-) -> Path:
-    """Return all parameters after each step; the last one never has a gradient.
-
-    ``rates`` are set before each step, as a schedule does. ``saved`` puts the state into a new
-    optimizer halfway. ``zeroed`` fills gradients with zeros where None would do.
-    """
-    theta = [nn.Parameter(torch.tensor(value)) for value in start]
-    groups = [{"params": theta[:1]}, {"params": theta[1:]}]
-    optimizer = kind(groups, lr=rates[0], **options)
-    path = []
-    for number, rate in enumerate(rates):
-        if number and rate != rates[number - 1]:
-            for group in optimizer.param_groups:
-                group["lr"] = rate
-        optimizer.zero_grad(set_to_none=not zeroed)
-        _bowl(theta[:-1]).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        path += [value.detach().numpy().copy() for value in theta]
-        if saved and number == len(rates) // 2:
-            state = optimizer.state_dict()
-            optimizer = kind(groups, lr=rate, **options)
-            optimizer.load_state_dict(state)
-    return tuple(path)
-
-
-def _bowl(theta: Sequence[Tensor]) -> Tensor:
-    """Return the sum over all entries of (k + 1)/2 (θ - 1)² in the k-th parameter."""
-    terms = [(k + 1) / 2 * (one - 1).square().sum() for k, one in enumerate(theta)]
-    return torch.stack(terms).sum()
+# --- Paths of an optimizer --------------------------------------------------------------------
 
 
 def _paths(options: Sequence[dict[str, Any]]) -> Callable[[np.random.Generator], Iterator[Case]]:
@@ -83,19 +44,15 @@ def _paths(options: Sequence[dict[str, Any]]) -> Callable[[np.random.Generator],
     return cases
 
 
-def _rests_where_there_is_no_slope(kind: Any, rng: np.random.Generator) -> bool:
+def _rests_where_there_is_no_slope(**options: Any) -> Callable[[Any, np.random.Generator], bool]:
     """Return whether a parameter at the minimum of its loss stays there, for four steps."""
-    theta = nn.Parameter(torch.ones(3))
-    optimizer = kind([theta], lr=float(rng.uniform(0.01, 0.3)), **_no_decay(kind))
-    for _ in range(4):
-        optimizer.zero_grad()
-        (theta - 1).square().sum().backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-    return bool(torch.equal(theta.detach(), torch.ones(3)))
 
+    def holds(kind: Any, rng: np.random.Generator) -> bool:
+        start, rates = [np.ones(3), np.ones(1)], [float(rng.uniform(0.01, 0.3))] * 4
+        path = observe(drivers.follow, kind, start, options, rates, False, False)
+        return disagreement(tuple(start * 4), path, 0, 0) is None
 
-def _no_decay(kind: Any) -> dict[str, float]:
-    return {"weight_decay": 0.0} if kind.__name__ == "AdamW" else {}
+    return holds
 
 
 def _agrees_with_torch(theirs: Any, **fixed: Any) -> Callable[[Any, np.random.Generator], bool]:
@@ -103,17 +60,9 @@ def _agrees_with_torch(theirs: Any, **fixed: Any) -> Callable[[Any, np.random.Ge
 
     def holds(kind: Any, rng: np.random.Generator) -> bool:
         start = rng.normal(size=6).astype(np.float32)
-        paths = []
-        for one, options in ((kind, {}), (theirs, fixed)):
-            theta = nn.Parameter(torch.tensor(start))
-            optimizer = one([theta], lr=0.05, **options)
-            for _ in range(10):
-                optimizer.zero_grad()
-                (theta**4).sum().backward()  # type: ignore[no-untyped-call]
-                optimizer.step()
-            paths.append(theta.detach())
-        ours, expected = paths
-        return torch.allclose(ours, expected, rtol=1e-5, atol=1e-6)
+        ours = observe(drivers.descend_quartic, kind, start, 0.05, 10, {})
+        expected = drivers.descend_quartic(theirs, start, 0.05, 10, fixed)
+        return disagreement(expected, ours, 1e-5, 1e-6) is None
 
     return holds
 
@@ -147,7 +96,7 @@ class SGD(torch.optim.Optimizer):
 SGD_WITH_MOMENTUM = Exercise(
     key="LAB-1:sgd",
     reference=SGD,
-    use=_follow,
+    use=drivers.follow,
     cases=_paths([{}, {}, {"momentum": 0.5}, {}, {"momentum": 0.8}]),
     misconceptions=(
         mistake(
@@ -231,7 +180,7 @@ SGD_WITH_MOMENTUM = Exercise(
             "ten steps are those of torch.optim.SGD with momentum 0.9",
             _agrees_with_torch(torch.optim.SGD, momentum=0.9),
         ),
-        Property("a parameter without a slope stays where it is", _rests_where_there_is_no_slope),
+        Property("a parameter without a slope stays where it is", _rests_where_there_is_no_slope()),
     ),
 )
 
@@ -283,7 +232,7 @@ class AdamW(torch.optim.Optimizer):
 ADAMW = Exercise(
     key="LAB-1:adamw",
     reference=AdamW,
-    use=_follow,
+    use=drivers.follow,
     cases=_paths(
         [
             {"weight_decay": 0.0},
@@ -382,7 +331,7 @@ ADAMW = Exercise(
         Property("ten steps are those of torch.optim.AdamW", _agrees_with_torch(torch.optim.AdamW)),
         Property(
             "a parameter without a slope and without decay stays where it is",
-            _rests_where_there_is_no_slope,
+            _rests_where_there_is_no_slope(weight_decay=0.0),
         ),
     ),
 )
@@ -407,26 +356,6 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, batches: Any) -> l
     return losses
 
 
-def _trained(
-    function: Any, x: np.ndarray, y: np.ndarray, seed: int, momentum: float
-) -> tuple[Any, ...]:
-    """Return the losses, whether each is a float, and the weights, of a network with dropout.
-
-    The network comes in evaluation mode, as one does that was tested before.
-    """
-    torch.manual_seed(seed)
-    model = nn.Sequential(nn.Linear(x.shape[2], 5), nn.Tanh(), nn.Dropout(0.5), nn.Linear(5, 3))
-    model = model.double().eval()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=momentum)
-    batches = [(torch.tensor(one), torch.tensor(labels)) for one, labels in zip(x, y, strict=True)]
-    torch.manual_seed(seed + 1)
-    losses = function(model, optimizer, batches)
-    kinds = {type(loss).__name__ for loss in losses} if isinstance(losses, list) else {"no list"}
-    weights = [value.detach().numpy().copy() for value in model.parameters()]
-    numbers = [float(loss) for loss in losses] if "no list" not in kinds else losses
-    return np.array(numbers, float), " and ".join(sorted(kinds)), tuple(weights)
-
-
 def _batches(rng: np.random.Generator) -> Iterator[Case]:
     for steps, m, momentum in [(3, 2, 0.0), (4, 5, 0.0), (6, 3, 0.9)]:
         yield {
@@ -439,22 +368,16 @@ def _batches(rng: np.random.Generator) -> Iterator[Case]:
 
 def _learns_one_minibatch_by_heart(function: Any, rng: np.random.Generator) -> bool:
     """Return whether nothing happens without minibatches, and the loss falls if one comes often."""
-    torch.manual_seed(int(rng.integers(1000)))
-    model = nn.Linear(4, 3)
-    before = [value.detach().clone() for value in model.parameters()]
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-    nothing = function(model, optimizer, [])
-    after = [value.detach().clone() for value in model.parameters()]
-    rests = nothing == [] and all(map(torch.equal, before, after))
-    batch = torch.eye(4)[:3], torch.arange(3)
-    losses = function(model, optimizer, [batch] * 30)
-    return rests and len(losses) == 30 and all(b < a for a, b in itertools.pairwise(losses))
+    seed, steps = int(rng.integers(1000)), 30
+    nothing, before, after, losses = observe(drivers.repeat, function, seed, steps)
+    rests = nothing == [] and disagreement(before, after, 0, 0) is None
+    return rests and len(losses) == steps and all(b < a for a, b in itertools.pairwise(losses))
 
 
 TRAIN = Exercise(
     key="LAB-1:train",
     reference=train,
-    use=_trained,
+    use=drivers.trained,
     cases=_batches,
     parts=("the losses", "their type", "the weights"),
     misconceptions=(
@@ -550,7 +473,7 @@ def _draws_whatever_the_names_are(function: Any, rng: np.random.Generator) -> bo
     """Return whether methods of other names are drawn, each with as many rates as it has."""
     counts = {f"method {number}": int(rng.integers(1, 6)) for number in range(3)}
     losses = {name: {10.0**-k: 1.0 + k for k in range(count)} for name, count in counts.items()}
-    seen = drawn(function, losses)["lines"]
+    seen = observe(drawn, function, losses)["lines"]
     return {name: len(line[0]) for name, line in seen.items()} == counts
 
 

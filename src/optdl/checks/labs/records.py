@@ -12,8 +12,10 @@ from torch import Tensor
 
 from optdl.checks.report import CheckFailed
 from optdl.checks.summary import note
+from optdl.labs.drivers.records import first_steps, read_record
 from optdl.labs.lab import Lab, finite_part
 from optdl.labs.records import FILE, LabRecord, RecordError, Run, seed_of, unpack
+from optdl.observation import observe
 
 __all__ = ["RecordCheck", "judge", "judge_reading"]
 
@@ -67,24 +69,27 @@ class RecordCheck:
 
 def judge(check: RecordCheck, user: Any, predictions: Any, parts: Mapping[str, Any]) -> None:
     """Raise :class:`CheckFailed` unless the record is this student's, and what a run would give."""
-    _say(check, "", lambda record: _reasons(check, record, user, predictions, parts))
+    _say(check, "", user, lambda record: _reasons(check, record, user, predictions, parts))
 
 
 def judge_reading(check: RecordCheck, reading: Any) -> None:
     """Raise :class:`CheckFailed` unless the numbers that a student read stand in the record."""
-    _say(check, "reading", lambda record: _misread(check, record, reading()))
+    _say(check, "reading", reading, lambda record: _misread(check, record, reading()))
 
 
-def _say(check: RecordCheck, name: str, reasons: Callable[[LabRecord], Iterator[str]]) -> None:
-    """Print that all is well with a record, or raise with the first reason why it is not."""
+def _say(
+    check: RecordCheck, name: str, answer: Any, reasons: Callable[[LabRecord], Iterator[str]]
+) -> None:
+    """Print that all is well with the record beside an answer, or raise with the first reason."""
     key = f"{check.lab.key}:{name}" if name else check.key
+    reason: str | None  # any text is one, as it may come from the student's process
     try:
-        reason = next(reasons(LabRecord.load(FILE)), "")
+        reason = next(reasons(LabRecord.parse(observe(read_record, answer))), None)
     except RecordError as error:
         reason = str(error)
     except NotImplementedError:
         reason = "a function that is needed here is not written yet"
-    if reason:
+    if reason is not None:
         note(key, f"✗ {key}: not right yet.")
         raise CheckFailed(f"✗ {key}: not right yet.\nWhy: {reason}.")
     agrees = f"✓ {key}: it agrees with " + ("the record" if name else "your functions")
@@ -110,8 +115,8 @@ def _reasons(
     yield from _of_another(check, record, name)
     yield from _predicted(check, record, predictions())
     yield from _incomplete(check, record)
-    begun: list[Any] = []
-    yield from _other_steps(check, record, parts, seed_of(name), begun)
+    begun: dict[str, Any] = {}
+    yield from _other_steps(check, record, user, parts, seed_of(name), begun)
     yield from _other_weights(check, record, begun)
 
 
@@ -156,17 +161,26 @@ def _is_curve(run: Run) -> bool:
 
 
 def _other_steps(
-    check: RecordCheck, record: LabRecord, parts: Mapping[str, Any], seed: int, begun: list[Any]
+    check: RecordCheck,
+    record: LabRecord,
+    user: Any,
+    parts: Mapping[str, Any],
+    seed: int,
+    begun: dict[str, Any],
 ) -> Iterator[str]:
-    """Compute first steps again, with what the student wrote; append the best run's network."""
+    """Compute first steps again, with what the student wrote; keep the state of the best run."""
     best = _best(check, record)
     for run in map(record.find, check.lab.settings):
         if run is None or not (run is best or not check.again or run.setting in check.again):
             continue
-        curves, model = check.lab.experiment(parts, run.setting, seed, check.steps)
+        values = check.lab.experiment, dict(parts), run.setting, seed, check.steps
+        outcome = observe(first_steps, user, *values)
+        if isinstance(outcome, str):
+            raise RecordError(outcome)
+        losses, state = outcome
         if run is best:
-            begun.append(model)
-        expected, got = finite_part(curves["loss"]), run.curves["loss"][: check.steps]
+            begun |= state
+        expected, got = finite_part(losses), run.curves["loss"][: check.steps]
         if len(got) != len(expected) or not all(map(_close(check.rtol), got, expected)):
             yield (
                 f"the first losses with {_told(run.setting)} are {_numbers(got)} in the record, "
@@ -186,7 +200,9 @@ def _close(rtol: float) -> Callable[[float, float], bool]:
     return lambda got, expected: abs(got - expected) <= rtol * max(1e-3, abs(expected))
 
 
-def _other_weights(check: RecordCheck, record: LabRecord, begun: Sequence[Any]) -> Iterator[str]:
+def _other_weights(
+    check: RecordCheck, record: LabRecord, begun: Mapping[str, Any]
+) -> Iterator[str]:
     """Compare the weights with what the best run claims, and with those that it began with."""
     best = _best(check, record)
     if best is None:
@@ -205,21 +221,22 @@ def _other_weights(check: RecordCheck, record: LabRecord, begun: Sequence[Any]) 
         )
     elif reached < check.level:
         yield f"the best run must reach {check.level:.4g}; yours reaches {reached:.4g}"
-    if not _cosine(weights, begun[0].state_dict()) >= KINSHIP:
+    if not _cosine(weights, begun) >= KINSHIP:
         yield "the weights in the record did not begin at those of your seed: train with your name"
 
 
-def _cosine(weights: Mapping[str, Tensor], others: Mapping[str, Tensor]) -> float:
+def _cosine(weights: Mapping[str, Tensor], others: Mapping[str, Any]) -> float:
     """Return the cosine of the angle between all weight matrices of two networks.
 
     Weights remember where they began: after training they are still turned towards the weights
     that were drawn, and at a right angle to those of another seed.
     """
     names = [name for name, value in weights.items() if value.dim() > 1 and name in others]
-    one, other = (
-        torch.cat([given[name].flatten().float() for name in names]) for given in (weights, others)
+    ends, starts = (
+        torch.cat([torch.as_tensor(state[name]).flatten().float() for name in names])
+        for state in (weights, others)
     )
-    return float(torch.cosine_similarity(one, other, dim=0))
+    return float(torch.cosine_similarity(ends, starts, dim=0))
 
 
 def _told(setting: Mapping[str, Any]) -> str:

@@ -1,0 +1,210 @@
+"""Call a student's batch normalization, network and tests; what they do comes back as values.
+
+Modules are compared in float64. Networks that an answer gets are made of PyTorch's own modules. So
+that an answer which knows its own batch normalization alone does not do, nor one that looks for
+certain classes, one of the normalizations is of a class that no dense network has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+__all__ = [
+    "averaged",
+    "built",
+    "evaluated",
+    "normalized",
+    "passed",
+    "recalibrated",
+    "rescaled",
+]
+
+
+# --- The module -------------------------------------------------------------------------------
+
+
+def normalized(
+    kind: Any,
+    batches: Sequence[np.ndarray],
+    weight: np.ndarray,
+    bias: np.ndarray,
+    options: dict[str, Any],
+) -> tuple[Any, ...]:
+    """Return what a module gives in training and in evaluation mode, and what it remembers."""
+    layer = kind(len(weight), **options).double()
+    _set(layer.weight, weight)
+    _set(layer.bias, bias)
+    names = _names(layer)
+    trained = [_forward_and_back(layer, values) for values in batches]
+    layer.eval()
+    tested = _forward_and_back(layer, batches[0])
+    kept = (layer.running_mean, layer.running_var, layer.num_batches_tracked)
+    other = kind(len(weight), **options).double()
+    other.load_state_dict(layer.state_dict())
+    with torch.no_grad():
+        resumed = other.eval()(torch.tensor(batches[0]))
+    return (
+        names,
+        tuple(y for y, _ in trained),
+        tuple(grad for _, grad in trained),
+        tuple(np.array(torch.as_tensor(value).detach(), float) for value in kept),
+        "a float" if torch.as_tensor(kept[2]).is_floating_point() else "an integer",
+        "with a graph" if kept[0].requires_grad else "without a graph",
+        *tested,
+        resumed.numpy(),
+    )
+
+
+@torch.no_grad()
+def _set(parameter: Tensor, values: np.ndarray) -> None:
+    parameter.copy_(torch.tensor(values))
+
+
+def _names(module: Any) -> str:
+    """Return the names of what a module trains, and of what its ``state_dict`` saves."""
+    saved = module.state_dict(keep_vars=True)  # one call, where ``named_parameters`` takes many
+    trained = sorted(name for name, value in saved.items() if isinstance(value, nn.Parameter))
+    return f"parameters {', '.join(trained)}; state_dict {', '.join(sorted(saved))}"
+
+
+def _forward_and_back(layer: Any, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the output, and the gradient of the sum of its third powers."""
+    x = torch.tensor(values, requires_grad=True)
+    y = layer(x)
+    (y**3).sum().backward()
+    gradient = np.zeros_like(values) if x.grad is None else x.grad.numpy().copy()
+    return y.detach().numpy(), gradient
+
+
+def passed(
+    kind: Any, values: np.ndarray, momentum: float | None
+) -> tuple[tuple[np.ndarray, ...], np.ndarray, dict[str, np.ndarray]]:
+    """Return the outputs of minibatches in training, that of the first in a test, and the state."""
+    layer = kind(values.shape[2], momentum=momentum)
+    outputs = tuple(layer(torch.tensor(x)).detach().numpy() for x in values)
+    tested = layer.eval()(torch.tensor(values[0])).detach().numpy()
+    return outputs, tested, {name: value.numpy() for name, value in layer.state_dict().items()}
+
+
+# --- The network ------------------------------------------------------------------------------
+
+
+def built(
+    kind: Any, widths: tuple[int, ...], normalized: bool, x: np.ndarray, y: np.ndarray, seed: int
+) -> tuple[Any, ...]:
+    """Return the names of a network's parts, its scores, and the losses of three steps."""
+    model = kind(widths, nn.BatchNorm1d if normalized else None, 0.3).double()
+    names = _names(model)
+    rng = np.random.default_rng(seed)
+    shapes = {name: value.shape for name, value in model.state_dict().items()}
+    model.load_state_dict({name: _drawn(rng, shape) for name, shape in shapes.items()})
+    inputs, labels = torch.tensor(x), torch.tensor(y)
+    with torch.no_grad():
+        tested = model.eval()(inputs).numpy()
+    losses = model.fit([(inputs, labels)] * 3, lr=0.1)
+    with torch.no_grad():
+        return names, tested, np.array(losses), model.eval()(inputs).numpy()
+
+
+def _drawn(rng: np.random.Generator, shape: Sequence[int]) -> Tensor:
+    """Return numbers for a part of a network; those of a vector are positive."""
+    numbers = rng.normal(size=shape) if len(shape) == 2 else rng.uniform(0.2, 1, size=shape)
+    return torch.tensor(numbers)
+
+
+def rescaled(
+    kind: Any, x: np.ndarray, weight: np.ndarray, factors: Sequence[float]
+) -> tuple[np.ndarray, ...]:
+    """Return the scores in training for each factor of the hidden weights."""
+    model = kind((x.shape[1], len(weight), 2), nn.BatchNorm1d, momentum=0.1).double()
+    state, scores = model.state_dict(), []
+    for factor in factors:
+        model.load_state_dict({**state, "layers.0.weight": torch.tensor(factor * weight)})
+        scores.append(model(torch.tensor(x)).detach().numpy())
+    return tuple(scores)
+
+
+# --- How a network is tested ------------------------------------------------------------------
+
+
+def evaluated(
+    function: Any, x: np.ndarray, y: np.ndarray, size: int, training: bool, seed: int
+) -> tuple[Any, ...]:
+    """Return what a function says of a network, and how it leaves the network."""
+    model = nn.Sequential(nn.Linear(x.shape[1], 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3))
+    _randomize(model.double(), seed)
+    model.train(training)
+    seen: list[tuple[int, bool]] = []
+    hook = model.register_forward_hook(
+        lambda _, __, scores: seen.append((len(scores), scores.requires_grad))
+    )
+    answer = function(model, torch.tensor(x), torch.tensor(y), size)
+    hook.remove()
+    kinds = ", ".join(type(number).__name__ for number in answer)
+    numbers = [float(number) for number in answer]
+    sizes = ", ".join(str(count) for count, _ in seen)
+    graph = "a graph" if any(graph for _, graph in seen) else "no graph"
+    return (*numbers, kinds, sizes, graph, _mode(model), _kept(model))
+
+
+@torch.no_grad()
+def _randomize(model: nn.Module, seed: int) -> None:
+    """Give a network weights, biases and running averages of a seed."""
+    rng = np.random.default_rng(seed)
+    for value in model.state_dict().values():
+        if value.is_floating_point():
+            value.copy_(_drawn(rng, value.shape))
+
+
+def _mode(model: nn.Module) -> str:
+    """Return the mode in which a network is."""
+    modes = {"training" if module.training else "evaluation" for module in model.modules()}
+    return " and ".join(sorted(modes))
+
+
+def _kept(model: nn.Module) -> tuple[np.ndarray, ...]:
+    """Return the running averages of all layers."""
+    return tuple(value.numpy().copy() for name, value in model.named_buffers() if value.dim())
+
+
+# --- Statistics computed anew -----------------------------------------------------------------
+
+
+def recalibrated(
+    function: Any, batches: Sequence[np.ndarray], training: bool, seed: int
+) -> tuple[Any, ...]:
+    """Return the statistics, momenta, mode and weights of a network after a function had it."""
+    inner = nn.Sequential(nn.Linear(batches[0].shape[1], 3), nn.BatchNorm1d(3, momentum=0.2))
+    outer = nn.Unflatten(1, (2, 1, 1, 1)), nn.BatchNorm3d(2, momentum=0.3), nn.Flatten()
+    model = nn.Sequential(inner, nn.ReLU(), nn.Linear(3, 2), *outer)
+    _randomize(model.double(), seed)
+    _age(model)
+    model.train(training)
+    function(model, [torch.tensor(x) for x in batches])
+    momenta = ", ".join(str(layer.momentum) for layer in _normalizations(model))
+    counts = [int(layer.num_batches_tracked or 0) for layer in _normalizations(model)]
+    weights = tuple(value.detach().numpy().copy() for value in model.parameters())
+    return _kept(model), np.array(counts), momenta, _mode(model), weights
+
+
+def _normalizations(model: nn.Module) -> list[Any]:
+    return [module for module in model.modules() if hasattr(module, "running_mean")]
+
+
+def _age(model: nn.Module) -> None:
+    """Let the layers have seen five minibatches."""
+    for layer in _normalizations(model):
+        if layer.num_batches_tracked is not None:
+            layer.num_batches_tracked.fill_(5)
+
+
+def averaged(function: Any, x: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the statistics of a layer alone after a function had it, with one minibatch."""
+    model = nn.Sequential(nn.BatchNorm1d(x.shape[1])).double()
+    function(model, [torch.tensor(x)])
+    return _kept(model)

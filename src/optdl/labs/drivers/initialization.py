@@ -1,0 +1,183 @@
+"""Call a student's functions on small networks, whose weights follow from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from optdl.labs.initialization import network, sample
+
+__all__ = [
+    "blocks",
+    "classifier",
+    "initialized",
+    "mended",
+    "mended_network",
+    "small_network",
+    "stepped",
+    "watched",
+]
+
+
+@torch.no_grad()
+def _fill(model: nn.Module, seed: int, scale: float = 1.0) -> None:
+    """Give every parameter and running statistic of a network values that follow from a seed."""
+    generator = torch.Generator().manual_seed(seed)
+    for value in model.state_dict().values():
+        if value.is_floating_point():
+            value.uniform_(0.2, scale, generator=generator)
+            if value.ndim > 1:
+                value.sub_((0.2 + scale) / 2)
+
+
+def _values(model: nn.Module) -> tuple[np.ndarray, ...]:
+    return tuple(value.detach().numpy().copy() for value in model.parameters())
+
+
+def _hooks(model: nn.Module) -> int:
+    """Return how many hooks a network has."""
+    return sum(
+        len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()
+    )
+
+
+def _same(before: Sequence[nn.Parameter], model: nn.Module) -> bool:
+    """Return whether a network's parameters are the tensors that they were, and still learn."""
+    after = list(model.parameters())
+    pairs = zip(before, after, strict=True)
+    return len(before) == len(after) and all(a is b and b.requires_grad for a, b in pairs)
+
+
+# --- Initial weights --------------------------------------------------------------------------
+
+
+def small_network(kind: str, seed: int) -> nn.Sequential:
+    """Return a network: dense, nested, convolutional, or with groups."""
+    if kind == "dense":
+        model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    elif kind == "nested":
+        inner = nn.Sequential(nn.Linear(4, 4, bias=False), nn.LayerNorm(4), nn.ReLU())
+        model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), inner, nn.Linear(4, 2))
+    else:
+        groups = 2 if kind == "groups" else 1
+        convolutions = nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Conv2d(4, 2, (1, 2), groups=groups)
+        model = nn.Sequential(*convolutions, nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(4, 2))
+    _fill(model, seed)
+    return model
+
+
+def initialized(function: Any, kind: str, gain: float, seed: int) -> tuple[Any, ...]:
+    """Return the parameters afterwards, and whether they are still the network's own."""
+    model = small_network(kind, seed)
+    before = list(model.parameters())
+    torch.manual_seed(seed + 1)
+    function(model, gain, torch.Generator().manual_seed(seed))
+    return _values(model), _same(before, model)
+
+
+# --- Statistics of activations ----------------------------------------------------------------
+
+
+def blocks(count: int, seed: int) -> nn.Sequential:
+    """Return a network with a ReLU at the top and one in each block; a unit of each is dead."""
+    layers: list[nn.Module] = [nn.Linear(3, 4), nn.ReLU()]
+    for _ in range(count):
+        # what follows a ReLU overwrites its output
+        block = nn.Linear(4, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Hardtanh(0, 0.3, inplace=True)
+        layers.append(nn.Sequential(*block))
+    model = nn.Sequential(*layers).double()
+    _fill(model, seed)
+    with torch.no_grad():
+        for layer in model.modules():
+            if isinstance(layer, nn.BatchNorm1d):
+                layer.bias[0] = -30
+    return model
+
+
+def watched(function: Any, count: int, x: np.ndarray, seed: int, training: bool) -> tuple[Any, ...]:
+    """Return the statistics of a network, after another was looked at, and what is left of it.
+
+    The seed of the network is ``seed + 1``.
+    """
+    inputs = torch.tensor(x)
+    function(blocks(3, seed), inputs)
+    model = blocks(count, seed + 1).train(training)
+    statistics = function(model, inputs)
+    layers = statistics.values()
+    rows = [[float(layer[name]) for name in ("mean", "std", "dead")] for layer in layers]
+    kinds = {type(number).__name__ for layer in layers for number in layer.values()}
+    modes = " and ".join(sorted({str(module.training) for module in model.modules()}))
+    left = _hooks(model)
+    try:
+        function(model, inputs[:, 1:])
+    except Exception:
+        late = _hooks(model) - left
+    else:
+        late = -1
+    return tuple(statistics), np.array(rows), " and ".join(sorted(kinds)), modes, left, late
+
+
+# --- Sizes of updates -------------------------------------------------------------------------
+
+
+def classifier(n: int, seed: int) -> nn.Sequential:
+    """Return a network with batch normalization, in evaluation mode."""
+    layers = nn.Linear(n, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, 3)
+    model = nn.Sequential(*layers).double().eval()
+    _fill(model, seed)
+    return model
+
+
+def stepped(function: Any, x: np.ndarray, y: np.ndarray, seed: int, adam: bool) -> tuple[Any, ...]:
+    """Return the ratios of a step for each minibatch, their type, and the weights behind them."""
+    model = classifier(x.shape[2], seed)
+    optimizer: torch.optim.Optimizer = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
+    if adam:
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    steps = [
+        function(model, optimizer, torch.tensor(inputs), torch.tensor(labels))
+        for inputs, labels in zip(x, y, strict=True)
+    ]
+    kinds = {type(ratio).__name__ for ratios in steps for ratio in ratios.values()}
+    numbers = np.array([[float(ratio) for ratio in ratios.values()] for ratios in steps])
+    return tuple(steps[0]), numbers, " and ".join(sorted(kinds)), _values(model)
+
+
+# --- Mend a network ---------------------------------------------------------------------------
+
+
+def _damaged(equal: float, depth: int, seed: int) -> nn.Sequential:
+    """Return a network with one layer of equal weights, between others that are too small."""
+    layers: list[nn.Module] = [nn.Linear(3, 5), nn.ReLU()]
+    for _ in range(depth):
+        layers.append(nn.Sequential(nn.Linear(5, 5), nn.ReLU()))
+    model = nn.Sequential(*layers, nn.Linear(5, 2))
+    _fill(model, seed)
+    with torch.no_grad():
+        next(layers[2].parameters()).fill_(equal)
+        next(model[-1].parameters()).mul_(0.01)
+    return model
+
+
+def mended(function: Any, equal: float, depth: int, x: np.ndarray, seed: int) -> tuple[Any, ...]:
+    """Return the parameters afterwards, whether they are the network's own, and hooks left."""
+    model = _damaged(equal, depth, seed)
+    before = list(model.parameters())
+    torch.manual_seed(seed + 1)
+    inputs = torch.tensor(x, dtype=torch.float32)
+    function(model, inputs, torch.Generator().manual_seed(seed))
+    return _values(model), _same(before, model), _hooks(model)
+
+
+def mended_network(
+    function: Any, state: Mapping[str, np.ndarray], seed: int
+) -> dict[str, np.ndarray]:
+    """Return the state of the network of the lab after a function had it, from a given one."""
+    model = network()
+    model.load_state_dict({name: torch.tensor(value) for name, value in state.items()})
+    function(model, sample(), torch.Generator().manual_seed(seed))
+    return {name: value.numpy().copy() for name, value in model.state_dict().items()}
