@@ -12,6 +12,7 @@ from torch import nn
 from optdl.checks.labs import dropout as checks
 from optdl.labs import LabRecord, Run, seed_of
 from optdl.labs import dropout as lab
+from optdl.labs.drivers.dropout import stop
 from optdl.labs.records import RecordError, unpack
 
 pytestmark = pytest.mark.row("LAB-4")
@@ -95,11 +96,11 @@ def test_early_stopping_agrees_with_its_definition(patience: int) -> None:
     for history in itertools.permutations([1.0, 2.0, 3.0, 4.0, 5.0]):
         bests = [k for k, loss in enumerate(history) if loss == min(history[: k + 1])]
         waited = [k - max(best for best in bests if best <= k) for k in range(5)]
-        stop = next((k for k in range(5) if waited[k] >= patience), 4)
-        said, weights, buffers = checks._stopped(checks.EarlyStopping, history, patience, 0.0)
-        assert len(said) == stop + 1
-        assert said[-1] == (waited[stop] >= patience)
-        assert weights == buffers == 1 + max(best for best in bests if best <= stop)
+        last = next((k for k in range(5) if waited[k] >= patience), 4)
+        said, weights, buffers = stop(checks.EarlyStopping, history, patience, 0.0)
+        assert len(said) == last + 1
+        assert said[-1] == (waited[last] >= patience)
+        assert weights == buffers == 1 + max(best for best in bests if best <= last)
 
 
 # --- The loop and the passes --------------------------------------------------------------------

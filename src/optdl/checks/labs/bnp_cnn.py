@@ -1,20 +1,15 @@
 """Checks of the lab on a GPU: data on the device, mixed precision, checkpoints, honest timing.
 
-No GPU is needed. What one would show is shown otherwise: in float16 numbers overflow on a CPU too;
-reading a number raises an error on the device ``meta``, whose tensors have shapes and no numbers;
-and a simulated device with a clock of its own works while the program goes on.
+No GPU is needed: the drivers show otherwise what one would show.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import torch
@@ -36,7 +31,9 @@ from optdl.labs.bnp_cnn import (
     network,
     precision,
 )
+from optdl.labs.drivers import bnp_cnn as drivers
 from optdl.labs.drivers.figures import drawn
+from optdl.observation import observe
 
 __all__ = ["EXERCISES", "RECORD"]
 
@@ -70,35 +67,6 @@ def augment(x: Tensor, generator: torch.Generator, padding: int = 4, flip: bool 
     return padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
 
 
-def _augmented(function: Any, x: np.ndarray, seed: int, options: dict[str, Any]) -> tuple[Any, ...]:
-    """Return two minibatches of one generator, their type, what became of x, and where indices lie.
-
-    Each index is looked at for the second minibatch of bytes; in a process of its own it takes a
-    message.
-    """
-    torch.manual_seed(seed + 1)
-    images, generator = torch.tensor(x), torch.Generator().manual_seed(seed)
-    first = function(images, generator, **options)
-    devices: list[Any] = []
-    with _recorded("torch.arange", devices) if x.dtype == np.uint8 else contextlib.nullcontext():
-        second = function(images, generator, **options)
-    same = "as it was" if np.array_equal(images.numpy(), x) else "changed"
-    kind = str(first.dtype).removeprefix("torch.")
-    place = "on the CPU, wherever x is" if None in devices else "where x is"
-    return first.float().numpy().copy(), second.float().numpy().copy(), kind, same, place
-
-
-def _recorded(name: str, devices: list[Any]) -> Any:
-    """Return a patch under which a function of torch notes its ``device``, and works on the CPU."""
-    function = getattr(torch, name.removeprefix("torch."))
-
-    def on_cpu(*arguments: Any, device: Any = None, **more: Any) -> Any:
-        devices.append(device if device is None else str(device))
-        return function(*arguments, **more)
-
-    return mock.patch(name, on_cpu)
-
-
 def _images(rng: np.random.Generator) -> Iterator[Case]:
     for shape, options in [
         ((3, 1, 3, 2), {"padding": 1, "flip": False}),
@@ -120,13 +88,12 @@ def _images(rng: np.random.Generator) -> Iterator[Case]:
 
 def _pixels_are_those_of_the_image(function: Any, rng: np.random.Generator) -> bool:
     """Return whether without padding each image is itself, or itself mirrored, and both occur."""
-    x = torch.tensor(rng.normal(size=(64, 2, 5, 3)))
-    result = function(x, torch.Generator().manual_seed(int(rng.integers(1000))), padding=0)
-    pairs = list(zip(result, x, strict=True))
-    kept = [torch.equal(got, image) for got, image in pairs]
-    mirrored = [torch.equal(got, image.flip(2)) for got, image in pairs]
-    whole = all(one or other for one, other in zip(kept, mirrored, strict=True))
-    return whole and any(kept) and any(mirrored)
+    x, seed = rng.normal(size=(64, 2, 5, 3)).astype(np.float32), int(rng.integers(1000))
+    images = observe(drivers.augment, function, x, seed, {"padding": 0})[0]
+    pairs = list(zip(images, x, strict=True))
+    kept = [np.array_equal(image, original) for image, original in pairs]
+    mirrored = [np.array_equal(image, original[..., ::-1]) for image, original in pairs]
+    return bool(np.logical_or(kept, mirrored).all()) and any(kept) and any(mirrored)
 
 
 _PARTS = "padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)"
@@ -134,7 +101,7 @@ _PARTS = "padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3,
 AUGMENT = Exercise(
     key="LAB-6:augment",
     reference=augment,
-    use=_augmented,
+    use=drivers.augment,
     cases=_images,
     parts=("the first minibatch", "the second", "the dtype", "x afterwards", "the indices lie"),
     misconceptions=(
@@ -284,37 +251,6 @@ class Batches:
             yield self.x[rows], self.y[rows]
 
 
-def _epochs(
-    kind: Any, x: np.ndarray, y: np.ndarray, size: int, seed: int, device: str
-) -> tuple[Any, ...]:
-    """Return the number of minibatches, the examples and labels of two epochs, and their device.
-
-    On ``meta`` there are no numbers to return.
-    """
-    torch.manual_seed(seed + 1)
-    generator = torch.Generator().manual_seed(seed)
-    batches = kind(torch.tensor(x), torch.tensor(y), size, generator, device)
-    if device == "meta":
-        return len(batches), (), (), *_places(batches)
-    epochs = [[(a.numpy().copy(), b.numpy().copy()) for a, b in batches] for _ in range(2)]
-    return len(batches), *(tuple(epoch) for epoch in epochs), "cpu", "cpu"
-
-
-def _places(batches: Any) -> tuple[str, str]:
-    """Return where the examples of an epoch on ``meta`` lie, and where its order is drawn."""
-    devices: list[Any] = []
-    with _recorded("torch.randperm", devices):
-        try:
-            examples = {one.device.type for pair in batches for one in pair}
-        except Exception as error:
-            # a tensor without numbers cannot come from a process of its own
-            if "meta" not in str(error):
-                raise
-            examples = {"meta"}
-    order = "meta" if set(devices) <= {"meta"} else "cpu"
-    return " and ".join(sorted(examples)), order
-
-
 def _examples(rng: np.random.Generator) -> Iterator[Case]:
     for m, size, device in [(5, 2, "cpu"), (7, 7, "cpu"), (9, 3, "cpu"), (3, 3, "meta")]:
         yield {
@@ -328,11 +264,10 @@ def _examples(rng: np.random.Generator) -> Iterator[Case]:
 
 def _visits_each_example_once(kind: Any, rng: np.random.Generator) -> bool:
     """Return whether each epoch has every example once, with its own label."""
-    y = torch.arange(11)
-    generator = torch.Generator().manual_seed(int(rng.integers(1000)))
-    batches = kind(10 * y.double(), y, 4, generator)
-    for _ in range(2):
-        pairs = [(float(a), int(b)) for xs, ys in batches for a, b in zip(xs, ys, strict=True)]
+    y, seed = np.arange(11), int(rng.integers(1000))
+    epochs = observe(drivers.iterate, kind, 10.0 * y, y, 4, seed, "cpu")[1:3]
+    for epoch in epochs:
+        pairs = [(float(a), int(b)) for xs, ys in epoch for a, b in zip(xs, ys, strict=True)]
         if sorted(pairs) != [(10.0 * label, label) for label in range(11)]:
             return False
     return True
@@ -343,7 +278,7 @@ _ORDER = "torch.randperm(len(self.y), generator=self.generator, device=self.y.de
 BATCHES = Exercise(
     key="LAB-6:batches",
     reference=Batches,
-    use=_epochs,
+    use=drivers.iterate,
     cases=_examples,
     parts=(
         *("the number of minibatches", "the first epoch", "the second epoch"),
@@ -483,79 +418,6 @@ class Trainer:
         return numbers
 
 
-def _model(norm: str, seed: int) -> nn.Sequential:
-    """Return a small network of torch's own modules, as an evaluation leaves it."""
-    torch.default_generator.manual_seed(seed)
-    middle: list[nn.Module] = [nn.BatchNorm2d(2)] if norm == "bn" else []
-    model = nn.Sequential(nn.Conv2d(1, 2, 3), *middle, nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
-    return model.eval()
-
-
-def _trained(
-    kind: Any, x: np.ndarray, y: np.ndarray, options: dict[str, Any], norm: str, seed: int
-) -> tuple[Any, ...]:
-    """Return losses, their type, weights and loss scale after an epoch.
-
-    Where there is BN, ``forward`` is more than the model.
-    """
-    settings = {**options, "dtype": getattr(torch, options.get("dtype", ""), None)}
-    single = settings["dtype"] is not None
-    if options.get("device") == "meta":
-        return _before_the_first_look(kind, x, y, settings), "", (), 0.0
-    model = _model(norm, seed) if single else _model(norm, seed).double()
-    trainer = kind(model, **settings)
-    if norm == "bn":
-        trainer.forward = nn.Sequential(model, nn.Softsign())
-    losses = trainer.epoch(_minibatches(x.astype(np.float32) if single else x, y))
-    kinds = {type(one).__name__ for one in losses} if isinstance(losses, list) else {"no list"}
-    weights = [_plain(one) for one in trainer.model.state_dict().values()]
-    numbers = _plain(losses) if "no list" not in kinds else losses
-    return numbers, " and ".join(sorted(kinds)), tuple(weights), float(trainer.scaler.get_scale())
-
-
-class Steps:
-    """Stands in for BNP: counts its steps."""
-
-    def __init__(self) -> None:
-        self.number = 0
-
-    def step(self) -> None:
-        """Count."""
-        self.number += 1
-
-
-_LOOKS = ("Tensor.item()", "Cannot copy out", "to numpy", "Tensor.__format__")
-"""What the errors say that reading a number from ``meta`` raises."""
-
-
-def _before_the_first_look(
-    kind: Any, x: np.ndarray, y: np.ndarray, settings: dict[str, Any]
-) -> int:
-    """Return how many steps BNP has taken before a number is read from the device.
-
-    On ``meta`` no number can be read, and an epoch ends with an error, at its end at the latest.
-    """
-    trainer = kind({"kind": "small CNN", "method": "BNP", "seed": 0}, **settings)
-    trainer.bnp = steps = Steps()
-    try:
-        trainer.epoch(_minibatches(x.astype(np.float32), y))
-    except Exception as error:
-        if not any(text in str(error) for text in _LOOKS):
-            raise
-    return steps.number
-
-
-def _minibatches(x: np.ndarray, y: np.ndarray) -> list[tuple[Tensor, Tensor]]:
-    return [(torch.tensor(one), torch.tensor(labels)) for one, labels in zip(x, y, strict=True)]
-
-
-def _plain(values: Any) -> np.ndarray:
-    """Return numbers as an array, with -1 for those that are not finite."""
-    numbers = [float(one) for one in values] if isinstance(values, list) else values.detach()
-    array = np.array(numbers, float)
-    return np.where(np.isfinite(array), array, -1.0)
-
-
 _OPTIONS: tuple[tuple[str, int, dict[str, Any]], ...] = (
     ("bn", 3, {"lr": 0.5}),
     ("none", 3, {"lr": 0.5, "max_norm": 0.2, "bnp": True}),
@@ -582,10 +444,10 @@ def _runs(rng: np.random.Generator) -> Iterator[Case]:
 def _half_precision_stays_close(kind: Any, rng: np.random.Generator) -> bool:
     """Return whether float16 with a loss scale follows float32, to the precision of float16."""
     x, y = rng.normal(size=(3, 4, 1, 4, 4)), rng.integers(0, 3, size=(3, 4))
-    x, seed = x.astype(np.float32), int(rng.integers(1000))
+    seed = int(rng.integers(1000))
     whole, half = (
-        kind(_model("none", seed), lr=0.1, dtype=dtype).epoch(_minibatches(x, y))
-        for dtype in (None, torch.float16)
+        observe(drivers.train, kind, x, y, {"lr": 0.1, "dtype": dtype}, "none", seed)[0]
+        for dtype in (None, "float16")
     )
     return bool(np.allclose(half, whole, rtol=0.02, atol=0.01))
 
@@ -605,7 +467,7 @@ _FORWARD = (
 TRAINER = Exercise(
     key="LAB-6:trainer",
     reference=Trainer,
-    use=_trained,
+    use=drivers.train,
     cases=_runs,
     rtol=3e-3,
     atol=1e-4,
@@ -766,147 +628,6 @@ class Checkpoint:
         return epoch
 
 
-class Part:
-    """Something with a state, as a network or an optimizer is.
-
-    Parameters
-    ----------
-    of : object
-        Whose state it is: a network, an optimizer, or a dict that is the state itself.
-    """
-
-    def __init__(self, of: Any) -> None:
-        self._of = of
-
-    def state_dict(self) -> Any:
-        """Return the state."""
-        return self._of if isinstance(self._of, dict) else self._of.state_dict()
-
-    def load_state_dict(self, state: Any) -> None:
-        """Take a state over."""
-        if not isinstance(self._of, dict):
-            self._of.load_state_dict(state)
-
-
-class Draws:
-    """A generator of the checks, which a checkpoint may put back where it was.
-
-    Parameters
-    ----------
-    seed : int
-        Where it begins.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self._generator = torch.Generator().manual_seed(seed)
-        self.device = self._generator.device
-
-    def get_state(self) -> Tensor:
-        """Return the state."""
-        return self._generator.get_state()
-
-    def set_state(self, state: Tensor) -> None:
-        """Go on from a state."""
-        self._generator.set_state(state)
-
-    def initial_seed(self) -> int:
-        """Return where it began."""
-        return self._generator.initial_seed()
-
-    def manual_seed(self, seed: int) -> None:
-        """Begin anew."""
-        self._generator.manual_seed(seed)
-
-    def order(self, m: int) -> Tensor:
-        """Return the numbers below m in an order at random."""
-        return torch.randperm(m, generator=self._generator)
-
-    def noise(self, m: int) -> Tensor:
-        """Return m normal numbers."""
-        return torch.randn(m, 1, generator=self._generator).double()
-
-
-class _Session:
-    """A training that begins in a process of its own: network, optimizer, generator."""
-
-    def __init__(self, x: np.ndarray, seed: int) -> None:
-        torch.default_generator.manual_seed(seed)
-        self.x, self.model = torch.tensor(x), nn.Linear(x.shape[1], 1).double()
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
-        self.generators = [Draws(seed + 1), Draws(seed + 2)]
-
-    @property
-    def parts(self) -> dict[str, Part]:
-        """Return what a checkpoint holds."""
-        return {"model": Part(self.model), "optimizer": Part(self.optimizer)}
-
-    def train(self, epochs: int) -> list[float]:
-        """Fit random targets for some epochs, and return the losses."""
-        losses = []
-        for _ in range(epochs):
-            first, second = self.generators
-            order, noise = first.order(len(self.x)), second.noise(len(self.x))
-            self.optimizer.zero_grad()
-            targets = torch.arange(len(self.x))[:, None]
-            loss = (self.model(self.x[order] + noise) - targets).square().mean()
-            loss.backward()
-            self.optimizer.step()
-            losses.append(loss.item())
-        return losses
-
-
-def _resumed(kind: Any, x: np.ndarray, epochs: int, seed: int) -> tuple[Any, ...]:
-    """Return what happens to a training that is interrupted, saved badly, and read badly."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/run.pt"
-        first, second, third = (_Session(x, seed + 10 * k) for k in range(3))
-        begun = kind(path).load(first.generators, **first.parts)
-        first.train(epochs)
-        try:
-            kind(path).save(epochs, first.generators, **first.parts)
-            done = kind(path).load(second.generators, **second.parts)
-        except Exception as error:
-            if "Pickling" not in type(error).__name__ and "pickling" not in type(error).__name__:
-                raise
-            return begun, "refused by pickle or by weights_only", np.zeros(3), "", ""
-        losses = second.train(3)
-        kept = _after_failure(kind, path, third)
-        foreign = _foreign(kind, f"{folder}/other.pt")
-    return begun, done, np.array(losses), *kept, foreign
-
-
-def _after_failure(kind: Any, path: str, session: _Session) -> tuple[str, str]:
-    """Return what a file holds when a second one did not take its place, and where that one lay.
-
-    The second one is written to its end, and the program ends as it is about to take the place.
-    """
-    folder, places = os.path.dirname(path), []  # noqa: PTH120
-
-    def crash(old: Any, new: Any, **_: Any) -> None:
-        beside = os.path.abspath(str(old)).startswith(f"{folder}{os.sep}")  # noqa: PTH100
-        places.append("beside the old one" if beside else "in another folder")
-        raise OSError("the program has ended")
-
-    ends = mock.patch("os.replace", crash), mock.patch("os.rename", crash)
-    with ends[0], ends[1], contextlib.suppress(Exception):
-        kind(path).save(99, session.generators, **session.parts)
-    where = " and ".join(places) or "in its place"
-    try:
-        return f"epoch {kind(path).load(session.generators, **session.parts)}", where
-    except Exception:
-        return "damaged", where
-
-
-def _foreign(kind: Any, path: str) -> str:
-    """Return whether a file is read that holds other things than plain numbers and text."""
-    odd = {"odd": Part({"array": np.zeros(2)})}
-    try:
-        kind(path).save(1, [], **odd)
-        return "read" if kind(path).load([], **odd) else "taken for none"
-    except Exception:
-        return "refused"
-
-
 def _interruptions(rng: np.random.Generator) -> Iterator[Case]:
     yield {
         "x": rng.normal(size=(3, 2)).round(2),
@@ -918,13 +639,8 @@ def _interruptions(rng: np.random.Generator) -> Iterator[Case]:
 def _goes_on_bit_by_bit(kind: Any, rng: np.random.Generator) -> bool:
     """Return whether a run in two parts gives the losses of a run in one part, to the last bit."""
     x, seed = rng.normal(size=(5, 3)), int(rng.integers(1000))
-    whole = _Session(x, seed).train(6)
-    with tempfile.TemporaryDirectory() as folder:
-        one, other = _Session(x, seed), _Session(x, seed + 1)
-        losses = one.train(2)
-        kind(f"{folder}/a.pt").save(2, one.generators, **one.parts)
-        kind(f"{folder}/a.pt").load(other.generators, **other.parts)
-        return losses + other.train(4) == whole
+    losses: list[float] = observe(drivers.split, kind, x, (2, 4), seed)
+    return losses == drivers.Session(x, seed).train(6)
 
 
 _TO_FILE = (
@@ -935,7 +651,7 @@ _TO_FILE = (
 CHECKPOINT = Exercise(
     key="LAB-6:checkpoint",
     reference=Checkpoint,
-    use=_resumed,
+    use=drivers.resume,
     cases=_interruptions,
     parts=(
         "epochs done without a file",
@@ -1087,64 +803,6 @@ def images_per_second(
     return repeats * images / (now() - start)
 
 
-class _Device:
-    """A device that works through its queue while the program goes on, and their clock."""
-
-    def __init__(self, has_gpu: bool, work: float, enqueue: float) -> None:
-        self.has_gpu, self.work, self.enqueue = has_gpu, work, enqueue
-        self.time, self.ready, self.steps = 100.0, 100.0, 0
-
-    def step(self) -> None:
-        """Order the work of a step; the first ones are slow, as compilation and caches make them.
-
-        A CPU has done the work when the call ends.
-        """
-        work = self.work * (5 if self.steps < 2 else 1)
-        self.time += self.enqueue
-        self.ready = max(self.ready, self.time) + work
-        self.steps += 1
-        if not self.has_gpu:
-            self.time = self.ready
-
-    def is_available(self) -> bool:
-        """Return whether there is a GPU."""
-        return self.has_gpu
-
-    def synchronize(self, *_: Any) -> None:
-        """Wait until the queue is empty."""
-        if not self.has_gpu:
-            raise AssertionError("Torch not compiled with CUDA enabled")
-        self.time = max(self.time, self.ready)
-
-    def clock(self) -> float:
-        """Return the time."""
-        return self.time
-
-
-def _another_clock() -> float:
-    raise AssertionError("read the clock with time.perf_counter()")
-
-
-def _timed(
-    function: Any,
-    has_gpu: bool,
-    seconds: tuple[float, float],
-    images: int,
-    warmup: int,
-    repeats: int,
-) -> tuple[float, int]:
-    """Return images per second on a simulated device, and the steps that were taken."""
-    device = _Device(has_gpu, *seconds)
-    with (
-        mock.patch("torch.cuda.is_available", device.is_available),
-        mock.patch("torch.cuda.synchronize", device.synchronize),
-        mock.patch("time.perf_counter", device.clock),
-        mock.patch("time.time", _another_clock),
-    ):
-        speed = function(device.step, images, warmup, repeats)
-    return float(speed), device.steps
-
-
 def _devices(rng: np.random.Generator) -> Iterator[Case]:
     for has_gpu, warmup, repeats in [(False, 2, 1), (True, 2, 3), (True, 3, 5), (False, 4, 2)]:
         work = round(float(rng.uniform(0.1, 0.9)), 2)
@@ -1160,7 +818,10 @@ def _devices(rng: np.random.Generator) -> Iterator[Case]:
 def _the_slower_of_two_devices_is_slower(function: Any, rng: np.random.Generator) -> bool:
     """Return whether the speed of a GPU is that of its work, whatever time the queue takes."""
     work, images = float(rng.uniform(0.1, 0.9)), int(rng.integers(2, 100))
-    speeds = [_timed(function, True, (w, work / 10), images, 2, 5)[0] for w in (work, 2 * work)]
+    speeds = [
+        observe(drivers.measure_speed, function, True, (seconds, work / 10), images, 2, 5)[0]
+        for seconds in (work, 2 * work)
+    ]
     expected = images / work, images / (2 * work)
     return bool(np.allclose(speeds, expected, rtol=0.05))
 
@@ -1168,7 +829,7 @@ def _the_slower_of_two_devices_is_slower(function: Any, rng: np.random.Generator
 IMAGES_PER_SECOND = Exercise(
     key="LAB-6:speed",
     reference=images_per_second,
-    use=_timed,
+    use=drivers.measure_speed,
     cases=_devices,
     rtol=1e-6,
     parts=("images per second", "the number of steps"),
@@ -1274,7 +935,7 @@ def _curves(rng: np.random.Generator) -> Iterator[Case]:
 def _draws_every_epoch(function: Any, rng: np.random.Generator) -> bool:
     """Return whether each line has a point for each epoch, also where there is one epoch."""
     losses = {name: rng.uniform(0.1, 2, size=n).tolist() for n, name in enumerate(METHODS, 1)}
-    lines = drawn(function, losses)["lines"]
+    lines = observe(drawn, function, losses)["lines"]
     return sorted(lines) == sorted(losses) and all(
         np.allclose(lines[name][1], losses[name]) and lines[name][0][-1] == len(losses[name])
         for name in losses

@@ -1,0 +1,269 @@
+"""Drivers of the lab on BNP: networks with hooks, a preconditioner, and a loop.
+
+What a hook does shows in the gradients, in the averages, and in how many hooks are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+__all__ = [
+    "Doubling",
+    "change_gradients",
+    "follow",
+    "follow_with_defaults",
+    "nested_network",
+    "output_around",
+    "read_statistics",
+    "train",
+    "train_at_rate_zero",
+]
+
+
+def nested_network(widths: Sequence[int], seed: int, *more: nn.Module) -> nn.Sequential:
+    """Return a network in float64 whose first layers stand in a block of their own."""
+    generator = torch.Generator().manual_seed(seed)
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise(widths):
+        layer = nn.Linear(inputs, outputs).double()
+        for p in layer.parameters():
+            nn.init.normal_(p, generator=generator)
+        layers += [layer, nn.Tanh()]
+    return nn.Sequential(nn.Sequential(*layers[:-2], *more), layers[-2])
+
+
+def _dense(model: nn.Module) -> Iterator[nn.Linear]:
+    return (module for module in model.modules() if isinstance(module, nn.Linear))
+
+
+def _hooks(model: nn.Module) -> int:
+    """Return how many forward hooks a network has."""
+    return sum(
+        len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()
+    )
+
+
+def _yes_or_no(yes: bool) -> str:
+    return "yes" if yes else "no"
+
+
+# --- Precondition in place, and statistics ----------------------------------------------------
+
+
+def change_gradients(function: Any, *arguments: Any) -> tuple[np.ndarray, ...]:
+    """Return the gradients after a call, and the statistics, which are to stay."""
+    tensors = [torch.tensor(value) for value in arguments[:4]]
+    function(*tensors, *arguments[4:])
+    return tuple(value.numpy() for value in tensors)
+
+
+def read_statistics(
+    function: Any, x: np.ndarray, widths: list[int], seed: int, fails: bool
+) -> tuple[Any, ...]:
+    """Return the statistics, whether they have a graph, the hooks left, and the network's mode.
+
+    With ``fails`` a second pass gets examples that are too wide, and raises; and the last layer
+    comes before the others in ``modules()``, as a child of a block that only passes on its input.
+    """
+    model = nested_network(widths, seed)
+    failure = ""
+    if fails:
+        early = nn.Identity()
+        early.add_module("last", model[-1])
+        model.insert(0, early)
+    statistics = list(function(model, torch.tensor(x)))
+    if fails:
+        failure = "is hidden"
+        try:
+            function(model, torch.zeros(2, widths[0] + 1, dtype=torch.double))
+        except RuntimeError:
+            failure = "is passed on"
+    numbers = tuple((mean.detach().numpy(), var.detach().numpy()) for mean, var in statistics)
+    graph = any(tensor.requires_grad for pair in statistics for tensor in pair)
+    mode = "training" if model.training else "evaluation"
+    return numbers, _yes_or_no(graph), _hooks(model), mode, failure
+
+
+# --- BNP --------------------------------------------------------------------------------------
+
+
+def follow(
+    kind: Any, x: Sequence[np.ndarray], widths: list[int], seed: int, rho: float, event: str
+) -> tuple[Any, ...]:
+    """Train a network with BNP, and return what can be seen of it.
+
+    ``event`` is what happens on the way: ``evaluated`` between a backward pass and its step;
+    ``resumed`` with a new network of the same weights after the first half; a ``frozen`` first
+    layer; ``float32``, where the first layer has a hook of somebody else's, too.
+    """
+    model = nested_network(widths, seed)
+    saved: Any = {"mean": [], "var": []}
+    if event == "float32":
+        model.float()
+        next(_dense(model)).register_forward_pre_hook(_nothing)
+    if event == "frozen":
+        next(_dense(model)).requires_grad_(False)
+    bnp = kind(model, rho=rho, eps1=0.1, eps2=0.01)
+    path: list[Any] = []
+    for number, rows in enumerate(x):
+        if event == "resumed" and number == len(x) // 2:
+            bnp, model, saved = _resumed(kind, bnp, model, rho, rows)
+        path.append(_step(model, bnp, rows, measured=event == "evaluated"))
+    averages, graph = _averages(bnp.state_dict())
+    graph |= any(map(_has_graph, vars(bnp).values()))
+    second = _second_step(model, bnp)
+    bnp.remove()
+    return tuple(path), (averages, _yes_or_no(graph)), _averages(saved)[0], second, _hooks(model)
+
+
+def _nothing(layer: nn.Module, inputs: Any) -> None:
+    """Be a hook that is not BNP's."""
+
+
+def _second_step(model: nn.Module, bnp: Any) -> str:
+    """Return what a second step without a pass does."""
+    before = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+    try:
+        bnp.step()
+    except RuntimeError:
+        return "RuntimeError"
+    after = [p.grad for p in model.parameters() if p.grad is not None]
+    same = all(torch.equal(*pair) for pair in zip(after, before, strict=True))
+    return f"no error, and the gradients {'stay' if same else 'change'}"
+
+
+def _step(
+    model: nn.Module, bnp: Any, rows: np.ndarray, measured: bool = False
+) -> tuple[np.ndarray, ...]:
+    """Return the gradients that BNP leaves, after a small step along them."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    for p in parameters:
+        p.grad = None
+    x = torch.tensor(rows).to(parameters[0].dtype)
+    (model(x) - 1).square().mean().backward()
+    if measured:
+        _measure(model, rows)
+    bnp.step()
+    gradients = [p.grad.numpy().copy() for p in parameters if p.grad is not None]
+    with torch.no_grad():
+        for p in parameters:
+            if p.grad is not None:
+                p.sub_(0.1 * p.grad)
+    return tuple(gradients)
+
+
+def _measure(model: nn.Module, rows: np.ndarray) -> None:
+    """Run a network on another number of other examples, in evaluation mode."""
+    model.eval()
+    with torch.no_grad():
+        model(torch.tensor(3 * rows[:1] + 1))
+    model.train()
+
+
+def _resumed(
+    kind: Any, bnp: Any, model: nn.Sequential, rho: float, rows: np.ndarray
+) -> tuple[Any, nn.Sequential, Any]:
+    """Save, go on for a step, and return a new pair that takes up what was saved, and that."""
+    weights = {name: value.clone() for name, value in model.state_dict().items()}
+    state = bnp.state_dict()
+    _step(model, bnp, 2 * rows)
+    widths = [next(_dense(model)).in_features, *(layer.out_features for layer in _dense(model))]
+    fresh = nested_network(widths, 0)
+    fresh.load_state_dict(weights)
+    resumed = kind(fresh, rho=rho, eps1=0.1, eps2=0.01)
+    resumed.load_state_dict(state)
+    return resumed, fresh, state
+
+
+def _averages(state: Any) -> tuple[Any, bool]:
+    """Return the averages of a state as arrays, and whether one of them has a graph."""
+    averages = [average for name in ("mean", "var") for average in state[name]]
+    if not all(isinstance(average, Tensor) for average in averages):
+        return "no tensors", False
+    return tuple(average.detach().numpy().copy() for average in averages), _has_graph(averages)
+
+
+def _has_graph(value: Any) -> bool:
+    """Return whether a value is a tensor with a graph, or a list or dict that holds one."""
+    if isinstance(value, list | tuple | dict):
+        return any(map(_has_graph, value.values() if isinstance(value, dict) else value))
+    return type(value) is Tensor and value.requires_grad
+
+
+def follow_with_defaults(
+    kind: Any, x: Sequence[np.ndarray], widths: list[int], seed: int, rho: float
+) -> tuple[tuple[np.ndarray, ...], ...]:
+    """Return the gradients after each step of BNP whose ε₁ and ε₂ are not given."""
+    model = nested_network(widths, seed)
+    bnp = kind(model, rho=rho)
+    return tuple(_step(model, bnp, rows) for rows in x)
+
+
+@torch.no_grad()
+def output_around(
+    kind: Any, x: np.ndarray, widths: list[int], seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what a network gives with BNP, and what after BNP is removed."""
+    model, inputs = nested_network(widths, seed), torch.tensor(x)
+    bnp = kind(model)
+    watched = model(inputs).numpy()
+    bnp.remove()
+    return watched, model(inputs).numpy()
+
+
+# --- The training loop ------------------------------------------------------------------------
+
+
+class Doubling:
+    """Stands in for BNP: its step makes each gradient twice as large, plus a tenth."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.parameters = list(model.parameters())
+        self.calls = self.early = 0
+
+    def step(self) -> None:
+        """Change the gradients; count the calls, and those without gradients."""
+        self.calls += 1
+        self.early += any(p.grad is None for p in self.parameters)
+        for p in self.parameters:
+            if p.grad is not None:
+                p.grad.mul_(2).add_(0.1)
+
+
+def train(
+    function: Any, x: np.ndarray, y: np.ndarray, seed: int, preconditioned: bool
+) -> tuple[Any, ...]:
+    """Return the losses, the type of each, the weights, and the calls of ``bnp.step``.
+
+    The network comes in evaluation mode, as one does that was tested before.
+    """
+    torch.manual_seed(seed)
+    model = nested_network([x.shape[2], 4, 3], seed, nn.Dropout(0.5)).eval()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
+    bnp = Doubling(model) if preconditioned else None
+    batches = [
+        (torch.tensor(rows), torch.tensor(labels)) for rows, labels in zip(x, y, strict=True)
+    ]
+    torch.manual_seed(seed + 1)
+    losses = function(model, optimizer, bnp, batches)
+    kinds = {type(loss).__name__ for loss in losses} if isinstance(losses, list) else {"no list"}
+    weights = tuple(value.detach().numpy().copy() for value in model.parameters())
+    numbers = [float(loss) for loss in losses] if "no list" not in kinds else losses
+    calls = (bnp.calls, bnp.early) if bnp else (0, 0)
+    return np.array(numbers, float), " and ".join(sorted(kinds)), weights, *calls
+
+
+def train_at_rate_zero(
+    function: Any, x: np.ndarray, y: np.ndarray, widths: list[int], seed: int
+) -> tuple[tuple[float, ...], tuple[np.ndarray, ...]]:
+    """Return the losses of two steps without a length on one minibatch, and the weights."""
+    model, batch = nested_network(widths, seed), (torch.tensor(x), torch.tensor(y))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    losses = tuple(float(loss) for loss in function(model, optimizer, None, [batch, batch]))
+    return losses, tuple(value.detach().numpy() for value in model.parameters())

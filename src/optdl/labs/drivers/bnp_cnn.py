@@ -1,0 +1,385 @@
+"""Drivers of the lab on a GPU: data on the device, mixed precision, checkpoints, honest timing.
+
+No GPU is needed. What one would show is shown otherwise: in float16 numbers overflow on a CPU too;
+reading a number raises an error on the device ``meta``, whose tensors have shapes and no numbers;
+and a simulated device with a clock of its own works while the program goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+__all__ = [
+    "Draws",
+    "Part",
+    "Session",
+    "Steps",
+    "augment",
+    "iterate",
+    "measure_speed",
+    "resume",
+    "split",
+    "train",
+]
+
+
+def _recorded(name: str, devices: list[Any]) -> Any:
+    """Return a patch under which a function of torch notes its ``device``, and works on the CPU."""
+    function = getattr(torch, name.removeprefix("torch."))
+
+    def on_cpu(*arguments: Any, device: Any = None, **more: Any) -> Any:
+        devices.append(device if device is None else str(device))
+        return function(*arguments, **more)
+
+    return mock.patch(name, on_cpu)
+
+
+# --- Augmentation and minibatches -------------------------------------------------------------
+
+
+def augment(function: Any, x: np.ndarray, seed: int, options: dict[str, Any]) -> tuple[Any, ...]:
+    """Return two minibatches of one generator, their type, what became of x, and where indices lie.
+
+    Each index is looked at for the second minibatch of bytes.
+    """
+    torch.manual_seed(seed + 1)
+    images, generator = torch.tensor(x), torch.Generator().manual_seed(seed)
+    first = function(images, generator, **options)
+    devices: list[Any] = []
+    with _recorded("torch.arange", devices) if x.dtype == np.uint8 else contextlib.nullcontext():
+        second = function(images, generator, **options)
+    same = "as it was" if np.array_equal(images.numpy(), x) else "changed"
+    kind = str(first.dtype).removeprefix("torch.")
+    indices = "on the CPU, wherever x is" if None in devices else "where x is"
+    return first.float().numpy().copy(), second.float().numpy().copy(), kind, same, indices
+
+
+def iterate(
+    kind: Any, x: np.ndarray, y: np.ndarray, size: int, seed: int, device: str
+) -> tuple[Any, ...]:
+    """Return the number of minibatches, the examples and labels of two epochs, and their device.
+
+    On ``meta`` there are no numbers to return.
+    """
+    torch.manual_seed(seed + 1)
+    generator = torch.Generator().manual_seed(seed)
+    batches = kind(torch.tensor(x), torch.tensor(y), size, generator, device)
+    if device == "meta":
+        return len(batches), (), (), *_devices(batches)
+    epochs = [[(a.numpy().copy(), b.numpy().copy()) for a, b in batches] for _ in range(2)]
+    return len(batches), *(tuple(epoch) for epoch in epochs), "cpu", "cpu"
+
+
+def _devices(batches: Any) -> tuple[str, str]:
+    """Return where the examples of an epoch on ``meta`` lie, and where its order is drawn."""
+    devices: list[Any] = []
+    with _recorded("torch.randperm", devices):
+        try:
+            examples = {tensor.device.type for pair in batches for tensor in pair}
+        except Exception as error:
+            # on meta, and there alone, rows cannot be looked up by their numbers
+            if "meta" not in str(error):
+                raise
+            examples = {"meta"}
+    order = "meta" if set(devices) <= {"meta"} else "cpu"
+    return " and ".join(sorted(examples)), order
+
+
+# --- An epoch in mixed precision --------------------------------------------------------------
+
+
+def _model(norm: str, seed: int) -> nn.Sequential:
+    """Return a small network of torch's own modules, as an evaluation leaves it."""
+    torch.default_generator.manual_seed(seed)
+    middle: list[nn.Module] = [nn.BatchNorm2d(2)] if norm == "bn" else []
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), *middle, nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
+    return model.eval()
+
+
+def train(
+    kind: Any, x: np.ndarray, y: np.ndarray, options: dict[str, Any], norm: str, seed: int
+) -> tuple[Any, ...]:
+    """Return losses, their type, weights and loss scale after an epoch.
+
+    The network is in float64, unless the options have a ``dtype``, be it None. Where there is BN,
+    ``forward`` is more than the model.
+    """
+    single = "dtype" in options
+    settings = {**options, "dtype": getattr(torch, options.get("dtype") or "", None)}
+    if options.get("device") == "meta":
+        return _steps_before_the_first_look(kind, x, y, settings), "", (), 0.0
+    model = _model(norm, seed) if single else _model(norm, seed).double()
+    trainer = kind(model, **settings)
+    if norm == "bn":
+        trainer.forward = nn.Sequential(model, nn.Softsign())
+    losses = trainer.epoch(_minibatches(x.astype(np.float32) if single else x, y))
+    kinds = {type(loss).__name__ for loss in losses} if isinstance(losses, list) else {"no list"}
+    weights = [_finite(tensor) for tensor in trainer.model.state_dict().values()]
+    numbers = _finite(losses) if "no list" not in kinds else losses
+    return numbers, " and ".join(sorted(kinds)), tuple(weights), float(trainer.scaler.get_scale())
+
+
+class Steps:
+    """Stands in for BNP: counts its steps."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def step(self) -> None:
+        """Count."""
+        self.number += 1
+
+
+_LOOKS = ("Tensor.item()", "Cannot copy out", "to numpy", "Tensor.__format__")
+"""What the errors say that reading a number from ``meta`` raises."""
+
+
+def _steps_before_the_first_look(
+    kind: Any, x: np.ndarray, y: np.ndarray, settings: dict[str, Any]
+) -> int:
+    """Return how many steps BNP has taken before a number is read from the device.
+
+    On ``meta`` no number can be read, and an epoch ends with an error, at its end at the latest.
+    """
+    trainer = kind({"kind": "small CNN", "method": "BNP", "seed": 0}, **settings)
+    trainer.bnp = steps = Steps()
+    try:
+        trainer.epoch(_minibatches(x.astype(np.float32), y))
+    except Exception as error:
+        if not any(text in str(error) for text in _LOOKS):
+            raise
+    return steps.number
+
+
+def _minibatches(x: np.ndarray, y: np.ndarray) -> list[tuple[Tensor, Tensor]]:
+    return [(torch.tensor(rows), torch.tensor(labels)) for rows, labels in zip(x, y, strict=True)]
+
+
+def _finite(values: Any) -> np.ndarray:
+    """Return numbers as an array, with -1 for those that are not finite."""
+    numbers = [float(value) for value in values] if isinstance(values, list) else values.detach()
+    array = np.array(numbers, float)
+    return np.where(np.isfinite(array), array, -1.0)
+
+
+# --- Checkpoints ------------------------------------------------------------------------------
+
+
+class Part:
+    """Something with a state, as a network or an optimizer is.
+
+    Parameters
+    ----------
+    of : object
+        Whose state it is: a network, an optimizer, or a dict that is the state itself.
+    """
+
+    def __init__(self, of: Any) -> None:
+        self._of = of
+
+    def state_dict(self) -> Any:
+        """Return the state."""
+        return self._of if isinstance(self._of, dict) else self._of.state_dict()
+
+    def load_state_dict(self, state: Any) -> None:
+        """Take a state over."""
+        if not isinstance(self._of, dict):
+            self._of.load_state_dict(state)
+
+
+class Draws:
+    """A generator of the checks, which a checkpoint may put back where it was.
+
+    Parameters
+    ----------
+    seed : int
+        Where it begins.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._generator = torch.Generator().manual_seed(seed)
+        self.device = self._generator.device
+
+    def get_state(self) -> Tensor:
+        """Return the state."""
+        return self._generator.get_state()
+
+    def set_state(self, state: Tensor) -> None:
+        """Go on from a state."""
+        self._generator.set_state(state)
+
+    def initial_seed(self) -> int:
+        """Return where it began."""
+        return self._generator.initial_seed()
+
+    def manual_seed(self, seed: int) -> None:
+        """Begin anew."""
+        self._generator.manual_seed(seed)
+
+    def order(self, m: int) -> Tensor:
+        """Return the numbers below m in an order at random."""
+        return torch.randperm(m, generator=self._generator)
+
+    def noise(self, m: int) -> Tensor:
+        """Return m normal numbers."""
+        return torch.randn(m, 1, generator=self._generator).double()
+
+
+class Session:
+    """A training that begins in a process of its own: network, optimizer, generators."""
+
+    def __init__(self, x: np.ndarray, seed: int) -> None:
+        torch.default_generator.manual_seed(seed)
+        self.x, self.model = torch.tensor(x), nn.Linear(x.shape[1], 1).double()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
+        self.generators = [Draws(seed + 1), Draws(seed + 2)]
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """Return what a checkpoint holds."""
+        return {"model": Part(self.model), "optimizer": Part(self.optimizer)}
+
+    def train(self, epochs: int) -> list[float]:
+        """Fit random targets for some epochs, and return the losses."""
+        losses = []
+        for _ in range(epochs):
+            first, second = self.generators
+            order, noise = first.order(len(self.x)), second.noise(len(self.x))
+            self.optimizer.zero_grad()
+            targets = torch.arange(len(self.x))[:, None]
+            loss = (self.model(self.x[order] + noise) - targets).square().mean()
+            loss.backward()
+            self.optimizer.step()
+            losses.append(loss.item())
+        return losses
+
+
+def resume(kind: Any, x: np.ndarray, epochs: int, seed: int) -> tuple[Any, ...]:
+    """Return what happens to a training that is interrupted, saved badly, and read badly."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/run.pt"
+        first, second, third = (Session(x, seed + 10 * k) for k in range(3))
+        begun = kind(path).load(first.generators, **first.parts)
+        first.train(epochs)
+        try:
+            kind(path).save(epochs, first.generators, **first.parts)
+            done = kind(path).load(second.generators, **second.parts)
+        except Exception as error:
+            if "Pickling" not in type(error).__name__ and "pickling" not in type(error).__name__:
+                raise
+            return begun, "refused by pickle or by weights_only", np.zeros(3), "", ""
+        losses = second.train(3)
+        kept = _after_failure(kind, path, third)
+        foreign = _foreign(kind, f"{folder}/other.pt")
+    return begun, done, np.array(losses), *kept, foreign
+
+
+def _after_failure(kind: Any, path: str, session: Session) -> tuple[str, str]:
+    """Return what a file holds when a second one did not take its place, and where that one lay.
+
+    The second one is written to its end, and the program ends as it is about to take the place.
+    """
+    folder, folders = os.path.dirname(path), []  # noqa: PTH120
+
+    def crash(old: Any, new: Any, **_: Any) -> None:
+        beside = os.path.abspath(str(old)).startswith(f"{folder}{os.sep}")  # noqa: PTH100
+        folders.append("beside the old one" if beside else "in another folder")
+        raise OSError("the program has ended")
+
+    ends = mock.patch("os.replace", crash), mock.patch("os.rename", crash)
+    with ends[0], ends[1], contextlib.suppress(Exception):
+        kind(path).save(99, session.generators, **session.parts)
+    where = " and ".join(folders) or "in its place"
+    try:
+        return f"epoch {kind(path).load(session.generators, **session.parts)}", where
+    except Exception:
+        return "damaged", where
+
+
+def _foreign(kind: Any, path: str) -> str:
+    """Return whether a file is read that holds other things than plain numbers and text."""
+    odd = {"odd": Part({"array": np.zeros(2)})}
+    try:
+        kind(path).save(1, [], **odd)
+        return "read" if kind(path).load([], **odd) else "taken for none"
+    except Exception:
+        return "refused"
+
+
+def split(kind: Any, x: np.ndarray, epochs: tuple[int, int], seed: int) -> list[float]:
+    """Return the losses of a run in two parts, the second in a session that had another seed."""
+    first, second = Session(x, seed), Session(x, seed + 1)
+    with tempfile.TemporaryDirectory() as folder:
+        losses = first.train(epochs[0])
+        kind(f"{folder}/a.pt").save(epochs[0], first.generators, **first.parts)
+        kind(f"{folder}/a.pt").load(second.generators, **second.parts)
+    return losses + second.train(epochs[1])
+
+
+# --- Images per second ------------------------------------------------------------------------
+
+
+class _Device:
+    """A device that works through its queue while the program goes on, and their clock."""
+
+    def __init__(self, has_gpu: bool, work: float, enqueue: float) -> None:
+        self.has_gpu, self.work, self.enqueue = has_gpu, work, enqueue
+        self.time, self.ready, self.steps = 100.0, 100.0, 0
+
+    def step(self) -> None:
+        """Order the work of a step; the first ones are slow, as compilation and caches make them.
+
+        A CPU has done the work when the call ends.
+        """
+        work = self.work * (5 if self.steps < 2 else 1)
+        self.time += self.enqueue
+        self.ready = max(self.ready, self.time) + work
+        self.steps += 1
+        if not self.has_gpu:
+            self.time = self.ready
+
+    def is_available(self) -> bool:
+        """Return whether there is a GPU."""
+        return self.has_gpu
+
+    def synchronize(self, *_: Any) -> None:
+        """Wait until the queue is empty."""
+        if not self.has_gpu:
+            raise AssertionError("Torch not compiled with CUDA enabled")
+        self.time = max(self.time, self.ready)
+
+    def clock(self) -> float:
+        """Return the time."""
+        return self.time
+
+
+def _another_clock() -> float:
+    raise AssertionError("read the clock with time.perf_counter()")
+
+
+def measure_speed(
+    function: Any,
+    has_gpu: bool,
+    seconds: tuple[float, float],
+    images: int,
+    warmup: int,
+    repeats: int,
+) -> tuple[float, int]:
+    """Return images per second on a simulated device, and the steps that were taken."""
+    device = _Device(has_gpu, *seconds)
+    with (
+        mock.patch("torch.cuda.is_available", device.is_available),
+        mock.patch("torch.cuda.synchronize", device.synchronize),
+        mock.patch("time.perf_counter", device.clock),
+        mock.patch("time.time", _another_clock),
+    ):
+        speed = function(device.step, images, warmup, repeats)
+    return float(speed), device.steps
