@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "data": set(),
     "images": set(),
     "networks": set(),
+    "objectives": set(),
     "observation": set(),
     "records": {"files"},
     "topic": {"special", "problems", "data", "images", "networks", "topic"},
@@ -42,7 +43,7 @@ MAY_IMPORT = {
     # beside a student's answer: what holds no answer itself
     "drivers": {"labs", "observation"},
     "plotting": {"records"},
-    "checks": {"checks", "observation", "topic", "problems", "data"},
+    "checks": {"checks", "objectives", "observation", "topic", "problems", "data"},
     "checks of labs": {
         *("checks", "drivers", "labs", "observation"),
         *("topic", "problems", "data", "networks", "records"),

@@ -18,7 +18,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Observation", "observe", "outcomes"]
+__all__ = [
+    "Observation",
+    "calls",
+    "generators",
+    "generators_after",
+    "observe",
+    "outcomes",
+    "received",
+    "repeated",
+]
 
 
 class Observation(NamedTuple):
@@ -27,9 +36,10 @@ class Observation(NamedTuple):
     Parameters
     ----------
     kind : str
-        ``value``, ``raised``, or ``other`` for what is neither a number, a text nor a container.
+        ``value``, ``raised``, or ``other`` for what has something else than values in it.
     value : object
-        The value; of an exception the name of its class and its message; else its description.
+        The value; of an exception the name of its class and its message; of something else
+        what :func:`described` returns.
     printed : str
         What the call printed.
     changed : str
@@ -91,9 +101,52 @@ def _outcome(answer: Any, use: Callable[..., Any] | None, case: Mapping[str, Any
         raised = type(error).__name__, str(error)
         return Observation("raised", raised, printed.getvalue(), "", line_of(error, answer))
     changed = next((name for name in case if _differ(case[name], arguments[name])), "")
-    if not is_plain(value):
-        return Observation("other", _described(value), printed.getvalue(), changed)
-    return Observation("value", value, printed.getvalue(), changed)
+    kind, *content = ("value", value) if is_plain(value) else described(value)
+    if kind == "value":
+        return Observation(kind, content[0], printed.getvalue(), changed)
+    return Observation("other", [kind, *content], printed.getvalue(), changed)
+
+
+def calls(answer: Any, *arguments: Sequence[Any]) -> list[Any]:
+    """Return what an answer gives for each sequence of arguments; a driver."""
+    return [answer(*given) for given in arguments]
+
+
+def repeated(answer: Any, count: int, *arguments: Any) -> list[Any]:
+    """Return what each of several calls gives with the same objects; a driver.
+
+    A generator among the arguments goes on from call to call.
+    """
+    return [answer(*arguments) for _ in range(count)]
+
+
+def generators_after(
+    answer: Any, use: Callable[..., Any] | None, cases: Sequence[Mapping[str, Any]]
+) -> list[list[str] | None]:
+    """Return the states of each case's generators after a call, or None after an error; a driver.
+
+    The parameters are those of :func:`outcomes`.
+    """
+    return [_generators_after(answer, use, case) for case in cases]
+
+
+def _generators_after(
+    answer: Any, use: Callable[..., Any] | None, case: Mapping[str, Any]
+) -> list[str] | None:
+    arguments = copy.deepcopy(dict(case))
+    try:
+        with silence(io.StringIO()):
+            given = arguments.values()
+            _ = answer(*given) if use is None else use(answer, *given)
+    except Exception:
+        return None
+    return generators(arguments)
+
+
+def generators(case: Mapping[str, Any]) -> list[str]:
+    """Return the states of the generators among arguments."""
+    random = (value for value in case.values() if isinstance(value, np.random.Generator))
+    return [str(generator.bit_generator.state) for generator in random]
 
 
 @contextlib.contextmanager
@@ -109,7 +162,7 @@ def silence(printed: io.StringIO) -> Iterator[None]:
 
 
 def is_plain(value: Any, depth: int = 20) -> bool:
-    """Return whether a value is a number, a text, an array, or a container of such.
+    """Return whether something is a number, a text, an array, or a container of such.
 
     Examples
     --------
@@ -126,13 +179,62 @@ def is_plain(value: Any, depth: int = 20) -> bool:
         return depth > 0 and all(
             is_plain(item, depth - 1) for pair in value.items() for item in pair
         )
+    if isinstance(value, range) or type(value) is np.random.Generator:
+        return True
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor | torch.Generator)
 
 
-def _described(value: Any) -> str:
-    text = repr(value)
-    return f"{type(value).__name__}: {text[:200]}"
+def described(value: Any, depth: int = 20) -> list[Any]:
+    """Return the containers and values in something, and the class and text of what is neither.
+
+    Examples
+    --------
+    >>> described((1.0, abs))
+    ['tuple', ['value', 1.0], ['object', 'builtin_function_or_method', '<built-in ...>', 'abs']]
+    """
+    if is_plain(value):
+        return ["value", value]
+    if isinstance(value, list | tuple) and depth:
+        kind = "list" if isinstance(value, list) else "tuple"
+        return [kind, *(described(item, depth - 1) for item in value)]
+    if type(value) is dict and depth:
+        return ["dict", *([described(key, 0), described(value[key], depth - 1)] for key in value)]
+    if isinstance(value, np.ndarray) and value.dtype.hasobject and depth:
+        return ["array", value.shape, *(described(item, depth - 1) for item in value.flat)]
+    if hasattr(value, "__array__") and is_plain(array := np.asarray(value)):
+        return ["value", array]
+    text = repr(value)[:500]
+    name = [str(getattr(value, "__name__", text))] if callable(value) else []
+    return ["object", type(value).__name__, text, *name]
+
+
+def received(given: Sequence[Any]) -> Observation:
+    """Return what a call gave, from what :func:`outcomes` returned, as it can be compared."""
+    observation = Observation(*given)
+    if observation.kind != "other":
+        return observation
+    return observation._replace(value=_rebuilt(*observation.value))
+
+
+def _rebuilt(kind: str, *content: Any) -> Any:
+    """Return what was described, with stand-ins that have the names of the classes."""
+    if kind == "value":
+        return content[0]
+    if kind == "object":
+        name, text, *function = content
+        members = {"__repr__": lambda self: text}
+        called = {"__call__": None, "__name__": function[0]} if function else {}
+        return type(name, (), members | called)()
+    if kind == "dict":
+        return {_rebuilt(*key): _rebuilt(*value) for key, value in content}
+    if kind == "array":
+        shape, *items = content
+        array = np.empty(len(items), dtype=object)
+        for number, item in enumerate(items):  # at once, arrays would become one of more dimensions
+            array[number] = _rebuilt(*item)
+        return array.reshape(shape)
+    return (list if kind == "list" else tuple)(_rebuilt(*item) for item in content)
 
 
 def _differ(before: Any, after: Any) -> bool:

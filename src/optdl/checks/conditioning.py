@@ -4,7 +4,7 @@ Each mistake stands here as a plain function that uses nothing but its arguments
 """
 
 from collections.abc import Iterator
-from functools import partial, update_wrapper
+from functools import partial
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from optdl.conditioning import (
     step_gain,
     uphill_step,
 )
+from optdl.objectives import cubic_gradient, linear, named
 
 # --- Random inputs ----------------------------------------------------------------------------
 
@@ -246,17 +247,12 @@ UPHILL_STEP = Exercise(
 # --- L1-19 · Hessian-vector products ----------------------------------------------------------
 
 
-def _cubic_gradient(A: np.ndarray, w: np.ndarray) -> np.ndarray:
-    return A.T @ (A @ w) ** 3
-
-
 def _product_cases(rng: np.random.Generator) -> Iterator[Case]:
     for n in (1, 2, 3):
         A = rng.uniform(0.5, 1.5, size=(n + 1, n)).round(1)
-        gradient = update_wrapper(partial(_cubic_gradient, A), _cubic_gradient)
-        gradient.__name__ = f"w ↦ A.T @ (A @ w) ** 3, A = {A.tolist()}"
+        formula = f"w ↦ A.T @ (A @ w) ** 3, A = {A.tolist()}"
         yield {
-            "gradient": gradient,
+            "gradient": named(formula, cubic_gradient, A),
             "w": rng.uniform(0.5, 1, size=n).round(1),
             "v": rng.normal(size=n).round(1) + 0.05,
             "step": 0.2,
@@ -285,7 +281,7 @@ def moves_along_all_axes(gradient, w, v, step):
 
 def _linear_gradients_are_exact(function: Function, rng: np.random.Generator) -> bool:
     H, w, v = _positive(rng, 4), rng.normal(size=4), rng.normal(size=4)
-    return bool(np.allclose(function(lambda p: H @ p, w, v, 0.7), H @ v))
+    return bool(np.allclose(function(partial(linear, H), w, v, 0.7), H @ v))
 
 
 DIFFERENCE_HESSIAN_VECTOR_PRODUCT = Exercise(

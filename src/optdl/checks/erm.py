@@ -19,6 +19,8 @@ from optdl.erm import (
     standard_error,
     stream_sgd,
 )
+from optdl.objectives import line, pinball, squared_error
+from optdl.observation import calls, observe, repeated
 
 # --- Hints with their functions ---------------------------------------------------------------
 
@@ -28,21 +30,6 @@ def _mistakes(*pairs: tuple[str, Callable[..., object]]) -> tuple[Misconception,
 
 
 # --- L1-01: empirical risk --------------------------------------------------------------------
-
-
-def squared_error(f: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return (f − y)² of each example."""
-    return (f - y) ** 2
-
-
-def pinball(f: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return a loss that weighs predictions below the label three times as much."""
-    return np.maximum(3 * (y - f), f - y)
-
-
-def line(x: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Return θ₀ + θ₁ x."""
-    return theta[0] + theta[1] * x
 
 
 def _risk_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -793,7 +780,8 @@ def _each_example_comes_once(cut: Function, rng: np.random.Generator) -> bool:
 
 
 def _epochs_differ(cut: Function, rng: np.random.Generator) -> bool:
-    first, second = (np.concatenate(list(cut(50, 8, rng))) for _ in range(2))
+    # the generator goes on from one epoch to the next, where the answer is
+    first, second = map(np.concatenate, observe(repeated, cut, 2, 50, 8, rng))
     return not np.array_equal(first, second)
 
 
@@ -909,7 +897,8 @@ def inverts_only_the_diagonal(hessian, gradient, error):
 def _never_above_kappa(amplify: Function, rng: np.random.Generator) -> bool:
     H = _stiff_hessian(rng, 4)
     kappa = np.linalg.cond(H)
-    gains = [amplify(H, rng.normal(size=4), rng.normal(size=4)) for _ in range(50)]
+    pairs = [(H, rng.normal(size=4), rng.normal(size=4)) for _ in range(50)]
+    gains = observe(calls, amplify, *pairs)
     return bool(np.all(np.array(gains) <= kappa * (1 + 1e-9)) and max(gains) > 1)
 
 
@@ -1057,7 +1046,8 @@ def _mean_follows_the_risk(run: Function, rng: np.random.Generator) -> bool:
     x, w = np.ones((100, 4, 1)), np.array([3.0])
     x *= rng.choice([-1.0, 1.0], size=x.shape)
     y = x[:, :, 0] * 1.0 + rng.normal(size=(100, 4))
-    ends = [run(w, stream, labels, 0.5, 2)[-1][0] for stream, labels in zip(x, y, strict=True)]
+    streams = [(w, stream, labels, 0.5, 2) for stream, labels in zip(x, y, strict=True)]
+    ends = [path[-1][0] for path in observe(calls, run, *streams)]
     # ∇J*(w) = w − 1, so that two steps with η = ½ leave a quarter of the distance
     return bool(abs(np.mean(ends) - 1.5) < 5 * np.std(ends) / np.sqrt(100))
 

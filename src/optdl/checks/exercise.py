@@ -1,10 +1,12 @@
 """What an exercise is: a reference, random cases, and the mistakes that are usual."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from optdl.observation import Observation, observe, outcomes, received
 
 Function = Callable[..., Any]
 Case = dict[str, Any]
@@ -68,8 +70,8 @@ class Exercise:
         Numbers agree when ``|got - expected| <= atol + rtol |expected|``.
     use : callable, optional
         ``use(answer, *arguments)`` gives what is compared, where the answer is a class, or a
-        function whose work shows elsewhere than in what it returns. When not given, the answer
-        is called.
+        function whose work shows elsewhere than in what it returns. It runs beside the answer:
+        a function of a module that students may import. When not given, the answer is called.
     """
 
     key: str
@@ -92,24 +94,6 @@ class Exercise:
         """Return the rows of the sources, without the suffix that tells exercises apart."""
         return self.key.split(":")[0]
 
-    def used(self, answer: Function) -> Function:
-        """Return the answer as a function of a case's arguments."""
-        if self.use is None:
-            return answer
-        use = self.use
-
-        def function(*arguments: Any) -> Any:
-            return use(answer, *arguments)
-
-        function.__name__ = self.name
-        function.answer = answer  # type: ignore[attr-defined]
-        return function
-
-    def direct(self) -> "Exercise":
-        """Return the same exercise, whose reference and misconceptions need only be called."""
-        if self.use is None:
-            return self
-        mistakes = (replace(one, function=self.used(one.function)) for one in self.misconceptions)
-        return replace(
-            self, reference=self.used(self.reference), misconceptions=tuple(mistakes), use=None
-        )
+    def outcomes(self, answer: Function, cases: Sequence[Case]) -> list[Observation]:
+        """Return what came of each case, in one question to an answer that lives elsewhere."""
+        return [received(given) for given in observe(outcomes, answer, self.use, list(cases))]

@@ -5,13 +5,21 @@ function that uses nothing but its arguments and ``np``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, update_wrapper
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from optdl import optimizers
 from optdl.checks.exercise import Case, Exercise, Function, Misconception, Property
+from optdl.objectives import (
+    constant,
+    example_gradient,
+    linear,
+    log_cosh_gradient,
+    log_cosh_hessian,
+    named,
+    times,
+)
 from optdl.optimizers import preconditioned_descent, run
 
 Gradient = Callable[[np.ndarray], np.ndarray]
@@ -20,29 +28,15 @@ Gradient = Callable[[np.ndarray], np.ndarray]
 # --- Random inputs ----------------------------------------------------------------------------
 
 
-def _gradient(A: np.ndarray, b: np.ndarray, w: np.ndarray) -> np.ndarray:
-    return A.T @ np.tanh(A @ w - b) + w
-
-
-def _hessian(A: np.ndarray, b: np.ndarray, w: np.ndarray) -> np.ndarray:
-    return (A.T / np.cosh(A @ w - b) ** 2) @ A + np.eye(len(w))
-
-
-def _named(function: Callable[..., Any], formula: str, *fixed: np.ndarray) -> Callable[..., Any]:
-    """Fix the first arguments, and say in the name what is computed: a failing case shows it."""
-    bound = update_wrapper(partial(function, *fixed), function)
-    bound.__name__ = formula
-    return bound
-
-
 def _objective(rng: np.random.Generator, n: int) -> tuple[Gradient, Callable[..., np.ndarray]]:
     """Return gradient and Hessian of Σ log cosh(Aw − b) + ½‖w‖²: convex, smooth, not quadratic."""
     A = rng.uniform(0.5, 2.0, size=(n, n)).round(1) * rng.choice([-1, 1], size=(n, n))
     b = rng.uniform(-1, 1, size=n).round(1)
     where = f"A = {A.tolist()}, b = {b.tolist()}"
+    hessian = f"w ↦ A.T @ diag(1 / cosh(A @ w - b)**2) @ A + I, {where}"
     return (
-        _named(_gradient, f"w ↦ A.T @ tanh(A @ w - b) + w, {where}", A, b),
-        _named(_hessian, f"w ↦ A.T @ diag(1 / cosh(A @ w - b)**2) @ A + I, {where}", A, b),
+        named(f"w ↦ A.T @ tanh(A @ w - b) + w, {where}", log_cosh_gradient, A, b),
+        named(hessian, log_cosh_hessian, A, b),
     )
 
 
@@ -56,10 +50,6 @@ def _paths(rng: np.random.Generator, **settings: tuple[float, ...]) -> Iterator[
         gradient, _ = _objective(rng, n)
         chosen = {name: values[number] for name, values in settings.items()}
         yield {"gradient": gradient, "start": _start(rng, n), **chosen, "steps": steps}
-
-
-def _constant(g: np.ndarray) -> Gradient:
-    return lambda theta: np.array(g)
 
 
 # --- L1-24, L1-25 · SGD with a rate that decays -----------------------------------------------
@@ -82,13 +72,8 @@ def sgd(
     return run(opt, mean, start, len(batches))
 
 
-def _squared_error(theta: np.ndarray, example: np.ndarray) -> np.ndarray:
-    *x, y = example
-    return (np.array(x) @ theta - y) * np.array(x)
-
-
 def _sgd_cases(rng: np.random.Generator) -> Iterator[Case]:
-    gradient = _named(_squared_error, "(theta, z) ↦ (z[:-1] @ theta - z[-1]) * z[:-1]")
+    gradient = named("(theta, z) ↦ (z[:-1] @ theta - z[-1]) * z[:-1]", example_gradient)
     for n, size, steps, tau in ((1, 2, 4, 2), (2, 3, 6, 3), (3, 4, 8, 5)):
         batches = list(rng.uniform(-1, 1, size=(steps, size, n + 1)).round(1))
         start = _start(rng, n)
@@ -172,7 +157,7 @@ def steps_after_each_example(gradient, start, batches, first, tau):
 def _rates_are_on_a_line(function: Function, rng: np.random.Generator) -> bool:
     # a gradient of −1 everywhere makes the steps equal to the rates
     batches = [np.zeros((2, 1))] * 12
-    path = np.asarray(function(lambda theta, z: -np.ones(1), np.zeros(1), batches, 0.5, 8))
+    path = np.asarray(function(partial(constant, -np.ones(1)), np.zeros(1), batches, 0.5, 8))
     expected = np.interp(np.arange(12), [0, 8], [0.5, 0.005])
     return bool(np.allclose(np.diff(path.ravel()), expected, rtol=1e-9))
 
@@ -312,14 +297,14 @@ def scales_the_velocity_twice(gradient, start, lr, alpha, steps):
 
 def _velocity_is_a_geometric_sum(function: Function, rng: np.random.Generator) -> bool:
     g = rng.normal(size=2)
-    path = np.asarray(function(_constant(g), np.zeros(2), 0.1, 0.5, 12))
+    path = np.asarray(function(partial(constant, g), np.zeros(2), 0.1, 0.5, 12))
     expected = [-0.1 * g * sum(0.5**k for k in range(t)) for t in range(1, 13)]
     return bool(np.allclose(np.diff(path, axis=0), expected, rtol=1e-9))
 
 
 def _velocity_is_terminal(function: Function, rng: np.random.Generator) -> bool:
     alpha = round(float(rng.uniform(0.4, 0.8)), 2)
-    path = np.asarray(function(_constant(np.array([-2.0])), np.zeros(1), 0.1, alpha, 200))
+    path = np.asarray(function(partial(constant, np.array([-2.0])), np.zeros(1), 0.1, alpha, 200))
     return bool(np.isclose((path[-1] - path[-2])[0], 0.2 / (1 - alpha), rtol=1e-9))
 
 
@@ -590,7 +575,7 @@ def adds_the_gradients_unsquared(gradient, start, lr, delta, steps):
 
 def _steps_fall_like_the_root_of_t(function: Function, rng: np.random.Generator) -> bool:
     g = rng.uniform(0.5, 3.0, size=3) * np.array([1, -1, 1])
-    path = np.asarray(function(_constant(g), np.zeros(3), 0.2, 0.1, 10))
+    path = np.asarray(function(partial(constant, g), np.zeros(3), 0.2, 0.1, 10))
     t = np.arange(1, 11)[:, None]
     expected = -0.2 * g / (0.1 + np.abs(g) * np.sqrt(t))
     return bool(np.allclose(np.diff(path, axis=0), expected, rtol=1e-9))
@@ -598,8 +583,8 @@ def _steps_fall_like_the_root_of_t(function: Function, rng: np.random.Generator)
 
 def _entries_do_not_touch_each_other(function: Function, rng: np.random.Generator) -> bool:
     g = rng.normal(size=3)
-    together = np.asarray(function(_constant(g), np.zeros(3), 0.2, 0.1, 5))
-    alone = np.asarray(function(_constant(g[:1]), np.zeros(1), 0.2, 0.1, 5))
+    together = np.asarray(function(partial(constant, g), np.zeros(3), 0.2, 0.1, 5))
+    alone = np.asarray(function(partial(constant, g[:1]), np.zeros(1), 0.2, 0.1, 5))
     return bool(np.allclose(together[:, :1], alone, rtol=1e-9))
 
 
@@ -781,7 +766,7 @@ def corrects_the_bias_of_the_mean(gradient, start, lr, rho, delta, alpha, steps)
 
 def _first_step_is_one_over_the_root(function: Function, rng: np.random.Generator) -> bool:
     g = rng.uniform(0.5, 5.0, size=3) * np.array([1, -1, 1])
-    path = np.asarray(function(_constant(g), np.zeros(3), 0.1, 0.75, 0.0, 0.5, 3))
+    path = np.asarray(function(partial(constant, g), np.zeros(3), 0.1, 0.75, 0.0, 0.5, 3))
     return bool(np.allclose(path[1], -0.1 * np.sign(g) / 0.5, rtol=1e-9))
 
 
@@ -789,7 +774,7 @@ def _units_do_not_matter(function: Function, rng: np.random.Generator) -> bool:
     gradient, _ = _objective(rng, 2)
     start = _start(rng, 2)
     settings = (start, 0.05, 0.8, 0.0, 0.7, 6)
-    scaled = function(lambda theta: 100 * gradient(theta), *settings)
+    scaled = function(partial(times, 100, gradient), *settings)
     return bool(np.allclose(function(gradient, *settings), scaled, rtol=1e-9))
 
 
@@ -973,14 +958,14 @@ def never_averages_the_steps(gradient, start, lr, rho, delta, steps):
 
 def _two_steps_by_hand(function: Function, rng: np.random.Generator) -> bool:
     # ρ = ½, δ = 1, g = √2: r = 1, 1½ and Δ² = (1 + 0)/2 · 2 = 1, then (1 + ½)/2½ · 2 = 6/5
-    path = function(_constant(np.array([2**0.5])), np.zeros(1), 1.0, 0.5, 1.0, 2)
+    path = function(partial(constant, np.array([2**0.5])), np.zeros(1), 1.0, 0.5, 1.0, 2)
     return bool(np.allclose(np.ravel(path), [0, -1, -1 - 1.2**0.5], rtol=1e-9))
 
 
 def _loss_can_change_its_units(function: Function, rng: np.random.Generator) -> bool:
     g = rng.uniform(1, 3, size=2)
-    small = function(_constant(g), np.zeros(2), 1.0, 0.9, 1e-18, 6)
-    large = function(_constant(1000 * g), np.zeros(2), 1.0, 0.9, 1e-18, 6)
+    small = function(partial(constant, g), np.zeros(2), 1.0, 0.9, 1e-18, 6)
+    large = function(partial(constant, 1000 * g), np.zeros(2), 1.0, 0.9, 1e-18, 6)
     return bool(np.allclose(small, large, rtol=1e-6, atol=0))
 
 
@@ -1173,7 +1158,7 @@ def exchanges_the_betas(gradient, start, lr, beta1, beta2, delta, steps):
 
 def _steps_by_its_rate_from_the_first_step(function: Function, rng: np.random.Generator) -> bool:
     g = rng.uniform(0.1, 10, size=3) * np.array([1, -1, 1])
-    path = np.asarray(function(_constant(g), np.zeros(3), 0.1, 0.9, 0.999, 0.0, 6))
+    path = np.asarray(function(partial(constant, g), np.zeros(3), 0.1, 0.9, 0.999, 0.0, 6))
     return bool(np.allclose(np.diff(path, axis=0), -0.1 * np.sign(g), rtol=1e-7))
 
 
@@ -1339,13 +1324,14 @@ def damps_in_the_wrong_direction(gradient, hessian, start, lr, damping, steps):
 def _shrinks_every_direction_alike(function: Function, rng: np.random.Generator) -> bool:
     A = np.diag(rng.uniform(0.01, 100, size=3))
     start = _start(rng, 3)
-    path = function(lambda theta: 2 * A @ theta, lambda theta: 2 * A, start, 0.3, 0.0, 5)
+    path = function(partial(linear, 2 * A), partial(constant, 2 * A), start, 0.3, 0.0, 5)
     return bool(np.allclose(path, [0.7**t * start for t in range(6)], rtol=1e-9))
 
 
 def _damping_leads_away_from_a_saddle(function: Function, rng: np.random.Generator) -> bool:
     H = np.diag([1.0, -1.0])
-    path = np.asarray(function(lambda w: H @ w, lambda w: H, np.array([1.0, 0.1]), 1.0, 2.0, 4))
+    gradient, hessian = partial(linear, H), partial(constant, H)
+    path = np.asarray(function(gradient, hessian, np.array([1.0, 0.1]), 1.0, 2.0, 4))
     return bool(np.allclose(path[-1], [(2 / 3) ** 4, 0.1 * 2**4], rtol=1e-9))
 
 
@@ -1355,7 +1341,8 @@ def _solves_to_the_last_digit(function: Function, rng: np.random.Generator) -> b
     row = np.arange(9)
     H = 1.0 / (row[:, None] + row + 1)
     g = H @ rng.normal(size=9)
-    path = np.asarray(function(lambda w: g, lambda w: H, np.zeros(9), 1.0, 0.0, 1))
+    gradient, hessian = partial(constant, g), partial(constant, H)
+    path = np.asarray(function(gradient, hessian, np.zeros(9), 1.0, 0.0, 1))
     return bool(np.linalg.norm(H @ path[1] + g) < 1e-12 * np.linalg.norm(g))
 
 
@@ -1496,7 +1483,7 @@ def _a_good_preconditioner_is_newton(function: Function, rng: np.random.Generato
     M = rng.normal(size=(3, 3))
     H = M @ M.T + np.eye(3)
     P = np.linalg.inv(np.linalg.cholesky(H)).T
-    path = np.asarray(function(lambda w: H @ w, P, _start(rng, 3), 1.0, 2))
+    path = np.asarray(function(partial(linear, H), P, _start(rng, 3), 1.0, 2))
     return bool(np.allclose(path[1:], 0, atol=1e-9))
 
 
@@ -1896,7 +1883,7 @@ def shrinks_before_it_takes_the_gradient(gradient, start, lr, beta1, beta2, deca
 
 def _without_a_gradient_it_shrinks(function: Function, rng: np.random.Generator) -> bool:
     start = _start(rng, 3)
-    path = function(_constant(np.zeros(3)), start, 0.1, 0.9, 0.99, 0.4, 0.1, 6)
+    path = function(partial(constant, np.zeros(3)), start, 0.1, 0.9, 0.99, 0.4, 0.1, 6)
     return bool(np.allclose(path, [0.96**t * start for t in range(7)], rtol=1e-9))
 
 

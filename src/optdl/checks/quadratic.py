@@ -4,12 +4,21 @@ Each mistake stands here as a plain function that uses nothing but its arguments
 """
 
 from collections.abc import Callable, Iterator
-from functools import partial, update_wrapper
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from optdl.checks.exercise import Case, Exercise, Function, Misconception, Property
+from optdl.objectives import (
+    affine,
+    constant,
+    named,
+    quadratic,
+    sum_exp,
+    sum_exp_gradient,
+    sum_exp_hessian,
+)
 from optdl.quadratic import (
     convergence_rate,
     eigen_contributions,
@@ -42,32 +51,14 @@ def _spectrum(rng: np.random.Generator, n: int) -> np.ndarray:
 # --- L1-12 · the quadratic model --------------------------------------------------------------
 
 
-def _sum_exp(A: np.ndarray, w: np.ndarray) -> float:
-    return float(np.exp(A @ w).sum())
-
-
-def _sum_exp_gradient(A: np.ndarray, w: np.ndarray) -> np.ndarray:
-    return A.T @ np.exp(A @ w)
-
-
-def _sum_exp_hessian(A: np.ndarray, w: np.ndarray) -> np.ndarray:
-    return (A.T * np.exp(A @ w)) @ A
-
-
-def _named(function: Callable[..., Any], A: np.ndarray, formula: str) -> Callable[..., Any]:
-    """Fix A, and say in the name what the function computes: a failing case shows the name."""
-    fixed = update_wrapper(partial(function, A), function)
-    fixed.__name__ = f"w ↦ {formula}, A = {A.tolist()}"
-    return fixed
-
-
 def _objective(rng: np.random.Generator, rows: int, n: int) -> dict[str, Callable[..., Any]]:
     """Return J(w) = Σ exp(Aw), whose Hessian is full and changes from point to point."""
     A = rng.uniform(-1, 1, size=(rows, n)).round(1)
+    where = f"A = {A.tolist()}"
     return {
-        "value": _named(_sum_exp, A, "sum(exp(A @ w))"),
-        "gradient": _named(_sum_exp_gradient, A, "A.T @ exp(A @ w)"),
-        "hessian": _named(_sum_exp_hessian, A, "A.T @ diag(exp(A @ w)) @ A"),
+        "value": named(f"w ↦ sum(exp(A @ w)), {where}", sum_exp, A),
+        "gradient": named(f"w ↦ A.T @ exp(A @ w), {where}", sum_exp_gradient, A),
+        "hessian": named(f"w ↦ A.T @ diag(exp(A @ w)) @ A, {where}", sum_exp_hessian, A),
     }
 
 
@@ -114,12 +105,9 @@ def forgets_to_subtract_the_center(value, gradient, hessian, center, w):
 
 def _exact_on_quadratics(function: Function, rng: np.random.Generator) -> bool:
     H, c = _hessian(rng, 3), rng.normal(size=3)
-
-    def loss(w: np.ndarray) -> float:
-        return float(2.0 + c @ w + 0.5 * w @ H @ w)
-
     w = rng.normal(size=3)
-    model = function(loss, lambda w: c + H @ w, lambda w: H, rng.normal(size=3), w)
+    loss = partial(quadratic, 2.0, c, H)
+    model = function(loss, partial(affine, c, H), partial(constant, H), rng.normal(size=3), w)
     return bool(np.isclose(model, loss(w), rtol=1e-9))
 
 

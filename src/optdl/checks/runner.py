@@ -4,21 +4,16 @@ import contextlib
 import copy
 import difflib
 import importlib
-import inspect
 import io
 import pkgutil
 import signal
 import sys
 import threading
-import traceback
-import warnings
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
-from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,16 +26,7 @@ from optdl.checks.diagnoses.structure import structure
 from optdl.checks.exercise import Case, Exercise, Function
 from optdl.checks.report import CheckFailed, Stopped, failing_case, show
 from optdl.checks.summary import note
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """What one call gave: a value, or an error; and what it printed."""
-
-    value: Any = None
-    error: Exception | None = None
-    printed: str = ""
-    changed: str = ""
+from optdl.observation import Observation, line_of, silence
 
 
 def _modules(folder: str = "") -> list[str]:
@@ -104,7 +90,7 @@ def check(key: str, function: Function, *, seed: int = 0, properties: bool = Fal
         note(key, str(failed))
         raise
     except KeyboardInterrupt as interruption:
-        where = _own_line(interruption, function)
+        where = line_of(interruption, function)
         stopped = f"■ {key} {exercise.name}: stopped{', in line ' + where if where else ''}."
         note(key, stopped)
         raise Stopped(stopped) from None
@@ -133,13 +119,28 @@ def _check(exercise: Exercise, function: Any, seed: int, properties: bool) -> st
     key = exercise.key
     if not callable(function):
         raise CheckFailed(f"✗ {key} {exercise.name}: expected a function, got {show(function)}.")
-    rng = _rng(exercise, seed)
-    cases = list(exercise.cases(rng))
-    _check_cases(exercise.direct(), exercise.used(function), cases, seed)
+    drawn = _drawn(exercise, seed)
+    _check_cases(exercise, function, drawn, seed)
     if properties:
-        _check_properties(exercise, function, rng)
+        _check_properties(exercise, function, copy.deepcopy(drawn.rng))
     facts = ", and the general facts hold" if properties else ""
-    return f"✓ {key} {exercise.name}: {len(cases)} cases agree{facts}"
+    return f"✓ {key} {exercise.name}: {len(drawn.cases)} cases agree{facts}"
+
+
+class _Drawn(NamedTuple):
+    """Random cases, what the reference gives in them, and the generator behind them."""
+
+    cases: list[Case]
+    expected: list[Observation]
+    rng: np.random.Generator
+
+
+@lru_cache(maxsize=256)
+def _drawn(exercise: Exercise, *seed: int) -> _Drawn:
+    """Draw cases; they are the same for everyone, and kept, so nobody may change them."""
+    rng = _rng(exercise, *seed)
+    cases = list(exercise.cases(rng))
+    return _Drawn(cases, exercise.outcomes(exercise.reference, cases), rng)
 
 
 def _rng(exercise: Exercise, *seed: int) -> np.random.Generator:
@@ -175,18 +176,18 @@ def _find(key: str) -> Exercise:
     return known[key]
 
 
-def _check_cases(exercise: Exercise, function: Function, cases: list[Case], seed: int) -> None:
+def _check_cases(exercise: Exercise, function: Function, drawn: _Drawn, seed: int) -> None:
     title = f"{exercise.key} {exercise.name}"
-    outcomes = [_call(function, case) for case in cases]
-    old = stale(getattr(function, "answer", function))
-    if any(isinstance(outcome.error, NotImplementedError) for outcome in outcomes):
+    cases, expected, _ = drawn
+    outcomes = exercise.outcomes(function, cases)
+    old = stale(function)
+    if any(_error(outcome) == "NotImplementedError" for outcome in outcomes):
         text = f"✗ {title}: not written yet. Replace `raise NotImplementedError()`."
         raise CheckFailed(f"{text}\nLikely cause: {old}." if old else text)
-    expected = [_call(exercise.reference, case) for case in cases]
     failing = {
         number: reason
-        for number in range(len(cases))
-        if (reason := _reason(exercise, function, expected[number], outcomes[number]))
+        for number, (right, got) in enumerate(zip(expected, outcomes, strict=True))
+        if (reason := _reason(exercise, right, got))
     }
     if not failing:
         return
@@ -196,37 +197,40 @@ def _check_cases(exercise: Exercise, function: Function, cases: list[Case], seed
     if others and number not in others:
         reasons += [f"in another case {failing[others[0]]}"]
     # what is said about all cases has to be true of more cases than these
-    more = list(exercise.cases(_rng(exercise, seed, 1)))
-    every, gots = cases + more, outcomes + [_call(function, case) for case in more]
+    more = _drawn(exercise, seed, 1)
+    every, gots = cases + more.cases, outcomes + exercise.outcomes(function, more.cases)
     cause = old or _named(exercise, every, gots)
     if not cause and not others:
-        rights = expected + [_call(exercise.reference, case) for case in more]
-        told, cause = _diagnosed(exercise, function, every, rights, gots)
+        told, cause = _diagnosed(exercise, function, every, expected + more.expected, gots)
         reasons += told
     outcome, right = outcomes[number], expected[number].value
-    got = show(outcome.value, exercise.parts) if outcome.error is None else "an error"
+    got = "an error" if _error(outcome) else show(outcome.value, exercise.parts)
     values = show(right, exercise.parts), got
     raise CheckFailed(failing_case(title, cases[number], values, reasons, cause))
 
 
-def _is_not_compared(outcome: _Outcome) -> bool:
+def _error(outcome: Observation) -> str:
+    """Return the class of what a call raised, or an empty string."""
+    return str(outcome.value[0]) if outcome.kind == "raised" else ""
+
+
+def _is_not_compared(outcome: Observation) -> bool:
     """Return whether something else than a wrong value is the matter with a call."""
-    return bool(outcome.error or outcome.changed)
+    return bool(outcome.kind == "raised" or outcome.changed)
 
 
 def _diagnosed(
     exercise: Exercise,
     function: Function,
     cases: list[Case],
-    rights: list[_Outcome],
-    gots: list[_Outcome],
+    rights: list[Observation],
+    gots: list[Observation],
 ) -> tuple[list[str], str]:
     """Return where the answers are wrong, and what explains them if something does."""
-    kept = [i for i, got in enumerate(gots) if not (_is_not_compared(got) or rights[i].error)]
+    kept = [i for i, got in enumerate(gots) if not (_is_not_compared(got) or _error(rights[i]))]
     evidence = Evidence(
         exercise,
         function,
-        _value,
         [cases[i] for i in kept],
         [rights[i].value for i in kept],
         [gots[i].value for i in kept],
@@ -236,56 +240,10 @@ def _diagnosed(
     return [*diagnoses.facts(evidence), *diagnoses.last(evidence)], ""
 
 
-def _value(function: Function, case: Case) -> Any:
-    """Return the value of a call with copies of the arguments; raise what it raises."""
-    arguments = copy.deepcopy(case)
-    with _silence(io.StringIO()):
-        return function(*arguments.values())
-
-
-def _call(function: Function, case: Case) -> _Outcome:
-    """Call with copies of the arguments, silently, and keep whatever comes of it."""
-    arguments = copy.deepcopy(case)
-    printed = io.StringIO()
-    try:
-        with _silence(printed):
-            value = function(*arguments.values())
-    except Exception as error:
-        return _Outcome(error=error, printed=printed.getvalue())
-    return _Outcome(value, None, printed.getvalue(), _changed_argument(case, arguments))
-
-
-@contextlib.contextmanager
-def _silence(printed: io.StringIO) -> Iterator[None]:
-    """Keep what is printed, and drop warnings: nbgrader gives no mark to a cell with stderr."""
-    with (
-        contextlib.redirect_stdout(printed),
-        contextlib.redirect_stderr(io.StringIO()),
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore")
-        yield
-
-
-def _changed_argument(before: Case, after: Case) -> str:
-    """Return the name of an argument that the call changed in place, if any."""
-    return next((name for name in before if _differ(before[name], after[name])), "")
-
-
-def _differ(before: Any, after: Any) -> bool:
-    """Return whether an array, or one within a tuple or list, is not as it was."""
-    if isinstance(before, tuple | list):
-        return len(before) != len(after) or any(map(_differ, before, after))
-    if not isinstance(before, np.ndarray):
-        return False
-    return not np.array_equal(before, after, equal_nan=before.dtype.kind == "f")
-
-
-def _reason(
-    exercise: Exercise, function: Function, expected: _Outcome, outcome: _Outcome
-) -> str | None:
-    if outcome.error is not None:
-        return _raised(outcome.error, function)
+def _reason(exercise: Exercise, expected: Observation, outcome: Observation) -> str | None:
+    if outcome.kind == "raised":
+        error, message = outcome.value
+        return _raised(error, message, outcome.line)
     if outcome.value is None and expected.value is not None and outcome.printed:
         return "your function prints its answer and returns None; `return` it instead"
     if outcome.changed:
@@ -295,32 +253,16 @@ def _reason(
     return reason and (structure(exercise.parts, got) or reason)
 
 
-def _raised(error: Exception, function: Function) -> str:
+def _raised(error: str, message: str, line: str) -> str:
     """Return in words what was raised, and in which line of the student's code, where known."""
-    text = f"your function raised {type(error).__name__}: {error}"
-    where = _own_line(error, function)
-    return f"{text}\n  in line {where}" if where else text
+    text = f"your function raised {error}: {message}"
+    return f"{text}\n  in line {line}" if line else text
 
 
-def _own_line(error: BaseException, function: Function) -> str:
-    """Return the line of the student's code in which something was raised, where it is known."""
-    files = set(_files(getattr(function, "answer", function)))
-    own = [at for at in traceback.extract_tb(error.__traceback__) if at.filename in files]
-    return f"{own[-1].lineno}: `{own[-1].line}`" if own and own[-1].line else ""
-
-
-def _files(answer: Any) -> Iterator[str]:
-    """Yield where a function, or the methods of a class, were written."""
-    for code in [answer, *vars(answer).values()] if isinstance(answer, type) else [answer]:
-        function = inspect.unwrap(code) if inspect.isroutine(code) else code
-        if isinstance(code := getattr(function, "__code__", None), CodeType):
-            yield code.co_filename
-
-
-def _named(exercise: Exercise, cases: list[Case], outcomes: list[_Outcome]) -> str:
+def _named(exercise: Exercise, cases: list[Case], outcomes: list[Observation]) -> str:
     """Return the hint of the known misconception that gives the same answers, if there is one."""
     for misconception in exercise.misconceptions:
-        mistaken = [_call(misconception.function, case) for case in cases]
+        mistaken = exercise.outcomes(misconception.function, cases)
         if all(
             _same(exercise, left, right) for left, right in zip(mistaken, outcomes, strict=True)
         ):
@@ -328,9 +270,9 @@ def _named(exercise: Exercise, cases: list[Case], outcomes: list[_Outcome]) -> s
     return ""
 
 
-def _same(exercise: Exercise, mistaken: _Outcome, outcome: _Outcome) -> bool:
-    if mistaken.error is not None or outcome.error is not None:
-        return type(mistaken.error) is type(outcome.error)
+def _same(exercise: Exercise, mistaken: Observation, outcome: Observation) -> bool:
+    if "raised" in (mistaken.kind, outcome.kind):
+        return _error(mistaken) == _error(outcome)
     return disagreement(mistaken.value, outcome.value, exercise.rtol, exercise.atol) is None
 
 
@@ -338,12 +280,11 @@ def _check_properties(exercise: Exercise, function: Function, rng: np.random.Gen
     title = f"{exercise.key} {exercise.name}"
     for fact in exercise.properties:
         try:
-            with _silence(io.StringIO()):
+            with silence(io.StringIO()):
                 holds = fact.holds(function, rng)
         except Exception as error:
-            raise CheckFailed(
-                f"✗ {title}: while checking that {fact.claim}, {_raised(error, function)}"
-            ) from None
+            raised = _raised(type(error).__name__, str(error), line_of(error, function))
+            raise CheckFailed(f"✗ {title}: while checking that {fact.claim}, {raised}") from None
         if not holds:
             raise CheckFailed(f"✗ {title}: it should hold that {fact.claim}, but it does not.")
 

@@ -1,19 +1,18 @@
 """Call the function again: a second time, with another value of an argument, with a generator."""
 
-import copy
 from typing import Any
 
 import numpy as np
 
 from optdl.checks.diagnoses.evidence import Evidence
-from optdl.checks.exercise import Case
+from optdl.observation import generators, generators_after, observe
 
 
 def state(evidence: Evidence) -> str:
     """Recognize a function that gives another answer when it is called a second time."""
-    for case in evidence.cases:
-        first = evidence.tried(evidence.function, case)
-        again = evidence.tried(evidence.function, case)
+    twice = [case for case in evidence.cases for _ in range(2)]
+    values = evidence.tried(evidence.function, twice)
+    for first, again in zip(values[::2], values[1::2], strict=True):
         if first is None or again is None:
             return ""
         if not evidence.agree(first, again):
@@ -44,27 +43,21 @@ def generator(evidence: Evidence) -> str:
     return ""
 
 
-def _drawing(evidence: Evidence) -> list[tuple[str, str, str]]:
-    """Return the states of the generator in the cases in which the reference draws."""
-    states = [_states(evidence, case) for case in evidence.cases]
-    return [one for one in states if one and one[0] != one[1]]
+def _drawing(evidence: Evidence) -> list[tuple[list[str], list[str], list[str]]]:
+    """Return the states of the generators in the cases in which the reference draws.
 
-
-def _states(evidence: Evidence, case: Case) -> tuple[str, str, str] | None:
-    """Return the state of the generator before, after the reference and after the answer."""
-    name = next((n for n, v in case.items() if isinstance(v, np.random.Generator)), "")
-    if not name:
-        return None
-    found = [str(case[name].bit_generator.state)]
-    for function in (evidence.exercise.reference, evidence.function):
-        rng = copy.deepcopy(case[name])
-        # the copy that is drawn from has to be the one that is looked at
-        try:
-            function(*{**copy.deepcopy(case), name: rng}.values())
-        except Exception:
-            return None
-        found.append(str(rng.bit_generator.state))
-    return found[0], found[1], found[2]
+    They are those before, after the reference and after the answer.
+    """
+    cases = [case for case in evidence.cases if generators(case)]
+    exercise = evidence.exercise
+    rights = generators_after(exercise.reference, exercise.use, cases)
+    gots = observe(generators_after, evidence.function, exercise.use, cases) if cases else []
+    before = map(generators, cases)
+    return [
+        (state, right, got)
+        for state, right, got in zip(before, rights, gots, strict=True)
+        if right is not None and got is not None and state != right
+    ]
 
 
 def ignored(evidence: Evidence) -> str:
@@ -78,10 +71,10 @@ def ignored(evidence: Evidence) -> str:
 def _never_matters(evidence: Evidence, name: str) -> bool:
     mattered = False
     for case, right, got in zip(evidence.cases, evidence.expected, evidence.got, strict=True):
-        for changed in _others(case.get(name)):
-            other = {**case, name: changed}
-            new_right = evidence.tried(evidence.exercise.reference, other)
-            new_got = evidence.tried(evidence.function, other)
+        others = [{**case, name: changed} for changed in _others(case.get(name))]
+        new_rights = evidence.tried(evidence.exercise.reference, others)
+        new_gots = evidence.tried(evidence.function, others)
+        for new_right, new_got in zip(new_rights, new_gots, strict=True):
             if new_right is None or new_got is None or not evidence.agree(got, new_got):
                 return False
             mattered = mattered or not evidence.agree(right, new_right)

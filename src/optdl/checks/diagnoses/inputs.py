@@ -98,7 +98,7 @@ def _explains(evidence: Evidence, part: Part, change: Change) -> bool:
 
 
 def _gives(evidence: Evidence, name: str, case: Case, got: np.ndarray) -> bool:
-    right = evidence.tried(evidence.exercise.reference, case)
+    [right] = evidence.tried(evidence.exercise.reference, [case])
     if right is None:
         return False
     try:
