@@ -1,5 +1,6 @@
 """Labs: their records are bounded, belong to one student, and are what a run would give."""
 
+import contextlib
 import importlib
 import inspect
 import json
@@ -364,6 +365,46 @@ def test_the_first_steps_of_some_runs_and_of_the_best_are_computed_again_once(
     rates: list[float] = []
     judge(check, lambda: "ada", dict, {"step": lambda lr: rates.append(lr) or lr})
     assert rates == [lr for lr in computed for _ in range(3) if lr < 2] + computed[2:] * 3
+
+
+class Elsewhere:
+    """Stands for an answer that lives in another process, which works in another folder."""
+
+    def __init__(self, answer: Any, folder: Path) -> None:
+        self._answer, self._folder = answer, folder
+
+    def __call__(self) -> Any:
+        return self._answer()
+
+    def __observe__(self, driver: Callable[..., Any], *values: Any) -> Any:
+        with contextlib.chdir(self._folder):
+            return driver(self._answer, *values)
+
+
+def test_the_record_is_read_where_the_answers_are(
+    folder: Path, parts: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = {name: Elsewhere(parts[name], folder) for name in ("user", "reading")}
+    with contextlib.chdir(tmp_path_factory.mktemp("tests")):
+        assert judged(parts | {"user": elsewhere["user"]}) == ""
+        check_reading("LAB-1:reading", elsewhere["reading"])
+        assert "there is no record.json" in judged(parts)
+
+
+@pytest.mark.parametrize("text", ["", "the lab refuses it"])
+def test_a_refusal_fails_whatever_its_words_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    run(tmp_path / "record.json")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GRADEBOX_STUDENT", raising=False)
+
+    def refused(*arguments: Any) -> Any:
+        raise RecordError(text)
+
+    check = RecordCheck("LAB-0:record", TOY, {}, lambda weights: -0.0001, -1, {})
+    with pytest.raises(CheckFailed, match=f"Why: {text}"):
+        judge(check, lambda: "ada", dict, {"step": refused})
 
 
 @pytest.mark.parametrize(

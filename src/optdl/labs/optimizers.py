@@ -86,7 +86,7 @@ def experiment(
 ) -> tuple[dict[str, list[float]], nn.Module]:
     """Train one network with the student's optimizer and loop; see :class:`optdl.labs.Lab`."""
     model = network(seed)
-    # lists, so that all of it crosses to a student's process at once when work is graded
+    # lists, as an answer may go through them twice
     optimizer = parts[setting["optimizer"]](list(model.parameters()), lr=setting["lr"])
     losses = parts["train"](model, optimizer, list(batches(seed, steps or STEPS)))
     return {"loss": losses, "accuracy": [accuracy(model)]}, model

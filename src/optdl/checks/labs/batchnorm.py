@@ -464,7 +464,7 @@ def _is_invariant(kind: Any, rng: np.random.Generator) -> bool:
     x, weight = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
     factors = 1e2, 1e4  # so large that ε does not count
     small, large = observe(drivers.rescaled, kind, x, weight, factors)
-    return disagreement(large, small, 1e-5, 1e-6) is None
+    return disagreement(large, small, 1e-6, 1e-7) is None
 
 
 NETWORK = Exercise(
