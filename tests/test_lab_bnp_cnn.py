@@ -149,8 +149,8 @@ CASES = [(one.key, mistake) for one in EXERCISES for mistake in one.misconceptio
 
 @pytest.fixture
 def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let objects of the checks go to a student's code, as the process of the tests does."""
-    monkeypatch.setattr(lent, "_MODULES", ["optdl.checks"])
+    """Let objects of the drivers go to a student's code, as the process of the tests does."""
+    monkeypatch.setattr(lent, "_MODULES", ["optdl.labs.drivers"])
     for name in ("__enter__", "__exit__"):  # to be put back after `note_mocks`
         monkeypatch.setattr(mock._patch, name, getattr(mock._patch, name))
 

@@ -59,7 +59,7 @@ def augment(function: Any, x: np.ndarray, seed: int, options: dict[str, Any]) ->
     same = "as it was" if np.array_equal(images.numpy(), x) else "changed"
     kind = str(first.dtype).removeprefix("torch.")
     indices = "on the CPU, wherever x is" if None in devices else "where x is"
-    return first.float().numpy().copy(), second.float().numpy().copy(), kind, same, indices
+    return first.double().numpy().copy(), second.double().numpy().copy(), kind, same, indices
 
 
 def iterate(
