@@ -258,9 +258,7 @@ def train(
     )
     batches = parts["Batches"](x, y, size.batch, order, size.device)
     if steps is not None:
-        # a list, so that all of it crosses to a student's process at once when work is graded
-        losses = trainer.epoch(list(_cropped(size, parts, batches, crops, steps)))
-        return {"loss": losses}, trainer.model
+        return {"loss": trainer.epoch(_cropped(size, parts, batches, crops, steps))}, trainer.model
     curves: dict[str, list[float]] = {"loss": [], "accuracy": []}
     states = _states(trainer)
     done = 0
@@ -314,8 +312,11 @@ def interrupted(parts: Parts) -> tuple[list[float], list[float]]:
     return whole["loss"], resumed["loss"]
 
 
-experiment = partial(train, SMALL)
-"""One run of the small size: ``experiment(parts, setting, seed, steps)``."""
+def experiment(
+    parts: Parts, setting: dict[str, Any], seed: int, steps: int | None = None
+) -> tuple[dict[str, list[float]], Any]:
+    """Train one network of the small size; see :class:`optdl.labs.Lab`."""
+    return train(SMALL, parts, setting, seed, steps)
 
 
 def _accuracy(curves: Mapping[str, list[float]]) -> float:

@@ -23,7 +23,10 @@ Parts = Mapping[str, Any]
 """What a student wrote, by the name that the lab asks for."""
 
 Experiment = Callable[[Parts, dict[str, Any], int, int | None], tuple[dict[str, list[float]], Any]]
-"""``experiment(parts, setting, seed, steps)`` gives the curves of a run and its network."""
+"""``experiment(parts, setting, seed, steps)`` gives the curves of a run and its network.
+
+It is a function of a module, so that it can be named to the process of a student.
+"""
 
 
 @dataclass(frozen=True)
