@@ -1,8 +1,10 @@
 """The checks themselves: right answers pass, each usual mistake fails and is named."""
 
 import contextlib
+import functools
 import importlib
 import inspect
+import io
 import subprocess
 import sys
 import warnings
@@ -12,9 +14,11 @@ import pytest
 from hang import HANG
 
 import optdl.checks.runner as runner
+from gradebox.values.codec import NotAValue, Reader, Writer
 from optdl.checks import CheckFailed, Exercise, Misconception, Property, check, exercises, summary
 from optdl.checks.compare import disagreement
 from optdl.checks.report import show
+from optdl.observation import silence
 
 COURSE = exercises()
 MISTAKES = [
@@ -92,6 +96,151 @@ def test_a_blank_answer_is_told_so(exercise):
 
     with pytest.raises(CheckFailed, match="not written yet"):
         check(exercise.key, blank)
+
+
+# --- an answer in another process
+
+
+class Stub:
+    """Stand for an answer in another process: copies of values cross, and functions of modules."""
+
+    def __init__(self, answer):
+        self.__name__ = answer.__name__
+        Stub.answers[id(self)] = answer, self
+
+    answers = {}  # noqa: RUF012 - kept here, no attribute of a stub leads to the answer
+
+    def __call__(self, *arguments):
+        return self.__observe__(call, *arguments)
+
+    def __observe__(self, driver, *values):
+        answer, _ = Stub.answers[id(self)]
+        try:
+            return copied(driver(answer, *copied(values, to_answer=True)))
+        except Exception as error:
+            kinds = (kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
+            raised = next(kinds)(str(error))
+        raise raised
+
+
+def call(answer, *arguments):
+    return answer(*arguments)
+
+
+def copied(value, to_answer=False):
+    """Return a value as it arrives in another process."""
+    functions = []
+
+    def write(function, writer):
+        if not to_answer:
+            raise NotAValue(repr(function))
+        if isinstance(function, functools.partial):
+            content = (function.func, function.args, function.keywords)
+            return ["partial", *map(writer.write, content)]
+        functions.append(function if is_of_students(function) else back(function))
+        return ["function", len(functions) - 1]
+
+    def read(tree, reader):
+        if tree[0] == "function":
+            return functions[tree[1]]
+        function, arguments, keywords = map(reader.read, tree[1:])
+        return functools.partial(function, *arguments, **keywords)
+
+    writer = Writer(write)
+    tree = writer.write(value)
+    return Reader(writer.parts, read).read(tree)
+
+
+def is_of_students(function):
+    """Return whether a function is one of a module that students may import."""
+    module = sys.modules[function.__module__]
+    by_name = getattr(module, function.__name__, None) is function
+    return by_name and module.__name__.split(".")[:2] not in NOT_OF_STUDENTS
+
+
+REFERENCES = [exercise.reference.__module__.split(".")[:2] for exercise in COURSE.values()]
+NOT_OF_STUDENTS = [["optdl", "checks"], *REFERENCES]
+
+
+def back(function):
+    """Return a function that is called where the check is."""
+    return lambda *arguments: copied(function(*copied(arguments)))
+
+
+def outcome(key, function, **options):
+    """Return what a check says."""
+    try:
+        check(key, function, **options)
+    except CheckFailed as failed:
+        return str(failed)
+    return "right"
+
+
+def held(fact, function):
+    """Return whether a fact holds, or what is raised."""
+    try:
+        with silence(io.StringIO()):
+            return bool(fact.holds(function, np.random.default_rng(3)))
+    except Exception as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("key", COURSE)
+def test_an_answer_in_another_process_is_judged_alike(key):
+    exercise = COURSE[key]
+    for seed in (0, 7, 123):
+        assert outcome(key, Stub(exercise.reference), seed=seed, properties=True) == "right"
+    for mistake in exercise.misconceptions:
+        assert outcome(key, Stub(mistake.function)) == outcome(key, mistake.function)
+        for fact in exercise.properties:
+            assert held(fact, Stub(mistake.function)) == held(fact, mistake.function)
+
+
+@pytest.mark.parametrize("exercise", COURSE.values(), ids=COURSE)
+def test_functions_in_cases_go_to_an_answer_by_their_names(exercise):
+    for case in exercise.cases(np.random.default_rng(0)):
+        for function in filter(callable, case.values()):
+            assert is_of_students(getattr(function, "func", function))
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda v, n: abs, "expected numbers, got builtin_function_or_method of type object"),
+        (lambda v, n: (v, abs), "expected an array of shape (), got a tuple"),
+        (lambda v, n: {n: abs}, "expected numbers, got dict of type object"),
+        (lambda v, n: np.array([v, None], dtype=object), "got ndarray of type object"),
+        (lambda v, n: v[n + 1], "raised IndexError: index 3 is out of bounds"),
+        (lambda v, n: np.linalg.inv(0 * np.eye(2)), "raised LinAlgError: Singular matrix"),
+    ],
+)
+def test_what_is_no_value_is_told_alike_from_another_process(toy, answer, said):
+    text = message(answer)
+    assert message(Stub(answer)) == text
+    assert said in text
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        tuple,
+        lambda parts: [part.tolist() for part in parts],
+        lambda parts: [range(len(part)) for part in parts],
+        lambda parts: [np.ma.array(part) for part in parts],
+        lambda parts: np.array([*parts, None], dtype=object)[:-1],
+    ],
+)
+def test_arrays_of_every_kind_are_right_here_and_in_another_process(monkeypatch, kind):
+    def count(n):
+        return [np.arange(n), np.arange(2 * n)]
+
+    exercise = Exercise("L1-07", count, lambda rng: [{"n": 1}, {"n": 4}], ())
+    monkeypatch.setattr(runner, "_naming", lambda key: {key: exercise})
+    check("L1-07", lambda n: kind(count(n)))
+    check("L1-07", Stub(lambda n: kind(count(n))))
+
+
+# --- imports
 
 
 def test_a_check_imports_its_own_topic_alone():

@@ -169,20 +169,20 @@ def is_plain(value: Any, depth: int = 20) -> bool:
     >>> is_plain([1.0, (None, "a")]), is_plain(map(abs, [1]))
     (True, False)
     """
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes | range):
         return True
-    if type(value) is np.ndarray:
-        return not value.dtype.hasobject
+    if type(value) is np.ndarray or isinstance(value, np.generic):
+        return value.dtype.kind in "biufcSUMm"
     if isinstance(value, list | tuple | set | frozenset):
         return depth > 0 and all(is_plain(item, depth - 1) for item in value)
     if isinstance(value, dict):
         return depth > 0 and all(
             is_plain(item, depth - 1) for pair in value.items() for item in pair
         )
-    if isinstance(value, range) or type(value) is np.random.Generator:
-        return True
     torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor | torch.Generator)
+    if torch is not None and type(value) in (torch.Tensor, torch.nn.Parameter):
+        return bool(value.device.type == "cpu" and value.layout is torch.strided)
+    return type(value) in (np.random.Generator, getattr(torch, "Generator", None))
 
 
 def described(value: Any, depth: int = 20) -> list[Any]:
@@ -202,8 +202,9 @@ def described(value: Any, depth: int = 20) -> list[Any]:
         return ["dict", *([described(key, 0), described(value[key], depth - 1)] for key in value)]
     if isinstance(value, np.ndarray) and value.dtype.hasobject and depth:
         return ["array", value.shape, *(described(item, depth - 1) for item in value.flat)]
-    if hasattr(value, "__array__") and is_plain(array := np.asarray(value)):
-        return ["value", array]
+    with contextlib.suppress(TypeError, ValueError, RuntimeError):
+        if hasattr(value, "__array__") and is_plain(array := np.asarray(value)):
+            return ["value", array]
     text = repr(value)[:500]
     name = [str(getattr(value, "__name__", text))] if callable(value) else []
     return ["object", type(value).__name__, text, *name]

@@ -84,7 +84,7 @@ def batchnorm_forward(
     return gamma * normalized + beta, Cache(normalized, gamma / root)
 
 
-def batchnorm_backward(grad: Matrix, cache: Cache) -> tuple[Matrix, Vector, Vector]:
+def batchnorm_backward(grad: Matrix, cache: tuple[Matrix, Vector]) -> tuple[Matrix, Vector, Vector]:
     r"""Return the gradients of x, γ and β from the gradient of y.
 
     Each example moves the mean and the variance, and through them all other outputs:

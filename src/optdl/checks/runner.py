@@ -262,9 +262,10 @@ def _raised(error: str, message: str, line: str) -> str:
 def _named(exercise: Exercise, cases: list[Case], outcomes: list[Observation]) -> str:
     """Return the hint of the known misconception that gives the same answers, if there is one."""
     for misconception in exercise.misconceptions:
-        mistaken = exercise.outcomes(misconception.function, cases)
+        # one case after the other: most misconceptions differ in the first one
         if all(
-            _same(exercise, left, right) for left, right in zip(mistaken, outcomes, strict=True)
+            _same(exercise, *exercise.outcomes(misconception.function, [case]), outcome)
+            for case, outcome in zip(cases, outcomes, strict=True)
         ):
             return misconception.hint
     return ""
