@@ -39,7 +39,9 @@ class Property:
     claim : str
         The fact in words.
     holds : callable
-        ``holds(function, rng)`` is true when the function obeys it.
+        ``holds(function, rng)`` is true when the function obeys it. Where work is graded, copies of
+        the arguments reach the function: a generator does not go on in the caller, and an array
+        stays as it is. Many calls are best made by one :func:`~optdl.observation.observe`.
     """
 
     claim: str
