@@ -6,15 +6,19 @@ import stat
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from functools import cache
+from glob import glob
+from pathlib import Path
 
 from gradebox.sandbox import linux
 
 HOME = "/student"
 """Where the temporary home is; it vanishes with the process."""
 
+MOST_FILES = 5000
+"""So many files and folders may be handed in beside the notebooks: each costs time to copy."""
+
 _SYSTEM = (
-    "/usr",
     "/bin",
     "/sbin",
     "/lib",
@@ -32,24 +36,96 @@ _SYSTEM = (
     "/sys/devices/system/cpu",
 )
 
+_PARTS = (
+    "bin",
+    "sbin",
+    "lib",
+    "lib32",
+    "lib64",
+    "libx32",
+    "libexec",  # parts of compilers and other programs
+    "include",  # torch.compile compiles against Python's headers
+    "pyvenv.cfg",  # where a virtual environment's Python finds the standard library
+    "share/fontconfig",  # links in /etc/fonts lead here
+    "share/fonts",
+    "share/locale",
+    "share/matplotlib",  # Debian keeps matplotlib's data apart from its modules
+    "share/tcltk",  # Debian's Tcl cannot start without its scripts
+    "share/terminfo",
+    "share/zoneinfo",
+)
+"""What Python needs of a prefix. The rest may be anyone's: nbgrader's exchange is below share, and
+a course may have its virtual environment in its own folder."""
+
+_CONDA_PARTS = ("fonts", "etc/fonts", "targets")  # libraries of CUDA are links into targets
+
+_COURSE = ("nbgrader_config.py", "gradebook.db", "submitted", "autograded")
+
+_BLOCK = 4096
+
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
 def readable_paths(folder: str | Path, more: Iterable[str | Path] = ()) -> list[str]:
     """Return the folders and files that a sealed process may read: Python's, the system's, more.
 
-    A folder of ``sys.path`` around the one handed in is left out: it holds other submissions.
+    Of ``sys.path`` a folder is left out that holds more than modules: what was handed in, a course,
+    a home, the working folder or a prefix of Python. Only the caller can allow it.
     """
-    inside = os.path.realpath(folder) + "/"
-    wanted = [*_SYSTEM, sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
-    wanted += [p for p in sys.path if p and not inside.startswith(os.path.realpath(p) + "/")]
-    wanted += [os.path.abspath(path) for path in more]
-    existing: list[str] = []
-    for path in wanted:
-        for candidate in (path, os.path.realpath(path)):
-            if os.path.exists(candidate) and candidate != "/" and candidate not in existing:
-                existing.append(candidate)
-    return existing
+    inside = os.path.realpath(folder)
+    found = [path for path in python_paths() if not _holds(_real(path), inside)]
+    for path in more:
+        found += _with_target(os.path.abspath(path))
+    return list(dict.fromkeys(found))
+
+
+def python_paths() -> tuple[str, ...]:
+    """Return what each sealed process may read; it is looked for once, for later forks too."""
+    return _python_paths(tuple(sys.path), os.getcwd())
+
+
+@cache
+def _python_paths(modules: tuple[str, ...], working: str) -> tuple[str, ...]:
+    prefixes = ["/usr", "/usr/local", sys.prefix, sys.base_prefix]
+    prefixes += [sys.exec_prefix, sys.base_exec_prefix]
+    wanted = [*_SYSTEM, *glob("/usr/local/cuda*")]  # some builds of PyTorch link to it in any case
+    for prefix in dict.fromkeys(prefixes):
+        conda = os.path.exists(os.path.join(prefix, "conda-meta"))
+        parts = (*_PARTS, *_CONDA_PARTS) if conda else _PARTS
+        wanted += [os.path.join(prefix, part) for part in parts]
+    private = [working, os.path.expanduser("~"), "/home", "/root", *prefixes]
+    targets = [os.path.realpath(path) for path in private]
+    for path in map(os.path.abspath, filter(None, modules)):
+        real = os.path.realpath(path)
+        course = any(os.path.exists(os.path.join(path, name)) for name in _COURSE)
+        home = os.path.dirname(real) == "/home"
+        if not (course or home or any(_holds(real, target) for target in targets)):
+            wanted.append(path)
+    return tuple(dict.fromkeys(found for path in wanted for found in _with_target(path)))
+
+
+_real = cache(os.path.realpath)  # of what Python needs, which stays where it is
+
+
+def _with_target(path: str) -> list[str]:
+    """Return a path and what it leads to; nothing if that is missing, or all of the machine."""
+    target = _real(path)
+    return [] if target == "/" or not os.path.exists(target) else [path, target]
+
+
+def _holds(outer: str, inner: str) -> bool:
+    """Return whether a folder is another one or holds it; both without links."""
+    return outer == inner or inner.startswith(f"{outer.rstrip('/')}/")
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    """Leave out what lies in a folder that is there anyway."""
+    outermost: dict[str, None] = {}
+    for path in sorted(paths, key=len):
+        parents = (path[:end] for end, letter in enumerate(path) if letter == "/")
+        if path not in outermost and not any(parent in outermost for parent in parents):
+            outermost[path] = None
+    return list(outermost)
 
 
 def around(readable: Iterable[str], hidden: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -58,19 +134,27 @@ def around(readable: Iterable[str], hidden: Iterable[str]) -> tuple[list[str], l
     Landlock can only add rights: a folder with something hidden in it is replaced by what else
     it holds.
     """
-    secret = [os.path.realpath(path) for path in hidden]
-    allowed, listed, todo = [], [], list(readable)
+    secret = {os.path.realpath(path) for path in hidden}
+    allowed, listed, todo = [], [], _outermost(map(_real, readable))
     while todo:
         path = todo.pop()
-        real = os.path.realpath(path)
-        if real in secret:
+        if any(_holds(hidden_path, path) for hidden_path in secret):
             continue
-        if any(hidden_path.startswith(real + "/") for hidden_path in secret):
+        if any(_holds(path, hidden_path) for hidden_path in secret):
             listed.append(path)
-            todo += [os.path.join(path, name) for name in os.listdir(path)]
+            inside = [os.path.join(path, name) for name in os.listdir(path)]
+            todo += [path for path in inside if not os.path.islink(path)]  # it may lead anywhere
         else:
             allowed.append(path)
     return allowed, listed
+
+
+def is_open_to_all(paths: Iterable[str]) -> bool:
+    """Return whether every user may go to these paths."""
+    folders = {os.path.dirname(os.path.realpath(path)) for path in paths}
+    while above := {os.path.dirname(path) for path in folders} - folders:
+        folders |= above
+    return all(os.stat(folder).st_mode & 0o001 for folder in folders)
 
 
 def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
@@ -81,16 +165,23 @@ def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
     Raises
     ------
     OSError
-        If there is more than what the limit on disk space allows.
+        If there is more than what the limits on files and on disk space allow.
     """
-    remaining = most
+    many, size = 0, 0
     for folder, folders, files in os.walk(source):
         into = os.path.join(target, os.path.relpath(folder, source))
         for name in [*folders, *(name for name in files if not name.endswith(".ipynb"))]:
             old, new = os.path.join(folder, name), os.path.join(into, name)
             info = os.lstat(old)
-            remaining -= max(info.st_size, 1) if stat.S_ISREG(info.st_mode) else 1
-            if remaining < 0:
+            many += 1
+            # files fill whole blocks: what fits here fits on the disk that the limit is for
+            size += -(-info.st_size // _BLOCK) * _BLOCK if stat.S_ISREG(info.st_mode) else 0
+            if many > MOST_FILES:
+                raise OSError(
+                    f"expected at most {MOST_FILES} files beside the notebooks, got more; "
+                    "hand in only what the notebook needs"
+                )
+            if size > most:
                 raise OSError(
                     f"the folder handed in holds more than {most} bytes, the limit on disk "
                     "space; raise max_disk, or put large data among the readable folders"
@@ -125,70 +216,57 @@ def enter(
     list of str
         What could not be had.
     """
-    readable = [path for path in readable if not _is_same(path, folder)]
-    sources = {path: os.path.realpath(path) for path in readable}
     home = os.path.realpath(folder)
+    sources = {path: target for path in readable if (target := _real(path)) != home}
     linux.mount("none", "/", "none", linux.PRIVATE | linux.RECURSIVE)
     stage = "/tmp" if os.path.isdir("/tmp") else "/usr"
     linux.mount("tmpfs", stage, "tmpfs", linux.NO_SUID | linux.NO_DEVICES, "mode=755,size=4m")
     os.mkdir(f"{stage}/.old")
     linux.pivot_root(stage, f"{stage}/.old")
     os.chdir("/")
+    os.umask(0o022)  # every user may go through the folders that lead to what is mounted
     missing = _processes()
     own = _own(quota, owner)
     if not bare:
         copy("/.old" + home, own["work"], owner, quota)
-    binds = {path: "/.old" + real for path, real in _outermost(sources).items()}
     writable = {"/tmp": own["tmp"], "/dev/shm": own["shm"], HOME: own["home"], folder: own["work"]}
-    for path in sorted({*binds, *writable}, key=lambda target: len(PurePosixPath(target).parts)):
+    outermost = _outermost(sources)
+    links = [path for path in outermost if os.path.islink("/.old" + path)]  # /bin to /usr/bin
+    binds = {path: "/.old" + sources[path] for path in outermost if path not in links}
+    for path in sorted({*binds, *writable}, key=lambda path: path.count("/")):  # outer ones first
         source = writable.get(path, binds.get(path, ""))
         _make_mount_point(path, os.path.isdir(source))
         if path in writable:
             linux.mount(source, path, "none", linux.BIND)
         else:
             linux.bind_read_only(source, path)
-    _links(readable, sources)
+    for path in links:
+        if not os.path.lexists(path):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            os.symlink(sources[path], path)
     for path in dict.fromkeys(hidden):
         _cover(path)
     _devices()
     _names(owner)
-    for over in ("/.old", "/.own"):
-        linux.unmount(over)
-        os.rmdir(over)
+    linux.unmount("/.old")
+    os.rmdir("/.old")
     flags = linux.REMOUNT | linux.BIND | linux.READ_ONLY | linux.NO_SUID | linux.NO_DEVICES
     linux.mount("none", "/", "none", flags)
     return missing
 
 
-def _is_same(path: str, other: str) -> bool:
-    return os.path.realpath(path) == os.path.realpath(other)
-
-
-def _outermost(sources: dict[str, str]) -> dict[str, str]:
-    """Leave out what lies in a folder that is there anyway, and links, which are made as such."""
-    outermost: dict[str, str] = {}
-    for path in sorted(sources):
-        inside = any(path.startswith(other + "/") for other in outermost)
-        if not inside and not os.path.islink("/.old" + path):
-            outermost[path] = sources[path]
-    return outermost
-
-
-def _links(readable: list[str], sources: dict[str, str]) -> None:
-    """Make the links among the folders: /bin to /usr/bin, and such."""
-    for path in readable:
-        if os.path.islink("/.old" + path) and not os.path.lexists(path):
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            os.symlink(sources[path], path)
-
-
 def _make_mount_point(path: str, folder: bool) -> None:
     """Make an empty folder or file to mount something on."""
-    if folder:
-        os.makedirs(path, mode=0o755, exist_ok=True)
-    elif not os.path.exists(path):
-        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+    try:
+        if folder:
+            os.mkdir(path)
+        else:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        _make_mount_point(path, folder)
 
 
 def _cover(path: str) -> None:
@@ -213,10 +291,11 @@ def _processes() -> list[str]:
 
 def _own(quota: int, owner: tuple[int, int]) -> dict[str, str]:
     """Make the folders that the process may write to; they share one quota."""
-    os.mkdir("/.own")
-    options = f"mode=755,size={quota},nr_inodes={max(1000, quota // 4096)}"
-    linux.mount("tmpfs", "/.own", "tmpfs", linux.NO_SUID | linux.NO_DEVICES, options)
-    folders = {name: f"/.own/{name}" for name in ("tmp", "home", "work", "shm")}
+    place = "/.old/proc"  # goes with the old root, of which nothing is needed from here
+    most_files = MOST_FILES + quota // _BLOCK
+    options = f"mode=755,size={quota},nr_inodes={most_files}"
+    linux.mount("tmpfs", place, "tmpfs", linux.NO_SUID | linux.NO_DEVICES, options)
+    folders = {name: f"{place}/{name}" for name in ("tmp", "home", "work", "shm")}
     for path in folders.values():
         os.mkdir(path, 0o700)
         os.chown(path, *owner)
@@ -224,7 +303,6 @@ def _own(quota: int, owner: tuple[int, int]) -> dict[str, str]:
 
 
 def _devices() -> None:
-    os.makedirs("/dev", exist_ok=True)
     for name in _DEVICES:
         _make_mount_point(f"/dev/{name}", folder=False)
         linux.bind_read_only(f"/.old/dev/{name}", f"/dev/{name}", devices=True)

@@ -9,6 +9,7 @@ import errno
 import os
 import platform
 import signal
+import stat
 import struct
 import sys
 from collections.abc import Iterable, Sequence
@@ -277,10 +278,10 @@ def _flags_of(target: str) -> int:
 
 def capabilities() -> int:
     """Return the capabilities in force, as bits."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("CapEff:"):
-            return int(line.split()[1], 16)
-    return 0
+    header, sets = struct.pack("Ii", _CAPABILITIES_3, 0), ctypes.create_string_buffer(24)
+    _library("capget", header, sets)
+    low, _, _, high, _, _ = struct.unpack("6I", sets.raw)
+    return int(low | high << 32)
 
 
 def drop_bounds() -> None:
@@ -355,7 +356,7 @@ def _allow(rules: int, path: str, rights: int) -> None:
     except OSError:
         return  # what is not there needs no rule
     try:
-        if not Path(path).is_dir():
+        if not stat.S_ISDIR(os.fstat(beneath).st_mode):
             rights &= _ON_FILES
         _system("landlock_add_rule", rules, 1, struct.pack("=Qi", rights, beneath), 0)
     finally:

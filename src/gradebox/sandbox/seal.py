@@ -24,15 +24,20 @@ import errno
 import os
 import signal
 import socket
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
 from gradebox.sandbox import filesystem, linux
+
+if sys.platform != "win32":
+    import resource  # here, so that no fork has to load it
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 
@@ -130,6 +135,9 @@ def fork(level: Level) -> int:
     Namespaces must be there from the start: the first process of a namespace ends all the others
     with it. Where the kernel refuses them the child is forked all the same, and ``seal`` says so.
     """
+    # both are remembered: no fork has to make them anew
+    filesystem.python_paths()
+    _beyond()
     if level is not Level.NAMESPACES:
         return os.fork()
     _fork_state.root = _may_change_user(linux.CAP_SYS_ADMIN)
@@ -249,8 +257,6 @@ def _limit(limits: Limits, mapped: int | None, others: int = 0) -> None:
     The imports of a course map gigabytes that they never use, so the limit on address space
     counts from there.
     """
-    import resource
-
     sizes = {"CORE": 0, "NOFILE": limits.files, "FSIZE": limits.file_size, "CPU": limits.cpu}
     if mapped is not None:
         sizes |= {"AS": mapped + limits.memory, "NPROC": limits.processes + others}
@@ -389,7 +395,8 @@ def _in_landlock(
     linux.machine()  # without a filter this level would be none
     scratch = os.path.realpath(scratch)
     users = _existing_users(_strangers()) if _may_change_user() else []
-    if not all(_open_to_all(path) for path in (*readable, str(Path(scratch).parent))):
+    readable, listed = filesystem.around(readable, hidden)
+    if not filesystem.is_open_to_all([*readable, *listed, scratch]):
         users = []
     owner = (users[0],) * 2 if users else (os.geteuid(), os.getegid())
     os.chown(scratch, *owner)
@@ -409,7 +416,6 @@ def _in_landlock(
     _limit(dataclasses.replace(limits, file_size=file_size), base, others=own_processes)
     shown = [f"/dev/{name}" for name in ("random", "urandom")]
     shown += ["/proc/self", "/proc/meminfo", "/proc/cpuinfo"]
-    readable, listed = filesystem.around(readable, hidden)
     linux.landlock(
         [*readable, *shown],
         [scratch, *(f"/dev/{name}" for name in ("null", "zero", "full"))],
@@ -423,17 +429,14 @@ def _in_landlock(
     return Sealed(Level.LANDLOCK, tuple(lacks), f"{scratch}/work")
 
 
-def _open_to_all(path: str) -> bool:
-    """Return whether every user may go to a path."""
-    real = Path(os.path.realpath(path))
-    return all(parent.stat().st_mode & 0o001 for parent in real.parents)
-
-
 def _processes_of(user: int) -> int:
+    """Return how many threads a user has: the kernel's limit on processes counts them."""
     count = 0
-    for entry in Path("/proc").glob("[0-9]*/task/[0-9]*"):
+    for tasks in Path("/proc").glob("[0-9]*/task"):
         with suppress(OSError):
-            count += entry.stat().st_uid == user
+            info = tasks.stat()
+            # a folder has a link from itself, one from above, and one from each folder in it
+            count += info.st_nlink - 2 if info.st_uid == user else 0
     return count
 
 
@@ -450,6 +453,7 @@ def _filter(rules: linux.Filter, needed: bool = False) -> list[str]:
     return []
 
 
+@cache
 def _beyond() -> linux.Filter:
     """Refuse what no notebook needs: other processes' memory, mounts, the kernel's own parts.
 
