@@ -41,7 +41,7 @@ class Property:
     holds : callable
         ``holds(function, rng)`` is true when the function obeys it. Where work is graded, copies of
         the arguments reach the function: a generator does not go on in the caller, and an array
-        stays as it is. Many calls are best made by one :func:`~optdl.observation.observe`.
+        stays as it is. Many calls are best made by one ``optdl.observation.observe``.
     """
 
     claim: str
