@@ -264,7 +264,7 @@ def _named(exercise: Exercise, cases: list[Case], outcomes: list[Observation]) -
     for misconception in exercise.misconceptions:
         # one case after the other: most misconceptions differ in the first one
         if all(
-            _same(exercise, *exercise.outcomes(misconception.function, [case]), outcome)
+            _same(exercise, exercise.outcomes(misconception.function, [case])[0], outcome)
             for case, outcome in zip(cases, outcomes, strict=True)
         ):
             return misconception.hint
