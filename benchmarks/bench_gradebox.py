@@ -34,7 +34,7 @@ c.Execute.extra_arguments = ["--log-level=ERROR"]
 # cells import the checks when they run, so that gradebox cannot see it in them
 c.WarmExecute.imports = {imports!r}
 c.WarmExecute.banned = ["optdl.{{assignment}}"]
-c.WarmExecute.hollow = ["optdl.checks"]
+c.WarmExecute.stubbed = ["optdl.checks"]
 """
 
 PAUSE = 0.5

@@ -1,19 +1,15 @@
 """Grade the notebooks of any nbgrader course in a fraction of nbgrader's time.
 
 What ``nbgrader_config.py`` names stands here, whatever module it comes from: see
-:mod:`gradebox.configuration`. How a submission goes through the rooms is told in ``README.md``.
+:mod:`gradebox.configuration`. How a submission is graded is told in ``README.md``.
 """
 
 import importlib
-import sys
 from typing import Any
 
 from gradebox.configuration import PUBLIC, configure, configure_feedback
-from gradebox.old_names import OldNames
 
 __all__ = ["configure", "configure_feedback", *PUBLIC]
-
-sys.meta_path.append(OldNames())
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,6 @@ import contextlib
 import gc
 import os
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,12 +23,10 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 
 if TYPE_CHECKING:
-    from gradebox import batch
-    from gradebox.batch import Outcome
-    from gradebox.bridge.course import Course
+    from gradebox.nbgrader.course import Course
+    from gradebox.run import batch
 
 CONFIG = "nbgrader_config.py"
 
@@ -65,13 +62,8 @@ def parser() -> argparse.ArgumentParser:
         help="execute on a Dask cluster, such as tcp://10.0.0.1:8786; its workers have gradebox",
     )
     grade.set_defaults(command=command)
-    check = commands.add_parser("check", help="try an assignment's tests on your own answers")
+    check = commands.add_parser("check", help="run an assignment's tests on your own answers")
     check.add_argument("assignment", metavar="ASSIGNMENT", help="its name in nbgrader")
-    check.add_argument(
-        "--write",
-        action="store_true",
-        help="mark the tests in your notebooks that have to run beside the student's code",
-    )
     check.add_argument(
         "--timeout", type=_positive, metavar="S", help="seconds that a cell may have"
     )
@@ -96,28 +88,28 @@ def _folder() -> Path:
 
 
 def check_tests(arguments: argparse.Namespace) -> int:
-    """Try the tests and say how they do; return 1 if your own answers lose points."""
+    """Say of each test how it runs and what it gives; return 1 if your own answers lose points."""
     root = _folder()
-    from gradebox import advice, batch
-    from gradebox.bridge import trial
-    from gradebox.bridge.cells import NotPython
-    from gradebox.bridge.course import Course
-    from gradebox.workshop import Workshop
+    from gradebox.workers import pool
+
+    pool.start(root, arguments.assignment)
+    with _no_grammar():
+        from gradebox.run import batch, report
+    from gradebox.nbgrader.cells import NotPython
+    from gradebox.nbgrader.course import Course
+    from gradebox.run.executor import Executor
 
     console = Console(highlight=False)
     course = Course(root, arguments.assignment, arguments.timeout)
     if not any(course.source.glob("*.ipynb")):
         raise Problem(f"expected your own notebooks in {course.source}, got none")
     try:
-        with batch.grading(), console.status("Trying the tests, in one process and apart"):
-            trials = Workshop(course).try_out(batch.cores())
+        with batch.grading(), console.status("Running the tests on your own answers"):
+            tests = Executor(course).dry_run(batch.cores())
     except NotPython as error:
         raise Problem(str(error)) from error
-    advice.table(console, trials)
-    if (moved := trial.moved(trials)) and (arguments.write or advice.agreed(console)):
-        for path in trial.mark_beside(course.source, moved):
-            console.print(f"Marked in {path}.", soft_wrap=True)
-    return int(any(test.fails or test.is_lost for test in trials))
+    report.show_tests(console, tests)
+    return int(any(test.fails for test in tests))
 
 
 def command(arguments: argparse.Namespace) -> int:
@@ -125,14 +117,14 @@ def command(arguments: argparse.Namespace) -> int:
     root = _folder()
     # nbgrader takes a second to import: not before the command line is known to be right, and
     # beside the modules of the course
-    from gradebox.process import pool
+    from gradebox.workers import pool
 
     if arguments.scheduler is None:
         pool.start(root, arguments.assignment)
     with _no_grammar():
-        from gradebox import advice, batch
-    from gradebox.bridge.course import Course
-    from gradebox.store import Busy
+        from gradebox.run import batch, report
+    from gradebox.nbgrader.course import Course
+    from gradebox.run.store import Busy
 
     gc.freeze()  # what was imported stays: it is not looked through again, not even at the end
     console = Console(highlight=False)
@@ -148,9 +140,9 @@ def command(arguments: argparse.Namespace) -> int:
         with contextlib.ExitStack() as stack:
             stack.enter_context(batch.grading())
             run = _run(stack, course, arguments)
-            with console.status("Trying the tests on your own answers"):
-                trials = run.prepare()
-            advice.warn(console, trials, arguments.assignment)
+            with console.status("Running the tests on your own answers"):
+                tests = run.prepare()
+            report.warn(console, tests, arguments.assignment)
             bar = stack.enter_context(_progress(console))
             task = bar.add_task(f"Grade {escape(arguments.assignment)}", total=len(students))
             for outcome in run.grade(students):
@@ -158,8 +150,8 @@ def command(arguments: argparse.Namespace) -> int:
                 bar.advance(task)
     except (batch.Unready, Busy) as error:
         raise Problem(str(error)) from error
-    show(console, outcomes)
-    console.print(f"All of it: {batch.report(course, outcomes)}", soft_wrap=True)
+    report.show(console, outcomes)
+    console.print(f"All of it: {report.write(course, outcomes)}", soft_wrap=True)
     return int(any(outcome.state == "failed" for outcome in outcomes))
 
 
@@ -167,15 +159,15 @@ def _run(
     stack: contextlib.ExitStack, course: "Course", arguments: argparse.Namespace
 ) -> "batch.Batch":
     """Return the run, connected to the cluster where one is asked for."""
-    from gradebox import batch
+    from gradebox.run import batch
 
     if arguments.scheduler is None:
         return batch.Batch(course, arguments.jobs or batch.cores(), arguments.resume)
     try:
-        from gradebox import cluster, remote
+        from gradebox.cluster import dask, remote
     except ModuleNotFoundError as error:
         raise Problem(f"--scheduler needs Dask, from the extra [cluster] ({error})") from error
-    workers = stack.enter_context(cluster.connected(arguments.scheduler))
+    workers = stack.enter_context(dask.connected(arguments.scheduler))
     # twice as many as run, for each of them waits here most of the time
     run = batch.Batch(course, arguments.jobs or 2 * workers.slots, arguments.resume)
     workers.take_over(run, remote.packed(course, run.sources))
@@ -209,38 +201,6 @@ def _progress(console: Console) -> Progress:
         TimeRemainingColumn(),
         console=console,
     )
-
-
-def show(console: Console, outcomes: "Sequence[Outcome]") -> None:
-    """Print how many were graded, flagged and failed, and why."""
-    count = Counter(outcome.state for outcome in outcomes)
-    flagged = [outcome for outcome in outcomes if outcome.flags and outcome.state != "failed"]
-    failed = [outcome for outcome in outcomes if outcome.state == "failed"]
-    console.print(
-        f"Graded {count['graded']}, unchanged {count['unchanged']}, "
-        f"flagged {len(flagged)}, failed {len(failed)}."
-    )
-    for title, rows in (
-        ("flagged", _flags(flagged, count["graded"] + count["unchanged"])),
-        ("failed", sorted((outcome.student, outcome.why) for outcome in failed)),
-    ):
-        if rows:
-            table = Table(title, "why", box=None)
-            for row in rows:
-                table.add_row(*map(escape, row))
-            console.print(table)
-
-
-def _flags(flagged: "Sequence[Outcome]", students: int) -> list[tuple[str, str]]:
-    """Return who is flagged, and why; what is said of a whole class stands there once."""
-    count = Counter(flag for outcome in flagged for flag in outcome.flags)
-    common = [flag for flag, number in count.items() if number == students > 1]
-    own = {
-        outcome.student: [flag for flag in outcome.flags if flag not in common]
-        for outcome in flagged
-    }
-    rows = [("everyone", "; ".join(common))] if common else []
-    return rows + sorted((student, "; ".join(flags)) for student, flags in own.items() if flags)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

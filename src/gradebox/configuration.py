@@ -14,17 +14,18 @@ Every name is text here: nbgrader, which takes a second to import, is not import
 from typing import Any
 
 PUBLIC = {
-    "Recognize": "gradebox.bridge.rebuild",
-    "Rebuild": "gradebox.bridge.rebuild",
-    "WarmExecute": "gradebox.bridge.execute",
-    "SaveScores": "gradebox.bridge.scores",
-    "Harmless": "gradebox.bridge.harmless",
+    "Recognize": "gradebox.nbgrader.rebuild",
+    "Rebuild": "gradebox.nbgrader.rebuild",
+    "WarmExecute": "gradebox.nbgrader.execute",
+    "SaveScores": "gradebox.nbgrader.scores",
+    "Harmless": "gradebox.nbgrader.harmless",
     "FeedbackPage": "gradebox.feedback.page",
     "markdown2html": "gradebox.feedback.formulas",
     "ReleaseFeedback": "gradebox.exchange.release",
     "Submit": "gradebox.exchange.submit",
+    "observe": "gradebox.observation",
 }
-"""The names for a configuration, such as ``gradebox.Submit``, and the modules that define them."""
+"""The names for a configuration and for tests, and the modules that define them."""
 
 REPLACED = {
     "DeduplicateIds": "Recognize",

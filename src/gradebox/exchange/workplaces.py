@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from gradebox.store import write, written_whole
+from gradebox.files import write, written_whole
 
 MANIFEST = ".released.json"
 """In the folder of releases: the checksums of each of its files, of every release so far."""

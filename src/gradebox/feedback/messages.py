@@ -12,8 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from gradebox.bridge.cells import COLORS, errors, is_test
-from gradebox.process.syntax import parse
+from gradebox.nbgrader.cells import COLORS, errors, is_test
+from gradebox.workers.syntax import parse
 
 _NOT_DEFINED = re.compile(r"name '(\w+)' is not defined")
 _DEFINES = re.compile(r"^(?:async )?(?:def|class) (\w+)", re.MULTILINE)
@@ -46,9 +46,14 @@ class Absent:
     guess: str = ""
 
     @property
+    def kind(self) -> str:
+        """Return what it is taken for."""
+        return "function" if self.called else "name"
+
+    @property
     def description(self) -> str:
         """Return the name with its kind."""
-        return f"{'function' if self.called else 'name'} `{self.name}`"
+        return f"{self.kind} `{self.name}`"
 
     def for_student(self) -> str:
         """Return the message for the student."""
@@ -131,13 +136,13 @@ def _has_frames(text: str) -> bool:
 
 def _without_frames(output: Any, text: str, visible: str) -> list[str]:
     """Return an error of a test: which line of it, if it may be seen, and what went wrong."""
-    test, _, own = text.partition("\nIn the student's code:\n")
+    test, _, own = text.partition("\nIn the student's code:\n  line ")
     shown = [line.strip() for line in visible.splitlines()]
     code = [line for line in _lines_of_cells(test) if line in shown]
     where = f"✗ `{code[0]}` fails." if code else "✗ A check fails that is not shown here."
     why = f"{output.ename}: {output.get('evalue', '')}".removesuffix(": ")
-    raised = _lines_of_cells(own) if own else []
-    return [where, "", *why.splitlines(), *(f"  in your line `{line}`" for line in raised[-1:])]
+    line = own.partition("\n")[0].partition(": ")[2]
+    return [where, "", *why.splitlines(), *([f"  in your line `{line}`"] if line else [])]
 
 
 def _lines_of_cells(text: str) -> list[str]:

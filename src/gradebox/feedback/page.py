@@ -10,6 +10,7 @@ failed test shows what went wrong, without frames and paths. Hidden tests stay h
 MathML, so that the page can be read without a network, alone, wherever it is sent.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,10 @@ from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
 from traitlets import Bool, Unicode
 from traitlets.config import Config, LoggingConfigurable
 
-from gradebox.bridge.cells import CAUSE, WHY, error_text, is_test, named
-from gradebox.bridge.source_notebook import Released
 from gradebox.feedback.formulas import latex_output, markdown2html
 from gradebox.feedback.messages import tell_students, titles
+from gradebox.nbgrader.cells import error_text, is_test
+from gradebox.nbgrader.source_notebook import Released
 
 TEMPLATES = Path(__file__).parent.parent / "share" / "nbconvert" / "templates"
 
@@ -91,6 +92,11 @@ class FeedbackPage(HTMLExporter):
         "groups, side by side. Without it, exercises are called as the heading above them."
     ).tag(config=True)
 
+    reason = Unicode(
+        help="A pattern that finds in the error of a test why points are missing: its groups, side "
+        "by side. Without it, that is the first line of the error."
+    ).tag(config=True)
+
     @property
     def default_config(self) -> Config:
         """Return what wins over the settings that nbgrader makes for its own page."""
@@ -116,7 +122,8 @@ class FeedbackPage(HTMLExporter):
         if not self.show_hidden_tests:
             for cell in filter(is_test, nb.cells):
                 cell.source = released(cell.source)
-        entries = _entries(nb, names, _waiting(resources.get("nbgrader", {})), hidden)
+        waiting = _waiting(resources.get("nbgrader", {}))
+        entries = _entries(nb, names, waiting, hidden, self.reason)
         resources["gradebox"] = {
             "entries": entries,
             "comments": [_name(cell) for cell in nb.cells if _metadata(cell).get("comment")],
@@ -168,7 +175,9 @@ def _waiting(context: Any) -> set[str]:
         }
 
 
-def _entries(nb: Any, names: dict[str, str], waiting: set[str], hidden: list[str]) -> list[Entry]:
+def _entries(
+    nb: Any, names: dict[str, str], waiting: set[str], hidden: list[str], reason: str
+) -> list[Entry]:
     """Return the lines of the index; cells that follow each other under a title share one."""
     entries: list[Entry] = []
     for cell in nb.cells:
@@ -182,15 +191,14 @@ def _entries(nb: Any, names: dict[str, str], waiting: set[str], hidden: list[str
         marks = {"waits": name in waiting, "hidden": name in hidden}
         score, maximum = float(metadata.get("score") or 0), float(metadata.get("points") or 0)
         entries[-1].cells.append({"name": name, "score": score, "points": maximum, **marks})
-        entries[-1].reason = entries[-1].reason or _reason(cell)
+        entries[-1].reason = entries[-1].reason or _reason(cell, reason)
     return entries
 
 
-def _reason(cell: Any) -> str:
+def _reason(cell: Any, pattern: str) -> str:
     """Return in a line what a failed test says."""
     text = error_text(cell)
-    if reasons := named(text, CAUSE) or named(text, WHY):
-        return reasons[0]
-    lines = text.split("\n")
-    messages = [line.removeprefix("✗ ") for line in lines if line.strip()]
+    if pattern and (match := re.search(pattern, text)):
+        return " ".join(filter(None, match.groups() or (match[0],)))
+    messages = [line.removeprefix("✗ ") for line in text.split("\n") if line.strip()]
     return messages[0] if messages else ""

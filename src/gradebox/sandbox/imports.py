@@ -1,6 +1,6 @@
 """Modules that a student's process does not get: the answers, and the tests.
 
-A *banned* module cannot be imported; the error says so. A *hollow* one can, but whatever is taken
+A *banned* module cannot be imported; the error says so. A *stubbed* one can, but whatever is taken
 from it does nothing: a notebook that imports its tests goes on, and the tests run elsewhere. Both
 kinds include what lies below them. The import system is told first; the files are hidden by
 :mod:`gradebox.sandbox.filesystem`, so that no other way leads to them.
@@ -8,7 +8,7 @@ kinds include what lies below them. The import system is told first; the files a
 
 import importlib.util
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -20,20 +20,25 @@ class Barrier(MetaPathFinder, Loader):
 
     Parameters
     ----------
-    banned, hollow : sequence of str
+    banned, stubbed : sequence of str
         Names of modules and packages.
     """
 
-    def __init__(self, banned: Sequence[str], hollow: Sequence[str]) -> None:
-        self.banned, self.hollow = tuple(banned), tuple(hollow)
-        self._origins = [origin for name in (*banned, *hollow) for origin in _origins(name)]
+    def __init__(self, banned: Sequence[str], stubbed: Sequence[str]) -> None:
+        self.banned, self.stubbed = tuple(banned), tuple(stubbed)
+        self._tests_have_begun = False
+        self._origins = [origin for name in (*banned, *stubbed) for origin in _origins(name)]
 
     def bars(self, name: str) -> bool:
-        """Return whether a module is banned or hollow."""
-        return _within(name, (*self.banned, *self.hollow))
+        """Return whether a module is banned or stubbed."""
+        return _within(name, (*self.banned, *self.stubbed))
+
+    def tests_begin(self) -> None:
+        """Let stubs raise from now on: a test that they do nothing for would give its points."""
+        self._tests_have_begun = True
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Refuse a banned module, and find a hollow one."""
+        """Refuse a banned module, and find a stubbed one."""
         if _within(name, self.banned):
             message = (
                 f"{name} cannot be imported while your work is graded: it holds the answers; "
@@ -42,13 +47,13 @@ class Barrier(MetaPathFinder, Loader):
             error: Any = ImportError(message, name=name)
             error._render_traceback_ = lambda: [f"ImportError: {message}"]  # none of our own lines
             raise error
-        if _within(name, self.hollow):
+        if _within(name, self.stubbed):
             return ModuleSpec(name, self, is_package=True)
         return None
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         """Return a module from which everything can be taken, and nothing does anything."""
-        return _Hollow(spec.name)
+        return _Stubbed(spec.name, lambda: self._tests_have_begun)
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Do nothing."""
@@ -63,18 +68,25 @@ class Barrier(MetaPathFinder, Loader):
         return sorted(paths)
 
 
-class _Hollow(types.ModuleType):
+class _Stubbed(types.ModuleType):
     __path__: list[str] = []  # noqa: RUF012  a module's own
+
+    def __init__(self, name: str, tests_have_begun: Callable[[], bool]) -> None:
+        super().__init__(name)
+        vars(self)["_tests_have_begun"] = tests_have_begun
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        module, tests_have_begun = self.__name__, self._tests_have_begun
 
-        def stand_in(*args: Any, **kwargs: Any) -> None:
-            print(f"{name}: the tests run apart from this cell")
+        def stub(*args: Any, **kwargs: Any) -> None:
+            if tests_have_begun():
+                raise RuntimeError(f"{module} is not there in the process of the student's cells")
+            print(f"{name}: the tests do not run in this process")
 
-        stand_in.__name__ = stand_in.__qualname__ = name
-        return stand_in
+        stub.__name__ = stub.__qualname__ = name
+        return stub
 
 
 def _within(name: str, packages: Iterable[str]) -> bool:

@@ -1,26 +1,24 @@
 """Write values as bytes and read them again, by copy; nothing is unpickled.
 
-A *value* is ``None``, a bool, a number, a text, bytes, a range, a list, tuple, dict or set of values,
-a NumPy array or scalar, a tensor of torch without its graph, or a random generator as its state. An
-instance of a class that derives from a built-in container or number crosses as that built-in: its
-contents are read by the built-in's own methods, so that no method of a student's class is called.
+A *value* is ``None``, a bool, a number, a text, bytes, a range, a list, tuple, dict or set of
+values, a NumPy array or scalar, a tensor of torch without its graph, or a random generator as its
+state. An instance of a class that derives from one of these crosses as that one: its contents are
+read by the built-in's own methods, so that no method of a student's class is called.
 What can only be gone through once, such as a generator, is gone through and crosses as an iterator.
 
 Functions cross as handles: where they arrive, a call goes back to the process that has them. From
-the tests a function of a module crosses by its name instead; see :class:`Writer`. That way is closed
-in the other direction, since a student could name a function that holds an answer.
+the tests a function of a module crosses by its name instead; see :class:`Writer`. That way is
+closed in the other direction, since a student could name a function that holds an answer.
 
 Whatever the reader is given, it makes nothing but values within the limits below, or raises
 :class:`Damaged`.
 """
 
-import json
 import math
 import re
 import sys
-import types
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
@@ -34,7 +32,7 @@ BYTES = 256 * 2**20
 """No message has more bytes in its texts and arrays."""
 
 _KINDS = "biufcSUMm"
-_DTYPE = re.compile(r"[<>|=][biufcSUMm]\d{1,4}(?:\[\d{0,4}(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?")
+_DTYPE = re.compile(r"[<>|=][biufcSUMm]\d{1,6}(?:\[\d{0,4}(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?")
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 _TENSORS = frozenset(
     (
@@ -42,13 +40,11 @@ _TENSORS = frozenset(
         *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
     )
 )
-_ONCE = tuple(
-    type(iterator)
-    for iterator in (
-        *((item for item in ()), iter([]), iter(()), iter({}), iter(set()), iter(""), iter(range(0))),
-        *(map(abs, ()), zip(), filter(None, ()), enumerate(()), reversed([])),
-    )
+_PASSING: tuple[Any, ...] = (
+    *(iter([]), iter(()), iter({}), iter(set()), iter(""), iter(range(0)), reversed([])),
+    *((number for number in range(0)), map(abs, ()), zip(), filter(None, ()), enumerate("")),
 )
+_ONCE = frozenset(map(type, _PASSING))
 """What is gone through once."""
 _VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}
 
@@ -97,9 +93,9 @@ class Writer:
             return self._sequence(kind.__name__, value, depth)
         if kind is dict:
             return self._dict(value, depth)
-        if kind is np.ndarray:
-            return self._array(value)
-        if isinstance(value, np.generic):
+        if issubclass(kind, np.ndarray):
+            return self._array(np.ndarray.view(value, np.ndarray), depth)
+        if issubclass(kind, np.generic):
             return ["scalar", value.dtype.str, self._part(value.tobytes())]
         return self._other(value, kind, depth)
 
@@ -124,7 +120,7 @@ class Writer:
                 return ["torch.Generator", self._part(value.get_state().numpy().tobytes())]
             if kind is torch.dtype:
                 return ["torch.dtype", str(value).removeprefix("torch.")]
-        if isinstance(value, np.dtype) and value.kind in _KINDS:
+        if issubclass(kind, np.dtype) and value.kind in _KINDS:
             return ["dtype", value.str]
         if kind in _VIEWS:
             return self._sequence(_VIEWS[kind], value, depth)
@@ -167,6 +163,7 @@ class Writer:
         if type(values) in (list, tuple) and len(values) > 16:
             kinds = set(map(type, values))
             if kinds == {float}:  # a list of a million numbers is one array here
+                self._items += len(values)
                 return [f"{tag} of d", self._part(array("d", values).tobytes())]
         if tag == "items":
             values = map(list, values)
@@ -182,8 +179,10 @@ class Writer:
         pairs = (item for pair in value.items() for item in pair)
         return self._sequence("dict", pairs, depth)
 
-    def _array(self, value: Any) -> Tree:
-        if value.dtype.kind not in _KINDS or value.dtype.hasobject:
+    def _array(self, value: Any, depth: int) -> Tree:
+        if value.dtype.kind == "O":
+            return ["objects", list(value.shape), self._sequence("list", value.flat, depth)]
+        if value.dtype.kind not in _KINDS:
             raise NotAValue(f"an array of {value.dtype}")
         if value.nbytes > BYTES:
             raise NotAValue(f"an array of {value.nbytes >> 20} MiB")
@@ -260,7 +259,7 @@ class Reader:
         except Damaged:
             raise
         except Exception as error:  # numpy, torch or Python refuse what a hostile writer wrote
-            raise Damaged(f"no {tag[:40]}: {type(error).__name__}") from error
+            raise Damaged(f"no {tag[:40]}: {type(error).__name__}: {error}"[:300]) from error
 
     def _read(self, tag: str, rest: list[Any], depth: int) -> Any:
         if tag == "int":
@@ -279,11 +278,16 @@ class Reader:
             return _dtype(rest[0])
         if tag == "scalar":
             dtype = _dtype(rest[0])
-            return np.frombuffer(self._part(rest[1]), dtype, 1)[0] if dtype.itemsize else dtype.type()
+            return (
+                np.frombuffer(self._part(rest[1]), dtype, 1)[0] if dtype.itemsize else dtype.type()
+            )
         if tag == "array":
             return self._array(*rest)
+        if tag == "objects":
+            return self._objects(rest[0], self.read(rest[1], depth + 1))
         if tag.endswith(" of d"):
-            numbers = array("d", bytes(self._part(rest[0]))).tolist()
+            numbers = array("d", self._part(rest[0])).tolist()
+            self._items += len(numbers)
             return _SEQUENCES[tag.removesuffix(" of d")](numbers)
         if tag == "Generator":
             return self._generator(self.read(rest[0], depth + 1))
@@ -308,6 +312,14 @@ class Reader:
         if not kind.itemsize:
             return np.zeros(shape, kind)
         return np.frombuffer(content, kind, count).reshape(shape).copy()
+
+    def _objects(self, shape: Any, items: Any) -> np.ndarray:
+        if type(items) is not list or _count(shape) != len(items):
+            raise Damaged("an array of another size")
+        objects = np.empty(len(items), dtype=object)
+        for position, item in enumerate(items):
+            objects[position] = item
+        return objects.reshape(shape)
 
     def _generator(self, state: Any) -> np.random.Generator:
         name = state["bit_generator"]

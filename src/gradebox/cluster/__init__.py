@@ -1,0 +1,1 @@
+"""Grade on many machines."""

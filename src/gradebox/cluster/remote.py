@@ -1,0 +1,168 @@
+"""Execute submissions on other machines: all that this takes travels as plain data.
+
+A worker has gradebox and what the notebooks import, and nothing of the course. From what
+:func:`packed` returns it makes a folder with the instructor's version, the configuration and what
+the gradebook knows of the assignment, once for all submissions.
+"""
+
+import atexit
+import json
+import os
+import platform
+import sys
+import tempfile
+import threading
+from dataclasses import asdict
+from pathlib import Path, PurePath
+from typing import Any
+
+from traitlets.config import Config
+
+from gradebox.files import digest, remove, write_files
+from gradebox.nbgrader.course import VERSION, Course, packages
+from gradebox.nbgrader.dry_run import NotebookPlan
+from gradebox.nbgrader.gradebook import Sources
+from gradebox.run import batch
+from gradebox.run.executor import Executor
+from gradebox.run.intake import Submission
+
+NOWHERE = "sqlite://"
+"""The address of the gradebook for a worker, which never opens it."""
+
+_EXECUTORS: dict[str, Executor] = {}
+_MAKING = threading.Lock()
+
+
+class Unlike(Exception):
+    """A worker has other versions of packages than the machine that keeps the scores."""
+
+
+def packed(course: Course, sources: Sources) -> dict[str, Any]:
+    """Return all that the execution of any submission takes, as texts and bytes.
+
+    Raises
+    ------
+    gradebox.run.batch.Unready
+        If something in the configuration is no plain data.
+    """
+    settings = {
+        "assignment": course.assignment,
+        "timeout": course.timeout,
+        "config": _sendable(course.config),
+        "ignore": list(course.directory.ignore),
+        "sources": sources.plain,
+        "versions": versions(),
+    }
+    files = {
+        path.relative_to(course.source).as_posix(): path.read_bytes()
+        for path in sorted(course.source.rglob("*"))
+        if path.is_file()
+    }
+    serialized = json.dumps(settings, default=str)
+    parts = [part for name, content in files.items() for part in (name, content)]
+    return {"key": digest([serialized, *parts]), "settings": serialized, "files": files}
+
+
+def _sendable(value: Any, name: str = "c") -> Any:
+    """Return a value of the configuration as plain data."""
+    if isinstance(value, dict):
+        return {key: _sendable(element, f"{name}.{key}") for key, element in value.items()}
+    if isinstance(value, list | tuple):
+        return [_sendable(element, name) for element in value]
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}"
+    if isinstance(value, PurePath):
+        return str(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise batch.Unready(
+        f"{name} cannot be sent to other machines: expected plain data, got a "
+        f"{type(value).__name__}; give a function by its dotted name, and a list as a whole"
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return what scores depend on, by name: Python, gradebox, and the packages."""
+    return packages() | {"Python": platform.python_version(), "the rules of gradebox": str(VERSION)}
+
+
+def dry_run(order: dict[str, Any]) -> list[dict[str, Any]]:
+    """Find out on a worker how the tests run; see :mod:`gradebox.nbgrader.dry_run`.
+
+    Parameters
+    ----------
+    order : dict
+        What :func:`packed` returned.
+
+    Raises
+    ------
+    Unlike
+        If this machine would give other scores.
+    """
+    return [asdict(run) for run in _executor_for(order).dry_run()]
+
+
+def execute(
+    order: dict[str, Any], submission: dict[str, Any], plan: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """Execute one submission on a worker.
+
+    Parameters
+    ----------
+    order : dict
+        What :func:`packed` returned.
+    submission : dict
+        The fields of a :class:`~gradebox.run.intake.Submission`.
+    plan : dict
+        The fields of a :class:`~gradebox.nbgrader.dry_run.NotebookPlan` for each notebook.
+
+    Returns
+    -------
+    dict
+        The fields of a :class:`~gradebox.run.executor.Result`.
+
+    Raises
+    ------
+    Unlike
+        If this machine would give other scores.
+    """
+    planned = {name: NotebookPlan(**fields) for name, fields in plan.items()}
+    return vars(_executor_for(order).execute(Submission(**submission), planned))
+
+
+def _executor_for(order: dict[str, Any]) -> Executor:
+    with _MAKING:
+        if order["key"] not in _EXECUTORS:
+            _EXECUTORS[order["key"]] = _build_executor(
+                json.loads(order["settings"]), order["files"]
+            )
+    return _EXECUTORS[order["key"]]
+
+
+def _build_executor(settings: dict[str, Any], files: dict[str, bytes]) -> Executor:
+    _compare(settings["versions"])
+    os.environ["NBGRADER_EXECUTION"] = "autograde"
+    sys.setswitchinterval(batch.SWITCH)
+    root = Path(tempfile.mkdtemp(prefix="gradebox-"))
+    atexit.register(remove, root)
+    write_files(files, root / "source" / settings["assignment"])
+    config = Config(settings["config"])
+    config.CourseDirectory.source_directory = "source"
+    config.CourseDirectory.ignore = settings["ignore"]
+    config.CourseDirectory.db_url = NOWHERE
+    course = Course(root, settings["assignment"], settings["timeout"], config)
+    return Executor(course, Sources.of(settings["sources"], NOWHERE))
+
+
+def _compare(expected: dict[str, str]) -> None:
+    """Raise unless the packages that both machines have are the same."""
+    here = versions()
+    differ = [
+        f"{name} {here[name]} (expected {version})"
+        for name, version in sorted(expected.items())
+        if here.get(name, version) != version
+    ]
+    if differ:
+        raise Unlike(
+            f"the worker on {platform.node()} has {', '.join(differ)}; install the same versions"
+        )

@@ -1,1 +1,0 @@
-"""Values as plain data, for a line on which nothing may be unpickled."""

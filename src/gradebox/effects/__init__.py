@@ -1,1 +1,0 @@
-"""What a call does besides returning a value: files, warnings, logs and patches follow it."""

@@ -1,0 +1,98 @@
+"""What happened to a submission, as data; its sentences are made here, at the end, and only here.
+
+An event is an object that nbgrader's log takes as a message: printed, it is its sentence.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+LONGEST = 300
+"""So many characters of an event are shown."""
+
+LOOK = {
+    "tampering": "{what} was changed before the test ran",
+    "not-a-value": "{why}; the test gave no points: look at the answer",
+    "not-sealed": "not sealed: this notebook can do whatever you can",
+    "changed": "the {what} of cell {cell} {verb} changed; it was put back",
+    "renamed": "the {what} `{name}` was not found; was it renamed to `{guess}`?",
+    "slow": "{what} took too long",
+    "ended": "{what} ended Python",
+    "missing-notebook": "{notebook}.ipynb was not handed in",
+    "unknown-notebook": "{notebook}.ipynb is none of the assignment's notebooks",
+    "message": "{text}",
+}
+"""What a teacher must look at, by kind, with its sentence."""
+
+NOTE = {
+    "late": "handed in {duration} late",
+    "late-penalty": "{points:g} points taken off for being late",
+    "added": "{number} cells were added",
+    "foreign": "cell {cell} is none of the assignment's",
+    "twice": "cell {cell} is there twice; the last one counts",
+    "order": "the cells were in another order; they were put back",
+    "missing": "cell {cell} was missing; it was put back",
+    "syntax": "the cell has a syntax error",
+    "large-file": "{file}, which the notebook made, is too large to be kept",
+}
+"""What is said besides, by kind."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a submission.
+
+    Parameters
+    ----------
+    kind : str
+        One of :data:`LOOK` or :data:`NOTE`.
+    notebook, cell : str
+        Where; empty where it is nowhere in particular.
+    fields : mapping
+        Numbers and names, for the sentence and for programs.
+    """
+
+    kind: str
+    notebook: str = ""
+    cell: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_to_look_at(self) -> bool:
+        """Return whether a teacher must look at it."""
+        return self.kind in LOOK
+
+    def __str__(self) -> str:
+        fields = {"notebook": self.notebook, "cell": self.cell, **self.fields}
+        if self.kind == "added" and fields["number"] == 1:
+            return "1 cell was added"
+        sentence = (LOOK | NOTE)[self.kind].format(**fields)
+        if self.cell and "{cell}" not in (LOOK | NOTE)[self.kind]:
+            sentence = f"{self.cell}: {sentence}"
+        return printable(" ".join(sentence.split()))[:LONGEST]
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        place = {"notebook": self.notebook, "cell": self.cell}
+        return {"kind": self.kind} | {n: v for n, v in place.items() if v} | dict(self.fields)
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> "Event":
+        """Return what :attr:`plain` told of."""
+        fields = dict(plain)
+        kind, notebook, cell = (fields.pop(name, "") for name in ("kind", "notebook", "cell"))
+        return cls(kind, notebook, cell, fields)
+
+
+def distinct(events: Iterable[Event]) -> list[Event]:
+    """Return events, each once, those to look at first."""
+    once = {repr(event.plain): event for event in events}
+    return sorted(once.values(), key=lambda event: not event.is_to_look_at)
+
+
+def printable(text: str) -> str:
+    """Return a text that does nothing to a terminal: students choose names of cells and files."""
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
+    )

@@ -1,0 +1,124 @@
+"""Write files whole or not at all, and read what may be a trap."""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+
+def write_files(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write files to their places in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
+def copy_files(files: Mapping[str, Path], folder: Path) -> None:
+    """Copy files to their places in a folder."""
+    for name, path in files.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        shutil.copy(path, target)
+
+
+def read_files(
+    folder: Path, largest: int, without: Collection[str] = ()
+) -> tuple[dict[str, bytes], list[str]]:
+    """Return the plain files in a folder by their place, and the places of those too large.
+
+    What a notebook left may be a trap: links, pipes and the like are not followed or opened.
+    """
+    contents, large = {}, []
+    for path in _below(folder):
+        name = path.relative_to(folder).as_posix()
+        if name in without or path.is_symlink() or not path.is_file():
+            continue
+        if path.stat().st_size > largest:
+            large.append(name)
+        else:
+            contents[name] = path.read_bytes()
+    return contents, large
+
+
+def sync(paths: Iterable[Path]) -> None:
+    """Bring files and folders to the disk."""
+    for path in paths:
+        with contextlib.suppress(PermissionError):  # Windows opens no folder
+            # Windows flushes what was opened for writing alone
+            handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder with all that it holds, protected files too; it may be missing."""
+    if folder.exists():
+        for _ in _below(folder):
+            pass
+        shutil.rmtree(folder)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Yield what lies below a folder; folders that were closed are opened on the way."""
+    _open(folder)
+    for here, folders, files in os.walk(folder):
+        for name in folders:
+            path = Path(here, name)
+            if not path.is_symlink():
+                _open(path)
+        yield from (Path(here, name) for name in [*folders, *files])
+
+
+def _open(folder: Path) -> None:
+    mode = folder.stat().st_mode
+    if mode & 0o700 != 0o700:
+        folder.chmod(mode | 0o700)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return what a file tells as JSON; nothing if it is missing or damaged."""
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content
+
+
+@contextlib.contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Give the path of a file to write, which then takes the place of another in one step.
+
+    After an error the other one stays. What has taken its place is on the disk.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        yield scratch
+        sync([scratch])
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    with written_whole(path) as scratch:
+        scratch.write_text(text, encoding="utf-8")
+
+
+def digest(parts: Iterable[str | bytes]) -> str:
+    """Return one checksum of several texts, each told apart from the next."""
+    total = hashlib.sha256()
+    for part in parts:
+        content = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
+        total.update(len(content).to_bytes(8, "big") + content)
+    return total.hexdigest()

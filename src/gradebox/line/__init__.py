@@ -1,1 +1,0 @@
-"""The line between two processes that distrust each other, and the stand-ins at its two ends."""

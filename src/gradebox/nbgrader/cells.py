@@ -1,0 +1,44 @@
+"""What cells of a notebook are to nbgrader, and what their errors say."""
+
+import re
+from typing import Any
+
+COLORS = re.compile(r"\x1b\[[0-9;]*m")
+"""What colors the text of an error in a terminal."""
+
+
+class NotPython(Exception):
+    """A notebook is written in another language; the text says what to do."""
+
+
+def require_python(nb: Any, name: str) -> None:
+    """Raise unless the kernel of a notebook runs Python, as far as its metadata tell.
+
+    Raises
+    ------
+    NotPython
+        If it runs another language.
+    """
+    language = nb.metadata.get("kernelspec", {}).get("language") or "python"
+    if language.lower() != "python":
+        raise NotPython(
+            f"expected a notebook in Python, got {name}.ipynb in {language}: gradebox runs Python "
+            "alone; grade this assignment with nbgrader's own steps"
+        )
+
+
+def is_test(cell: Any) -> bool:
+    """Return whether a cell is one with tests."""
+    metadata = cell.metadata.get("nbgrader", {})
+    is_graded = bool(metadata.get("grade")) and "grade_id" in metadata
+    return is_graded and not metadata.get("solution") and cell.cell_type == "code"
+
+
+def errors(cell: Any) -> list[Any]:
+    """Return the errors among the outputs of a cell."""
+    return [output for output in cell.get("outputs", []) if output.output_type == "error"]
+
+
+def error_text(cell: Any) -> str:
+    """Return the tracebacks of a cell without colors."""
+    return COLORS.sub("", "\n".join(line for error in errors(cell) for line in error.traceback))

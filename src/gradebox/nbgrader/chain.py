@@ -1,0 +1,112 @@
+"""nbgrader's steps as configured, made once and used often."""
+
+import importlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from nbgrader import preprocessors
+from nbgrader.apps.autogradeapp import AutogradeApp
+from nbgrader.converters import Autograde
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import Execute
+
+from gradebox.configuration import PUBLIC, REPLACED
+from gradebox.nbgrader.harmless import Harmless
+from gradebox.nbgrader.steps import CheckMetadata, LatePenalties, RestoreKernelspec
+
+_SAME = {
+    "OverwriteKernelspec": RestoreKernelspec,
+    "CheckCellMetadata": CheckMetadata,
+    "AssignLatePenalties": LatePenalties,
+}
+"""nbgrader's steps that do the same here in less time."""
+
+
+def _in_place() -> dict[Any, type]:
+    """Return what takes the place of nbgrader's steps, which a configuration names or imports."""
+    ours = {
+        theirs: getattr(importlib.import_module(PUBLIC[name]), name)
+        for theirs, name in REPLACED.items()
+    }
+    named = {f"nbgrader.preprocessors.{name}": step for name, step in (ours | _SAME).items()}
+    return named | {getattr(preprocessors, name): step for name, step in (ours | _SAME).items()}
+
+
+class Chain:
+    """nbgrader's preprocessors as configured, in the order of its two conversions.
+
+    Parameters
+    ----------
+    app : AutogradeApp
+        nbgrader's application, which holds the configuration.
+    root : Path
+        The course's folder.
+    timeout : int, optional
+        Seconds that a cell may run.
+    """
+
+    def __init__(self, app: AutogradeApp, root: Path, timeout: int | None = None) -> None:
+        self.directory = CourseDirectory(parent=app, root=str(root))
+        self.converter = Autograde(coursedir=self.directory, parent=app)
+        exporter_class = self.converter.exporter_class
+        # both: an exporter takes no configuration from its parent
+        self.exporter = exporter_class(parent=self.converter, config=self.converter.config)
+        self.sanitize = self._make(self.converter.sanitize_preprocessors)
+        steps = self._make(self.converter.autograde_preprocessors)
+        positions = [position for position, step in enumerate(steps) if isinstance(step, Execute)]
+        if len(positions) != 1:
+            raise ValueError(
+                "expected one step that executes in c.Autograde.autograde_preprocessors, "
+                f"got {len(positions)}: put nbgrader.preprocessors.Execute there"
+            )
+        position = positions[0]
+        self.before, self.execute = steps[:position], steps[position]
+        # once, and last: what no page may hold must not be there, whatever the configuration says
+        after = [step for step in steps[position + 1 :] if not isinstance(step, Harmless)]
+        self.after = [*after, *self._make([Harmless])]
+        if timeout is not None:
+            self.execute.timeout = timeout
+
+    def _make(self, steps: Iterable[Any]) -> list[Any]:
+        """Return the preprocessors, kernels replaced by forks of a warm process."""
+        self.exporter._preprocessors = []
+        ours = _in_place()
+        for step in steps:
+            self.exporter.register_preprocessor(ours.get(step, step))
+        return list(self.exporter._preprocessors)
+
+    @property
+    def has_strangers(self) -> bool:
+        """Return whether a course has added steps, which may open the gradebook themselves."""
+        homes = {type(step).__module__.partition(".")[0] for step in self.after}
+        return not homes <= {"nbgrader", "nbconvert", "gradebox"}
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """Return what cells are allowed, by name."""
+        traits = self.execute.traits(config=True)
+        skipped = {"kernel_manager_class", "shutdown_kernel", "error_on_timeout"}
+        return {name: str(getattr(self.execute, name)) for name in traits if name not in skipped}
+
+    def resources(
+        self, student: str, assignment: str, notebook: str, folder: Path, book: Any
+    ) -> Any:
+        """Return what nbgrader tells its preprocessors, with a gradebook that is open."""
+        context = {"student": student, "assignment": assignment, "notebook": notebook}
+        resources = self.exporter._init_resources(
+            {
+                "unique_key": notebook,
+                "output_files_dir": f"{notebook}_files",
+                "nbgrader": context | {"db_url": self.directory.db_url},
+                "metadata": {"name": notebook, "path": str(folder)},
+            }
+        )
+        resources["gradebook"] = book
+        return resources
+
+    def hook(self, name: str, student: str, assignment: str, notebooks: list[str]) -> None:
+        """Call the function that the configuration gives for before or after a conversion."""
+        self.directory.student_id, self.directory.assignment_id = student, assignment
+        self.converter.notebooks = notebooks
+        getattr(self.converter, f"run_{name}_convert_hook")()

@@ -1,0 +1,238 @@
+"""A course as nbgrader's configuration tells it."""
+
+import contextlib
+import fnmatch
+import glob
+import json
+import logging
+import os
+import re
+import sys
+import threading
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from traitlets import List, Unicode
+from traitlets.config import Config, LoggingConfigurable
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from nbgrader.apps.autogradeapp import AutogradeApp
+    from nbgrader.coursedir import CourseDirectory
+    from nbgrader.utils import find_all_files, setenv
+
+from gradebox.events import Event
+from gradebox.files import digest
+from gradebox.nbgrader.chain import Chain
+
+VERSION = 8
+"""Raised when the same submission may get another score, or another page, than before."""
+
+OF_NO_MATTER = (
+    *("CourseDirectory", "Exchange", "NbGrader", "JupyterApp", "Application", "Gradebox"),
+    *("ExchangeFactory", "GenerateFeedback", "FeedbackPage", "HTMLExporter"),
+)
+"""Sections of the configuration that change no score."""
+
+
+class Gradebox(LoggingConfigurable):
+    """What a course may tell gradebox in ``nbgrader_config.py``."""
+
+    folder = Unicode(
+        ".gradebox", help="Where results of executions are kept, below the course's folder."
+    ).tag(config=True)
+    depends = List(
+        Unicode(),
+        help="Files and folders, such as a package of the course, whose change asks to grade anew.",
+    ).tag(config=True)
+
+
+class Notes(logging.Handler):
+    """Gathers what happens to submissions, for each thread its own; and what nbgrader warns of."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._mine = threading.local()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Gather one event."""
+        if hasattr(self._mine, "events"):
+            event: Any = record.msg
+            if not isinstance(event, Event):
+                event = Event("message", fields={"text": record.getMessage()})
+            self._mine.events.append(event)
+
+    @contextlib.contextmanager
+    def gather(self) -> Iterator[list[Event]]:
+        """Gather what happens in this thread."""
+        events: list[Event] = []
+        self._mine.events = events
+        try:
+            yield events
+        finally:
+            del self._mine.events
+
+
+class Course:
+    """A course, and one of its assignments.
+
+    Parameters
+    ----------
+    root : Path
+        The folder with ``nbgrader_config.py``.
+    assignment : str
+        The assignment.
+    timeout : int, optional
+        Seconds that a cell may run; the configuration's value when not given.
+    config : Config, optional
+        The configuration; when not given, it is read from the folder.
+    """
+
+    notes = Notes()
+
+    def __init__(
+        self,
+        root: Path,
+        assignment: str,
+        timeout: int | None = None,
+        config: Config | None = None,
+    ) -> None:
+        if config is None:
+            with contextlib.chdir(root):
+                self._app = AutogradeApp()
+                self._app.initialize([])
+        else:
+            self._app = AutogradeApp(config=config)
+            self._app.coursedir = CourseDirectory(parent=self._app, root=str(root))
+        for log in (self._app.log, logging.getLogger("traitlets")):
+            log.handlers, log.propagate = [self.notes], False
+        self.assignment, self.timeout = assignment, timeout
+        self.directory: CourseDirectory = self._app.coursedir
+        self.root = Path(self.directory.root)
+        self.gradebox = Gradebox(parent=self._app)
+
+    @property
+    def url(self) -> str:
+        """Return the address of the gradebook."""
+        return str(self.directory.db_url)
+
+    @property
+    def course_id(self) -> str:
+        """Return the name of the course."""
+        return str(self.directory.course_id)
+
+    @property
+    def store(self) -> Path:
+        """Return where results are kept."""
+        return self.root / self.gradebox.folder
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Return the sections of the configuration that scores depend on."""
+        return {k: v for k, v in self._app.config.items() if k not in OF_NO_MATTER}
+
+    def submitted(self, student: str) -> Path:
+        """Return the folder that a student handed in."""
+        return self._path(self.directory.submitted_directory, student)
+
+    def autograded(self, student: str) -> Path:
+        """Return the folder of the graded submission of a student."""
+        return self._path(self.directory.autograded_directory, student)
+
+    @property
+    def source(self) -> Path:
+        """Return the folder of the instructor's version."""
+        return self._path(self.directory.source_directory, ".")
+
+    def _path(self, step: str, student: str) -> Path:
+        return Path(os.path.normpath(self.directory.format_path(step, student, self.assignment)))
+
+    def students(self, wildcards: Iterable[str] = ()) -> list[str]:
+        """Return who handed in something, sorted; only those wanted, where any are named."""
+        step, name = self.directory.submitted_directory, self.assignment
+        pattern = self.directory.format_path(step, "(?P<student>.*)", re.escape(name), escape=True)
+        wild = self.directory.directory_structure.format(
+            nbgrader_step=step, student_id="*", assignment_id=glob.escape(name)
+        )
+        # not Path.glob: the structure may be absolute
+        folders = glob.glob(os.path.join(glob.escape(str(self.root)), wild))  # noqa: PTH118, PTH207
+        matches = (re.fullmatch(pattern, folder) for folder in folders)
+        names = {match["student"] for match in matches if match}
+        names -= set(self.directory.student_id_exclude.split(","))
+        patterns = list(wildcards) or ["*"]
+        return sorted(
+            name
+            for name in names
+            if any(fnmatch.fnmatchcase(name, glob_pattern) for glob_pattern in patterns)
+        )
+
+    def warn(self, event: Event) -> None:
+        """Note something for the instructor, as nbgrader's own warnings are noted."""
+        self._app.log.warning(event)
+
+    def chain(self) -> Chain:
+        """Return nbgrader's steps, for the use of one thread."""
+        return Chain(self._app, self.root, self.timeout)
+
+    def source_files(self, chain: Chain) -> dict[str, Path]:
+        """Return the files that stand beside the instructor's notebooks, by their place."""
+        excluded = set(chain.converter.exclude_overwriting.get(self.assignment, []))
+        files = self.files_in(self.source)
+        return {name: path for name, path in files.items() if name not in excluded}
+
+    def files_in(self, folder: Path) -> dict[str, Path]:
+        """Return the files in a folder that nbgrader copies, by their place in it."""
+        paths = find_all_files(str(folder), [*self.directory.ignore, "*.ipynb"])
+        return {os.path.relpath(path, folder): Path(path) for path in sorted(paths)}
+
+    def basis(self, chain: Chain, sources: str) -> str:
+        """Return the checksum of all that the scores of a class are made from, beside its work."""
+        files = [
+            path for dependency in self.gradebox.depends for path in _files(self.root / dependency)
+        ]
+        # all of the instructor's files: the trial has them, even if a submission does not get them
+        files += [*sorted(self.source.glob("*.ipynb")), *self.files_in(self.source).values()]
+        parts = [
+            str(VERSION),
+            sys.version,
+            self.assignment,
+            sources,
+            json.dumps(self.config, sort_keys=True, default=_name),
+            json.dumps([_name(type(step)) for step in [*chain.before, *chain.after]]),
+            json.dumps([_name(type(chain.execute)), chain.limits], default=str),
+            json.dumps(packages(), sort_keys=True),
+        ]
+        return digest([*parts, *(content for path in files for content in _name_and_content(path))])
+
+
+def autograding() -> contextlib.AbstractContextManager[None]:
+    """Let notebooks see in their environment that they are graded, as with nbgrader."""
+    environment: contextlib.AbstractContextManager[None] = setenv(NBGRADER_EXECUTION="autograde")
+    return environment
+
+
+def packages() -> dict[str, str]:
+    """Return the versions of the installed packages, by name.
+
+    The names of the folders tell them; to read the metadata of hundreds takes a while.
+    """
+    folders = (path.glob("*.dist-info") for path in map(Path, reversed(sys.path)) if path.is_dir())
+    names = [path.stem for paths in folders for path in paths]
+    return {name: version for name, _, version in (stem.partition("-") for stem in names)}
+
+
+def _name_and_content(path: Path) -> list[str | bytes]:
+    return [path.name, path.read_bytes()]
+
+
+def _files(dependency: Path) -> list[Path]:
+    paths = [dependency] if dependency.is_file() else sorted(dependency.rglob("*"))
+    return [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
+
+
+def _name(value: Any) -> str:
+    """Return a text for a value of the configuration that is the same in every run."""
+    definition = value if hasattr(value, "__qualname__") else type(value)
+    return f"{definition.__module__}.{definition.__qualname__}"

@@ -1,0 +1,260 @@
+"""Find out before the first student how each test of an assignment runs, on the own answers.
+
+A test runs *isolated*, in a process that gets nothing of the student's but values, where that gives
+the instructor's own answers their full points. Any other runs *in-process*, among the student's
+objects, as in nbgrader; there a student who tries can forge its score. One test never decides for
+another, unless it needs what the other defines.
+"""
+
+import json
+import shutil
+import tempfile
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from copy import deepcopy
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import nbformat
+from nbgrader.preprocessors import ClearSolutions
+
+from gradebox.files import digest, read_json, write
+from gradebox.nbgrader.cells import is_test, require_python
+from gradebox.nbgrader.source_notebook import written_tests
+
+if TYPE_CHECKING:
+    from gradebox.nbgrader.execute import Run, WarmExecute
+
+ISOLATED, IN_PROCESS = WAYS = ("isolated", "in-process")
+
+AUTOMATIC = "AUTOTEST"
+"""What a test says in which nbgrader writes automatic tests."""
+
+
+@dataclass(frozen=True)
+class NotebookPlan:
+    """How the tests of a notebook run.
+
+    Parameters
+    ----------
+    in_process : list of str
+        The tests that run in the student's process.
+    usual : list of str
+        What these tests use and the own answers change themselves, such as a backend of plots.
+    """
+
+    in_process: list[str] = field(default_factory=list)
+    usual: list[str] = field(default_factory=list)
+
+
+Plan = Mapping[str, NotebookPlan]
+"""How the tests of an assignment run, by notebook."""
+
+
+@dataclass(frozen=True)
+class TestRun:
+    """How one test runs, and what it gives.
+
+    Parameters
+    ----------
+    notebook, cell : str
+        The test.
+    points : float
+        What it is worth.
+    way : str
+        ``isolated`` or ``in-process``.
+    answers, blank : float
+        What the instructor's own answers get, and a notebook without answers.
+    why : str
+        Why it does not run isolated, or fails: what it raised there.
+    usual : list of str
+        What the own answers change themselves of what it uses in-process.
+    """
+
+    notebook: str
+    cell: str
+    points: float
+    way: str
+    answers: float
+    blank: float
+    why: str = ""
+    usual: tuple[str, ...] = ()
+
+    @property
+    def fails(self) -> bool:
+        """Return whether the instructor's own answers do not get all of its points."""
+        return self.answers < self.points
+
+    @property
+    def is_free(self) -> bool:
+        """Return whether a blank notebook gets points."""
+        return self.blank > 0
+
+
+def dry_run(execute: "WarmExecute", source: Path, assignment: str, jobs: int = 1) -> list[TestRun]:
+    """Run the tests of an assignment on its own answers, and without answers.
+
+    Parameters
+    ----------
+    execute : WarmExecute
+        Runs notebooks.
+    source : Path
+        The folder of the instructor's version.
+    assignment : str
+        The name of the assignment.
+    jobs : int, optional
+        So many notebooks run at once.
+    """
+    runs: list[TestRun] = []
+    with ThreadPoolExecutor(jobs) as processors:
+        for path in sorted(source.glob("*.ipynb")):
+            context = {"assignment": assignment, "notebook": path.stem}
+            runs += _Notebook(execute, path, context, processors).runs()
+    return runs
+
+
+def kept(file: Path, key: str, find_out: Any) -> list[TestRun]:
+    """Return the runs that a file has under a key; else find out, and keep them there."""
+    record = read_json(file)
+    if record.get("key") != key:
+        record = {"key": key, "tests": [asdict(run) for run in find_out()]}
+        write(file, json.dumps(record))
+    return of_plain(record["tests"])
+
+
+def of_plain(tests: Iterable[dict[str, Any]]) -> list[TestRun]:
+    """Return runs that were written as JSON."""
+    return [TestRun(**fields | {"usual": tuple(fields["usual"])}) for fields in tests]
+
+
+_REMEMBERED: dict[str, list[TestRun]] = {}
+_TRYING = threading.Lock()
+
+
+def remembered(execute: "WarmExecute", source: Path, assignment: str) -> list[TestRun]:
+    """Run the tests of an assignment once in this process, for each version of them."""
+    stamps = [
+        f"{path} {path.stat().st_mtime_ns}" for path in sorted(source.rglob("*")) if path.is_file()
+    ]
+    traits = execute.traits(config=True)
+    settings = [f"{name} {getattr(execute, name)}" for name in sorted(traits) if name != "parent"]
+    key = digest([assignment, *stamps, *settings])
+    with _TRYING:  # threads share it
+        if key not in _REMEMBERED:
+            _REMEMBERED[key] = dry_run(execute, source, assignment)
+        return _REMEMBERED[key]
+
+
+def planned(runs: Iterable[TestRun]) -> Plan:
+    """Return how tests run because of a dry run."""
+    plan: dict[str, NotebookPlan] = {}
+    for run in runs:
+        if run.way == IN_PROCESS:
+            notebook = plan.setdefault(run.notebook, NotebookPlan())
+            notebook.in_process.append(run.cell)
+            notebook.usual.extend(name for name in run.usual if name not in notebook.usual)
+    return plan
+
+
+class _Notebook:
+    """The instructor's version of a notebook, with its answers and blank."""
+
+    def __init__(
+        self, execute: "WarmExecute", path: Path, context: dict[str, str], processors: Executor
+    ) -> None:
+        self._execute, self._path, self._context = execute, path, context
+        self._processors = processors
+        answered = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+        require_python(answered, path.stem)
+        self._tests = {_name(cell): _points(cell) for cell in filter(is_test, answered.cells)}
+        if any(AUTOMATIC in cell.source for cell in filter(is_test, answered.cells)):
+            written = written_tests(execute, context["assignment"], context["notebook"])
+            for cell in filter(is_test, answered.cells):
+                cell.source = written.get(_name(cell), cell.source)
+        self._answered, self._blank = answered, _blank(answered, execute)
+
+    def runs(self) -> list[TestRun]:
+        """Return how each test runs."""
+        if not self._tests:
+            return []
+        default = self._execute.way
+        insisted = {name: default for name in self._tests if default in WAYS}
+        insisted |= self._execute.insisted(self._context)
+        given = {name for name, way in insisted.items() if way == IN_PROCESS}
+        [first, blank] = self._run([self._answered, self._blank], given)
+        in_process, last = given | self._free(blank, insisted), first
+        if in_process != given:
+            [last] = self._run([self._answered], in_process)
+        while losing := {
+            name
+            for name, points in self._tests.items()
+            if last.scores[name] < points and name not in in_process and name not in insisted
+        }:
+            in_process |= losing
+            [last] = self._run([self._answered], in_process)
+        # where neither way gives the points, isolated is the way that cannot be forged
+        in_process -= {
+            name
+            for name in in_process - given
+            if last.scores[name] <= first.scores[name] < self._tests[name]
+        }
+        if in_process != given:
+            [blank] = self._run([self._blank], in_process)
+        return [
+            TestRun(
+                self._path.stem,
+                name,
+                points,
+                IN_PROCESS if name in in_process else ISOLATED,
+                (last if name in in_process else first).scores[name],
+                blank.scores[name],
+                first.reasons.get(name, ""),
+                tuple(last.changed) if name in in_process else (),
+            )
+            for name, points in self._tests.items()
+        ]
+
+    def _free(self, blank: "Run", insisted: Collection[str]) -> set[str]:
+        """Return the tests that are free only isolated: there they test nothing."""
+        free = {name for name, score in blank.scores.items() if score > 0} - {*insisted}
+        if not free:
+            return set()
+        [other] = self._run([self._blank], free)
+        return {name for name in free if other.scores[name] < blank.scores[name]}
+
+    def _run(self, versions: Iterable[Any], in_process: Collection[str]) -> list["Run"]:
+        """Run versions of the notebook at once, each in a folder of its own."""
+        plan = NotebookPlan([*in_process])
+        return [*self._processors.map(lambda version: self._run_one(version, plan), versions)]
+
+    def _run_one(self, version: Any, plan: NotebookPlan) -> "Run":
+        nb = deepcopy(version)
+        with tempfile.TemporaryDirectory(prefix="gradebox-dry-run-") as folder:
+            shutil.copytree(
+                self._path.parent,
+                folder,
+                dirs_exist_ok=True,
+                ignore=shutil.ignore_patterns("*.ipynb", ".ipynb_checkpoints"),
+            )
+            return self._execute.run(nb, Path(folder), self._context, plan)
+
+
+def _name(cell: Any) -> str:
+    return str(cell.metadata.nbgrader.grade_id)
+
+
+def _points(cell: Any) -> float:
+    return float(cell.metadata.nbgrader.get("points", 0))
+
+
+def _blank(nb: Any, step: Any) -> Any:
+    """Return a notebook as students get it, with its hidden tests."""
+    blank = deepcopy(nb)
+    clear = ClearSolutions(parent=step.parent)
+    resources: dict[str, Any] = {"language": "python"}
+    for number, cell in enumerate(blank.cells):
+        if cell.metadata.get("nbgrader", {}).get("solution") and cell.cell_type == "code":
+            clear.preprocess_cell(cell, resources, number)
+    return blank

@@ -1,0 +1,341 @@
+"""What nbgrader's gradebook knows of an assignment, and the gradebook that a run has open.
+
+nbgrader's steps each open the gradebook anew, ask it cell by cell and commit after each answer:
+half of the time that grading takes without kernels. Those of this package are handed one that is
+open already, see :func:`opened`.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from nbgrader.api import (
+    BaseCell,
+    Course,
+    Grade,
+    Gradebook,
+    MissingEntry,
+    SubmittedAssignment,
+    SubmittedNotebook,
+)
+from sqlalchemy import (
+    Column,
+    DateTime,
+    MetaData,
+    String,
+    Table,
+    Text,
+    delete,
+    func,
+    insert,
+    inspect,
+    select,
+)
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
+
+from gradebox.events import Event
+from gradebox.files import digest
+from gradebox.nbgrader.cells import require_python
+
+_FINGERPRINTS = Table(
+    "gradebox_fingerprints",
+    MetaData(),
+    Column("submission_id", String(32), primary_key=True),
+    Column("key", String(64), nullable=False),
+    Column("scores", String(64), nullable=False),
+    Column("events", Text, nullable=False),
+    Column("at", DateTime, server_default=func.now()),
+)
+"""What the scores of a submission were made from; it stands beside nbgrader's own tables."""
+
+
+class Mark(NamedTuple):
+    """What the gradebook says of a submission with scores.
+
+    Parameters
+    ----------
+    key : str
+        The checksum of what the scores were made from; empty if nbgrader made them.
+    extension : str
+        How much longer the student may take.
+    events : tuple of Event
+        What happened when it was graded.
+    """
+
+    key: str = ""
+    extension: str = "None"
+    events: tuple[Event, ...] = ()
+
+
+@contextlib.contextmanager
+def opened(resources: Any) -> Iterator[Any]:
+    """Give a step of nbgrader's the gradebook: the one that the run has open, or one for the step.
+
+    Parameters
+    ----------
+    resources : dict
+        What nbgrader tells its steps; a run puts its own under ``"gradebook"``.
+    """
+    if book := resources.get("gradebook"):
+        yield book
+        return
+    with Gradebook(resources["nbgrader"]["db_url"]) as book:
+        yield book
+
+
+_KINDS = ("source_cells", "grade_cells", "task_cells", "solution_cells")
+
+
+def _columns(entry: Any) -> dict[str, Any]:
+    """Return what the gradebook has of an entry, by the names of the columns."""
+    return {column.key: getattr(entry, column.key) for column in inspect(entry).mapper.column_attrs}
+
+
+class Sources:
+    """The cells of one assignment as the gradebook has them, read once; for any thread.
+
+    Parameters
+    ----------
+    url : str
+        The address of the gradebook.
+    course_id : str
+        The course.
+    assignment : str
+        The assignment.
+
+    Raises
+    ------
+    MissingEntry
+        If the gradebook does not know the assignment.
+    """
+
+    def __init__(self, url: str, course_id: str = "", assignment: str = "") -> None:
+        self._notebooks: dict[str, Any] = {}
+        self._cells: dict[tuple[str, str], Any] = {}
+        self._graded: dict[tuple[str, str], Any] = {}
+        with Gradebook(url, course_id) as book:
+            assignment_entry = book.find_assignment(assignment)
+            for notebook in assignment_entry.notebooks:
+                self._take(notebook)
+                for entry in (
+                    notebook,
+                    *(cell for kind in _KINDS for cell in getattr(notebook, kind)),
+                ):
+                    _columns(entry)  # some are read when first asked for
+            self.duedate = assignment_entry.duedate
+            book.db.expunge_all()
+        self.url, self.assignment = url, assignment
+
+    @classmethod
+    def of(cls, plain: dict[str, Any], url: str) -> "Sources":
+        """Return what :attr:`plain` told of, for a gradebook of this address."""
+        sources: Sources = cls.__new__(cls)
+        sources._notebooks, sources._cells, sources._graded = {}, {}, {}
+        sources.url, sources.assignment, sources.duedate = url, plain["assignment"], None
+        for fields in plain["notebooks"]:
+            cells = {kind: [SimpleNamespace(**cell) for cell in fields[kind]] for kind in _KINDS}
+            sources._take(SimpleNamespace(**fields | cells))
+        return sources
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """Return as plain data all that executions need to know."""
+        notebooks = [
+            _columns(notebook)
+            | {kind: [*map(_columns, getattr(notebook, kind))] for kind in _KINDS}
+            for notebook in self._notebooks.values()
+        ]
+        return {"assignment": self.assignment, "notebooks": notebooks}
+
+    def _take(self, notebook: Any) -> None:
+        self._notebooks[notebook.name] = notebook
+        graded = [*notebook.grade_cells, *notebook.task_cells]
+        self._cells |= {(notebook.name, cell.name): cell for cell in notebook.source_cells}
+        self._graded |= {(notebook.name, cell.name): cell for cell in graded}
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the notebooks."""
+        return sorted(self._notebooks)
+
+    def require_python(self) -> None:
+        """Raise unless all notebooks run Python.
+
+        Raises
+        ------
+        NotPython
+            If one runs another language.
+        """
+        for name, notebook in sorted(self._notebooks.items()):
+            kernelspec = json.loads(notebook.kernelspec or "{}")
+            require_python(SimpleNamespace(metadata={"kernelspec": kernelspec or {}}), name)
+
+    @property
+    def digest(self) -> str:
+        """Return the checksum of all that grading takes from here."""
+        cells = [
+            [
+                name,
+                cell,
+                source_cell.cell_type,
+                source_cell.locked,
+                source_cell.source,
+                source_cell.checksum,
+            ]
+            for (name, cell), source_cell in sorted(self._cells.items())
+        ]
+        graded = [[*name, cell.max_score] for name, cell in sorted(self._graded.items())]
+        kernels = [
+            [name, notebook.kernelspec] for name, notebook in sorted(self._notebooks.items())
+        ]
+        return digest([json.dumps([cells, graded, kernels])])
+
+    def find_notebook(self, name: str, assignment: str) -> Any:
+        """Return a notebook."""
+        return self._get(self._notebooks, name, assignment)
+
+    def find_source_cell(self, name: str, notebook: str, assignment: str) -> Any:
+        """Return the source of a cell."""
+        return self._get(self._cells, (notebook, name), assignment)
+
+    def find_graded_cell(self, name: str, notebook: str, assignment: str) -> Any:
+        """Return a cell that gives points."""
+        return self._get(self._graded, (notebook, name), assignment)
+
+    def _get(self, table: dict[Any, Any], name: Any, assignment: str) -> Any:
+        if assignment != self.assignment or name not in table:
+            raise MissingEntry(f"No such entry: {assignment}/{name}")
+        return table[name]
+
+
+class _Held(Session):
+    """A session in which commits wait for the end of the submission."""
+
+    def commit(self) -> None:
+        """Keep the transaction open: changes are written together, before anything is read."""
+
+
+class Book(Gradebook):  # type: ignore[misc]
+    """The gradebook of the one who writes: one transaction for each submission.
+
+    Parameters
+    ----------
+    url : str
+        The address of the gradebook.
+    course_id : str
+        The course.
+    """
+
+    def __init__(self, url: str, course_id: str = "") -> None:
+        self._whole = Gradebook(url, course_id)
+        self.engine, self.course_id = self._whole.engine, course_id
+        self.db = scoped_session(sessionmaker(class_=_Held, bind=self.engine, future=True))
+        self.authenticator = None
+        self._entries: dict[str, dict[tuple[str, str], Any]] = {}
+        _FINGERPRINTS.create(self.engine, checkfirst=True)
+        self.url = url
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Write all that happens inside at once, or nothing of it."""
+        try:
+            yield
+            self.settle()
+        finally:
+            self._entries = {}
+            self.db.remove()
+
+    def settle(self) -> None:
+        """Write what was changed, so that others see it who open the gradebook."""
+        self.db.flush()
+        Session.commit(self.db())
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.db.remove()
+        self._whole.close()
+
+    def check_course(self, course_id: str = "default_course", **_: Any) -> Course:
+        """Leave the table of courses alone: it was checked at the start."""
+
+    def add_submission(self, assignment: str, student: str, **more: Any) -> SubmittedAssignment:
+        """Add a submission, and ask nothing of the database while it is half made."""
+        with self.db.no_autoflush:
+            return super().add_submission(assignment, student, **more)
+
+    def find_grade(self, grade_cell: str, notebook: str, assignment: str, student: str) -> Any:
+        """Return a grade; those of a notebook are read together."""
+        return self._entry("grades", grade_cell, notebook, assignment, student)
+
+    def find_comment(self, solution_cell: str, notebook: str, assignment: str, student: str) -> Any:
+        """Return a comment; those of a notebook are read together."""
+        return self._entry("comments", solution_cell, notebook, assignment, student)
+
+    def _entry(self, kind: str, cell: str, notebook: str, assignment: str, student: str) -> Any:
+        name = f"{assignment}/{student}/{notebook}"
+        if name not in self._entries:
+            submitted: SubmittedNotebook = self.find_submission_notebook(
+                notebook, assignment, student
+            )
+            # in the session's memory, so that the names below ask nothing more
+            base_cells = (
+                self.db.query(BaseCell).filter(BaseCell.notebook_id == submitted.notebook_id).all()
+            )
+            names = {base_cell.id: base_cell.name for base_cell in base_cells}
+            self._entries[name] = {
+                (kind, names[entry.cell_id]): entry
+                for kind in ("grades", "comments")
+                for entry in getattr(submitted, kind)
+            }
+        try:
+            return self._entries[name][kind, cell]
+        except KeyError:
+            raise MissingEntry(f"No such entry: {name}/{cell} among the {kind}") from None
+
+    def mark(self, submission: SubmittedAssignment, key: str, events: Sequence[Event]) -> None:
+        """Write what the scores of a submission are made from, within its transaction."""
+        self.db.flush()
+        self.db.execute(delete(_FINGERPRINTS).where(_FINGERPRINTS.c.submission_id == submission.id))
+        plain = json.dumps([event.plain for event in events])
+        scores = self._scores(SubmittedAssignment.id == submission.id).get(submission.id, "")
+        row = {"submission_id": submission.id, "key": key, "scores": scores, "events": plain}
+        self.db.execute(insert(_FINGERPRINTS).values(row))
+
+    def marks(self, assignment: str) -> dict[str, Mark]:
+        """Return what is known of each student with scores."""
+        rows = {row.submission_id: row for row in self.db.execute(select(_FINGERPRINTS))}
+        try:
+            submissions = self.assignment_submissions(assignment)
+            ids = [submission.id for submission in submissions]
+            scores = self._scores(SubmittedAssignment.id.in_(ids))
+            return {
+                submission.student_id: _mark(
+                    rows.get(submission.id), str(submission.extension), scores.get(submission.id)
+                )
+                for submission in submissions
+            }
+        finally:
+            self.db.remove()
+
+    def _scores(self, which: Any) -> dict[str, str]:
+        """Return a checksum of the scores that tests gave, by the id of the submission."""
+        grades = (
+            self.db.query(SubmittedAssignment.id, Grade.cell_id, Grade.auto_score)
+            .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+            .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
+            .filter(which)
+            .order_by(Grade.cell_id)
+        )
+        lines: dict[str, list[str]] = {}
+        for submission, cell, score in grades:
+            lines.setdefault(submission, []).append(f"{cell} {score}")
+        return {submission: digest(of_cells) for submission, of_cells in lines.items()}
+
+
+def _mark(row: Any, extension: str, scores: str | None) -> Mark:
+    """Return what is known of a submission; nothing if others have changed its scores since."""
+    if row is None or row.scores != (scores or ""):
+        return Mark(extension=extension)
+    return Mark(row.key, extension, tuple(map(Event.of, json.loads(row.events))))

@@ -1,0 +1,215 @@
+"""What the instructor's version of a notebook says about how its tests run."""
+
+import ast
+import builtins
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme
+
+from gradebox.workers.syntax import parse, python_of
+
+Names = Mapping[str, tuple[str, ...]]
+"""Some names for each cell, by its name in nbgrader."""
+
+
+@dataclass(frozen=True)
+class Instructions:
+    """What a source notebook asks for.
+
+    Parameters
+    ----------
+    imports : tuple of str
+        The import statements of its plain cells, which a student may change.
+    modules : tuple of str
+        The imports of modules in its solution cells, such as ``import statistics as stats``.
+    answers : frozenset of str
+        Names that its solutions define although Python has them, such as ``sum``.
+    ways : mapping
+        The way that the metadata of a test insist on, by its name: ``"gradebox": {"way":
+        "isolated"}`` or ``"in-process"``.
+    helpers : mapping
+        The functions that a locked cell alone defines.
+    watched : tuple of str
+        The modules that its tests may use: all that cells other than solutions import.
+    order : tuple of str
+        The names of its cells in nbgrader, in their order.
+    plain : frozenset of str
+        The texts of its code cells that nbgrader knows nothing of.
+    tags : mapping
+        The tags of its cells.
+    """
+
+    imports: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    answers: frozenset[str] = frozenset()
+    ways: Mapping[str, str] = field(default_factory=dict)
+    helpers: Names = field(default_factory=dict)
+    watched: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+    plain: frozenset[str] = frozenset()
+    tags: Names = field(default_factory=dict)
+
+
+def instructions(notebook: Path) -> Instructions:
+    """Read a source notebook; one that is not there asks for nothing."""
+    try:
+        return _instructions(notebook, notebook.stat().st_mtime_ns)
+    except FileNotFoundError:
+        return Instructions()
+
+
+@lru_cache(maxsize=64)
+def _instructions(notebook: Path, changed: int) -> Instructions:
+    nb = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
+    code = [(cell, _statements(cell)) for cell in nb.cells if cell.cell_type == "code"]
+    solutions = [node for cell, nodes in code if _of(cell).get("solution") for node in nodes]
+    others = [node for cell, nodes in code if not _of(cell).get("solution") for node in nodes]
+    plain = [
+        ast.unparse(node)
+        for cell, nodes in code
+        if not any(_of(cell).get(kind) for kind in ("solution", "grade", "locked"))
+        for node in nodes
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    defined = {name for node in solutions for name in _defined(node)}
+    named = [cell for cell in nb.cells if "grade_id" in _of(cell)]
+    return Instructions(
+        imports=tuple(plain),
+        modules=tuple(ast.unparse(node) for node in solutions if isinstance(node, ast.Import)),
+        answers=frozenset(defined & set(dir(builtins))),
+        ways={
+            _of(cell).grade_id: cell.metadata["gradebox"]["way"]
+            for cell in named
+            if "way" in cell.metadata.get("gradebox", {})
+        },
+        helpers=_helpers(code),
+        watched=tuple(dict.fromkeys(name for node in others for name in _imported(node))),
+        order=tuple(_of(cell).grade_id for cell in named),
+        plain=frozenset(cell.source.strip() for cell in nb.cells if not _of(cell)),
+        tags={_of(cell).grade_id: tuple(cell.metadata.get("tags", ())) for cell in named},
+    )
+
+
+def given_texts(step: Any, assignment: str, notebook: str) -> frozenset[str]:
+    """Return the texts of the cells that students were given and nbgrader knows nothing of.
+
+    They stand in the source, in the release, and in the header and footer that a course adds.
+    """
+    course = _course(step)
+    folders = course.source_directory, course.release_directory
+    paths = [Path(course.format_path(f, ".", assignment), f"{notebook}.ipynb") for f in folders]
+    added = step.config.get("IncludeHeaderFooter", {})
+    names = (added.get(name) for name in ("header", "footer"))
+    paths += [Path(course.root, name) for name in names if isinstance(name, str) and name]
+    return frozenset().union(*(instructions(path.resolve()).plain for path in paths))
+
+
+def _of(cell: Any) -> Any:
+    return cell.metadata.get("nbgrader", {})
+
+
+def _statements(cell: Any) -> list[ast.stmt]:
+    with contextlib.suppress(SyntaxError, ValueError):
+        return parse(python_of(cell.source)).body
+    return []
+
+
+def _helpers(code: list[tuple[Any, list[ast.stmt]]]) -> Names:
+    """Return the functions of locked cells that no other cell gives another meaning."""
+    bound = Counter(
+        name for _, nodes in code for name in {n for node in nodes for n in _bound(node)}
+    )
+    return {
+        _of(cell).grade_id: tuple(
+            name for node in nodes for name in _defined(node) if bound[name] == 1
+        )
+        for cell, nodes in code
+        if _of(cell).get("locked") and not _of(cell).get("grade") and "grade_id" in _of(cell)
+    }
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement may bind, in whatever function they are."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
+
+
+def _defined(statement: ast.stmt) -> list[str]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [statement.name]
+    if isinstance(statement, ast.Assign):
+        return [target.id for target in statement.targets if isinstance(target, ast.Name)]
+    return []
+
+
+def _imported(statement: ast.stmt) -> list[str]:
+    if isinstance(statement, ast.Import):
+        return [alias.name for alias in statement.names]
+    if isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
+        return [statement.module]
+    return []
+
+
+def _course(step: Any) -> CourseDirectory:
+    course = getattr(getattr(step.parent, "parent", None), "coursedir", None)
+    return course or CourseDirectory(parent=step)
+
+
+def written_tests(step: Any, assignment: str, notebook: str) -> dict[str, str]:
+    """Return the tests as the gradebook has them, by name; none before they are released.
+
+    nbgrader writes automatic tests when it releases them: the source notebook has only comments.
+    """
+    url = _course(step).db_url
+    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
+        return {}
+    with Gradebook(url) as book:
+        try:
+            notebook_entry = book.find_notebook(notebook, assignment)
+        except MissingEntry:
+            return {}
+        return {str(cell.name): str(cell.source) for cell in notebook_entry.source_cells}
+
+
+def source_folder(step: Any, assignment: str) -> Path:
+    """Return the folder of the instructor's version, as one of nbgrader's steps knows it."""
+    course = _course(step)
+    return Path(course.format_path(course.source_directory, ".", assignment)).resolve()
+
+
+class Released:
+    """Gives the text of a cell as students get it.
+
+    Parameters
+    ----------
+    parent : Configurable
+        Holds nbgrader's configuration.
+    """
+
+    def __init__(self, parent: Any) -> None:
+        self._clear = (
+            ClearHiddenTests(parent=parent)._remove_hidden_test_region,
+            ClearMarkScheme(parent=parent)._remove_mark_scheme_region,
+        )
+
+    def __call__(self, source: str) -> str:
+        """Return the text without hidden tests and mark schemes."""
+        cell = NotebookNode(source=source)  # type: ignore[no-untyped-call]
+        for clear in self._clear:
+            clear(cell)
+        return str(cell.source)

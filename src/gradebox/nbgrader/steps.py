@@ -1,0 +1,100 @@
+"""nbgrader's steps that open the gradebook or read its schemas, with what a run has open already.
+
+nbgrader's own open the gradebook anew for each notebook, and commit after each answer: half of the
+time that grading takes without kernels.
+"""
+
+import json
+from typing import Any
+
+from nbgrader.nbgraderformat import MetadataValidator
+from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, OverwriteKernelspec
+
+from gradebox.events import Event
+from gradebox.nbgrader.gradebook import opened
+
+
+class RestoreKernelspec(OverwriteKernelspec):  # type: ignore[misc]
+    """nbgrader's step that puts the instructor's kernel back."""
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        """Overwrite the kernel that the notebook names, if the gradebook has one."""
+        context = resources["nbgrader"]
+        with opened(resources) as book:
+            kernelspec = book.find_notebook(context["notebook"], context["assignment"]).kernelspec
+        if kernelspec and (parsed := json.loads(kernelspec)):
+            nb.metadata["kernelspec"] = parsed
+        return nb, resources
+
+
+class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
+    """nbgrader's step that takes points off for being late."""
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        """Ask the course's plugin for the penalty, and enter it."""
+        context = resources["nbgrader"]
+        assignment, student = context["assignment"], context["student"]
+        self.init_plugin()
+        with opened(resources) as book:
+            late = book.find_submission(assignment, student).total_seconds_late
+            entry = book.find_submission_notebook(context["notebook"], assignment, student)
+            entry.late_submission_penalty = None
+            if late > 0:
+                penalty = self.plugin_inst.late_submission_penalty(student, entry.score, late)
+                self.log.warning(
+                    Event("late", fields={"seconds": late, "duration": duration(late)})
+                )
+                # a penalty for each notebook, but said once, of those that have points to lose
+                if penalty is not None:
+                    penalty = self._check_late_penalty(entry, penalty)
+                    entry.late_submission_penalty = penalty
+                if penalty:
+                    notebook = context["notebook"]
+                    self.log.warning(Event("late-penalty", notebook, "", {"points": penalty}))
+            book.db.commit()
+        return nb, resources
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it.
+
+    >>> [duration(seconds) for seconds in (20, 150, 3600, 83440, 200_000)]
+    ['1 minute', '3 minutes', '1 hour', '23.2 hours', '2.3 days']
+    """
+    if seconds < 3540:
+        number, unit = f"{max(1, -(-seconds // 60)):.0f}", "minute"
+    elif seconds < 48 * 3600:
+        number, unit = f"{round(seconds / 3600, 1):g}", "hour"
+    else:
+        number, unit = f"{round(seconds / 86400, 1):g}", "day"
+    return f"{number} {unit}{'' if number == '1' else 's'}"
+
+
+class CheckMetadata(CheckCellMetadata):  # type: ignore[misc]
+    """nbgrader's check of the metadata, that does not read its schemas again each time."""
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        """Raise unless all cells are as they should be."""
+        if not hasattr(self, "validator"):
+            self.validator = _Validator()
+        self.validator.validate_nb(nb)
+        return nb, resources
+
+
+class _Validator(MetadataValidator):  # type: ignore[misc]
+    """nbgrader's look at the metadata of a cell, once for all cells that have the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._valid: set[str] = set()
+
+    def validate_cell(self, cell: Any) -> None:
+        """Raise unless the metadata are as they should be."""
+        metadata = cell.metadata.get("nbgrader")
+        if metadata is None:
+            return
+        name = json.dumps([cell.cell_type, metadata], sort_keys=True, default=repr)
+        if name not in self._valid:
+            super().validate_cell(cell)
+            if metadata.get("cell_type") == cell.cell_type and len(self._valid) < 10_000:
+                self._valid.add(name)

@@ -1,1 +1,0 @@
-"""The processes of a notebook: a warm server forks one for its cells and one for its tests."""

@@ -1,0 +1,302 @@
+"""Grade the submissions of one assignment: executed side by side, written one after another.
+
+Threads take submissions in and have them executed in forks of a warm process; what that gives is
+kept in the :class:`~gradebox.store.Store`. The thread that called writes the scores, with one
+transaction for each submission, which also records what the scores were made from. So a run that
+is killed at any instant goes on where it stopped.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbgrader.api import MissingEntry
+
+from gradebox import files
+from gradebox.events import Event, distinct, printable
+from gradebox.nbgrader.cells import NotPython
+from gradebox.nbgrader.course import Course, autograding
+from gradebox.nbgrader.dry_run import Plan, TestRun, planned
+from gradebox.nbgrader.gradebook import Book, Mark, Sources
+from gradebox.run import intake, store
+from gradebox.run.executor import Executor, Result
+from gradebox.run.intake import Refused, Submission
+from gradebox.run.store import Store
+from gradebox.workers import pool
+
+SWITCH = 0.0002
+"""Seconds after which a thread that computes gives way to another."""
+
+
+class Unready(Exception):
+    """The course is not ready to be graded; the text says what to do."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one submission.
+
+    Parameters
+    ----------
+    student : str
+        The student.
+    state : str
+        ``graded``, ``unchanged`` or ``failed``.
+    events : tuple of Event
+        What happened, what a teacher must look at first.
+    why : str
+        Why it failed.
+    """
+
+    student: str
+    state: str
+    events: tuple[Event, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class _Executed:
+    student: str
+    key: str
+    mark: str
+    folder: Path
+
+
+class Batch:
+    """One run over the submissions of an assignment.
+
+    Parameters
+    ----------
+    course : Course
+        The course and its assignment.
+    jobs : int
+        How many submissions are executed at once.
+    resume : bool
+        Leave alone what has been graded already, from the same work, sources and limits.
+
+    Raises
+    ------
+    Unready
+        If the gradebook does not know the assignment, or it is not written in Python.
+    """
+
+    def __init__(self, course: Course, jobs: int = 1, resume: bool = True) -> None:
+        self.course, self.jobs, self.resume = course, jobs, resume
+        try:
+            self.sources = Sources(course.url, course.course_id, course.assignment)
+        except MissingEntry as error:
+            raise Unready(
+                f"the gradebook knows no assignment {course.assignment!r}; "
+                f"try: nbgrader generate_assignment {course.assignment}"
+            ) from error
+        try:
+            self.sources.require_python()
+        except NotPython as error:
+            raise Unready(str(error)) from error
+        self._store = Store(course.store, course.assignment)
+        executor = Executor(course, self.sources)
+        self.execute: Callable[[Submission, Plan], Result] = executor.execute
+        """Executes a submission; another may be put here, which has that done elsewhere."""
+        self.dry_run: Callable[[], list[TestRun]] = partial(executor.dry_run, jobs)
+        """Finds out how the tests run; another may be put here as well."""
+        self._tests: list[TestRun] | None = None
+        self._writer = executor.chain()
+        self._basis = course.basis(self._writer, self.sources.digest)
+        self._masters = course.source_files(self._writer)
+
+    def prepare(self) -> list[TestRun]:
+        """Find out how the tests run, on the instructor's own answers."""
+        if self._tests is None:
+            self._tests = self.dry_run()
+            self._plan = planned(self._tests)
+            plan_fields = {name: vars(notebook) for name, notebook in self._plan.items()}
+            self._basis = files.digest([self._basis, json.dumps(plan_fields)])
+        return self._tests
+
+    def grade(self, students: list[str]) -> Iterator[Outcome]:
+        """Grade these students; yield what became of each, as it happens."""
+        self.prepare()
+        with (
+            self._store.locked(),
+            autograding(),
+            ThreadPoolExecutor(self.jobs) as pool,
+        ):
+            book = Book(self.course.url, self.course.course_id)
+            try:
+                marks = book.marks(self.course.assignment)
+                yield from self._grade(students, marks, pool, book)
+            finally:
+                book.close()
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _grade(
+        self,
+        students: list[str],
+        marks: dict[str, Mark],
+        pool: ThreadPoolExecutor,
+        book: Book,
+    ) -> Iterator[Outcome]:
+        waiting = iter(students)
+        running: set[Future[_Executed | Outcome]] = set()
+        while True:
+            # a few ahead, not the whole class: memory does not grow with it
+            for student in islice(waiting, 2 * self.jobs - len(running)):
+                running.add(pool.submit(self._safely, student, marks.get(student, Mark())))
+            if not running:
+                return
+            finished, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                result = future.result()
+                yield result if isinstance(result, Outcome) else self._finish(book, result)
+
+    def _safely(self, student: str, marked: Mark) -> _Executed | Outcome:
+        """Execute a submission; whatever it brings about, the others are graded."""
+        try:
+            return self._execute(student, marked)
+        except Exception as error:
+            return _failed(student, error, bool(marked.key))
+
+    def _execute(self, student: str, marked: Mark) -> _Executed | Outcome:
+        folder = self.course.submitted(student)
+        other_files = self.course.files_in(folder) if folder.is_dir() else {}
+        submission = intake.take(student, folder, self.sources.names, other_files)
+        key = files.digest([self._basis, submission.digest])
+        mark = files.digest([key, str(self.sources.duedate), marked.extension])
+        if self.resume and mark == marked.key and self._complete(submission):
+            return Outcome(student, "unchanged", marked.events)
+        stored = self._store.find(student, key) if self.resume else None
+        return _Executed(student, key, mark, stored or self._make(submission, key))
+
+    def _complete(self, submission: Submission) -> bool:
+        folder = self.course.autograded(submission.student)
+        return all((folder / f"{name}.ipynb").is_file() for name in submission.notebooks)
+
+    def _make(self, submission: Submission, key: str) -> Path:
+        """Have the notebooks of a submission executed, and keep what they gave."""
+        result = self.execute(submission, self._plan)
+        with self._store.workplace() as folder:
+            files.write_files(result.files, folder / store.FILES)
+            files.copy_files(self._masters, folder / store.FILES)
+            return self._store.keep(submission.student, key, folder, result.notebooks)
+
+    def _finish(self, book: Book, executed: _Executed) -> Outcome:
+        """Write the scores of a submission and the notebook that shows them."""
+        try:
+            with self.course.notes.gather() as events, self._store.workplace() as folder:
+                result = store.read(executed.folder)
+                with book.transaction():
+                    submission = self._enter(book, executed, result["notebooks"])
+                    self._write(book, executed, result["notebooks"], folder / store.FILES)
+                    events = distinct([*map(Event.of, result["events"]), *events])
+                    book.mark(submission, executed.mark, events)
+                self._store.drop_others(executed.student, executed.key)
+            return Outcome(executed.student, "graded", tuple(events))
+        except Exception as error:
+            return _failed(executed.student, error, False)
+
+    def _enter(self, book: Book, executed: _Executed, notebooks: dict[str, Any]) -> Any:
+        """Enter the submission into the gradebook; a notebook that is missing has no points."""
+        student, assignment = executed.student, self.course.assignment
+        if not self._writer.converter.create_student:
+            book.find_student(student)
+        book.update_or_create_student(student)
+        stamp = self._timestamp(executed.folder)
+        fields = {"timestamp": stamp} if stamp else {}
+        submission = book.update_or_create_submission(assignment, student, **fields)
+        for name in sorted(set(self.sources.names) - set(notebooks)):
+            self.course.warn(Event("missing-notebook", name))
+            for grade in book.find_submission_notebook(name, assignment, student).grades:
+                grade.auto_score, grade.needs_manual_grade = 0, False
+        return submission
+
+    def _timestamp(self, folder: Path) -> Any:
+        try:
+            return self._writer.directory.get_existing_timestamp(str(folder / store.FILES))
+        except Exception as error:  # nbgrader fails to say that it cannot read it
+            raise Refused(
+                "timestamp.txt holds no time; expected 2026-01-31 12:00:00 UTC"
+            ) from error
+
+    def _write(
+        self, book: Book, executed: _Executed, notebooks: dict[str, Any], folder: Path
+    ) -> None:
+        """Score the executed notebooks, and put them where nbgrader looks for them."""
+        chain, assignment = self._writer, self.course.assignment
+        shutil.copytree(executed.folder / store.FILES, folder)
+        for name, (nb, verdicts) in notebooks.items():
+            resources = chain.resources(executed.student, assignment, name, folder, book)
+            resources["gradebox"] = verdicts
+            nb = _node(nb)
+            for step in chain.after:
+                if chain.has_strangers:
+                    book.settle()
+                nb, resources = step(nb, resources)
+            nbformat.validate(nb, relax_add_props=True)
+            path = folder / f"{name}.ipynb"
+            path.unlink(missing_ok=True)
+            text = _text(nb, getattr(chain.exporter, "nbformat_version", 4))
+            path.write_text(text, encoding="utf-8", errors="replace")  # half characters
+            files.sync([path])
+        chain.hook("post", executed.student, assignment, sorted(notebooks))
+        final = self.course.autograded(executed.student)
+        final.parent.mkdir(parents=True, exist_ok=True)
+        files.remove(final)
+        shutil.move(folder, final)
+        chain.converter.set_permissions(assignment, executed.student)
+
+
+def _failed(student: str, error: Exception, has_scores: bool) -> Outcome:
+    why = printable(" ".join(str(error).split()))[:300]
+    if not isinstance(error, Refused):
+        why = f"{type(error).__name__}: {why}"
+    if has_scores:
+        why += " (the gradebook keeps the scores of the work handed in before)"
+    return Outcome(student, "failed", why=why)
+
+
+def _node(plain: dict[str, Any]) -> Any:
+    return nbformat.from_dict(plain)  # type: ignore[no-untyped-call]
+
+
+def _text(nb: Any, version: int = 4) -> str:
+    """Return the text of a notebook's file, with a line for each cell.
+
+    nbformat's own writer copies all and splits each text, which takes as long as all the scores.
+    """
+    if version != nb.nbformat:
+        nb = nbformat.convert(nb, version)  # type: ignore[no-untyped-call]
+        text: str = nbformat.versions[version].writes(nb)
+        return text.rstrip("\n") + "\n"
+    dumps = partial(json.dumps, ensure_ascii=False, sort_keys=True)
+    cells = ",\n".join(map(dumps, nb.cells))
+    fields = dumps({name: value for name, value in nb.items() if name != "cells"})
+    return f'{{"cells": [\n{cells}\n],\n{fields[1:]}\n'
+
+
+@contextlib.contextmanager
+def grading() -> Iterator[None]:
+    """Let this process grade: threads give way at once, and warm processes end with it."""
+    interval = sys.getswitchinterval()
+    # a thread that waits for a cell must not wait again for the one that computes
+    sys.setswitchinterval(SWITCH)
+    try:
+        yield
+    finally:
+        pool.close()
+        sys.setswitchinterval(interval)
+
+
+def cores() -> int:
+    """Return how many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -1,0 +1,115 @@
+"""Execute submissions of an assignment; what that gives is plain data, and no score is written."""
+
+import json
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gradebox.events import Event, distinct
+from gradebox.feedback.messages import absent
+from gradebox.files import copy_files, read_files, write_files
+from gradebox.nbgrader.chain import Chain
+from gradebox.nbgrader.course import Course, autograding
+from gradebox.nbgrader.dry_run import Plan, TestRun, dry_run, kept
+from gradebox.nbgrader.execute import WarmExecute
+from gradebox.nbgrader.gradebook import Sources
+from gradebox.run import intake
+from gradebox.run.intake import Submission
+from gradebox.run.store import Store
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the execution of a submission gave, as plain data.
+
+    Parameters
+    ----------
+    notebooks : str
+        The executed notebooks with their scores, and what happened, as JSON.
+    files : dict
+        The bytes of the files beside the notebooks, by their place, without the instructor's.
+    """
+
+    notebooks: str
+    files: dict[str, bytes]
+
+
+class Executor:
+    """Executes submissions of an assignment, on this machine and for any thread.
+
+    Parameters
+    ----------
+    course : Course
+        The course and its assignment.
+    sources : Sources, optional
+        What the gradebook knows of the assignment; not needed to try its tests.
+    """
+
+    def __init__(self, course: Course, sources: Sources | None = None) -> None:
+        self.course, self._sources = course, sources
+        self._store = Store(course.store, course.assignment)
+        self._chains = threading.local()
+
+    def chain(self) -> Chain:
+        """Return nbgrader's steps, for the use of this thread."""
+        if not hasattr(self._chains, "mine"):
+            self._chains.mine = self.course.chain()
+        chain: Chain = self._chains.mine
+        return chain
+
+    def dry_run(self, jobs: int = 1) -> list[TestRun]:
+        """Find out how the tests run, once for each version of them."""
+        chain, course = self.chain(), self.course
+        execute = chain.execute
+        if not isinstance(execute, WarmExecute):
+            return []
+
+        def find_out() -> list[TestRun]:
+            with autograding():
+                return dry_run(execute, course.source, course.assignment, jobs)
+
+        file = course.store / "dry-run" / f"{course.assignment}.json"
+        return kept(file, course.basis(chain, ""), find_out)
+
+    def execute(self, submission: Submission, plan: Plan) -> Result:
+        """Execute the notebooks of a submission, as a dry run has planned it."""
+        assert self._sources is not None
+        chain = self.chain()
+        chain.execute.plan = plan
+        with self._store.workplace() as folder, self.course.notes.gather() as events:
+            write_files(submission.files, folder)
+            masters = self.course.source_files(chain)
+            copy_files(masters, folder)
+            student = submission.student
+            chain.hook("pre", student, self.course.assignment, sorted(submission.notebooks))
+            executed = {
+                name: self._run(chain, student, name, content, folder)
+                for name, content in sorted(submission.notebooks.items())
+            }
+            files, large = read_files(folder, intake.LARGEST, masters)
+            events += [Event("unknown-notebook", Path(name).stem) for name in submission.unknown]
+            events += [Event("large-file", fields={"file": name}) for name in large]
+            for name, (nb, _) in executed.items():
+                events += _renamed(name, nb)
+            plain = [event.plain for event in distinct(events)]
+            return Result(json.dumps({"events": plain, "notebooks": executed}), files)
+
+    def _run(self, chain: Chain, student: str, name: str, content: bytes, folder: Path) -> Any:
+        assert self._sources is not None
+        nb = intake.parse(name, content)
+        resources = chain.resources(student, self.course.assignment, name, folder, self._sources)
+        for step in [*chain.sanitize, *chain.before]:
+            nb, resources = step(nb, resources)
+        nb = intake.normal(nb)  # cells that were put back have no id yet
+        nb, resources = chain.execute(nb, resources)
+        return nb, resources.get("gradebox", {})
+
+
+def _renamed(notebook: str, nb: Any) -> list[Event]:
+    """Return which functions the tests did not find, where the student may call them otherwise."""
+    return [
+        Event("renamed", notebook, cell, {"what": n.kind, "name": n.name, "guess": n.guess})
+        for cell, n in absent(nb).items()
+        if n.guess and not n.failed
+    ]

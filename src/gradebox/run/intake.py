@@ -1,0 +1,250 @@
+"""Take a submission in: read it once, without being led anywhere else, or say why not."""
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, count, islice
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from gradebox.files import digest
+from gradebox.sandbox import filesystem
+
+LARGEST = 50 * 2**20
+"""So many bytes a file that is handed in may have."""
+
+MOST_BYTES = 200 * 2**20
+"""So many bytes all files that are handed in may have together."""
+
+MOST_FILES = filesystem.MOST_FILES
+"""So many files and folders may be handed in."""
+
+MOST_CELLS = 5000
+"""So many cells a notebook may have."""
+
+MOST_VALUES = 10**6
+"""So many lists and objects the JSON of a notebook may have: each takes a hundred bytes or more."""
+
+MOST_LEVELS = 100
+"""So deep may they be nested: what handles notebooks calls itself for each level."""
+
+_VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+class Refused(Exception):
+    """A submission cannot be graded; the text says why."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What a student handed in.
+
+    Parameters
+    ----------
+    student : str
+        The student.
+    notebooks : dict
+        The bytes of the notebooks of the assignment, by name.
+    files : dict
+        The bytes of the files beside them, by their place.
+    unknown : tuple of str
+        Notebooks that do not belong to the assignment; they are left out.
+    """
+
+    student: str
+    notebooks: dict[str, bytes]
+    files: dict[str, bytes]
+    unknown: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """Return the checksum of all of it."""
+        parts: list[str | bytes] = [self.student]
+        for kind in (self.notebooks, self.files):
+            parts.append(str(len(kind)))
+            for name, content in sorted(kind.items()):
+                parts += [name, content]
+        return digest(parts)
+
+
+def take(student: str, folder: Path, names: list[str], other_files: dict[str, Path]) -> Submission:
+    """Read a submission.
+
+    Parameters
+    ----------
+    student : str
+        The student.
+    folder : Path
+        What the student handed in.
+    names : list of str
+        The notebooks of the assignment.
+    other_files : dict
+        The files beside the notebooks.
+
+    Raises
+    ------
+    Refused
+        If there is no notebook of the assignment, something is no plain file, or all is too much.
+    """
+    if folder.is_symlink() or not folder.is_dir():
+        raise Refused(f"expected a folder, got {_kind(folder)}: {folder.name}")
+    size = 0
+    for many, entry in enumerate(_below(folder), 1):
+        if entry.is_symlink():
+            place = os.path.relpath(entry.path, folder)
+            raise Refused(f"{place} is a link; hand in the file itself")
+        size += entry.stat().st_size if entry.is_file() else 0
+        if many > MOST_FILES:
+            most = f"{MOST_FILES} files"
+        elif size > MOST_BYTES:
+            most = f"{MOST_BYTES // 2**20} MB in all files together"
+        else:
+            continue
+        raise Refused(f"expected at most {most}, got more; hand in only what the notebook needs")
+    paths = sorted(folder.glob("*.ipynb"))
+    notebooks = {path.stem: _read(path) for path in paths if path.stem in names}
+    unknown = tuple(path.name for path in paths if path.stem not in names)
+    if not notebooks:
+        handed_in = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing"
+        expected = " or ".join(f"{name}.ipynb" for name in names)
+        raise Refused(f"expected {expected}, got {handed_in[:200]}; rename or replace the notebook")
+    files = {name: _read(path) for name, path in other_files.items()}
+    return Submission(student, notebooks, files, unknown)
+
+
+def _below(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield what lies below a folder, and of each folder in it no more than what is too much."""
+    folders = [str(folder)]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as found:
+                entries = list(islice(found, MOST_FILES + 1))
+        except OSError as error:  # closed, or so deep that its name is too long
+            why = f"a folder that was handed in cannot be read: {error.strerror}"
+            raise Refused(why) from error
+        for entry in entries:
+            yield entry
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
+
+
+def _read(path: Path) -> bytes:
+    """Return the bytes of a plain file; nothing else is even opened."""
+    if not stat.S_ISREG(path.lstat().st_mode):
+        raise Refused(f"{path.name} is {_kind(path)}; hand in a plain file")
+    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | flags)
+    except OSError as error:
+        raise Refused(f"{path.name} cannot be read: {error.strerror}") from error
+    with os.fdopen(handle, "rb") as file:
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise Refused(f"{path.name} has more than {LARGEST // 2**20} MB; clear its outputs")
+    return content
+
+
+def _kind(path: Path) -> str:
+    kinds = {
+        stat.S_IFLNK: "a link",
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+        stat.S_IFREG: "a plain file",
+    }
+    try:
+        return kinds.get(stat.S_IFMT(path.lstat().st_mode), "something else")
+    except FileNotFoundError:
+        return "nothing"
+
+
+def parse(name: str, content: bytes) -> Any:
+    """Return a notebook in the present format.
+
+    Raises
+    ------
+    Refused
+        If it is none.
+    """
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Refused(f"{name}.ipynb is not UTF-8 text: {error.reason}; save it anew") from error
+    if text.count("[") + text.count("{") > MOST_VALUES:
+        raise Refused(f"{name}.ipynb holds more than {MOST_VALUES} values; clear its outputs")
+    try:
+        plain = _whole(json.loads(text, object_hook=_without_outputs))
+        nb = nbformat.convert(nbformat.reader.reads(plain), 4)  # type: ignore[no-untyped-call]
+        if len(nb.cells) > MOST_CELLS:
+            raise Refused(
+                f"expected at most {MOST_CELLS} cells in {name}.ipynb, got {len(nb.cells)}"
+            )
+        nb = normal(nb)
+        nbformat.validate(nb, relax_add_props=True)
+    except Refused:
+        raise
+    except json.JSONDecodeError as error:
+        raise Refused(f"{name}.ipynb is no JSON; save it anew in Jupyter") from error
+    except RecursionError as error:
+        raise Refused(f"{name}.ipynb is no notebook: it is nested too deeply") from error
+    except nbformat.validator.NotebookValidationError as error:
+        why = (str(error).splitlines() or [""])[0][:200]
+        raise Refused(f"{name}.ipynb is no notebook: {why}") from error
+    except Exception as error:  # whatever a strange notebook brings nbformat to raise
+        raise Refused(
+            f"{name}.ipynb is no notebook: its JSON is not built as the format says; "
+            "save it anew in Jupyter"
+        ) from error
+    return nb
+
+
+def _without_outputs(parts: dict[str, Any]) -> Any:
+    """Drop outputs as soon as they are read: they are made anew, and may be most of the bytes."""
+    if "output_type" in parts:
+        return None
+    if "outputs" in parts:
+        parts["outputs"] = []
+    return parts
+
+
+def _whole(plain: Any) -> str:
+    r"""Return JSON in which no text has half a character (``\ud800`` alone), as no file can.
+
+    Raises
+    ------
+    RecursionError
+        If it is nested too deeply.
+    """
+    level, depth = [plain], 0
+    while level := [part for value in level for part in _parts(value)]:
+        depth += 1
+        if depth > MOST_LEVELS:
+            raise RecursionError
+    text = json.dumps(plain, ensure_ascii=False)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def normal(nb: Any) -> Any:
+    """Give each cell a valid id of its own, the same in every run, where the format knows ids."""
+    if (nb.nbformat, nb.nbformat_minor) >= (4, 5):
+        ids: set[str] = set()
+        for index, cell in enumerate(nb.cells):
+            old = cell.get("id")
+            # extensions of JupyterLab write ids with blanks, and long ones
+            is_valid = isinstance(old, str) and _VALID_ID.fullmatch(old)
+            valid = str(old) if is_valid else f"cell-{index}"
+            new = chain([valid], (f"{valid[:50]}-{number}" for number in count(index)))
+            cell.id = next(candidate for candidate in new if candidate not in ids)
+            ids.add(cell.id)
+    return nb

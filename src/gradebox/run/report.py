@@ -1,0 +1,149 @@
+"""Tell an instructor what became of submissions, and how tests run: the sentences of a run."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from gradebox import files
+from gradebox.events import Event
+from gradebox.nbgrader.course import Course
+from gradebox.nbgrader.dry_run import IN_PROCESS, TestRun
+from gradebox.run.batch import Outcome
+
+
+def write(course: Course, outcomes: Sequence[Outcome]) -> Path:
+    """Write what became of the submissions as JSON, beside what it says of others; return where."""
+    entries = read(course) | {outcome.student: _plain(outcome) for outcome in outcomes}
+    files.write(_file(course), json.dumps(entries, indent=1, sort_keys=True))
+    return _file(course)
+
+
+def _plain(outcome: Outcome) -> dict[str, Any]:
+    events = [event.plain for event in outcome.events]
+    return {"state": outcome.state, "events": events, "why": outcome.why}
+
+
+def read(course: Course) -> dict[str, Any]:
+    """Return what became of each submission when it was last graded."""
+    return files.read_json(_file(course))
+
+
+def _file(course: Course) -> Path:
+    return course.store / f"{course.assignment}.json"
+
+
+def show(console: Console, outcomes: Sequence[Outcome]) -> None:
+    """Print how many were graded and failed, and what happened to whom."""
+    count = Counter(outcome.state for outcome in outcomes)
+    graded = [outcome for outcome in outcomes if outcome.state != "failed"]
+    failed = sorted((o.student, o.why) for o in outcomes if o.state == "failed")
+    look = sum(any(event.is_to_look_at for event in outcome.events) for outcome in graded)
+    console.print(
+        f"Graded {count['graded']}, unchanged {count['unchanged']}, "
+        f"to look at {look}, failed {count['failed']}."
+    )
+    if rows := _rows(graded):
+        _print(console, ("student", "look", "note"), rows)
+    if failed:
+        _print(console, ("failed", "why"), failed)
+
+
+def _print(console: Console, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    table = Table(*titles, box=None)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.print(table)
+
+
+def _rows(graded: Sequence[Outcome]) -> list[tuple[str, str, str]]:
+    """Return what happened to whom; what is said of a whole class stands there once."""
+    count = Counter(str(event) for outcome in graded for event in outcome.events)
+    common = {sentence for sentence, number in count.items() if number == len(graded) > 1}
+    everyone = [event for event in graded[0].events if str(event) in common] if graded else []
+    rows = [("everyone", everyone)] if everyone else []
+    rows += [
+        (outcome.student, [event for event in outcome.events if str(event) not in common])
+        for outcome in sorted(graded, key=lambda outcome: outcome.student)
+    ]
+    return [(student, *_columns(events)) for student, events in rows if events]
+
+
+def _columns(events: Iterable[Event]) -> tuple[str, str]:
+    look: list[str] = []
+    note: list[str] = []
+    for event in events:
+        (look if event.is_to_look_at else note).append(str(event))
+    return "; ".join(look), "; ".join(note)
+
+
+def show_tests(console: Console, tests: Sequence[TestRun]) -> None:
+    """Print how each test runs, and why those that can be forged do not run isolated."""
+    table = Table("test", "points", "your answers", "blank", "way", box=None)
+    for test in tests:
+        table.add_row(
+            escape(_name(test)),
+            *(f"{number:g}" for number in (test.points, test.answers, test.blank)),
+            test.way,
+        )
+    console.print(table)
+    for test in tests:
+        for sentence in _sentences(test):
+            console.print(escape(f"{_name(test)}: {sentence}"), soft_wrap=True)
+    console.print(_summary(tests), soft_wrap=True)
+
+
+def _name(test: TestRun) -> str:
+    return f"{test.notebook}/{test.cell}"
+
+
+def _sentences(test: TestRun) -> list[str]:
+    sentences = []
+    if test.way == IN_PROCESS:
+        why = test.why or "its metadata or the configuration ask for that"
+        sentences.append(f"in-process, because isolated it gave: {why}" if test.why else why)
+    if test.fails:
+        why = f" ({test.why})" if test.why and test.way != IN_PROCESS else ""
+        sentences.append(
+            f"your own answers get {test.answers:g} of {test.points:g} points{why}; "
+            "correct the test or the answer"
+        )
+    if test.is_free:
+        sentences.append("a blank notebook gets points; let it fail without an answer")
+    return sentences
+
+
+def _summary(tests: Sequence[TestRun]) -> str:
+    forgeable = [test for test in tests if test.way == IN_PROCESS]
+    points = sum(test.points for test in forgeable)
+    if not forgeable:
+        return f"All {len(tests)} scores come from isolated tests: no student can forge one."
+    return (
+        f"{len(forgeable)} of {len(tests)} scores ({points:g} points) come from tests in the "
+        "student's process: a student who tries can forge them."
+    )
+
+
+def warn(console: Console, tests: Sequence[TestRun], assignment: str) -> None:
+    """Print what an instructor has to know before the first student is graded."""
+    if any(test.way == IN_PROCESS for test in tests):
+        console.print(f"{_summary(tests)} More: gradebox check {assignment}", soft_wrap=True)
+    if fails := [test for test in tests if test.fails]:
+        console.print(
+            f"[yellow]Your own answers do not get all points of {_listed(fails)}.[/] Nobody can.",
+            soft_wrap=True,
+        )
+    if free := [test for test in tests if test.is_free]:
+        console.print(
+            f"[yellow]A blank notebook gets points of {_listed(free)}.[/]", soft_wrap=True
+        )
+
+
+def _listed(tests: Sequence[TestRun]) -> str:
+    names = [escape(_name(test)) for test in tests]
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

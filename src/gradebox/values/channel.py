@@ -1,0 +1,144 @@
+"""Messages between two processes: a line of JSON, and bytes beside it.
+
+Either end may be hostile. Nothing is read beyond the limits below, every message ends its sending
+or its reading within a time, and what is no message ends the connection.
+"""
+
+import json
+import select
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from gradebox.values import codec
+
+HEADER = 16 * 2**20
+"""No line is longer, in bytes: as objects it takes many times its length."""
+PARTS = 100_000
+"""No message brings more binary parts."""
+STALLED = 120.0
+"""Seconds of wall time after which an end that reads nothing of a message is given up.
+
+A process that is alive reads at once whatever it is sent, since it is sent nothing while it
+computes; only one that has stopped itself does not.
+"""
+
+_SIZES = struct.Struct("!II")  # of the line, and the number of parts
+_PART = struct.Struct("!Q")
+
+
+class Gone(Exception):
+    """The other end was closed, or sent what is no message."""
+
+
+class TooLong(ValueError):
+    """A message exceeds what the other end would accept; nothing of it was sent."""
+
+
+class Channel:
+    """One end of a connection.
+
+    Parameters
+    ----------
+    end : socket
+        A connected stream socket.
+    """
+
+    def __init__(self, end: socket.socket) -> None:
+        end.setblocking(False)
+        self.end = end
+        self._unread = bytearray()
+
+    def fileno(self) -> int:
+        """Return the descriptor, for ``select``."""
+        return self.end.fileno()
+
+    @property
+    def has_more(self) -> bool:
+        """Return whether some of the next message has been read, of which no poll tells."""
+        return bool(self._unread)
+
+    def send(self, header: Any, parts: Sequence[bytes] = ()) -> None:
+        """Send one message.
+
+        Raises
+        ------
+        TooLong
+            If it is larger than what is read at the other end.
+        Gone
+            If nobody reads it.
+        """
+        line = json.dumps(header, separators=(",", ":")).encode()
+        sizes = [len(part) for part in parts]
+        if len(line) > HEADER or sum(sizes) > codec.BYTES or len(sizes) > PARTS:
+            raise TooLong(f"more than {HEADER >> 20} MiB of text or {codec.BYTES >> 20} of arrays")
+        head = _SIZES.pack(len(line), len(sizes)) + b"".join(map(_PART.pack, sizes))
+        # one piece, for each further one wakes the other end once more
+        self._send(b"".join((head, line, *parts)))
+
+    def _send(self, content: bytes) -> None:
+        unsent = memoryview(content)
+        while unsent:
+            try:
+                unsent = unsent[self.end.send(unsent) :]
+            except BlockingIOError:
+                if not _ready(self.end, select.POLLOUT, STALLED):
+                    raise Gone("the other end does not read") from None
+            except OSError as error:
+                raise Gone from error
+
+    def receive(self, seconds: float | None = None) -> tuple[Any, list[bytes]]:
+        """Wait for one message; return what was JSON and the parts.
+
+        Raises
+        ------
+        TimeoutError
+            If it has not come whole within so many seconds; what came is kept for the next time.
+        Gone
+            If the other end was closed, or what it sent is no message.
+        """
+        until = None if seconds is None else time.monotonic() + seconds
+        self._fill(_SIZES.size, until)
+        length, count = _SIZES.unpack_from(self._unread)
+        if length > HEADER or count > PARTS:
+            raise Gone("a message that is too long")
+        begin = _SIZES.size + count * _PART.size
+        self._fill(begin, until)
+        sizes = [_PART.unpack_from(self._unread, _SIZES.size + 8 * i)[0] for i in range(count)]
+        if sum(sizes) > codec.BYTES:
+            raise Gone("a message that is too long")
+        end = begin + length + sum(sizes)
+        self._fill(end, until)
+        with memoryview(self._unread) as view:
+            line, parts, position = bytes(view[begin : begin + length]), [], begin + length
+            for size in sizes:
+                parts.append(bytes(view[position : position + size]))
+                position += size
+        del self._unread[:end]
+        try:
+            return json.loads(line), parts
+        except (ValueError, RecursionError) as error:
+            raise Gone("no message") from error
+
+    def _fill(self, size: int, until: float | None) -> None:
+        while len(self._unread) < size:
+            try:
+                content = self.end.recv(min(max(size - len(self._unread), 1 << 16), 1 << 24))
+            except BlockingIOError:
+                if not _ready(self.end, select.POLLIN, until and until - time.monotonic()):
+                    raise TimeoutError from None
+                continue
+            except OSError as error:
+                raise Gone from error
+            if not content:
+                raise Gone
+            self._unread += content
+
+
+def _ready(end: socket.socket, event: int, seconds: float | None) -> bool:
+    """Wait until an end can be read or written to; return whether it can."""
+    poll = select.poll()  # select() knows no descriptor above 1023
+    poll.register(end, event)
+    return bool(poll.poll(None if seconds is None else max(0.0, 1000 * seconds)))

@@ -1,0 +1,168 @@
+"""The student's end of the line to the tests: it answers with values, and keeps nothing secret."""
+
+import contextlib
+import functools
+import importlib
+import linecache
+import random
+import sys
+import traceback
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradebox.values.channel import Channel, Gone
+from gradebox.values.codec import Damaged, NotAValue, Reader, Writer
+from gradebox.workers.shell import Shell
+from gradebox.workers.stubs import builtin_class, resolve, text_of
+
+_FUNCTIONS = (
+    *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial),
+    *(np.ufunc, type),
+)
+"""What crosses as a handle: functions, and classes, which can be called too."""
+
+
+class Answering:
+    """Answers the questions of the tests.
+
+    Parameters
+    ----------
+    channel : Channel
+        The line to the process of the tests.
+    shell : Shell
+        IPython with the student's names.
+    """
+
+    def __init__(self, channel: Channel, shell: Shell) -> None:
+        self._channel, self._shell = channel, shell
+        self._handles: list[Any] = []
+        self._numbers: dict[int, int] = {}
+
+    def answer(self) -> None:
+        """Take the next question, and answer it.
+
+        Raises
+        ------
+        Gone
+            When the process of the tests has ended.
+        """
+        question, parts = self._channel.receive()
+        try:
+            answer, parts = self._answer(question, parts)
+        except KeyboardInterrupt:  # the grader's, because the test takes too long
+            answer, parts = {"late": True}, []
+        self._channel.send(answer, parts)
+
+    def _answer(self, question: dict[str, Any], parts: list[bytes]) -> tuple[Any, list[Any]]:
+        if "names" in question:
+            return {"names": [name for name in self._shell.user_ns if type(name) is str]}, []
+        if "look" in question:
+            return self._look(question["look"])
+        return self._call(question, parts)
+
+    def _look(self, name: str) -> tuple[Any, list[Any]]:
+        try:
+            value = self._shell.user_ns[name]
+        except KeyError:
+            return {"missing": True}, []
+        if isinstance(value, types.ModuleType):
+            return {"module": str(value.__name__)}, []
+        return self._written(value, {})
+
+    def _written(self, value: Any, answer: dict[str, Any]) -> tuple[Any, list[Any]]:
+        writer = Writer(self._function)
+        try:
+            return answer | {"value": writer.write(value)}, writer.parts
+        except NotAValue as error:
+            return answer | {"failed": str(error)}, []
+
+    def _call(self, question: dict[str, Any], parts: list[bytes]) -> tuple[Any, list[Any]]:
+        outputs = self._shell.outputs
+        outputs.start()
+        try:
+            reader = Reader(parts, self._of_test)
+            function = reader.read(question["call"])
+            args, kwargs = reader.read(question["args"]), reader.read(question["kwargs"])
+            if question["seeds"]:
+                _seed(reader.read(question["seeds"]))
+            value = function(*args, **kwargs)
+            # still inside: what is gone through once may raise, print and draw now
+            answer, parts = self._written(value, {})
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raised = [builtin_class(error).__name__, text_of(error), _line(error)]
+            answer, parts = {"raised": raised}, []
+        printed = {item["name"]: item["text"] for item in outputs.items if "name" in item}
+        if printed:
+            answer["out"] = [printed.get("stdout", ""), printed.get("stderr", "")]
+        return answer, parts
+
+    def _function(self, function: Any, writer: Writer) -> Any:
+        """Return the tree of a function of the student's, or of the test's that goes back."""
+        if type(function) is types.FunctionType and hasattr(function, "gradebox_callback"):
+            return ["yours", function.gradebox_callback]
+        if not isinstance(function, _FUNCTIONS):
+            name = type(function).__name__
+            raise NotAValue(f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}")
+        number = self._numbers.get(id(function))
+        if number is None:
+            number = self._numbers[id(function)] = len(self._handles)
+            self._handles.append(function)  # which also keeps its id from being given again
+        return ["handle", number]
+
+    def _of_test(self, tree: list[Any], reader: Reader) -> Any:
+        """Return the function that a tree from the tests stands for."""
+        match tree:
+            case ["theirs", int(number)]:
+                return self._handles[number]
+            case ["name", str(module), str(name)]:
+                importlib.import_module(module)
+                return resolve(module, name)
+            case ["partial", function, args, keywords]:
+                function, args, keywords = map(reader.read, (function, args, keywords))
+                return functools.partial(function, *args, **keywords)
+            case ["callback", int(number)]:
+                return self._callback(number)
+        raise Damaged(f"no value: {tree[0]}")
+
+    def _callback(self, number: int) -> Callable[..., Any]:
+        def callback(*args: Any, **kwargs: Any) -> Any:
+            writer = Writer(self._function)
+            question = {"callback": [number, writer.write(list(args)), writer.write(kwargs)]}
+            self._channel.send(question, writer.parts)
+            answer, parts = self._channel.receive()
+            if "raised" in answer:
+                name, message = answer["raised"]
+                raise getattr(sys.modules["builtins"], name)(message)
+            return Reader(parts, self._of_test).read(answer["value"])
+
+        callback.gradebox_callback = number  # type: ignore[attr-defined]
+        return callback
+
+
+def _seed(states: dict[str, Any]) -> None:
+    if "random" in states:
+        random.setstate(states["random"])
+    if "numpy" in states:
+        np.random.set_state(states["numpy"])  # noqa: NPY002 tests may use it
+    if "torch" in states:
+        sys.modules["torch"].set_rng_state(states["torch"])
+
+
+def _line(error: BaseException) -> str:
+    """Return the number and the text of the student's last line in a traceback."""
+    with contextlib.suppress(Exception):
+        for frame in reversed(traceback.extract_tb(error.__traceback__)):
+            if frame.filename in linecache.cache and "ipython-input" in frame.filename.lower():
+                return f"{frame.lineno}: {frame.line}"
+        for frame in reversed(traceback.extract_tb(error.__traceback__)):
+            if "ipykernel" in frame.filename or frame.filename.startswith("<ipython"):
+                return f"{frame.lineno}: {frame.line}"
+    return ""
+
+
+__all__ = ["Answering", "Gone"]

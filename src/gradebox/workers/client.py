@@ -1,0 +1,376 @@
+"""The grader's end of the fork server, and of the processes that it forks."""
+
+import atexit
+import contextlib
+import os
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from gradebox.sandbox.deadline import Deadline, pace
+from gradebox.sandbox.own_time import OwnTime
+from gradebox.sandbox.seal import PASSED, THREADS, Level, Limits, NotSealed
+from gradebox.values.channel import Channel, Gone
+from gradebox.workers.protocol import (
+    Began,
+    Begin,
+    Fork,
+    M,
+    Message,
+    Prepare,
+    Refused,
+    receive,
+    send,
+)
+
+START = 1800.0
+"""Seconds of wall time after which a process that says nothing hangs.
+
+Imports of a large package take minutes on a slow machine. What ends is noticed at once.
+"""
+
+GRACE = 5.0
+"""Seconds of own time that a process has to end what it does when it is interrupted."""
+
+IMPORTING = (
+    *("HOME", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "TMPDIR", "XDG_CACHE_HOME"),
+    *("XDG_CONFIG_HOME", "MPLCONFIGDIR", "IPYTHONDIR", "SYSTEMROOT"),
+)
+"""Variables that imports may need, besides Python's own and those that cells see."""
+
+
+class ForkServer:
+    """The grader's end of a fork server: see :mod:`gradebox.workers.server`.
+
+    Parameters
+    ----------
+    imports : sequence of str
+        The modules that it imports before the first notebook.
+    banned, stubbed : sequence of str
+        Modules that a student's process does not get: see :mod:`gradebox.sandbox.imports`.
+    """
+
+    def __init__(
+        self,
+        imports: Sequence[str] = (),
+        banned: Sequence[str] = (),
+        stubbed: Sequence[str] = (),
+    ) -> None:
+        self._lock, self._is_ready = threading.Lock(), False
+        self.barred = [*banned, *stubbed]
+        barred = [f"--banned={name}" for name in banned]
+        barred += [f"--stubbed={name}" for name in stubbed]
+        self._arguments = [*barred, *imports]
+        self._control, end = socket.socketpair()
+        self._control_of_tests: socket.socket | None = None
+        with end:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "gradebox.workers.server", *self._arguments],
+                stdin=end.fileno(),
+                env=_environment(),
+                start_new_session=True,
+            )
+        atexit.register(self.close)
+
+    def wait_until_ready(self) -> None:
+        """Wait until all is imported; each fork waits for that itself.
+
+        Raises
+        ------
+        RuntimeError
+            If it does not start.
+        """
+        with self._lock:
+            if not self._is_ready:
+                self._await(self._control)
+                self._is_ready = True
+
+    def _await(self, control: socket.socket) -> None:
+        control.settimeout(START)
+        try:
+            ready = control.recv(5)
+        except (TimeoutError, ConnectionError):
+            ready = b""
+        if ready != b"ready":
+            self.close()
+            raise RuntimeError(
+                f"the fork server did not start; try: {sys.executable} -m gradebox.workers.server "
+                f"{' '.join(self._arguments)}"
+            )
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._process.poll() is None
+
+    @contextmanager
+    def student(self, begin: Begin, tests: socket.socket) -> Iterator["Process"]:
+        """Fork the process of a student's cells; at the end it is killed, with all it started.
+
+        Parameters
+        ----------
+        begin : Begin
+            How to seal it.
+        tests : socket
+            The end of its line to the tests.
+        """
+        self.wait_until_ready()
+        with self._forked(self._control, begin, tests) as process:
+            yield process
+
+    @contextmanager
+    def template(self, begin: Begin) -> Iterator["Template"]:
+        """Fork the sealed process that forks those of a notebook's tests.
+
+        Raises
+        ------
+        NotSealed
+            If it could not be sealed.
+        """
+        with self._forked(self.start_server_of_tests(), begin) as process:
+            process.await_sealed()
+            yield Template(process)
+
+    def start_server_of_tests(self) -> socket.socket:
+        """Return the control of the server that has imported all, made when it is first needed."""
+        self.wait_until_ready()
+        with self._lock:
+            if not self.barred:
+                return self._control
+            if self._control_of_tests is None:
+                self._control_of_tests, end = socket.socketpair()
+                with end:
+                    socket.send_fds(self._control, [Fork.SERVER], [end.fileno()])
+                    self._control.recv(8)
+                self._await(self._control_of_tests)
+            return self._control_of_tests
+
+    @contextmanager
+    def _forked(
+        self, control: socket.socket, begin: Begin, other: socket.socket | None = None
+    ) -> Iterator["Process"]:
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs, self._lock:
+                ends = [theirs.fileno(), *([] if other is None else [other.fileno()])]
+                request = Fork.NAMESPACES if begin.level == Level.NAMESPACES else Fork.PLAIN
+                try:
+                    socket.send_fds(control, [request], ends)
+                    pid = int.from_bytes(control.recv(8), "big")
+                except OSError:
+                    pid = 0
+            if not pid:
+                raise RuntimeError("the fork server ended")
+            landlock = begin.level == Level.LANDLOCK
+            scratch = tempfile.mkdtemp(prefix="gradebox-") if landlock else None
+            process = Process(Channel(ours), pid, replace(begin, scratch=scratch))
+            try:
+                yield process
+            finally:
+                process.kill()
+                _remove(scratch)
+
+    def close(self) -> None:
+        """End it."""
+        atexit.unregister(self.close)
+        for control in (self._control, self._control_of_tests):
+            if control is not None:
+                control.close()
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        self._process.wait()
+
+
+class Process:
+    """A forked process, as the grader sees it.
+
+    Parameters
+    ----------
+    channel : Channel
+        The line to it.
+    pid : int
+        Its process id, or that of the first process in its namespace.
+    begin : Begin, optional
+        How it is to be sealed; it is told so at once.
+    """
+
+    def __init__(self, channel: Channel, pid: int, begin: Begin | None = None) -> None:
+        self.channel, self.pid, self._begin = channel, pid, begin
+        self.clock = OwnTime(pid)
+        if begin is not None:
+            with contextlib.suppress(Gone):  # the answer will be missing
+                send(channel, begin)
+
+    def await_sealed(self) -> None:
+        """Wait until it is sealed; nothing runs in it before.
+
+        Raises
+        ------
+        NotSealed
+            If it could not be sealed.
+        """
+        if self._begin is None:
+            return
+        try:
+            answer = receive(self.channel, START, Began, Refused)
+        except (Gone, TimeoutError):
+            answer = Refused("the process ended, or did not answer")
+        if isinstance(answer, Began) and answer.level == self._begin.level:
+            self._begin = None
+            return
+        raise NotSealed(
+            f"expected a process sealed by {self._begin.level}, got: "
+            f"{getattr(answer, 'why', answer)}; see what this machine offers with: "
+            "python -m gradebox.sandbox.probe"
+        )
+
+    def ask(self, message: Message, kind: type[M], deadline: Deadline) -> M:
+        """Send a message and return the answer.
+
+        Raises
+        ------
+        Gone
+            If the process ended, or sent something else.
+        TimeoutError
+            If the limit is over.
+        """
+        self.await_sealed()
+        send(self.channel, message)
+        return deadline.wait(lambda seconds: receive(self.channel, seconds, kind))
+
+    def grace(self) -> Deadline:
+        """Return the limit of what is done after an interruption."""
+        return Deadline(GRACE, OwnTime(self.pid).seconds, look=pace(GRACE))
+
+    def interrupt(self) -> None:
+        """Interrupt what it does, as Ctrl-C would."""
+        self._signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        """End the process and all that belong to its session."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(self.pid, number)
+
+
+class Template:
+    """The sealed process that forks those of a notebook's tests, for any thread.
+
+    Parameters
+    ----------
+    process : Process
+        The grader's end of it.
+    """
+
+    def __init__(self, process: Process) -> None:
+        self._process, self._lock = process, threading.Lock()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        poll = select.poll()
+        poll.register(self._process.channel.end, select.POLLIN)
+        return not poll.poll(0)  # it says nothing until it ends
+
+    @contextmanager
+    def tests(self, student: socket.socket, environment: Mapping[str, str]) -> Iterator[Process]:
+        """Fork the process of the tests for one submission; at the end it is killed.
+
+        Parameters
+        ----------
+        student : socket
+            The end of its line to the student's process.
+        environment : mapping
+            Variables for the tests of this submission.
+
+        Raises
+        ------
+        RuntimeError
+            If the template has ended.
+        """
+        ours, theirs = socket.socketpair()
+        with ours:
+            ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+            with theirs, self._lock:
+                control = self._process.channel.end
+                control.setblocking(True)
+                try:
+                    socket.send_fds(control, [b"t"], [theirs.fileno(), student.fileno()])
+                except OSError as error:
+                    raise RuntimeError("the process that forks the tests has ended") from error
+            process = Process(Channel(ours), _sender(ours))
+            try:
+                send(process.channel, Prepare(dict(environment)))
+                yield process
+            finally:
+                process.kill()
+
+
+def _sender(end: socket.socket) -> int:
+    """Return the process id of who sent the first byte; the kernel tells, in our own numbers."""
+    size = struct.calcsize("3i")
+    end.settimeout(START)
+    _, messages, _, _ = end.recvmsg(1, socket.CMSG_SPACE(size))
+    end.setblocking(False)
+    for level, kind, content in messages:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
+            return int(struct.unpack("3i", content[:size])[0])
+    raise RuntimeError("the process of the tests ended before its first word")
+
+
+def beginning(
+    folder: Path,
+    environment: Mapping[str, str],
+    level: Level,
+    limits: Limits,
+    readable: Sequence[str] = (),
+) -> Begin:
+    """Return the message that says how to seal a process.
+
+    Parameters
+    ----------
+    folder : Path
+        Its folder, of which it gets a copy without notebooks.
+    environment : mapping
+        Variables for the cells; see :data:`gradebox.sandbox.seal.PASSED` for those they get anyway.
+    level, limits
+        How it is sealed, and what it may use.
+    readable : sequence of str
+        Folders that it may read besides Python and the system's programs.
+    """
+    return Begin(str(folder), dict(environment), level, asdict(limits), [*map(str, readable)])
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of the fork server.
+
+    Cells can read what it was started with in /proc, so nothing of the grader's is among it.
+    """
+    names = {*PASSED, *IMPORTING, *(name for name in os.environ if name.startswith("PYTHON"))}
+    passed = {name: os.environ[name] for name in names if name in os.environ}
+    inline = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+    return {**passed, **dict.fromkeys(THREADS, "1"), **inline}
+
+
+def _remove(scratch: str | None) -> None:
+    """Remove a folder in which a killed process may be writing for another instant."""
+    for _ in range(100):
+        if scratch is None or not Path(scratch).exists():
+            return
+        shutil.rmtree(scratch, ignore_errors=True)
+        time.sleep(0.01)

@@ -1,0 +1,231 @@
+"""One submission's notebook while it runs: the student's process, that of the tests, and limits."""
+
+import contextlib
+import math
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from gradebox.sandbox.deadline import CAP, Deadline, pace
+from gradebox.sandbox.own_time import OwnTime
+from gradebox.values.channel import Gone
+from gradebox.workers.client import ForkServer, Process, Template
+from gradebox.workers.protocol import (
+    Begin,
+    Remember,
+    RunCell,
+    RunInProcess,
+    RunTest,
+    Shown,
+    Tampered,
+    Tested,
+    receive,
+    send,
+)
+
+
+class Ended(Exception):
+    """The student's process is gone, with all that its cells had made.
+
+    ``kind`` is that of the event: ``ended`` or ``slow-notebook``.
+    """
+
+    def __init__(self, message: str, kind: str = "ended") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Notebook:
+    """A notebook in its processes; see :func:`running`.
+
+    Parameters
+    ----------
+    student : Process
+        Runs the student's cells.
+    tests : Process, optional
+        Runs the isolated tests; there is none where all run in-process.
+    seconds : float
+        The limit of each cell, in own time: see :mod:`gradebox.sandbox.own_time`.
+    budget : float
+        The limit of all cells together.
+    """
+
+    def __init__(
+        self,
+        student: Process,
+        tests: Process | None,
+        seconds: float,
+        budget: float = math.inf,
+    ) -> None:
+        self._student, self._tests = student, tests
+        self._seconds, self._budget, self._spent = seconds, budget, 0.0
+        self._until = time.monotonic() + CAP + 3 * budget
+        self._ended: Ended | None = None
+        self._without_tests = ""
+
+    def run(self, source: str, helpers: Sequence[str] = ()) -> tuple[Shown, str]:
+        """Run a cell in the student's process; return what it showed, and why it was interrupted.
+
+        Parameters
+        ----------
+        source : str
+            The cell.
+        helpers : sequence of str
+            Names that only this cell of the instructor's defines.
+
+        Raises
+        ------
+        Ended
+            If the process ended, or had to be ended.
+        """
+        shown, late = self._ask(RunCell(source, [*helpers]), Shown)
+        return shown, late
+
+    def remember(self, test: str) -> None:
+        """Have the student's process remember its names, for a test that runs in it later."""
+        if self._ended is None:
+            with contextlib.suppress(Gone):
+                send(self._student.channel, Remember(test))
+
+    def test_in_process(self, test: str, source: str) -> tuple[Tampered, str]:
+        """Run a test in the student's process; return what it showed, and why it was interrupted.
+
+        Raises
+        ------
+        Ended
+            If the process ended, or had to be ended.
+        """
+        return self._ask(RunInProcess(test, source), Tampered)
+
+    def _ask(self, message: Any, kind: Any) -> tuple[Any, str]:
+        self._require_time()
+        student, limit = self._student, min(self._seconds, self._budget - self._spent)
+        deadline = Deadline(limit, OwnTime(student.pid).seconds, look=pace(limit))
+        try:
+            try:
+                return student.ask(message, kind, deadline), ""
+            except TimeoutError:
+                student.interrupt()
+            try:
+                return (
+                    student.grace().wait(lambda s: receive(student.channel, s, kind)),
+                    deadline.says,
+                )
+            except TimeoutError:
+                raise self._end(f"{deadline.says}, and could not be interrupted") from None
+        except Gone:
+            raise self._end("the process ended while the cell ran") from None
+        finally:
+            self._spent += deadline.spent()
+
+    def _require_time(self) -> None:
+        """Raise if the student's process has ended, or all cells together took too long."""
+        if self._ended is not None:
+            raise self._ended
+        if self._spent >= self._budget:
+            text = f"all cells together took longer than {self._budget:g} s"
+            raise self._end(text, "slow-notebook")
+        if time.monotonic() > self._until:
+            minutes = (CAP + 3 * self._budget) / 60
+            text = f"all cells together took longer than {minutes:.0f} minutes of wall time"
+            raise self._end(text, "slow-notebook")
+
+    def _end(self, why: str, kind: str = "ended") -> Ended:
+        self._student.kill()
+        self._ended = Ended(why, kind)
+        return self._ended
+
+    def test(self, source: str, points: float) -> Tested:
+        """Run an isolated test, or a locked cell worth nothing; return what it came to.
+
+        Whatever the student's process does meanwhile, or the test itself, costs no more than this
+        cell's points and those of the cells that need what is lost.
+        """
+        if self._tests is None or self._without_tests:
+            return _failed(self._without_tests)
+        try:
+            self._require_time()
+        except Ended as ended:
+            if ended.kind != "ended":  # a process that ended by itself may have left names behind
+                return _failed(str(ended))
+        tests, student = self._tests, self._student
+        clock = OwnTime(tests.pid, student.pid)
+        deadline = Deadline(self._seconds, clock.seconds, look=pace(self._seconds))
+
+        def tested(seconds: float) -> Tested:
+            return receive(tests.channel, seconds, Tested)
+
+        try:
+            send(tests.channel, RunTest(source, points))
+            try:
+                result = deadline.wait(tested)
+            except TimeoutError:
+                result = self._interrupted(tested)
+        except (Gone, TimeoutError) as error:
+            how = "took too long" if isinstance(error, TimeoutError) else "ended"
+            self._without_tests = f"the process of the tests {how}"
+            tests.kill()
+            return _failed(self._without_tests)
+        finally:
+            self._spent += deadline.spent()
+        if result.gone:
+            self._end(result.gone)
+        return result
+
+    def _interrupted(self, tested: Any) -> Tested:
+        """Interrupt the student's code first, and then the test itself."""
+        assert self._tests is not None
+        self._student.interrupt()
+        try:
+            return self._student.grace().wait(tested)
+        except TimeoutError:
+            self._tests.interrupt()
+        return self._tests.grace().wait(tested)
+
+
+def _failed(why: str) -> Tested:
+    name = "RuntimeError"
+    line = f"\x1b[0;31m{name}\x1b[0m: {why}"
+    output = {"output_type": "error", "ename": name, "evalue": why, "traceback": [line]}
+    return Tested(0.0, [output], why)
+
+
+@contextmanager
+def running(
+    server: ForkServer,
+    template: Template | None,
+    begin: Begin,
+    *,
+    seconds: float,
+    budget: float = math.inf,
+) -> Iterator[Notebook]:
+    """Fork the processes of one notebook; at the end they are killed.
+
+    Parameters
+    ----------
+    server : ForkServer
+        Forks the student's.
+    template : Template, optional
+        Forks that of the tests; without one there are no isolated tests.
+    begin : Begin
+        How the student's process is sealed.
+    seconds, budget : float
+        The limits of each cell and of all together.
+
+    Raises
+    ------
+    NotSealed
+        If the student's process could not be sealed.
+    """
+    ours, theirs = socket.socketpair()
+    with contextlib.ExitStack() as stack:
+        with ours, theirs:
+            # it is sealed while the other one is forked
+            student = stack.enter_context(server.student(begin, theirs))
+            tests = None
+            if template is not None:
+                tests = stack.enter_context(template.tests(ours, begin.environment))
+        student.await_sealed()
+        yield Notebook(student, tests, seconds, budget)

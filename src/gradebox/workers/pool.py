@@ -1,0 +1,160 @@
+"""The fork servers of this run: one for each set of modules, made when it is first asked for."""
+
+import ast
+import contextlib
+import importlib.util
+import json
+import os
+import re
+import threading
+from collections.abc import Hashable, Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from traitlets.config.loader import PyFileConfigLoader
+
+from gradebox.workers.client import ForkServer, Template
+from gradebox.workers.protocol import Begin
+from gradebox.workers.syntax import parse
+
+Modules = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+"""What a fork server imports, and of that what is banned and what is stubbed."""
+
+_servers: dict[Modules, ForkServer] = {}
+_templates: dict[Hashable, Template] = {}
+_running = contextlib.ExitStack()
+"""Ends the templates."""
+_starting = threading.Lock()
+
+
+def modules(
+    assignment: str,
+    imports: Iterable[str],
+    banned: Iterable[str] = (),
+    stubbed: Iterable[str] = (),
+) -> Modules:
+    """Return the modules of an assignment."""
+    first, second, third = (
+        tuple(dict.fromkeys(name.replace("{assignment}", assignment) for name in names))
+        for names in (imports, banned, stubbed)
+    )
+    return first, second, third
+
+
+def imported(folder: Path) -> tuple[str, ...]:
+    """Return the installed modules that the notebooks in a folder import at their top level."""
+    paths = sorted(folder.glob("*.ipynb"))
+    return _imported(folder, tuple((path, path.stat().st_mtime_ns) for path in paths))
+
+
+@lru_cache(maxsize=64)
+def _imported(folder: Path, stamps: tuple[tuple[Path, int], ...]) -> tuple[str, ...]:
+    # not by nbformat: the process that starts early is to be started before that is imported
+    read = (json.loads(path.read_text(encoding="utf-8")) for path, _ in stamps)
+    cells = [cell for nb in read for cell in nb.get("cells", ()) if cell["cell_type"] == "code"]
+    return tuple(imports_of(("".join(cell["source"]) for cell in cells), folder))
+
+
+def imports_of(texts: Iterable[str], beside: Path) -> list[str]:
+    """Return the installed modules that the cells import at their top level.
+
+    What they take from a module follows it as ``module:name``, since a module may import more when
+    it is asked for a name. Modules that lie beside the notebooks are left out: each student may
+    hand in another.
+    """
+    imports: dict[str, None] = {}
+    for text in texts:
+        with contextlib.suppress(SyntaxError, ValueError):  # a cell with a magic command
+            for node in parse(text).body:
+                if isinstance(node, ast.Import):
+                    imports.update(dict.fromkeys(alias.name for alias in node.names))
+                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                    imports[node.module] = None
+                    names = (alias.name for alias in node.names if alias.name != "*")
+                    imports.update(dict.fromkeys(f"{node.module}:{name}" for name in names))
+    return [name for name in imports if _installed(re.split("[.:]", name)[0], beside)]
+
+
+def _installed(name: str, beside: Path) -> bool:
+    own = (beside / name, beside / f"{name}.py")
+    return not any(path.exists() for path in own) and importlib.util.find_spec(name) is not None
+
+
+def server(modules: Modules) -> ForkServer:
+    """Return the fork server with these modules.
+
+    Raises
+    ------
+    RuntimeError
+        If it does not start.
+    """
+    with _starting:  # threads share it
+        running = _servers.get(modules)
+        if running is not None and not running.alive:
+            running.close()
+        if running is None or not running.alive:
+            running = _servers[modules] = ForkServer(*modules)
+    running.wait_until_ready()  # another one may start meanwhile
+    return running
+
+
+def template(server: ForkServer, key: Hashable, begin: Begin) -> Template:
+    """Return the process that forks the tests of a notebook; one for all of its submissions.
+
+    Parameters
+    ----------
+    server : ForkServer
+        Forks it, when it is first asked for.
+    key : hashable
+        Tells it from those of other notebooks.
+    begin : Begin
+        How it is sealed, and what it is told of the notebook.
+    """
+    with _starting:
+        if key not in _templates or not _templates[key].alive:
+            _templates[key] = _running.enter_context(server.template(begin))
+        return _templates[key]
+
+
+def start(folder: Path, assignment: str) -> None:
+    """Start, beside all else, the process that the configuration in a folder will ask for.
+
+    That is known before nbgrader is imported, which takes as long. Whatever is wrong with the
+    configuration is left for nbgrader to tell.
+    """
+    with contextlib.suppress(Exception):
+        config: Any = PyFileConfigLoader("nbgrader_config.py", str(folder)).load_config()
+        section = config.get("WarmExecute", {})
+        if section.get("imports"):
+            kinds = ("imports", "banned", "stubbed")
+            imports, *barred = [list(map(str, section.get(kind, ()))) for kind in kinds]
+            imports += imported(_source(config.get("CourseDirectory", {}), folder, assignment))
+            wanted = modules(assignment, imports, *barred)
+            threading.Thread(target=_start, args=(wanted,), daemon=True).start()
+
+
+def _source(section: Any, folder: Path, assignment: str) -> Path:
+    """Return the folder of the instructor's version, as nbgrader's configuration tells it."""
+    parts = "{nbgrader_step}", "{student_id}", "{assignment_id}"
+    path = section.get("directory_structure", str(Path(*parts))).format(
+        nbgrader_step=section.get("source_directory", "source"),
+        student_id=".",
+        assignment_id=assignment,
+    )
+    return Path(os.path.normpath(Path(section.get("root", folder), path)))
+
+
+def _start(wanted: Modules) -> None:
+    # this run may be at its end already; and what cannot start is told by who asks for it
+    with contextlib.suppress(Exception):
+        server(wanted).start_server_of_tests()
+
+
+def close() -> None:
+    """End the fork servers."""
+    with _starting:
+        _templates.clear()
+        _running.close()
+        while _servers:
+            _servers.popitem()[1].close()

@@ -1,0 +1,261 @@
+"""What the grader and the processes of a notebook say to each other, as dataclasses.
+
+A message is one JSON object: its name and its fields. A process in which a student's code has run
+may send anything; what is none of the messages that are expected ends the connection.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from enum import Enum
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from gradebox.values.channel import Channel, Gone
+
+
+class Fork(bytes, Enum):
+    """What a server is asked for on its control socket; ends of socket pairs come with it."""
+
+    PLAIN = b"f"
+    """A child, with the end of a line to the grader, and of one between student and tests."""
+    NAMESPACES = b"n"
+    """The same, with namespaces of its own."""
+    SERVER = b"z"
+    """A child that serves as this server does, and has the barred modules too."""
+
+
+class Message:
+    """What one side says."""
+
+
+M = TypeVar("M", bound=Message)
+
+
+@dataclass(frozen=True)
+class TestSettings:
+    """What the processes of a notebook's tests are told at their start.
+
+    Parameters
+    ----------
+    answers : list of str
+        Names that the student is to define although Python has them.
+    imports : list of str
+        Statements executed before the first cell: the imports of the instructor's own cells.
+    modules : list of str
+        Statements that import the modules of the instructor's solutions. A test sees such a module
+        where the student has a module of the same name.
+    barred : list of str
+        Modules that the student's process cannot import.
+    """
+
+    answers: list[str] = field(default_factory=list)
+    imports: list[str] = field(default_factory=list)
+    modules: list[str] = field(default_factory=list)
+    barred: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Begin(Message):
+    """The grader's first message: how to seal, and what to be.
+
+    Parameters
+    ----------
+    folder : str
+        What was handed in; for tests, the folder of the instructor's version.
+    environment : dict
+        Variables for the cells.
+    level : str
+        How the process is sealed: a :class:`~gradebox.sandbox.seal.Level`.
+    limits : dict
+        The fields of :class:`~gradebox.sandbox.seal.Limits`.
+    readable : list of str
+        Folders that it may read besides Python and the system's programs.
+    scratch : str or None
+        The folder that it may write to, where it has no files of its own.
+    tests : dict or None
+        The fields of :class:`TestSettings`, for a process that forks those of the tests.
+    watched : list of str
+        Modules whose functions tests in the student's process use: see
+        :mod:`gradebox.workers.tampering`.
+    """
+
+    folder: str
+    environment: dict[str, str]
+    level: str
+    limits: dict[str, Any]
+    readable: list[str]
+    scratch: str | None = None
+    tests: dict[str, Any] | None = None
+    watched: list[str] = field(default_factory=list)
+
+    def with_tests(self, settings: TestSettings) -> "Begin":
+        """Return the message for a process that forks those of tests."""
+        return replace(self, tests=asdict(settings))
+
+    def watching(self, modules: Iterable[str]) -> "Begin":
+        """Return the message for a student's process in which tests use some modules."""
+        return replace(self, watched=[*modules])
+
+
+@dataclass(frozen=True)
+class Began(Message):
+    """The answer to :class:`Begin`: the fields of :class:`~gradebox.sandbox.seal.Sealed`."""
+
+    level: str
+    lacks: list[str]
+    folder: str
+
+
+@dataclass(frozen=True)
+class Refused(Message):
+    """The other answer to :class:`Begin`: why the process could not be sealed."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class RunCell(Message):
+    """Run a cell in the student's process; the answer is :class:`Shown`.
+
+    Parameters
+    ----------
+    source : str
+        Its text.
+    helpers : list of str
+        Names that only this cell of the instructor's defines, for tests in this process.
+    """
+
+    source: str
+    helpers: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Shown(Message):
+    """What a cell showed, as a notebook keeps it, and whether it ran to its end."""
+
+    outputs: list[dict[str, Any]]
+    execution_count: int | None
+    ok: bool
+
+
+@dataclass(frozen=True)
+class Remember(Message):
+    """Remember the names as they are now, for a test that stands here; there is no answer."""
+
+    test: str
+
+
+@dataclass(frozen=True)
+class RunInProcess(Message):
+    """Run a test among the student's objects, as they were named where it stands.
+
+    The answer is :class:`Tampered`.
+    """
+
+    test: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Tampered(Message):
+    """What a test in the student's process showed, and what it uses that was changed."""
+
+    outputs: list[dict[str, Any]]
+    execution_count: int | None
+    changed: list[str]
+
+
+@dataclass(frozen=True)
+class Prepare(Message):
+    """Give the process of the tests variables for one submission; there is no answer."""
+
+    environment: dict[str, str]
+
+
+@dataclass(frozen=True)
+class RunTest(Message):
+    """Run a test cell, or a locked cell worth nothing; the answer is :class:`Tested`."""
+
+    source: str
+    points: float
+
+
+@dataclass(frozen=True)
+class Tested(Message):
+    """What a test cell came to.
+
+    Parameters
+    ----------
+    score : float
+        From 0 to its points.
+    outputs : list of dict
+        What it showed, as a notebook keeps it.
+    error : str
+        Why the score is 0; empty if the cell ran to its end.
+    refused : list of str
+        What could not cross between the processes.
+    late : bool
+        Whether the student's code was interrupted.
+    gone : str
+        Why there is no student's process any more; empty while there is.
+    """
+
+    score: float
+    outputs: list[dict[str, Any]]
+    error: str = ""
+    refused: list[str] = field(default_factory=list)
+    late: bool = False
+    gone: str = ""
+
+
+def send(channel: Channel, message: Message) -> None:
+    """Send a message.
+
+    Raises
+    ------
+    Gone
+        If nobody reads it.
+    """
+    channel.send({"message": type(message).__name__} | vars(message))
+
+
+def receive(channel: Channel, seconds: float | None, *expected: type[M]) -> M:
+    """Wait for one of the messages that are expected.
+
+    Raises
+    ------
+    TimeoutError
+        If none has come whole within so many seconds; None waits for ever.
+    Gone
+        If the other side ended, or sent something else.
+    """
+    content, _ = channel.receive(seconds)
+    name = content.pop("message", None) if type(content) is dict else None
+    kind = next((kind for kind in expected if kind.__name__ == name), None)
+    if kind is None or not _has_fields(content, kind):
+        names = " or ".join(kind.__name__ for kind in expected)
+        raise Gone(f"expected {names}, got {str(name)[:100]!r} with {str(content)[:100]}")
+    return kind(**content)
+
+
+_HINTS = {kind: get_type_hints(kind) for kind in Message.__subclasses__()}
+
+
+def _has_fields(content: dict[str, Any], kind: type[Message]) -> bool:
+    hints = _HINTS[kind]
+    if content.keys() != hints.keys():
+        return False
+    return all(_fits(content[name], hint) for name, hint in hints.items())
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Return whether a value of JSON has a type, and the values of a list those of the list."""
+    if hint is Any:
+        return True
+    if isinstance(hint, UnionType):
+        return any(_fits(value, kind) for kind in get_args(hint))
+    if hint is float:
+        return type(value) in (int, float)
+    if type(value) is not (get_origin(hint) or hint):
+        return False
+    return type(value) is not list or all(_fits(item, get_args(hint)[0]) for item in value)

@@ -1,0 +1,174 @@
+"""The fork server: it imports once what the notebooks of a course import, and forks.
+
+Its command is ``python -m gradebox.workers.server IMPORTS…``. A fork takes milliseconds, where a
+new kernel takes a second and imports everything again. The server never runs a cell, so no notebook
+sees what another one did.
+
+It is given its end of a socket pair as standard input. Each request on it is a
+:class:`~gradebox.workers.protocol.Fork`, and the answer is the child's process id. A fork of this
+server, which has imported the barred modules too, serves as well: the processes of the tests are
+*its* forks. When the pair closes, the server ends.
+"""
+
+import argparse
+import contextlib
+import gc
+import importlib
+import io
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterable
+
+from gradebox.sandbox.imports import Barrier
+from gradebox.sandbox.seal import Level, Limits, Sealed, fork, seal
+from gradebox.values.channel import Channel, Gone
+from gradebox.workers.pickles import bar_pickles
+from gradebox.workers.protocol import Began, Begin, Fork, Refused, TestSettings, receive, send
+from gradebox.workers.shell import Shell
+from gradebox.workers.student import StudentProcess
+from gradebox.workers.tester import serve_template
+
+
+class Server:
+    """Forks a child for each request.
+
+    Parameters
+    ----------
+    imports : list of str
+        What to import, ``module`` or ``module:name``; what cannot be imported is left to the
+        notebook that needs it.
+    barrier : Barrier
+        The modules that a student's process does not get.
+    """
+
+    def __init__(self, imports: list[str], barrier: Barrier) -> None:
+        self._imports, self._barrier = imports, barrier
+        sys.meta_path.insert(0, barrier)
+        _import(name for name in imports if not barrier.bars(_module(name)))
+        self._shell = Shell.make()
+        self._shell.warm()
+
+    def serve(self, control: socket.socket) -> None:
+        """Fork a child for each request until the grader is gone."""
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are not waited for
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the grader's
+        gc.collect()
+        gc.freeze()  # no child looks through what is here; that would copy it
+        control.sendall(b"ready")
+        while True:
+            request, handles, _, _ = socket.recv_fds(control, 1, 2)
+            if not request:
+                return None
+            with contextlib.ExitStack() as stack:
+                ends = [stack.enter_context(socket.socket(fileno=handle)) for handle in handles]
+                pid = fork(Level.NAMESPACES) if request == Fork.NAMESPACES else os.fork()
+                if not pid:
+                    control.close()
+                    if request == Fork.SERVER:
+                        return self._serve_all(ends[0])
+                    self._run(*ends)
+            control.sendall(pid.to_bytes(8, "big"))
+
+    def _serve_all(self, control: socket.socket) -> None:
+        """Fork the processes that run test cells, which may import the barred modules."""
+        sys.meta_path.remove(self._barrier)
+        _import(name for name in self._imports if self._barrier.bars(_module(name)))
+        self._barrier = Barrier((), ())
+        self.serve(control)
+
+    def _run(self, end: socket.socket, other: socket.socket | None = None) -> None:
+        """Be what the grader says; never return."""
+        line = Channel(end)
+        try:
+            os.setsid()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            begin = receive(line, None, Begin)
+            sealed = self._prepare(line, other, begin)
+            send(line, Began(sealed.level, list(sealed.lacks), sealed.folder))
+            if begin.tests is not None:
+                bar_pickles()
+                longest = self._shell.outputs.longest
+                serve_template(end, TestSettings(**begin.tests), longest)
+            assert other is not None
+            tests = Channel(other)
+            StudentProcess(line, tests, self._shell, self._barrier, begin.watched).serve()
+        except (Gone, KeyboardInterrupt):
+            pass
+        finally:
+            os._exit(0)
+
+    def _prepare(self, line: Channel, other: socket.socket | None, begin: Begin) -> Sealed:
+        """Seal this process as the grader's first message says; return what is in force."""
+        ends = [line.fileno(), *([] if other is None else [other.fileno()])]
+        try:
+            sealed = self._seal(begin, sorted(ends))
+        except (OSError, ValueError, TypeError) as error:
+            send(line, Refused(f"{type(error).__name__}: {error}"))
+            raise Gone from error
+        sys.path.insert(0, "")
+        sys.stdin = io.StringIO()  # at its end already: nobody answers
+        self._shell.capture()
+        return sealed
+
+    def _seal(self, begin: Begin, ends: list[int]) -> Sealed:
+        limits = Limits(**begin.limits)
+        self._shell.outputs.longest = limits.output
+        return seal(
+            limits,
+            begin.folder,
+            begin.readable,
+            level=Level(begin.level),
+            environment=begin.environment,
+            keep=ends,
+            scratch=begin.scratch,
+            hidden=self._barrier.files(),
+        )
+
+
+def _module(name: str) -> str:
+    """Return the module of ``module`` or ``module:name``."""
+    return name.partition(":")[0]
+
+
+def _import(names: Iterable[str]) -> None:
+    for name in names:
+        # the notebook that needs it will say so
+        with contextlib.suppress(ImportError, AttributeError):
+            module = importlib.import_module(_module(name))
+            if attribute := name.partition(":")[2]:
+                getattr(module, attribute)
+    if any(name.startswith("matplotlib") for name in sys.modules):
+        _draw_once()
+
+
+def _draw_once() -> None:
+    """Draw a figure, so that no fork has to read fonts and learn to set formulas.
+
+    It is drawn without pyplot, whose figures and settings are left as they are.
+    """
+    with contextlib.suppress(Exception):  # a matplotlib that cannot draw is the notebook's matter
+        figure = importlib.import_module("matplotlib.figure").Figure((1, 1))
+        axes = figure.subplots()
+        axes.loglog([1, 10], [1, 10], label="$x^2$")
+        axes.legend()
+        figure.savefig(io.BytesIO(), format="png", bbox_inches="tight")
+
+
+def main(arguments: list[str]) -> None:
+    """Import, report that all is ready, and serve."""
+    parser = argparse.ArgumentParser(prog="python -m gradebox.workers.server", description=__doc__)
+    parser.add_argument("imports", nargs="*", metavar="MODULE")
+    parser.add_argument("--banned", action="append", default=[], metavar="MODULE")
+    parser.add_argument("--stubbed", action="append", default=[], metavar="MODULE")
+    options = parser.parse_args(arguments)
+    control = socket.socket(fileno=os.dup(0))
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):  # all taken, so that no end of a line gets one of these numbers
+        os.dup2(null, stream)
+    Server(options.imports, Barrier(options.banned, options.stubbed)).serve(control)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

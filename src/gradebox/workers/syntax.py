@@ -1,0 +1,43 @@
+"""The Python of a cell: its syntax tree, and IPython's own syntax replaced by calls."""
+
+import ast
+import threading
+from typing import Any
+
+from IPython.core.inputtransformer2 import TransformerManager
+
+_one_at_a_time = threading.Lock()
+
+
+def parse(source: str, file: str = "<unknown>") -> ast.Module:
+    """Return the syntax tree of Python code, like ``ast.parse``.
+
+    Threads take turns. CPython before 3.11.8 and 3.12.2 counts the depth of the tree that it builds
+    in one place for all threads. Two that parse at once, one of them interrupted by the garbage
+    collector, could end with ``SystemError: AST constructor recursion depth mismatch``.
+
+    Raises
+    ------
+    SyntaxError, ValueError
+        Where the code is no Python.
+    """
+    with _one_at_a_time:
+        return ast.parse(source, file)
+
+
+def python_of(source: str) -> str:
+    r"""Return the source of a cell as Python, with IPython's own syntax replaced by calls.
+
+    Examples
+    --------
+    >>> python_of("x = 3")
+    'x = 3'
+    >>> python_of("%matplotlib inline")
+    "get_ipython().run_line_magic('matplotlib', 'inline')\n"
+    """
+    try:
+        parse(source)
+    except (SyntaxError, ValueError):  # a line of text in it may begin with %, too
+        transform: Any = TransformerManager  # which has no types
+        return str(transform().transform_cell(source))
+    return source

@@ -1,0 +1,78 @@
+"""Evidence of tampering: what tests in a student's process use, compared with what it was at first.
+
+A fork begins with the objects of its clean parent, before any cell of the student's. Whatever is
+another object when the tests run was put there since. It is evidence, not proof that nothing else
+was done: who owns the process can also deceive who compares.
+"""
+
+import sys
+from collections.abc import Iterable
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+_KINDS = (FunctionType, BuiltinFunctionType, type)
+
+
+class Pristine:
+    """The functions and classes of modules, as they are now.
+
+    Parameters
+    ----------
+    modules : iterable of str
+        The modules; those that are not imported yet are left out.
+    """
+
+    def __init__(self, modules: Iterable[str]) -> None:
+        names = ["builtins", *modules]
+        found = {name: sys.modules[name] for name in names if name in sys.modules}
+        self._parts = {
+            (module, name): (value, getattr(value, "__code__", None))
+            for module, content in found.items()
+            for name, value in vars(content).items()
+            if isinstance(value, _KINDS)
+        }
+        self._modules = found
+
+    def changed(self) -> list[str]:
+        """Return what is not as it was, such as ``numpy.allclose``."""
+        return [
+            f"{module}.{name}".removeprefix("builtins.")
+            for (module, name), part in self._parts.items()
+            if _differs(vars(self._modules[module]).get(name), part)
+        ] + [name for name, module in self._modules.items() if sys.modules.get(name) is not module]
+
+
+class Helpers:
+    """The functions of the instructor's locked cells, as they were when those had run.
+
+    Parameters
+    ----------
+    names : dict
+        The names of the notebook.
+    """
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self._names = names
+        self._parts: dict[str, tuple[Any, Any]] = {}
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Keep what these names mean now."""
+        for name in names:
+            if name in self._names:
+                value = self._names[name]
+                self._parts[name] = value, getattr(value, "__code__", None)
+
+    def put_back(self) -> list[str]:
+        """Give the names their meaning back; return those that had lost it."""
+        changed = [n for n, part in self._parts.items() if _differs(self._names.get(n), part)]
+        for name in changed:
+            value, code = self._parts[name]
+            if code is not None:
+                value.__code__ = code
+            self._names[name] = value
+        return changed
+
+
+def _differs(value: Any, part: tuple[Any, Any]) -> bool:
+    original, code = part
+    return value is not original or getattr(value, "__code__", None) is not code
