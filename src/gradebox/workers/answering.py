@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradebox.values.channel import Channel, Gone
+from gradebox.values.channel import Channel, Gone, TooLong
 from gradebox.values.codec import Damaged, NotAValue, Reader, Writer
 from gradebox.workers.shell import Shell
 from gradebox.workers.stubs import builtin_class, resolve, text_of
@@ -54,7 +54,10 @@ class Answering:
             answer, parts = self._answer(question, parts)
         except KeyboardInterrupt:  # the grader's, because the test takes too long
             answer, parts = {"late": True}, []
-        self._channel.send(answer, parts)
+        try:
+            self._channel.send(answer, parts)
+        except (TooLong, MemoryError) as error:  # before the first byte of it was sent
+            self._channel.send({"failed": str(error) or "more than there is memory for"})
 
     def _answer(self, question: dict[str, Any], parts: list[bytes]) -> tuple[Any, list[Any]]:
         if "names" in question:

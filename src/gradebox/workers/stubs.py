@@ -200,6 +200,7 @@ class Answers:
         return answer, parts
 
     def _end(self, why: str) -> StudentGone:
+        self.waits = False
         self.gone = f"the student's process {why}" if why != "ended" else "the process ended"
         self.refused.append(self.gone)
         return StudentGone(self.gone)
