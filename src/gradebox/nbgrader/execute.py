@@ -321,7 +321,8 @@ class Run:
         if tested.late:
             self._tell("slow", name, what="a call by the test")
         elif tested.gone:
-            self._tell("ended", name, what="a call by the test")
+            if not any(event.kind == "ended" for event in self.events):  # none before had ended it
+                self._tell("ended", name, what="a call by the test")
         elif tested.refused:
             self._tell("not-a-value", name, why=tested.refused[0])
         elif tested.error.startswith("Late"):

@@ -16,7 +16,7 @@ import numpy as np
 from gradebox.values.channel import Channel, Gone, TooLong
 from gradebox.values.codec import Damaged, NotAValue, Reader, Writer
 from gradebox.workers.shell import Shell
-from gradebox.workers.stubs import builtin_class, resolve, text_of
+from gradebox.workers.stubs import argument_of, builtin_class, resolve
 
 _FUNCTIONS = (
     *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial),
@@ -49,7 +49,9 @@ class Answering:
         Gone
             When the process of the tests has ended.
         """
-        question, parts = self._channel.receive()
+        self._reply(*self._channel.receive())
+
+    def _reply(self, question: dict[str, Any], parts: list[bytes]) -> None:
         try:
             answer, parts = self._answer(question, parts)
         except KeyboardInterrupt:  # the grader's, because the test takes too long
@@ -97,7 +99,7 @@ class Answering:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            raised = [builtin_class(error).__name__, text_of(error), _line(error)]
+            raised = [builtin_class(error).__name__, argument_of(error), _line(error)]
             answer, parts = {"raised": raised}, []
         printed = {item["name"]: item["text"] for item in outputs.items if "name" in item}
         if printed:
@@ -136,8 +138,13 @@ class Answering:
         def callback(*args: Any, **kwargs: Any) -> Any:
             writer = Writer(self._function)
             question = {"callback": [number, writer.write(list(args)), writer.write(kwargs)]}
+            shown = self._shell.outputs.items
             self._channel.send(question, writer.parts)
             answer, parts = self._channel.receive()
+            while not {"raised", "value"} & answer.keys():  # it calls the student's in its turn
+                self._reply(answer, parts)
+                answer, parts = self._channel.receive()
+            self._shell.outputs.items = shown
             if "raised" in answer:
                 name, message = answer["raised"]
                 raise getattr(sys.modules["builtins"], name)(message)

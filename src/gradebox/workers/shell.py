@@ -167,6 +167,13 @@ class Shell(InteractiveShell):
             traceback=[str(line) for line in stb],
         )
 
+    def var_expand(self, cmd: str, *args: Any, **kwargs: Any) -> str:
+        """Put variables into a line, which takes all names that there are, if it mentions any."""
+        if "{" not in cmd and "$" not in cmd:
+            return cmd
+        expand: Any = super().var_expand  # which has no types
+        return str(expand(cmd, *args, **kwargs))
+
     def system(self, cmd: str) -> None:
         """Run a command of the system and show what it prints: there is no terminal for it."""
         completed = self._ran(cmd, 2)

@@ -187,6 +187,7 @@ class Answers:
                 if "callback" not in answer:
                     break
                 self._channel.send(*self._called_back(answer, parts))
+                self.waits = True  # again, if that function has called the student's
         except TooLong as error:
             self.waits = False
             raise self._refusal(f"the test passes {error}") from None
@@ -200,6 +201,7 @@ class Answers:
         return answer, parts
 
     def _end(self, why: str) -> StudentGone:
+        self.waits = False
         self.waits = False
         self.gone = f"the student's process {why}" if why != "ended" else "the process ended"
         self.refused.append(self.gone)
@@ -222,7 +224,7 @@ class Answers:
             self._refusal(f"a function of the test returns {error}: only values cross")
             return {"raised": ["TypeError", str(error)]}, []
         except Exception as error:
-            return {"raised": [builtin_class(error).__name__, text_of(error)]}, []
+            return {"raised": [builtin_class(error).__name__, argument_of(error)]}, []
 
     def _read(self, answer: dict[str, Any], parts: list[bytes], name: str) -> Any:
         try:
@@ -315,6 +317,13 @@ def text_of(error: BaseException) -> str:
         return str(error)[:MESSAGE]
     except Exception:
         return f"<{type(error).__name__}>"
+
+
+def argument_of(error: BaseException) -> str:
+    """Return what an exception of the same class takes to have the same message."""
+    if isinstance(error, KeyError) and len(error.args) == 1 and type(error.args[0]) is str:
+        return error.args[0][:MESSAGE]  # a KeyError's message is its argument in quotes
+    return text_of(error)
 
 
 def _torch_state() -> Any:

@@ -7,10 +7,7 @@ was done: who owns the process can also deceive who compares.
 
 import sys
 from collections.abc import Iterable
-from types import BuiltinFunctionType, FunctionType
 from typing import Any
-
-_KINDS = (FunctionType, BuiltinFunctionType, type)
 
 
 class Pristine:
@@ -26,10 +23,10 @@ class Pristine:
         names = ["builtins", *modules]
         found = {name: sys.modules[name] for name in names if name in sys.modules}
         self._parts = {
-            (module, name): (value, getattr(value, "__code__", None))
+            (module, name): (value, _code(value))
             for module, content in found.items()
             for name, value in vars(content).items()
-            if isinstance(value, _KINDS)
+            if callable(value)  # those of NumPy are of classes of its own
         }
         self._modules = found
 
@@ -60,7 +57,7 @@ class Helpers:
         for name in names:
             if name in self._names:
                 value = self._names[name]
-                self._parts[name] = value, getattr(value, "__code__", None)
+                self._parts[name] = value, _code(value)
 
     def put_back(self) -> list[str]:
         """Give the names their meaning back; return those that had lost it."""
@@ -75,4 +72,9 @@ class Helpers:
 
 def _differs(value: Any, part: tuple[Any, Any]) -> bool:
     original, code = part
-    return value is not original or getattr(value, "__code__", None) is not code
+    return value is not original or _code(value) is not code
+
+
+def _code(value: Any) -> Any:
+    """Return what a function runs, or the Python function behind one of NumPy's."""
+    return getattr(getattr(value, "_implementation", value), "__code__", None)
