@@ -318,7 +318,7 @@ def faulty(root: Path, secret: Path) -> dict[str, str]:
         "json": "no JSON",
         "list": "is no notebook",
         "latin": "not UTF-8",
-        "deep": "is no notebook: RecursionError",
+        "deep": "is no notebook: it is nested too deeply",
         "nothing": "is no notebook",
         "link": "toy.ipynb is a link",
         "zero": "data.bin is a link",
