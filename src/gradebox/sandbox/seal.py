@@ -21,6 +21,7 @@ The score that a process computes about itself can be forged behind any of these
 
 import dataclasses
 import errno
+import mimetypes
 import os
 import signal
 import socket
@@ -135,9 +136,7 @@ def fork(level: Level) -> int:
     Namespaces must be there from the start: the first process of a namespace ends all the others
     with it. Where the kernel refuses them the child is forked all the same, and ``seal`` says so.
     """
-    # both are remembered: no fork has to make them anew
-    filesystem.python_paths()
-    _beyond()
+    _remember()
     if level is not Level.NAMESPACES:
         return os.fork()
     _fork_state.root = _may_change_user(linux.CAP_SYS_ADMIN)
@@ -148,6 +147,14 @@ def fork(level: Level) -> int:
     except OSError as error:
         _fork_state.refused = str(error)
         return os.fork()
+
+
+def _remember() -> None:
+    """Look for what each sealed process needs; a fork of one that has done so has it."""
+    filesystem.python_paths()
+    _beyond()
+    if not mimetypes.inited:  # it reads files that Landlock shows and does not let one open
+        mimetypes.init()
 
 
 def seal(
@@ -393,6 +400,7 @@ def _in_landlock(
     if not version:
         raise OSError(errno.ENOSYS, "Landlock: not in this kernel, or not switched on")
     linux.machine()  # without a filter this level would be none
+    _remember()
     scratch = os.path.realpath(scratch)
     users = _existing_users(_strangers()) if _may_change_user() else []
     readable, listed = filesystem.around(readable, hidden)
