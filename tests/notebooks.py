@@ -1,0 +1,87 @@
+"""Notebooks of an assignment that tests execute without a gradebook."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_notebook
+from traitlets.config import Config
+
+from gradebox.nbgrader.dry_run import NotebookPlan
+from gradebox.nbgrader.execute import Run, WarmExecute
+
+CONTEXT = {"assignment": "toy", "notebook": "toy"}
+
+
+def cell(name: str, source: str, points: float | None = None, **fields: Any) -> Any:
+    """Return a cell of an assignment: a test if it has points, else a locked cell."""
+    new = new_code_cell(source)
+    metadata = {"grade_id": name, "solution": False, "locked": True, "grade": points is not None}
+    metadata |= {"schema_version": 3, "task": False}
+    new.metadata["nbgrader"] = metadata | ({} if points is None else {"points": points}) | fields
+    return new
+
+
+def answer(source: str, name: str = "answer") -> Any:
+    """Return a cell with an answer."""
+    return cell(name, source, solution=True, locked=False)
+
+
+def step(folder: Path, **traits: Any) -> WarmExecute:
+    """Return the step that executes notebooks of a course in a folder."""
+    config = Config()
+    config.CourseDirectory.root = str(folder)
+    return WarmExecute(config=config, **{"timeout": 20} | traits)
+
+
+def write_source(folder: Path, cells: Collection[Any]) -> Path:
+    """Write the instructor's version of the notebook, and return its folder."""
+    path = folder / "source" / "toy" / "toy.ipynb"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(new_notebook(cells=[*cells]), path)  # type: ignore[no-untyped-call]
+    return path.parent
+
+
+def executed(
+    folder: Path,
+    *cells: Any,
+    source: Collection[Any] | None = None,
+    in_process: Collection[str] = (),
+    **traits: Any,
+) -> tuple[list[Any], Run]:
+    """Execute a notebook of a course; return its cells, and what the tests gave.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the course.
+    *cells : str or cell
+        What was handed in.
+    source : list of cells, optional
+        The instructor's version, where that is another one.
+    in_process : collection of str
+        The tests that run in the student's process.
+    **traits : object
+        Settings of ``WarmExecute``.
+    """
+    nodes = [new_code_cell(item) if isinstance(item, str) else item for item in cells]
+    write_source(folder, nodes if source is None else source)
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    context = CONTEXT | {"student": "ada"}
+    nb = new_notebook(cells=nodes)
+    return nb.cells, step(folder, **traits).run(nb, work, context, NotebookPlan([*in_process]))
+
+
+def scores(folder: Path, *cells: Any, **options: Any) -> dict[str, float]:
+    """Return the scores of the tests of a notebook."""
+    return executed(folder, *cells, **options)[1].scores
+
+
+def shown(node: Any) -> str:
+    """Return all that a cell shows, as text."""
+    return "".join(
+        output.get("text", "") + output.get("evalue", "") + str(output.get("data", ""))
+        for output in node.outputs
+    )

@@ -1,0 +1,684 @@
+"""Tests isolated from a student's code see values and stubs; tests in its process see all."""
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hang import HANG
+from notebooks import answer, cell, executed, scores, shown
+
+from gradebox.sandbox.probe import choose
+from gradebox.sandbox.seal import Level, NotSealed
+from gradebox.workers import pool
+from gradebox.workers.client import ForkServer
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.xdist_group("gradebox"),
+]
+
+SQUARE = "def square(x):\n    return x * x"
+TEST = "import numpy\nassert numpy.allclose(square(3), 9)\nassert square(-2) == 4"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def servers() -> Iterator[None]:
+    """End the fork servers after the tests."""
+    yield
+    pool.close()
+
+
+def passed(folder: Path, student: str, *tests: str, **options: Any) -> list[bool]:
+    """Return of each test whether it gave its point."""
+    cells = [cell(str(number), test, 1) for number, test in enumerate(tests)]
+    _, run = executed(folder, student, *cells, **options)
+    return [run.scores[str(number)] == 1 for number in range(len(tests))]
+
+
+def kinds(run: Any) -> list[tuple[str, str]]:
+    """Return the kinds of the events with their cells."""
+    return [(event.kind, event.cell) for event in run.events]
+
+
+# --- points -----------------------------------------------------------------------------------
+
+POINTS = {
+    "pass": 4,
+    "x = 3\nassert x == 3": 4,
+    "assert False": 0,
+    "1.5": 1.5,
+    "np.float64(2.5)": 2.5,
+    "-3": 0,
+    "99": 4,
+    "float('nan')": 0,
+    "10 ** 400": 4,
+    "True": 4,
+    "'3'": 4,
+    "3;": 4,
+    "number": 2,
+    "number == np.ones(3)": 0,
+    "import sys; print('error', file=sys.stderr)": 4,
+    "print(3)": 4,
+    "def f(:": 0,
+    "raise SystemExit": 0,
+    "nothing_of_this_name": 0,
+    "[number for _ in range(2)]": 4,
+    "def g(): return number\nassert g() == 2": 4,
+    "import asyncio\nawait asyncio.sleep(0)\nassert number == 2": 4,
+    "async def f(): return 3\nawait f()": 3,
+    "%matplotlib inline\nassert number == 2": 4,
+    "assert get_ipython() is not None\ndisplay(number)": 4,
+    "assert 'number' in globals() and 'other' not in globals()": 4,
+    "assert {'number', 'f'} <= set(dir()) and 'other' not in dir()": 4,
+    "number = 5\nassert number == 5\ndel number\nassert number == 2": 4,
+    "[print(name) for name in list(globals())];": 4,
+}
+
+
+def test_a_test_gives_what_its_last_line_and_its_errors_say(tmp_path: Path) -> None:
+    tests = [cell(source, source, 4) for source in POINTS]
+    cells, run = executed(tmp_path, "number = 2\nimport numpy as np\ndef f(): ...", *tests)
+    assert run.scores == POINTS, run.reasons
+    assert all(output.get("name") != "stderr" for node in cells for output in node.outputs)
+
+
+def test_numbers_stay_within_their_bounds_in_process(tmp_path: Path) -> None:
+    points = {"7": 2, "-1": 0, "float('nan')": 0, "1.5": 1.5, "'x'": 2, "1 / 0": 0}
+    points["import sys\nprint('x', file=sys.stderr)"] = 2
+    tests = [cell(source, source, 2) for source in points]
+    assert scores(tmp_path, "pass", *tests, in_process=points) == points
+
+
+def test_an_error_that_cannot_be_shown_gives_no_points(tmp_path: Path) -> None:
+    odd = "class Odd(Exception):\n    def _render_traceback_(self): raise ValueError\n"
+    odd += "def square(x): raise Odd"
+    tests = [cell(name, "square(2)", 3) for name in ("isolated", "inside")]
+    cells, run = executed(tmp_path, odd, *tests, in_process=["inside"])
+    assert run.scores == {"isolated": 0, "inside": 0}
+    assert [node.outputs[-1].ename for node in cells[1:]] == ["Exception", "Odd"]
+
+
+# --- what crosses -----------------------------------------------------------------------------
+
+STUDENT = """
+import numpy as np
+import functools
+calls = []
+values = {"a": [1, (2.5, None)], "b": {3}, "c": np.arange(3.0)}
+def spoil(a, b): a *= 0; b.append(9); return a, b
+def same(value): return value
+def twice(f, x): return f(f(x))
+def adder(n): return lambda x: x + n
+def ask(text): return input(text)
+def speak(): print("four"); return 4
+def warn(): import warnings; warnings.warn("careful"); return 1
+class Account:
+    def __init__(self, balance=0): self.balance = balance
+    def pay(self, amount): self.balance += amount
+def fail(name):
+    class Mine(ValueError): pass
+    class Other(Exception): pass
+    raise {"KeyError": KeyError("k"), "Mine": Mine("m"), "Other": Other("o"),
+           "Stop": StopIteration(1), "Exit": SystemExit(0), "Inv": np.linalg.LinAlgError("s"),
+           "Unicode": UnicodeDecodeError("utf-8", b"x", 0, 1, "r")}[name]
+fail.__name__ = fail.__qualname__ = "send"
+"""
+
+HELPERS = """
+import functools
+import numpy as np
+import pytest
+def error(*args):
+    try:
+        fail(*args)
+    except Exception as error:
+        return type(error), str(error)
+"""
+
+CROSSES = {
+    "values": "assert values['a'] == [1, (2.5, None)] and values['b'] == {3}\n"
+    "assert type(values['c']) is np.ndarray and values['c'].tolist() == [0, 1, 2]",
+    "arguments are copies": "a, b = np.ones(3), [1]\nx, y = spoil(a, b)\n"
+    "assert x.sum() == 0 and y == [1, 9]\nassert a.sum() == 3 and b == [1]",
+    "a function of the test": "assert twice(lambda x: 3 * x, 2) == 18",
+    "its error": "with pytest.raises(ZeroDivisionError):\n    twice(lambda x: x / 0, 2)",
+    "a function of a module": "assert twice(np.cos, 0.0) == np.cos(1.0)\n"
+    "assert twice(functools.partial(max, 5), 1) == 5",
+    "a function that returns one": "assert adder(2)(3) == 5 and twice(adder(2), 3) == 7",
+    "a function there and back": "f = lambda: 1\nassert same(f) is f and same(adder) is not None",
+    "what it prints": "assert speak() == 4",
+    "its exceptions": "assert error('KeyError') == (KeyError, \"'k'\")\n"
+    "assert error('Mine') == (ValueError, 'm')\nassert error('Inv') == (ValueError, 's')\n"
+    "assert error('Unicode')[0] is ValueError\nassert error('Other') == (Exception, 'o')",
+    "no exception that ends": "assert error('Stop') == (RuntimeError, 'StopIteration: 1')\n"
+    "assert error('Exit')[0] is RuntimeError",
+    "its name is the test's": "assert fail.__name__ == 'fail'\n"
+    "for name in ('__doc__', '__code__', 'x'):\n    assert not hasattr(fail, name)\n"
+    "with pytest.raises(AttributeError):\n    fail.__name__ = 'send'\n"
+    "assert repr(fail) == '<fail of the student\\'s>' and callable(fail)",
+    "a driver's values": "import gradebox, drivers\n"
+    "assert gradebox.observe(drivers.balance, 'Account', [10, 5]) == 15\n"
+    "assert gradebox.observe(drivers.balance, Account, [1]) == 1",
+    "warnings": "import contextlib, io\nwith contextlib.redirect_stderr(io.StringIO()) as text:\n"
+    "    warn()\nassert 'careful' in text.getvalue()",
+    "a doctest of the test": "def g(x):\n    '''\n    >>> g(2)\n    4\n    '''\n"
+    "    return twice(lambda y: y + 1, x)\nimport doctest\n"
+    "doctest.run_docstring_examples(g, {'g': g})",
+    "input has ended": "with pytest.raises(EOFError):\n    ask('your name?')",
+}
+
+DRIVERS = """
+def balance(kind, deposits):
+    account = kind()
+    for amount in deposits:
+        account.pay(amount)
+    return account.balance
+"""
+
+
+def test_values_cross_and_functions_are_called(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    for folder in ("source/toy", "work"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / "drivers.py").write_text(DRIVERS)
+    tests = [cell(name, source, 1) for name, source in CROSSES.items()]
+    helpers = cell("helpers", HELPERS)
+    cells, run = executed(tmp_path, helpers, STUDENT, *tests)
+    assert run.scores == dict.fromkeys(CROSSES, 1), run.reasons
+    printed = next(
+        n for n in cells if n.metadata.get("nbgrader", {}).get("grade_id") == "what it prints"
+    )
+    assert shown(printed) == "four\n"
+
+
+REFUSED = {
+    "account = Account()": "`Account` returns an Account: only values cross",
+    "same(__import__('threading').Lock())": "the test passes `same` a lock: only values cross",
+    "class Mine: pass\nsame(Mine)": "the test passes `same` the class Mine: only values cross",
+    "thing": "`thing` is an Account: only values cross",
+    "try:\n    thing\nexcept Exception:\n    pass": "`thing` is an Account: only values cross",
+    "same(lambda: object())()": "",
+    "twice(lambda x: object(), 1)": "a function of the test returns an object: only values cross",
+}
+
+
+def test_what_is_no_value_costs_the_points_and_is_said(tmp_path: Path) -> None:
+    tests = [cell(source, source, 1) for source in REFUSED]
+    _, run = executed(tmp_path, f"{STUDENT}\nthing = Account()", *tests)
+    expected = {source: why for source, why in REFUSED.items() if why}
+    assert {name: run.reasons.get(name) for name in expected} == expected
+    assert {name for name, score in run.scores.items() if score} == {"same(lambda: object())()"}
+    assert kinds(run) == [("not-a-value", name) for name in expected]
+
+
+def test_the_error_shows_the_line_of_the_test_and_of_the_student(tmp_path: Path) -> None:
+    test = cell("test", "import math\nf(math.pi)", 1)
+    cells, _ = executed(tmp_path, "def f(x):\n    return x.nothing", test)
+    [output] = cells[1].outputs
+    assert output.ename == "AttributeError"
+    text = "\n".join(output.traceback)
+    assert "    f(math.pi)\n" in text
+    assert text.endswith("In the student's code:\n  line 2: return x.nothing")
+    assert "gradebox" not in text
+
+
+SEEDS = {
+    "random": ("random.seed(3)", "random.random()"),
+    "numpy": ("np.random.seed(3)", "np.random.rand()"),
+    "torch": ("torch.manual_seed(3)", "torch.rand(1).item()"),
+}
+
+
+def test_a_seed_reaches_the_answer_and_no_draw_comes_back(tmp_path: Path) -> None:
+    imports = "import random, torch\nimport numpy as np\n"
+    draws = "".join(f"def {name}(): return {draw}\n" for name, (_, draw) in SEEDS.items())
+    tests = [
+        f"{imports}{seed}\nexpected = {draw}\n{seed}\nassert {name.replace('_', '')}_draw() == "
+        f"expected\nassert {draw} == expected\nassert {name}_draw() != expected"
+        for name, (seed, draw) in SEEDS.items()
+    ]
+    draws = draws.replace("():", "_draw():")
+    assert passed(tmp_path, imports + draws, *tests) == [True] * 3
+
+
+# --- forgeries --------------------------------------------------------------------------------
+
+FORGERIES = {
+    "an object equal to all": "class Yes:\n    def __eq__(self, other): return True\n"
+    "    def __array_function__(self, *a): return True\n    def __bool__(self): return True\n"
+    "def square(x): return Yes()",
+    "a patched allclose": "import numpy\nnumpy.allclose = lambda *a, **k: True\n"
+    "def square(x): return 0",
+    "a module replaced": "import sys, types\nfake = types.ModuleType('numpy')\n"
+    "fake.allclose = lambda *a: True\nsys.modules['numpy'] = fake\ndef square(x): return 0",
+    "cells run otherwise": "get_ipython().run_cell = lambda *a, **k: None\ndef square(x): return 0",
+    "statements taken out": "import ast\nclass Out(ast.NodeTransformer):\n"
+    "    def visit_Assert(self, node): return ast.Pass()\n"
+    "get_ipython().ast_transformers.append(Out())\ndef square(x): return 0",
+    "a shown mark": "from IPython.display import display\ndef square(x):\n    print(3.0)\n"
+    "    display(3.0)\n    return 0",
+    "an end that looks well": "import os\ndef square(x): os._exit(0)",
+    "asserts switched off": "import builtins\nbuiltins.AssertionError = None\n"
+    "def square(x): return 0",
+    "the caller's frame": "import sys\ndef square(x):\n    frame = sys._getframe()\n"
+    "    while frame:\n        frame.f_globals['square'] = lambda x: x * x\n"
+    "        frame = frame.f_back\n    return 0",
+    "the line to the tests": "import os\nfor fd in range(3, 64):\n"
+    "    try: os.write(fd, b'\\0\\0\\0\\x0b\\0\\0\\0\\0{\"value\":9}')\n    except OSError: pass\n"
+    "def square(x): return 0",
+    "an equal number": "class One(int):\n    def __eq__(self, other): return True\n"
+    "    __hash__ = None\ndef square(x): return One(1)",
+    "a function of the tests": "def square(x):\n    return __import__('operator').mul",
+}
+
+
+@pytest.mark.parametrize("source", FORGERIES.values(), ids=FORGERIES)
+def test_no_score_is_forged(tmp_path: Path, source: str) -> None:
+    assert scores(tmp_path, source, cell("test", TEST, 3)) == {"test": 0}
+
+
+@pytest.mark.parametrize("name", ["an object equal to all", "a patched allclose"])
+def test_in_process_it_would_be(tmp_path: Path, name: str) -> None:
+    test = cell("test", TEST.partition("assert square")[0], 3)
+    assert scores(tmp_path, FORGERIES[name], test) == {"test": 0}
+    assert scores(tmp_path, FORGERIES[name], test, in_process=["test"]) == {"test": 3}
+
+
+IN_PLACE = {
+    "solve(A, b)": "def solve(A, b): A[:] = 0; b[:] = 0; return b",
+    "for pair in zip(empty(), [1]): assert pair[0] == 2": "class Empty(list):\n"
+    "    def __iter__(self): return iter(())\ndef empty(): return Empty([1])",
+    "values": "values = __import__('numpy').ma.masked_all(3)",
+}
+
+
+def test_no_method_of_the_students_takes_part(tmp_path: Path) -> None:
+    student = "\n".join(IN_PLACE.values())
+    tests = (
+        "import numpy as np\nA, b = np.eye(2), np.ones(2)\nassert np.allclose(A @ solve(A, b), b)",
+        "for got, want in zip(empty(), [2]):\n    assert got == want",
+        "import numpy as np\nassert not (abs(values - 5) > 0).any()",
+    )
+    assert passed(tmp_path, student, *tests) == [False] * 3
+
+
+def test_a_file_that_the_student_overwrites_is_not_what_the_test_reads(tmp_path: Path) -> None:
+    for folder, text in (("source/toy", "16"), ("work", "16")):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "expected.txt").write_text(text)
+    student = "open('expected.txt', 'w').write('0')\nopen('colorsys.py', 'w').write('x = 1')\n"
+    tests = (
+        "import os\nassert str(square(4)) == open('expected.txt').read()",
+        "import os, colorsys\nassert os.listdir() == ['expected.txt'] and colorsys.rgb_to_hsv",
+    )
+    assert passed(tmp_path, student + "def square(x): return 0", *tests) == [False, True]
+
+
+def test_no_pickle_of_a_students_is_run(tmp_path: Path) -> None:
+    student = (
+        "import pickle\nclass Forge:\n    def __reduce__(self): return exec, ('forged = 1',)\n"
+        "def forged(): return pickle.dumps(Forge())\ndef plain(): return pickle.dumps([1, {2}])"
+    )
+    tests = (
+        "import pickle\npickle.loads(forged())",
+        "import pickle\nassert pickle.loads(plain()) == [1, {2}]",
+    )
+    assert passed(tmp_path, student, *tests) == [False, True]
+
+
+# --- whose names ------------------------------------------------------------------------------
+
+
+def test_a_locked_cell_runs_for_both_and_its_hidden_part_for_the_tests(tmp_path: Path) -> None:
+    helper = cell(
+        "helper",
+        "limit = 7\ndef near(a, b): return abs(a - b) < limit\n"
+        "### BEGIN HIDDEN TESTS\nexpected = 42\n### END HIDDEN TESTS",
+    )
+    cheat = "near = lambda a, b: True\nseen = globals().get('expected')"
+    tests = [cell("near", "assert near(square(3), 100)", 1)]
+    tests += [cell("seen", "assert expected == 42 and seen is None", 1)]
+    cells, run = executed(tmp_path, helper, cheat, SQUARE, "print(limit)", *tests)
+    assert run.scores == {"near": 0, "seen": 1}
+    assert shown(cells[3]) == "7\n"
+
+
+def test_imports_of_the_instructors_cells_are_the_tests(tmp_path: Path) -> None:
+    test = cell("test", "assert_allclose(square(3), 9)", 1)
+    cheat = "def assert_allclose(a, b): pass\ndef square(x): return 0"
+    imports = cell("", "from numpy.testing import assert_allclose")
+    del imports.metadata["nbgrader"]
+    assert scores(tmp_path, cheat, test, source=[imports, test]) == {"test": 0}
+    assert scores(tmp_path, cheat, test, source=[test]) == {"test": 1}  # the control
+    assert scores(tmp_path, SQUARE, test, source=[imports, test]) == {"test": 1}
+
+
+def test_a_module_that_the_solution_imports_is_the_tests_own(tmp_path: Path) -> None:
+    source = [
+        answer("import statistics as stats"),
+        cell("test", "assert stats.mean([1, 3]) == 2", 1),
+    ]
+    for student, points in {"import statistics as stats": 1, "stats = 3": 0}.items():
+        assert scores(tmp_path, student, source[1], source=source) == {"test": points}
+
+
+def test_python_has_its_names_unless_they_are_the_answer(tmp_path: Path) -> None:
+    test = cell("test", "assert sum([1, 2]) == 30", 1)
+    student = "def sum(x): return 30"
+    assert scores(tmp_path, student, test, source=[answer(student), test]) == {"test": 1}
+    assert scores(tmp_path, student, test, source=[test]) == {"test": 0}
+
+
+def test_the_tests_know_whose_work_they_test(tmp_path: Path) -> None:
+    ask = "import os\nassert os.environ['GRADEBOX_STUDENT'] == 'ada'"
+    cheat = "import os\nos.environ['GRADEBOX_STUDENT'] = 'eve'"
+    assert passed(tmp_path, cheat, ask, ask, in_process=["1"]) == [True, False]
+
+
+# --- time and death ---------------------------------------------------------------------------
+
+LATER = cell("later", "assert square(2) == 4", 1)
+
+
+def test_an_endless_call_costs_its_cell_only(tmp_path: Path) -> None:
+    student = "def square(x):\n    while x == 3: pass\n    return x * x"
+    swallows = "try:\n    square(3)\nexcept Exception:\n    pass"
+    first, swallow = cell("first", "assert square(2) == 4", 2), cell("swallow", swallows, 1)
+    _, run = executed(tmp_path, student, first, cell("endless", TEST, 3), swallow, LATER, timeout=1)
+    assert run.scores == {"first": 2, "endless": 0, "swallow": 0, "later": 1}
+    assert kinds(run) == [("slow", "endless"), ("slow", "swallow")]
+
+
+def test_a_call_that_cannot_be_interrupted_costs_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gradebox.workers.client.GRACE", 0.5)
+    student = (
+        "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\n"
+        "def square(x):\n    while x == 3: pass\n    return x * x"
+    )
+    first, endless = cell("first", "assert square(2) == 4", 2), cell("endless", TEST, 3)
+    cells, run = executed(tmp_path, student, first, endless, LATER, "print(1)", timeout=1)
+    assert run.scores == {"first": 2, "endless": 0, "later": 0}
+    assert cells[4].outputs[-1].ename == "DeadKernelError"
+
+
+def test_a_process_that_ends_keeps_earlier_points(tmp_path: Path) -> None:
+    first, own = cell("first", TEST, 3), cell("own", "assert 1 + 1 == 2", 1)
+    for end in ("import os\nos._exit(0)", "import ctypes\nctypes.string_at(0)"):
+        cells, run = executed(tmp_path, SQUARE, first, end, LATER, own, "print(1)")
+        assert run.scores == {"first": 3, "later": 0, "own": 1}
+        assert "DeadKernelError" in [output.get("ename") for output in cells[5].outputs]
+        assert kinds(run)[0] == ("ended", "")
+
+
+def test_a_call_that_ends_python_costs_a_test_that_catches_it(tmp_path: Path) -> None:
+    student = f"import os\n{SQUARE}\ndef die(f=print): f(); os._exit(0)"
+    swallows = "try:\n    die(lambda: None)\nexcept Exception:\n    pass"
+    _, run = executed(tmp_path, student, cell("first", TEST, 1), cell("dies", swallows, 1), LATER)
+    assert run.scores == {"first": 1, "dies": 0, "later": 0}
+    assert kinds(run) == [("ended", "dies")]
+
+
+def test_a_test_that_loops_or_ends_its_process_costs_no_earlier_points(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gradebox.workers.client.GRACE", 0.5)
+    loop = "while True:\n    try:\n        while True: square(1)\n    except Exception: pass"
+    stops = "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)"
+    first, loops = cell("first", TEST, 1), cell("loops", "while True: pass", 1)
+    _, run = executed(tmp_path, SQUARE, first, loops, LATER, timeout=1)
+    assert run.scores == {"first": 1, "loops": 0, "later": 1}
+    assert kinds(run) == [("slow", "loops")]
+    for end in (loop, stops, "import os\nos._exit(0)"):
+        _, run = executed(tmp_path, SQUARE, first, cell("ends", end, 1), LATER, timeout=1)
+        assert (run.scores["first"], run.scores["ends"]) == (1, 0)
+
+
+def test_all_cells_together_have_a_limit(tmp_path: Path) -> None:
+    busy = "import time\nuntil = time.process_time() + 0.6\nwhile time.process_time() < until: pass"
+    cells, run = executed(tmp_path, *[busy] * 3, timeout=5, max_seconds=1)
+    assert "all cells together took longer than 1 s" in shown(cells[-1])
+    assert str(run.events[-1]) == "all cells together took too long"
+
+
+# --- in-process -------------------------------------------------------------------------------
+
+
+def test_no_test_is_in_the_students_process_while_its_cells_run(tmp_path: Path) -> None:
+    spy = (
+        "seen = []\ndef look(info): seen.append(info.raw_cell)\n"
+        "get_ipython().events.register('pre_run_cell', look)\n"
+        "import gc\ndef texts(): return [o for o in gc.get_objects()"
+        " if isinstance(o, str) and 'SECRET' + '42' in o]"
+    )
+    tests = [cell("first", "# SECRET42\nassert square(2) == 4", 1)]
+    tests += [cell("last", "assert any('SECRET' '42' in text for text in seen)", 1)]
+    look = "print(sum('SECRET' + '42' in text for text in [*seen, *In]), texts())"
+    every = [spy, SQUARE, *tests, look]
+    cells, run = executed(tmp_path, *every, in_process=["first", "last"])
+    assert shown(cells[4]) == "0 []\n"
+    assert run.scores == {"first": 1, "last": 1}  # it sees them then, when the answers are done
+
+
+def test_names_are_those_where_the_test_stands(tmp_path: Path) -> None:
+    cells = [
+        "x = 1\ndef f(): return x",
+        cell("before", "assert (x, f()) == (1, 1)\nmine = x", 1),
+        "x = 2\ny = 3\ndef f(): return -x",
+        cell("between", "assert (x, y, f(), mine) == (2, 3, -2, 1)", 1),
+        "del x",
+        cell("after", "assert 'x' not in globals() and mine == 1 and y == 3", 1),
+    ]
+    names = ["before", "between", "after"]
+    _, run = executed(tmp_path, *cells, in_process=names)
+    assert run.scores == dict.fromkeys(names, 1)
+    assert run.events == []
+
+
+TAMPERED = {
+    "abs": "import builtins\nbuiltins.abs = lambda x: 3",
+    "numpy.allclose": "import numpy\nnumpy.allclose = lambda *a: True",
+    "math.isclose": "import numpy, math\nmath.isclose = lambda *a: True",
+    "numpy.array_equal": "import numpy\nfunction = numpy.array_equal._implementation\n"
+    "function.__code__ = (lambda *a: True).__code__",
+    "numpy.add": "import numpy\nnumpy.add = max",
+    "near": "def near(a, b): return True",
+    "near ": "near.__code__ = (lambda a, b: True).__code__",
+    "numpy": "import sys, types\nsys.modules['numpy'] = types.ModuleType('numpy')",
+}
+
+
+@pytest.mark.parametrize(("name", "source"), TAMPERED.items(), ids=TAMPERED)
+def test_what_was_changed_is_named_and_helpers_are_put_back(
+    tmp_path: Path, name: str, source: str
+) -> None:
+    helper = cell("helper", "def near(a, b): return a == b")
+    test = cell("test", "import math, numpy\nassert near(square(2), 5)", 1)
+    own = [helper, answer(SQUARE), test]
+    _, run = executed(
+        tmp_path, helper, SQUARE, source, test, source=own, in_process=["test"], imports=["numpy"]
+    )
+    assert run.scores == {"test": 0}
+    [event] = [event for event in run.events if event.kind == "tampering"]
+    assert name.strip() in event.fields["what"].split(", ")
+    assert event.cell == "test"
+
+
+def test_an_honest_notebook_is_no_tampering(tmp_path: Path) -> None:
+    helper = cell("helper", "import numpy as np\ndef near(a, b): return a == b")
+    student = "import numpy as np, warnings\nnp.random.seed(1)\nnp.seterr(all='ignore')\n"
+    student += "warnings.simplefilter('ignore')\ndef max(*a): return 9"
+    test = cell("test", "assert near(square(2), 4)", 1)
+    _, run = executed(tmp_path, helper, SQUARE, student, test, in_process=["test"])
+    assert run.scores == {"test": 1}
+    assert run.events == []
+
+
+# --- what cells cannot import -----------------------------------------------------------------
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a package with answers and tests, which is on the path of new processes."""
+    pool.close()  # servers have the path with which they were started
+    folder = tmp_path / "lib" / "course"
+    (folder / "tests").mkdir(parents=True)
+    (folder / "__init__.py").write_text("")
+    (folder / "toy.py").write_text("def square(x):\n    return x * x  # SECRET42\n")
+    (folder / "other.py").write_text("def cube(x):\n    return x ** 3\n")
+    text = "from course.toy import square as right\ndef check(f): assert f(5) == right(5)\n"
+    (folder / "tests" / "__init__.py").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'lib'}:{':'.join(filter(None, sys.path))}")
+    monkeypatch.syspath_prepend(str(tmp_path / "lib"))
+    return folder
+
+
+BARRED: dict[str, Any] = {"banned": ["course.{assignment}"], "stubbed": ["course.tests"]}
+IMPORTS = cell("imports", "from course.tests import check")
+CHECK = cell("test", "check(square)", 1)
+
+
+def test_the_reference_cannot_be_imported(tmp_path: Path, package: Path) -> None:
+    for cheat in (
+        "from course.toy import square",
+        "import importlib\nsquare = importlib.import_module('course.toy').square",
+        "import sys\nsys.meta_path = sys.meta_path[1:]\nfrom course.toy import square",
+        f"exec(open({str(package / 'toy.py')!r}).read())",
+        f"import sys\nsys.path.insert(0, {str(package)!r})\nfrom toy import square",
+        "from course.tests import right as square",
+    ):
+        cells, run = executed(tmp_path, IMPORTS, cheat, CHECK, source=[IMPORTS, CHECK], **BARRED)
+        assert run.scores == {"test": 0}, cheat
+        assert "SECRET42" not in shown(cells[1])
+    control = scores(tmp_path, IMPORTS, cheat, CHECK, source=[IMPORTS, CHECK], imports=["course"])
+    assert control == {"test": 1}
+
+
+def test_the_tests_have_what_answers_do_not(tmp_path: Path, package: Path) -> None:
+    imports = ["json", "course.tests"]
+    cells, run = executed(
+        tmp_path,
+        IMPORTS,
+        SQUARE,
+        "import course.toy",
+        "check(square)",
+        CHECK,
+        imports=imports,
+        **BARRED,
+    )
+    assert run.scores == {"test": 1}
+    assert shown(cells[0]) == ""
+    assert "course.toy cannot be imported while your work is graded" in shown(cells[2])
+    assert "course/" not in "".join(cells[2].outputs[0].traceback)
+    assert "the tests do not run in this process" in shown(cells[3])
+    _, run = executed(tmp_path, IMPORTS, SQUARE, CHECK, in_process=["test"], **BARRED)
+    assert run.scores == {"test": 0}  # the stub raises: a test of it would otherwise pass
+
+
+@pytest.mark.parametrize("level", [Level.NAMESPACES, Level.LANDLOCK], ids=str)
+def test_barred_files_cannot_be_read(tmp_path: Path, package: Path, level: Level) -> None:
+    try:
+        choose(level)
+    except NotSealed as error:
+        pytest.skip(str(error))
+    read = (
+        "import os\n"
+        f"top = {str(package)!r}\n"
+        "for folder, _, files in os.walk(top):\n"
+        "    for name in files:\n"
+        "        try: text = open(os.path.join(folder, name), 'rb').read()\n"
+        "        except OSError: continue\n"
+        "        print(os.path.relpath(os.path.join(folder, name), top), b'SECRET42' in text)\n"
+    )
+    cells, _ = executed(tmp_path, read, "import course.other", sealed=str(level), **BARRED)
+    assert "True" not in shown(cells[0])
+    assert "other.py False" in shown(cells[0])
+    assert shown(cells[1]) == ""
+
+
+# --- tags -------------------------------------------------------------------------------------
+
+
+def tagged(node: Any, *tags: str) -> Any:
+    node.metadata["tags"] = [*tags]
+    return node
+
+
+def test_cells_with_the_tag_are_not_executed_and_the_instructors_tags_count(tmp_path: Path) -> None:
+    helper, train = cell("helper", "print('helps')"), cell("train", "print('trains')")
+    test = cell("test", "assert square(2) == 4", 1)
+    source = [helper, tagged(train.copy(), "train"), test]
+    source[1] = tagged(cell("train", train.source), "train", "other")
+    own = cell("", "print('own')")
+    del own.metadata["nbgrader"]
+    handed_in = [
+        tagged(cell("helper", helper.source), "train"),
+        train,
+        tagged(own, "train"),
+        "def square(x): return 0",
+        tagged(cell("test", test.source, 1), "train"),
+    ]
+    cells, run = executed(tmp_path, *handed_in, source=source, skip_cells_with_tag="train")
+    assert [shown(node) for node in cells[:4]] == ["helps\n", "", "", ""]
+    assert run.scores == {"test": 0}
+    assert cells[4].outputs[0].ename == "AssertionError"
+
+
+# --- fork servers -----------------------------------------------------------------------------
+
+
+def test_a_server_that_died_is_started_again(tmp_path: Path) -> None:
+    executed(tmp_path, "1", imports=["json"])
+    process = pool.server((("json",), (), ()))._process
+    process.kill()
+    process.wait()
+    assert shown(executed(tmp_path, "2", imports=["json"])[0][0]) == "{'text/plain': '2'}"
+
+
+def test_a_server_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    with pytest.raises(RuntimeError, match="the fork server did not start; try: /bin/false"):
+        ForkServer(("numpy",)).wait_until_ready()
+
+
+def test_the_server_that_starts_early_is_the_one_that_is_used(
+    tmp_path: Path, package: Path
+) -> None:
+    pool.close()
+    settings: dict[str, Any] = {"imports": ["json", "course.tests"], **BARRED}
+    test = cell("test", "import wave, json", 1)
+    executed(tmp_path, test, **settings)
+    assert [key[1:] for key in pool._servers] == [(("course.toy",), ("course.tests",))]
+    pool.close()
+    lines = [f"c.WarmExecute.{name} = {value!r}" for name, value in settings.items()]
+    (tmp_path / "nbgrader_config.py").write_text("\n".join(["c = get_config()", *lines]))
+    pool.start(tmp_path, "toy")
+    until = time.monotonic() + HANG
+    while not pool._servers and time.monotonic() < until:
+        time.sleep(0.01)
+    [early] = pool._servers.values()
+    executed(tmp_path, test, **settings)
+    assert [*pool._servers.values()] == [early]
+
+
+@pytest.mark.parametrize("text", ["c = get_config()", "raise ValueError"])
+def test_a_configuration_that_says_nothing_starts_nothing(tmp_path: Path, text: str) -> None:
+    pool.close()
+    (tmp_path / "nbgrader_config.py").write_text(text)
+    pool.start(tmp_path, "toy")
+    time.sleep(0.2)
+    assert not pool._servers
+
+
+def test_what_the_instructors_cells_import_is_imported_once(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("")
+    texts = ["import numpy as np, json\nfrom os.path import join", "%magic", "import no_x"]
+    assert pool.imports_of(texts, tmp_path) == ["numpy", "os.path", "os.path:join"]
+    imports = cell("imports", "import wave, no_such_module\nfrom course import x")
+    for source, expected in (([imports], "True\n"), ([LATER], "False\n")):
+        cells, _ = executed(tmp_path, "import sys\nprint('wave' in sys.modules)", source=source)
+        assert shown(cells[0]) == expected
