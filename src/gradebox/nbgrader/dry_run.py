@@ -183,8 +183,9 @@ class _Notebook:
         insisted = {name: default for name in self._tests if default in WAYS}
         insisted |= self._execute.insisted(self._context)
         given = {name for name, way in insisted.items() if way == IN_PROCESS}
-        [first, blank] = self._run([self._answered, self._blank], given)
-        in_process, last = given | self._free(blank, insisted), first
+        [last, blank] = self._run([self._answered, self._blank], given)
+        scores, reasons = last.scores, last.reasons  # of those that ran isolated, when they did
+        in_process = given | self._free(blank, insisted)
         if in_process != given:
             [last] = self._run([self._answered], in_process)
         while losing := {
@@ -192,13 +193,16 @@ class _Notebook:
             for name, points in self._tests.items()
             if last.scores[name] < points and name not in in_process and name not in insisted
         }:
-            in_process |= losing
+            in_process |= self._to_move(losing, last)
             [last] = self._run([self._answered], in_process)
+            isolated = self._tests.keys() - in_process
+            scores |= {name: last.scores[name] for name in isolated}
+            reasons |= {name: last.reasons.get(name, "") for name in isolated}
         # where neither way gives the points, isolated is the way that cannot be forged
         in_process -= {
             name
             for name in in_process - given
-            if last.scores[name] <= first.scores[name] < self._tests[name]
+            if last.scores[name] <= scores[name] < self._tests[name]
         }
         if in_process != given:
             [blank] = self._run([self._blank], in_process)
@@ -208,13 +212,24 @@ class _Notebook:
                 name,
                 points,
                 IN_PROCESS if name in in_process else ISOLATED,
-                (last if name in in_process else first).scores[name],
+                (last.scores if name in in_process else scores)[name],
                 blank.scores[name],
-                first.reasons.get(name, ""),
-                tuple(last.changed) if name in in_process else (),
+                reasons.get(name, ""),
+                tuple(dict.fromkeys(last.changed)) if name in in_process else (),
             )
             for name, points in self._tests.items()
         ]
+
+    def _to_move(self, losing: Collection[str], run: "Run") -> set[str]:
+        """Return the tests that lose points by themselves, not because an earlier one ended all."""
+        ended = {event.cell for event in run.events if event.kind == "ended"}
+        move: set[str] = set()
+        for name in self._tests:
+            if name in losing:
+                move.add(name)
+                if name in ended:
+                    break
+        return move
 
     def _free(self, blank: "Run", insisted: Collection[str]) -> set[str]:
         """Return the tests that are free only isolated: there they test nothing."""

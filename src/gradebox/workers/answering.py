@@ -20,7 +20,7 @@ from gradebox.workers.stubs import argument_of, builtin_class, resolve
 
 _FUNCTIONS = (
     *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial),
-    *(np.ufunc, type),
+    *(np.ufunc, np.vectorize, type(functools.lru_cache(abs)), type),
 )
 """What crosses as a handle: functions, and classes, which can be called too."""
 

@@ -193,6 +193,10 @@ class Answers:
             raise self._refusal(f"the test passes {error}") from None
         except Gone as error:
             raise self._end(str(error) or "ended") from None
+        except Exception:  # such as a test's own `max`; the next answer would be to this question
+            if not self.gone:
+                self._end("was left in the middle of an answer")
+            raise
         self.waits = False
         if answer.get("late"):
             self.late = True
@@ -201,7 +205,6 @@ class Answers:
         return answer, parts
 
     def _end(self, why: str) -> StudentGone:
-        self.waits = False
         self.waits = False
         self.gone = f"the student's process {why}" if why != "ended" else "the process ended"
         self.refused.append(self.gone)
