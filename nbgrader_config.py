@@ -35,18 +35,22 @@ c.Exchange.timezone = "UTC"
 # A second release of the same assignment replaces the first.
 c.ExchangeReleaseAssignment.force = True
 
-# Notebooks run in forks of a process that has imported already. Windows has no fork.
+# Notebooks run in forks of a process that has imported already. Windows has no fork. A notebook can
+# import no answers; what it imports of the checks does nothing where the student's code runs.
 if os.name == "posix":
     gradebox.configure(c)
     checks = ["optdl.checks.{assignment}", "optdl.checks.labs.{assignment}"]
     c.WarmExecute.imports = ["numpy", *checks]
     c.WarmExecute.banned = ["optdl.{assignment}"]
     c.WarmExecute.stubbed = ["optdl.checks"]
+    c.WarmExecute.prepare = "from optdl.checks import prepare; prepare('{assignment}')"
 
 # Pages load nothing: formulas are MathML. They go to everyone who can get them, and who handed in
-# by folder is named. Exercises are called as their checks are.
+# by folder is named. Exercises are called as their checks are. Points are missing because of the
+# mistake that a check names, or else because of what it says is wrong.
 gradebox.configure_feedback(c)
 c.FeedbackPage.title = r'check\("([^"]+)", (\w+)'
+c.FeedbackPage.reason = r"(?m)^Likely cause: (.+)|^Why: (?![\s\S]*^Likely cause: )(.+)"
 
 # What gradebox keeps of each execution, and what a change of grades all anew.
 c.Gradebox.folder = "build/gradebox"
@@ -56,19 +60,14 @@ c.Gradebox.depends = ["src/optdl"]
 # run in forks this is own time: seconds in which a cell waits for a processor do not count.
 c.Execute.timeout = 20
 c.Execute.interrupt_on_timeout = True
-# A lab trains where the student works. Grading reads the record that the training left, which is
-# the student's own; the one beside the solutions is for the trial of the tests.
+# A lab trains where the student works. Grading reads the record that the training left: the
+# student's own, and not the one beside the solutions.
 c.Execute.skip_cells_with_tag = "train"
 c.Autograde.exclude_overwriting = {
-    path.parent.name: [path.name] for path in sorted(ROOT.glob("solutions/*/record.json"))
+    folder.name: ["record.json"] for folder in ROOT.glob("solutions/*/")
 }
 # Kernels tell errors only: their advice on transports would fill the terminal.
 c.Execute.extra_arguments = ["--log-level=ERROR"]
-
-# What the instructor's own run left is not put in place of what a student hands in.
-c.Autograde.exclude_overwriting = {
-    folder.name: ["record.json"] for folder in (ROOT / "solutions").glob("*/")
-}
 
 # A student who deletes a test cell is tested all the same.
 c.OverwriteCells.add_missing_cells = True

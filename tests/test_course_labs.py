@@ -16,6 +16,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from test_course import TIMEOUT, _about, _exercises, make_course
 
+from gradebox.events import Event
 from optdl.labs.records import LabRecord, RecordError
 from tools import (
     answers,
@@ -26,7 +27,6 @@ from tools import (
     grade,
     gradebook,
     handout,
-    happenings,
     lab,
     notebooks,
     release,
@@ -414,26 +414,26 @@ def test_both_notebooks_make_one_result(graded: Course) -> None:
 
 
 def test_a_notebook_that_is_missing_is_noted(graded: Course) -> None:
-    notes = {row.student: row.notes for row in results.rows(graded, ["toy"]) if row.notes}
-    assert notes["chloe-first-only"] == "notebook missing: lab"
-    assert notes["aisha-forged-record"] == "notebook missing: toy"
-    assert notes["mateo-syntax-error"] == "syntax error: toy-triple; syntax error: toy-lab-line"
-    said = happenings.flags(graded, ["toy"])
-    assert said["chloe-first-only", "toy"] == ("lab.ipynb was not handed in",)
-    happened = happenings.by_student(results.rows(graded, ["toy"]), said)
-    assert happened["chloe-first-only"] == "missing notebooks: 1"
+    rows = {row.student: row for row in results.rows(graded, ["toy"])}
+    assert rows["chloe-first-only"].notes == "lab.ipynb was not handed in"
+    assert results.summary([rows["chloe-first-only"]]) == "missing notebooks: 1"
+    assert results.summary([rows["mateo-syntax-error"]]) == "syntax errors: 2"
 
 
 def test_a_missing_notebook_hides_no_other_trouble() -> None:
-    missing = {f"student-{number}": "missing notebooks: 6" for number in range(20)}
-    shown = gradebook.troubles_table([], missing | {"zoe": "syntax errors: 2"}).columns[0]._cells
+    events = {f"student-{number}": "missing-notebook" for number in range(20)} | {"zoe": "ended"}
+    rows = [
+        results.Row(student, "", "", "toy", 0, 0, events=(Event(kind),))
+        for student, kind in events.items()
+    ]
+    shown = gradebook.look_table(rows).columns[0]._cells
     assert [str(cell) for cell in shown][:2] == ["zoe", "student-0"]
 
 
 def test_misconceptions_of_both_notebooks_are_counted(graded: Course) -> None:
-    found = results.causes(graded, ["toy"])
-    assert found["toy", "you add; a slope multiplies."] >= 1
-    assert found["toy", "you square; doubling adds."] == 1
+    count = exercises.misconceptions(graded, ["toy"])
+    assert count["toy", "you add; a slope multiplies."] >= 1
+    assert count["toy", "you square; doubling adds."] == 1
 
 
 def test_how_the_exercises_of_the_lab_went(

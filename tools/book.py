@@ -241,7 +241,7 @@ def _jupyter_book(
     out: Path, executed: set[str], tell: Tell, stop: threading.Event
 ) -> tuple[int, list[str]]:
     """Run Jupyter Book once; return its exit status and the lines that it printed."""
-    from gradebox.batch import cores
+    from gradebox.run.batch import cores
 
     command = [sys.executable, "-m", "tools.sphinx_build", str(ROOT), str(out)]
     # Sphinx writes with one process fewer, because it waits for the others itself

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from tools import book, grade, gradebook, release, results, sample_class
+from tools import book, exercises, grade, gradebook, release, results, sample_class
 from tools.attempts import Attempts
 from tools.layout import ROOT, Course
 from tools.stages import Stages, Tell
@@ -92,8 +92,8 @@ def _show_gradebook(course: Course, topics: Sequence[str]) -> Path | None:
     """Print a summary of the gradebook, write the whole as CSV, and return that file."""
     graded = results.rows(course, topics)
     sheet = results.write_sheet(course)
-    console.print(gradebook.assignments_table(graded, results.causes(course, topics)))
-    gradebook.show_troubles(course, graded)
+    console.print(gradebook.assignments_table(graded, exercises.misconceptions(course, topics)))
+    gradebook.show_look(graded)
     return sheet
 
 

@@ -19,7 +19,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-from gradebox.batch import cores
+from gradebox.run.batch import cores
 from tools.pages import Execution, Page, Store, checksum
 from tools.stages import Tell
 from tools.stamps import write_atomically

@@ -2,17 +2,18 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradebox.bridge.cells import CAUSE, WHY, error_text, errors, is_test, named
-from gradebox.feedback.messages import absent, titles
-from gradebox.troubles import Trouble
+from gradebox.feedback.messages import titles
+from gradebox.nbgrader.absent import absent
+from gradebox.nbgrader.cells import error_text, errors, is_test
+from optdl.checks.report import LIKELY_CAUSE, WHY
 from tools import notebooks
 from tools.backend import Backend, submissions
 from tools.layout import Course
-from tools.results import comma_separated
+from tools.results import comma_separated, read_report
 
 NOT_WRITTEN = "not written"
 NOT_FOUND = "the function was not found: renamed or deleted"
@@ -20,10 +21,8 @@ NOT_RUN = "the cell of the function ends with an error"
 TOO_LONG = "too slow, or without an end"
 ENDED = "ends Python"
 UNNAMED = "a wrong result of no known cause"
-KINDS = {trouble.error: TOO_LONG if trouble.is_slow else ENDED for trouble in Trouble} | {
-    "NotImplementedError": NOT_WRITTEN
-}
-"""What errors of some names mean."""
+KINDS = {"slow": TOO_LONG, "ended": ENDED}
+"""What the kinds of events say of a test."""
 
 _RAISED = re.compile(r"your function raised (\w+)")
 WHYS = (
@@ -80,14 +79,22 @@ def reports(course: Course, topic: str) -> list[Report]:
     exercises = {name: _exercises(course, topic, name) for name in course.notebooks(topic)}
     if not any(exercises.values()) or not course.has_gradebook:
         return []
+    outcomes = read_report(course, topic)
     with Backend(course).gradebook() as book:
         for submission in submissions(book, [topic]):
+            student = submission.student.id
+            happened: dict[str, dict[str, str]] = {}
+            for event in outcomes.get(student, {}).get("events", ()):
+                if event["kind"] in KINDS and "cell" in event:
+                    of_notebook = happened.setdefault(event["notebook"], {})
+                    of_notebook[event["cell"]] = KINDS[event["kind"]]
             grades = {
                 entry.name: {grade.name: grade for grade in entry.grades}
                 for entry in submission.notebooks
             }
-            for name, path in course.executed(submission.student.id, topic).items():
-                _count(exercises[name], grades.get(name, {}), notebooks.read_graded(path))
+            for name, path in course.executed(student, topic).items():
+                nb = notebooks.read_graded(path)
+                _count(exercises[name], grades.get(name, {}), nb, happened.get(name, {}))
     return [one for reports in exercises.values() for one in reports if one.students]
 
 
@@ -105,7 +112,9 @@ def _exercises(course: Course, topic: str, name: str) -> list[Report]:
     return exercises
 
 
-def _count(exercises: Sequence[Report], grades: dict[str, Any], nb: Any) -> None:
+def _count(
+    exercises: Sequence[Report], grades: dict[str, Any], nb: Any, happened: dict[str, str]
+) -> None:
     cells = {
         cell.metadata.nbgrader.grade_id: cell for cell in nb.cells if "nbgrader" in cell.metadata
     }
@@ -117,51 +126,75 @@ def _count(exercises: Sequence[Report], grades: dict[str, Any], nb: Any) -> None
             exercise.solved += 1
             continue
         tests = [cells[name] for name in exercise.cells if name in cells]
-        causes = [cause(cell, missing) for cell in tests]
+        causes = [cause(cell, missing, happened) for cell in tests]
         telling = [text for text in causes if text and text != UNNAMED]
         exercise.causes[next(iter(telling), UNNAMED)] += 1
-        exercise.named |= {text for cell in tests for text in misconceptions(cell)}
+        exercise.named |= {text for cell in tests for text in _lines(cell, LIKELY_CAUSE)}
 
 
-def misconceptions(cell: Any) -> list[str]:
-    """Return the misconceptions that a check has named in a cell."""
-    return named(error_text(cell), CAUSE)
+def _lines(cell: Any, prefix: str) -> list[str]:
+    """Return the lines of a cell's errors that begin so, without how they begin."""
+    lines = error_text(cell).split("\n")
+    return [line.removeprefix(prefix).strip() for line in lines if line.startswith(prefix)]
 
 
-def cause(cell: Any, missing: Any = ()) -> str:
-    """Return in a few words why a test failed; nothing if it did not."""
+def misconceptions(course: Course, topics: Iterable[str]) -> Counter[tuple[str, str]]:
+    """Count, for each misconception that a check named, the students who hold it."""
+    count: Counter[tuple[str, str]] = Counter()
+    for topic in topics:
+        for folder in sorted(course.autograded.glob(f"*/{topic}")):
+            hints = {
+                hint
+                for path in course.executed(folder.parent.name, topic).values()
+                for cell in notebooks.read_graded(path).cells
+                for hint in _lines(cell, LIKELY_CAUSE)
+            }
+            count.update((topic, hint) for hint in hints)
+    return count
+
+
+def cause(
+    cell: Any, missing: Mapping[str, Any] | None = None, happened: Mapping[str, str] | None = None
+) -> str:
+    """Return in a few words why a test failed; nothing if it did not.
+
+    Parameters
+    ----------
+    cell : NotebookNode
+        The test, executed.
+    missing : mapping
+        What tests did not find, by their names.
+    happened : mapping
+        What else happened to tests, by their names.
+    """
     if not (raised := errors(cell)):
         return ""
     name = cell.metadata.nbgrader.grade_id
-    if name in missing:
+    if missing and name in missing:
         return NOT_RUN if missing[name].failed else NOT_FOUND
+    if happened and name in happened:
+        return happened[name]
+    if hints := _lines(cell, LIKELY_CAUSE):
+        return hints[0]
     text = error_text(cell)
-    if causes := named(text, CAUSE):
-        return causes[0]
-    if "not written yet" in text:
+    if "not written yet" in text or raised[0].ename == "NotImplementedError":
         return NOT_WRITTEN
     if error := _RAISED.search(text):
-        return KINDS.get(error[1], f"raises {error[1]}")
-    for why in named(text, WHY)[:1]:
+        return f"raises {error[1]}"
+    for why in _lines(cell, WHY)[:1]:
         return next((known for pattern, known in WHYS if pattern.search(why)), why)
-    other = raised[0].ename
-    return KINDS.get(other, UNNAMED if other == "CheckFailed" else f"fails with {other}")
+    return UNNAMED if raised[0].ename == "CheckFailed" else f"fails with {raised[0].ename}"
 
 
 def to_csv(exercises: Sequence[Report]) -> str:
     """Return the reports as comma-separated text, a line for each exercise."""
     names = ("assignment", "notebook", "exercise", "students", "solved", "percent", "causes")
-    lines = []
-    for exercise in exercises:
-        causes = "; ".join(f"{number} × {text}" for text, number in exercise.most_frequent)
-        cells = (
-            exercise.assignment,
-            exercise.notebook,
-            exercise.title,
-            exercise.students,
-            exercise.solved,
-            round(exercise.rate),
-            causes,
+    lines = [
+        (
+            *(exercise.assignment, exercise.notebook, exercise.title),
+            *(exercise.students, exercise.solved, round(exercise.rate)),
+            "; ".join(f"{number} × {text}" for text, number in exercise.most_frequent),
         )
-        lines.append(dict(zip(names, cells, strict=True)))
+        for exercise in exercises
+    ]
     return comma_separated(names, lines)

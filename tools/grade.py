@@ -19,10 +19,10 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-import gradebox.bridge.course
-from gradebox import advice, batch
+import gradebox.nbgrader.course
+from gradebox.run import batch, report
+from gradebox.run.store import Busy
 from gradebox.sandbox.probe import survey
-from gradebox.store import Busy
 from tools import gradebook, release, results
 from tools.backend import Backend, Failed, submissions
 from tools.layout import ROOT, Course
@@ -33,7 +33,7 @@ from tools.terminal import ToolError, console, need_disk, run
 FEW = 6
 """So many pages are written sooner than other processes have started."""
 
-PAGES = [Path(gradebox.__file__).parent / name for name in ("feedback", "bridge/cells.py", "share")]
+PAGES = [Path(gradebox.__file__).parent / name for name in ("feedback", "nbgrader", "share")]
 """What pages are made by: when it changes, all are written anew."""
 
 MOST = 10
@@ -46,7 +46,7 @@ class Summary:
 
     graded: list[tuple[str, str]] = field(default_factory=list)
     unchanged: list[tuple[str, str]] = field(default_factory=list)
-    flagged: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
+    to_look_at: list[tuple[str, str]] = field(default_factory=list)
     failed: list[tuple[str, str, str]] = field(default_factory=list)
     feedback: int = 0
 
@@ -54,7 +54,7 @@ class Summary:
         """Take over the results of another summary."""
         self.graded += other.graded
         self.unchanged += other.unchanged
-        self.flagged += other.flagged
+        self.to_look_at += other.to_look_at
         self.failed += other.failed
         self.feedback += other.feedback
 
@@ -63,11 +63,10 @@ class Summary:
         if outcome.state == "failed":
             self.failed.append((outcome.student, topic, outcome.why))
             return
-        (self.graded if outcome.state == "graded" else self.unchanged).append(
-            (outcome.student, topic)
-        )
-        if outcome.flags:
-            self.flagged.append((outcome.student, topic, outcome.flags))
+        submission = outcome.student, topic
+        (self.graded if outcome.state == "graded" else self.unchanged).append(submission)
+        if any(event.is_to_look_at for event in outcome.events):
+            self.to_look_at.append(submission)
 
 
 def collect(course: Course, topic: str) -> bool:
@@ -131,20 +130,20 @@ def _graded(
 ) -> Iterator[batch.Outcome]:
     """Grade side by side; yield what became of each submission."""
     Backend(course)  # makes the folders and the gradebook
-    made = gradebox.bridge.course.Course(course.root, topic, timeout)
+    grader = gradebox.nbgrader.course.Course(course.root, topic, timeout)
     outcomes = []
     try:
         with batch.grading():
-            run = batch.Batch(made, batch.cores(), resume=not force)
-            advice.warn(console, run.prepare(), topic)
-            for outcome in run.grade(made.students()):
+            run = batch.Batch(grader, batch.cores(), resume=not force)
+            report.warn(console, run.prepare(), topic)
+            for outcome in run.grade(grader.students()):
                 outcomes.append(outcome)
                 yield outcome
     except batch.Unready as error:
         raise ToolError(str(error), f"make release A={topic}") from error
     except Busy as error:
         raise ToolError(str(error), "wait for the end of the other run") from error
-    batch.report(made, outcomes)
+    report.write(grader, outcomes)
 
 
 def _one_by_one(course: Course, topic: str, timeout: int | None) -> Iterator[batch.Outcome]:
@@ -178,14 +177,15 @@ def _stale(course: Course, topic: str, stamps: Stamps, students: Sequence[str]) 
 
 
 def _scores(submission: Any) -> list[Any]:
-    """Return the scores and comments that feedback pages show."""
+    """Return the scores, penalties and comments that feedback pages show."""
     shown = []
     for entry in submission.notebooks:
         grades = [
             [one.name, one.auto_score, one.manual_score, one.extra_credit] for one in entry.grades
         ]
         comments = [[one.name, one.auto_comment, one.manual_comment] for one in entry.comments]
-        shown.append([entry.name, sorted(grades, key=repr), sorted(comments, key=repr)])
+        penalty = entry.late_submission_penalty
+        shown.append([entry.name, penalty, sorted(grades, key=repr), sorted(comments, key=repr)])
     return sorted(shown, key=repr)
 
 
@@ -229,7 +229,7 @@ def show(course: Course, summary: Summary) -> None:
     """Print how many submissions were graded, and which could not be graded and why."""
     console.print(
         f"Graded {len(summary.graded)}, unchanged {len(summary.unchanged)}, "
-        f"flagged {len(summary.flagged)}, failed {len(summary.failed)}; "
+        f"to look at {len(summary.to_look_at)}, failed {len(summary.failed)}; "
         f"{summary.feedback} feedback pages written."
     )
     if summary.graded:
@@ -282,7 +282,7 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
     results.write_sheet(course)
     console.print(gradebook.table(graded))
     gradebook.show_exercises(course, topics)
-    gradebook.show_troubles(course, graded)
+    gradebook.show_look(graded)
     show(course, total)
     return 1 if total.failed else 0
 

@@ -8,7 +8,7 @@ import argparse
 import difflib
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -17,9 +17,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from tools import exercises, happenings
+from tools import exercises
 from tools.layout import ROOT, Course
-from tools.results import Row, everybody, for_spreadsheets, rows, to_csv
+from tools.results import Row, for_spreadsheets, rows, summary, to_csv
 from tools.stamps import write_atomically
 from tools.terminal import ToolError, console, run
 
@@ -36,12 +36,6 @@ def _late(hours: float) -> str:
     if hours > 48:
         return f"{hours / 24:.0f} d"
     return f"{hours:g} h" if hours else ""
-
-
-def _notes(texts: Iterable[str]) -> str:
-    """Return the notes of one student, each said once and long lists cut short."""
-    counted = Counter(note.split(": ")[0] for text in texts for note in text.split("; ") if note)
-    return ", ".join(f"{note} ({n}×)" if n > 1 else note for note, n in counted.items())
 
 
 NOTES = 24
@@ -105,7 +99,7 @@ def _part(
         cells: list[str | Text] = [student, *(columns[topic][number] for topic in topics)]
         if last:
             late = max(row.hours_late for row in own.values())
-            cells += [_late(late), _notes(row.notes for row in own.values())]
+            cells += [_late(late), summary(own.values())]
         made.add_row(*cells)
     return made
 
@@ -174,7 +168,7 @@ def assignments_table(results: Sequence[Row], held: Counter[tuple[str, str]]) ->
     return made
 
 
-def students_table(results: Sequence[Row], happened: Mapping[str, str]) -> Table:
+def students_table(results: Sequence[Row]) -> Table:
     """Return a row for each student: the points of all assignments, and what happened."""
     made = _filling("Gradebook: the students")
     _add_columns(made, ["student"], ("code", "of", "written", "to read", "late"), "what happened")
@@ -187,25 +181,32 @@ def students_table(results: Sequence[Row], happened: Mapping[str, str]) -> Table
             str(sum(row.pending for row in own) or ""),
             str(sum(row.hours_late > 0 for row in own) or ""),
         ]
-        made.add_row(Text(student), *cells, Text(happened.get(student, "")))
+        made.add_row(Text(student), *cells, Text(summary(own)))
     made.caption = "points for code and for written answers · answers to read · late assignments"
     return made
 
 
-def troubles_table(results: Sequence[Row], happened: Mapping[str, str]) -> Table:
-    """Return a row for each of the first students to whom something happened.
+def look_table(results: Sequence[Row]) -> Table:
+    """Return a row for each of the first students whose work a teacher must look at.
 
     Those who left out a notebook, and no more, come last.
     """
-    made = _filling("Look at")
-    _add_columns(made, ["student"], ["assignments"], "what happened")
-    students = sorted(happened, key=lambda one: happenings.is_merely_missing(happened[one]))
+    work: dict[str, list[Row]] = {}
+    for row in results:
+        work.setdefault(row.student, []).append(row)
+    kinds = {
+        student: {event.kind for row in own for event in row.events if event.is_to_look_at}
+        for student, own in work.items()
+    }
+    students = [student for student in work if kinds[student]]
+    students.sort(key=lambda student: kinds[student] == {"missing-notebook"})
+    table = _filling("Look at")
+    _add_columns(table, ["student"], ["assignments"], "what happened")
     for student in students[:SEVERAL]:
-        number = sum(row.student == student for row in results)
-        made.add_row(Text(student), str(number), Text(happened[student]))
-    if len(happened) > SEVERAL:
-        made.add_row(f"and {len(happened) - SEVERAL} more", "", "python -m tools.gradebook")
-    return made
+        table.add_row(Text(student), str(len(work[student])), Text(summary(work[student])))
+    if len(students) > SEVERAL:
+        table.add_row(f"and {len(students) - SEVERAL} more", "", "python -m tools.gradebook")
+    return table
 
 
 def student_table(own: Sequence[Row]) -> Table:
@@ -248,14 +249,13 @@ def show_exercises(course: Course, topics: Sequence[str]) -> None:
             console.print(exercises_table(title, list(reports)))
 
 
-def show_troubles(course: Course, results: Sequence[Row]) -> None:
-    """Print a row for each of the first students to whom something happened."""
-    said = happenings.flags(course, {row.assignment for row in results})
-    if happened := happenings.by_student(results, said):
-        console.print(troubles_table(results, happened))
+def show_look(results: Sequence[Row]) -> None:
+    """Print a row for each of the first students whose work a teacher must look at, if any."""
+    if (table := look_table(results)).rows:
+        console.print(table)
 
 
-def show_student(course: Course, results: Sequence[Row], student: str) -> None:
+def show_student(results: Sequence[Row], student: str) -> None:
     """Print the assignments of a student, and all that happened in them, a line each."""
     own = [row for row in results if row.student == student]
     if not own:
@@ -268,10 +268,8 @@ def show_student(course: Course, results: Sequence[Row], student: str) -> None:
             f"{guess}`python -m tools.gradebook` lists all students",
         )
     console.print(student_table(own))
-    said = happenings.flags(course, [row.assignment for row in own])
     for row in own:
-        notes = [note for note in row.notes.split("; ") if note]
-        for text in dict.fromkeys([*notes, *said.get((student, row.assignment), ())]):
+        for text in [*filter(None, [row.why]), *map(str, row.events)]:
             console.print(Text(f"{row.assignment}: {text}"))
 
 
@@ -283,22 +281,21 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     if not results:
         raise ToolError("nothing has been graded yet", f"make grade A={topics[0]}")
     if arguments.csv:
-        lines = everybody(course, results)
-        _write(arguments.csv, to_csv(lines), len(lines))
+        results = rows(course, topics, everybody=True)
+        _write(arguments.csv, to_csv(results), len(results))
         return
     if arguments.exercises:
         found = [one for topic in topics for one in exercises.reports(course, topic)]
         _write(arguments.exercises, exercises.to_csv(found), len(found))
         return
     if arguments.student:
-        show_student(course, results, arguments.student)
+        show_student(results, arguments.student)
         return
     if arguments.topics:
         console.print(table(results))
         show_exercises(course, topics)
         return
-    said = happenings.flags(course, topics)
-    console.print(students_table(results, happenings.by_student(results, said)))
+    console.print(students_table(results))
 
 
 def _write(place: str, text: str, lines: int) -> None:

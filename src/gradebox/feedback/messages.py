@@ -1,104 +1,21 @@
 """Say what a failed test means to who wrote the answer: no frames, no paths, no hidden code."""
 
-import ast
-import builtins
-import difflib
 import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from gradebox.nbgrader.absent import Absent, absent
 from gradebox.nbgrader.cells import COLORS, errors, is_test
-from gradebox.workers.syntax import parse
 
-_NOT_DEFINED = re.compile(r"name '(\w+)' is not defined")
-_DEFINES = re.compile(r"^(?:async )?(?:def|class) (\w+)", re.MULTILINE)
 _FRAME = re.compile(r'^ *File "(?P<file>[^"]*)", line (?P<line>\d+)')
 _FILE_OF_IPYTHON = re.compile(r"^File .+:\d+")
 _CELL_OF_IPYTHON = re.compile(r"^ *Cell In *\[")
 _ARROW = re.compile(r"^-+> *\d+ (?P<code>.*)$")
 _HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Absent:
-    """A name that a test asks for and no cell defines.
-
-    Parameters
-    ----------
-    name : str
-        The name.
-    called : bool
-        Whether the test takes it for a function.
-    failed : bool
-        Whether a cell would define it, and ended with an error.
-    guess : str
-        What the student may call it; empty if nothing is like it.
-    """
-
-    name: str
-    called: bool = True
-    failed: bool = False
-    guess: str = ""
-
-    @property
-    def kind(self) -> str:
-        """Return what it is taken for."""
-        return "function" if self.called else "name"
-
-    @property
-    def description(self) -> str:
-        """Return the name with its kind."""
-        return f"{self.kind} `{self.name}`"
-
-    def for_student(self) -> str:
-        """Return the message for the student."""
-        if self.failed:
-            return (
-                f"✗ The {self.description} is not there: the cell that defines it ends with an "
-                "error."
-            )
-        message = f"✗ The {self.description} was not found."
-        if self.guess:
-            return f"{message} Did you rename it? Your notebook has `{self.guess}`."
-        return f"{message} Did you rename or delete it?"
-
-
-def absent(nb: Any) -> dict[str, Absent]:
-    """Return what the tests of a graded notebook did not find, by the names of their cells."""
-    missing = {}
-    own = [cell for cell in nb.cells if cell.cell_type == "code" and not is_test(cell)]
-    defined = {name for cell in own for name in _DEFINES.findall(cell.source)}
-    tested = {name for cell in nb.cells if is_test(cell) for name in _names(cell.source)}
-    for cell in filter(is_test, nb.cells):
-        for output in errors(cell):
-            match = _NOT_DEFINED.match(str(output.get("evalue", "")))
-            if output.ename != "NameError" or not match or match[1] not in _names(cell.source):
-                continue
-            name = match[1]
-            guess = _alike(name, sorted(defined - tested - {*dir(builtins)}))
-            called = bool(re.search(rf"\b{name}\s*\(|, {name}\b", cell.source))
-            missing[cell.metadata.nbgrader.grade_id] = Absent(name, called, name in defined, guess)
-    return missing
-
-
-def _names(source: str) -> set[str]:
-    try:
-        tree = parse(source)
-    except (SyntaxError, ValueError):
-        return set(re.findall(r"\w+", source))
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-
-
-def _alike(name: str, names: Sequence[str]) -> str:
-    inside = [
-        other for other in names if name.lower() in other.lower() or other.lower() in name.lower()
-    ]
-    return next(iter(inside + difflib.get_close_matches(name, names, n=1)), "")
 
 
 def tell_students(nb: Any, released: Callable[[str], str]) -> None:
@@ -119,13 +36,24 @@ def tell_students(nb: Any, released: Callable[[str], str]) -> None:
             if not is_test(cell):
                 lines = _own_frames(output.get("traceback", []))
             elif name in missing and output.ename == "NameError":
-                lines = [missing[name].for_student()]
+                lines = [_of_absent(missing[name])]
             elif _has_frames(text):
                 lines = _without_frames(output, text, released(cell.source))
             else:
                 lines = text.splitlines()
             output.traceback = [_without_paths(line) for line in lines]
             output.evalue = _without_paths(str(output.get("evalue", "")))
+
+
+def _of_absent(absent: Absent) -> str:
+    """Return the message on a name that is missing."""
+    what = f"✗ The {absent.kind} `{absent.name}`"
+    if absent.failed:
+        return f"{what} is not there: the cell that defines it ends with an error."
+    message = f"{what} was not found."
+    if absent.guess:
+        return f"{message} Did you rename it? Your notebook has `{absent.guess}`."
+    return f"{message} Did you rename or delete it?"
 
 
 def _has_frames(text: str) -> bool:

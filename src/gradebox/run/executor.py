@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from gradebox.events import Event, distinct
-from gradebox.feedback.messages import absent
 from gradebox.files import copy_files, read_files, write_files
+from gradebox.nbgrader.absent import absent
 from gradebox.nbgrader.chain import Chain
 from gradebox.nbgrader.course import Course, autograding
 from gradebox.nbgrader.dry_run import Plan, TestRun, dry_run, kept

@@ -5,6 +5,10 @@ from typing import Any
 
 import numpy as np
 
+WHY = "Why: "
+LIKELY_CAUSE = "Likely cause: "
+"""How the lines of a message begin that say what is wrong, and which known mistake explains it."""
+
 
 class CheckFailed(AssertionError):
     """The answer to an exercise is not right yet; the message says why."""
@@ -113,9 +117,9 @@ def failing_case(
 
     ``values`` are the expected value and the value got, as text; ``cause`` may be empty.
     """
-    lines = [f"✗ {title}: not right yet.", f"Why: {_sentences(reasons)}"]
+    lines = [f"✗ {title}: not right yet.", f"{WHY}{_sentences(reasons)}"]
     if cause:
-        lines += [f"Likely cause: {_sentence(cause)}"]
+        lines += [f"{LIKELY_CAUSE}{_sentence(cause)}"]
     lines += ["", "Smallest failing case"]
     lines += [_indent(name, show(value)) for name, value in arguments.items()]
     lines += [_indent("expected", values[0]), _indent("got", values[1])]

@@ -4,13 +4,14 @@ import contextlib
 import copy
 import difflib
 import importlib
+import importlib.util
 import io
 import pkgutil
 import signal
 import sys
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from optdl.checks.diagnoses.evidence import Evidence
 from optdl.checks.diagnoses.notebook import stale
 from optdl.checks.diagnoses.structure import structure
 from optdl.checks.exercise import Case, Exercise, Function
-from optdl.checks.report import CheckFailed, Stopped, failing_case, show
+from optdl.checks.report import LIKELY_CAUSE, CheckFailed, Stopped, failing_case, show
 from optdl.checks.summary import note
 from optdl.observation import Observation, line_of, silence
 
@@ -143,6 +144,24 @@ def _drawn(exercise: Exercise, *seed: int) -> _Drawn:
     return _Drawn(cases, exercise.outcomes(exercise.reference, cases), rng)
 
 
+def prepare(topic: str, seeds: Sequence[int] = (0, 7, 123)) -> None:
+    """Compute what checks of a topic's answers need for every student alike, as graders may ask.
+
+    Parameters
+    ----------
+    topic : str
+        The topic; its lab is prepared, too, if it has one.
+    seeds : sequence of int
+        Those that the notebooks' checks use.
+    """
+    for name in (f"optdl.checks.{topic}", f"optdl.checks.labs.{topic}"):
+        if importlib.util.find_spec(name) is not None:
+            for exercise in importlib.import_module(name).EXERCISES:
+                _naming(exercise.key)
+                for seed in seeds:
+                    _drawn(exercise, seed)
+
+
 def _rng(exercise: Exercise, *seed: int) -> np.random.Generator:
     return np.random.default_rng([seed[0], zlib.crc32(exercise.key.encode()), *seed[1:]])
 
@@ -183,7 +202,7 @@ def _check_cases(exercise: Exercise, function: Function, drawn: _Drawn, seed: in
     old = stale(function)
     if any(_error(outcome) == "NotImplementedError" for outcome in outcomes):
         text = f"✗ {title}: not written yet. Replace `raise NotImplementedError()`."
-        raise CheckFailed(f"{text}\nLikely cause: {old}." if old else text)
+        raise CheckFailed(f"{text}\n{LIKELY_CAUSE}{old}." if old else text)
     failing = {
         number: reason
         for number, (right, got) in enumerate(zip(expected, outcomes, strict=True))

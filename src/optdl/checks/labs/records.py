@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from optdl.checks.report import CheckFailed
+from optdl.checks.report import WHY, CheckFailed
 from optdl.checks.summary import note
 from optdl.labs.drivers.records import first_steps, read_record
 from optdl.labs.lab import Lab, finite_part
@@ -91,7 +91,7 @@ def _say(
         reason = "a function that is needed here is not written yet"
     if reason is not None:
         note(key, f"✗ {key}: not right yet.")
-        raise CheckFailed(f"✗ {key}: not right yet.\nWhy: {reason}.")
+        raise CheckFailed(f"✗ {key}: not right yet.\n{WHY}{reason}.")
     agrees = f"✓ {key}: it agrees with " + ("the record" if name else "your functions")
     note(key, agrees)
     print(agrees)

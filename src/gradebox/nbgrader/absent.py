@@ -1,0 +1,75 @@
+"""What tests ask for and no cell of the student's defines."""
+
+import ast
+import builtins
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gradebox.nbgrader.cells import errors, is_test
+from gradebox.workers.syntax import parse
+
+_NOT_DEFINED = re.compile(r"name '(\w+)' is not defined")
+_DEFINES = re.compile(r"^(?:async )?(?:def|class) (\w+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A name that a test asks for and no cell defines.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    called : bool
+        Whether the test takes it for a function.
+    failed : bool
+        Whether a cell would define it, and ended with an error.
+    guess : str
+        What the student may call it; empty if nothing is like it.
+    """
+
+    name: str
+    called: bool = True
+    failed: bool = False
+    guess: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Return what it is taken for."""
+        return "function" if self.called else "name"
+
+
+def absent(nb: Any) -> dict[str, Absent]:
+    """Return what the tests of a graded notebook did not find, by the names of their cells."""
+    missing = {}
+    own = [cell for cell in nb.cells if cell.cell_type == "code" and not is_test(cell)]
+    defined = {name for cell in own for name in _DEFINES.findall(cell.source)}
+    tested = {name for cell in nb.cells if is_test(cell) for name in _names(cell.source)}
+    for cell in filter(is_test, nb.cells):
+        for output in errors(cell):
+            match = _NOT_DEFINED.match(str(output.get("evalue", "")))
+            if output.ename != "NameError" or not match or match[1] not in _names(cell.source):
+                continue
+            name = match[1]
+            guess = _alike(name, sorted(defined - tested - {*dir(builtins)}))
+            called = bool(re.search(rf"\b{name}\s*\(|, {name}\b", cell.source))
+            missing[cell.metadata.nbgrader.grade_id] = Absent(name, called, name in defined, guess)
+    return missing
+
+
+def _names(source: str) -> set[str]:
+    try:
+        tree = parse(source)
+    except (SyntaxError, ValueError):
+        return set(re.findall(r"\w+", source))
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def _alike(name: str, names: Sequence[str]) -> str:
+    inside = [
+        other for other in names if name.lower() in other.lower() or other.lower() in name.lower()
+    ]
+    return next(iter(inside + difflib.get_close_matches(name, names, n=1)), "")
