@@ -60,6 +60,12 @@ class WarmExecute(Execute):  # type: ignore[misc]
         "'{assignment}' in a name stands for the assignment.",
     ).tag(config=True)
 
+    prepare = Unicode(
+        help="Python that is run once before the first test, in the process from which those of "
+        "the tests are forked: it computes what is the same for all students. '{assignment}' in "
+        "it stands for the assignment.",
+    ).tag(config=True)
+
     way = Enum(
         ["auto", *WAYS],
         default_value="auto",
@@ -205,7 +211,9 @@ class WarmExecute(Execute):  # type: ignore[misc]
             environment["GRADEBOX_STUDENT"] = str(context["student"])
         assignment, limits = str(context.get("assignment", "")), self._limits()
         imports = [*self.imports, *pool.imported(source)]
-        server = pool.server(pool.modules(assignment, imports, self.banned, self.stubbed))
+        server = pool.server(
+            pool.modules(assignment, imports, self.banned, self.stubbed, self.prepare)
+        )
         begin = beginning(folder, environment, level, limits, self.readable)
         if in_process:
             begin = begin.watching(source_instructions.watched)

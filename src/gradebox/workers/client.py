@@ -59,6 +59,8 @@ class ForkServer:
         The modules that it imports before the first notebook.
     banned, stubbed : sequence of str
         Modules that a student's process does not get: see :mod:`gradebox.sandbox.imports`.
+    prepare : str
+        Python that is run once where the processes of the tests are forked.
     """
 
     def __init__(
@@ -66,12 +68,15 @@ class ForkServer:
         imports: Sequence[str] = (),
         banned: Sequence[str] = (),
         stubbed: Sequence[str] = (),
+        prepare: str = "",
     ) -> None:
         self._lock, self._is_ready = threading.Lock(), False
         self.barred = [*banned, *stubbed]
+        # what is prepared may be answers: the students' processes are forked from another server
+        self._has_two = bool(self.barred or prepare)
         barred = [f"--banned={name}" for name in banned]
         barred += [f"--stubbed={name}" for name in stubbed]
-        self._arguments = [*barred, *imports]
+        self._arguments = [*barred, f"--prepare={prepare}", *imports]
         self._control, end = socket.socketpair()
         self._control_of_tests: socket.socket | None = None
         with end:
@@ -146,7 +151,7 @@ class ForkServer:
         """Return the control of the server that has imported all, made when it is first needed."""
         self.wait_until_ready()
         with self._lock:
-            if not self.barred:
+            if not self._has_two:
                 return self._control
             if self._control_of_tests is None:
                 self._control_of_tests, end = socket.socketpair()

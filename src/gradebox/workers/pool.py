@@ -18,8 +18,8 @@ from gradebox.workers.client import ForkServer, Template
 from gradebox.workers.protocol import Begin
 from gradebox.workers.syntax import parse
 
-Modules = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
-"""What a fork server imports, and of that what is banned and what is stubbed."""
+Modules = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], str]
+"""What a fork server imports, of that what is banned and what is stubbed, and what it prepares."""
 
 _servers: dict[Modules, ForkServer] = {}
 _templates: dict[Hashable, Template] = {}
@@ -33,13 +33,14 @@ def modules(
     imports: Iterable[str],
     banned: Iterable[str] = (),
     stubbed: Iterable[str] = (),
+    prepare: str = "",
 ) -> Modules:
     """Return the modules of an assignment."""
     first, second, third = (
         tuple(dict.fromkeys(name.replace("{assignment}", assignment) for name in names))
         for names in (imports, banned, stubbed)
     )
-    return first, second, third
+    return first, second, third, prepare.replace("{assignment}", assignment)
 
 
 def imported(folder: Path) -> tuple[str, ...]:
@@ -130,7 +131,7 @@ def start(folder: Path, assignment: str) -> None:
             kinds = ("imports", "banned", "stubbed")
             imports, *barred = [list(map(str, section.get(kind, ()))) for kind in kinds]
             imports += imported(_source(config.get("CourseDirectory", {}), folder, assignment))
-            wanted = modules(assignment, imports, *barred)
+            wanted = modules(assignment, imports, *barred, section.get("prepare", ""))
             threading.Thread(target=_start, args=(wanted,), daemon=True).start()
 
 

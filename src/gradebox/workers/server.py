@@ -41,10 +41,12 @@ class Server:
         notebook that needs it.
     barrier : Barrier
         The modules that a student's process does not get.
+    prepare : str
+        Python that is run once in the server of the tests.
     """
 
-    def __init__(self, imports: list[str], barrier: Barrier) -> None:
-        self._imports, self._barrier = imports, barrier
+    def __init__(self, imports: list[str], barrier: Barrier, prepare: str = "") -> None:
+        self._imports, self._barrier, self._prepare_tests = imports, barrier, prepare
         sys.meta_path.insert(0, barrier)
         _import(name for name in imports if not barrier.bars(_module(name)))
         self._shell = Shell.make()
@@ -76,6 +78,8 @@ class Server:
         sys.meta_path.remove(self._barrier)
         _import(name for name in self._imports if self._barrier.bars(_module(name)))
         self._barrier = Barrier((), ())
+        with contextlib.suppress(Exception):  # the test that needs it does without
+            exec(self._prepare_tests, {})
         self.serve(control)
 
     def _run(self, end: socket.socket, other: socket.socket | None = None) -> None:
@@ -162,12 +166,14 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("imports", nargs="*", metavar="MODULE")
     parser.add_argument("--banned", action="append", default=[], metavar="MODULE")
     parser.add_argument("--stubbed", action="append", default=[], metavar="MODULE")
+    parser.add_argument("--prepare", default="", metavar="PYTHON")
     options = parser.parse_args(arguments)
     control = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):  # all taken, so that no end of a line gets one of these numbers
         os.dup2(null, stream)
-    Server(options.imports, Barrier(options.banned, options.stubbed)).serve(control)
+    barrier = Barrier(options.banned, options.stubbed)
+    Server(options.imports, barrier, options.prepare).serve(control)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ lists its ``EXERCISES``.
 
 from optdl.checks.exercise import Exercise, Misconception, Property
 from optdl.checks.report import CheckFailed
-from optdl.checks.runner import check, exercises, lab_exercises
+from optdl.checks.runner import check, exercises, lab_exercises, prepare
 from optdl.checks.summary import summary
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "check",
     "exercises",
     "lab_exercises",
+    "prepare",
     "summary",
 ]
