@@ -51,29 +51,27 @@ MAY_IMPORT = {
 }
 
 
-# The same for gradebox, from the ground up. A module that stands in no room is a room of its own.
+# The same for gradebox, from the ground up. A module beside the rooms is a room of its own.
 ROOMS = {
-    "old_names": set(),
     "configuration": set(),
-    "troubles": set(),
-    "store": set(),
+    "events": set(),
+    "files": set(),
+    "observation": set(),
+    "values": set(),
     "sandbox": set(),
-    "codec": set(),
-    "effects": {"codec"},
-    "line": {"codec", "effects", "sandbox"},
-    "process": {"codec", "effects", "line", "sandbox", "troubles"},
-    "bridge": {"configuration", "line", "process", "sandbox", "store"},
-    "feedback": {"bridge", "old_names", "process"},
-    "exchange": {"old_names", "store"},
+    "workers": {"observation", "values", "sandbox"},
+    "nbgrader": {"configuration", "events", "files", "sandbox", "workers"},
+    "run": {"events", "files", "sandbox", "workers", "nbgrader"},
+    "feedback": {"nbgrader"},
+    "exchange": {"files"},
+    "cluster": {"files", "nbgrader", "run"},
+    "cli": {"workers", "nbgrader", "run", "cluster"},
 }
 PRIVATE = tuple(
     f"nbgrader.{part}"
     for part in ("apps", "converters", "coursedir", "nbgraderformat", "preprocessors", "utils")
 )
 """What a new version of nbgrader may change without notice."""
-
-ABOVE = {"advice", "batch", "cli", "cluster", "flags", "intake", "remote", "workshop"}
-"""The modules above the rooms; none of the rooms imports them."""
 
 
 # --- One name for a topic everywhere ----------------------------------------------------------
@@ -203,12 +201,10 @@ def broken_rules(file: str, source: str) -> list[str]:
             broken.append(f"{where}: write imports in full, so that their direction can be read")
         elif top in {"book", "experiments", "solutions", "exercises", "tests", "tools"}:
             broken.append(f"{where}: src imports nothing of {top}")
-        elif package == "gradebox" and top == "optdl":
-            broken.append(f"{where}: gradebox knows nothing of optdl")
         elif package == "optdl" and top == "gradebox":
             broken.append(f"{where}: optdl knows nothing of gradebox")
-        elif package == "gradebox" and here != "bridge" and module.startswith(PRIVATE):
-            broken.append(f"{where}: only the bridge knows nbgrader's private parts")
+        elif package == "gradebox" and here != "nbgrader" and module.startswith(PRIVATE):
+            broken.append(f"{where}: only gradebox.nbgrader knows nbgrader's private parts")
         elif package == top and here in rules:
             there = room(module)
             if there and there != here and there not in rules[here]:
@@ -241,10 +237,16 @@ def test_each_room_of_optdl_has_its_rule() -> None:
 
 def test_each_room_of_gradebox_has_its_rule() -> None:
     inside = (ROOT / "src" / "gradebox").iterdir()
-    rooms = {path.name for path in inside if (path / "__init__.py").exists()}
-    assert rooms <= set(ROOMS), "say in ROOMS what the new room may import"
-    inside = (ROOT / "src" / "gradebox").glob("[!_]*.py")
-    assert {path.stem for path in inside} <= {*ROOMS, *ABOVE}, "is it in a room, or above them?"
+    rooms = {
+        path.stem for path in inside if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert rooms - {"__init__", "__main__"} == set(ROOMS), "say in ROOMS what each room may import"
+
+
+def test_gradebox_names_no_course() -> None:
+    own = [file for file in text_files() if file.is_relative_to(ROOT / "src" / "gradebox")]
+    mentions = [file.name for file in own if "optdl" in file.read_text("utf-8").lower()]
+    assert not mentions, "what a course of its own needs, it says in nbgrader_config.py"
 
 
 def test_the_rooms_of_gradebox_stand_on_each_other() -> None:
@@ -269,15 +271,14 @@ def test_the_rooms_of_gradebox_stand_on_each_other() -> None:
         ("src/optdl/checks/runner.py", "import optdl.checks.labs.bnp", "not checks of labs"),
         ("src/optdl/labs/drivers/bnp.py", "from optdl.bnp import BNP", "not topic"),
         ("src/optdl/checks/erm.py", "from optdl.networks import FC", "not networks"),
-        ("src/gradebox/run.py", "import optdl.erm", "knows nothing of optdl"),
+        ("src/optdl/erm.py", "from gradebox import observe", "knows nothing of gradebox"),
+        ("src/gradebox/values/codec.py", "from gradebox.workers import stubs", "no other room"),
+        ("src/gradebox/workers/pool.py", "import gradebox.nbgrader.cells", "not nbgrader"),
         (
-            "src/gradebox/sandbox/seal.py",
-            "from gradebox.line import wire",
-            "may import no other room",
+            "src/gradebox/run/batch.py",
+            "from nbgrader.utils import setenv",
+            "only gradebox.nb",
         ),
-        ("src/gradebox/line/peer.py", "from gradebox.bridge.cells import is_test", "not bridge"),
-        ("src/gradebox/process/pair.py", "from gradebox import batch", "not batch"),
-        ("src/gradebox/batch.py", "from nbgrader.utils import setenv", "only the bridge knows"),
     ],
 )
 def test_an_import_that_goes_the_wrong_way_is_named(file: str, source: str, reason: str) -> None:
