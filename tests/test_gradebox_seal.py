@@ -416,6 +416,14 @@ def test_small_files_count_as_the_blocks_that_they_fill(
         run(server, level, work, "print(1)", disk=2 * MIB)
 
 
+def test_too_much_is_told_in_plain_words(work: Path, tmp_path: Path) -> None:
+    (work / "big").write_bytes(bytes(MIB))
+    (tmp_path / "copy").mkdir()
+    with pytest.raises(filesystem.TooMuch) as caught:
+        filesystem.copy(str(work), str(tmp_path / "copy"), (os.getuid(), os.getgid()), MIB)
+    assert str(caught.value).startswith("the folder handed in holds more than 1048576 bytes")
+
+
 def test_many_files_handed_in(server: ForkServer, level: Level, work: Path) -> None:
     (work / "below").mkdir()
     for number in range(filesystem.MOST_FILES - 2):  # the folder and data.txt are there, too

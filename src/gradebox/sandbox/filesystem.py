@@ -1,7 +1,6 @@
 """The files that a sealed process sees, put together from those of the machine."""
 
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Iterable
@@ -64,6 +63,10 @@ _COURSE = ("nbgrader_config.py", "gradebook.db", "submitted", "autograded")
 _BLOCK = 4096
 
 _DEVICES = ("null", "zero", "full", "random", "urandom")
+
+
+class TooMuch(OSError):
+    """More was handed in than a sealed process is given; the text alone says all."""
 
 
 def readable_paths(folder: str | Path, more: Iterable[str | Path] = ()) -> list[str]:
@@ -164,7 +167,7 @@ def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
 
     Raises
     ------
-    OSError
+    TooMuch
         If there is more than what the limits on files and on disk space allow.
     """
     many, size = 0, 0
@@ -177,25 +180,40 @@ def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
             # files fill whole blocks: what fits here fits on the disk that the limit is for
             size += -(-info.st_size // _BLOCK) * _BLOCK if stat.S_ISREG(info.st_mode) else 0
             if many > MOST_FILES:
-                raise OSError(
+                raise TooMuch(
                     f"expected at most {MOST_FILES} files beside the notebooks, got more; "
                     "hand in only what the notebook needs"
                 )
             if size > most:
-                raise OSError(
+                raise TooMuch(
                     f"the folder handed in holds more than {most} bytes, the limit on disk "
                     "space; raise max_disk, or put large data among the readable folders"
                 )
+            if stat.S_ISREG(info.st_mode):
+                _copy_file(old, new, 0o600 | info.st_mode & 0o111, owner)
+                continue
             if stat.S_ISLNK(info.st_mode):
                 os.symlink(os.readlink(old), new)
             elif stat.S_ISDIR(info.st_mode):
                 os.mkdir(new)
-            elif stat.S_ISREG(info.st_mode):
-                shutil.copyfile(old, new, follow_symlinks=False)
-                os.chmod(new, 0o600 | info.st_mode & 0o111)
             else:
                 continue
             os.chown(new, *owner, follow_symlinks=False)
+
+
+def _copy_file(old: str, new: str, mode: int, owner: tuple[int, int]) -> None:
+    """Copy a plain file, with few system calls: there may be thousands."""
+    reading = os.open(old, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        writing = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        try:
+            while os.sendfile(writing, reading, None, 2**30):
+                pass
+            os.fchown(writing, *owner)
+        finally:
+            os.close(writing)
+    finally:
+        os.close(reading)
 
 
 def enter(
