@@ -200,6 +200,7 @@ REFUSED = {
     "class Mine: pass\nsame(Mine)": "the test passes `same` the class Mine: only values cross",
     "thing": "`thing` is an Account: only values cross",
     "try:\n    thing\nexcept Exception:\n    pass": "`thing` is an Account: only values cross",
+    "draws": "`draws` is what raises ZeroDivisionError: only values cross",
     "same(lambda: object())()": "",
     "twice(lambda x: object(), 1)": "a function of the test returns an object: only values cross",
 }
@@ -207,7 +208,9 @@ REFUSED = {
 
 def test_what_is_no_value_costs_the_points_and_is_said(tmp_path: Path) -> None:
     tests = [cell(source, source, 1) for source in REFUSED]
-    _, run = executed(tmp_path, f"{STUDENT}\nthing = Account()", *tests)
+    _, run = executed(
+        tmp_path, f"{STUDENT}\nthing = Account()\ndraws = (1 / 0 for _ in [1])", *tests
+    )
     expected = {source: why for source, why in REFUSED.items() if why}
     assert {name: run.reasons.get(name) for name in expected} == expected
     assert {name for name, score in run.scores.items() if score} == {"same(lambda: object())()"}

@@ -46,6 +46,9 @@ _PASSING: tuple[Any, ...] = (
 )
 _ONCE = frozenset(map(type, _PASSING))
 """What is gone through once."""
+_SCALAR_DTYPE: Any = vars(np.generic)["dtype"]
+_CLASS_NAME: Any = vars(type)["__name__"]
+"""The built-ins' own, whatever a derived class calls so."""
 _VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}
 
 Tree = Any
@@ -96,7 +99,8 @@ class Writer:
         if issubclass(kind, np.ndarray):
             return self._array(np.ndarray.view(value, np.ndarray), depth)
         if issubclass(kind, np.generic):
-            return ["scalar", value.dtype.str, self._part(value.tobytes())]
+            dtype: Any = _SCALAR_DTYPE.__get__(value)
+            return ["scalar", dtype.str, self._part(np.generic.tobytes(value))]
         return self._other(value, kind, depth)
 
     def _other(self, value: Any, kind: type, depth: int) -> Tree:
@@ -214,7 +218,7 @@ class Writer:
 
 def _described(value: Any) -> str:
     """Return what something is, in words; the name of a class is text, whoever chose it."""
-    name = type.__getattribute__(type(value), "__name__")
+    name = _CLASS_NAME.__get__(type(value))
     return f"{'an' if str(name)[:1].lower() in 'aeiou' else 'a'} {str(name)[:80]}"
 
 

@@ -73,9 +73,14 @@ class Answering:
             value = self._shell.user_ns[name]
         except KeyError:
             return {"missing": True}, []
-        if isinstance(value, types.ModuleType):
-            return {"module": str(value.__name__)}, []
-        return self._written(value, {})
+        try:
+            if isinstance(value, types.ModuleType):
+                return {"module": str(value.__name__)}, []
+            return self._written(value, {})
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a generator is gone through, and may raise
+            return {"failed": f"what raises {builtin_class(error).__name__}"}, []
 
     def _written(self, value: Any, answer: dict[str, Any]) -> tuple[Any, list[Any]]:
         writer = Writer(self._function)
