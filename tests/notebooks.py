@@ -30,7 +30,7 @@ def answer(source: str, name: str = "answer") -> Any:
 
 def step(folder: Path, **traits: Any) -> WarmExecute:
     """Return the step that executes notebooks of a course in a folder."""
-    config = Config()
+    config = traits.pop("config", Config())
     config.CourseDirectory.root = str(folder)
     return WarmExecute(config=config, **{"timeout": 20} | traits)
 

@@ -1,0 +1,229 @@
+"""How each test of an assignment runs is found out on the instructor's own answers."""
+
+import os
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+from notebooks import answer, cell, step, write_source
+from rich.console import Console
+from traitlets.config import Config
+
+from gradebox.nbgrader import dry_run
+from gradebox.nbgrader.cells import NotPython, require_python
+from gradebox.nbgrader.dry_run import IN_PROCESS, ISOLATED, NotebookPlan, planned
+from gradebox.run import report
+from gradebox.workers import pool
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.xdist_group("gradebox"),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox needs fork"),
+]
+
+SQUARE = "def square(x):\n    ### BEGIN SOLUTION\n    return x * x\n    ### END SOLUTION"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def servers() -> Iterator[None]:
+    """End the fork servers after the tests."""
+    yield
+    pool.close()
+
+
+def runs(folder: Path, *cells: Any, **traits: Any) -> dict[str, dry_run.TestRun]:
+    """Return how the tests of a notebook run, by their names."""
+    nodes = [new_code_cell(item) if isinstance(item, str) else item for item in cells]
+    source = write_source(folder, nodes)
+    return {run.cell: run for run in dry_run.dry_run(step(folder, **traits), source, "toy")}
+
+
+def of_two_points(sources: dict[str, str]) -> list[Any]:
+    """Return tests that are worth 2 points each."""
+    return [cell(name, source, 2) for name, source in sources.items()]
+
+
+TESTS = {
+    "plain": "assert square(3) == 9",
+    "inside": "assert 'math' in square.__globals__\nassert square(4) == 16",
+    "wrong": "assert square(4) == 17",
+    "wrong inside": "assert square.__globals__\nassert square(4) == 17",
+    "free": "assert callable(square)",
+    "free isolated": "if hasattr(square, '__code__'):\n    assert square(4) == 16",
+    "helper": "assert square.__globals__\nhelped = square(2)\nassert helped == 4",
+    "helped": "assert helped == 4 and square(2) == 4",
+    "deletes": "squares = square(2)\ndel squares\nassert square(2) == 4",
+    "draws": "import matplotlib.pyplot as plt\nassert square.__globals__ and square(2) == 4\n"
+    "plt.plot([1, 2])",
+}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dry_run.TestRun]:
+    """Return how a notebook's tests run."""
+    cells = ["import math", answer(SQUARE), *of_two_points(TESTS)]
+    return runs(tmp_path_factory.mktemp("course"), *cells)
+
+
+def test_each_cell_goes_its_own_way(found: dict[str, dry_run.TestRun]) -> None:
+    assert {name: run.way for name, run in found.items()} == dict.fromkeys(TESTS, ISOLATED) | {
+        "inside": IN_PROCESS,
+        "free isolated": IN_PROCESS,
+        "helper": IN_PROCESS,
+        "helped": IN_PROCESS,  # it uses a name that only the one before it makes
+        "draws": IN_PROCESS,
+    }
+
+
+def test_own_answers_that_lose_points_and_blank_ones_that_get_some_are_named(
+    found: dict[str, dry_run.TestRun],
+) -> None:
+    assert [name for name, run in found.items() if run.fails] == ["wrong", "wrong inside"]
+    assert [name for name, run in found.items() if run.is_free] == ["free"]
+
+
+def test_the_report_gives_the_reasons_in_plain_words(found: dict[str, dry_run.TestRun]) -> None:
+    text = StringIO()
+    report.show_tests(Console(file=text, width=200), [*found.values()])
+    lines = text.getvalue().splitlines()
+    for line in (
+        "toy/inside: in-process, because isolated it gave: AttributeError: 'Stub' object has no "
+        "attribute '__globals__'",
+        "toy/helped: in-process, because isolated it gave: NameError: name 'helped' is not defined",
+        "toy/wrong: your own answers get 0 of 2 points (AssertionError: ); correct the test or "
+        "the answer",
+        "toy/free: a blank notebook gets points; let it fail without an answer",
+        "5 of 10 scores (10 points) come from tests in the student's process: a student who tries "
+        "can forge them.",
+    ):
+        assert line in lines
+    assert not [line for line in lines if line.startswith("toy/plain:")]
+
+
+def test_the_plan_has_what_the_own_answers_change_themselves(
+    found: dict[str, dry_run.TestRun],
+) -> None:
+    plan = planned(found.values())["toy"]
+    assert plan.in_process == ["inside", "free isolated", "helper", "helped", "draws"]
+    assert "matplotlib.pyplot.draw_if_interactive" in plan.usual
+    assert planned([found["plain"]]) == {}
+
+
+def test_metadata_and_the_configuration_insist(tmp_path: Path) -> None:
+    insisting = of_two_points({"isolated": TESTS["inside"], "in-process": TESTS["plain"]})
+    for test in insisting:
+        test.metadata["gradebox"] = {"way": test.metadata.nbgrader.grade_id}
+    odd = cell("odd", TESTS["inside"], 2)
+    odd.metadata["gradebox"] = {"way": "beside"}
+    cells = ["import math", answer(SQUARE), *insisting, odd]
+    for way, of_odd in (("auto", IN_PROCESS), (ISOLATED, ISOLATED), (IN_PROCESS, IN_PROCESS)):
+        found = runs(tmp_path, *cells, way=way)
+        assert {name: run.way for name, run in found.items()} == {
+            "isolated": ISOLATED,
+            "in-process": IN_PROCESS,
+            "odd": of_odd,
+        }
+        assert found["isolated"].fails
+        assert not found["in-process"].fails
+
+
+def test_an_answer_may_use_what_a_test_defines(tmp_path: Path) -> None:
+    uses = answer("def area():\n    return side * side", "area")
+    test = {"side": "side = 3\nassert area() == 9", "other": "assert square(2) == 4"}
+    found = runs(tmp_path, answer(SQUARE), uses, *of_two_points(test))
+    assert {name: (run.way, run.answers) for name, run in found.items()} == {
+        "side": (IN_PROCESS, 2),
+        "other": (ISOLATED, 2),
+    }
+
+
+def test_a_module_beside_the_notebook_is_imported(tmp_path: Path) -> None:
+    source = write_source(tmp_path, [])
+    (source / "tests.py").write_text("def check(f):\n    assert f(3) == 9\n")
+    locked = cell("locked", "import tests as beside")
+    test = {"from": "from tests import check\ncheck(square)", "locked": "beside.check(square)"}
+    found = runs(
+        tmp_path, locked, answer(SQUARE), *of_two_points({f"t-{k}": v for k, v in test.items()})
+    )
+    assert [(run.way, run.answers, run.blank) for run in found.values()] == [(ISOLATED, 2, 0)] * 2
+
+
+def test_cells_without_a_name_are_no_tests(tmp_path: Path) -> None:
+    """nbgrader's demo course has cells with metadata of nbgrader's and no grade_id."""
+    bare = new_code_cell("assert True", metadata={"nbgrader": {"grade": True, "points": 1}})
+    odd = new_code_cell("x = 1", metadata={"nbgrader": {"solution": True, "locked": False}})
+    locked = new_code_cell("y = 1", metadata={"nbgrader": {"locked": True}})
+    cells = [bare, odd, locked, answer(SQUARE), *of_two_points({"plain": "assert square(y) == 1"})]
+    found = runs(tmp_path, *cells)
+    assert {name: run.answers for name, run in found.items()} == {"plain": 2}
+
+
+def test_a_notebook_without_tests_is_not_executed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gradebox.nbgrader.execute.WarmExecute.run", None)
+    assert runs(tmp_path, answer(SQUARE), "1") == {}
+
+
+def test_the_same_tests_are_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = write_source(tmp_path, [answer(SQUARE), *of_two_points({"plain": TESTS["plain"]})])
+    first = dry_run.remembered(step(tmp_path), source, "toy")
+    file = tmp_path / "kept.json"
+    assert dry_run.kept(file, "key", lambda: first) == first
+
+    def again(*_: Any) -> list[dry_run.TestRun]:
+        return []
+
+    monkeypatch.setattr(dry_run, "dry_run", again)
+    assert dry_run.remembered(step(tmp_path), source, "toy") == first
+    assert dry_run.kept(file, "key", again) == first
+    assert dry_run.kept(file, "another", again) == []
+    write_source(tmp_path, [answer(SQUARE), *of_two_points({"plain": "assert square(4) == 16"})])
+    assert dry_run.remembered(step(tmp_path), source, "toy") == []
+
+
+def test_a_submission_is_executed_as_planned(tmp_path: Path) -> None:
+    cells = [answer(SQUARE), *of_two_points({name: TESTS[name] for name in ("plain", "helper")})]
+    write_source(tmp_path, cells)
+    executing = step(tmp_path)
+    nb = new_notebook(cells=cells)
+    context = {"assignment": "toy", "notebook": "toy"}
+    resources = {"metadata": {"path": str(tmp_path)}, "nbgrader": context}
+    _, resources = executing.preprocess(nb, resources)
+    assert executing.plan == {"toy": NotebookPlan(["helper"])}
+    assert resources["gradebox"] == {"scores": {"plain": 2, "helper": 2}}
+
+
+@pytest.mark.xfail(strict=True, reason="an isolated test finds the file beside the source")
+def test_a_file_of_each_student_is_not_the_instructors(tmp_path: Path) -> None:
+    """The dry run has the instructor's own file; a submission without the file gets nothing."""
+    config = Config({"Autograde": {"exclude_overwriting": {"toy": ["record.txt"]}}})
+    source = write_source(tmp_path, [])
+    (source / "record.txt").write_text("mine")
+    (tmp_path / "work").mkdir()
+    cells = [answer(SQUARE), *of_two_points({"record": "assert open('record.txt').read()"})]
+    executing = step(tmp_path, config=config)
+    write_source(tmp_path, cells)
+    found = dry_run.dry_run(executing, source, "toy")
+    assert [(run.way, run.answers) for run in found] == [(IN_PROCESS, 2)]
+    context = {"assignment": "toy", "notebook": "toy", "student": "ada"}
+    run = executing.run(
+        new_notebook(cells=cells), tmp_path / "work", context, planned(found)["toy"]
+    )
+    assert run.scores == {"record": 0}
+
+
+R = {"name": "ir", "display_name": "R", "language": "R"}
+
+
+@pytest.mark.parametrize("kernelspec", [{}, {"name": "python3"}, {"language": "Python"}])
+def test_python_is_what_no_other_language_is(kernelspec: dict[str, str]) -> None:
+    nb = nbformat.from_dict({"metadata": {"kernelspec": kernelspec}})
+    require_python(nb, "a")
+    nb.metadata["kernelspec"] = R
+    with pytest.raises(NotPython, match="in R: gradebox runs"):
+        require_python(nb, "a")
