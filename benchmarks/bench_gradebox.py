@@ -2,8 +2,12 @@
 
 Both grade the same submissions of an assignment, each in a folder of its own that is removed at
 the end and with a gradebook of its own, from the start of the command to its end, with nothing
-kept from before. All that their gradebooks say of the students must be equal. A third of the
-class hands in right answers, a third nothing, and a third one wrong answer.
+kept from before: the dry run of the tests is part of it. All that their gradebooks say of the
+students must be equal. A third of the class hands in right answers, a third nothing, and a third
+one wrong answer.
+
+The courses are two assignments of this one, whose tests all run isolated; nbgrader's own
+``quickstart``; and the same with all tests in the student's process, ``in-process``.
 
 ``--only gradebox`` leaves nbgrader out, for large classes, and measures the memory: the largest
 sum, over the command and all processes that it starts, of what each has for itself and its share
@@ -21,35 +25,41 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
+import nbformat
 import psutil
 
 from benchmarks.gradebooks import rows, url
 from tools import answers, backend, sample_class
 from tools.layout import ROOT, Course
 
-CONFIG = """c = get_config()
-c.CourseDirectory.course_id = "class"
+CONFIG = """
 c.Execute.extra_arguments = ["--log-level=ERROR"]
 # cells import the checks when they run, so that gradebox cannot see it in them
-c.WarmExecute.imports = {imports!r}
-c.WarmExecute.banned = ["optdl.{{assignment}}"]
+c.WarmExecute.imports = ["optdl.checks.{assignment}"]
+c.WarmExecute.banned = ["optdl.{assignment}"]
 c.WarmExecute.stubbed = ["optdl.checks"]
+c.WarmExecute.prepare = "from optdl.checks import prepare; prepare('{assignment}')"
 """
+QUICKSTART = ("quickstart", "in-process")
+COURSES = ("erm", "bnp", *QUICKSTART)
 
 PAUSE = 0.5
 """Seconds between two looks at the memory."""
 
 
-def make(folder: Path, topic: str, students: int) -> None:
-    """Write a course with one assignment and what a class handed in."""
+def write_course(folder: Path, name: str, students: int) -> str:
+    """Write a course with one assignment and what a class handed in; return the assignment."""
+    if name in QUICKSTART:
+        return write_quickstart(folder, students, in_process=name == "in-process")
     course = Course(ROOT)
-    source = folder / "source" / topic
+    source = folder / "source" / name
     source.mkdir(parents=True)
-    shutil.copy(course.source(topic), source)
-    imports = [f"optdl.checks.{topic}"]
-    (folder / "nbgrader_config.py").write_text(CONFIG.format(imports=imports))
-    sheet = sample_class.sheet(course, topic)
+    shutil.copy(course.source(name), source)
+    begin = 'c = get_config()\nc.CourseDirectory.course_id = "class"'
+    (folder / "nbgrader_config.py").write_text(begin + CONFIG)
+    sheet = sample_class.sheet(course, name)
     wrong = next(iter(sheet.right))
     fillings = (
         sheet.right | sheet.written,
@@ -59,10 +69,32 @@ def make(folder: Path, topic: str, students: int) -> None:
     for number in range(students):
         filling = fillings[number % len(fillings)]
         student = sample_class.Student(f"s{number}", "", lambda _, filling=filling: filling)
-        place = folder / "submitted" / f"s{number:04d}" / topic
-        place.mkdir(parents=True)
-        (place / f"{topic}.ipynb").write_bytes(sample_class.submission(sheet, student))
-    run(folder, "-m", "nbgrader", "generate_assignment", topic)
+        submission = folder / "submitted" / f"s{number:04d}" / name
+        submission.mkdir(parents=True)
+        (submission / f"{name}.ipynb").write_bytes(sample_class.submission(sheet, student))
+    run(folder, "-m", "nbgrader", "generate_assignment", name)
+    return name
+
+
+def write_quickstart(folder: Path, students: int, *, in_process: bool) -> str:
+    """Write nbgrader's own example with a class; return the assignment."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    run(folder.parent, "-m", "nbgrader", "quickstart", folder.name)
+    if in_process:
+        with (folder / "nbgrader_config.py").open("a") as config:
+            config.write('\nc.WarmExecute.way = "in-process"\n')
+    run(folder, "-m", "nbgrader", "generate_assignment", "ps1")
+    right = folder / "source" / "ps1" / "problem1.ipynb"
+    for number in range(students):
+        submission = folder / "submitted" / f"s{number:04d}" / "ps1"
+        shutil.copytree(folder / "release" / "ps1", submission)
+        if number % 3 != 1:
+            nb: Any = nbformat.read(right, as_version=4)  # type: ignore[no-untyped-call]
+            if number % 3 == 2:
+                for cell in nb.cells:
+                    cell.source = cell.source.replace("range(1, n + 1)", "range(n)")
+            nbformat.write(nb, submission / "problem1.ipynb")  # type: ignore[no-untyped-call]
+    return "ps1"
 
 
 def environment() -> dict[str, str]:
@@ -76,21 +108,21 @@ def run(folder: Path, *command: str, memory: bool = False) -> tuple[float, float
 
     To look at the memory takes time of the processors: so only where it is asked for.
     """
-    with (folder / "said.txt").open("w+") as said:
+    with tempfile.TemporaryFile("w+") as log:
         start = time.perf_counter()
-        began = subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, *command],
             cwd=folder,
             env=environment(),
             stdout=subprocess.DEVNULL,
-            stderr=said,
+            stderr=log,
         )
-        with watched(began.pid) if memory else contextlib.nullcontext([0.0]) as largest:
-            status = began.wait()
+        with watched(process.pid) if memory else contextlib.nullcontext([0.0]) as largest:
+            status = process.wait()
             seconds = time.perf_counter() - start
         if status:
-            said.seek(0)
-            raise SystemExit(f"{' '.join(command)} ended with {status}:\n{said.read()[-2000:]}")
+            log.seek(0)
+            raise SystemExit(f"{' '.join(command)} ended with {status}:\n{log.read()[-2000:]}")
     return seconds, max(largest)
 
 
@@ -104,7 +136,7 @@ def watched(pid: int) -> Iterator[list[float]]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 first = psutil.Process(pid)
                 family = [first, *first.children(recursive=True)]
-                largest[0] = max(largest[0], sum(map(taken, family)))
+                largest[0] = max(largest[0], sum(map(proportional_memory, family)))
 
     thread = Thread(target=look)
     thread.start()
@@ -115,7 +147,7 @@ def watched(pid: int) -> Iterator[list[float]]:
         thread.join()
 
 
-def taken(process: psutil.Process) -> float:
+def proportional_memory(process: psutil.Process) -> float:
     """Return the bytes that a process has, of shared ones its part."""
     try:
         return float(process.memory_full_info().pss)
@@ -125,55 +157,55 @@ def taken(process: psutil.Process) -> float:
         return 0.0
 
 
-def compare(topic: str, students: int, jobs: int) -> None:
+def compare(name: str, students: int, jobs: int) -> None:
     """Print a line with the times of both."""
     with tempfile.TemporaryDirectory() as folder:
-        made, copy = Path(folder, "nbgrader"), Path(folder, "gradebox")
-        make(made, topic, students)
-        shutil.copytree(made, copy)
-        theirs, _ = run(made, "-m", "nbgrader", "autograde", topic)
-        ours, _ = run(copy, "-m", "gradebox", "grade", topic, "-j", str(jobs))
-        expected, got = rows(url(made)), rows(url(copy))
+        of_nbgrader, of_gradebox = Path(folder, "nbgrader"), Path(folder, "gradebox")
+        assignment = write_course(of_nbgrader, name, students)
+        shutil.copytree(of_nbgrader, of_gradebox)
+        theirs, _ = run(of_nbgrader, "-m", "nbgrader", "autograde", assignment)
+        ours, _ = run(of_gradebox, "-m", "gradebox", "grade", assignment, "-j", str(jobs))
+        expected, got = rows(url(of_nbgrader)), rows(url(of_gradebox))
     if not expected["grades"] or got != expected:
-        differ = [sorted(set(expected[name]) ^ set(got[name]))[:10] for name in expected]
+        differ = [sorted(set(expected[table]) ^ set(got[table]))[:10] for table in expected]
         raise SystemExit(f"the gradebooks differ: {differ}")
     print(
-        f"| {topic} | {students} | {theirs / students:.3f} | {ours / students:.4f} "
+        f"| {name} | {students} | {theirs / students:.3f} | {ours / students:.4f} "
         f"| {theirs / ours:.1f} |",
         flush=True,
     )
 
 
-def alone(topic: str, students: int, jobs: int) -> None:
+def alone(name: str, students: int, jobs: int) -> None:
     """Print a line with the time and the memory of gradebox."""
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder, "gradebox")
-        make(made, topic, students)
-        grade = ["gradebox", "grade", topic, "-j", str(jobs)]
-        seconds, most = run(made, "-m", *grade, memory=True)
-        found = {row[0] for row in rows(url(made))["submissions"]}
-    if len(found) != students:
-        raise SystemExit(f"expected {students} submissions in the gradebook, got {len(found)}")
-    print(f"| {topic} | {students} | {seconds:.1f} | {most / 2**20:.0f} |", flush=True)
+        course = Path(folder, "gradebox")
+        assignment = write_course(course, name, students)
+        grade = ["gradebox", "grade", assignment, "-j", str(jobs)]
+        seconds, most = run(course, "-m", *grade, memory=True)
+        graded = {row[0] for row in rows(url(course))["submissions"]}
+    if len(graded) != students:
+        raise SystemExit(f"expected {students} submissions in the gradebook, got {len(graded)}")
+    print(f"| {name} | {students} | {seconds:.1f} | {most / 2**20:.0f} |", flush=True)
 
 
 def main() -> None:
     """Measure, compare, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--assignment", nargs="+", default=["erm", "bnp"], metavar="NAME")
-    parser.add_argument("--students", nargs="+", type=int, default=[30, 300], metavar="N")
+    parser.add_argument("--course", nargs="+", default=COURSES, choices=COURSES, metavar="NAME")
+    parser.add_argument("--students", nargs="+", type=int, default=[20, 100], metavar="N")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", choices=["gradebox"])
-    given = parser.parse_args()
-    if given.only:
-        print("| assignment | students | s | memory, MB |")
+    options = parser.parse_args()
+    if options.only:
+        print("| course | students | s | memory, MB |")
         print("|---|--:|--:|--:|")
     else:
-        print("| assignment | students | nbgrader, s each | gradebox, s each | ratio |")
+        print("| course | students | nbgrader, s each | gradebox, s each | ratio |")
         print("|---|--:|--:|--:|--:|")
-    for topic in given.assignment:
-        for students in given.students:
-            (alone if given.only else compare)(topic, students, given.jobs)
+    for name in options.course:
+        for students in options.students:
+            (alone if options.only else compare)(name, students, options.jobs)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ LOOK = {
     "ended": "{what} ended Python",
     "missing-notebook": "{notebook}.ipynb was not handed in",
     "unknown-notebook": "{notebook}.ipynb is none of the assignment's notebooks",
-    "message": "{text}",
 }
 """What a teacher must look at, by kind, with its sentence."""
 
@@ -33,6 +32,8 @@ NOTE = {
     "order": "the cells were in another order; they were put back",
     "missing": "cell {cell} was missing; it was put back",
     "syntax": "the cell has a syntax error",
+    "large-output": "the outputs are left out: they were too large",
+    "message": "{text}",
     "large-file": "{file}, which the notebook made, is too large to be kept",
 }
 """What is said besides, by kind."""

@@ -9,6 +9,7 @@ A test cell runs in one of two ways: see :mod:`gradebox.nbgrader.dry_run`. Locke
 points, such as imports and helpers, run in the student's process and in that of the tests.
 """
 
+import json
 import os
 from collections.abc import Collection
 from pathlib import Path
@@ -29,6 +30,9 @@ from gradebox.workers import pool
 from gradebox.workers.client import beginning
 from gradebox.workers.notebook import Ended, Notebook, running
 from gradebox.workers.protocol import Tested, TestSettings
+
+NOTEBOOK = 32
+"""All cells of a notebook together may show so many times what one of them may."""
 
 
 class WarmExecute(Execute):  # type: ignore[misc]
@@ -161,7 +165,8 @@ class WarmExecute(Execute):  # type: ignore[misc]
         tests = {cell.metadata.nbgrader.grade_id for cell in filter(is_test, nb.cells)}
         with self._running(folder, context, tests, {*plan.in_process} & tests) as notebook:
             name = str(context.get("notebook", ""))
-            run = Run(notebook, name, Released(self.parent), plan, self._source(context))
+            released, most = Released(self.parent), self.max_output
+            run = Run(notebook, name, released, plan, self._source(context), most)
             for cell in nb.cells:
                 if cell.cell_type == "code" and cell.source.strip():
                     cell.outputs, cell.execution_count = [], None
@@ -257,6 +262,8 @@ class Run:
         How its tests run.
     source : Instructions
         What the instructor's version says.
+    max_output : int
+        The bytes that a cell may show; a process in which a student's code runs may not obey.
     """
 
     def __init__(
@@ -266,6 +273,7 @@ class Run:
         released: Released,
         plan: NotebookPlan,
         source: Instructions,
+        max_output: int = Limits.output,
     ) -> None:
         self.scores: dict[str, float] = {}
         self.events: list[Event] = []
@@ -276,6 +284,7 @@ class Run:
         self._notebook, self._name, self._released = notebook, name, released
         self._in_process, self._usual = {*plan.in_process}, {*plan.usual}
         self._source = source
+        self._max_output, self._room = max_output, NOTEBOOK * max_output
         self._waiting: list[NotebookNode] = []
         self._ended: Ended | None = None
 
@@ -313,7 +322,7 @@ class Run:
                 self.scores[name] = 0.0
                 continue
             self.changed += result.changed
-            _keep(cell, result.outputs, result.execution_count)
+            self._keep(cell, result.outputs, result.execution_count)
             if changed := [part for part in result.changed if part not in self._usual]:
                 self._tell("tampering", name, what=", ".join(changed[:5]))
             if late:
@@ -349,7 +358,7 @@ class Run:
         except Ended as ended:
             self._has_ended(cell, ended, "a cell")
             return
-        _keep(cell, shown.outputs, shown.execution_count)
+        self._keep(cell, shown.outputs, shown.execution_count)
         if late:
             self._is_late(cell, late, when_late, "a cell")
         names = {output.get("ename") for output in cell.outputs}
@@ -357,6 +366,19 @@ class Run:
             self._tell("syntax", _name_of(cell))
         if "MemoryError" in names:
             self._tell("ended", _name_of(cell), what="too much memory")
+
+    def _keep(
+        self, cell: NotebookNode, outputs: list[dict[str, Any]], count: int | None = None
+    ) -> None:
+        """Write what a cell of the student's process showed into it, if that is not too much."""
+        size = len(json.dumps(outputs))
+        self._room -= size
+        # escaped, a character takes up to six bytes; text and pictures each have the limit
+        if size > 12 * self._max_output + 100_000 or self._room < 0:
+            text = "[the outputs are left out: too much for a cell, or for all cells together]\n"
+            outputs = [{"output_type": "stream", "name": "stderr", "text": text}]
+            self._tell("large-output", _name_of(cell))
+        _keep(cell, outputs, count)
 
     def _is_late(self, cell: NotebookNode, late: str, when_late: dict[str, Any], what: str) -> None:
         message = {"evalue": when_late["evalue"] or late}
