@@ -68,6 +68,12 @@ class Case:
 
 FULL = POINTS
 
+NO_VALUE = "only values cross; the test gave no points"
+ENDED = "a cell ended Python"
+ENDED_IN_TEST = "a call by the test ended Python"
+SLOW = "a cell took too long"
+SLOW_IN_TEST = "a call by the test took too long"
+
 
 def points(**known: float) -> dict[str, float]:
     """Return full marks but for the cells that are named, with _ for -."""

@@ -57,6 +57,14 @@ HONEST = {
     "words": "The mean of squares is at least the square of the mean.",
 }
 
+DRIVERS = """def record(kind, numbers):
+    running = kind()
+    for number in numbers:
+        running.add(number)
+    return running.mean(), running.count
+"""
+"""Lies beside the notebook, and is released with it."""
+
 TESTS = {
     "test-squares": f"""got = sum_of_squares(numpy.array([1.0, 2.0]))
 assert numpy.shape(got) == () and numpy.allclose(got, 5.0)
@@ -68,12 +76,12 @@ assert numpy.allclose(sum_of_squares(numpy.arange(8.0)), 140.0)
 ### BEGIN HIDDEN TESTS
 assert means([[1.0, 2.0, 6.0], [4.0]]) == [3.0, 4.0]
 ### END HIDDEN TESTS""",
-    "test-running": """running = Running()
-running.add(2.0)
-running.add(4.0)
-assert running.mean() == 3.0
+    "test-running": """import drivers
+import gradebox
+mean, count = gradebox.observe(drivers.record, Running, [2.0, 4.0])
+assert mean == 3.0
 ### BEGIN HIDDEN TESTS
-assert running.count == 2
+assert count == 2
 ### END HIDDEN TESTS""",
     "test-nearest": """from statistics import fmean
 def far(x):
@@ -137,6 +145,7 @@ def make(root: Path, config: str = "") -> None:
     (root / "secret.txt").write_text(PASSWORD)
     (root / f"source/{NAME}").mkdir(parents=True)
     nbformat.write(assignment(), root / f"source/{NAME}/{NAME}.ipynb")
+    (root / f"source/{NAME}/drivers.py").write_text(DRIVERS)
     with _inside(root):
         settings = PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
         api = NbGraderAPI(config=settings)

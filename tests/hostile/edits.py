@@ -9,7 +9,7 @@ from hostile.case import FULL, WRONG, Build, Case, points
 from hostile.course import POINTS, Work
 
 MOVED = "the cells were in another order"
-PUT_BACK = "the text of the locked cell {} was changed; it was put back"
+PUT_BACK = "the text of cell {} was changed; it was put back"
 
 
 def edited(change: Any, right: bool = True) -> Build:

@@ -8,7 +8,7 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell
 
-from hostile.case import FULL, Build, Case, answers, beside, points
+from hostile.case import FULL, SLOW_IN_TEST, Build, Case, answers, beside, points
 from hostile.course import Work
 
 ALL = ("setup", "squares", "means", "running", "digit", "nearest", "words")
@@ -179,7 +179,7 @@ FAULTS = [
         "JSON a hundred thousand deep",
         encoded(lambda text: "[" * 100_000),
         None,
-        why="RecursionError",
+        why="is nested too deeply",
     ),
     Case(
         "word-file",
@@ -241,7 +241,13 @@ FAULTS = [
         )
         for version in (1, 2, 99)
     ),
-    Case("deep-metadata", "metadata two hundred deep", changed(_deep_metadata), FULL),
+    Case(
+        "deep-metadata",
+        "metadata two hundred deep",
+        changed(_deep_metadata),
+        None,
+        why="is nested too deeply",
+    ),
     Case(
         "strange-kernel",
         "another language, and a kernel's name with a command in it",
@@ -260,7 +266,7 @@ FAULTS = [
         "the notebook under another name",
         _other_file("numbers (1).ipynb"),
         None,
-        why="expected numbers.ipynb, got numbers (1).ipynb",
+        why="expected numbers.ipynb, got drivers.py, numbers (1).ipynb",
     ),
     Case(
         "upper-case",
@@ -269,7 +275,7 @@ FAULTS = [
         None,
         why="expected numbers.ipynb, got Numbers.ipynb",
     ),
-    Case("empty-folder", "nothing in the folder", _empty, None, why="got nothing"),
+    Case("empty-folder", "no notebook in the folder", _empty, None, why="got drivers.py"),
     Case("folder", "a folder under the notebook's name", _folder, None, why="is a folder"),
     Case(
         "no-folder",
@@ -312,6 +318,7 @@ FAULTS = [
         "an answer that is no Python",
         answers(squares="def sum_of_squares(x:"),
         points(test_squares=0.0),
+        flags=("the cell has a syntax error",),
         says={"squares": "SyntaxError"},
     ),
     Case(
@@ -323,8 +330,8 @@ FAULTS = [
     Case(
         "shell",
         "a command that removes everything",
-        answers(squares="!rm -rf MARK /student/* ./*\n%cd /tmp\ndef sum_of_squares(x): return 0"),
-        points(test_squares=0.0),
+        answers(squares="!rm -rf MARK /student/* ./*\ndef sum_of_squares(x): return 0"),
+        points(test_squares=0.0, test_running=0.0),
         unrun="it removes files",
         stock="it runs with the instructor's rights",
     ),
@@ -345,11 +352,8 @@ FAULTS = [
             squares="class Odd(Exception):\n    def __str__(self):\n        while True: pass\n"
             "def sum_of_squares(x): raise Odd"
         ),
-        flags=(
-            "a call by the tests took too long",
-            "a cell ended Python",
-            "a call by the tests ended Python",
-        ),
+        points(test_squares=0.0),
+        flags=(SLOW_IN_TEST,),
     ),
     Case(
         "evil-class",

@@ -1,6 +1,6 @@
 """Wrong answers that try to count as right ones: forged equality, and forged marks."""
 
-from hostile.case import Case, answers, first, points, returning
+from hostile.case import ENDED, ENDED_IN_TEST, NO_VALUE, Case, answers, first, points, returning
 
 _EQUAL = """class Equal:
     def __eq__(self, other): return True
@@ -19,11 +19,13 @@ EQUALITY = [
         "equal-to-all",
         "answers whose `__eq__` says True to everything",
         returning("Equal()", "class Equal:\n    def __eq__(self, other): return True"),
+        flags=(NO_VALUE,),
     ),
     Case(
         "array-function",
         "answers whose `__array_function__` and `__array_ufunc__` say True to everything",
         returning("Equal()", _EQUAL),
+        flags=(NO_VALUE,),
     ),
     Case(
         "equal-number",
@@ -58,6 +60,7 @@ EQUALITY = [
             "mock.__eq__.side_effect = lambda other: True\n"
             "mock.__array_function__ = lambda s, f, *args: () if f is numpy.shape else True",
         ),
+        flags=(NO_VALUE,),
     ),
     Case(
         "reflected-sum",
@@ -68,16 +71,19 @@ EQUALITY = [
             "    def __add__(self, other): return self\n    __radd__ = __add__\n"
             "    def __repr__(self): return '4'",
         ),
+        flags=(NO_VALUE,),
     ),
     Case(
         "too-much",
         "comparisons that are worth a million points each",
         returning("Term()", "class Term:\n    def __eq__(self, other): return 10**6"),
+        flags=(NO_VALUE,),
     ),
     Case(
         "nan-sum",
         "comparisons whose sum is no number (nan)",
         returning("Term()", "class Term:\n    def __eq__(self, other): return float('nan')"),
+        flags=(NO_VALUE,),
     ),
     Case(
         "no-difference",
@@ -86,6 +92,7 @@ EQUALITY = [
             "Near()",
             "class Near:\n    def __sub__(self, other): return 0.0\n    __rsub__ = __sub__",
         ),
+        flags=(NO_VALUE,),
     ),
     Case(
         "lying-class",
@@ -95,6 +102,7 @@ EQUALITY = [
             "class Near:\n    __class__ = float\n    def __sub__(self, other): return 0.0\n"
             "    def __float__(self): return 5.0\n    def __abs__(self): return 0.0",
         ),
+        flags=(NO_VALUE,),
     ),
     Case(
         "near-number",
@@ -117,7 +125,6 @@ EQUALITY = [
             )
         ),
         points(test_nearest=0),
-        maybe=("in one process",),
     ),
     Case(
         "file-like-a-module",
@@ -149,6 +156,7 @@ EQUALITY = [
         "patched-sum",
         "`sum` replaced among Python's own functions",
         first("import builtins\nbuiltins.sum = lambda *args: 4"),
+        flags=(ENDED,),
     ),
     Case(
         "own-sum",
@@ -301,7 +309,7 @@ MARKS = [
             "        try: os.write(handle, json.dumps(told).encode() + b'\\n')\n"
             "        except OSError: break"
         ),
-        maybe=("a cell ended Python", "a call by the tests ended Python"),
+        maybe=(ENDED, ENDED_IN_TEST),
         unrun="a kernel's sockets would be filled with what is no message",
         stock="the kernel's own sockets are spoilt; the run waits for the time limit",
     ),

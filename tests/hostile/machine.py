@@ -2,17 +2,25 @@
 
 import os
 
-from hostile.case import FULL, Build, Case, answers, beside, first, last, points
+from hostile.case import (
+    ENDED,
+    ENDED_IN_TEST,
+    FULL,
+    SLOW,
+    SLOW_IN_TEST,
+    Build,
+    Case,
+    answers,
+    beside,
+    first,
+    last,
+    points,
+)
 from hostile.course import NOTHING, SECONDS, Work
 
 # What could hurt a machine hurts none by itself: each bomb ends after an amount that any machine
 # has, and what kills does so only in a process whose host name says that it is sealed.
 _SEALED = "import socket\nif socket.gethostname() != 'student': raise SystemExit('not sealed')\n"
-
-ENDED = "a cell ended Python"
-ENDED_IN_TEST = "a call by the tests ended Python"
-SLOW = "a cell took too long"
-SLOW_IN_TEST = "a call by the tests took too long"
 
 
 def _file(name: str, content: str) -> Build:
@@ -102,6 +110,7 @@ OUTSIDE = [
             "for place in builtins, numpy: place.allclose = place.sum = lambda *a, **k: 4\n"
             "numpy.__dict__['allclose'] = lambda *a, **k: True"
         ),
+        flags=(ENDED,),
     ),
     Case(
         "kills-parent",
@@ -113,7 +122,7 @@ OUTSIDE = [
             "    except OSError as error: print(error)"
         ),
         scores=NOTHING,
-        flags=(ENDED, ENDED_IN_TEST),
+        flags=(ENDED,),
         unrun="it would kill the grader, and as root the machine",
         stock="the kernel's parent is nbgrader itself: the run ends, with every student after it",
     ),
@@ -219,7 +228,7 @@ OUTSIDE = [
             "    except OSError as error: print(error)",
         ),
         scores=FULL,
-        flags=("handed in 24 hours late", "13.0 points taken off for being late"),
+        flags=("handed in 24 hours late", "13 points taken off for being late"),
         late=True,
     ),
     Case(
@@ -231,7 +240,7 @@ OUTSIDE = [
             "import os\nos.utime('timestamp.txt', (0, 0))",
         ),
         scores=FULL,
-        flags=("handed in 24 hours late", "13.0 points taken off for being late"),
+        flags=("handed in 24 hours late", "13 points taken off for being late"),
         late=True,
     ),
     Case(
@@ -249,7 +258,7 @@ DEATHS = [
         "`os._exit` in the first cell",
         beside("import os\nos._exit(0)"),
         scores=NOTHING,
-        flags=(ENDED, ENDED_IN_TEST),
+        flags=(ENDED,),
     ),
     Case(
         "exits-late",
@@ -283,6 +292,7 @@ DEATHS = [
         "`KeyboardInterrupt` raised where a test calls",
         answers(squares="def sum_of_squares(x):\n    raise KeyboardInterrupt"),
         scores=points(test_squares=0.0),
+        flags=(SLOW_IN_TEST,),
     ),
     Case(
         "stack-overflow",
@@ -308,14 +318,14 @@ DEATHS = [
             means="import os, signal\ndef means(rows):\n    os.kill(os.getpid(), signal.SIGSTOP)"
         ),
         scores=points(test_means=0.0, test_running=0.0, share=0.0, test_nearest=0.0),
-        flags=(SLOW_IN_TEST, ENDED, ENDED_IN_TEST),
+        flags=(SLOW_IN_TEST, ENDED),
     ),
     Case(
         "closes-files",
         "all open files of the process closed",
         beside("import os\nos.closerange(0, 256)"),
         scores=NOTHING,
-        flags=(ENDED, ENDED_IN_TEST),
+        flags=(ENDED,),
     ),
 ]
 
@@ -353,7 +363,7 @@ LOOPS = [
             "        signal.signal(signal.SIGINT, signal.SIG_IGN)\n        while True: pass"
         ),
         scores=points(test_running=0.0, share=0.0, test_nearest=0.0),
-        flags=(SLOW_IN_TEST, ENDED, ENDED_IN_TEST),
+        flags=(SLOW_IN_TEST, ENDED),
     ),
     Case(
         "loops-in-c",
@@ -363,7 +373,7 @@ LOOPS = [
             "        max(itertools.repeat(1))"
         ),
         scores=points(test_running=0.0, share=0.0, test_nearest=0.0),
-        flags=(SLOW_IN_TEST, ENDED, ENDED_IN_TEST),
+        flags=(SLOW_IN_TEST, ENDED),
     ),
     Case(
         "sleeps-in-tests",
@@ -400,6 +410,7 @@ BOMBS = [
         # not written to: that takes time
         beside("kept = []\nfor _ in range(40): kept.append(bytearray(50 * 2**20))"),
         scores=FULL,
+        flags=("too much memory",),
         says={"cell 1": "MemoryError"},
         unrun=_BOMB,
         stock="no limit: the machine swaps or kills processes, which ones is chance",
@@ -417,7 +428,7 @@ BOMBS = [
             "time.sleep(3600)"
         ),
         scores=NOTHING,
-        flags=(ENDED, ENDED_IN_TEST),
+        flags=(ENDED,),
         unrun=_BOMB,
         stock="no limit: the machine swaps or kills processes, which ones is chance",
     ),
@@ -530,7 +541,7 @@ STREAMS = [
             "sys.stdout.close()\nsys.stderr.close()\nsys.stdout = sys.stderr = None"
         ),
         scores=NOTHING,
-        flags=(ENDED, ENDED_IN_TEST),
+        flags=(ENDED,),
     ),
     Case(
         "input",

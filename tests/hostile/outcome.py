@@ -7,6 +7,7 @@ from typing import Any
 
 import nbformat
 
+from gradebox.events import Event
 from hostile.course import KEY, NAME, PASSWORD, POINTS
 
 _SCORES = """
@@ -28,9 +29,12 @@ def scores(root: Path) -> dict[str, dict[str, tuple[Any, ...]]]:
 
 
 def told(root: Path) -> dict[str, Any]:
-    """Return gradebox's report."""
+    """Return gradebox's report, each event as its sentence."""
     report: dict[str, Any] = json.loads((root / f".gradebox/{NAME}.json").read_text())
-    return report
+    return {
+        student: entry | {"events": [str(Event.of(event)) for event in entry["events"]]}
+        for student, entry in report.items()
+    }
 
 
 def page(root: Path, student: str) -> Any:

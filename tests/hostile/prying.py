@@ -1,6 +1,6 @@
 """Wrong answers that look for the right ones: in frames, in the history, on the disk, elsewhere."""
 
-from hostile.case import Case, answers, first, points, returning
+from hostile.case import ENDED, ENDED_IN_TEST, NO_VALUE, Case, answers, first, points, returning
 
 _FIND = (
     "import re\n"
@@ -152,11 +152,13 @@ OBJECTS = [
         "reduce",
         "answers with a `__reduce__` that runs a program where they are unpickled",
         returning("Evil()", _EVIL),
+        flags=(NO_VALUE,),
     ),
     Case(
         "object-array",
         "an array of objects with such a `__reduce__`",
         returning("numpy.array([Evil()], dtype=object)", _EVIL),
+        flags=(NO_VALUE,),
     ),
     Case(
         "raises-evil",
@@ -170,16 +172,20 @@ OBJECTS = [
         "huge-array",
         "an array of 80 MB as an answer",
         returning("kept", "kept = numpy.ones(10_000_000)"),
+        # it depends on the test which of both processes has too little memory for it
+        maybe=(NO_VALUE, ENDED, ENDED_IN_TEST),
     ),
     Case(
         "deep-list",
         "a list a hundred thousand deep as an answer",
         returning("deep", "deep = []\nfor _ in range(100_000): deep = [deep]"),
+        flags=(NO_VALUE,),
     ),
     Case(
         "endless-list",
         "a list that contains itself as an answer",
         returning("loop", "loop = []\nloop.append(loop)"),
+        flags=(NO_VALUE,),
     ),
     Case(
         "endless-iterator",
@@ -190,12 +196,7 @@ OBJECTS = [
             "    def __getitem__(self, place): return 1.0\n"
             "    def __float__(self): return 1.0",
         ),
-        # where the list of so many items fits into memory, it is filled until the time is up
-        maybe=(
-            "a call by the tests took too long",
-            "a cell ended Python",
-            "a call by the tests ended Python",
-        ),
+        flags=(NO_VALUE,),
     ),
     Case("huge-number", "a number of a hundred thousand digits", returning("10**100_000")),
     Case("nan", "nan as every answer", returning("float('nan')")),
