@@ -10,12 +10,13 @@ NEED_FORK = {
     "test_gradebox",
     "test_gradebox_cli",
     "test_gradebox_cluster",
+    "test_gradebox_dry_run",
     "test_gradebox_own_time",
-    "test_gradebox_pair",
     "test_gradebox_postgresql",
-    "test_gradebox_proxy",
+    "test_gradebox_protocol",
     "test_gradebox_seal",
     "test_gradebox_slow",
+    "test_gradebox_workers",
     "test_hostile",
 }
 

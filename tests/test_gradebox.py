@@ -1,10 +1,9 @@
-"""Cells in a fork of a warm process show what they show in a kernel."""
+"""Cells in a fork of the fork server show what they show in a kernel."""
 
 import contextlib
 import os
 import re
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +14,8 @@ from hang import HANG
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.preprocessors import Execute
 
-from gradebox.bridge.execute import WarmExecute
-from gradebox.line import wire
-from gradebox.process import pool
-from gradebox.process.client import ForkServer
+from gradebox.nbgrader.execute import WarmExecute
+from gradebox.workers import pool
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
@@ -30,7 +27,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module", autouse=True)
 def servers() -> Iterator[None]:
-    """End the warm processes after the tests."""
+    """End the fork servers after the tests."""
     yield
     pool.close()
 
@@ -49,15 +46,14 @@ def cells_of(
 
 def shown(cell: Any) -> list[Any]:
     """Return the outputs without what differs from process to process."""
-    found = []
-    for output in cell.outputs:
-        one = dict(output)
-        if one["output_type"] == "error":
+    outputs = []
+    for output in map(dict, cell.outputs):
+        if output["output_type"] == "error":
             # the name of the cell's file is a number of the process
-            says = re.sub(r"\([^()]*, line", "(cell, line", one["evalue"])
-            one = {"error": one["ename"], "says": says}
-        found.append(one)
-    return found
+            message = re.sub(r"\([^()]*, line", "(cell, line", output["evalue"])
+            output = {"error": output["ename"], "message": message}
+        outputs.append(output)
+    return outputs
 
 
 SAME = {
@@ -105,7 +101,7 @@ def test_cells_show_what_they_show_in_a_kernel(tmp_path: Path, sources: tuple[st
     expected = cells_of(Execute, tmp_path, *sources, extra_arguments=["--log-level=ERROR"])
     got = cells_of(WarmExecute, tmp_path, *sources)
     assert [shown(cell) for cell in got] == [shown(cell) for cell in expected]
-    assert [one.execution_count for one in got] == [one.execution_count for one in expected]
+    assert [cell.execution_count for cell in got] == [cell.execution_count for cell in expected]
 
 
 def test_a_figure_is_shown(tmp_path: Path) -> None:
@@ -155,7 +151,7 @@ def test_a_loop_is_interrupted_and_the_rest_is_run(tmp_path: Path) -> None:
 def test_a_loop_that_cannot_be_interrupted_ends_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gradebox.process.client.INTERRUPT_GRACE", 0.5)
+    monkeypatch.setattr("gradebox.workers.client.GRACE", 0.5)
     stubborn = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
     cells = cells_of(WarmExecute, tmp_path, "1", stubborn, "2", timeout=3)
     assert cells[0].outputs[0].data["text/plain"] == "1"
@@ -200,12 +196,12 @@ def test_nothing_that_a_notebook_started_is_left(tmp_path: Path) -> None:
 
 def running(mark: str) -> list[int]:
     """Return the processes of the machine that were started with this argument."""
-    found = []
+    pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if mark.encode() in (entry / "cmdline").read_bytes().split(b"\0"):
-                found.append(int(entry.name))
-    return found
+                pids.append(int(entry.name))
+    return pids
 
 
 def test_input_is_refused_and_does_not_wait(tmp_path: Path) -> None:
@@ -234,37 +230,3 @@ def test_torch_works_after_the_fork(tmp_path: Path) -> None:
     )
     [cell] = cells_of(WarmExecute, tmp_path, source, imports=["torch"])
     assert cell.outputs[0].data["text/plain"] == str(2.0 * 64**3)
-
-
-def test_a_warm_process_that_died_is_made_anew(tmp_path: Path) -> None:
-    cells_of(WarmExecute, tmp_path, "1", imports=["json"])
-    process = pool.server((("json",), (), ()))._process
-    process.kill()
-    process.wait()
-    [cell] = cells_of(WarmExecute, tmp_path, "2", imports=["json"])
-    assert cell.outputs[0].data["text/plain"] == "2"
-
-
-def test_a_warm_process_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.executable", "/bin/false")
-    with pytest.raises(RuntimeError, match="the warm process did not start; try: /bin/false"):
-        ForkServer(("numpy",)).wait_until_ready()
-
-
-@pytest.mark.parametrize("sent", [b"no json\n", b"[1]\n", b""], ids=["text", "a list", "nothing"])
-def test_what_is_no_message_is_refused(sent: bytes) -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        theirs.sendall(sent)
-        theirs.shutdown(socket.SHUT_WR)
-        with pytest.raises(wire.Gone):
-            wire.Line(ours).receive(1.0)
-
-
-def test_a_message_that_never_ends_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "LONGEST", 1000)
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        theirs.sendall(b"x" * 2000)
-        with pytest.raises(wire.Gone, match="more than 1000 bytes"):
-            wire.Line(ours).receive(1.0)

@@ -1,52 +1,157 @@
-"""What the grader and the processes of a notebook say to each other: whole messages, or none."""
+"""What the processes of a notebook say to each other: whole messages, or none."""
 
 import json
 import socket
+import struct
+import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from gradebox.line.peer import StudentGone, StudentTimeout
-from gradebox.line.proxy import Late
-from gradebox.line.wire import Gone, Line
-from gradebox.process.client import Died, NotebookTimeout
-from gradebox.process.protocol import Checked, Lent, RunTest, Shown, TimeUsed, receive, send
-from gradebox.troubles import Trouble
+from gradebox.values import channel, codec
+from gradebox.values.channel import Channel, Gone, TooLong
+from gradebox.workers import protocol
+from gradebox.workers.protocol import Shown, receive, send
+from gradebox.workers.stubs import Answers, StudentGone
 
 SHOWN = {"message": "Shown", "outputs": [{"name": "stdout"}], "execution_count": 1, "ok": True}
 
 
 @pytest.fixture
-def ends() -> Iterator[tuple[Line, Line]]:
+def ends() -> Iterator[tuple[Channel, Channel]]:
     """Return the two ends of a line."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        yield Line(ours), Line(theirs)
+        yield Channel(ours), Channel(theirs)
 
 
-def test_a_message_arrives_as_it_was(ends: tuple[Line, Line]) -> None:
+def raw(line: bytes, *parts: bytes, length: int | None = None, count: int | None = None) -> bytes:
+    """Return the bytes of a message, with a length and a number of parts that may be lies."""
+    head = struct.pack(
+        "!II", len(line) if length is None else length, len(parts) if count is None else count
+    )
+    return b"".join((head, *(struct.pack("!Q", len(part)) for part in parts), line, *parts))
+
+
+# --- channel ----------------------------------------------------------------------------------
+
+
+def test_a_message_and_its_parts_arrive_as_they_were(ends: tuple[Channel, Channel]) -> None:
     ours, theirs = ends
-    test = RunTest("assert f(1) == 2", 3.5, ["f.__add__"])
-    send(ours, test)
-    assert receive(theirs, 5, RunTest) == test
-    send(ours, Lent())
-    assert receive(theirs, 5, Shown, Lent) == Lent()
-    send(ours, TimeUsed(2))
-    assert receive(theirs, 5, TimeUsed).seconds == 2
+    ours.send({"a": [1, "ä", None]}, [b"", b"xyz"])
+    ours.send(3)
+    assert theirs.receive(5) == ({"a": [1, "ä", None]}, [b"", b"xyz"])
+    assert theirs.receive(5) == (3, [])
 
 
-def test_a_message_is_one_line_of_json(ends: tuple[Line, Line]) -> None:
+def test_what_comes_in_pieces_is_put_together(ends: tuple[Channel, Channel]) -> None:
     ours, theirs = ends
-    send(ours, Shown([{"name": "stdout"}], 1, True))
-    assert json.loads(theirs.end.recv(1000)) == SHOWN
+    for byte in raw(b'"text"', b"part"):
+        with pytest.raises(TimeoutError):
+            theirs.receive(0)
+        ours.end.send(bytes([byte]))
+    assert theirs.receive(5) == ("text", [b"part"])
+
+
+def test_a_large_message_is_sent_whole(ends: tuple[Channel, Channel]) -> None:
+    ours, theirs = ends
+    part = bytes(2**23)
+    sender = threading.Thread(target=ours.send, args=("x", [part]))
+    sender.start()
+    assert theirs.receive(60) == ("x", [part])
+    sender.join()
+
+
+FORGED = {
+    "no JSON": raw(b"no json"),
+    "no UTF-8": raw(b'"\xff"'),
+    "nothing": raw(b""),
+    "nested": raw(b"[" * 20_000 + b"]" * 20_000),
+    "half": raw(b'{"a": 1}')[:-3],
+    "half a head": b"\0\0",
+    "a long line": raw(b"", length=channel.HEADER + 1),
+    "many parts": raw(b"", count=channel.PARTS + 1),
+    "large parts": struct.pack("!IIQQ", 1, 2, codec.BYTES, 1) + b"1",
+    "parts that overflow": struct.pack("!IIQQ", 1, 2, 2**64 - 1, 2) + b"1",
+}
+
+
+@pytest.mark.parametrize("content", FORGED.values(), ids=FORGED)
+def test_what_is_no_message_ends_the_connection(
+    ends: tuple[Channel, Channel], content: bytes
+) -> None:
+    ours, theirs = ends
+    ours.end.sendall(content)
+    ours.end.shutdown(socket.SHUT_WR)
+    with pytest.raises(Gone):
+        theirs.receive(5)
+
+
+def test_what_is_not_complete_is_waited_for_and_kept(ends: tuple[Channel, Channel]) -> None:
+    ours, theirs = ends
+    content = raw(b"[1, 2]", b"part")
+    ours.end.send(content[:-1])
+    with pytest.raises(TimeoutError):
+        theirs.receive(0.01)
+    assert theirs.has_more
+    ours.end.send(content[-1:])
+    assert theirs.receive(5) == ([1, 2], [b"part"])
+
+
+def test_too_much_is_not_sent(
+    ends: tuple[Channel, Channel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = ends
+    monkeypatch.setattr(channel, "HEADER", 1000)
+    monkeypatch.setattr(codec, "BYTES", 1000)
+    monkeypatch.setattr(channel, "PARTS", 10)
+    for line, parts in (("x" * 1000, []), ("x", [bytes(600)] * 2), ("x", [b""] * 11)):
+        with pytest.raises(TooLong):
+            ours.send(line, parts)
+    ours.send("next")
+    assert theirs.receive(5) == ("next", [])
+
+
+def test_an_end_that_does_not_read_is_given_up(
+    ends: tuple[Channel, Channel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channel, "STALLED", 0.05)
+    with pytest.raises(Gone, match="does not read"):
+        ends[0].send("x", [bytes(2**24)])
+
+
+def test_an_end_that_is_closed_is_gone(ends: tuple[Channel, Channel]) -> None:
+    ours, theirs = ends
+    theirs.end.close()
+    for action in (lambda: ours.receive(5), lambda: [ours.send("x", [bytes(2**20)])] * 3):
+        with pytest.raises(Gone):
+            action()
+
+
+# --- the grader's messages --------------------------------------------------------------------
+
+
+def test_messages_of_the_grader_arrive_as_they_were(ends: tuple[Channel, Channel]) -> None:
+    ours, theirs = ends
+    for message in (
+        protocol.RunTest("assert f(1) == 2", 3.5),
+        protocol.RunCell("x = 1", ["near"]),
+        protocol.Tampered([], None, ["numpy.allclose"]),
+        protocol.Began("none", ["network"], "/"),
+    ):
+        send(ours, message)
+        assert receive(theirs, 5, Shown, type(message)) == message
 
 
 @pytest.mark.parametrize(
     "message",
     [
+        3,
+        [SHOWN],
         {},
-        {"message": "Lent"},
-        {"message": "Checked", "score": 1},
+        {"message": "Began"},
+        {"message": "Tested", "score": 1},
         {"message": ["Shown"]},
         {name: value for name, value in SHOWN.items() if name != "ok"},
         SHOWN | {"more": 1},
@@ -55,9 +160,10 @@ def test_a_message_is_one_line_of_json(ends: tuple[Line, Line]) -> None:
         SHOWN | {"outputs": {}},
         SHOWN | {"outputs": [SHOWN, "text"]},
     ],
+    ids=lambda message: json.dumps(message)[:40],
 )
-def test_what_is_no_message_that_is_expected_ends_the_connection(
-    ends: tuple[Line, Line], message: dict[str, object]
+def test_what_is_none_of_those_expected_ends_the_connection(
+    ends: tuple[Channel, Channel], message: Any
 ) -> None:
     ours, theirs = ends
     ours.send(message)
@@ -65,22 +171,87 @@ def test_what_is_no_message_that_is_expected_ends_the_connection(
         receive(theirs, 5, Shown)
 
 
-def test_a_score_is_a_number(ends: tuple[Line, Line]) -> None:
+def test_a_score_is_a_number(ends: tuple[Channel, Channel]) -> None:
     ours, theirs = ends
     for score, fits in ((1, True), (0.5, True), ("1", False), (True, False), (None, False)):
-        message = vars(Checked(0, [], "", "", [], "")) | {"score": score, "message": "Checked"}
-        ours.send(message)
+        ours.send({**vars(protocol.Tested(0, [])), "score": score, "message": "Tested"})
         if fits:
-            assert receive(theirs, 5, Checked).score == score
+            assert receive(theirs, 5, protocol.Tested).score == score
         else:
             with pytest.raises(Gone):
-                receive(theirs, 5, Checked)
+                receive(theirs, 5, protocol.Tested)
 
 
-def test_troubles_are_named_as_the_errors_that_notebooks_show() -> None:
-    errors = {kind.__name__ for kind in (StudentTimeout, StudentGone, Late)}
-    assert errors < {trouble.error for trouble in Trouble}
-    assert Died.trouble is Trouble.of("DeadKernelError")
-    assert NotebookTimeout.trouble.is_slow
-    assert not Died.trouble.is_slow
-    assert Trouble.of("ValueError") is None
+# --- the student's answers --------------------------------------------------------------------
+
+ANSWERS: dict[str, Any] = {
+    "a list": [1],
+    "nothing": {},
+    "an unknown part": {"value": ["bytes", 3]},
+    "a class": {"value": ["class", "Forged"]},
+    "a name": {"value": ["name", "os", "system"]},
+    "a function of the tests": {"value": ["yours", 0]},
+    "a negative function": {"value": ["yours", -1]},
+    "a handle of text": {"value": ["handle", "1"]},
+    "no callback": {"callback": [0, ["list"], ["dict"]]},
+    "a true callback": {"callback": [True, ["list"], ["dict"]]},
+    "a callback without arguments": {"callback": [0]},
+    "a callback of a value": {"callback": [0, ["tuple"], ["dict"]]},
+}
+
+
+@pytest.mark.parametrize("forged", ANSWERS.values(), ids=ANSWERS)
+def test_a_forged_answer_is_as_if_the_process_had_ended(
+    ends: tuple[Channel, Channel], forged: Any
+) -> None:
+    ours, theirs = ends
+    answers = Answers(ours)
+    theirs.send(forged)
+    with pytest.raises(StudentGone):
+        answers.look("square")
+    assert answers.gone == "the student's process sent what is no message"
+    assert answers.refused  # so a test that catches it gets no points
+    with pytest.raises(StudentGone):
+        answers.look("square")
+
+
+def test_a_callback_has_the_test_called_with_values_only(ends: tuple[Channel, Channel]) -> None:
+    ours, theirs = ends
+    answers = Answers(ours)
+    theirs.send({"value": ["handle", 4]})
+    twice = answers.look("twice")
+    theirs.send({"callback": [0, ["list", 5], ["dict"]]})
+    theirs.send({"callback": [1, ["list", 5], ["dict"]]})
+    with pytest.raises(StudentGone):  # there is one function, so the second is no message
+        twice(lambda x: x + 1)
+    question, _ = theirs.receive(5)
+    assert question == {"look": "twice"}
+    question, _ = theirs.receive(5)
+    assert (question["call"], question["args"]) == (["theirs", 4], ["list", ["callback", 0]])
+    assert theirs.receive(5)[0] == {"value": 6}
+
+
+LIES: dict[str, Any] = {
+    "no exception": ["print", "x", ""],
+    "a class that ends": ["SystemExit", "x", ""],
+    "a loop's end": ["StopIteration", "x", ""],
+    "no text": [3, {}, []],
+    "no list": "ValueError",
+    "a group": ["ExceptionGroup", "x", ""],
+    "nothing": [],
+}
+
+
+@pytest.mark.parametrize("raised", LIES.values(), ids=LIES)
+def test_an_exception_is_one_of_pythons_that_a_test_can_expect(
+    ends: tuple[Channel, Channel], raised: Any
+) -> None:
+    ours, theirs = ends
+    answers = Answers(ours)
+    theirs.send({"value": ["handle", 4]})
+    fail = answers.look("fail")
+    theirs.send({"raised": raised})
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        fail()
+    assert type(caught.value) in (RuntimeError, ValueError)
+    assert not answers.gone
