@@ -21,6 +21,7 @@ The score that a process computes about itself can be forged behind any of these
 
 import dataclasses
 import errno
+import math
 import mimetypes
 import os
 import signal
@@ -56,6 +57,7 @@ THREADS = (
 
 _USER = 1000
 _LOOK = 0.25
+_SHARED = 4096  # processes, each with its threads
 
 
 class Level(StrEnum):
@@ -168,6 +170,7 @@ def seal(
     scratch: str | Path | None = None,
     hidden: Iterable[str | Path] = (),
     bare: bool = False,
+    shared: bool = False,
 ) -> Sealed:
     """Seal this process for good; to be called in a child of :func:`fork`, with its own session.
 
@@ -195,6 +198,9 @@ def seal(
         hidden anyway, because after nbgrader has put its cells back they hold the tests.
     bare : bool
         Whether the process gets an empty folder instead of what was handed in.
+    shared : bool
+        Whether the processes that it starts serve several submissions: then the limits hold for
+        each of them and not for their sum, so that what one student brings about ends no other's.
 
     Raises
     ------
@@ -207,7 +213,8 @@ def seal(
         normalize(path) for path in hidden for normalize in (os.path.abspath, os.path.realpath)
     ]
     if level is Level.NAMESPACES:
-        sealed = _in_namespaces(limits, str(Path(folder).absolute()), paths, secret, bare)
+        path = str(Path(folder).absolute())
+        sealed = _in_namespaces(limits, path, paths, secret, bare, shared)
     elif level is Level.LANDLOCK:
         if scratch is None:
             raise ValueError("expected an empty folder as scratch for Landlock, got none")
@@ -306,7 +313,7 @@ def _become(users: list[int]) -> None:
 
 
 def _in_namespaces(
-    limits: Limits, folder: str, readable: list[str], hidden: list[str], bare: bool
+    limits: Limits, folder: str, readable: list[str], hidden: list[str], bare: bool, shared: bool
 ) -> Sealed:
     if os.getpid() != 1:
         raise OSError(
@@ -328,10 +335,10 @@ def _in_namespaces(
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     second = os.fork()
     if second:
-        _keep_house(second, limits.memory)
+        _keep_house(second, math.inf if shared else limits.memory)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
     linux.inspectable(True)
-    _limit(limits, base, others=2)
+    _limit(limits, base, others=_SHARED if shared else 2)
     lacks += _filter(_beyond())
     return Sealed(Level.NAMESPACES, tuple(lacks), folder)
 
@@ -356,7 +363,7 @@ def _code(status: int) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _keep_house(child: int, memory: int) -> NoReturn:
+def _keep_house(child: int, memory: float) -> NoReturn:
     """Be the first process of the namespace: when it ends, the kernel kills all the others.
 
     It buries the orphans, and ends when the notebook's process does, or when all together use
@@ -373,6 +380,8 @@ def _keep_house(child: int, memory: int) -> NoReturn:
                 os._exit(_code(status))
             if not pid:
                 break
+        if most == math.inf:
+            continue
         others = {int(entry.name) for entry in Path("/proc").glob("[0-9]*")} - {1}
         if len(others) > 1 and sum(map(_used, others)) > most:
             os._exit(128 + signal.SIGKILL)

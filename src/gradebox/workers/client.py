@@ -19,6 +19,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from gradebox.sandbox.deadline import Deadline, pace
+from gradebox.sandbox.filesystem import TooMuch
 from gradebox.sandbox.own_time import OwnTime
 from gradebox.sandbox.seal import PASSED, THREADS, Level, Limits, NotSealed
 from gradebox.values.channel import Channel, Gone
@@ -234,6 +235,8 @@ class Process:
         if isinstance(answer, Began) and answer.level == self._begin.level:
             self._begin = None
             return
+        if isinstance(answer, Refused) and answer.is_of_student:
+            raise TooMuch(answer.why)
         raise NotSealed(
             f"expected a process sealed by {self._begin.level}, got: "
             f"{getattr(answer, 'why', answer)}; see what this machine offers with: "
@@ -318,7 +321,12 @@ class Template:
                     socket.send_fds(control, [b"t"], [theirs.fileno(), student.fileno()])
                 except OSError as error:
                     raise RuntimeError("the process that forks the tests has ended") from error
-            process = Process(Channel(ours), _sender(ours))
+            try:
+                pid = _sender(ours)
+            except OSError as error:  # another one takes its place
+                self._process.kill()
+                raise RuntimeError("the process that forks the tests does not answer") from error
+            process = Process(Channel(ours), pid)
             try:
                 send(process.channel, Prepare(dict(environment)))
                 yield process
@@ -378,4 +386,5 @@ def _remove(scratch: str | None) -> None:
         if scratch is None or not Path(scratch).exists():
             return
         shutil.rmtree(scratch, ignore_errors=True)
-        time.sleep(0.01)
+        if Path(scratch).exists():
+            time.sleep(0.01)

@@ -21,6 +21,7 @@ import socket
 import sys
 from collections.abc import Iterable
 
+from gradebox.sandbox.filesystem import TooMuch
 from gradebox.sandbox.imports import Barrier
 from gradebox.sandbox.seal import Level, Limits, Sealed, fork, seal
 from gradebox.values.channel import Channel, Gone
@@ -65,7 +66,8 @@ class Server:
                 return None
             with contextlib.ExitStack() as stack:
                 ends = [stack.enter_context(socket.socket(fileno=handle)) for handle in handles]
-                pid = fork(Level.NAMESPACES) if request == Fork.NAMESPACES else os.fork()
+                level = Level.NAMESPACES if request == Fork.NAMESPACES else Level.LANDLOCK
+                pid = fork(level)
                 if not pid:
                     control.close()
                     if request == Fork.SERVER:
@@ -109,7 +111,10 @@ class Server:
         try:
             sealed = self._seal(begin, sorted(ends))
         except (OSError, ValueError, TypeError) as error:
-            send(line, Refused(f"{type(error).__name__}: {error}"))
+            is_plain = isinstance(error, TooMuch)
+            send(
+                line, Refused(f"{'' if is_plain else type(error).__name__ + ': '}{error}", is_plain)
+            )
             raise Gone from error
         sys.path.insert(0, "")
         sys.stdin = io.StringIO()  # at its end already: nobody answers
@@ -128,6 +133,7 @@ class Server:
             keep=ends,
             scratch=begin.scratch,
             hidden=self._barrier.files(),
+            shared=begin.tests is not None,
         )
 
 
