@@ -511,6 +511,15 @@ def test_what_was_changed_is_named_and_helpers_are_put_back(
     assert event.cell == "test"
 
 
+def test_builtins_are_compared_for_tests_that_import_nothing(tmp_path: Path) -> None:
+    student = "import builtins\nbuiltins.abs = lambda x: 3"
+    test = cell("test", "square(2)", 1)
+    _, run = executed(
+        tmp_path, SQUARE, student, test, source=[answer(SQUARE), test], in_process=["test"]
+    )
+    assert [(event.kind, event.fields["what"]) for event in run.events] == [("tampering", "abs")]
+
+
 def test_an_honest_notebook_is_no_tampering(tmp_path: Path) -> None:
     helper = cell("helper", "import numpy as np\ndef near(a, b): return a == b")
     student = "import numpy as np, warnings\nnp.random.seed(1)\nnp.seterr(all='ignore')\n"

@@ -20,8 +20,7 @@ class Pristine:
     """
 
     def __init__(self, modules: Iterable[str]) -> None:
-        names = ["builtins", *modules]
-        found = {name: sys.modules[name] for name in names if name in sys.modules}
+        found = {name: sys.modules[name] for name in modules if name in sys.modules}
         self._parts = {
             (module, name): (value, _code(value))
             for module, content in found.items()
