@@ -32,6 +32,7 @@ from gradebox.run import intake, store
 from gradebox.run.executor import Executor, Result
 from gradebox.run.intake import Refused, Submission
 from gradebox.run.store import Store
+from gradebox.sandbox.filesystem import TooMuch
 from gradebox.workers import pool
 
 SWITCH = 0.0002
@@ -257,7 +258,7 @@ class Batch:
 
 def _failed(student: str, error: Exception, has_scores: bool) -> Outcome:
     why = printable(" ".join(str(error).split()))[:300]
-    if not isinstance(error, Refused):
+    if not isinstance(error, Refused | TooMuch):
         why = f"{type(error).__name__}: {why}"
     if has_scores:
         why += " (the gradebook keeps the scores of the work handed in before)"

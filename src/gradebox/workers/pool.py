@@ -129,9 +129,9 @@ def start(folder: Path, assignment: str) -> None:
         section = config.get("WarmExecute", {})
         if section.get("imports"):
             kinds = ("imports", "banned", "stubbed")
-            imports, *barred = [list(map(str, section.get(kind, ()))) for kind in kinds]
+            imports, banned, stubbed = (list(map(str, section.get(kind, ()))) for kind in kinds)
             imports += imported(_source(config.get("CourseDirectory", {}), folder, assignment))
-            wanted = modules(assignment, imports, *barred, section.get("prepare", ""))
+            wanted = modules(assignment, imports, banned, stubbed, section.get("prepare", ""))
             threading.Thread(target=_start, args=(wanted,), daemon=True).start()
 
 

@@ -109,9 +109,18 @@ class Began(Message):
 
 @dataclass(frozen=True)
 class Refused(Message):
-    """The other answer to :class:`Begin`: why the process could not be sealed."""
+    """The other answer to :class:`Begin`: why the process could not be sealed.
+
+    Parameters
+    ----------
+    why : str
+        What was the matter.
+    is_of_student : bool
+        Whether it was what the student handed in, and not the machine.
+    """
 
     why: str
+    is_of_student: bool = False
 
 
 @dataclass(frozen=True)
