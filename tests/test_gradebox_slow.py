@@ -1,20 +1,16 @@
 """On a slow and busy machine honest cells and tests are not ended, and what hangs is."""
 
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_gradebox_pair import cell, executed, says
-from test_gradebox_proxy import run_tests
+from notebooks import cell, executed, shown
 
-from gradebox.line.proxy import Student
-from gradebox.line.wire import Line
-from gradebox.process import pool
 from gradebox.sandbox.own_time import _waits_are_told
+from gradebox.workers import pool
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -33,7 +29,7 @@ COMPUTES = PINNED + (
 
 @pytest.fixture(scope="module", autouse=True)
 def servers() -> Iterator[None]:
-    """End the warm processes after the tests."""
+    """End the fork servers after the tests."""
     yield
     pool.close()
 
@@ -44,20 +40,20 @@ def busy() -> Iterator[None]:
     source = f"{PINNED}print(1, flush=True)\nwhile True: pass"
     command = [sys.executable, "-c", source]
     others = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
-    for one in others:
-        assert one.stdout is not None
-        one.stdout.readline()
+    for other in others:
+        assert other.stdout is not None
+        other.stdout.readline()
     yield
-    for one in others:
-        one.send_signal(signal.SIGKILL)
-        one.communicate()
+    for other in others:
+        other.send_signal(signal.SIGKILL)
+        other.communicate()
 
 
 @slow_and_sealed
 @pytest.mark.usefixtures("busy")
 def test_an_honest_cell_may_wait_for_a_processor(tmp_path: Path) -> None:
     cells, _ = executed(tmp_path, COMPUTES, "computes(0.5)", timeout=1)
-    assert says(cells[1]) == "{'text/plain': '0.5'}"
+    assert shown(cells[1]) == "{'text/plain': '0.5'}"
 
 
 @slow_and_sealed
@@ -65,7 +61,7 @@ def test_an_honest_cell_may_wait_for_a_processor(tmp_path: Path) -> None:
 def test_so_may_a_cell_that_waits_for_another_process(tmp_path: Path) -> None:
     waits = f"{COMPUTES}\nif not (child := os.fork()): computes(0.5), os._exit(7)\nos.wait()[1]"
     cells, _ = executed(tmp_path, waits, timeout=1)
-    assert says(cells[0]) == f"{{'text/plain': '{7 << 8}'}}"
+    assert shown(cells[0]) == f"{{'text/plain': '{7 << 8}'}}"
 
 
 @slow_and_sealed
@@ -73,8 +69,8 @@ def test_so_may_a_cell_that_waits_for_another_process(tmp_path: Path) -> None:
 def test_so_may_an_honest_answer(tmp_path: Path) -> None:
     test = cell("test", "assert computes(0.5) == 0.5", 3)
     later = cell("later", "assert computes(0) == 0", 1)
-    _, told = executed(tmp_path, COMPUTES, test, later, timeout=1)
-    assert told["scores"] == {"test": 3, "later": 1}
+    _, run = executed(tmp_path, COMPUTES, test, later, timeout=1)
+    assert run.scores == {"test": 3, "later": 1}
 
 
 @slow_and_sealed
@@ -82,9 +78,9 @@ def test_so_may_an_honest_answer(tmp_path: Path) -> None:
 def test_all_cells_together_are_limited_in_own_time(tmp_path: Path) -> None:
     cells = [COMPUTES, *["computes(0.3)"] * 3]
     done, _ = executed(tmp_path, *cells, timeout=5, max_seconds=3)
-    assert [says(one) for one in done[1:]] == ["{'text/plain': '0.3'}"] * 3
+    assert [shown(node) for node in done[1:]] == ["{'text/plain': '0.3'}"] * 3
     done, _ = executed(tmp_path, *cells, *cells[1:] * 3, timeout=5, max_seconds=1)
-    assert "all cells together took longer than 1 s" in says(done[-1])
+    assert "all cells together took longer than 1 s" in shown(done[-1])
 
 
 @slow_and_sealed
@@ -102,33 +98,4 @@ def test_what_hangs_is_found_all_the_same(tmp_path: Path, hangs: str) -> None:
     cells, _ = executed(tmp_path, COMPUTES, hangs, "computes(0)", timeout=1, max_processes=15)
     assert cells[1].outputs[-1].ename == "CellTimeoutError"
     assert cells[1].outputs[-1].evalue == "longer than 1 s"
-    assert says(cells[2]) == "{'text/plain': '0'}"
-
-
-def test_a_test_cells_own_loop_is_limited_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradebox.process.verdict.GRACE", -1.0)
-    asked: list[float] = []
-
-    def clock() -> float:
-        asked.append(len(asked) / 10)
-        return asked[-1]
-
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        student = Student(Line(ours), seconds=0.3, clock=clock)
-        [verdict] = run_tests(["while True: pass"], student, [1], seconds=0.3)
-    assert verdict.score == 0
-    assert verdict.error == "Late: longer than 0.3 s"
-    assert asked[-1] >= 0.3
-    assert len(asked) > 3
-
-
-def test_the_process_of_the_tests_is_given_up_at_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gradebox.process.pair.PATIENCE", 0.5)
-    stopped = "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)"
-    tests = [cell("stopped", stopped, 3), cell("later", "pass", 1)]
-    cells, told = executed(tmp_path, "1", *tests, timeout=1)
-    assert told["scores"] == {"stopped": 0, "later": 0}
-    assert "the process of the test cells took too long" in says(cells[1])
+    assert shown(cells[2]) == "{'text/plain': '0'}"
