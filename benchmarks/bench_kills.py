@@ -78,7 +78,7 @@ def whole(folder: Path, assignment: str, place: Path, jobs: int) -> Class:
 def _told(course: Path, assignment: str) -> dict[str, object]:
     """Return what a run said of each student, without whether it was this run that graded."""
     told = json.loads((course / ".gradebox" / f"{assignment}.json").read_text())
-    return {student: (one["flags"], one["why"]) for student, one in told.items()}
+    return {student: (one["events"], one["why"]) for student, one in told.items()}
 
 
 def instants(kills: int, seconds: float, seed: int) -> list[float]:
