@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.bench_gradebox import environment, make
+from benchmarks.bench_gradebox import environment, write_course
 from benchmarks.gradebooks import Rows, rows, url
 
 LIMIT = 1800.0
@@ -172,7 +172,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         made, place = Path(folder, "made"), Path(folder, "place")
-        make(made, given.assignment, given.students)
+        write_course(made, given.assignment, given.students)
         of = whole(made, given.assignment, Path(folder, "whole"), given.jobs)
         print(f"{given.students} submissions of {given.assignment}: {of.seconds:.1f} s in one go")
         found: list[tuple[bool, int]] = []
