@@ -1,8 +1,8 @@
 """Keep what executions gave: whole or not at all, under a key of all that they were made from.
 
 Below the folder of the store lie ``work`` (what is being made, of no worth after the run), and
-``results/ASSIGNMENT/STUDENT/KEY``. A result is written to ``work``, brought to the disk, and
-only then renamed, so that a run killed at any instant leaves no half of one.
+``results/ASSIGNMENT/STUDENT/KEY``. A result is written to ``work`` and only then renamed, so
+that a run killed at any instant leaves no half of one; its checksum tells of any other damage.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gradebox.files import remove, sync
+from gradebox.files import digest, remove
 
 try:
     import fcntl
@@ -73,19 +73,25 @@ class Store:
             remove(folder)
 
     def find(self, student: str, key: str) -> Path | None:
-        """Return the folder of a result, or None."""
+        """Return the folder of a result; None if there is none, or a damaged one."""
         folder = self._results / student / key
-        return folder if folder.is_dir() else None
+        try:
+            checksum, text = _parts(folder)
+        except (OSError, ValueError):
+            return None
+        return folder if checksum == _checksum(folder, text) else None
 
     def keep(self, student: str, key: str, folder: Path, result: str) -> Path:
-        """Keep a folder as the result under a key, and return where it lies now."""
-        (folder / RESULT).write_text(result, encoding="utf-8")
-        sync([folder / RESULT, *(path for path in folder.rglob("*") if path.is_dir()), folder])
+        """Keep a folder as the result under a key, and return where it lies now.
+
+        It need not be on the disk: a machine that stops leaves a result that is executed again.
+        """
+        checksum = _checksum(folder, result)
+        (folder / RESULT).write_text(f"{checksum}\n{result}", encoding="utf-8")
         target = self._results / student / key
         target.parent.mkdir(parents=True, exist_ok=True)
         remove(target)
         folder.rename(target)
-        sync([target.parent])
         return target
 
     def drop_others(self, student: str, key: str) -> None:
@@ -98,5 +104,17 @@ class Store:
 
 def read(folder: Path) -> dict[str, Any]:
     """Return what was kept with a result."""
-    result: dict[str, Any] = json.loads((folder / RESULT).read_text(encoding="utf-8"))
+    result: dict[str, Any] = json.loads(_parts(folder)[1])
     return result
+
+
+def _parts(folder: Path) -> list[str]:
+    """Return the checksum that was written with a result, and its text."""
+    return (folder / RESULT).read_text(encoding="utf-8").split("\n", 1)
+
+
+def _checksum(folder: Path, text: str) -> str:
+    """Return the checksum of a result and the files beside it."""
+    paths = sorted(path for path in (folder / FILES).rglob("*") if path.is_file())
+    contents = (part for path in paths for part in (path.name, path.read_bytes()))
+    return digest([text, *contents])
