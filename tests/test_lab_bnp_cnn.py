@@ -5,21 +5,16 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
 import torch
-from test_gradebox_proxy import Lend, lend, server
 from torch import nn
 
-from gradebox.line import lent
 from optdl.bnp import BNP
 from optdl.checks import CheckFailed, check
-from optdl.checks.exercise import Misconception
 from optdl.checks.labs import _record
 from optdl.checks.labs.bnp_cnn import (
-    EXERCISES,
     RECORD,
     Batches,
     Checkpoint,
@@ -35,9 +30,7 @@ from optdl.labs import bnp_cnn as lab
 from optdl.networks import resnet_cifar
 from tools.layout import ROOT
 
-__all__ = ["lend", "server"]  # fixtures
-
-pytestmark = [pytest.mark.row("LAB-6"), pytest.mark.xdist_group("gradebox")]
+pytestmark = pytest.mark.row("LAB-6")
 
 PARTS = {"Trainer": Trainer, "Batches": Batches, "augment": augment, "Checkpoint": Checkpoint}
 TINY = replace(lab.SMALL, kinds=("small CNN",), epochs=3, batch=128)
@@ -131,52 +124,6 @@ def test_a_checkpoint_holds_torchs_own_generator_too(tmp_path: Path) -> None:
     assert torch.equal(torch.rand(3), expected[0])
     assert torch.equal(torch.rand(3, generator=generators[1]), expected[1])
     assert [path.name for path in tmp_path.iterdir()] == ["a.pt"]
-
-
-# --- Across two processes ---------------------------------------------------------------------
-
-IMPORTS = """
-import os, time
-import numpy as np
-import torch
-from torch import nn
-from optdl.bnp import BNP
-from optdl.labs.bnp_cnn import network, precision
-"""
-
-CASES = [(one.key, mistake) for one in EXERCISES for mistake in one.misconceptions]
-
-
-@pytest.fixture
-def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let objects of the drivers go to a student's code, as the process of the tests does."""
-    monkeypatch.setattr(lent, "_MODULES", ["optdl.labs.drivers"])
-    for name in ("__enter__", "__exit__"):  # to be put back after `note_mocks`
-        monkeypatch.setattr(mock._patch, name, getattr(mock._patch, name))
-
-
-WAYS = (
-    *("you read the loss", "you write into", "you unpickle", "you read the clock", "you pickle"),
-    *("your forward pass calls", "you do not store the images", "your minibatches stay"),
-    *("an index of yours", "your examples stay", "you draw the order"),
-    *("you remove the old file", "you write the new file", "your `load` hides"),
-)
-
-
-@pytest.mark.parametrize(
-    ("key", "mistake"),
-    [(key, one) for key, one in CASES if one.hint.startswith(WAYS)],
-    ids=lambda one: one.hint[:18] if isinstance(one, Misconception) else "",
-)
-def test_a_mistake_is_named_in_a_process_of_its_own(
-    key: str, mistake: Misconception, lend: Lend, stand_ins: None
-) -> None:
-    [name] = [one.name for one in EXERCISES if one.key == key]
-    names = lend(IMPORTS, mistake.function.source)  # type: ignore[attr-defined]
-    names.along.patches.note_mocks()
-    with pytest.raises(CheckFailed) as failed:
-        check(key, names[name])
-    assert f"Likely cause: {mistake.hint}" in str(failed.value)
 
 
 def test_reading_is_noticed_also_behind_a_list_of_all_minibatches() -> None:
