@@ -8,7 +8,7 @@ import random
 import sys
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,8 @@ class Answering:
         self._channel, self._shell = channel, shell
         self._handles: list[Any] = []
         self._numbers: dict[int, int] = {}
+        self.talks = self.interrupted = False
+        """Whether a message may be on the line in part, and whether it was interrupted then."""
 
     def answer(self) -> None:
         """Take the next question, and answer it.
@@ -56,10 +58,22 @@ class Answering:
             answer, parts = self._answer(question, parts)
         except KeyboardInterrupt:  # the grader's, because the test takes too long
             answer, parts = {"late": True}, []
+        with self._whole():
+            try:
+                self._channel.send(answer, parts)
+            except (TooLong, MemoryError) as error:  # before the first byte of it was sent
+                self._channel.send({"failed": str(error) or "more than there is memory for"})
+
+    @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Put an interruption off until nothing is on the line in part."""
+        self.talks, self.interrupted = True, False
         try:
-            self._channel.send(answer, parts)
-        except (TooLong, MemoryError) as error:  # before the first byte of it was sent
-            self._channel.send({"failed": str(error) or "more than there is memory for"})
+            yield
+        finally:
+            self.talks = False
+        if self.interrupted:
+            raise KeyboardInterrupt
 
     def _answer(self, question: dict[str, Any], parts: list[bytes]) -> tuple[Any, list[Any]]:
         if "names" in question:
@@ -144,11 +158,13 @@ class Answering:
             writer = Writer(self._function)
             question = {"callback": [number, writer.write(list(args)), writer.write(kwargs)]}
             shown = self._shell.outputs.items
-            self._channel.send(question, writer.parts)
-            answer, parts = self._channel.receive()
+            with self._whole():  # else the reply would be taken for the next question
+                self._channel.send(question, writer.parts)
+                answer, parts = self._channel.receive()
             while not {"raised", "value"} & answer.keys():  # it calls the student's in its turn
                 self._reply(answer, parts)
-                answer, parts = self._channel.receive()
+                with self._whole():
+                    answer, parts = self._channel.receive()
             self._shell.outputs.items = shown
             if "raised" in answer:
                 name, message = answer["raised"]

@@ -74,7 +74,9 @@ class StudentProcess:
                     self._obey()
 
     def _interrupt(self, number: int, frame: Any) -> None:
-        if self._is_busy:
+        if self._answering.talks:
+            self._answering.interrupted = True
+        elif self._is_busy:
             raise KeyboardInterrupt
 
     @contextlib.contextmanager
