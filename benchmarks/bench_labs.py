@@ -31,7 +31,7 @@ c.Execute.skip_cells_with_tag = "train"
 c.Autograde.exclude_overwriting = {"TOPIC": ["record.json"]}
 c.WarmExecute.imports = ["numpy", "optdl.checks.labs.{assignment}"]
 c.WarmExecute.banned = ["optdl.{assignment}"]
-c.WarmExecute.hollow = ["optdl.checks"]
+c.WarmExecute.stubbed = ["optdl.checks"]
 """
 
 
