@@ -335,12 +335,13 @@ class Run:
         _keep(cell, tested.outputs)
         if tested.error:
             self.reasons[name] = (tested.refused or [tested.error])[0]
+        if has_ended := bool(tested.gone) and self._ended is None:
+            self._ended = Ended(tested.gone)
         if tested.late:
             self._tell("slow", name, what="a call by the test")
-        elif tested.gone:
-            if not any(event.kind == "ended" for event in self.events):  # none before had ended it
-                self._tell("ended", name, what="a call by the test")
-        elif tested.refused:
+        elif has_ended:
+            self._tell("ended", name, what="a call by the test")
+        elif tested.refused and not tested.gone:
             self._tell("not-a-value", name, why=tested.refused[0])
         elif tested.error.startswith("Late"):
             self._tell("slow", name, what="a test cell")
