@@ -27,13 +27,15 @@ from traitlets.config.loader import PyFileConfigLoader
 from benchmarks import bench_kills
 from benchmarks.gradebooks import rows as rows_of
 from benchmarks.gradebooks import url
-from gradebox import batch, cli, intake, store
-from gradebox.bridge.course import Course, packages
-from gradebox.bridge.source_notebook import instructions
-from gradebox.feedback.messages import absent
-from gradebox.flags import plainly
-from gradebox.process import pool
-from gradebox.process.magics import python_of
+from gradebox import cli
+from gradebox.events import Event
+from gradebox.files import read_files
+from gradebox.nbgrader.absent import absent
+from gradebox.nbgrader.course import Course, packages
+from gradebox.nbgrader.source_notebook import instructions
+from gradebox.run import batch, intake, store
+from gradebox.workers import pool
+from gradebox.workers.syntax import python_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -49,7 +51,6 @@ c.LateSubmissionPlugin.penalty_method = "zero"
 c.Execute.timeout = 1800
 c.Execute.startup_timeout = 1800
 c.Execute.iopub_timeout = 1800
-c.WarmExecute.trial = False
 """
 
 ANSWER = "def double(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION"
@@ -75,20 +76,15 @@ JOIN submitted_assignment ON submitted_assignment.id = submitted_notebook.assign
 """
 
 
-def graded(kind: str, name: str, source: str, **more: Any) -> Any:
+def graded(kind: str, name: str, source: str, **fields: Any) -> Any:
     """Return a cell of an assignment."""
-    about = {
-        "grade": False,
-        "solution": False,
-        "locked": False,
-        "task": False,
-        "grade_id": name,
-        "schema_version": 3,
-        **more,
-    }
-    made = new_code_cell(source) if kind == "code" else new_markdown_cell(source)
-    made.id, made.metadata = name, nbformat.from_dict({"nbgrader": about})
-    return made
+    metadata = dict.fromkeys(("grade", "solution", "locked", "task"), False)
+    cell = new_code_cell(source) if kind == "code" else new_markdown_cell(source)
+    cell.id = name
+    cell.metadata = nbformat.from_dict(
+        {"nbgrader": metadata | {"grade_id": name, "schema_version": 3} | fields}
+    )
+    return cell
 
 
 def assignment() -> Any:
@@ -110,11 +106,10 @@ def write(path: Path, nb: Any) -> None:
 
 
 def api(root: Path) -> Any:
-    made = NbGraderAPI(
-        config=PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
-    )
-    made.coursedir.root = str(root)
-    return made
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
+    nbgrader = NbGraderAPI(config=config)
+    nbgrader.coursedir.root = str(root)
+    return nbgrader
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +131,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
             assert result["success"], result
             with Gradebook(f"sqlite:///{root}/gradebook.db", "toy") as book:
                 book.update_or_create_assignment("toy", duedate="2026-01-02 00:00:00 UTC")
+        cli.main(["check", "toy"])  # the copies of the course have its dry run
     finally:
         os.chdir(here)
     return root
@@ -151,16 +147,16 @@ def course(released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     pool.close()
 
 
-def hand_in(root: Path, student: str, answer: str | None = "return 2 * x", **more: str) -> Path:
-    """Hand in the released notebooks with an answer; more are cells by name."""
+def hand_in(root: Path, student: str, body: str | None = "return 2 * x", **cells: str) -> Path:
+    """Hand in the released notebooks with the body of the answer, and cells by their names."""
     folder = root / "submitted" / student / "toy"
     folder.mkdir(parents=True)
     for name in ("toy", "two"):
         nb = nbformat.read(root / f"release/toy/{name}.ipynb", as_version=4)
         for cell in nb.cells:
-            if cell.id == "answer" and answer is not None:
-                cell.source = f"def double(x):\n    {answer}"
-            cell.source = more.get(cell.id, cell.source)
+            if cell.id == "answer" and body is not None:
+                cell.source = f"def double(x):\n    {body}"
+            cell.source = cells.get(cell.id, cell.source)
         nbformat.write(nb, folder / f"{name}.ipynb")
     return folder
 
@@ -174,8 +170,16 @@ def grade(*more: str) -> int:
     return cli.main(["grade", "toy", "-j", "2", *more])
 
 
-def told(root: Path) -> dict[str, Any]:
+def reported(root: Path) -> dict[str, Any]:
     return json.loads((root / ".gradebox/toy.json").read_text())
+
+
+def sentences(root: Path) -> dict[str, list[str]]:
+    """Return what a run says of each student."""
+    return {
+        student: [str(Event.of(event)) for event in entry["events"]]
+        for student, entry in reported(root).items()
+    }
 
 
 def pages(root: Path) -> dict[str, Any]:
@@ -251,27 +255,41 @@ def test_scores_comments_and_pages_are_nbgraders(course: Path, tmp_path: Path) -
     assert {row[6] for row in rows(course) if row[0] == "late"} == {3.5, 5.0}
 
 
-def test_what_to_look_at_is_told(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_happened_is_reported(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a_class(course)
     stumbling(course)
     hand_in(course, "dies", "import os; os._exit(1)")
     hand_in(course, "slow", "while True: pass")
+    hand_in(course, "object", "return object()")
+    hand_in(course, "renames", None, answer="def doubled(x): return 2 * x")
+    hand_in(course, "syntax", "return return")
     assert grade("--timeout", "1") == 0
-    flags = {name: one["flags"] for name, one in told(course).items()}
-    locked = "the text of the locked cell {} was changed; it was put back"
-    assert flags["right"] == flags["blank"] == flags["early"] == []
-    assert flags["edits"] == [locked.format("test")]
-    assert flags["deletes"] == ["cell test was missing; it was put back"]
-    added = "1 cell was added"
-    assert flags["copies"] == ["cell test is there twice; the last one counts", added]
-    assert flags["adds"] == ["cell mine is none of the assignment's", added]
-    assert flags["partly"] == ["two.ipynb was not handed in"]
-    late = ["handed in 1 hour late", "3.5 points taken off for being late"]
-    assert flags["late"][:2] == late
+    said = sentences(course)
+    assert said["right"] == said["blank"] == said["early"] == []
+    assert said["edits"] == ["the text of cell test was changed; it was put back"]
+    assert said["deletes"] == ["cell test was missing; it was put back"]
+    assert said["copies"] == ["cell test is there twice; the last one counts", "1 cell was added"]
+    assert said["adds"] == ["cell mine is none of the assignment's", "1 cell was added"]
+    assert said["partly"] == ["two.ipynb was not handed in"]
+    assert said["late"] == [
+        "handed in 1 hour late",
+        "3.5 points taken off for being late",
+        "5 points taken off for being late",
+    ]
+    assert said["dies"] == ["test: a call by the test ended Python"]
+    assert said["slow"] == [
+        f"{name}: a call by the test took too long" for name in ("test", "part")
+    ]
+    assert said["object"][0].startswith("test: `double` returns an object: only values cross")
+    assert (
+        said["renames"][0]
+        == "test: the function `double` was not found; was it renamed to `doubled`?"
+    )
+    assert said["syntax"] == ["answer: the cell has a syntax error"]
     assert {row[3] for row in rows(course) if row[0] in ("copies", "adds")} >= {3, 5}
-    assert flags["dies"] == ["a cell ended Python", "a call by the tests ended Python"]
-    assert flags["slow"] == ["a call by the tests took too long"]
-    assert "Graded 14, unchanged 0, flagged 8, failed 0." in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "Graded 17, unchanged 0, to look at 6, failed 0." in out
+    assert "A blank notebook gets points of two/two-test." in out
 
 
 def test_cells_before_a_death_keep_their_points(course: Path) -> None:
@@ -342,32 +360,32 @@ def test_what_cannot_be_graded_is_told_and_the_rest_is_graded(
     hand_in(course, "a-right")
     hand_in(course, "z-right")
     assert grade() == 1
-    outcomes = told(course)
+    outcomes = reported(course)
     for name, why in expected.items():
         assert outcomes[name]["state"] == "failed", name
         assert why in outcomes[name]["why"], (name, outcomes[name])
     assert {row[0] for row in rows(course)} == {"a-right", "z-right"}
-    assert f"graded 2, unchanged 0, flagged 0, failed {len(expected)}" in (
+    assert f"graded 2, unchanged 0, to look at 0, failed {len(expected)}" in (
         capsys.readouterr().out.lower()
     )
     assert sorted(path.name for path in (course / "autograded").iterdir()) == ["a-right", "z-right"]
 
 
 DEATHS = {
-    "while the first result is written": ("gradebox.store", "sync", 1),
+    "before a page is brought to the disk": ("gradebox.files", "sync", 2),
     "before a result is renamed": ("pathlib.Path", "rename", 2),
-    "before scores are written": ("gradebox.batch.Batch", "_enter", 3),
-    "among the scores": ("gradebox.batch.Batch", "_write", 2),
-    "before the old page goes": ("gradebox.store", "remove", 9),
+    "before scores are written": ("gradebox.run.batch.Batch", "_enter", 3),
+    "among the scores": ("gradebox.run.batch.Batch", "_write", 2),
+    "before the old page goes": ("gradebox.files", "remove", 3),
     "before the page is put in place": ("shutil", "move", 3),
     "before the commit": ("sqlalchemy.orm.Session", "commit", 5),
-    "after the commit": ("gradebox.store.Store", "drop_others", 2),
-    "before the report": ("gradebox.batch", "report", 1),
+    "after the commit": ("gradebox.run.store.Store", "drop_others", 2),
+    "before the report": ("gradebox.run.report", "write", 1),
 }
 
 DIES = """
 import importlib, os, pkgutil, signal, sys
-import gradebox.batch, gradebox.cli, sqlalchemy.orm
+import gradebox.cli, gradebox.run.report, sqlalchemy.orm
 place, name, left = sys.argv[1], sys.argv[2], [int(sys.argv[3])]
 owner = pkgutil.resolve_name(place)
 was = getattr(owner, name)
@@ -484,7 +502,7 @@ def test_what_did_not_change_is_left_alone(
     five(course)
     folder = hand_in(course, "edits", test="pass")
     assert grade() == 0
-    flags = told(course)["edits"]["flags"]
+    events = reported(course)["edits"]["events"]
     before = pages(course)
     capsys.readouterr()
 
@@ -494,8 +512,8 @@ def test_what_did_not_change_is_left_alone(
     with monkeypatch.context() as patch:
         patch.setattr(batch.Batch, "_make", forbidden)
         assert grade() == 0
-        assert "Graded 0, unchanged 6, flagged 1, failed 0." in capsys.readouterr().out
-        assert told(course)["edits"] == {"state": "unchanged", "flags": flags, "why": ""}
+        assert "Graded 0, unchanged 6, to look at 1, failed 0." in capsys.readouterr().out
+        assert reported(course)["edits"] == {"state": "unchanged", "events": events, "why": ""}
         # a page that is gone is made again from what was kept
         shutil.rmtree(course / "autograded/s1/toy")
         assert grade() == 0
@@ -517,7 +535,7 @@ def test_what_did_not_change_is_left_alone(
     assert len(list((course / ".gradebox/results/toy/edits").iterdir())) == 1
     (folder / "toy.ipynb").write_text("broken")
     assert grade() == 1
-    assert "the work handed in before" in told(course)["edits"]["why"]
+    assert "the work handed in before" in reported(course)["edits"]["why"]
 
 
 def test_a_score_given_by_hand_is_kept(course: Path) -> None:
@@ -546,7 +564,7 @@ def test_files_that_a_notebook_left_are_read_and_nothing_else(tmp_path: Path) ->
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "given").write_text("from the instructor")
     (tmp_path / "below").chmod(0)
-    found = store.read_files(tmp_path, 2, {"given"})
+    found = read_files(tmp_path, 2, {"given"})
     assert found == ({"below/small": b"12"}, ["large"])
 
 
@@ -610,9 +628,9 @@ def test_numbers_are_checked(text: str) -> None:
 def test_the_configuration_reaches_every_step(course: Path) -> None:
     with (course / "nbgrader_config.py").open("a") as file:
         file.write('c.WarmExecute.imports = ["json"]\nc.LimitOutput.max_lines = 7\n')
-    made = Course(course, "toy", 3).chain()
-    assert (made.execute.imports, made.execute.timeout) == (["json"], 3)
-    assert [step.max_lines for step in made.after if hasattr(step, "max_lines")] == [7]
+    chain = Course(course, "toy", 3).chain()
+    assert (chain.execute.imports, chain.execute.timeout) == (["json"], 3)
+    assert [step.max_lines for step in chain.after if hasattr(step, "max_lines")] == [7]
 
 
 def test_a_change_of_the_course_asks_to_grade_anew(course: Path) -> None:
@@ -620,12 +638,12 @@ def test_a_change_of_the_course_asks_to_grade_anew(course: Path) -> None:
     (course / "package/code.py").write_text("1")
     with (course / "nbgrader_config.py").open("a") as file:
         file.write('c.Gradebox.depends = ["package"]\n')
-        # the trial has the file, though no submission gets it
+        # the dry run has the file, though no submission gets it
         file.write('c.Autograde.exclude_overwriting = {"toy": ["data.txt"]}\n')
-    made = Course(course, "toy")
+    opened = Course(course, "toy")
 
     def basis() -> str:
-        return made.basis(made.chain(), "")
+        return opened.basis(opened.chain(), "")
 
     first = basis()
     assert basis() == first
@@ -640,16 +658,6 @@ def test_the_versions_of_packages_are_those_of_their_metadata() -> None:
     for name in ("numpy", "nbgrader", "jupyter_client", "torch"):
         assert found[name] == importlib.metadata.version(name)
     assert len(found) > 100
-
-
-def test_imports_are_seen_in_the_cells(tmp_path: Path) -> None:
-    (tmp_path / "json.py").write_text("")
-    texts = [
-        "import numpy as np, json\nfrom os.path import join",
-        "%matplotlib inline",
-        "import no_x",
-    ]
-    assert pool.imports_of(texts, tmp_path) == ["numpy", "os.path", "os.path:join"]
 
 
 @pytest.mark.parametrize("reader", ["the instructor's notebook", "imports", "magics", "messages"])
@@ -685,7 +693,3 @@ def test_threads_take_turns_at_the_parser(
     with ThreadPoolExecutor(4) as threads:
         assert all(threads.map(read, paths))
     assert max(most) == 1
-
-
-def test_other_warnings_are_told_as_they_are() -> None:
-    assert plainly(["Something\n odd", "x" * 300]) == ["Something odd", "x" * 200]
