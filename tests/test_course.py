@@ -39,6 +39,7 @@ from gradebox.events import Event
 from gradebox.exchange.submit import Submit
 from gradebox.exchange.workplaces import Releases
 from gradebox.run.store import Store
+from optdl.checks.report import failing_case
 from tools import (
     answers,
     book,
@@ -740,6 +741,33 @@ def test_the_grade_file_takes_off_the_late_penalty(graded: Course, tmp_path: Pat
     assert late_line() == ["4", "6", "0"]
 
 
+def test_the_page_shows_the_late_penalty_also_after_the_deadline_was_moved(
+    graded: Course, tmp_path: Path
+) -> None:
+    copy = Course(tmp_path / "copy")
+    shutil.copytree(graded.root, copy.root)
+    for student in set(copy.submitters("toy")) - {"lena-late"}:
+        shutil.rmtree(copy.submitted / student)
+    with (copy.root / "nbgrader_config.py").open("a", encoding="utf-8") as config:
+        config.write('c.LateSubmissionPlugin.penalty_method = "zero"\n')
+
+    def page() -> tuple[str, bool]:
+        """Grade, and return the points on the page and whether it says that it is late."""
+        grade.grade(copy, "toy", TIMEOUT)
+        text = (copy.feedback / "lena-late" / "toy" / "toy.html").read_text("utf-8")
+        content = BeautifulSoup(text, "html.parser")
+        return content.h1.text, "Handed in late" in content.text
+
+    assert page() == ("toy: 0 of 10 points", True)
+    with Backend(copy).gradebook() as book:  # fewer points than the penalty
+        book.find_grade("toy-double-hidden", "toy", "toy", "lena-late").manual_score = 0
+        book.db.commit()
+    assert page() == ("toy: 0 of 10 points", True)
+    with Backend(copy).gradebook() as book:
+        book.update_or_create_assignment("toy", duedate=None)
+    assert page() == ("toy: 4 of 10 points", False)
+
+
 def test_feedback_is_written_for_everyone(graded: Course) -> None:
     pages = sorted(graded.feedback.glob("*/toy/toy.html"))
     assert [page.parts[-3] for page in pages] == sorted(_results(graded))
@@ -831,6 +859,14 @@ def test_a_page_is_the_students(graded: Course) -> None:
         ["triple", "", "3/3"],
         ["triple", "not read yet", "0/4"],
     ]
+
+
+@pytest.mark.parametrize(("cause", "reason"), [("you add", "you add."), ("", "the values differ.")])
+def test_the_index_of_a_page_has_what_a_check_says(cause: str, reason: str) -> None:
+    message = failing_case("L1-01 risk", {}, ("1", "2"), ["the values differ"], cause)
+    match = re.search(str(Course(ROOT).config.FeedbackPage.reason), message)
+    assert match is not None
+    assert [*filter(None, match.groups())] == [reason]
 
 
 def test_formgrader_shows_formulas_and_loads_none_of_mathjax(
@@ -1317,6 +1353,14 @@ def test_server_shows_assignments_to_students_and_instructors(small: Course) -> 
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(timeout=HANG)
+
+
+def test_configuration_sets_nothing_twice() -> None:
+    tree = ast.parse((ROOT / "nbgrader_config.py").read_text("utf-8"))
+    count = Counter(
+        ast.unparse(node.targets[0]) for node in ast.walk(tree) if isinstance(node, ast.Assign)
+    )
+    assert {name for name, number in count.items() if number > 1} == set()
 
 
 def test_configuration_stops_endless_loops_soon() -> None:
