@@ -287,13 +287,14 @@ class Template:
 
     def __init__(self, process: Process) -> None:
         self._process, self._lock = process, threading.Lock()
+        self._hangs = False
 
     @property
     def alive(self) -> bool:
         """Whether it still runs."""
         poll = select.poll()
         poll.register(self._process.channel.end, select.POLLIN)
-        return not poll.poll(0)  # it says nothing until it ends
+        return not self._hangs and not poll.poll(0)  # it says nothing until it ends
 
     @contextmanager
     def tests(self, student: socket.socket, environment: Mapping[str, str]) -> Iterator[Process]:
@@ -324,6 +325,7 @@ class Template:
             try:
                 pid = _sender(ours)
             except OSError as error:  # another one takes its place
+                self._hangs = True
                 self._process.kill()
                 raise RuntimeError("the process that forks the tests does not answer") from error
             process = Process(Channel(ours), pid)

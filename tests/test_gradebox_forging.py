@@ -1,0 +1,397 @@
+"""What a student's process returns, sends or does forges no isolated test, and hangs no grader."""
+
+import copy
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+from notebooks import CONTEXT, cell, executed, scores, shown, step, write_source
+
+from gradebox.nbgrader.dry_run import NotebookPlan
+from gradebox.sandbox.probe import probe
+from gradebox.sandbox.seal import MIB, Level
+from gradebox.workers import pool
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.xdist_group("gradebox"),
+    pytest.mark.skipif(
+        not hasattr(os, "fork") or probe() is not Level.NAMESPACES,
+        reason="hostile code is run behind the strongest barrier only",
+    ),
+]
+
+MOST = 60.0
+"""Seconds of wall time in which each of these submissions is over, on a busy machine too."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def servers() -> Iterator[None]:
+    """End the fork servers after the tests."""
+    yield
+    pool.close()
+
+
+@pytest.fixture(autouse=True)
+def grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give up sooner a process that cannot be interrupted."""
+    monkeypatch.setattr("gradebox.workers.client.GRACE", 1.0)
+
+
+# --- what answers return ----------------------------------------------------------------------
+
+# of each: a test, a right answer, and a wrong one that gets the points in-process
+FORGERIES = {
+    "a length that lies": (
+        "out = f(3)\nassert len(out) == 3\nfor a, b in zip(out, [0, 1, 4]):\n    assert a == b",
+        "def f(n): return [i * i for i in range(n)]",
+        "class Odd(list):\n    def __len__(self): return 3\ndef f(n): return Odd()",
+    ),
+    "a dict without items": (
+        "out = f()\nassert len(out) == 1\nfor name, value in out.items():\n    assert value == 1",
+        "def f(): return {'a': 1}",
+        "class Odd(dict):\n    def items(self): return ()\ndef f(): return Odd(a=0)",
+    ),
+    "a difference of nothing": (
+        "assert f(2) - 4 == 0",
+        "def f(x): return x * x",
+        "class Odd(float):\n    def __sub__(self, other): return 0.0\ndef f(x): return Odd(1)",
+    ),
+    "a class that lies": (
+        "assert isinstance(f(2), float) and abs(f(2) - 4.0) < 1e-9",
+        "def f(x): return float(x * x)",
+        "class Odd:\n    __class__ = float\n    def __sub__(self, other): return 0.0\n"
+        "def f(x): return Odd()",
+    ),
+    "a text that is equal": (
+        "assert f() == 'yes'",
+        "def f(): return 'yes'",
+        "class Odd(str):\n    def __eq__(self, other): return True\ndef f(): return Odd('no')",
+    ),
+    "a comparison with NaN that is true": (
+        "assert f() == 3",
+        "def f(): return 3",
+        "class Odd(float):\n    def __eq__(self, other): return True\ndef f(): return Odd('nan')",
+    ),
+    "a type of an array that lies": (
+        "import numpy\nout = f()\nassert out.dtype == numpy.float64 and out.sum() == 6",
+        "import numpy\ndef f(): return numpy.array([1.0, 2.0, 3.0])",
+        "import numpy\nclass Odd(numpy.ndarray):\n    dtype = numpy.dtype('f8')\n"
+        "    def sum(self): return 6\ndef f(): return numpy.zeros(3, int).view(Odd)",
+    ),
+    "a masked array": (
+        "assert not (abs(f() - 3.0) > 1e-9).any()",
+        "import numpy\ndef f(): return numpy.full(2, 3.0)",
+        "import numpy\ndef f(): return numpy.ma.masked_array(numpy.zeros(2), True)",
+    ),
+    "StopIteration in map": (
+        "assert all(got == want for got, want in zip(map(f, [1, 2]), [1, 4]))",
+        "def f(x): return x * x",
+        "def f(x): raise StopIteration\nf.__name__ = f.__qualname__ = 'send'",
+    ),
+    "StopIteration in next": (
+        "assert next(map(f, [2]), 4) == 4",
+        "def f(x): return x * x",
+        "def f(x): raise StopIteration",
+    ),
+    "an iterator that ends with an error of its own": (
+        "for got, want in zip(f(), [1, 4]):\n    assert got == want",
+        "def f(): return iter([1, 4])",
+        "class Odd:\n    def __iter__(self): return self\n    def __next__(self): "
+        "raise StopIteration\ndef f(): return Odd()",
+    ),
+    "a random state that is set": (
+        "import random\nrandom.seed(3)\nassert f() == random.random()",
+        "import random\ndef f(): return random.random()",
+        "import random\ndef f():\n    random.seed(0)\n    first = random.random()\n"
+        "    random.seed(0)\n    return first",
+    ),
+    "a file of pickles": (
+        "import io, numpy\nout = numpy.load(io.BytesIO(f()), allow_pickle=True)\n"
+        "assert abs(out[0] - 4.0) < 1e-9",
+        "import io, numpy\ndef f():\n    file = io.BytesIO()\n"
+        "    numpy.save(file, numpy.array([4.0]))\n    return file.getvalue()",
+        "import io, numpy\nclass Odd:\n    def __reduce__(self):\n        return eval, "
+        "('__import__(\"builtins\").__dict__.update(abs=lambda x: 0.0) or 1.0',)\n"
+        "def f():\n    file = io.BytesIO()\n"
+        "    numpy.save(file, numpy.array([Odd()]), allow_pickle=True)\n"
+        "    return file.getvalue()",
+    ),
+    "the names of a function of the test": (
+        "want = 4\ndef h(x): return x\nassert f(h) == want",
+        "def f(h): return h(4)",
+        "def f(h):\n    h.__globals__['want'] = 0\n    return 0",
+    ),
+    "the caller's names": (
+        "want = 4\nassert f() == want",
+        "def f(): return 4",
+        "import sys\ndef f():\n    sys._getframe(1).f_globals['want'] = 0\n    return 0",
+    ),
+    "a module that the test imports later": (
+        "from statistics import fmean\nassert fmean([f()]) == 4.0",
+        "def f(): return 4",
+        "import statistics\nstatistics.fmean = lambda x: 4.0\ndef f(): return 0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("test", "right", "wrong"), FORGERIES.values(), ids=FORGERIES)
+def test_an_answer_forges_no_isolated_test(
+    tmp_path: Path, test: str, right: str, wrong: str
+) -> None:
+    node = cell("test", test, 1)
+    assert scores(tmp_path, right, node) == {"test": 1}
+    assert scores(tmp_path, wrong, node) == {"test": 0}
+    assert scores(tmp_path, wrong, node, in_process=["test"]) == {"test": 1}  # the control
+
+
+G = "def g(x): return x * x\n"
+FIRST = cell("first", "assert g(2) == 4", 1)
+TEST = cell("test", "assert f(3) == 9", 1)
+LATER = cell("later", "assert g(2) == 4", 1)
+
+LARGE = {
+    "nested": "deep = []\n    for _ in range(10_000): deep = [deep]\n    return deep",
+    "endless": "loop = []\n    loop.append(loop)\n    return loop",
+    "text": "return 'x' * 2**30",
+    "text in a message": "return 'x' * (20 * 2**20)",
+    "bytes": "return bytes(300 * 2**20)",
+    "items": "return [[]] * 2_000_000",
+    "digits": "return 1 << 2**28",
+    "printed": "for _ in range(1000): print('x' * 2**20)\n    return 8",
+}
+
+
+@pytest.mark.parametrize("body", LARGE.values(), ids=LARGE)
+def test_an_answer_that_is_too_large_costs_its_test_only(tmp_path: Path, body: str) -> None:
+    cells, run = executed(tmp_path, f"{G}def f(x):\n    {body}", TEST, LATER)
+    assert run.scores == {"test": 0, "later": 1}, run.reasons
+    assert len(shown(cells[1])) < 3 * MIB
+
+
+# --- what a student's process sends -----------------------------------------------------------
+
+LINES = f"""
+import json, os, signal, socket, struct, threading, time
+def lines():
+    ends = []
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            if os.readlink(f"/proc/self/fd/{{fd}}").startswith("socket:"): ends.append(int(fd))
+        except OSError: pass
+    return ends
+def send(content):
+    for end in lines():
+        try: os.write(end, content)
+        except OSError: pass
+def message(header):
+    line = json.dumps(header).encode()
+    return struct.pack("!II", len(line), 0) + line
+def answer(tree, *parts):
+    import gradebox.values.codec
+    def write(self, value, depth=0):
+        self.parts.extend(parts)
+        return tree
+    gradebox.values.codec.Writer.write = write
+{G}
+"""
+
+VERDICT = {"message": "Tested", "score": 1, "outputs": [], "error": "", "refused": []}
+SENT = {
+    "garbage": "send(os.urandom(1000))",
+    "half a message": "send(struct.pack('!II', 100, 0) + b'{')",
+    "a huge size": "send(struct.pack('!II', 2**32 - 1, 2**32 - 1))",
+    "a huge part": "send(struct.pack('!IIQ', 2, 1, 2**62) + b'{}')",
+    "many parts": "send(struct.pack('!II', 2, 10**5) + struct.pack('!Q', 2**20) * 10**5)",
+    "nesting": "send(struct.pack('!II', 10**5, 0) + b'[' * 10**5)",
+    "no object": "send(message(None))",
+    "a verdict": f"send(message({VERDICT | {'late': False, 'gone': ''}}))",
+    "an output": "send(message({'message': 'Shown', 'outputs': [{}], 'execution_count': 1,"
+    " 'ok': True}))",
+    "another value": "send(message({'value': 8}) * 3)",
+    "a module": "send(message({'module': 'operator'}))",
+    "a call that was not asked for": "send(message({'callback': [7, ['list'], ['dict']]}))",
+    "a name of a module": "answer(['name', 'numpy', 'square'])",
+    "a function of the test": "answer(['yours', 0])",
+    "a list in a set": "answer(['set', ['list']])",
+    "an array of another size": "answer(['array', '<f8', [2, -1], 0], b'x' * 16)",
+    "an array of no bytes": "answer(['array', '|S0', [2**28, 2**28], 0], b'')",
+    "a generator that reads beyond": "answer(['Generator', ['dict', 'bit_generator', 'MT19937', "
+    "'state', ['dict', 'key', ['list'] + [1] * 624, 'pos', 10**9]]])",
+    "nothing any more": "[os.close(end) for end in lines()]",
+    "an end": "[socket.socket(fileno=os.dup(end)).shutdown(2) for end in lines()]",
+    "a signal to itself": "os.kill(os.getpid(), signal.SIGSTOP)",
+    "a signal to its parent": "os.kill(os.getppid(), signal.SIGKILL)",
+    "messages of a thread": "threading.Thread(target=lambda: [(send(message({'value': 8})), "
+    "time.sleep(0.001)) for _ in iter(int, 1)], daemon=True).start()",
+    "messages of a child": "if not os.fork():\n    while True:\n"
+    "        send(message({'value': 8}))\n        time.sleep(0.01)",
+    "garbage of a child": "if not os.fork():\n    while True:\n"
+    "        send(os.urandom(99))\n        time.sleep(0.01)",
+}
+
+
+@pytest.mark.parametrize("when", ["in a cell", "in a call"])
+@pytest.mark.parametrize("source", SENT.values(), ids=SENT)
+def test_what_is_sent_forges_nothing_and_hangs_nothing(
+    tmp_path: Path, source: str, when: str
+) -> None:
+    body = source.replace("\n", "\n    ")
+    answers = (
+        f"def f(x):\n    {body}\n    return 8" if when == "in a call" else "def f(x): return 8"
+    )
+    attack = "pass" if when == "in a call" else source
+    began = time.monotonic()
+    _, run = executed(tmp_path, LINES, FIRST, attack, answers, TEST, LATER, timeout=1)
+    assert (run.scores["first"], run.scores["test"]) == (1, 0)
+    assert time.monotonic() - began < MOST
+
+
+def test_values_that_take_the_tests_for_ever_to_read_are_given_up(tmp_path: Path) -> None:
+    keys = "[x for i in range(400_000) for x in (i * (2**61 - 1), 0)]"
+    collide = f"{LINES}\ndef f(x): answer(['dict', *{keys}])"
+    began = time.monotonic()
+    assert scores(tmp_path, collide, FIRST, TEST, timeout=1) == {"first": 1, "test": 0}
+    assert time.monotonic() - began < MOST
+
+
+# --- functions of the test --------------------------------------------------------------------
+
+RECORD = "calls = []\ndef h(x):\n    calls.append(x)\n    return x\n"
+CALLED = cell("test", RECORD + "assert f(h) == calls[-1] == 3", 1)
+CALLS = {
+    "a million times": ("for i in range(10**6): h(i)\n    return h(3)", 0, 1),
+    "with other values": ("h([h] * 1000)\n    h(None)\n    return h(3) + 1", 0, 1),
+    "with what is no value": ("try: h(object())\n    except Exception: pass\n    return 0", 0, 1),
+    "without end": ("return f(h)", 0, 1),
+    "after the call": (
+        "import threading\n    threading.Timer(0.2, h, [4]).start()\n    return h(3)",
+        1,
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "first", "later"), CALLS.values(), ids=CALLS)
+def test_a_function_of_the_test_may_be_called_anyhow(
+    tmp_path: Path, body: str, first: int, later: int
+) -> None:
+    wait = cell("wait", "import time\ntime.sleep(0.5)", 1)
+    cells = [f"{G}def f(h):\n    {body}", CALLED, wait, LATER]
+    run = executed(tmp_path, *cells, timeout=2)[1]
+    assert run.scores == {"test": first, "wait": 1, "later": later}, run.reasons
+
+
+# --- processes that do not answer -------------------------------------------------------------
+
+STOPPED = f"{LINES}\nif not os.fork():\n    while True:\n        time.sleep(0.2)\n"
+STOPPED += "        os.kill(os.getppid(), signal.SIGSTOP)"
+WAIT = cell("wait", "import time\ntime.sleep(0.6)", 1)
+LOAD = cell("test", "import numpy\nassert g(numpy.zeros(10**7)).sum() == 0", 1)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [[TEST], [LOAD], ["1", TEST], ["#" * MIB, TEST]],
+    ids=["a question", "large arguments", "a cell", "a large cell"],
+)
+def test_a_process_that_was_stopped_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cells: list[Any]
+) -> None:
+    monkeypatch.setattr("gradebox.values.channel.STALLED", 2.0)
+    began = time.monotonic()
+    _, run = executed(tmp_path, STOPPED, "f = g", WAIT, *copy.deepcopy(cells), timeout=1)
+    assert run.scores == {"wait": 1, "test": 0}
+    assert run.events
+    assert time.monotonic() - began < MOST
+
+
+def test_a_template_that_does_not_answer_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert scores(tmp_path, G, LATER) == {"later": 1}
+    monkeypatch.setattr("gradebox.workers.client.START", 1.0)
+    for template in pool._templates.values():
+        for process in psutil.Process(template._process.pid).children(recursive=True):
+            os.kill(process.pid, signal.SIGSTOP)
+    with pytest.raises(RuntimeError, match="the process that forks the tests does not answer"):
+        scores(tmp_path, G, LATER)
+    assert scores(tmp_path, G, LATER) == {"later": 1}
+
+
+def test_what_one_students_tests_take_ends_no_other_students(tmp_path: Path) -> None:
+    test = cell("test", "import time\nkept = [f(i) for i in range(12)]\ntime.sleep(2)", 1)
+    write_source(tmp_path, [test])
+    found = {}
+
+    def run(student: str, size: int) -> None:
+        (tmp_path / student).mkdir()
+        answer = new_code_cell(f"def f(i): return bytes({size} * 2**20)")
+        nb = new_notebook(cells=[answer, copy.deepcopy(test)])
+        context = CONTEXT | {"student": student}
+        execute = step(tmp_path, max_memory=600 * MIB)
+        found[student] = execute.run(nb, tmp_path / student, context, NotebookPlan()).scores
+
+    students = {"honest": 1, "heavy": 45, "other": 45}
+    threads = [threading.Thread(target=run, args=pair) for pair in students.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found["honest"] == {"test": 1}
+
+
+# --- in-process -------------------------------------------------------------------------------
+
+INSIDE = {
+    "network": "import socket\nsocket.create_connection(('127.0.0.1', PORT), 2)",
+    "files of the instructor": "open('ROOT/source/toy/toy.ipynb').read()",
+    "other files": "open('ROOT/secret').read()",
+    "files to write": "open('ROOT/new', 'w')",
+    "the grader": "import os\nos.kill(GRADER, 0)",
+}
+
+
+def test_a_test_in_process_is_sealed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        names = {"PORT": listener.getsockname()[1], "ROOT": tmp_path, "GRADER": os.getpid()}
+        tests = [cell("right", "assert g(2) == 4", 1)]
+        for name, source in INSIDE.items():
+            for target, value in names.items():
+                source = source.replace(target, str(value))
+            body = source.replace("\n", "\n    ")
+            tests.append(cell(name, f"def reach():\n    {body}\nreach()", 1))
+        _, run = executed(tmp_path, G, *tests, in_process=[*INSIDE, "right"])
+    assert run.scores == {"right": 1} | dict.fromkeys(INSIDE, 0)
+    assert not (tmp_path / "new").exists()
+
+
+ENDS = {
+    "endless": ("while True: pass", {"first": 1, "test": 0, "later": 1}, ["slow"]),
+    "asleep": ("import time\n    time.sleep(60)", {"first": 1, "test": 0, "later": 1}, ["slow"]),
+    "stopped": (
+        "import os, signal\n    os.kill(os.getpid(), signal.SIGSTOP)",
+        {"first": 1, "test": 0, "later": 0},
+        ["ended"],
+    ),
+    "ended": ("import os\n    os._exit(0)", {"first": 1, "test": 0, "later": 0}, ["ended"]),
+}
+
+
+@pytest.mark.parametrize(("body", "points", "kinds"), ENDS.values(), ids=ENDS)
+def test_a_test_in_process_has_limits(
+    tmp_path: Path, body: str, points: dict[str, float], kinds: list[str]
+) -> None:
+    cells = [f"{G}def f(x):\n    {body}", FIRST, TEST, LATER]
+    _, run = executed(tmp_path, *cells, in_process=["test", "later"], timeout=1)
+    assert run.scores == points
+    assert [event.kind for event in run.events] == kinds
