@@ -8,6 +8,7 @@ import random
 import sys
 import traceback
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -40,6 +41,8 @@ class Answering:
         self._channel, self._shell = channel, shell
         self._handles: list[Any] = []
         self._numbers: dict[int, int] = {}
+        # no attribute of theirs: functools.wraps would give it to a function of the student's
+        self._callbacks: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self.talks = self.interrupted = False
         """Whether a message may be on the line in part, and whether it was interrupted then."""
 
@@ -127,8 +130,8 @@ class Answering:
 
     def _function(self, function: Any, writer: Writer) -> Any:
         """Return the tree of a function of the student's, or of the test's that goes back."""
-        if type(function) is types.FunctionType and hasattr(function, "gradebox_callback"):
-            return ["yours", function.gradebox_callback]
+        if type(function) is types.FunctionType and function in self._callbacks:
+            return ["yours", self._callbacks[function]]
         if not isinstance(function, _FUNCTIONS):
             name = type(function).__name__
             raise NotAValue(f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}")
@@ -171,7 +174,7 @@ class Answering:
                 raise getattr(sys.modules["builtins"], name)(message)
             return Reader(parts, self._of_test).read(answer["value"])
 
-        callback.gradebox_callback = number  # type: ignore[attr-defined]
+        self._callbacks[callback] = number
         return callback
 
 
