@@ -12,6 +12,7 @@ from gradebox.nbgrader.dry_run import NotebookPlan
 from gradebox.nbgrader.execute import Run, WarmExecute
 
 CONTEXT = {"assignment": "toy", "notebook": "toy"}
+OF_R = {"name": "ir", "display_name": "R", "language": "R"}
 
 
 def cell(name: str, source: str, points: float | None = None, **fields: Any) -> Any:

@@ -22,14 +22,17 @@ from test_gradebox_cli import (
     hand_in,
     pages,
     released,
+    reported,
     rows,
     stumbling,
-    told,
 )
 
-from gradebox import batch, cli, remote
-from gradebox.bridge.course import Course
-from gradebox.intake import Refused
+from gradebox import cli
+from gradebox.cluster import remote
+from gradebox.nbgrader.course import Course
+from gradebox.run import batch
+from gradebox.run.executor import Result
+from gradebox.run.intake import Refused
 
 __all__ = ["course", "released"]
 
@@ -75,29 +78,29 @@ class Machines:
             assert time.monotonic() < last, said
             time.sleep(0.02)
 
-    def warm(self) -> list[int]:
-        """Return how many warm processes each worker has."""
+    def servers(self) -> list[int]:
+        """Return how many fork servers each worker has."""
         return [
             sum(
-                "gradebox.process.server" in one.cmdline()
-                for one in psutil.Process(worker.pid).children()
+                "gradebox.workers.server" in child.cmdline()
+                for child in psutil.Process(worker.pid).children()
             )
             for worker in self.workers
             if worker.poll() is None
         ]
 
     def close(self) -> None:
-        for one in (*self.workers, self.scheduler):
-            one.terminate()
-            one.wait(HANG)
+        for process in (*self.workers, self.scheduler):
+            process.terminate()
+            process.wait(HANG)
 
 
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
-    made = Machines(tmp_path_factory.mktemp("cluster"))
-    made.address = json.loads(made.file.read_text())["address"]
-    yield made
-    made.close()
+    cluster = Machines(tmp_path_factory.mktemp("cluster"))
+    cluster.address = json.loads(cluster.file.read_text())["address"]
+    yield cluster
+    cluster.close()
 
 
 @needs_dask
@@ -113,13 +116,13 @@ def test_two_workers_give_the_same_scores_and_pages(
     monkeypatch.chdir(other)
     assert machines.address.startswith("tcp://127.0.0.1:")
     assert cli.main(["grade", "toy", "--scheduler", machines.address]) == 1
-    assert machines.warm() == [1, 1]
+    assert machines.servers() == [1, 1]
     assert rows(other) == rows(course)
     assert pages(other) == pages(course)
-    assert told(other) == told(course)
+    assert reported(other) == reported(course)
     # and none of it is executed again, here or there
     assert grade() == 1
-    states = {one["state"] for name, one in told(other).items() if name != "json"}
+    states = {entry["state"] for name, entry in reported(other).items() if name != "json"}
     assert states == {"unchanged"}
 
 
@@ -149,9 +152,9 @@ def test_a_worker_that_dies_loses_nothing(
     assert rows(other) == rows(course)
 
 
-def order(root: Path) -> tuple[dict[str, Any], Course]:
-    made = Course(root, "toy")
-    return remote.packed(made, batch.Batch(made).sources), made
+def order(root: Path) -> dict[str, Any]:
+    opened = Course(root, "toy")
+    return remote.packed(opened, batch.Batch(opened).sources)
 
 
 def submission(root: Path, student: str) -> dict[str, Any]:
@@ -162,30 +165,32 @@ def submission(root: Path, student: str) -> dict[str, Any]:
 
 def test_what_a_worker_gets_is_all_it_needs(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hand_in(course, "right")
-    told = order(course)[0]
+    sent = order(course)
     taken = submission(course, "right") | {"files": {"own.txt": b"mine", "data.txt": b"not it"}}
     course.rename(course.with_name("elsewhere"))
     monkeypatch.chdir(course.parent)
-    result = batch.Result(**remote.execute(told, taken, {}))
+    assert [test["way"] for test in remote.dry_run(sent)] == ["isolated"] * 3
+    plan = {"toy": {"in_process": ["test"], "usual": []}}
+    result = Result(**remote.execute(sent, taken, plan))
     assert '"test": 3.0' in result.notebooks
     assert "the data" in result.notebooks
     assert result.files == {"own.txt": b"mine"}
-    assert [kind for kind in map(type, told.values()) if kind not in (str, dict)] == []
-    assert {type(one) for one in told["files"].values()} == {bytes}
+    assert {*map(type, sent.values())} == {str, dict}
+    assert {*map(type, sent["files"].values())} == {bytes}
 
 
 def test_a_broken_notebook_is_refused_as_it_is_here(course: Path) -> None:
     hand_in(course, "right")
     taken = submission(course, "right") | {"notebooks": {"toy": b"{"}}
     with pytest.raises(Refused, match="no JSON"):
-        remote.execute(order(course)[0], taken, {})
+        remote.execute(order(course), taken, {})
 
 
 def test_a_worker_with_other_packages_is_refused(course: Path) -> None:
-    made, _ = order(course)
-    made["settings"] = made["settings"].replace('"Python": "3', '"Python": "2')
+    sent = order(course)
+    sent["settings"] = sent["settings"].replace('"Python": "3', '"Python": "2')
     with pytest.raises(remote.Unlike, match=r"has Python 3\.\S+ \(expected 2"):
-        remote.execute(made | {"key": "other"}, {}, {})
+        remote.execute(sent | {"key": "other"}, {}, {})
 
 
 @pytest.mark.parametrize(
@@ -206,9 +211,9 @@ def test_a_configuration_that_cannot_travel_is_told(course: Path, line: str, nam
 def test_a_cluster_that_does_not_answer_is_told(
     course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from gradebox import cluster
+    from gradebox.cluster import dask
 
-    monkeypatch.setattr(cluster, "START", 0.2)
+    monkeypatch.setattr(dask, "START", 0.2)
     hand_in(course, "right")
     assert cli.main(["grade", "toy", "--scheduler", "tcp://127.0.0.1:9"]) == 2
     assert "no cluster answers at tcp://127.0.0.1:9" in capsys.readouterr().err
@@ -219,7 +224,7 @@ def test_without_dask_the_extra_is_named(
 ) -> None:
     hand_in(course, "right")
     monkeypatch.setitem(sys.modules, "distributed", None)
-    monkeypatch.delitem(sys.modules, "gradebox.cluster", raising=False)
-    monkeypatch.delattr("gradebox.cluster", raising=False)
+    monkeypatch.delitem(sys.modules, "gradebox.cluster.dask", raising=False)
+    monkeypatch.delattr("gradebox.cluster.dask", raising=False)
     assert cli.main(["grade", "toy", "--scheduler", "tcp://127.0.0.1:9"]) == 2
     assert "the extra [cluster]" in capsys.readouterr().err

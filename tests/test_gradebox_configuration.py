@@ -1,27 +1,22 @@
-"""What a configuration says: today's names, those of before, and steps of a course's own."""
+"""What a configuration says: public names, and steps of a course's own."""
 
-import subprocess
-import sys
-import warnings
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-import nbformat
 import pytest
 from nbgrader.converters import Autograde
+from notebooks import OF_R
 from test_gradebox_cli import api, assignment, course, grade, hand_in, released, write
 from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
 import gradebox
 from gradebox import cli
-from gradebox.bridge.cells import NotPython, require_python
-from gradebox.bridge.chain import Chain
-from gradebox.bridge.course import Course
-from gradebox.bridge.harmless import Harmless
 from gradebox.configuration import PUBLIC, REPLACED
-from gradebox.old_names import MODULES
+from gradebox.nbgrader.chain import Chain
+from gradebox.nbgrader.course import Course
+from gradebox.nbgrader.harmless import Harmless
 
 __all__ = ["course", "released"]  # fixtures
 
@@ -52,47 +47,11 @@ def test_the_steps_are_nbgraders_with_some_replaced() -> None:
 
 def test_every_public_name_is_there() -> None:
     for name, module in PUBLIC.items():
-        found = import_item(f"gradebox.{name}")
-        assert found.__name__ == name
-        assert found.__module__ == module
+        item = import_item(f"gradebox.{name}")
+        assert (item.__name__, item.__module__) == (name, module)
     assert {"configure", "configure_feedback", *PUBLIC} == {*gradebox.__all__}
     with pytest.raises(AttributeError, match="has no attribute 'Sealed'"):
         _ = gradebox.Sealed
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("execute.WarmExecute", "rebuild.Recognize", "rebuild.Rebuild", "scores.SaveScores"),
-        *("pages.Harmless", "feedback.FeedbackPage", "formulas.markdown2html", "submit.Submit"),
-        "exchange.ReleaseFeedback",
-    ],
-)
-def test_an_old_name_works_and_warns(name: str) -> None:
-    module, _, attribute = name.partition(".")
-    sys.modules.pop(f"gradebox.{module}" if f"gradebox.{module}" in MODULES else "", None)
-    with pytest.warns(FutureWarning, match=rf"gradebox\.{module} is now gradebox\.\w+\.\w+"):
-        found = import_item(f"gradebox.{name}")
-    assert found is getattr(gradebox, attribute)
-
-
-def test_a_name_that_never_was_is_none() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(ImportError):
-            import_item("gradebox.feedback.Nothing")
-        with pytest.raises(ModuleNotFoundError):
-            import_item("gradebox.nothing.Nothing")
-
-
-def test_the_command_of_an_old_name_works() -> None:
-    command = [sys.executable, "-m", "gradebox.seal"]
-    old = subprocess.run(command, capture_output=True, text=True)
-    new = subprocess.run([*command[:2], "gradebox.sandbox.probe"], capture_output=True, text=True)
-    assert old.stdout == new.stdout
-    assert old.stdout.startswith("sealed by: ")
-    assert "gradebox.seal is now gradebox.sandbox.probe" in old.stderr
-    assert not new.stderr
 
 
 def test_what_no_page_may_hold_is_taken_out_once_and_last(course: Path) -> None:
@@ -113,9 +72,9 @@ STEP = """
         '''Gives a point more for each point, as the gradebook has them.'''
 
         def preprocess(self, nb, resources):
-            about = resources["nbgrader"]
-            with Gradebook(about["db_url"]) as book:
-                names = about["notebook"], about["assignment"], about["student"]
+            context = resources["nbgrader"]
+            with Gradebook(context["db_url"]) as book:
+                names = context["notebook"], context["assignment"], context["student"]
                 for grade in book.find_submission_notebook(*names).grades:
                     grade.extra_credit = grade.auto_score
                 book.db.commit()
@@ -130,28 +89,23 @@ def test_a_step_of_the_course_may_open_the_gradebook(
     (course / "own_step.py").write_text(dedent(STEP))
     monkeypatch.syspath_prepend(course)
     config = course / "nbgrader_config.py"
-    place = len(configured().Autograde.autograde_preprocessors) if last else 5
+    position = len(configured().Autograde.autograde_preprocessors) if last else 5
     config.write_text(
         config.read_text() + "import gradebox\ngradebox.configure(c)\n"
-        f"c.Autograde.autograde_preprocessors.insert({place}, 'own_step.Bonus')\n"
+        f"c.Autograde.autograde_preprocessors.insert({position}, 'own_step.Bonus')\n"
     )
     hand_in(course, "ada")
     assert Course(course, "toy").chain().has_strangers
     assert grade() == 0
     with_bonus = api(course).gradebook.find_submission("toy", "ada")
-    grades = [one for notebook in with_bonus.notebooks for one in notebook.grades]
-    assert sum(one.auto_score or 0 for one in grades) > 0
-    assert [one.extra_credit for one in grades] == [one.auto_score for one in grades]
-
-
-R = {"name": "ir", "display_name": "R", "language": "R"}
+    grades = [grade for notebook in with_bonus.notebooks for grade in notebook.grades]
+    assert sum(grade.auto_score or 0 for grade in grades) > 0
+    assert [grade.extra_credit for grade in grades] == [grade.auto_score for grade in grades]
 
 
 def test_another_language_is_refused(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = course / "nbgrader_config.py"
-    config.write_text(config.read_text().replace("trial = False", "trial = True"))
     nb = assignment()
-    nb.metadata["kernelspec"] = R
+    nb.metadata["kernelspec"] = OF_R
     write(course / "source/stats/stats.ipynb", nb)
     hand_in(course, "ada")
     (course / "submitted/ada/toy").rename(course / "submitted/ada/stats")
@@ -160,14 +114,3 @@ def test_another_language_is_refused(course: Path, capsys: pytest.CaptureFixture
     assert api(course).generate_assignment("stats")["success"]
     assert cli.main(["grade", "stats"]) == 2
     assert "expected a notebook in Python, got stats.ipynb in R" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("kernelspec", [{}, {"name": "python3"}, {"language": "Python"}])
-def test_python_is_what_no_other_language_is(kernelspec: dict[str, str]) -> None:
-    nb = nbformat.from_dict({"metadata": {"kernelspec": kernelspec}})
-    require_python(nb, "a")
-    nb.metadata = {}
-    require_python(nb, "a")
-    nb.metadata["kernelspec"] = R
-    with pytest.raises(NotPython):
-        require_python(nb, "a")

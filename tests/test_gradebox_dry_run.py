@@ -9,7 +9,7 @@ from typing import Any
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
-from notebooks import answer, cell, step, write_source
+from notebooks import OF_R, answer, cell, step, write_source
 from rich.console import Console
 from traitlets.config import Config
 
@@ -217,13 +217,10 @@ def test_a_file_of_each_student_is_not_the_instructors(tmp_path: Path) -> None:
     assert run.scores == {"record": 0}
 
 
-R = {"name": "ir", "display_name": "R", "language": "R"}
-
-
 @pytest.mark.parametrize("kernelspec", [{}, {"name": "python3"}, {"language": "Python"}])
 def test_python_is_what_no_other_language_is(kernelspec: dict[str, str]) -> None:
     nb = nbformat.from_dict({"metadata": {"kernelspec": kernelspec}})
     require_python(nb, "a")
-    nb.metadata["kernelspec"] = R
+    nb.metadata["kernelspec"] = OF_R
     with pytest.raises(NotPython, match="in R: gradebox runs"):
         require_python(nb, "a")

@@ -17,11 +17,11 @@ from nbconvert.filters import markdown2html
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
 from traitlets.config import Config
 
-from gradebox.bridge.harmless import LONGEST, harmless_html, harmless_markdown, make_harmless
 from gradebox.feedback.formulas import mathml, rendered
-from gradebox.feedback.messages import absent, tell_students, titles
+from gradebox.feedback.messages import tell_students, titles
 from gradebox.feedback.page import FeedbackPage
-from gradebox.flags import troubles
+from gradebox.nbgrader.absent import absent
+from gradebox.nbgrader.harmless import LONGEST, harmless_html, harmless_markdown, make_harmless
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -396,7 +396,7 @@ NOT_DEFINED = error(
     "NameError",
     "name 'near' is not defined",
     "Traceback (most recent call last):",
-    '  File "/opt/grader/gradebox/process/verdict.py", line 137, in run',
+    '  File "/opt/grader/gradebox/workers/tester.py", line 137, in run',
     '  File "<test cell 2>", line 1, in <module>',
     "    assert near(2) == 4",
     "NameError: name 'near' is not defined",
@@ -414,9 +414,9 @@ NOT_DEFINED = error(
 )
 def test_a_missing_function_is_told_as_such(answer: str, fails: Any, expected: str) -> None:
     nb = a_notebook(answer, NOT_DEFINED, fails=fails)
-    assert [one.name for one in absent(nb).values()] == ["near"]
-    renamed = any("near` was not found; was it renamed" in one for one in troubles(nb))
-    assert renamed == ("near" in answer and fails is None)
+    [missing] = absent(nb).values()
+    assert (missing.name, missing.failed) == ("near", fails is not None)
+    assert bool(missing.guess) == ("near" in answer and fails is None)
     said = told(nb)
     assert "The function `near` " in said
     assert expected in said
@@ -426,7 +426,6 @@ def test_a_missing_function_is_told_as_such(answer: str, fails: Any, expected: s
 def test_a_name_error_of_an_answer_is_no_missing_function() -> None:
     nb = a_notebook("def near(x): return y", error("NameError", "name 'y' is not defined", "x"))
     assert absent(nb) == {}
-    assert troubles(nb) == []
 
 
 VISIBLE = error(

@@ -15,7 +15,7 @@ import pytest
 from hang import HANG
 from nbgrader.api import Gradebook
 from test_course import make_course
-from test_gradebox_cli import DIES, course, five, grade, hand_in, released, told
+from test_gradebox_cli import DIES, course, five, grade, hand_in, released, reported
 
 from benchmarks.gradebooks import rows, url
 from tools import grade as grade_tool
@@ -101,16 +101,16 @@ def test_scores_are_those_of_sqlite(
     other = tmp_path / "other"
     shutil.copytree(course, other)
     assert grade() == 1
-    flagged = told(course)
+    expected = reported(course)
     address = moved(other, database(server, "class"))
     monkeypatch.chdir(other)
     assert grade() == 1
     assert rows(address) == rows(url(course))
     assert len(rows(address)["grades"]) == 7 * 4
-    assert told(other) == flagged
+    assert reported(other) == expected
     assert not (other / "gradebook.db").exists()
     assert grade() == 1
-    states = [one["state"] for one in told(other).values()]
+    states = [entry["state"] for entry in reported(other).values()]
     assert sorted(states) == ["failed", *["unchanged"] * 7]
 
 
