@@ -3,35 +3,27 @@
 nbgrader's own example course is taken from the installed package, and graded by ``nbgrader
 autograde`` with a kernel for each notebook. The courses in ``tests/courses`` are modelled on public
 ones; what stock nbgrader gives is found in one IPython, and for one submission of each with a
-kernel, too. Both are graded by ``gradebox grade`` as it comes, with its trial.
+kernel, too. Both are graded by ``gradebox grade`` as it comes, with its dry run.
 """
 
 import contextlib
-import gc
 import itertools
 import multiprocessing
 import os
 import shutil
-import subprocess
-import sys
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from textwrap import dedent
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import nbformat
 import nbgrader
 import pytest
 from courses import STUDENTS, Course, code, courses, hand_in
-from nbgrader.apps.api import NbGraderAPI
+from courses.grading import CONFIG, Assignment, Points, write, write_files
 from nbgrader.apps.quickstartapp import QuickStartApp
 from ordinary.one_process import run, start
-from traitlets.config.loader import PyFileConfigLoader
-
-from benchmarks.gradebooks import rows, url
-from gradebox import cli
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -45,14 +37,6 @@ ANSWERED = ("solution", "another")
 
 DIFFERENT: dict[tuple[str, str, str], str] = {}
 """Why gradebox gives other points than stock nbgrader: by course, student and cell."""
-
-CONFIG = """
-c = get_config()
-c.CourseDirectory.course_id = "others"
-c.Execute.timeout = 1800
-c.Execute.startup_timeout = 1800
-c.Execute.iopub_timeout = 1800
-"""
 
 MODULES = ("matplotlib.figure", "networkx", "numpy", "scipy.sparse")
 
@@ -92,7 +76,6 @@ EXAMPLE = {
 }
 """Answers to nbgrader's example course by student and cell."""
 
-Points = dict[tuple[str, ...], tuple[Any, ...]]
 Scores = dict[str, float]
 
 
@@ -101,54 +84,6 @@ class Graded(NamedTuple):
 
     stock: Points
     ours: Points
-
-
-class Assignment(NamedTuple):
-    """An assignment in a course of its own, and its submissions."""
-
-    root: Path
-    name: str
-
-    def copy(self, folder: Path) -> "Assignment":
-        """Return a copy in another folder."""
-        return Assignment(Path(shutil.copytree(self.root, folder)), self.name)
-
-    def autograde(self, students: Sequence[str]) -> Points:
-        """Return what nbgrader gives to some students, or to all."""
-        program = [sys.executable, "-m", "nbgrader", "autograde", self.name]
-        program += [f"--student={student}" for student in students]
-        subprocess.run(program, cwd=self.root, check=True, capture_output=True)
-        return points(self.root)
-
-    def grade(self) -> int:
-        """Grade it as a user does, and return the exit status."""
-        with contextlib.chdir(self.root):
-            return cli.main(["grade", self.name, "-j", "2"])
-
-    def release(self) -> Path:
-        """Return the folder of what students get."""
-        with contextlib.chdir(self.root):
-            config = PyFileConfigLoader("nbgrader_config.py", path=str(self.root)).load_config()
-            api = NbGraderAPI(config=config)
-            api.coursedir.root = str(self.root)
-            with warnings.catch_warnings(action="ignore"):
-                result = api.generate_assignment(self.name)
-                gc.collect()  # the sockets to the kernel of automatic tests
-        assert result["success"], result["log"]
-        return self.root / "release" / self.name
-
-
-def points(root: Path) -> Points:
-    """Return what nbgrader's gradebook says of the cells."""
-    return {row[:3]: row[3:] for row in rows(url(root))["grades"]}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def path() -> Iterator[None]:
-    """Let nbgrader find the programs that it starts."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-        yield
 
 
 def quickstart(root: Path, students: Iterable[str], *options: str) -> Assignment:
@@ -186,18 +121,6 @@ def modelled(root: Path, made: Mapping[str, Course], students: Sequence[str]) ->
     return assignment
 
 
-def write(file: Path, nb: Any) -> None:
-    """Write a notebook."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(nb, file)
-
-
-def write_files(files: Mapping[str, str], folder: Path) -> None:
-    """Write what lies beside a notebook."""
-    for name, text in files.items():
-        (folder / name).write_text(text)
-
-
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Graded]:
     """Return what all cells got; of the courses in ``tests``, nbgrader grades ``mixed`` only."""
@@ -215,7 +138,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Graded]:
             for name, copy in copies.items()
         }
         assert [assignment.grade() for assignment in made.values()] == [0, 0, 0]
-        return {name: Graded(stock[name].result(), points(one.root)) for name, one in made.items()}
+        return {name: Graded(stock[name].result(), one.points()) for name, one in made.items()}
 
 
 @pytest.fixture(scope="module")

@@ -1,16 +1,21 @@
 """Ordinary tests of a teacher's, each with a right and a wrong answer: a measure for graders.
 
-Each kind has a module that lists its cases. A grader must give the right answer of every case its
-point, and the wrong one none. What stock nbgrader gives is this: ``test_ordinary`` runs the cells
-of all cases as its kernel does.
+Each kind has a module that lists its cases, which make one notebook. A grader must give the right
+answer of every case its point, and the wrong one none. What stock nbgrader gives is this:
+``test_ordinary`` runs the cells of all notebooks as its kernel does.
 
-No case depends on another, and all may stand in one notebook, in order. The names that a student's
-cells define are therefore different in all cases.
+No case depends on another. The names that a student's cells define are therefore different in all
+cases of a notebook.
 """
 
+import re
 from dataclasses import dataclass, replace
 from importlib import import_module
 from textwrap import dedent
+from typing import Any
+
+from courses import answer, test
+from nbformat.v4 import new_notebook
 
 KINDS = (
     "seeds",
@@ -20,11 +25,14 @@ KINDS = (
     "inspection",
     "streams",
     "calls",
-    "large",
+    "effects",
     "learning",
     "notebook",
 )
 """The modules of cases."""
+
+FILES = {"rainfall.txt": "48.0\n91.5\n12.0\n"}
+"""The texts of the files beside the notebooks."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,7 @@ class Case:
     test : str
         The source of the test cell, worth 1 point.
     wrong : str
-        The source of a wrong answer, which gets no point; empty where none makes sense.
+        The source of a wrong answer, which gets no point.
     earlier : str
         The source of a test cell between the two; empty where there is none, as in most cases.
     kind : str
@@ -59,9 +67,20 @@ class Case:
         for part in ("answer", "test", "wrong", "earlier"):
             object.__setattr__(self, part, dedent(getattr(self, part)).strip())
 
-    def cells(self, answer: str) -> list[str]:
-        """Return the cells of a notebook in which a student gives this answer."""
-        return [cell for cell in (answer, self.earlier, self.test) if cell]
+    @property
+    def id(self) -> str:
+        """Return the name of the test cell."""
+        return re.sub(r"\W+", "-", self.name)[:50].strip("-")  # an id has 64 at most
+
+
+def notebook(kind: str, *, wrong: bool = False) -> Any:
+    """Return the instructor's notebook of a kind, or one with the wrong answers."""
+    cells = []
+    for case in import_module(f"{__name__}.{kind}").CASES:
+        cells.append(answer(f"answer-{case.id}", case.wrong if wrong else case.answer))
+        cells += [test(f"earlier-{case.id}", 1, case.earlier)] if case.earlier else []
+        cells.append(test(case.id, 1, case.test))
+    return new_notebook(cells=cells)
 
 
 def cases() -> tuple[Case, ...]:

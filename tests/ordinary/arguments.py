@@ -4,56 +4,6 @@ from ordinary import Case
 
 CASES = (
     Case(
-        "objects of a class of the test's are read, called and changed",
-        answer="""
-        def oldest(people):
-            found = max(people, key=lambda person: person.age)
-            found.greet("congratulations")
-            found.oldest = True
-            return found
-        """,
-        test="""
-        class Person:
-            def __init__(self, name, age):
-                self.name, self.age, self.heard = name, age, []
-
-            def greet(self, text):
-                self.heard.append(text)
-
-        ada, bob = Person("Ada", 36), Person("Bob", 25)
-        assert oldest([bob, ada]) is ada
-        assert ada.heard == ["congratulations"] and bob.heard == []
-        assert ada.oldest
-        """,
-        wrong="""
-        def oldest(people):
-            found = max(people, key=lambda person: person.age)
-            found.oldest = True
-            return found
-        """,
-    ),
-    Case(
-        "a class of the test's is passed in, and made objects of",
-        answer="""
-        def build_all(kind, values):
-            return [kind(value) for value in values]
-        """,
-        test="""
-        class Box:
-            def __init__(self, content):
-                self.content = content
-
-        boxes = build_all(Box, [1, "two"])
-        assert all(isinstance(box, Box) for box in boxes)
-        assert [box.content for box in boxes] == [1, "two"]
-        assert build_all(int, ["1", "2"]) == [1, 2]
-        """,
-        wrong="""
-        def build_all(kind, values):
-            return [int(value) if kind is int else value for value in values]
-        """,
-    ),
-    Case(
         "an open file is passed in and read line by line",
         answer="""
         def count_comments(file):
@@ -69,45 +19,6 @@ CASES = (
         wrong="""
         def count_comments(file):
             return sum(line.startswith("#") for line in file)
-        """,
-    ),
-    Case(
-        "a StringIO is passed in, to read from and to write to",
-        answer="""
-        def number_lines(source, target):
-            for number, line in enumerate(source, 1):
-                print(number, line.rstrip(), file=target)
-        """,
-        test=r"""
-        from io import StringIO
-        target = StringIO()
-        number_lines(StringIO("one\ntwo\n"), target)
-        assert target.getvalue() == "1 one\n2 two\n"
-        """,
-        wrong="""
-        def number_lines(source, target):
-            for number, line in enumerate(source):
-                print(number, line.rstrip(), file=target)
-        """,
-    ),
-    Case(
-        "an iterator is passed in, and goes on where the answer stopped",
-        answer="""
-        def skip_blank(lines):
-            for line in lines:
-                if line.strip():
-                    return line
-        """,
-        test="""
-        lines = iter(["", " ", "first", "second"])
-        assert skip_blank(lines) == "first"
-        assert next(lines) == "second"
-        assert skip_blank(iter([])) is None
-        """,
-        wrong="""
-        def skip_blank(lines):
-            filled = [line for line in lines if line.strip()]
-            return filled[0] if filled else None
         """,
     ),
     Case(

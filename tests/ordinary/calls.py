@@ -4,7 +4,7 @@ from ordinary import Case
 
 CASES = (
     Case(
-        "a function is called 20,000 times in a loop",
+        "a function is called thousands of times in a loop",
         answer="""
         import random
 
@@ -17,9 +17,9 @@ CASES = (
         import random
         random.seed(0)
         hits = 0
-        for _ in range(20_000):
+        for _ in range(4_000):
             hits += lands_in_circle()
-        assert abs(4 * hits / 20_000 - math.pi) < 0.05
+        assert abs(4 * hits / 4_000 - math.pi) < 0.1
         """,
         wrong="""
         import random
@@ -100,43 +100,6 @@ CASES = (
             for _ in range(n):
                 a, b = b, a + b
             return a
-        """,
-    ),
-    Case(
-        "a linked list is built by the test, changed by the answer and walked through",
-        answer="""
-        class Link:
-            def __init__(self, value, rest=None):
-                self.value, self.rest = value, rest
-
-        def reverse_links(link):
-            before = None
-            while link is not None:
-                link.rest, before, link = before, link, link.rest
-            return before
-        """,
-        test="""
-        first = None
-        for value in range(200):
-            first = Link(value, first)
-        last = reverse_links(first)
-        assert first.rest is None and last.value == 0
-        values, link = [], last
-        while link is not None:
-            values.append(link.value)
-            link = link.rest
-        assert values == list(range(200))
-        assert reverse_links(None) is None
-        """,
-        wrong="""
-        class Link:
-            def __init__(self, value, rest=None):
-                self.value, self.rest = value, rest
-
-        def reverse_links(link):
-            while link.rest is not None:
-                link = link.rest
-            return link
         """,
     ),
     Case(
@@ -236,30 +199,6 @@ CASES = (
                 return known[args]
 
             return wrapper
-        """,
-    ),
-    Case(
-        "a functools.partial is called, and asked for what it holds",
-        answer="""
-        from functools import partial
-
-        def power_of(base, exponent):
-            return base**exponent
-
-        cube_of = partial(power_of, exponent=3)
-        """,
-        test="""
-        from functools import partial
-        assert cube_of(2) == 8
-        assert isinstance(cube_of, partial)
-        assert cube_of.func is power_of and cube_of.keywords == {"exponent": 3}
-        """,
-        wrong="""
-        def power_of(base, exponent):
-            return base**exponent
-
-        def cube_of(base):
-            return power_of(base, 3)
         """,
     ),
     Case(
@@ -418,5 +357,112 @@ CASES = (
                     n -= value
             return result
         ''',
+    ),
+    Case(
+        "an array of 20 MB is passed, and another returned",
+        answer="""
+        def doubled_values(x):
+            return 2 * x
+        """,
+        test="""
+        import numpy as np
+        x = np.arange(2_500_000, dtype=np.float64)
+        y = doubled_values(x)
+        assert y.nbytes == 20_000_000 and y[-1] == 4_999_998
+        """,
+        wrong="""
+        def doubled_values(x):
+            return x + 1
+        """,
+    ),
+    Case(
+        "a list of a million numbers is passed, and a long one returned",
+        answer="""
+        def differences_of(numbers):
+            return [b - a for a, b in zip(numbers, numbers[1:])]
+        """,
+        test="""
+        numbers = list(range(0, 3_000_000, 3))
+        found = differences_of(numbers)
+        assert len(found) == 999_999
+        assert set(found) == {3}
+        """,
+        wrong="""
+        def differences_of(numbers):
+            return [a - b for a, b in zip(numbers, numbers[1:])]
+        """,
+    ),
+    Case(
+        "a function of the test's that calls the student's is passed in",
+        answer="""
+        def slope(f, x, h=1e-6):
+            return (f(x + h) - f(x - h)) / (2 * h)
+
+        def bump(x):
+            return 1 / (1 + x * x)
+        """,
+        test="""
+        assert abs(slope(lambda x: bump(2 * x), 1) + 0.32) < 1e-6
+        assert abs(slope(bump, 1) + 0.5) < 1e-6
+        """,
+        wrong="""
+        def slope(f, x, h=1e-6):
+            return (f(x + h) - f(x)) / (2 * h)
+
+        def bump(x):
+            return 1 / (1 + x * x)
+        """,
+    ),
+    Case(
+        "a decorator of the student's is applied to a function of the test's",
+        answer="""
+        from functools import wraps
+
+        def logged(function):
+            @wraps(function)
+            def wrapper(*args):
+                print("called with", *args)
+                return function(*args)
+
+            return wrapper
+        """,
+        test="""
+        @logged
+        def thrice(x):
+            return 3 * x
+
+        assert thrice(3) == 9
+        """,
+        wrong="""
+        from functools import wraps
+
+        def logged(function):
+            @wraps(function)
+            def wrapper(*args):
+                print("called with", *args)
+                function(*args)
+
+            return wrapper
+        """,
+    ),
+    Case(
+        "an answer keeps its results with lru_cache",
+        answer="""
+        from functools import lru_cache
+
+        @lru_cache
+        def count_tilings(n):
+            return 1 if n < 2 else count_tilings(n - 1) + count_tilings(n - 2)
+        """,
+        test="""
+        assert [count_tilings(n) for n in (1, 4, 80)] == [1, 5, 37889062373143906]
+        """,
+        wrong="""
+        from functools import lru_cache
+
+        @lru_cache
+        def count_tilings(n):
+            return 1 if n < 3 else count_tilings(n - 1) + count_tilings(n - 2)
+        """,
     ),
 )

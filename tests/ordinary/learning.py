@@ -45,46 +45,6 @@ CASES = (
         """,
     ),
     Case(
-        "a module of the test's is passed in, and trained by the answer",
-        answer="""
-        import torch
-
-        def fit_module(model, x, y, steps, lr):
-            optimizer = torch.optim.SGD(model.parameters(), lr=lr)
-            losses = []
-            for _ in range(steps):
-                loss = torch.nn.functional.mse_loss(model(x), y)
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                losses.append(loss.item())
-            return losses
-        """,
-        test="""
-        import torch
-        torch.manual_seed(0)
-        x = torch.linspace(-1, 1, 20)[:, None]
-        model = torch.nn.Linear(1, 1)
-        losses = fit_module(model, x, 3 * x + 1, steps=200, lr=0.3)
-        assert len(losses) == 200 and losses[-1] < losses[0]
-        assert abs(model.weight.item() - 3) < 1e-3
-        assert abs(model.bias.item() - 1) < 1e-3
-        """,
-        wrong="""
-        import torch
-
-        def fit_module(model, x, y, steps, lr):
-            optimizer = torch.optim.SGD(model.parameters(), lr=lr)
-            losses = []
-            for _ in range(steps):
-                loss = torch.nn.functional.mse_loss(model(x), y)
-                loss.backward()
-                optimizer.step()
-                losses.append(loss.item())
-            return losses
-        """,
-    ),
-    Case(
         "backward of a loss that the answer computes fills .grad",
         answer="""
         def ridge_loss(w, X, y, strength):
@@ -105,101 +65,6 @@ CASES = (
         wrong="""
         def ridge_loss(w, X, y, strength):
             return ((X @ w - y) ** 2).mean() + strength * (w.detach() ** 2).sum()
-        """,
-    ),
-    Case(
-        "an autograd.Function of the student's is checked by gradcheck",
-        answer="""
-        import torch
-
-        class HalfSquare(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                ctx.save_for_backward(x)
-                return x.clamp(min=0) ** 2 / 2
-
-            @staticmethod
-            def backward(ctx, grad):
-                (x,) = ctx.saved_tensors
-                return grad * x.clamp(min=0)
-        """,
-        test="""
-        import torch
-        x = torch.tensor([-1.5, 0.5, 2.0], dtype=torch.double, requires_grad=True)
-        assert torch.autograd.gradcheck(HalfSquare.apply, (x,))
-        HalfSquare.apply(x).sum().backward()
-        assert x.grad.tolist() == [0, 0.5, 2]
-        """,
-        wrong="""
-        import torch
-
-        class HalfSquare(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                ctx.save_for_backward(x)
-                return x.clamp(min=0) ** 2 / 2
-
-            @staticmethod
-            def backward(ctx, grad):
-                (x,) = ctx.saved_tensors
-                return grad * x
-        """,
-    ),
-    Case(
-        "the named tuple of torch.max is read by name, and unpacked",
-        answer="""
-        import torch
-
-        def best_classes(scores):
-            return torch.max(scores, dim=1)
-        """,
-        test="""
-        import torch
-        best = best_classes(torch.tensor([[0.1, 0.7, 0.2], [0.5, 0.2, 0.3]]))
-        assert best.indices.tolist() == [1, 0]
-        values, indices = best
-        assert torch.equal(values, torch.tensor([0.7, 0.5]))
-        """,
-        wrong="""
-        def best_classes(scores):
-            return scores.max(dim=1).values
-        """,
-    ),
-    Case(
-        "a state_dict is saved to a file and loaded into another module",
-        answer="""
-        from torch import nn
-
-        class Autoencoder(nn.Module):
-            def __init__(self, size, code):
-                super().__init__()
-                self.encoder = nn.Linear(size, code)
-                self.decoder = nn.Linear(code, size)
-
-            def forward(self, x):
-                return self.decoder(self.encoder(x))
-        """,
-        test="""
-        import torch
-        first, second = Autoencoder(4, 2), Autoencoder(4, 2)
-        assert list(first.state_dict()) == [
-            "encoder.weight", "encoder.bias", "decoder.weight", "decoder.bias"
-        ]
-        torch.save(first.state_dict(), "autoencoder.pt")
-        second.load_state_dict(torch.load("autoencoder.pt"))
-        x = torch.ones(1, 4)
-        assert torch.equal(first(x), second(x))
-        """,
-        wrong="""
-        from torch import nn
-
-        class Autoencoder(nn.Module):
-            def __init__(self, size, code):
-                super().__init__()
-                self.layers = [nn.Linear(size, code), nn.Linear(code, size)]
-
-            def forward(self, x):
-                return self.layers[1](self.layers[0](x))
         """,
     ),
     Case(
@@ -233,47 +98,6 @@ CASES = (
             model = nn.Sequential(nn.Linear(inputs, 8), nn.ReLU(), nn.Linear(8, classes))
             nn.init.zeros_(model[2].bias)
             return model
-        """,
-    ),
-    Case(
-        "a Dataset of the student's is read through a DataLoader of the test's",
-        answer="""
-        import torch
-        from torch.utils.data import Dataset
-
-        class SineData(Dataset):
-            def __init__(self, n):
-                self.x = torch.linspace(0, 3, n)
-
-            def __len__(self):
-                return len(self.x)
-
-            def __getitem__(self, i):
-                return self.x[i], torch.sin(self.x[i])
-        """,
-        test="""
-        import torch
-        from torch.utils.data import DataLoader
-        data = SineData(10)
-        assert len(data) == 10
-        batches = list(DataLoader(data, batch_size=4))
-        assert [len(x) for x, y in batches] == [4, 4, 2]
-        for x, y in batches:
-            assert torch.allclose(y, torch.sin(x))
-        """,
-        wrong="""
-        import torch
-        from torch.utils.data import Dataset
-
-        class SineData(Dataset):
-            def __init__(self, n):
-                self.x = torch.linspace(0, 3, n)
-
-            def __len__(self):
-                return len(self.x)
-
-            def __getitem__(self, i):
-                return self.x[i]
         """,
     ),
 )

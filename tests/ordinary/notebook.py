@@ -54,22 +54,6 @@ CASES = (
         """,
     ),
     Case(
-        "a result is given to a command of the system, and read back",
-        answer="""
-        def make_slug(title):
-            return "-".join(title.lower().split())
-        """,
-        test="""
-        !echo {make_slug("An Example")}
-        shown = !echo {make_slug("  Learning as   Optimization ")}
-        assert shown == ["learning-as-optimization"]
-        """,
-        wrong="""
-        def make_slug(title):
-            return title.lower().replace(" ", "-")
-        """,
-    ),
-    Case(
         "student and test both use a name, and the test gives it another value",
         answer="""
         speeds = [30, 50, 70]
@@ -188,65 +172,6 @@ CASES = (
 
         def spread_of(x):
             return stats.pstdev(x)
-        """,
-    ),
-    Case(
-        "asyncio.run runs a coroutine function of the student's",
-        answer="""
-        import asyncio
-
-        async def first_done(*delays):
-            tasks = [asyncio.create_task(asyncio.sleep(delay, delay)) for delay in delays]
-            done, waiting = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in waiting:
-                task.cancel()
-            return done.pop().result()
-        """,
-        test="""
-        import asyncio
-        import inspect
-        assert inspect.iscoroutinefunction(first_done)
-        assert asyncio.run(first_done(5, 0.01, 7)) == 0.01
-        """,
-        wrong="""
-        import asyncio
-
-        async def first_done(*delays):
-            await asyncio.sleep(0)
-            return delays[0]
-        """,
-    ),
-    Case(
-        "coroutines of the student's are gathered by the test, and one of them fails",
-        answer="""
-        import asyncio
-
-        async def cook(dish):
-            await asyncio.sleep(0.2)
-            if dish == "stone":
-                raise ValueError("nobody eats that")
-            return f"hot {dish}"
-        """,
-        test="""
-        import asyncio
-        import time
-        begin = time.perf_counter()
-        soup, stone, rice = await asyncio.gather(
-            cook("soup"), cook("stone"), cook("rice"), return_exceptions=True
-        )
-        assert (soup, rice) == ("hot soup", "hot rice")
-        assert isinstance(stone, ValueError)
-        assert time.perf_counter() - begin < 0.5, "they wait one after another"
-        """,
-        wrong="""
-        import asyncio
-        import time
-
-        async def cook(dish):
-            time.sleep(0.2)
-            if dish == "stone":
-                raise ValueError("nobody eats that")
-            return f"hot {dish}"
         """,
     ),
     Case(

@@ -23,73 +23,6 @@ CASES = (
         """,
     ),
     Case(
-        "a defaultdict gives an empty list for a new key",
-        answer="""
-        from collections import defaultdict
-
-        def words_by_length(words):
-            groups = defaultdict(list)
-            for word in words:
-                groups[len(word)].append(word)
-            return groups
-        """,
-        test="""
-        groups = words_by_length(["to", "be", "or", "not"])
-        assert groups == {2: ["to", "be", "or"], 3: ["not"]}
-        assert groups[7] == []
-        """,
-        wrong="""
-        def words_by_length(words):
-            groups = {}
-            for word in words:
-                groups.setdefault(len(word), []).append(word)
-            return groups
-        """,
-    ),
-    Case(
-        "a deque is compared with ==, and pushed to at both ends",
-        answer="""
-        from collections import deque
-
-        def last_lines(lines, n):
-            return deque(lines, maxlen=n)
-        """,
-        test="""
-        from collections import deque
-        lines = last_lines(["a", "b", "c", "d"], 3)
-        assert lines == deque(["b", "c", "d"])
-        lines.append("e")
-        assert list(lines) == ["c", "d", "e"]
-        assert lines.popleft() == "c"
-        """,
-        wrong="""
-        def last_lines(lines, n):
-            return lines[-n:]
-        """,
-    ),
-    Case(
-        "an OrderedDict is equal only in the same order",
-        answer="""
-        from collections import OrderedDict
-
-        def by_price(prices):
-            return OrderedDict(sorted(prices.items(), key=lambda item: item[1]))
-        """,
-        test="""
-        from collections import OrderedDict
-        menu = by_price({"soup": 4, "tea": 2, "pie": 3})
-        assert menu == OrderedDict([("tea", 2), ("pie", 3), ("soup", 4)])
-        menu.move_to_end("tea")
-        assert next(iter(menu)) == "pie"
-        """,
-        wrong="""
-        from collections import OrderedDict
-
-        def by_price(prices):
-            return OrderedDict(sorted(prices.items()))
-        """,
-    ),
-    Case(
         "a namedtuple is read by name, by position and as a dict",
         answer="""
         from collections import namedtuple
@@ -115,35 +48,6 @@ CASES = (
         """,
     ),
     Case(
-        "a NamedTuple class has defaults, and makes changed copies",
-        answer="""
-        from typing import NamedTuple
-
-        class Employee(NamedTuple):
-            name: str
-            salary: float = 1000.0
-
-        def with_raise(employee, share):
-            return employee._replace(salary=employee.salary * (1 + share))
-        """,
-        test="""
-        ada = Employee("Ada")
-        assert ada.salary == 1000
-        assert with_raise(ada, 0.5) == Employee("Ada", 1500.0)
-        assert ada == Employee("Ada", 1000.0)
-        """,
-        wrong="""
-        from typing import NamedTuple
-
-        class Employee(NamedTuple):
-            name: str
-            salary: float = 1000.0
-
-        def with_raise(employee, share):
-            return employee._replace(salary=employee.salary * share)
-        """,
-    ),
-    Case(
         "a Fraction is compared with ==",
         answer="""
         from fractions import Fraction
@@ -159,24 +63,6 @@ CASES = (
         wrong="""
         def harmonic_number(n):
             return sum(1 / k for k in range(1, n + 1))
-        """,
-    ),
-    Case(
-        "a Decimal is compared with ==",
-        answer="""
-        from decimal import Decimal
-
-        def with_tax(price):
-            return (price * Decimal("1.19")).quantize(Decimal("0.01"))
-        """,
-        test="""
-        from decimal import Decimal
-        assert with_tax(Decimal("9.99")) == Decimal("11.89")
-        assert str(with_tax(Decimal("10"))) == "11.90"
-        """,
-        wrong="""
-        def with_tax(price):
-            return round(float(price) * 1.19, 2)
         """,
     ),
     Case(
@@ -215,25 +101,6 @@ CASES = (
         """,
     ),
     Case(
-        "a Path is compared with ==, and taken apart",
-        answer="""
-        from pathlib import Path
-
-        def report_path(folder, year):
-            return Path(folder) / str(year) / "report.txt"
-        """,
-        test="""
-        from pathlib import Path
-        path = report_path("out", 2024)
-        assert path == Path("out/2024/report.txt")
-        assert path.suffix == ".txt" and path.parent.name == "2024"
-        """,
-        wrong="""
-        def report_path(folder, year):
-            return f"{folder}/{year}/report.txt"
-        """,
-    ),
-    Case(
         "members of an Enum are compared with is, and listed",
         answer="""
         from enum import Enum
@@ -264,35 +131,6 @@ CASES = (
         """,
     ),
     Case(
-        "a member of an IntEnum has a name and is a number",
-        answer="""
-        from enum import IntEnum
-
-        class Urgency(IntEnum):
-            LOW = 1
-            HIGH = 3
-
-        def most_urgent(urgencies):
-            return max(urgencies)
-        """,
-        test="""
-        found = most_urgent([Urgency.LOW, Urgency.HIGH, Urgency.LOW])
-        assert found.name == "HIGH"
-        assert found > 2 and found + 1 == 4
-        assert found is Urgency.HIGH
-        """,
-        wrong="""
-        from enum import IntEnum
-
-        class Urgency(IntEnum):
-            LOW = 1
-            HIGH = 3
-
-        def most_urgent(urgencies):
-            return int(max(urgencies))
-        """,
-    ),
-    Case(
         "a range is compared with ==",
         answer="""
         def even_numbers(n):
@@ -305,47 +143,6 @@ CASES = (
         wrong="""
         def even_numbers(n):
             return range(1, n, 2)
-        """,
-    ),
-    Case(
-        "a view of a dict is used as a set, and follows the dict",
-        answer="""
-        stock = {"apple": 3, "pear": 5}
-
-        def articles():
-            return stock.keys()
-        """,
-        test="""
-        view = articles()
-        assert view == {"apple", "pear"}
-        assert view & {"pear", "plum"} == {"pear"}
-        stock["plum"] = 1
-        assert "plum" in view
-        """,
-        wrong="""
-        stock = {"apple": 3, "pear": 5}
-
-        def articles():
-            return set(stock)
-        """,
-    ),
-    Case(
-        "a SimpleNamespace is read by attribute",
-        answer="""
-        from types import SimpleNamespace
-
-        def summary_of(numbers):
-            return SimpleNamespace(low=min(numbers), high=max(numbers))
-        """,
-        test="""
-        from types import SimpleNamespace
-        summary = summary_of([3, 1, 2])
-        assert summary.low == 1 and summary.high == 3
-        assert summary == SimpleNamespace(low=1, high=3)
-        """,
-        wrong="""
-        def summary_of(numbers):
-            return {"low": min(numbers), "high": max(numbers)}
         """,
     ),
     Case(
@@ -377,26 +174,6 @@ CASES = (
         """,
     ),
     Case(
-        "a subclass of str is a str with a method more",
-        answer="""
-        class Title(str):
-            def initials(self):
-                return "".join(word[0] for word in self.split())
-        """,
-        test="""
-        title = Title("war and peace")
-        assert title == "war and peace"
-        assert title.initials() == "wap"
-        assert title.upper() == "WAR AND PEACE"
-        assert isinstance(title, str)
-        """,
-        wrong="""
-        class Title(str):
-            def initials(self):
-                return self[0]
-        """,
-    ),
-    Case(
         "a subclass of list is a list with methods more",
         answer="""
         class Stack(list):
@@ -421,49 +198,6 @@ CASES = (
 
             def peek(self):
                 return self[-1]
-        """,
-    ),
-    Case(
-        "a masked array keeps its mask",
-        answer="""
-        import numpy as np
-
-        def without_outliers(x, most):
-            return np.ma.masked_greater(x, most)
-        """,
-        test="""
-        import numpy as np
-        kept = without_outliers(np.array([1.0, 50.0, 3.0]), 10)
-        assert kept.mean() == 2
-        assert kept.mask.tolist() == [False, True, False]
-        assert kept.compressed().tolist() == [1, 3]
-        """,
-        wrong="""
-        import numpy as np
-
-        def without_outliers(x, most):
-            return np.minimum(x, most)
-        """,
-    ),
-    Case(
-        "a structured array is read by field",
-        answer="""
-        import numpy as np
-
-        def table_of_people(names, ages):
-            return np.array(list(zip(names, ages)), dtype=[("name", "U10"), ("age", int)])
-        """,
-        test="""
-        people = table_of_people(["Ada", "Bob"], [36, 25])
-        assert people["age"].mean() == 30.5
-        assert people[people["age"] > 30]["name"].tolist() == ["Ada"]
-        assert people.dtype.names == ("name", "age")
-        """,
-        wrong="""
-        import numpy as np
-
-        def table_of_people(names, ages):
-            return np.array([names, ages])
         """,
     ),
     Case(
@@ -558,66 +292,6 @@ CASES = (
             axes = Figure().add_subplot()
             axes.plot(range(n), [k**2 for k in range(n)], label="squares")
             return axes
-        """,
-    ),
-    Case(
-        "complex numbers are compared with a tolerance",
-        answer="""
-        import cmath
-
-        def quadratic_roots(a, b, c):
-            root = cmath.sqrt(b * b - 4 * a * c)
-            return (-b + root) / (2 * a), (-b - root) / (2 * a)
-        """,
-        test="""
-        import cmath
-        first, second = quadratic_roots(1, 2, 5)
-        assert cmath.isclose(first, -1 + 2j)
-        assert second == first.conjugate()
-        assert abs(first) ** 2 - 5 < 1e-12
-        """,
-        wrong="""
-        def quadratic_roots(a, b, c):
-            root = abs(b * b - 4 * a * c) ** 0.5
-            return (-b + root) / (2 * a), (-b - root) / (2 * a)
-        """,
-    ),
-    Case(
-        "bytes are compared with bytes",
-        answer="""
-        def caesar(data, shift):
-            return bytes((byte + shift) % 256 for byte in data)
-        """,
-        test=r"""
-        assert caesar(b"abc\xff", 1) == b"bcd\x00"
-        assert caesar(caesar(b"secret", 200), -200).decode() == "secret"
-        """,
-        wrong="""
-        def caesar(data, shift):
-            return "".join(chr((byte + shift) % 256) for byte in data)
-        """,
-    ),
-    Case(
-        "sets and frozensets are compared with each other",
-        answer="""
-        def friends_in_common(a, b):
-            return set(a) & set(b)
-
-        def all_pairs(items):
-            return {frozenset((a, b)) for a in items for b in items if a != b}
-        """,
-        test="""
-        assert friends_in_common(["eve", "bob"], ["bob", "dan"]) == {"bob"}
-        pairs = all_pairs("abc")
-        assert len(pairs) == 3
-        assert frozenset("ab") in pairs and {"a", "b"} in pairs
-        """,
-        wrong="""
-        def friends_in_common(a, b):
-            return set(a) & set(b)
-
-        def all_pairs(items):
-            return {(a, b) for a in items for b in items if a != b}
         """,
     ),
     Case(

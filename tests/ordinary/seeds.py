@@ -70,41 +70,6 @@ CASES = (
         """,
     ),
     Case(
-        "a RandomState is passed in",
-        answer="""
-        def bootstrap_mean(x, random_state):
-            chosen = random_state.randint(0, len(x), len(x))
-            return x[chosen].mean()
-        """,
-        test="""
-        import numpy as np
-        x = np.arange(10.0)
-        chosen = np.random.RandomState(5).randint(0, 10, 10)
-        assert bootstrap_mean(x, np.random.RandomState(5)) == x[chosen].mean()
-        """,
-        wrong="""
-        def bootstrap_mean(x, random_state):
-            chosen = random_state.permutation(len(x))
-            return x[chosen].mean()
-        """,
-    ),
-    Case(
-        "a random.Random is passed in",
-        answer="""
-        def draw_hand(deck, rng):
-            return rng.sample(deck, 5)
-        """,
-        test="""
-        import random
-        deck = list(range(52))
-        assert draw_hand(deck, random.Random(2)) == random.Random(2).sample(deck, 5)
-        """,
-        wrong="""
-        def draw_hand(deck, rng):
-            return deck[:5]
-        """,
-    ),
-    Case(
         "a default_rng is passed in, and goes on where the answer left it",
         answer="""
         import numpy as np

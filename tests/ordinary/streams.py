@@ -95,32 +95,6 @@ CASES = (
         """,
     ),
     Case(
-        "a warning is expected by pytest.warns, and turned into an error",
-        answer="""
-        import warnings
-
-        def old_average(x):
-            warnings.warn("use statistics.mean", DeprecationWarning, stacklevel=2)
-            return sum(x) / len(x)
-        """,
-        test="""
-        import pytest
-        import warnings
-        with pytest.warns(DeprecationWarning, match="statistics.mean"):
-            assert old_average([1, 2]) == 1.5
-        with warnings.catch_warnings(), pytest.raises(DeprecationWarning):
-            warnings.simplefilter("error")
-            old_average([1, 2])
-        """,
-        wrong="""
-        import warnings
-
-        def old_average(x):
-            warnings.warn("use statistics.mean")
-            return sum(x) / len(x)
-        """,
-    ),
-    Case(
         "what is logged is captured by assertLogs",
         answer="""
         import logging
@@ -242,8 +216,8 @@ CASES = (
         from unittest.mock import call, patch
         states = iter([False, False, True])
         with patch("time.sleep") as sleep:
-            assert wait_until(lambda: next(states), 30) == 60
-        assert sleep.mock_calls == [call(30), call(30)]
+            assert wait_until(lambda: next(states), 0.25) == 0.5
+        assert sleep.mock_calls == [call(0.25), call(0.25)]
         """,
         wrong="""
         import time
@@ -253,117 +227,6 @@ CASES = (
             while not ready():
                 waited += pause
             return waited
-        """,
-    ),
-    Case(
-        "a file in a temporary folder of the test is written by the answer",
-        answer=r"""
-        from pathlib import Path
-
-        def split_lines(source, folder):
-            for number, line in enumerate(Path(source).read_text().splitlines()):
-                (Path(folder) / f"line{number}.txt").write_text(line + "\n")
-        """,
-        test=r"""
-        import os
-        import tempfile
-        with tempfile.TemporaryDirectory() as folder_of_lines:
-            source_of_lines = os.path.join(folder_of_lines, "all.txt")
-            with open(source_of_lines, "w") as file_of_lines:
-                file_of_lines.write("one\ntwo\n")
-            split_lines(source_of_lines, folder_of_lines)
-            assert sorted(os.listdir(folder_of_lines)) == ["all.txt", "line0.txt", "line1.txt"]
-            assert open(os.path.join(folder_of_lines, "line1.txt")).read() == "two\n"
-        """,
-        wrong=r"""
-        from pathlib import Path
-
-        def split_lines(source, folder):
-            for number, line in enumerate(Path(source).read_text().splitlines()):
-                (Path(folder) / f"line{number}.txt").write_text(line)
-        """,
-    ),
-    Case(
-        "an array is saved by a function and loaded by the test",
-        answer="""
-        import numpy as np
-
-        def save_normalized(x, path):
-            np.savez(path, x=(x - x.mean()) / x.std())
-        """,
-        test="""
-        import numpy as np
-        save_normalized(np.arange(5.0), "normalized.npz")
-        loaded = np.load("normalized.npz")["x"]
-        np.testing.assert_allclose([loaded.mean(), loaded.std()], [0, 1], atol=1e-12)
-        """,
-        wrong="""
-        import numpy as np
-
-        def save_normalized(x, path):
-            np.savez(path, x=x - x.mean())
-        """,
-    ),
-    Case(
-        "a file is changed call by call, and removed in the end",
-        answer=r"""
-        from pathlib import Path
-
-        def count_visit(path):
-            count = int(Path(path).read_text()) + 1 if Path(path).exists() else 1
-            Path(path).write_text(str(count))
-
-        def forget_visits(path):
-            Path(path).unlink(missing_ok=True)
-        """,
-        test="""
-        from pathlib import Path
-        visit_file = Path("visits.txt")
-        for number in range(1, 30):
-            count_visit("visits.txt")
-            assert visit_file.read_text() == str(number)
-        visit_file.write_text("55")
-        count_visit(visit_file)
-        assert visit_file.read_text() == "56"
-        forget_visits(visit_file)
-        assert not visit_file.exists()
-        """,
-        wrong=r"""
-        from pathlib import Path
-
-        visit_count = 0
-
-        def count_visit(path):
-            global visit_count
-            visit_count += 1
-            Path(path).write_text(str(visit_count))
-
-        def forget_visits(path):
-            Path(path).unlink(missing_ok=True)
-        """,
-    ),
-    Case(
-        "input is replaced by a function of the test's own",
-        answer="""
-        def read_numbers():
-            numbers = []
-            while (text := input("Number, or q: ")) != "q":
-                numbers.append(float(text))
-            return numbers
-        """,
-        test="""
-        import builtins
-        own_input = builtins.input
-        typed = iter(["1", "2.5", "q"])
-        builtins.input = lambda prompt="": next(typed)
-        try:
-            assert read_numbers() == [1, 2.5]
-        finally:
-            builtins.input = own_input
-        """,
-        wrong="""
-        def read_numbers():
-            return [float(input("Number, or q: ")) for _ in range(3)]
         """,
     ),
     Case(
@@ -413,94 +276,6 @@ CASES = (
         """,
     ),
     Case(
-        "a warning has a class of the student's own",
-        answer="""
-        import warnings
-
-        class PrecisionWarning(UserWarning):
-            pass
-
-        def rounded_half(n):
-            if n % 2:
-                warnings.warn(f"{n} is odd", PrecisionWarning, stacklevel=2)
-            return n // 2
-        """,
-        test="""
-        import pytest
-        import warnings
-        with pytest.warns(PrecisionWarning, match="3 is odd"):
-            assert rounded_half(3) == 1
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert rounded_half(4) == 2
-        """,
-        wrong="""
-        import warnings
-
-        class PrecisionWarning(UserWarning):
-            pass
-
-        def rounded_half(n):
-            warnings.warn(f"{n} is odd", PrecisionWarning, stacklevel=2)
-            return n // 2
-        """,
-    ),
-    Case(
-        "a warning that the answer catches itself is none for the test",
-        answer="""
-        import numpy as np
-        import warnings
-
-        def quiet_ratio(a, b):
-            with warnings.catch_warnings(record=True) as seen_warnings:
-                warnings.simplefilter("always")
-                ratio = np.float64(a) / np.float64(b)
-            return ratio, len(seen_warnings)
-        """,
-        test="""
-        import warnings
-        with warnings.catch_warnings(record=True) as seen_by_test:
-            warnings.simplefilter("always")
-            assert quiet_ratio(1, 0) == (float("inf"), 1)
-            assert quiet_ratio(1, 2) == (0.5, 0)
-        assert not seen_by_test
-        """,
-        wrong="""
-        import numpy as np
-
-        def quiet_ratio(a, b):
-            return np.float64(a) / np.float64(b), int(b == 0)
-        """,
-    ),
-    Case(
-        "random numbers are chosen by the test",
-        answer="""
-        import random
-
-        def roll_until_six():
-            rolls = 1
-            while random.randint(1, 6) != 6:
-                rolls += 1
-            return rolls
-        """,
-        test="""
-        from unittest.mock import patch
-        with patch("random.randint", side_effect=[1, 5, 6, 6]) as dice:
-            assert roll_until_six() == 3
-            assert roll_until_six() == 1
-        dice.assert_called_with(1, 6)
-        """,
-        wrong="""
-        import random
-
-        def roll_until_six():
-            rolls = 0
-            while random.randint(1, 6) != 6:
-                rolls += 1
-            return rolls
-        """,
-    ),
-    Case(
         "a function of a library is forbidden by a patch",
         answer="""
         def my_median(values):
@@ -520,68 +295,6 @@ CASES = (
 
         def my_median(values):
             return statistics.median(values)
-        """,
-    ),
-    Case(
-        "a handler of the test's own gets what is logged",
-        answer="""
-        import logging
-
-        def divide_logged(a, b):
-            log = logging.getLogger("calculator")
-            log.debug("%s / %s", a, b)
-            if not b:
-                log.error("division by zero")
-                return None
-            return a / b
-        """,
-        test="""
-        import logging
-        class Memory(logging.Handler):
-            def __init__(self):
-                super().__init__()
-                self.lines = []
-            def emit(self, record):
-                self.lines.append((record.levelname, record.getMessage()))
-        memory, calculator_log = Memory(), logging.getLogger("calculator")
-        calculator_log.addHandler(memory)
-        calculator_log.setLevel(logging.DEBUG)
-        try:
-            assert divide_logged(1, 0) is None
-        finally:
-            calculator_log.removeHandler(memory)
-            calculator_log.setLevel(logging.NOTSET)
-        assert memory.lines == [("DEBUG", "1 / 0"), ("ERROR", "division by zero")]
-        """,
-        wrong="""
-        import logging
-
-        def divide_logged(a, b):
-            if not b:
-                logging.error("division by zero")
-                return None
-            return a / b
-        """,
-    ),
-    Case(
-        "patch replaces a function of Python's in the student's notebook",
-        answer="""
-            def largest_of(values):
-                found = values[0]
-                for value in values:
-                    found = value if value > found else found
-                return found
-        """,
-        test="""
-            from unittest.mock import patch
-            with patch("__main__.max") as cheat:
-                assert largest_of([3, 9, 4]) == 9
-            cheat.assert_not_called()
-            assert largest_of([3]) == 3
-        """,
-        wrong="""
-            def largest_of(values):
-                return 9 if max(values) else 0
         """,
     ),
     Case(

@@ -24,10 +24,10 @@ class SaveScores(SaveAutoGrades):  # type: ignore[misc]
         return result
 
     def _add_score(self, cell: Any, resources: Any) -> None:
-        super()._add_score(cell, resources)
         name = cell.metadata["nbgrader"]["grade_id"]
         score = resources.get("gradebox", {}).get("scores", {}).get(name)
         if score is None:
+            super()._add_score(cell, resources)
             return
         grade = self.gradebook.find_grade(
             name, self.notebook_id, self.assignment_id, self.student_id

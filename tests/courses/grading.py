@@ -1,0 +1,94 @@
+"""Assignments in courses of their own, released and graded as a teacher does it."""
+
+import contextlib
+import gc
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import nbformat
+from nbgrader.apps.api import NbGraderAPI
+from traitlets.config.loader import PyFileConfigLoader
+
+from benchmarks.gradebooks import rows, url
+from gradebox import cli
+from gradebox.nbgrader.course import Course
+from gradebox.run import report
+
+CONFIG = """
+c = get_config()
+c.CourseDirectory.course_id = "others"
+c.Execute.timeout = 1800
+c.Execute.startup_timeout = 1800
+c.Execute.iopub_timeout = 1800
+"""
+
+Points = dict[tuple[str, ...], tuple[Any, ...]]
+
+
+class Assignment(NamedTuple):
+    """An assignment in a course of its own, and its submissions."""
+
+    root: Path
+    name: str
+
+    def copy(self, folder: Path) -> "Assignment":
+        """Return a copy in another folder."""
+        return Assignment(Path(shutil.copytree(self.root, folder)), self.name)
+
+    def release(self) -> Path:
+        """Return the folder of what students get."""
+        with contextlib.chdir(self.root), _programs():
+            config = PyFileConfigLoader("nbgrader_config.py", path=str(self.root)).load_config()
+            api = NbGraderAPI(config=config)
+            api.coursedir.root = str(self.root)
+            with warnings.catch_warnings(action="ignore"):
+                result = api.generate_assignment(self.name)
+                gc.collect()  # the sockets to the kernel of automatic tests
+        assert result["success"], result["log"]
+        return self.root / "release" / self.name
+
+    def autograde(self, students: Sequence[str]) -> Points:
+        """Return what nbgrader gives to some students, or to all."""
+        program = [sys.executable, "-m", "nbgrader", "autograde", self.name]
+        program += [f"--student={student}" for student in students]
+        with _programs():
+            subprocess.run(program, cwd=self.root, check=True, capture_output=True)
+        return self.points()
+
+    def grade(self) -> int:
+        """Grade it as a user does, and return the exit status."""
+        with contextlib.chdir(self.root):
+            return cli.main(["grade", self.name, "-j", "2"])
+
+    def points(self) -> Points:
+        """Return what the gradebook says of the cells, by student, notebook and cell."""
+        return {row[:3]: row[3:] for row in rows(url(self.root))["grades"]}
+
+    def report(self) -> dict[str, Any]:
+        """Return what became of the submissions."""
+        return report.read(Course(self.root, self.name))
+
+
+def _programs() -> contextlib.AbstractContextManager[Any]:
+    """Let nbgrader find the programs that it starts."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return patch.dict(os.environ, PATH=path)
+
+
+def write(file: Path, nb: Any) -> None:
+    """Write a notebook."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(nb, file)  # type: ignore[no-untyped-call]
+
+
+def write_files(files: Mapping[str, str], folder: Path) -> None:
+    """Write what lies beside a notebook."""
+    for name, text in files.items():
+        (folder / name).write_text(text)
