@@ -62,7 +62,7 @@ ROOMS = {
     "workers": {"observation", "values", "sandbox"},
     "nbgrader": {"configuration", "events", "files", "sandbox", "workers"},
     "run": {"events", "files", "sandbox", "workers", "nbgrader"},
-    "feedback": {"nbgrader"},
+    "feedback": {"workers", "nbgrader"},
     "exchange": {"files"},
     "cluster": {"files", "nbgrader", "run"},
     "cli": {"workers", "nbgrader", "run", "cluster"},

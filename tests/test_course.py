@@ -869,6 +869,12 @@ def test_the_index_of_a_page_has_what_a_check_says(cause: str, reason: str) -> N
     assert [*filter(None, match.groups())] == [reason]
 
 
+def test_a_page_says_that_an_answer_was_stopped(graded: Course) -> None:
+    page = (graded.feedback / "nadia-endless-loop" / "toy" / "toy.html").read_text("utf-8")
+    reasons = BeautifulSoup(page, "html.parser").select("#index .reason")
+    assert reasons[1].text == "Your code took too long and was stopped."
+
+
 def test_formgrader_shows_formulas_and_loads_none_of_mathjax(
     graded: Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,12 +10,19 @@ from typing import Any
 
 from gradebox.nbgrader.absent import Absent, absent
 from gradebox.nbgrader.cells import COLORS, errors, is_test
+from gradebox.workers.stubs import StudentGone, StudentTimeout
 
 _FRAME = re.compile(r'^ *File "(?P<file>[^"]*)", line (?P<line>\d+)')
 _FILE_OF_IPYTHON = re.compile(r"^File .+:\d+")
 _CELL_OF_IPYTHON = re.compile(r"^ *Cell In *\[")
 _ARROW = re.compile(r"^-+> *\d+ (?P<code>.*)$")
 _HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
+
+_STOPPED = {
+    StudentTimeout.__name__: "✗ Your code took too long and was stopped.",
+    StudentGone.__name__: "✗ Your code ended Python, so no further test of it ran.",
+}
+"""What the errors of a test mean that could not call the student's code to its end."""
 
 
 def tell_students(nb: Any, released: Callable[[str], str]) -> None:
@@ -37,6 +44,8 @@ def tell_students(nb: Any, released: Callable[[str], str]) -> None:
                 lines = _own_frames(output.get("traceback", []))
             elif name in missing and output.ename == "NameError":
                 lines = [_of_absent(missing[name])]
+            elif output.ename in _STOPPED:
+                lines = [_STOPPED[output.ename]]
             elif _has_frames(text):
                 lines = _without_frames(output, text, released(cell.source))
             else:
