@@ -112,13 +112,13 @@ def test_many_values_are_refused_before_they_are_parsed(monkeypatch: pytest.Monk
 
 def test_outputs_are_dropped_as_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     output = {"output_type": "stream", "name": "stdout", "text": "mark"}
-    whole = intake._whole
+    require_shallow = intake._require_shallow
 
-    def unmarked(plain: Any) -> str:
+    def require_unmarked(plain: Any) -> None:
         assert "mark" not in str(plain)
-        return whole(plain)
+        require_shallow(plain)
 
-    monkeypatch.setattr(intake, "_whole", unmarked)
+    monkeypatch.setattr(intake, "_require_shallow", require_unmarked)
     [found] = intake.parse("toy", content(cell(outputs=[output, output], source="1"))).cells
     assert (found.source, found.outputs) == ("1", [])
 

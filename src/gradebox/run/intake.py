@@ -4,7 +4,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, count, islice
 from pathlib import Path
@@ -34,6 +34,9 @@ MOST_LEVELS = 100
 """So deep may they be nested: what handles notebooks calls itself for each level."""
 
 _VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+_HALF = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 
 
 class Refused(Exception):
@@ -180,8 +183,13 @@ def parse(name: str, content: bytes) -> Any:
     if text.count("[") + text.count("{") > MOST_VALUES:
         raise Refused(f"{name}.ipynb holds more than {MOST_VALUES} values; clear its outputs")
     try:
-        plain = _whole(json.loads(text, object_hook=_without_outputs))
-        nb = nbformat.convert(nbformat.reader.reads(plain), 4)  # type: ignore[no-untyped-call]
+        plain = json.loads(text, object_hook=_without_outputs)
+        _require_shallow(plain)
+        if _HALF.search(text):
+            plain = _with_whole_characters(plain)
+        major, minor = nbformat.reader.get_version(plain)  # type: ignore[no-untyped-call]
+        nb = nbformat.versions[major].to_notebook_json(plain, minor=minor)
+        nb = nbformat.convert(nb, 4)  # type: ignore[no-untyped-call]
         if len(nb.cells) > MOST_CELLS:
             raise Refused(
                 f"expected at most {MOST_CELLS} cells in {name}.ipynb, got {len(nb.cells)}"
@@ -214,25 +222,25 @@ def _without_outputs(parts: dict[str, Any]) -> Any:
     return parts
 
 
-def _whole(plain: Any) -> str:
-    r"""Return JSON in which no text has half a character (``\ud800`` alone), as no file can.
-
-    Raises
-    ------
-    RecursionError
-        If it is nested too deeply.
-    """
+def _require_shallow(plain: Any) -> None:
+    """Raise ``RecursionError`` if a value of JSON is nested too deeply."""
     level, depth = [plain], 0
-    while level := [part for value in level for part in _parts(value)]:
+    while level:
+        level = [
+            part
+            for value in level
+            if type(value) in (dict, list)
+            for part in (value.values() if type(value) is dict else value)
+        ]
         depth += 1
         if depth > MOST_LEVELS:
             raise RecursionError
+
+
+def _with_whole_characters(plain: Any) -> Any:
+    r"""Return JSON in which no text has half a character (``\ud800`` alone), as no file can."""
     text = json.dumps(plain, ensure_ascii=False)
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _parts(value: Any) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def normal(nb: Any) -> Any:
