@@ -1,7 +1,7 @@
 """Grade the notebooks of any nbgrader course in a fraction of nbgrader's time.
 
-What ``nbgrader_config.py`` names stands here, whatever module it comes from: see
-:mod:`gradebox.configuration`. How a submission is graded is told in ``README.md``.
+The names for ``nbgrader_config.py`` are here, whatever module defines them: see
+:mod:`gradebox.configuration`. ``README.md`` says how a submission is graded.
 """
 
 import importlib

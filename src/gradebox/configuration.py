@@ -1,6 +1,6 @@
-"""What an ``nbgrader_config.py`` says so that nbgrader's own commands use gradebox.
+"""Configure nbgrader's own commands to use gradebox.
 
-It is this::
+In ``nbgrader_config.py``::
 
     import gradebox
 

@@ -1,4 +1,4 @@
-"""What happened to a submission, as data; its sentences are made here, at the end, and only here.
+"""Describe what happened to a submission as data; only this module turns it into sentences.
 
 An event is an object that nbgrader's log takes as a message: printed, it is its sentence.
 """
@@ -21,7 +21,7 @@ LOOK = {
     "missing-notebook": "{notebook}.ipynb was not handed in",
     "unknown-notebook": "{notebook}.ipynb is none of the assignment's notebooks",
 }
-"""What a teacher must look at, by kind, with its sentence."""
+"""What a teacher must look at: the sentence of each kind."""
 
 NOTE = {
     "late": "handed in {duration} late",
@@ -36,7 +36,7 @@ NOTE = {
     "message": "{text}",
     "large-file": "{file}, which the notebook made, is too large to be kept",
 }
-"""What is said besides, by kind."""
+"""What is only information: the sentence of each kind."""
 
 
 @dataclass(frozen=True)
@@ -74,26 +74,26 @@ class Event:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return the event as plain data, for JSON."""
         place = {"notebook": self.notebook, "cell": self.cell}
         return {"kind": self.kind} | {n: v for n, v in place.items() if v} | dict(self.fields)
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "Event":
-        """Return what :attr:`plain` told of."""
+        """Return the event of which :attr:`plain` is the description."""
         fields = dict(plain)
         kind, notebook, cell = (fields.pop(name, "") for name in ("kind", "notebook", "cell"))
         return cls(kind, notebook, cell, fields)
 
 
 def distinct(events: Iterable[Event]) -> list[Event]:
-    """Return events, each once, those to look at first."""
+    """Return the events without repetitions, those to look at first."""
     once = {repr(event.plain): event for event in events}
     return sorted(once.values(), key=lambda event: not event.is_to_look_at)
 
 
 def printable(text: str) -> str:
-    """Return a text that does nothing to a terminal: students choose names of cells and files."""
+    """Return a text without control characters: students choose names of cells and files."""
     return "".join(
         character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
     )

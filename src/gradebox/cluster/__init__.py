@@ -1,1 +1,1 @@
-"""Grade on many machines."""
+"""Grade on several machines."""

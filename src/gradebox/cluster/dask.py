@@ -17,7 +17,7 @@ START = 300
 """Seconds of wall time to wait for the scheduler, and for the first worker.
 
 Other machines tell nothing of their own time. Nothing has begun that could be lost, and a wrong
-address is told of after these minutes.
+address is reported after these minutes.
 """
 
 

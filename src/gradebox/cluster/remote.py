@@ -1,4 +1,4 @@
-"""Execute submissions on other machines: all that this takes travels as plain data.
+"""Execute submissions on other machines; everything is sent as plain data.
 
 A worker has gradebox and what the notebooks import, and nothing of the course. From what
 :func:`packed` returns it makes a folder with the instructor's version, the configuration and what

@@ -1,1 +1,1 @@
-"""Hand in and give back: nbgrader's exchange, with the places where students work."""
+"""Extend nbgrader's exchange: hand in what was saved last, and release feedback to all."""

@@ -1,4 +1,4 @@
-"""One place of work: what a student saved last, wherever it lies, is gathered there.
+"""Gather in one folder what a student saved last, wherever it lies.
 
 A course releases notebooks into a folder, and a student works on copies of them in another. Some
 edit the released file itself. Nothing is lost: whatever differs from every release is somebody's

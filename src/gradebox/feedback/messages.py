@@ -1,4 +1,4 @@
-"""Say what a failed test means to who wrote the answer: no frames, no paths, no hidden code."""
+"""Explain a failed test to the student: without frames, paths and hidden code."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-r"""The page that a student gets back: it names exercises and causes, and loads nothing.
+r"""Write the page that a student gets back: it names exercises and causes, and loads nothing.
 
 In ``nbgrader_config.py``::
 

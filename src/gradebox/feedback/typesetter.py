@@ -1,4 +1,4 @@
-"""Converts formulas in a process of its own: ``python -m gradebox.feedback.typesetter``.
+"""Convert formulas in a process of its own: ``python -m gradebox.feedback.typesetter``.
 
 The converter is compiled code. A formula that a student made for the purpose can exhaust its stack,
 or keep it busy for years; then this process ends, and nothing but that formula is lost.

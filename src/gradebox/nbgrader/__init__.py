@@ -1,1 +1,1 @@
-"""The bridge to nbgrader: the only room that knows nbgrader's private parts."""
+"""Adapt nbgrader to gradebox: only this package knows nbgrader's private parts."""

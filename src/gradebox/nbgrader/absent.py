@@ -1,4 +1,4 @@
-"""What tests ask for and no cell of the student's defines."""
+"""Find the names that tests use and no cell of the student's defines."""
 
 import ast
 import builtins
@@ -17,7 +17,7 @@ _DEFINES = re.compile(r"^(?:async )?(?:def|class) (\w+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Absent:
-    """A name that a test asks for and no cell defines.
+    """A name that a test uses and no cell defines.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What cells of a notebook are to nbgrader, and what their errors say."""
+"""Say what a cell is to nbgrader, and read its errors."""
 
 import re
 from typing import Any
@@ -28,7 +28,7 @@ def require_python(nb: Any, name: str) -> None:
 
 
 def is_test(cell: Any) -> bool:
-    """Return whether a cell is one with tests."""
+    """Return whether a cell is a test."""
     metadata = cell.metadata.get("nbgrader", {})
     is_graded = bool(metadata.get("grade")) and "grade_id" in metadata
     return is_graded and not metadata.get("solution") and cell.cell_type == "code"

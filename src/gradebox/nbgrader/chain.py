@@ -1,4 +1,4 @@
-"""nbgrader's steps as configured, made once and used often."""
+"""Make nbgrader's preprocessors as configured, once for many notebooks."""
 
 import importlib
 from collections.abc import Iterable
@@ -69,7 +69,7 @@ class Chain:
             self.execute.timeout = timeout
 
     def _make(self, steps: Iterable[Any]) -> list[Any]:
-        """Return the preprocessors, kernels replaced by forks of a warm process."""
+        """Return the preprocessors; notebooks are executed by a fork server, not by kernels."""
         self.exporter._preprocessors = []
         ours = _in_place()
         for step in steps:
@@ -92,7 +92,7 @@ class Chain:
     def resources(
         self, student: str, assignment: str, notebook: str, folder: Path, book: Any
     ) -> Any:
-        """Return what nbgrader tells its preprocessors, with a gradebook that is open."""
+        """Return what nbgrader passes to its preprocessors, with a gradebook that is open."""
         context = {"student": student, "assignment": assignment, "notebook": notebook}
         resources = self.exporter._init_resources(
             {

@@ -1,4 +1,4 @@
-"""A course as nbgrader's configuration tells it."""
+"""Read a course and its assignments from nbgrader's configuration."""
 
 import contextlib
 import fnmatch
@@ -192,7 +192,7 @@ class Course:
         files = [
             path for dependency in self.gradebox.depends for path in _files(self.root / dependency)
         ]
-        # all of the instructor's files: the trial has them, even if a submission does not get them
+        # all of the instructor's files: a dry run has those that no submission gets, too
         files += [*sorted(self.source.glob("*.ipynb")), *self.files_in(self.source).values()]
         parts = [
             str(VERSION),

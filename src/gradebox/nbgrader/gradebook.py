@@ -1,4 +1,4 @@
-"""What nbgrader's gradebook knows of an assignment, and the gradebook that a run has open.
+"""Read an assignment from nbgrader's gradebook, and hold the gradebook open during a run.
 
 nbgrader's steps each open the gradebook anew, ask it cell by cell and commit after each answer:
 half of the time that grading takes without kernels. Those of this package are handed one that is
@@ -76,7 +76,7 @@ def opened(resources: Any) -> Iterator[Any]:
     Parameters
     ----------
     resources : dict
-        What nbgrader tells its steps; a run puts its own under ``"gradebook"``.
+        What nbgrader passes to its steps; a run puts its own under ``"gradebook"``.
     """
     if book := resources.get("gradebook"):
         yield book
@@ -130,7 +130,7 @@ class Sources:
 
     @classmethod
     def of(cls, plain: dict[str, Any], url: str) -> "Sources":
-        """Return what :attr:`plain` told of, for a gradebook of this address."""
+        """Return the sources that :attr:`plain` describes, for a gradebook of this address."""
         sources: Sources = cls.__new__(cls)
         sources._notebooks, sources._cells, sources._graded = {}, {}, {}
         sources.url, sources.assignment, sources.duedate = url, plain["assignment"], None
@@ -141,7 +141,7 @@ class Sources:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """Return as plain data all that executions need to know."""
+        """Return all that executions need to know as plain data."""
         notebooks = [
             _columns(notebook)
             | {kind: [*map(_columns, getattr(notebook, kind))] for kind in _KINDS}

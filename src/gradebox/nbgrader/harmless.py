@@ -1,4 +1,4 @@
-r"""Take out of a graded notebook what would run in the browser of whoever looks at it.
+r"""Remove from a graded notebook what would run in the browser of whoever looks at it.
 
 Feedback pages and formgrader show HTML as it is. So what is left of it here, in outputs, Markdown
 and metadata, can be no more than text, tables and pictures; the rest is shown as the text it was.

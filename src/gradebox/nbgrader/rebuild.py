@@ -1,9 +1,8 @@
-"""Rebuild a notebook that was handed in from the instructor's version of it.
+"""Rebuild a submitted notebook from the instructor's version of it.
 
 The instructor's cells keep their text, their order and what they are worth, whatever a student's
-copy of them says; of the student come the answers, and further cells that are left where they are.
-Two steps take the places of nbgrader's own, see
-:mod:`gradebox.configuration`.
+copy of them says. The student contributes the answers, and further cells that are left where they
+are. Two steps replace nbgrader's own, see :mod:`gradebox.configuration`.
 """
 
 from collections.abc import Callable, Collection

@@ -1,4 +1,4 @@
-"""Write the scores that the tests themselves gave, instead of reading them from their outputs."""
+"""Enter the scores that the tests themselves gave, instead of reading them from outputs."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ class SaveScores(SaveAutoGrades):  # type: ignore[misc]
 
 
 def shown_score(outputs: list[Any], points: float) -> float:
-    """Return the points of a cell that ran beside the student's code, as its outputs have it.
+    """Return the points of a cell that ran in the student's process, from its outputs.
 
     An error gives none, a number gives itself within its bounds, all else gives all; what was
     written to stderr does not matter.

@@ -1,4 +1,4 @@
-"""What the instructor's version of a notebook says about how its tests run."""
+"""Read what the instructor's version of a notebook says about its cells and tests."""
 
 import ast
 import builtins

@@ -1,7 +1,7 @@
-"""nbgrader's steps that open the gradebook or read its schemas, with what a run has open already.
+"""Replace nbgrader's steps that open the gradebook or read its schemas by faster ones.
 
-nbgrader's own open the gradebook anew for each notebook, and commit after each answer: half of the
-time that grading takes without kernels.
+They use the gradebook that a run has open already. nbgrader's own open it anew for each notebook,
+and commit after each answer: half of the time that grading takes without kernels.
 """
 
 import json

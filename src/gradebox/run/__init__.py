@@ -1,1 +1,1 @@
-"""One run over the submissions of an assignment: read, execute, keep, write, report."""
+"""Grade the submissions of an assignment: read, execute, store, write, report."""

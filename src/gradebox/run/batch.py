@@ -1,7 +1,7 @@
-"""Grade the submissions of one assignment: executed side by side, written one after another.
+"""Grade the submissions of an assignment: execute them in parallel, write the scores in turn.
 
-Threads take submissions in and have them executed in forks of a warm process; what that gives is
-kept in the :class:`~gradebox.store.Store`. The thread that called writes the scores, with one
+Threads take submissions in and have them executed in forks of a fork server; what that gives is
+kept in the :class:`~gradebox.run.store.Store`. The thread that called writes the scores, with one
 transaction for each submission, which also records what the scores were made from. So a run that
 is killed at any instant goes on where it stopped.
 """
@@ -286,7 +286,7 @@ def _text(nb: Any, version: int = 4) -> str:
 
 @contextlib.contextmanager
 def grading() -> Iterator[None]:
-    """Let this process grade: threads give way at once, and warm processes end with it."""
+    """Let this process grade: threads give way at once, and fork servers end with it."""
     interval = sys.getswitchinterval()
     # a thread that waits for a cell must not wait again for the one that computes
     sys.setswitchinterval(SWITCH)

@@ -1,4 +1,4 @@
-"""Execute submissions of an assignment; what that gives is plain data, and no score is written."""
+"""Execute submissions of an assignment and return plain data; no score is written here."""
 
 import json
 import threading
@@ -43,7 +43,7 @@ class Executor:
     course : Course
         The course and its assignment.
     sources : Sources, optional
-        What the gradebook knows of the assignment; not needed to try its tests.
+        What the gradebook knows of the assignment; not needed for a dry run.
     """
 
     def __init__(self, course: Course, sources: Sources | None = None) -> None:

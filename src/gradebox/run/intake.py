@@ -1,4 +1,4 @@
-"""Take a submission in: read it once, without being led anywhere else, or say why not."""
+"""Read a submission once, without following a link, or refuse it with a reason."""
 
 import json
 import os

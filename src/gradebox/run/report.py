@@ -1,4 +1,4 @@
-"""Tell an instructor what became of submissions, and how tests run: the sentences of a run."""
+"""Print and write what happened to submissions, and how their tests run."""
 
 import json
 from collections import Counter
@@ -18,7 +18,7 @@ from gradebox.run.batch import Outcome
 
 
 def write(course: Course, outcomes: Sequence[Outcome]) -> Path:
-    """Write what became of the submissions as JSON, beside what it says of others; return where."""
+    """Add what became of the submissions to the report, as JSON; return its path."""
     entries = read(course) | {outcome.student: _plain(outcome) for outcome in outcomes}
     files.write(_file(course), json.dumps(entries, indent=1, sort_keys=True))
     return _file(course)
@@ -62,7 +62,7 @@ def _print(console: Console, titles: Sequence[str], rows: Iterable[Sequence[str]
 
 
 def _rows(graded: Sequence[Outcome]) -> list[tuple[str, str, str]]:
-    """Return what happened to whom; what is said of a whole class stands there once."""
+    """Return what happened to whom; what happened to everyone has one row."""
     count = Counter(str(event) for outcome in graded for event in outcome.events)
     common = {sentence for sentence, number in count.items() if number == len(graded) > 1}
     everyone = [event for event in graded[0].events if str(event) in common] if graded else []

@@ -1,4 +1,4 @@
-"""Keep what executions gave: whole or not at all, under a key of all that they were made from.
+"""Keep results of executions, whole or not at all, under a key of all that they depend on.
 
 Below the folder of the store lie ``work`` (what is being made, of no worth after the run), and
 ``results/ASSIGNMENT/STUDENT/KEY``. A result is written to ``work`` and only then renamed, so
@@ -48,7 +48,7 @@ class Store:
         """Keep other runs away, and clear what a killed run was making.
 
         The lock ends with the process that holds it, however that ends. Where the system has no
-        such locks (Windows), two runs at once are not told from one.
+        such locks (Windows), two runs at once are not noticed.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("a") as lock:
