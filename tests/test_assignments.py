@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tools import answers, grade, notebooks, release, results, sample_class
+from tools import answers, exercises, grade, notebooks, release, results, sample_class
 from tools.backend import Backend
 from tools.layout import LAB, ROOT, Course
 
@@ -376,5 +376,5 @@ def test_nbgrader_gives_the_same_marks(topic: str, tmp_path: Path) -> None:
         scores = {grade.name: grade.score for entry in entries for grade in entry.grades}
     assert {name: scores[name] for name in tests if scores[name]} == {}
     hints = {exercise.misconceptions[0].hint for one in made for exercise in one.exercises.values()}
-    told = {hint for _, hint in results.causes(course, [topic])}
+    told = {hint for _, hint in exercises.misconceptions(course, [topic])}
     assert {hint.rstrip(".") for hint in told} == {hint.rstrip(".") for hint in hints}
