@@ -1,4 +1,4 @@
-"""Tests over classes, modules and training loops: what a driver observes of an answer."""
+"""Test classes, modules and training loops by what a driver observes of them."""
 
 import copy
 import sys
@@ -10,7 +10,7 @@ names: Mapping[str, Any] | None = None
 
 
 def observe(driver: Callable[..., Any], answer: Any, *values: Any) -> Any:
-    """Return ``driver(answer, *values)``, called where the answer lives, with copies of values.
+    """Return ``driver(answer, *values)``, called in the answer's process, with copies of values.
 
     Only values cross between a test and an answer. So a test of a class sends a driver, a plain
     function of a module that students may import, to make objects of it, and judges what that
