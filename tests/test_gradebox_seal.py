@@ -402,7 +402,9 @@ def test_the_file_size_limit(server: ForkServer, level: Level, work: Path) -> No
 def test_more_than_the_quota_handed_in(server: ForkServer, level: Level, work: Path) -> None:
     (work / "big").write_bytes(bytes(3 * MIB))
     assert run(server, level, work, "print(1)", disk=4 * MIB) == "1"
-    with pytest.raises(NotSealed, match="holds more than 2097152 bytes, the limit on disk space"):
+    with pytest.raises(
+        filesystem.TooMuch, match="holds more than 2097152 bytes, the limit on disk space"
+    ):
         run(server, level, work, "print(1)", disk=2 * MIB)
 
 
@@ -412,7 +414,9 @@ def test_small_files_count_as_the_blocks_that_they_fill(
     for number in range(600):
         (work / f"{number}.txt").write_text("x")
     assert run(server, level, work, "print(1)", disk=4 * MIB) == "1"
-    with pytest.raises(NotSealed, match="holds more than 2097152 bytes, the limit on disk space"):
+    with pytest.raises(
+        filesystem.TooMuch, match="holds more than 2097152 bytes, the limit on disk space"
+    ):
         run(server, level, work, "print(1)", disk=2 * MIB)
 
 
@@ -431,7 +435,7 @@ def test_many_files_handed_in(server: ForkServer, level: Level, work: Path) -> N
     assert run(server, level, work, "import os\nlen(os.listdir('below'))", disk=MIB) == "4998"
     (work / "one more").touch()
     told = "expected at most 5000 files beside the notebooks, got more; hand in only what the"
-    with pytest.raises(NotSealed, match=told):
+    with pytest.raises(filesystem.TooMuch, match=told):
         run(server, level, work, "print(1)")
 
 
