@@ -14,11 +14,11 @@ Whatever the reader is given, it makes nothing but values within the limits belo
 :class:`Damaged`.
 """
 
-import math
 import re
 import sys
 from array import array
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -364,7 +364,14 @@ class Reader:
 
 
 def _dtype(text: Any) -> np.dtype[Any]:
-    if type(text) is not str or not _DTYPE.fullmatch(text):
+    if type(text) is not str:
+        raise Damaged("no type of an array")
+    return _named_dtype(text)
+
+
+@lru_cache(maxsize=256)
+def _named_dtype(text: str) -> np.dtype[Any]:
+    if not _DTYPE.fullmatch(text):
         raise Damaged("no type of an array")
     return np.dtype(text)
 
@@ -372,9 +379,12 @@ def _dtype(text: Any) -> np.dtype[Any]:
 def _count(shape: Any) -> int:
     if type(shape) is not list or len(shape) > 32:
         raise Damaged("no shape")
-    if not all(type(size) is int and 0 <= size <= BYTES for size in shape):
-        raise Damaged("no shape")
-    return math.prod(shape)
+    count = 1
+    for size in shape:
+        if type(size) is not int or not 0 <= size <= BYTES:
+            raise Damaged("no shape")
+        count *= size
+    return count
 
 
 def _dict(items: list[Any]) -> dict[Any, Any]:
