@@ -151,7 +151,7 @@ def command(arguments: argparse.Namespace) -> int:
     except (batch.Unready, Busy) as error:
         raise Problem(str(error)) from error
     report.show(console, outcomes)
-    console.print(f"All of it: {report.write(course, outcomes)}", soft_wrap=True)
+    console.print(f"Report: {report.write(course, outcomes)}", soft_wrap=True)
     return int(any(outcome.state == "failed" for outcome in outcomes))
 
 

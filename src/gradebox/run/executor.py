@@ -2,7 +2,7 @@
 
 import json
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +83,11 @@ class Executor:
             copy_files(masters, folder)
             student = submission.student
             chain.hook("pre", student, self.course.assignment, sorted(submission.notebooks))
-            executed = {
-                name: self._run(chain, student, name, content, folder)
-                for name, content in sorted(submission.notebooks.items())
-            }
+            executed = {}
+            for name, content in sorted(submission.notebooks.items()):
+                before = len(events)
+                executed[name] = self._run(chain, student, name, content, folder)
+                events[before:] = [replace(e, notebook=name) for e in events[before:]]
             files, large = read_files(folder, intake.LARGEST, masters)
             events += [Event("unknown-notebook", Path(name).stem) for name in submission.unknown]
             events += [Event("large-file", fields={"file": name}) for name in large]
@@ -108,8 +109,8 @@ class Executor:
 
 def _renamed(notebook: str, nb: Any) -> list[Event]:
     """Return which functions the tests did not find, where the student may call them otherwise."""
+    names = {name.name: name for name in absent(nb).values() if name.guess and not name.failed}
     return [
-        Event("renamed", notebook, cell, {"what": n.kind, "name": n.name, "guess": n.guess})
-        for cell, n in absent(nb).items()
-        if n.guess and not n.failed
+        Event("renamed", notebook, "", {"what": n.kind, "name": n.name, "guess": n.guess})
+        for n in names.values()
     ]

@@ -79,7 +79,7 @@ def _columns(events: Iterable[Event]) -> tuple[str, str]:
     note: list[str] = []
     for event in events:
         (look if event.is_to_look_at else note).append(str(event))
-    return "; ".join(look), "; ".join(note)
+    return "; ".join(dict.fromkeys(look)), "; ".join(dict.fromkeys(note))
 
 
 def show_tests(console: Console, tests: Sequence[TestRun]) -> None:

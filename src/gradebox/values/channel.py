@@ -107,7 +107,7 @@ class Channel:
         begin = _SIZES.size + count * _PART.size
         self._fill(begin, until)
         sizes = [_PART.unpack_from(self._unread, _SIZES.size + 8 * i)[0] for i in range(count)]
-        if sum(sizes) > codec.BYTES:
+        if sum(sizes) > codec.BYTES:  # before anything is read: what is announced costs nothing yet
             raise Gone("a message that is too long")
         end = begin + length + sum(sizes)
         self._fill(end, until)

@@ -31,7 +31,7 @@ ITEMS = 1_000_000
 BYTES = 256 * 2**20
 """No message has more bytes in its texts and arrays."""
 
-_KINDS = "biufcSUMm"
+_KINDS = "biufcSUMm"  # no objects, which could be anything, and no records
 _DTYPE = re.compile(r"[<>|=][biufcSUMm]\d{1,6}(?:\[\d{0,4}(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?")
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 _TENSORS = frozenset(
@@ -315,6 +315,7 @@ class Reader:
             raise Damaged("an array of another size")
         if not kind.itemsize:
             return np.zeros(shape, kind)
+        # a copy: a test may change it, and bytes cannot be
         return np.frombuffer(content, kind, count).reshape(shape).copy()
 
     def _objects(self, shape: Any, items: Any) -> np.ndarray:

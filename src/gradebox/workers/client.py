@@ -168,6 +168,7 @@ class ForkServer:
     ) -> Iterator["Process"]:
         ours, theirs = socket.socketpair()
         with ours:
+            # one thread asks and gets its answer, or two would take each other's process id
             with theirs, self._lock:
                 ends = [theirs.fileno(), *([] if other is None else [other.fileno()])]
                 request = Fork.NAMESPACES if begin.level == Level.NAMESPACES else Fork.PLAIN
@@ -267,6 +268,7 @@ class Process:
 
     def kill(self) -> None:
         """End the process and all that belong to its session."""
+        # the group first: its number may be another's once its leader is gone
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         self._signal(signal.SIGKILL)
@@ -314,6 +316,7 @@ class Template:
         """
         ours, theirs = socket.socketpair()
         with ours:
+            # before there is a child: the kernel adds its process id when it sends
             ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
             with theirs, self._lock:
                 control = self._process.channel.end

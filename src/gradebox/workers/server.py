@@ -69,7 +69,7 @@ class Server:
                 level = Level.NAMESPACES if request == Fork.NAMESPACES else Level.LANDLOCK
                 pid = fork(level)
                 if not pid:
-                    control.close()
+                    control.close()  # a child must not ask for forks
                     if request == Fork.SERVER:
                         return self._serve_all(ends[0])
                     self._run(*ends)
@@ -88,13 +88,13 @@ class Server:
         """Be what the grader says; never return."""
         line = Channel(end)
         try:
-            os.setsid()
+            os.setsid()  # before it is sealed: Landlock's filter refuses it, and killpg needs it
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             begin = receive(line, None, Begin)
             sealed = self._prepare(line, other, begin)
             send(line, Began(sealed.level, list(sealed.lacks), sealed.folder))
             if begin.tests is not None:
-                bar_pickles()
+                bar_pickles()  # before any test: an audit hook cannot be taken away
                 longest = self._shell.outputs.longest
                 serve_template(end, TestSettings(**begin.tests), longest)
             assert other is not None
@@ -116,7 +116,7 @@ class Server:
                 line, Refused(f"{'' if is_plain else type(error).__name__ + ': '}{error}", is_plain)
             )
             raise Gone from error
-        sys.path.insert(0, "")
+        sys.path.insert(0, "")  # not before: the grader's folder could be imported from
         sys.stdin = io.StringIO()  # at its end already: nobody answers
         self._shell.capture()
         return sealed

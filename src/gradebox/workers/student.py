@@ -61,6 +61,7 @@ class StudentProcess:
         for channel in (self._grader, self._tests):
             poll.register(channel, select.POLLIN)
         while True:
+            # what has been read into a buffer is not announced
             for descriptor, _ in poll.poll(0 if self._grader.has_more else None):
                 if descriptor == self._tests.fileno():
                     try:
@@ -115,7 +116,7 @@ class StudentProcess:
         The names are put into the dict that the student's functions look them up in, so that these
         see them, too. What an object has become since stays.
         """
-        self._barrier.tests_begin()
+        self._barrier.tests_begin()  # first: a stub that does nothing would give the points
         names = self._shell.user_ns
         changed = self._changed()
         remembered = self._names.pop(message.test, None)
@@ -123,7 +124,7 @@ class StudentProcess:
             hidden = {name: names[name] for name in names if name.startswith("_")}
             names.clear()
             names.update(remembered | hidden | self._of_tests)
-        changed += self._helpers.put_back()
+        changed += self._helpers.put_back()  # after the names, which may hold another helper
         before = dict(names)
         count, _ = self._run(message.source)
         outputs = self._shell.outputs.items

@@ -63,12 +63,13 @@ def serve_template(control: socket.socket, settings: TestSettings, longest: int)
         request, ends, _, _ = socket.recv_fds(control, 1, 2)
         if not request:
             os._exit(0)
+        # a folder is removed only when nobody writes to it any more
         for pid in [pid for pid in folders if os.waitpid(pid, os.WNOHANG)[0]]:
             shutil.rmtree(folders.pop(pid), ignore_errors=True)
         folder = tempfile.mkdtemp()
         pid = os.fork()
         if not pid:
-            control.close()
+            control.close()  # a test must not fork others
             _run_child(files, folder, ends, settings, longest)
         folders[pid] = folder
         for end in ends:
@@ -81,6 +82,7 @@ def _run_child(
     try:
         with contextlib.suppress(OSError):  # where a filter refuses it
             os.setsid()
+        # a copy: what the tests of one submission write must not reach those of the next
         shutil.copytree(files, folder, dirs_exist_ok=True)
         os.chdir(folder)
         grader, student = (socket.socket(fileno=end) for end in ends)
