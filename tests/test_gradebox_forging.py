@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
@@ -208,6 +209,16 @@ def answer(tree, *parts):
 """
 
 VERDICT = {"message": "Tested", "score": 1, "outputs": [], "error": "", "refused": []}
+ODD: list[dict[str, Any]] = [
+    {},
+    {"output_type": ["x"]},
+    {"output_type": "execute_result", "data": {"text/plain": ["x"]}, "metadata": {}}
+    | {"execution_count": 1},
+    {"output_type": "stream", "name": "stdout", "text": 7},
+    {"output_type": "error", "ename": "x", "evalue": "y", "traceback": [7]},
+    {"output_type": "display_data", "data": {"text/html": {"a": 1}}, "metadata": {}},
+    {"output_type": "execute_result", "data": {"text/plain": "x"}, "metadata": {}},
+]
 SENT = {
     "garbage": "send(os.urandom(1000))",
     "half a message": "send(struct.pack('!II', 100, 0) + b'{')",
@@ -217,8 +228,8 @@ SENT = {
     "nesting": "send(struct.pack('!II', 10**5, 0) + b'[' * 10**5)",
     "no object": "send(message(None))",
     "a verdict": f"send(message({VERDICT | {'late': False, 'gone': ''}}))",
-    "an output": "send(message({'message': 'Shown', 'outputs': [{}], 'execution_count': 1,"
-    " 'ok': True}))",
+    "odd outputs": f"send(message({{'message': 'Shown', 'outputs': {ODD}, 'execution_count': 1, "
+    "'ok': True}))",
     "another value": "send(message({'value': 8}) * 3)",
     "a module": "send(message({'module': 'operator'}))",
     "a call that was not asked for": "send(message({'callback': [7, ['list'], ['dict']]}))",
@@ -253,8 +264,9 @@ def test_what_is_sent_forges_nothing_and_hangs_nothing(
     )
     attack = "pass" if when == "in a call" else source
     began = time.monotonic()
-    _, run = executed(tmp_path, LINES, FIRST, attack, answers, TEST, LATER, timeout=1)
+    cells, run = executed(tmp_path, LINES, FIRST, attack, answers, TEST, LATER, timeout=1)
     assert (run.scores["first"], run.scores["test"]) == (1, 0)
+    nbformat.validate(new_notebook(cells=cells), relax_add_props=True)
     assert time.monotonic() - began < MOST
 
 
@@ -262,7 +274,9 @@ def test_values_that_take_the_tests_for_ever_to_read_are_given_up(tmp_path: Path
     keys = "[x for i in range(400_000) for x in (i * (2**61 - 1), 0)]"
     collide = f"{LINES}\ndef f(x): answer(['dict', *{keys}])"
     began = time.monotonic()
-    assert scores(tmp_path, collide, FIRST, TEST, timeout=1) == {"first": 1, "test": 0}
+    _, run = executed(tmp_path, collide, FIRST, TEST, LATER, timeout=1)
+    assert run.scores == {"first": 1, "test": 0, "later": 0}
+    assert [(event.kind, event.cell) for event in run.events] == [("slow", "test")]
     assert time.monotonic() - began < MOST
 
 
@@ -398,3 +412,18 @@ def test_a_test_in_process_has_limits(
     _, run = executed(tmp_path, *cells, in_process=["test", "later"], timeout=1)
     assert run.scores == points
     assert [event.kind for event in run.events] == kinds
+
+
+def test_outputs_that_are_left_out_hide_no_error(tmp_path: Path) -> None:
+    much = ["print('x' * 900)"] * 40
+    cells = [G, *much, cell("test", "assert g(2) == 5", 1)]
+    _, run = executed(tmp_path, *cells, in_process=["test"], max_output=1000)
+    assert run.scores == {"test": 0}
+    assert "large-output" in [event.kind for event in run.events]
+
+
+def test_odd_outputs_of_a_test_in_process_give_nothing_to_read(tmp_path: Path) -> None:
+    fields = {"message": "Tampered", "outputs": ODD, "execution_count": 1, "changed": []}
+    answers = f"{LINES}\ndef f(x): send(message({fields}))"
+    cells, _ = executed(tmp_path, answers, TEST, in_process=["test"])
+    nbformat.validate(new_notebook(cells=cells), relax_add_props=True)

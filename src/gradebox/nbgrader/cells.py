@@ -42,3 +42,30 @@ def errors(cell: Any) -> list[Any]:
 def error_text(cell: Any) -> str:
     """Return the tracebacks of a cell without colors."""
     return COLORS.sub("", "\n".join(line for error in errors(cell) for line in error.traceback))
+
+
+_TEXTS = {"stream": ("name", "text"), "error": ("ename", "evalue")}
+_BUNDLES = ("display_data", "execute_result")
+
+
+def is_output(output: dict[str, Any]) -> bool:
+    """Return whether an output is built as the format of notebooks says; a student can send any."""
+    kind = str(output.get("output_type"))
+    if kind in _TEXTS:
+        texts = [output.get(name) for name in _TEXTS[kind]]
+        lines = output.get("traceback") if kind == "error" else []
+        return _are_texts(texts) and isinstance(lines, list) and _are_texts(lines)
+    data, metadata = output.get("data"), output.get("metadata")
+    if kind not in _BUNDLES or not isinstance(data, dict) or not isinstance(metadata, dict):
+        return False
+    plain = [value for name, value in data.items() if not name.endswith("json")]
+    lines = [line for value in plain for line in (value if isinstance(value, list) else [value])]
+    return (
+        _are_texts(lines)
+        and isinstance(output.get("execution_count"), int | None)
+        and (kind == "display_data" or "execution_count" in output)
+    )
+
+
+def _are_texts(values: list[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)

@@ -20,7 +20,7 @@ from nbgrader.preprocessors import Execute
 from traitlets import Bool, Enum, Integer, List, Unicode, default
 
 from gradebox.events import Event
-from gradebox.nbgrader.cells import is_test
+from gradebox.nbgrader.cells import is_output, is_test
 from gradebox.nbgrader.dry_run import WAYS, NotebookPlan, Plan, planned, remembered
 from gradebox.nbgrader.scores import shown_score
 from gradebox.nbgrader.source_notebook import Instructions, Released, instructions, source_folder
@@ -322,12 +322,14 @@ class Run:
                 self.scores[name] = 0.0
                 continue
             self.changed += result.changed
+            outputs = [*map(from_dict, filter(is_output, result.outputs))]
+            # before anything is left out: it may be the error
+            self.scores[name] = 0.0 if late else shown_score(outputs, points)
             self._keep(cell, result.outputs, result.execution_count)
             if changed := [part for part in result.changed if part not in self._usual]:
                 self._tell("tampering", name, what=", ".join(changed[:5]))
             if late:
                 self._is_late(cell, late, when_late, "a test cell")
-            self.scores[name] = shown_score(cell.outputs, points)
 
     def _score(self, cell: NotebookNode, tested: Tested) -> None:
         name = cell.metadata.nbgrader.grade_id
@@ -345,6 +347,8 @@ class Run:
             self._tell("not-a-value", name, why=tested.refused[0])
         elif tested.error.startswith("Late"):
             self._tell("slow", name, what="a test cell")
+        elif tested.lost:
+            self._tell(tested.lost, name, what="a test")
 
     def _student(
         self,
@@ -379,7 +383,7 @@ class Run:
             text = "[the outputs are left out: too much for a cell, or for all cells together]\n"
             outputs = [{"output_type": "stream", "name": "stderr", "text": text}]
             self._tell("large-output", _name_of(cell))
-        _keep(cell, outputs, count)
+        _keep(cell, [*filter(is_output, outputs)], count)
 
     def _is_late(self, cell: NotebookNode, late: str, when_late: dict[str, Any], what: str) -> None:
         message = {"evalue": when_late["evalue"] or late}

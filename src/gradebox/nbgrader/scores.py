@@ -49,6 +49,6 @@ def shown_score(outputs: list[Any], points: float) -> float:
         if output.output_type == "execute_result":
             try:
                 return bounded(float(output.data.get("text/plain", "")), points)
-            except ValueError:
+            except (ValueError, TypeError):  # a list of lines
                 return points
     return points

@@ -167,7 +167,9 @@ class Notebook:
             how = "took too long" if isinstance(error, TimeoutError) else "ended"
             self._without_tests = f"the process of the tests {how}"
             tests.kill()
-            return _failed(self._without_tests)
+            return _failed(
+                self._without_tests, "slow" if isinstance(error, TimeoutError) else "ended"
+            )
         finally:
             self._spent += deadline.spent()
         if result.gone:
@@ -185,11 +187,11 @@ class Notebook:
         return self._tests.grace().wait(tested)
 
 
-def _failed(why: str) -> Tested:
+def _failed(why: str, lost: str = "") -> Tested:
     name = "RuntimeError"
     line = f"\x1b[0;31m{name}\x1b[0m: {why}"
     output = {"output_type": "error", "ename": name, "evalue": why, "traceback": [line]}
-    return Tested(0.0, [output], why)
+    return Tested(0.0, [output], why, lost=lost)
 
 
 @contextmanager
@@ -221,7 +223,7 @@ def running(
     """
     ours, theirs = socket.socketpair()
     with contextlib.ExitStack() as stack:
-        with ours, theirs:
+        with ours, theirs:  # closed here, or the end of a process would go unnoticed
             # it is sealed while the other one is forked
             student = stack.enter_context(server.student(begin, theirs))
             tests = None

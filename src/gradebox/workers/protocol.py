@@ -208,6 +208,8 @@ class Tested(Message):
         Whether the student's code was interrupted.
     gone : str
         Why there is no student's process any more; empty while there is.
+    lost : str
+        What became of the process of the tests, as the kind of an event: ``slow`` or ``ended``.
     """
 
     score: float
@@ -216,6 +218,7 @@ class Tested(Message):
     refused: list[str] = field(default_factory=list)
     late: bool = False
     gone: str = ""
+    lost: str = ""
 
 
 def send(channel: Channel, message: Message) -> None:
