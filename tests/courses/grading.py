@@ -44,7 +44,7 @@ class Assignment(NamedTuple):
 
     def release(self) -> Path:
         """Return the folder of what students get."""
-        with contextlib.chdir(self.root), _programs():
+        with contextlib.chdir(self.root), patch.dict(os.environ, PATH=_path()):
             config = PyFileConfigLoader("nbgrader_config.py", path=str(self.root)).load_config()
             api = NbGraderAPI(config=config)
             api.coursedir.root = str(self.root)
@@ -58,8 +58,8 @@ class Assignment(NamedTuple):
         """Return what nbgrader gives to some students, or to all."""
         program = [sys.executable, "-m", "nbgrader", "autograde", self.name]
         program += [f"--student={student}" for student in students]
-        with _programs():
-            subprocess.run(program, cwd=self.root, check=True, capture_output=True)
+        environment = os.environ | {"PATH": _path()}
+        subprocess.run(program, cwd=self.root, check=True, capture_output=True, env=environment)
         return self.points()
 
     def grade(self) -> int:
@@ -76,10 +76,9 @@ class Assignment(NamedTuple):
         return report.read(Course(self.root, self.name))
 
 
-def _programs() -> contextlib.AbstractContextManager[Any]:
-    """Let nbgrader find the programs that it starts."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return patch.dict(os.environ, PATH=path)
+def _path() -> str:
+    """Return where nbgrader finds the programs that it starts."""
+    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
 def write(file: Path, nb: Any) -> None:

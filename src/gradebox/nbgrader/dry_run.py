@@ -22,7 +22,7 @@ from nbgrader.preprocessors import ClearSolutions
 
 from gradebox.files import digest, read_json, write
 from gradebox.nbgrader.cells import is_test, require_python
-from gradebox.nbgrader.source_notebook import written_tests
+from gradebox.nbgrader.source_notebook import bound_names, used_names, written_tests
 
 if TYPE_CHECKING:
     from gradebox.nbgrader.execute import Run, WarmExecute
@@ -198,6 +198,14 @@ class _Notebook:
             isolated = self._tests.keys() - in_process
             scores |= {name: last.scores[name] for name in isolated}
             reasons |= {name: last.reasons.get(name, "") for name in isolated}
+        failing = {n for n in in_process - given if last.scores[n] < self._tests[n]}
+        if needed := self._needed_by(failing) - in_process - insisted.keys():
+            # what an earlier test defines is there only where that runs
+            [other] = self._run([self._answered], in_process | needed)
+            gains = any(other.scores[name] > last.scores[name] for name in failing)
+            if gains and all(other.scores[name] >= self._tests[name] for name in needed):
+                in_process, last = in_process | needed, other
+                reasons |= dict.fromkeys(needed, "names that a later test in-process lacks")
         # where neither way gives the points, isolated is the way that cannot be forged
         in_process -= {
             name
@@ -230,6 +238,18 @@ class _Notebook:
                 if name in ended:
                     break
         return move
+
+    def _needed_by(self, names: Collection[str]) -> set[str]:
+        """Return the tests that define names which these use, or which those use in their turn."""
+        needed: set[str] = set()
+        used: set[str] = set()
+        for cell in reversed([*filter(is_test, self._answered.cells)]):
+            defined = bound_names(cell)
+            if _name(cell) not in names and defined & used:
+                needed.add(_name(cell))
+            if _name(cell) in needed or _name(cell) in names:
+                used = (used - defined) | used_names(cell)
+        return needed
 
     def _free(self, blank: "Run", insisted: Collection[str]) -> set[str]:
         """Return the tests that are free only isolated: there they test nothing."""

@@ -149,6 +149,17 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
             yield (node.asname or node.name).partition(".")[0]
 
 
+def bound_names(cell: Any) -> set[str]:
+    """Return the names that a cell may bind."""
+    return {name for node in _statements(cell) for name in _bound(node)}
+
+
+def used_names(cell: Any) -> set[str]:
+    """Return the names that a cell looks up."""
+    nodes = (node for statement in _statements(cell) for node in ast.walk(statement))
+    return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+
+
 def _defined(statement: ast.stmt) -> list[str]:
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [statement.name]

@@ -75,6 +75,7 @@ class Names(dict[str, Any]):
         shell = Shell.instance() if Shell.initialized() else Shell.make()
         shell.user_ns = self
         parts: tuple[Any, ...] = (shell, shell.display_pub, shell.displayhook)
+        parts[0].get_local_scope = _no_names  # a magic would ask for all names, to copy them
         for part in parts:
             part.outputs = self.outputs
         return shell
@@ -83,3 +84,7 @@ class Names(dict[str, Any]):
         self._shell()
         show: Any = display
         return show(*values, **more)
+
+
+def _no_names(depth: int) -> dict[str, Any]:
+    return {}
