@@ -272,14 +272,14 @@ DEATHS = [
         "`os._exit` in a function that a test calls: the tests before keep their points",
         answers(running="import os\nclass Running:\n    def __init__(self): os._exit(0)"),
         scores=points(test_running=0.0, share=0.0, test_nearest=0.0),
-        flags=(ENDED, ENDED_IN_TEST),
+        flags=(ENDED_IN_TEST,),
     ),
     Case(
         "segfault",
         "a segmentation fault",
         answers(means="import ctypes\ndef means(rows):\n    ctypes.string_at(0)"),
         scores=points(test_means=0.0, test_running=0.0, share=0.0, test_nearest=0.0),
-        flags=(ENDED, ENDED_IN_TEST),
+        flags=(ENDED_IN_TEST,),
     ),
     Case(
         "system-exit",
@@ -302,7 +302,7 @@ DEATHS = [
             "    return [*map(means, [rows])]"
         ),
         scores=points(test_means=0.0, test_running=0.0, share=0.0, test_nearest=0.0),
-        flags=(ENDED, ENDED_IN_TEST),
+        flags=(ENDED_IN_TEST,),
     ),
     Case(
         "deep-recursion",
@@ -318,7 +318,7 @@ DEATHS = [
             means="import os, signal\ndef means(rows):\n    os.kill(os.getpid(), signal.SIGSTOP)"
         ),
         scores=points(test_means=0.0, test_running=0.0, share=0.0, test_nearest=0.0),
-        flags=(SLOW_IN_TEST, ENDED),
+        flags=(SLOW_IN_TEST,),
     ),
     Case(
         "closes-files",
@@ -363,7 +363,7 @@ LOOPS = [
             "        signal.signal(signal.SIGINT, signal.SIG_IGN)\n        while True: pass"
         ),
         scores=points(test_running=0.0, share=0.0, test_nearest=0.0),
-        flags=(SLOW_IN_TEST, ENDED),
+        flags=(SLOW_IN_TEST,),
     ),
     Case(
         "loops-in-c",
@@ -373,7 +373,7 @@ LOOPS = [
             "        max(itertools.repeat(1))"
         ),
         scores=points(test_running=0.0, share=0.0, test_nearest=0.0),
-        flags=(SLOW_IN_TEST, ENDED),
+        flags=(SLOW_IN_TEST,),
     ),
     Case(
         "sleeps-in-tests",
