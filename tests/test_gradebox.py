@@ -1,14 +1,13 @@
 """Cells in a fork of the fork server show what they show in a kernel."""
 
-import contextlib
 import os
 import re
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from hang import HANG
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -148,30 +147,6 @@ def test_a_loop_is_interrupted_and_the_rest_is_run(tmp_path: Path) -> None:
     assert cells[2].outputs[0].data["text/plain"] == "True"
 
 
-def test_a_loop_that_cannot_be_interrupted_ends_the_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gradebox.workers.client.GRACE", 0.5)
-    stubborn = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
-    cells = cells_of(WarmExecute, tmp_path, "1", stubborn, "2", timeout=3)
-    assert cells[0].outputs[0].data["text/plain"] == "1"
-    assert cells[1].outputs[0].ename == "DeadKernelError"
-    assert "longer than 3 s" in cells[1].outputs[0].evalue
-    assert "an earlier cell killed Python" in cells[2].outputs[0].evalue
-
-
-@pytest.mark.parametrize(
-    "death",
-    ["import os\nos._exit(0)", "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)"],
-    ids=["exit", "segfault"],
-)
-def test_a_death_costs_the_cells_that_follow(tmp_path: Path, death: str) -> None:
-    cells = cells_of(WarmExecute, tmp_path, "1", death, "2")
-    assert [cell.outputs[0].output_type for cell in cells] == ["execute_result", "error", "error"]
-    [after] = cells_of(WarmExecute, tmp_path, "3")
-    assert after.outputs[0].data["text/plain"] == "3"
-
-
 def test_what_a_cell_prints_is_limited(tmp_path: Path) -> None:
     source = "for _ in range(30): print('x' * 100_000)"
     [cell] = cells_of(WarmExecute, tmp_path, source)
@@ -185,28 +160,11 @@ def test_nothing_that_a_notebook_started_is_left(tmp_path: Path) -> None:
     [cell] = cells_of(WarmExecute, tmp_path, source)
     assert cell.outputs[0].data["text/plain"] == "True"
     until = time.monotonic() + HANG
-    while time.monotonic() < until:
-        if not running(mark):
-            return
+    while left := [
+        p for p in psutil.process_iter(["cmdline"]) if mark in (p.info["cmdline"] or ())
+    ]:
+        assert time.monotonic() < until, left
         time.sleep(0.05)
-    for pid in running(mark):
-        os.kill(pid, signal.SIGKILL)
-    raise AssertionError("the process lives on")
-
-
-def running(mark: str) -> list[int]:
-    """Return the processes of the machine that were started with this argument."""
-    pids = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if mark.encode() in (entry / "cmdline").read_bytes().split(b"\0"):
-                pids.append(int(entry.name))
-    return pids
-
-
-def test_input_is_refused_and_does_not_wait(tmp_path: Path) -> None:
-    [cell] = cells_of(WarmExecute, tmp_path, "input('your name? ')")
-    assert cell.outputs[-1].output_type == "error"
 
 
 def test_the_imports_are_there_before_the_first_cell(tmp_path: Path) -> None:

@@ -374,6 +374,7 @@ DAMAGED: dict[str, Any] = {
     "list dtype": ["array", [["a", "<i8"]], [1], 0],
     "odd dtype": ["array", "<f3", [1], 0],
     "lying dtype": ["array", "<f8", [2], 0],
+    "bytes left over": ["array", "<f4", [1], 0],
     "lying shape": ["array", "<f8", [N, N], 0],
     "negative shape": ["array", "<f8", [-1], 0],
     "huge empty": ["array", "<f8", [0, N], 0],
@@ -401,6 +402,13 @@ DAMAGED: dict[str, Any] = {
 def test_a_tree_of_no_value_is_damaged(tree: Any) -> None:
     with pytest.raises(Damaged):
         Reader([bytes(8), bytes(7)]).read(tree)
+
+
+def test_a_generator_names_no_function_that_is_called() -> None:
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002
+    with pytest.raises(Damaged):
+        Reader([]).read(["Generator", ["dict", "bit_generator", "seed"]])
+    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
 
 
 def test_items_of_a_message_are_limited_in_all() -> None:
