@@ -27,6 +27,7 @@ LABELS = {
     "not-sealed": "not sealed",
     "message": "messages",
     "slow": "endless or slow",
+    "memory": "too much memory",
     "ended": "ended Python",
     "syntax": "syntax errors",
     "renamed": "renamed functions",

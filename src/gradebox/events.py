@@ -18,6 +18,7 @@ LOOK = {
     "renamed": "the {what} `{name}` was not found; was it renamed to `{guess}`?",
     "slow": "{what} took too long",
     "ended": "{what} ended Python",
+    "memory": "the cell needed more memory than it may use",
     "missing-notebook": "{notebook}.ipynb was not handed in",
     "unknown-notebook": "{notebook}.ipynb is none of the assignment's notebooks",
 }

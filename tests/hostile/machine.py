@@ -410,7 +410,7 @@ BOMBS = [
         # not written to: that takes time
         beside("kept = []\nfor _ in range(40): kept.append(bytearray(50 * 2**20))"),
         scores=FULL,
-        flags=("too much memory",),
+        flags=("the cell needed more memory than it may use",),
         says={"cell 1": "MemoryError"},
         unrun=_BOMB,
         stock="no limit: the machine swaps or kills processes, which ones is chance",

@@ -370,7 +370,7 @@ class Run:
         if names & {"SyntaxError", "IndentationError", "TabError"}:
             self._tell("syntax", _name_of(cell))
         if "MemoryError" in names:
-            self._tell("ended", _name_of(cell), what="too much memory")
+            self._tell("memory", _name_of(cell))
 
     def _keep(
         self, cell: NotebookNode, outputs: list[dict[str, Any]], count: int | None = None

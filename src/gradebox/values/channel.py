@@ -85,7 +85,7 @@ class Channel:
                 unsent = unsent[self.end.send(unsent) :]
             except BlockingIOError:
                 if not _ready(self.end, select.POLLOUT, STALLED):
-                    raise Gone("the other end does not read") from None
+                    raise Gone("does not read what it is sent") from None
             except OSError as error:
                 raise Gone from error
 
@@ -103,12 +103,12 @@ class Channel:
         self._fill(_SIZES.size, until)
         length, count = _SIZES.unpack_from(self._unread)
         if length > HEADER or count > PARTS:
-            raise Gone("a message that is too long")
+            raise Gone("sent a message that is too long")
         begin = _SIZES.size + count * _PART.size
         self._fill(begin, until)
         sizes = [_PART.unpack_from(self._unread, _SIZES.size + 8 * i)[0] for i in range(count)]
         if sum(sizes) > codec.BYTES:  # before anything is read: what is announced costs nothing yet
-            raise Gone("a message that is too long")
+            raise Gone("sent a message that is too long")
         end = begin + length + sum(sizes)
         self._fill(end, until)
         with memoryview(self._unread) as view:
@@ -120,7 +120,7 @@ class Channel:
         try:
             return json.loads(line), parts
         except (ValueError, RecursionError) as error:
-            raise Gone("no message") from error
+            raise Gone("sent what is no message") from error
 
     def _fill(self, size: int, until: float | None) -> None:
         while len(self._unread) < size:
