@@ -229,6 +229,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
                 [*source_instructions.imports],
                 [*source_instructions.modules],
                 server.barred,
+                self.config.get("Autograde", {}).get("exclude_overwriting", {}).get(assignment, []),
             )
             files = source if source.is_dir() else folder
             of_tests = beginning(files, {}, level, limits, self.readable).with_tests(settings)

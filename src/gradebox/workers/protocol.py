@@ -46,12 +46,15 @@ class TestSettings:
         where the student has a module of the same name.
     barred : list of str
         Modules that the student's process cannot import.
+    excluded : list of str
+        Files of the instructor's folder that tests do not get: each student hands in another.
     """
 
     answers: list[str] = field(default_factory=list)
     imports: list[str] = field(default_factory=list)
     modules: list[str] = field(default_factory=list)
     barred: list[str] = field(default_factory=list)
+    excluded: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

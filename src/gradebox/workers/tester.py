@@ -16,7 +16,7 @@ import signal
 import socket
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType
 from typing import Any, NoReturn
@@ -83,7 +83,7 @@ def _run_child(
         with contextlib.suppress(OSError):  # where a filter refuses it
             os.setsid()
         # a copy: what the tests of one submission write must not reach those of the next
-        shutil.copytree(files, folder, dirs_exist_ok=True)
+        shutil.copytree(files, folder, dirs_exist_ok=True, ignore=_excluding(files, settings))
         os.chdir(folder)
         grader, student = (socket.socket(fileno=end) for end in ends)
         grader.sendall(HELLO)
@@ -92,6 +92,16 @@ def _run_child(
         pass
     finally:
         os._exit(0)
+
+
+def _excluding(files: Path, settings: TestSettings) -> Callable[[str, list[str]], list[str]]:
+    """Return what tells which files of a folder are not copied."""
+
+    def excluded(folder: str, names: list[str]) -> list[str]:
+        inside = Path(folder).relative_to(files)
+        return [name for name in names if (inside / name).as_posix() in settings.excluded]
+
+    return excluded
 
 
 class Tester:
@@ -168,7 +178,7 @@ class Tester:
             if isinstance(raised, Late) and self._answers.waits:
                 self._answers.gone = "a call by the test could not be interrupted"
             outputs.add("error", **_error_output(raised))
-            error = f"{type(raised).__name__}: {text_of(raised)}"
+            error = f"{type(raised).__name__}: {text_of(raised)}".removesuffix(": ")
         refused = self._answers.refused
         if refused:  # even if the test caught it: it did not expect this
             score = 0.0
