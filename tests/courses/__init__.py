@@ -132,6 +132,13 @@ def plain(source: str) -> Any:
     return new_code_cell(_text(source))
 
 
+def unnamed(source: str) -> Any:
+    """Return a code cell as early versions of nbgrader left it: with metadata, without a name."""
+    cell = plain(source)
+    cell.metadata["nbgrader"] = {"grade": False, "locked": False, "solution": False}
+    return cell
+
+
 def locked(name: str, source: str) -> Any:
     """Return a code cell that students cannot change."""
     return _marked(new_code_cell(_text(source)), name, locked=True)

@@ -5,7 +5,7 @@ with ``try``, ``except`` and ``else``, a function that is deleted to see whether
 it, functions replaced with ``unittest.mock.patch`` in ``__main__``, and cells graded by hand.
 """
 
-from courses import Course, answer, plain, program, task, test, words
+from courses import Course, answer, plain, program, task, test, unnamed, words
 
 COURSE = Course(
     cells=[
@@ -22,7 +22,7 @@ COURSE = Course(
                 ### END SOLUTION
             ''',
         ),
-        plain("mean_square([1, 2, 3])"),
+        unnamed("mean_square([1, 2, 3])"),
         test(
             "mean-square-values",
             2,

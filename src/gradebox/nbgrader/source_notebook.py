@@ -44,7 +44,7 @@ class Instructions:
     order : tuple of str
         The names of its cells in nbgrader, in their order.
     plain : frozenset of str
-        The texts of its code cells that nbgrader knows nothing of.
+        The texts of its cells that have no name in nbgrader.
     tags : mapping
         The tags of its cells.
     """
@@ -95,7 +95,7 @@ def _instructions(notebook: Path, changed: int) -> Instructions:
         helpers=_helpers(code),
         watched=tuple(dict.fromkeys(name for node in others for name in _imported(node))),
         order=tuple(_of(cell).grade_id for cell in named),
-        plain=frozenset(cell.source.strip() for cell in nb.cells if not _of(cell)),
+        plain=frozenset(cell.source.strip() for cell in nb.cells if "grade_id" not in _of(cell)),
         tags={_of(cell).grade_id: tuple(cell.metadata.get("tags", ())) for cell in named},
     )
 
