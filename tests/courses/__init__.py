@@ -135,7 +135,8 @@ def plain(source: str) -> Any:
 def unnamed(source: str) -> Any:
     """Return a code cell as early versions of nbgrader left it: with metadata, without a name."""
     cell = plain(source)
-    cell.metadata["nbgrader"] = {"grade": False, "locked": False, "solution": False}
+    kinds = dict.fromkeys(("grade", "locked", "solution", "task"), False)
+    cell.metadata["nbgrader"] = {"schema_version": 3, **kinds}
     return cell
 
 
