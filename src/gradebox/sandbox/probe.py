@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,6 +25,9 @@ from gradebox.sandbox import linux
 from gradebox.sandbox.seal import Level, Limits, NotSealed, fork, seal
 
 _PROBE = 1800.0  # seconds of wall time, against a probe that hangs; one that fails ends at once
+
+
+_surveying = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,14 @@ def probe() -> Level:
     return survey().level
 
 
-@cache
 def survey() -> Survey:
-    """Try the levels out, in a process of its own, and tell what came of each."""
+    """Try the levels out, in a process of its own, and tell what came of each; once."""
+    with _surveying:
+        return _survey()
+
+
+@cache
+def _survey() -> Survey:
     if not sys.platform.startswith("linux"):
         outcome = f"expected Linux, got {sys.platform}"
         return Survey(Level.NONE, {"namespaces": outcome, "landlock": outcome})

@@ -14,6 +14,7 @@ from typing import Any
 
 from traitlets.config.loader import PyFileConfigLoader
 
+from gradebox.sandbox.probe import survey
 from gradebox.workers.client import ForkServer, Template
 from gradebox.workers.protocol import Begin
 from gradebox.workers.syntax import parse
@@ -124,6 +125,7 @@ def start(folder: Path, assignment: str) -> None:
     That is known before nbgrader is imported, which takes as long. Whatever is wrong with the
     configuration is left for nbgrader to tell.
     """
+    threading.Thread(target=survey, daemon=True).start()  # what the sandbox will be
     with contextlib.suppress(Exception):
         config: Any = PyFileConfigLoader("nbgrader_config.py", str(folder)).load_config()
         section = config.get("WarmExecute", {})
