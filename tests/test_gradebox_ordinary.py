@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 from courses.grading import CONFIG, Assignment, write, write_files
-from ordinary import FILES, KINDS, Case, cases, notebook
+from ordinary import FILES, KINDS, Case, assignment_of, cases
 
 from gradebox.nbgrader import dry_run
 from gradebox.nbgrader.course import Course
@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox grade needs fork"),
 ]
 
-WAYS = {"isolated": 52, "in-process": 60}
+WAYS = {"isolated": 53, "in-process": 59}
 """How many of the tests run in which way."""
 
 FREE = {
@@ -65,7 +65,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
     folders = {name: root / f"submitted/{name}/all" for name in ("right", "wrong")}
     for folder in (root / "source/all", *folders.values()):
         for kind in KINDS:
-            write(folder / f"{kind}.ipynb", notebook(kind, wrong=folder == folders["wrong"]))
+            write(folder / f"{kind}.ipynb", assignment_of(kind, wrong=folder == folders["wrong"]))
         write_files(FILES, folder)
     assignment = Assignment(root, "all")
     assignment.release()

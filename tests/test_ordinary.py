@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 from courses import code
 from courses.grading import write_files
-from ordinary import FILES, KINDS, Case, cases, notebook
+from ordinary import FILES, KINDS, Case, assignment_of, cases
 from ordinary.one_process import Ran, run, start
 
 pytestmark = pytest.mark.xdist_group("ordinary")
@@ -33,7 +33,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
                 beside = folder / f"{kind}-{wrong}"
                 beside.mkdir()
                 write_files(FILES, beside)
-                names, sources, worth = code(notebook(kind, wrong=wrong))
+                names, sources, worth = code(assignment_of(kind, wrong=wrong))
                 ran = process.submit(run, sources, beside, worth).result()
                 results[kind, wrong] = dict(zip(names, ran, strict=True))
     return results

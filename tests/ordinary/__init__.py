@@ -73,7 +73,7 @@ class Case:
         return re.sub(r"\W+", "-", self.name)[:50].strip("-")  # an id has 64 at most
 
 
-def notebook(kind: str, *, wrong: bool = False) -> Any:
+def assignment_of(kind: str, *, wrong: bool = False) -> Any:
     """Return the instructor's notebook of a kind, or one with the wrong answers."""
     cells = []
     for case in import_module(f"{__name__}.{kind}").CASES:
