@@ -30,27 +30,6 @@ CASES = (
         """,
     ),
     Case(
-        "the time that the answer takes is compared with that of a slow way",
-        answer="""
-        def count_common(a, b):
-            return len(set(a) & set(b))
-        """,
-        test="""
-        import time
-        a, b = list(range(3000)), list(range(1500, 4500))
-        start = time.perf_counter()
-        expected = sum(x in b for x in a)
-        middle = time.perf_counter()
-        assert count_common(a, b) == expected
-        end = time.perf_counter()
-        assert end - middle < (middle - start) / 3
-        """,
-        wrong="""
-        def count_common(a, b):
-            return len([x for x in a if x in b and x in a])
-        """,
-    ),
-    Case(
         "a recursion fills the memo that the test passes in",
         answer="""
         def count_paths(rows, columns, memo):
