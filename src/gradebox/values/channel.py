@@ -44,11 +44,13 @@ class Channel:
     ----------
     end : socket
         A connected stream socket.
+    most : int
+        So many bytes may come beside the line of a message.
     """
 
-    def __init__(self, end: socket.socket) -> None:
+    def __init__(self, end: socket.socket, most: int = codec.BYTES) -> None:
         end.setblocking(False)
-        self.end = end
+        self.end, self._most = end, most
         self._unread = bytearray()
 
     def fileno(self) -> int:
@@ -107,7 +109,7 @@ class Channel:
         begin = _SIZES.size + count * _PART.size
         self._fill(begin, until)
         sizes = [_PART.unpack_from(self._unread, _SIZES.size + 8 * i)[0] for i in range(count)]
-        if sum(sizes) > codec.BYTES:  # before anything is read: what is announced costs nothing yet
+        if sum(sizes) > self._most:  # before anything is read: what is announced costs nothing yet
             raise Gone("sent a message that is too long")
         end = begin + length + sum(sizes)
         self._fill(end, until)

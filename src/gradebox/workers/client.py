@@ -181,7 +181,7 @@ class ForkServer:
                 raise RuntimeError("the fork server ended")
             landlock = begin.level == Level.LANDLOCK
             scratch = tempfile.mkdtemp(prefix="gradebox-") if landlock else None
-            process = Process(Channel(ours), pid, replace(begin, scratch=scratch))
+            process = Process(Channel(ours, most=0), pid, replace(begin, scratch=scratch))
             try:
                 yield process
             finally:
@@ -331,7 +331,7 @@ class Template:
                 self._hangs = True
                 self._process.kill()
                 raise RuntimeError("the process that forks the tests does not answer") from error
-            process = Process(Channel(ours), pid)
+            process = Process(Channel(ours, most=0), pid)
             try:
                 send(process.channel, Prepare(dict(environment)))
                 yield process
