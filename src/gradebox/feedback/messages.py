@@ -3,7 +3,7 @@
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ _STOPPED = {
 """What the errors of a test mean that could not call the student's code to its end."""
 
 
-def tell_students(nb: Any, released: Callable[[str], str]) -> None:
+def tell_students(nb: Any, released: Callable[[str], str], given: Collection[str] = ()) -> None:
     """Put into the outputs of a graded notebook what a student can use.
 
     Parameters
@@ -34,8 +34,10 @@ def tell_students(nb: Any, released: Callable[[str], str]) -> None:
         The notebook; it is changed.
     released : callable
         Gives the part of a test that students may see.
+    given : collection of str
+        Names that the instructor's version defines.
     """
-    missing = absent(nb)
+    missing = absent(nb, given)
     for cell in nb.cells:
         for output in errors(cell):
             text = COLORS.sub("", "\n".join(map(str, output.get("traceback", []))))

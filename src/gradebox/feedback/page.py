@@ -24,7 +24,7 @@ from traitlets.config import Config, LoggingConfigurable
 from gradebox.feedback.formulas import latex_output, markdown2html
 from gradebox.feedback.messages import tell_students, titles
 from gradebox.nbgrader.cells import error_text, is_test
-from gradebox.nbgrader.source_notebook import Released
+from gradebox.nbgrader.source_notebook import Released, instructions, source_folder
 
 TEMPLATES = Path(__file__).parent.parent / "share" / "nbconvert" / "templates"
 
@@ -118,7 +118,8 @@ class FeedbackPage(HTMLExporter):
         released = Released(_neutral(self.config))
         hidden = [_name(cell) for cell in nb.cells if released(cell.source) != cell.source.rstrip()]
         names = titles(nb, self.title)
-        tell_students(nb, str if self.show_hidden_tests else released)
+        shown = str if self.show_hidden_tests else released
+        tell_students(nb, shown, self._given(resources.get("nbgrader", {})))
         if not self.show_hidden_tests:
             for cell in filter(is_test, nb.cells):
                 cell.source = released(cell.source)
@@ -131,6 +132,13 @@ class FeedbackPage(HTMLExporter):
             "style": HtmlFormatter(style="default").get_style_defs(".highlight"),
         }
         return nb, resources
+
+    def _given(self, context: Any) -> frozenset[str]:
+        """Return the names that the instructor's version defines, where it is there."""
+        if "assignment" not in context:
+            return frozenset()
+        source = source_folder(self, context["assignment"])
+        return instructions(source / f"{context['notebook']}.ipynb").defined
 
 
 def points(value: Any) -> str:

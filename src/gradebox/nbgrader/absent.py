@@ -4,7 +4,7 @@ import ast
 import builtins
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,8 +42,16 @@ class Absent:
         return "function" if self.called else "name"
 
 
-def absent(nb: Any) -> dict[str, Absent]:
-    """Return what the tests of a graded notebook did not find, by the names of their cells."""
+def absent(nb: Any, given: Collection[str] = ()) -> dict[str, Absent]:
+    """Return what the tests of a graded notebook did not find, by the names of their cells.
+
+    Parameters
+    ----------
+    nb : NotebookNode
+        The notebook.
+    given : collection of str
+        Names that the instructor's version defines: nobody has renamed anything to these.
+    """
     missing = {}
     own = [cell for cell in nb.cells if cell.cell_type == "code" and not is_test(cell)]
     defined = {name for cell in own for name in _DEFINES.findall(cell.source)}
@@ -54,7 +62,7 @@ def absent(nb: Any) -> dict[str, Absent]:
             if output.ename != "NameError" or not match or match[1] not in _names(cell.source):
                 continue
             name = match[1]
-            guess = _alike(name, sorted(defined - tested - {*dir(builtins)}))
+            guess = _alike(name, sorted(defined - tested - {*given, *dir(builtins)}))
             called = bool(re.search(rf"\b{name}\s*\(|, {name}\b", cell.source))
             missing[cell.metadata.nbgrader.grade_id] = Absent(name, called, name in defined, guess)
     return missing

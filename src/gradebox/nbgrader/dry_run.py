@@ -43,10 +43,14 @@ class NotebookPlan:
         The tests that run in the student's process.
     usual : list of str
         What these tests use and the own answers change themselves, such as a backend of plots.
+    forks : list of str
+        Those among the tests that need the objects as they were where the test stands, because
+        later cells change them.
     """
 
     in_process: list[str] = field(default_factory=list)
     usual: list[str] = field(default_factory=list)
+    forks: list[str] = field(default_factory=list)
 
 
 Plan = Mapping[str, NotebookPlan]
@@ -71,6 +75,8 @@ class TestRun:
         Why it does not run isolated, or fails: what it raised there.
     usual : list of str
         What the own answers change themselves of what it uses in-process.
+    in_fork : bool
+        Whether it runs in a fork of the student's process that was made where the test stands.
     """
 
     notebook: str
@@ -81,6 +87,7 @@ class TestRun:
     blank: float
     why: str = ""
     usual: tuple[str, ...] = ()
+    in_fork: bool = False
 
     @property
     def fails(self) -> bool:
@@ -154,6 +161,8 @@ def planned(runs: Iterable[TestRun]) -> Plan:
         if run.way == IN_PROCESS:
             notebook = plan.setdefault(run.notebook, NotebookPlan())
             notebook.in_process.append(run.cell)
+            if run.in_fork:
+                notebook.forks.append(run.cell)
             notebook.usual.extend(name for name in run.usual if name not in notebook.usual)
     return plan
 
@@ -206,6 +215,11 @@ class _Notebook:
             if gains and all(other.scores[name] >= self._tests[name] for name in needed):
                 in_process, last = in_process | needed, other
                 reasons |= dict.fromkeys(needed, "names that a later test in-process lacks")
+        forks = {name for name in in_process if last.scores[name] < self._tests[name]}
+        if forks:
+            [other] = self._run([self._answered], in_process, forks)
+            forks = {name for name in forks if other.scores[name] > last.scores[name]}
+            last.scores.update({name: other.scores[name] for name in forks})
         # where neither way gives the points, isolated is the way that cannot be forged
         in_process -= {
             name
@@ -213,7 +227,7 @@ class _Notebook:
             if last.scores[name] <= scores[name] < self._tests[name]
         }
         if in_process != given:
-            [blank] = self._run([self._blank], in_process)
+            [blank] = self._run([self._blank], in_process, forks)
         return [
             TestRun(
                 self._path.stem,
@@ -224,6 +238,7 @@ class _Notebook:
                 blank.scores[name],
                 reasons.get(name, ""),
                 tuple(dict.fromkeys(last.changed)) if name in in_process else (),
+                name in forks & in_process,
             )
             for name, points in self._tests.items()
         ]
@@ -259,9 +274,11 @@ class _Notebook:
         [other] = self._run([self._blank], free)
         return {name for name in free if other.scores[name] < blank.scores[name]}
 
-    def _run(self, versions: Iterable[Any], in_process: Collection[str]) -> list["Run"]:
+    def _run(
+        self, versions: Iterable[Any], in_process: Collection[str], forks: Collection[str] = ()
+    ) -> list["Run"]:
         """Run versions of the notebook at once, each in a folder of its own."""
-        plan = NotebookPlan([*in_process])
+        plan = NotebookPlan([*in_process], forks=[*forks])
         return [*self._processors.map(lambda version: self._run_one(version, plan), versions)]
 
     def _run_one(self, version: Any, plan: NotebookPlan) -> "Run":

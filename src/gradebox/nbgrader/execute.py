@@ -284,6 +284,7 @@ class Run:
         """What tests in the student's process use, and was changed."""
         self._notebook, self._name, self._released = notebook, name, released
         self._in_process, self._usual = {*plan.in_process}, {*plan.usual}
+        self._forks = {*plan.forks}
         self._source = source
         self._max_output, self._room = max_output, NOTEBOOK * max_output
         self._waiting: list[NotebookNode] = []
@@ -295,7 +296,7 @@ class Run:
         name = metadata.get("grade_id", "")
         if is_test(cell) and name in self._in_process:
             # no test is in the student's process before the last cell of the student's has run
-            self._notebook.remember(name)
+            self._notebook.remember(name, name in self._forks)
             self._waiting.append(cell)
         elif is_test(cell):
             tested = self._notebook.test(cell.source, float(metadata.get("points", 0)))

@@ -16,6 +16,7 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import ClearHiddenTests, ClearMarkScheme
 
+from gradebox.nbgrader.cells import is_test
 from gradebox.workers.syntax import parse, python_of
 
 Names = Mapping[str, tuple[str, ...]]
@@ -47,6 +48,8 @@ class Instructions:
         The texts of its cells that have no name in nbgrader.
     tags : mapping
         The tags of its cells.
+    defined : frozenset of str
+        The names that its cells give a meaning, tests left out.
     """
 
     imports: tuple[str, ...] = ()
@@ -58,6 +61,7 @@ class Instructions:
     order: tuple[str, ...] = ()
     plain: frozenset[str] = frozenset()
     tags: Names = field(default_factory=dict)
+    defined: frozenset[str] = frozenset()
 
 
 def instructions(notebook: Path) -> Instructions:
@@ -97,6 +101,13 @@ def _instructions(notebook: Path, changed: int) -> Instructions:
         order=tuple(_of(cell).grade_id for cell in named),
         plain=frozenset(cell.source.strip() for cell in nb.cells if "grade_id" not in _of(cell)),
         tags={_of(cell).grade_id: tuple(cell.metadata.get("tags", ())) for cell in named},
+        defined=frozenset(
+            name
+            for cell, nodes in code
+            if not is_test(cell)
+            for node in nodes
+            for name in _bound(node)
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from gradebox.nbgrader.course import Course, autograding
 from gradebox.nbgrader.dry_run import Plan, TestRun, dry_run, kept
 from gradebox.nbgrader.execute import WarmExecute
 from gradebox.nbgrader.gradebook import Sources
+from gradebox.nbgrader.source_notebook import instructions
 from gradebox.run import intake
 from gradebox.run.intake import Submission
 from gradebox.run.store import Store
@@ -92,7 +94,8 @@ class Executor:
             events += [Event("unknown-notebook", Path(name).stem) for name in submission.unknown]
             events += [Event("large-file", fields={"file": name}) for name in large]
             for name, (nb, _) in executed.items():
-                events += _renamed(name, nb)
+                given = instructions(self.course.source / f"{name}.ipynb").defined
+                events += _renamed(name, nb, given)
             plain = [event.plain for event in distinct(events)]
             return Result(json.dumps({"events": plain, "notebooks": executed}), files)
 
@@ -107,9 +110,11 @@ class Executor:
         return nb, resources.get("gradebox", {})
 
 
-def _renamed(notebook: str, nb: Any) -> list[Event]:
+def _renamed(notebook: str, nb: Any, given: Collection[str]) -> list[Event]:
     """Return which functions the tests did not find, where the student may call them otherwise."""
-    names = {name.name: name for name in absent(nb).values() if name.guess and not name.failed}
+    names = {
+        name.name: name for name in absent(nb, given).values() if name.guess and not name.failed
+    }
     return [
         Event("renamed", notebook, "", {"what": n.kind, "name": n.name, "guess": n.guess})
         for n in names.values()

@@ -83,11 +83,19 @@ class Notebook:
         shown, late = self._ask(RunCell(source, [*helpers]), Shown)
         return shown, late
 
-    def remember(self, test: str) -> None:
-        """Have the student's process remember its names, for a test that runs in it later."""
+    def remember(self, test: str, fork: bool = False) -> None:
+        """Have the student's process remember its names, for a test that runs in it later.
+
+        Parameters
+        ----------
+        test : str
+            The name of the test.
+        fork : bool
+            Whether a fork of it is to wait for the test, with the objects as they are now, too.
+        """
         if self._ended is None:
             with contextlib.suppress(Gone):
-                send(self._student.channel, Remember(test))
+                send(self._student.channel, Remember(test, fork))
 
     def test_in_process(self, test: str, source: str) -> tuple[Tampered, str]:
         """Run a test in the student's process; return what it showed, and why it was interrupted.

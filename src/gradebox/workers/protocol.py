@@ -153,9 +153,18 @@ class Shown(Message):
 
 @dataclass(frozen=True)
 class Remember(Message):
-    """Remember the names as they are now, for a test that stands here; there is no answer."""
+    """Remember the names as they are now, for a test that stands here; there is no answer.
+
+    Parameters
+    ----------
+    test : str
+        The name of the test.
+    fork : bool
+        Whether a fork of the process waits for the test, with the objects as they are now, too.
+    """
 
     test: str
+    fork: bool = False
 
 
 @dataclass(frozen=True)

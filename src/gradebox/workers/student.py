@@ -1,8 +1,10 @@
 """The student's process: it runs the student's cells, answers tests, and runs some in itself."""
 
 import contextlib
+import os
 import select
 import signal
+import socket
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -45,6 +47,7 @@ class StudentProcess:
         self._helpers = Helpers(shell.user_ns)
         self._answering = Answering(tests, shell)
         self._names: dict[str, dict[str, Any]] = {}
+        self._forks: dict[str, tuple[int, Channel]] = {}
         self._of_tests: dict[str, Any] = {}
         self._is_busy = False
         signal.signal(signal.SIGINT, self._interrupt)
@@ -94,10 +97,45 @@ class StudentProcess:
         message = receive(self._grader, None, RunCell, Remember, RunInProcess)
         if isinstance(message, RunCell):
             send(self._grader, self._cell(message))
+        elif isinstance(message, Remember) and message.fork:
+            self._fork(message.test)
         elif isinstance(message, Remember):
             self._names[message.test] = dict(self._shell.user_ns)
         elif isinstance(message, RunInProcess):
-            send(self._grader, self._test(message))
+            in_fork = message.test in self._forks
+            send(self._grader, (self._ask_fork if in_fork else self._test)(message))
+
+    def _fork(self, test: str) -> None:
+        """Fork a process that waits for a test, with all objects as they are now."""
+        ours, theirs = socket.socketpair()
+        pid = os.fork()
+        if pid:
+            theirs.close()
+            self._forks[test] = pid, Channel(ours)
+            return
+        try:
+            for end in (ours, self._grader.end, self._tests.end):
+                end.close()
+            channel = Channel(theirs)
+            message = receive(channel, None, RunInProcess)
+            with self._busy():
+                send(channel, self._test(message))
+        finally:
+            os._exit(0)
+
+    def _ask_fork(self, message: RunInProcess) -> Tampered:
+        """Have the fork that waits for a test run it, and interrupt it if this process is."""
+        pid, channel = self._forks.pop(message.test)
+        send(channel, message)
+        while True:
+            try:
+                return receive(channel, None, Tampered)
+            except KeyboardInterrupt:
+                os.kill(pid, signal.SIGINT)
+            except Gone:
+                why = {"output_type": "error", "ename": "DeadKernelError", "traceback": []}
+                why["evalue"] = "the process of this test ended"
+                return Tampered([why], None, [])
 
     def _run(self, source: str) -> tuple[int | None, bool]:
         try:
