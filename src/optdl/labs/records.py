@@ -143,12 +143,12 @@ class LabRecord:
 
     @classmethod
     def parse(cls, given: bytes | int | None, name: str = FILE) -> LabRecord:
-        """Return the record that :func:`contents` gave; nothing in it is believed at sight.
+        """Return the record that ``contents`` gave; nothing in it is believed at sight.
 
         Parameters
         ----------
         given : bytes or int, optional
-            What :func:`contents` gave.
+            What ``contents`` gave.
         name : str
             The name of the file.
 
