@@ -198,6 +198,31 @@ def test_a_submission_is_executed_as_planned(tmp_path: Path) -> None:
     assert resources["gradebox"] == {"scores": {"plain": 2, "helper": 2}}
 
 
+TANK = """class Tank:
+    ### BEGIN SOLUTION
+    level = 0
+    def fill(self, litres):
+        self.level += litres
+    ### END SOLUTION
+    ..."""
+
+
+def test_a_test_sees_objects_as_they_were_where_it_stands(tmp_path: Path) -> None:
+    """Where later cells change them: the others need no process of their own."""
+    ways = runs(
+        tmp_path,
+        answer(TANK),
+        "tank = Tank()",
+        cell("before", "tank.fill(2)\nassert tank.level == 2", 2),
+        "tank.level = 5",
+        cell("after", "assert tank.level == 5", 2),
+    )
+    assert {name: (run.answers, run.in_fork) for name, run in ways.items()} == {
+        "before": (2, True),
+        "after": (2, False),
+    }
+
+
 def test_a_file_of_each_student_is_not_the_instructors(tmp_path: Path) -> None:
     """The dry run has the instructor's own file; a submission without the file gets nothing."""
     config = Config({"Autograde": {"exclude_overwriting": {"toy": ["record.txt"]}}})
