@@ -204,7 +204,7 @@ TANK = """class Tank:
     def fill(self, litres):
         self.level += litres
     ### END SOLUTION
-    ..."""
+"""
 
 
 def test_a_test_sees_objects_as_they_were_where_it_stands(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_a_test_sees_objects_as_they_were_where_it_stands(tmp_path: Path) -> Non
         "tank = Tank()",
         cell("before", "tank.fill(2)\nassert tank.level == 2", 2),
         "tank.level = 5",
-        cell("after", "assert tank.level == 5", 2),
+        cell("after", "assert Tank.level == 0", 2),
     )
     assert {name: (run.answers, run.in_fork) for name, run in ways.items()} == {
         "before": (2, True),
