@@ -763,7 +763,7 @@ def test_namespaces_are_refused_to_a_process_that_did_not_begin_in_them(tmp_path
 
 def test_other_systems_have_no_level(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    found = probe.survey.__wrapped__()
+    found = probe._survey.__wrapped__()
     assert str(found).splitlines()[0] == "sealed by: none"
     assert "expected Linux, got darwin" in str(found)
     linux._libc.cache_clear()
