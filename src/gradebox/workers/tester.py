@@ -32,6 +32,8 @@ from gradebox.workers.stubs import MESSAGE, Answers, Stub, text_of
 from gradebox.workers.syntax import parse, python_of
 
 OWN = str(Path(__file__).parent.parent)
+TRACEBACK = 200_000
+"""So many characters of a test's own error are kept: it may begin with its cause, and go on long."""
 HELLO = b"h"
 """A child's first byte to the grader, which learns from it what its process id is there."""
 
@@ -270,7 +272,7 @@ def _error_output(error: BaseException) -> dict[str, Any]:
     return {
         "ename": type(error).__name__,
         "evalue": text_of(error),
-        "traceback": text[-MESSAGE:].splitlines(),
+        "traceback": text[-TRACEBACK:].splitlines(),
     }
 
 
