@@ -33,7 +33,7 @@ from gradebox.workers.syntax import parse, python_of
 
 OWN = str(Path(__file__).parent.parent)
 TRACEBACK = 200_000
-"""So many characters of a test's own error are kept: it may begin with its cause, and go on long."""
+"""So many characters of a test's own error are kept: it may begin with its cause and be long."""
 HELLO = b"h"
 """A child's first byte to the grader, which learns from it what its process id is there."""
 
