@@ -149,14 +149,13 @@ def prepare(topic: str, seeds: Sequence[int] = (0, 7, 123)) -> None:
     Parameters
     ----------
     topic : str
-        The topic; its lab is prepared, too, if it has one.
+        The topic; what of its checks is imported is prepared.
     seeds : sequence of int
         Those that the notebooks' checks use.
     """
-    names = {f"optdl.checks.{topic}", f"optdl.checks.labs.{topic}"}
-    # listed first: to import the checks of labs, or to look for one, imports PyTorch
-    for name in names.intersection([*_modules(), *_modules("/labs")]):
-        for exercise in importlib.import_module(name).EXERCISES:
+    names = f"optdl.checks.{topic}", f"optdl.checks.labs.{topic}"
+    for module in (sys.modules[name] for name in names if name in sys.modules):
+        for exercise in module.EXERCISES:
             for seed in seeds:
                 _drawn(exercise, seed)
 
