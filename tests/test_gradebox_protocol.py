@@ -261,3 +261,11 @@ def test_an_exception_is_one_of_pythons_that_a_test_can_expect(
         fail()
     assert type(caught.value) in (RuntimeError, ValueError)
     assert not answers.gone
+
+
+def test_no_bytes_are_read_where_none_may_come() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        Channel(theirs).send({}, [b"x"])
+        with pytest.raises(Gone, match="a message that is too long"):
+            Channel(ours, most=0).receive(1)
