@@ -52,19 +52,22 @@ def absent(nb: Any, given: Collection[str] = ()) -> dict[str, Absent]:
     given : collection of str
         Names that the instructor's version defines: nobody has renamed anything to these.
     """
-    missing = {}
-    own = [cell for cell in nb.cells if cell.cell_type == "code" and not is_test(cell)]
-    defined = {name for cell in own for name in _DEFINES.findall(cell.source)}
-    tested = {name for cell in nb.cells if is_test(cell) for name in _names(cell.source)}
+    unknown = {}
     for cell in filter(is_test, nb.cells):
         for output in errors(cell):
             match = _NOT_DEFINED.match(str(output.get("evalue", "")))
-            if output.ename != "NameError" or not match or match[1] not in _names(cell.source):
-                continue
-            name = match[1]
-            guess = _alike(name, sorted(defined - tested - {*given, *dir(builtins)}))
-            called = bool(re.search(rf"\b{name}\s*\(|, {name}\b", cell.source))
-            missing[cell.metadata.nbgrader.grade_id] = Absent(name, called, name in defined, guess)
+            if output.ename == "NameError" and match and match[1] in _names(cell.source):
+                unknown[cell.metadata.nbgrader.grade_id] = match[1], cell.source
+    if not unknown:
+        return {}
+    own = [cell for cell in nb.cells if cell.cell_type == "code" and not is_test(cell)]
+    defined = {name for cell in own for name in _DEFINES.findall(cell.source)}
+    tested = {name for cell in nb.cells if is_test(cell) for name in _names(cell.source)}
+    candidates = sorted(defined - tested - {*given, *dir(builtins)})
+    missing = {}
+    for test, (name, source) in unknown.items():
+        called = bool(re.search(rf"\b{name}\s*\(|, {name}\b", source))
+        missing[test] = Absent(name, called, name in defined, _alike(name, candidates))
     return missing
 
 

@@ -22,7 +22,12 @@ from nbgrader.preprocessors import ClearSolutions
 
 from gradebox.files import digest, read_json, write
 from gradebox.nbgrader.cells import is_test, require_python
-from gradebox.nbgrader.source_notebook import bound_names, used_names, written_tests
+from gradebox.nbgrader.source_notebook import (
+    bound_names,
+    instructions,
+    used_names,
+    written_tests,
+)
 
 if TYPE_CHECKING:
     from gradebox.nbgrader.execute import Run, WarmExecute
@@ -190,7 +195,7 @@ class _Notebook:
             return []
         default = self._execute.way
         insisted = {name: default for name in self._tests if default in WAYS}
-        insisted |= self._execute.insisted(self._context)
+        insisted |= {n: way for n, way in instructions(self._path).ways.items() if way in WAYS}
         given = {name for name, way in insisted.items() if way == IN_PROCESS}
         [last, blank] = self._run([self._answered, self._blank], given)
         scores, reasons = last.scores, last.reasons  # of those that ran isolated, when they did

@@ -23,7 +23,7 @@ from gradebox.events import Event
 from gradebox.nbgrader.cells import is_output, is_test
 from gradebox.nbgrader.dry_run import WAYS, NotebookPlan, Plan, planned, remembered
 from gradebox.nbgrader.scores import shown_score
-from gradebox.nbgrader.source_notebook import Instructions, Released, instructions, source_folder
+from gradebox.nbgrader.source_notebook import Instructions, instructions, released_by, source_folder
 from gradebox.sandbox.probe import choose
 from gradebox.sandbox.seal import Level, Limits
 from gradebox.workers import pool
@@ -163,19 +163,21 @@ class WarmExecute(Execute):  # type: ignore[misc]
             How its tests run.
         """
         tests = {cell.metadata.nbgrader.grade_id for cell in filter(is_test, nb.cells)}
-        with self._running(folder, context, tests, {*plan.in_process} & tests) as notebook:
+        source = source_folder(self, context.get("assignment", ""))
+        given = instructions(source / f"{context.get('notebook', '')}.ipynb")
+        in_process = {*plan.in_process} & tests
+        with self._running(folder, context, source, given, tests, in_process) as notebook:
             name = str(context.get("notebook", ""))
-            released, most = Released(self.parent), self.max_output
-            run = Run(notebook, name, released, plan, self._source(context), most)
+            run = Run(notebook, name, self.parent, plan, given, self.max_output)
             for cell in nb.cells:
                 if cell.cell_type == "code" and cell.source.strip():
                     cell.outputs, cell.execution_count = [], None
-                    if not self._is_skipped(cell, context):
+                    if not self._is_skipped(cell, given):
                         run.execute(cell, self.error_on_timeout)
             run.finish(self.error_on_timeout)
         return run
 
-    def _is_skipped(self, cell: NotebookNode, context: dict[str, Any]) -> bool:
+    def _is_skipped(self, cell: NotebookNode, given: Instructions) -> bool:
         """Return whether a cell has the tag of cells that are not executed.
 
         A test is executed whatever its tags are. The tags of the instructor's other cells are those
@@ -184,16 +186,8 @@ class WarmExecute(Execute):  # type: ignore[misc]
         if is_test(cell):
             return False
         name = cell.metadata.get("nbgrader", {}).get("grade_id")
-        tags = cell.metadata.get("tags") if name is None else self._source(context).tags.get(name)
+        tags = cell.metadata.get("tags") if name is None else given.tags.get(name)
         return self.skip_cells_with_tag in (tags or ())
-
-    def _source(self, context: dict[str, Any]) -> Instructions:
-        source = source_folder(self, context.get("assignment", ""))
-        return instructions(source / f"{context.get('notebook', '')}.ipynb")
-
-    def insisted(self, context: dict[str, Any]) -> dict[str, str]:
-        """Return the way of each test for which the metadata insist on one."""
-        return {name: way for name, way in self._source(context).ways.items() if way in WAYS}
 
     def _planned(self, context: dict[str, Any]) -> NotebookPlan:
         """Return how the tests of a notebook run."""
@@ -203,10 +197,14 @@ class WarmExecute(Execute):  # type: ignore[misc]
         return self.plan.get(str(context.get("notebook", "")), NotebookPlan())
 
     def _running(
-        self, folder: Path, context: dict[str, Any], tests: set[str], in_process: set[str]
+        self,
+        folder: Path,
+        context: dict[str, Any],
+        source: Path,
+        given: Instructions,
+        tests: set[str],
+        in_process: set[str],
     ) -> Any:
-        source_instructions = self._source(context)
-        source = source_folder(self, context.get("assignment", ""))
         level = choose(self.sealed, self.allow_unsealed)
         if level is Level.NONE:
             self.log.warning(Event("not-sealed"))
@@ -221,13 +219,13 @@ class WarmExecute(Execute):  # type: ignore[misc]
         )
         begin = beginning(folder, environment, level, limits, self.readable)
         if in_process:
-            begin = begin.watching(source_instructions.watched)
+            begin = begin.watching(given.watched)
         template = None
         if tests - in_process:
             settings = TestSettings(
-                [*source_instructions.answers],
-                [*source_instructions.imports],
-                [*source_instructions.modules],
+                [*given.answers],
+                [*given.imports],
+                [*given.modules],
                 server.barred,
                 self.config.get("Autograde", {}).get("exclude_overwriting", {}).get(assignment, []),
             )
@@ -257,8 +255,8 @@ class Run:
         Its processes.
     name : str
         What it is called.
-    released : callable
-        Gives the text of a cell as students get it.
+    parent : Configurable
+        Holds nbgrader's configuration.
     plan : NotebookPlan
         How its tests run.
     source : Instructions
@@ -271,7 +269,7 @@ class Run:
         self,
         notebook: Notebook,
         name: str,
-        released: Released,
+        parent: Any,
         plan: NotebookPlan,
         source: Instructions,
         max_output: int = Limits.output,
@@ -282,7 +280,7 @@ class Run:
         """Why an isolated test gave no points, by its name."""
         self.changed: list[str] = []
         """What tests in the student's process use, and was changed."""
-        self._notebook, self._name, self._released = notebook, name, released
+        self._notebook, self._name, self._released = notebook, name, released_by(parent)
         self._in_process, self._usual = {*plan.in_process}, {*plan.usual}
         self._forks = {*plan.forks}
         self._source = source

@@ -233,7 +233,9 @@ class Book(Gradebook):  # type: ignore[misc]
         self.engine, self.course_id = self._whole.engine, course_id
         self.db = scoped_session(sessionmaker(class_=_Held, bind=self.engine, future=True))
         self.authenticator = None
+        self._submissions: dict[tuple[str, str], SubmittedAssignment] = {}
         self._entries: dict[str, dict[tuple[str, str], Any]] = {}
+        self._names: dict[str, dict[str, str]] = {}
         _FINGERPRINTS.create(self.engine, checkfirst=True)
         self.url = url
 
@@ -244,7 +246,7 @@ class Book(Gradebook):  # type: ignore[misc]
             yield
             self.settle()
         finally:
-            self._entries = {}
+            self._submissions, self._entries = {}, {}
             self.db.remove()
 
     def settle(self) -> None:
@@ -263,7 +265,25 @@ class Book(Gradebook):  # type: ignore[misc]
     def add_submission(self, assignment: str, student: str, **more: Any) -> SubmittedAssignment:
         """Add a submission, and ask nothing of the database while it is half made."""
         with self.db.no_autoflush:
-            return super().add_submission(assignment, student, **more)
+            submission = super().add_submission(assignment, student, **more)
+        self._submissions[assignment, student] = submission
+        return submission
+
+    def find_submission(self, assignment: str, student: str) -> SubmittedAssignment:
+        """Return a submission, which a transaction asks for once."""
+        key = assignment, student
+        if key not in self._submissions:
+            self._submissions[key] = super().find_submission(assignment, student)
+        return self._submissions[key]
+
+    def find_submission_notebook(
+        self, notebook: str, assignment: str, student: str
+    ) -> SubmittedNotebook:
+        """Return a notebook of a submission, without a question if the submission is known."""
+        for entry in self.find_submission(assignment, student).notebooks:
+            if entry.name == notebook:
+                return entry
+        raise MissingEntry(f"No such entry: {assignment}/{student}/{notebook}")
 
     def find_grade(self, grade_cell: str, notebook: str, assignment: str, student: str) -> Any:
         """Return a grade; those of a notebook are read together."""
@@ -279,20 +299,27 @@ class Book(Gradebook):  # type: ignore[misc]
             submitted: SubmittedNotebook = self.find_submission_notebook(
                 notebook, assignment, student
             )
-            # in the session's memory, so that the names below ask nothing more
-            base_cells = (
-                self.db.query(BaseCell).filter(BaseCell.notebook_id == submitted.notebook_id).all()
-            )
-            names = {base_cell.id: base_cell.name for base_cell in base_cells}
-            self._entries[name] = {
-                (kind, names[entry.cell_id]): entry
+            entries = [
+                (kind, entry)
                 for kind in ("grades", "comments")
                 for entry in getattr(submitted, kind)
-            }
+            ]
+            names = self._names_of(submitted.notebook, {entry.cell_id for _, entry in entries})
+            self._entries[name] = {(kind, names[entry.cell_id]): entry for kind, entry in entries}
         try:
             return self._entries[name][kind, cell]
         except KeyError:
             raise MissingEntry(f"No such entry: {name}/{cell} among the {kind}") from None
+
+    def _names_of(self, notebook: Any, cells: set[str]) -> dict[str, str]:
+        """Return the names of a notebook's cells by their ids, read again if some are new."""
+        if not cells <= self._names.get(notebook.id, {}).keys():
+            with self.db.no_autoflush:
+                found = self.db.query(BaseCell.id, BaseCell.name).filter(
+                    BaseCell.notebook_id == notebook.id
+                )
+                self._names[notebook.id] = dict(map(tuple, found))
+        return self._names[notebook.id]
 
     def mark(self, submission: SubmittedAssignment, key: str, events: Sequence[Event]) -> None:
         """Write what the scores of a submission are made from, within its transaction."""

@@ -20,6 +20,7 @@ from gradebox.nbgrader.source_notebook import (
     Released,
     given_texts,
     instructions,
+    released_by,
     source_folder,
 )
 
@@ -90,7 +91,7 @@ class Recognize(DeduplicateIds):  # type: ignore[misc]
         originals, source_instructions = _lookup(self, resources)
         _disown_strangers(nb, originals, self.log)
         _disown_copies(nb, self.log)
-        _adopt(nb, originals, Released(self.parent))
+        _adopt(nb, originals, released_by(self.parent))
         for cell in nb.cells:
             if (name := name_of(cell)) is not None:
                 for aspect in _put_back(cell, originals[name]):
@@ -110,17 +111,17 @@ class Rebuild(OverwriteCells):  # type: ignore[misc]
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Rebuild a notebook after :class:`Recognize`."""
         originals, _ = _lookup(self, resources)
-        released = Released(self.parent)
         for cell in nb.cells:
             if (name := name_of(cell)) is not None and originals[name].locked:
-                self._overwrite(cell, originals[name], released)
+                self._overwrite(cell, originals[name])
         self._order(nb, list(originals))
         self._complete(nb, originals)
         return nb, resources
 
-    def _overwrite(self, cell: Any, original: InstructorCell, released: Released) -> None:
-        expected = (original.source.strip(), released(original.source).strip())
-        if cell.source.strip() not in expected:
+    def _overwrite(self, cell: Any, original: InstructorCell) -> None:
+        text = cell.source.strip()
+        released = released_by(self.parent)
+        if text != original.source.strip() and text != released(original.source).strip():
             fields = {"what": "text", "verb": "was"}
             self.log.warning(Event("changed", "", original.name, fields))
         cell.source = original.source

@@ -214,6 +214,12 @@ def source_folder(step: Any, assignment: str) -> Path:
     return Path(course.format_path(course.source_directory, ".", assignment)).resolve()
 
 
+@lru_cache(maxsize=8)
+def released_by(parent: Any) -> "Released":
+    """Return what gives the text of a cell as students get it; nbgrader's steps are made once."""
+    return Released(parent)
+
+
 class Released:
     """Gives the text of a cell as students get it.
 

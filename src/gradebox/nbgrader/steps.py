@@ -40,6 +40,8 @@ class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
             entry = book.find_submission_notebook(context["notebook"], assignment, student)
             entry.late_submission_penalty = None
             if late > 0:
+                book.db.flush()
+                book.db.refresh(entry)  # its score is what the database says it is
                 penalty = self.plugin_inst.late_submission_penalty(student, entry.score, late)
                 self.log.warning(
                     Event("late", fields={"seconds": late, "duration": duration(late)})
@@ -75,9 +77,7 @@ class CheckMetadata(CheckCellMetadata):  # type: ignore[misc]
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Raise unless all cells are as they should be."""
-        if not hasattr(self, "validator"):
-            self.validator = _Validator()
-        self.validator.validate_nb(nb)
+        _VALIDATOR.validate_nb(nb)
         return nb, resources
 
 
@@ -98,3 +98,6 @@ class _Validator(MetadataValidator):  # type: ignore[misc]
             super().validate_cell(cell)
             if metadata.get("cell_type") == cell.cell_type and len(self._valid) < 10_000:
                 self._valid.add(name)
+
+
+_VALIDATOR = _Validator()

@@ -12,8 +12,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from gradebox.values import codec
-
+BYTES = 256 * 2**20
+"""No message has more bytes in its texts and arrays."""
 HEADER = 16 * 2**20
 """No line is longer, in bytes: as objects it takes many times its length."""
 PARTS = 100_000
@@ -48,7 +48,7 @@ class Channel:
         So many bytes may come beside the line of a message.
     """
 
-    def __init__(self, end: socket.socket, most: int = codec.BYTES) -> None:
+    def __init__(self, end: socket.socket, most: int = BYTES) -> None:
         end.setblocking(False)
         self.end, self._most = end, most
         self._unread = bytearray()
@@ -74,8 +74,8 @@ class Channel:
         """
         line = json.dumps(header, separators=(",", ":")).encode()
         sizes = [len(part) for part in parts]
-        if len(line) > HEADER or sum(sizes) > codec.BYTES or len(sizes) > PARTS:
-            raise TooLong(f"more than {HEADER >> 20} MiB of text or {codec.BYTES >> 20} of arrays")
+        if len(line) > HEADER or sum(sizes) > BYTES or len(sizes) > PARTS:
+            raise TooLong(f"more than {HEADER >> 20} MiB of text or {BYTES >> 20} of arrays")
         head = _SIZES.pack(len(line), len(sizes)) + b"".join(map(_PART.pack, sizes))
         # one piece, for each further one wakes the other end once more
         self._send(b"".join((head, line, *parts)))

@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from gradebox.values.channel import BYTES
+
 DEPTH = 100
 """Containers are nested no deeper."""
 ITEMS = 1_000_000
 """No message has more items in all its containers together."""
-BYTES = 256 * 2**20
-"""No message has more bytes in its texts and arrays."""
 
 _KINDS = "biufcSUMm"  # no objects, which could be anything, and no records
 _DTYPE = re.compile(r"[<>|=][biufcSUMm]\d{1,6}(?:\[\d{0,4}(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?")
