@@ -511,13 +511,29 @@ def test_what_was_changed_is_named_and_helpers_are_put_back(
     assert event.cell == "test"
 
 
-def test_builtins_are_compared_for_tests_that_import_nothing(tmp_path: Path) -> None:
-    student = "import builtins\nbuiltins.abs = lambda x: 3"
-    test = cell("test", "square(2)", 1)
+REPLACED = {
+    "abs": "lambda x: 3",
+    "sum": "lambda *a: 6",  # gradebox's own code uses the others, too
+    "sorted": "lambda *a: []",
+    "set": "lambda *a: ()",
+    "vars": "lambda *a: {}",
+    "bytes": "None",
+}
+
+
+@pytest.mark.parametrize(("name", "value"), REPLACED.items(), ids=REPLACED)
+def test_builtins_are_compared_for_tests_that_import_nothing(
+    tmp_path: Path, name: str, value: str
+) -> None:
+    student = f"import builtins\nmine = builtins.{name} = {value}"
+    tests = [cell("test", "assert square(2) == 4", 1), cell("kept", f"assert {name} is mine", 1)]
+    cells = [SQUARE, student, "x = 1", *tests]
     _, run = executed(
-        tmp_path, SQUARE, student, test, source=[answer(SQUARE), test], in_process=["test"]
+        tmp_path, *cells, source=[answer(SQUARE), *tests], in_process=["test", "kept"]
     )
-    assert [(event.kind, event.fields["what"]) for event in run.events] == [("tampering", "abs")]
+    assert run.scores == {"test": 1, "kept": 1}
+    assert {event.kind for event in run.events} == {"tampering"}
+    assert {event.fields["what"] for event in run.events} == {name}
 
 
 def test_an_honest_notebook_is_no_tampering(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from gradebox.workers.protocol import (
     send,
 )
 from gradebox.workers.shell import Shell
-from gradebox.workers.tampering import Helpers, Pristine
+from gradebox.workers.tampering import Builtins, Helpers, Pristine
 
 
 class StudentProcess:
@@ -43,7 +43,8 @@ class StudentProcess:
         self, grader: Channel, tests: Channel, shell: Shell, barrier: Barrier, watched: list[str]
     ) -> None:
         self._grader, self._tests, self._shell, self._barrier = grader, tests, shell, barrier
-        self._pristine = Pristine(watched) if watched else None
+        self._pristine = Pristine(watched)
+        self._builtins = Builtins()
         self._helpers = Helpers(shell.user_ns)
         self._answering = Answering(tests, shell)
         self._names: dict[str, dict[str, Any]] = {}
@@ -68,7 +69,7 @@ class StudentProcess:
             for descriptor, _ in poll.poll(0 if self._grader.has_more else None):
                 if descriptor == self._tests.fileno():
                     try:
-                        with self._busy():
+                        with self._busy(), self._builtins:
                             self._answering.answer()
                     except Gone:  # the tests have ended; the student's cells go on
                         poll.unregister(descriptor)
@@ -139,7 +140,8 @@ class StudentProcess:
 
     def _run(self, source: str) -> tuple[int | None, bool]:
         try:
-            return self._shell.execute(source)
+            with self._builtins:
+                return self._shell.execute(source)
         except KeyboardInterrupt:  # it came when the cell had just ended
             return None, False
 
@@ -175,4 +177,4 @@ class StudentProcess:
         return Tampered(outputs, count, sorted(set(changed)))
 
     def _changed(self) -> list[str]:
-        return self._pristine.changed() if self._pristine is not None else []
+        return self._builtins.changed + self._pristine.changed()

@@ -5,9 +5,35 @@ another object when the tests run was put there since. It is evidence, not proof
 was done: who owns the process can also deceive who compares.
 """
 
+import builtins
 import sys
 from collections.abc import Iterable
 from typing import Any
+
+
+class Builtins:
+    """Python's own names; a student's code may replace them for itself, not for this process.
+
+    As a context manager it lets what the student's code put there be in force, and takes it out
+    again, so that what gradebox says and compares depends on none of it.
+    """
+
+    def __init__(self) -> None:
+        self._names = vars(builtins)
+        self._first = self._names.copy()
+        self._of_student: dict[str, Any] = {}
+        self.changed: list[str] = []
+        """The names that had lost their meaning."""
+
+    def __enter__(self) -> None:
+        self._names.update(self._of_student)
+
+    def __exit__(self, *exception: object) -> None:
+        # here any of Python's own names may be another's, so that none is used
+        names, first = self._names, self._first
+        self.changed = [name for name in first if names.get(name) is not first[name]]
+        self._of_student = {name: names[name] for name in self.changed if name in names}
+        names.update(first)
 
 
 class Pristine:
@@ -32,7 +58,7 @@ class Pristine:
     def changed(self) -> list[str]:
         """Return what is not as it was, such as ``numpy.allclose``."""
         return [
-            f"{module}.{name}".removeprefix("builtins.")
+            f"{module}.{name}"
             for (module, name), part in self._parts.items()
             if _differs(vars(self._modules[module]).get(name), part)
         ] + [name for name, module in self._modules.items() if sys.modules.get(name) is not module]
