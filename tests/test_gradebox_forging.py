@@ -18,8 +18,8 @@ from notebooks import CONTEXT, cell, executed, scores, shown, step, write_source
 
 from gradebox.nbgrader.dry_run import NotebookPlan
 from gradebox.sandbox.probe import probe
-from gradebox.sandbox.seal import MIB, Level
-from gradebox.workers import pool
+from gradebox.sandbox.seal import MIB, Level, NotSealed
+from gradebox.workers import client, pool
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -331,17 +331,50 @@ def test_a_process_that_was_stopped_is_given_up(
     assert time.monotonic() - began < MOST
 
 
-def test_a_template_that_does_not_answer_is_replaced(
+HANGS = {
+    "server": "the fork server did not answer and was ended; the next submission gets a new one",
+    "server of the tests": "the fork server did not answer and was ended",
+    "template": "the process that forks the tests does not answer",
+}
+
+
+@pytest.mark.parametrize(("name", "why"), HANGS.items(), ids=HANGS)
+def test_what_forks_and_does_not_answer_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, why: str
+) -> None:
+    pool.close()
+    prepared = {"prepare": "import json"}  # so there is a server of the tests
+    assert scores(tmp_path, G, LATER, **prepared) == {"later": 1}
+    [begun] = pool._servers.values()
+    server = psutil.Process(begun._process.pid)
+    of_tests = server.children()[0]  # before the student's process, which may be ending
+    templates = of_tests.children(recursive=True)
+    stopped = {"server": [server], "server of the tests": [of_tests], "template": templates}[name]
+    for process in stopped:
+        process.suspend()
+    folder = tmp_path / "other" if name == "server of the tests" else tmp_path  # with a template
+    with monkeypatch.context() as patch:
+        patch.setattr("gradebox.workers.client.ANSWER", 1.0)
+        with pytest.raises(RuntimeError, match=why):
+            scores(folder, G, LATER, **prepared)
+    assert scores(folder, G, LATER, **prepared) == {"later": 1}
+    assert not psutil.wait_procs(stopped, MOST)[1]
+
+
+def test_a_process_that_is_not_sealed_in_time_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert scores(tmp_path, G, LATER) == {"later": 1}
-    monkeypatch.setattr("gradebox.workers.client.START", 1.0)
-    for template in pool._templates.values():
-        for process in psutil.Process(template._process.pid).children(recursive=True):
-            os.kill(process.pid, signal.SIGSTOP)
-    with pytest.raises(RuntimeError, match="the process that forks the tests does not answer"):
+    monkeypatch.setattr("gradebox.workers.client.ANSWER", 1.0)
+    forked = client.ForkServer._fork
+
+    def stopping(*args: Any) -> int:
+        pid = forked(*args)
+        os.kill(pid, signal.SIGSTOP)
+        return pid
+
+    monkeypatch.setattr("gradebox.workers.client.ForkServer._fork", stopping)
+    with pytest.raises(NotSealed, match="the process ended, or did not answer"):
         scores(tmp_path, G, LATER)
-    assert scores(tmp_path, G, LATER) == {"later": 1}
 
 
 def test_what_one_students_tests_take_ends_no_other_students(tmp_path: Path) -> None:

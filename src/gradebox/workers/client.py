@@ -36,10 +36,13 @@ from gradebox.workers.protocol import (
 )
 
 START = 1800.0
-"""Seconds of wall time after which a process that says nothing hangs.
+"""Seconds of wall time after which a server that is not ready hangs.
 
 Imports of a large package take minutes on a slow machine. What ends is noticed at once.
 """
+
+ANSWER = 60.0
+"""Seconds in which a server that is ready forks, and a fork is sealed; it takes milliseconds."""
 
 GRACE = 5.0
 """Seconds of own time that a process has to end what it does when it is interrupted."""
@@ -157,8 +160,7 @@ class ForkServer:
             if self._control_of_tests is None:
                 self._control_of_tests, end = socket.socketpair()
                 with end:
-                    socket.send_fds(self._control, [Fork.SERVER], [end.fileno()])
-                    self._control.recv(8)
+                    self._fork(self._control, Fork.SERVER, [end.fileno()])
                 self._await(self._control_of_tests)
             return self._control_of_tests
 
@@ -172,13 +174,7 @@ class ForkServer:
             with theirs, self._lock:
                 ends = [theirs.fileno(), *([] if other is None else [other.fileno()])]
                 request = Fork.NAMESPACES if begin.level == Level.NAMESPACES else Fork.PLAIN
-                try:
-                    socket.send_fds(control, [request], ends)
-                    pid = int.from_bytes(control.recv(8), "big")
-                except OSError:
-                    pid = 0
-            if not pid:
-                raise RuntimeError("the fork server ended")
+                pid = self._fork(control, request, ends)
             landlock = begin.level == Level.LANDLOCK
             scratch = tempfile.mkdtemp(prefix="gradebox-") if landlock else None
             process = Process(Channel(ours, most=0), pid, replace(begin, scratch=scratch))
@@ -188,6 +184,23 @@ class ForkServer:
                 process.kill()
                 _remove(scratch)
 
+    def _fork(self, control: socket.socket, request: Fork, ends: Sequence[int]) -> int:
+        """Have a server fork, and return the process id; end the servers if it hangs."""
+        try:
+            control.settimeout(ANSWER)
+            socket.send_fds(control, [request], ends)
+            pid = int.from_bytes(control.recv(8), "big")
+        except TimeoutError:
+            self.close()
+            raise RuntimeError(
+                "the fork server did not answer and was ended; the next submission gets a new one"
+            ) from None
+        except OSError:
+            pid = 0
+        if not pid:
+            raise RuntimeError("the fork server ended")
+        return pid
+
     def close(self) -> None:
         """End it."""
         atexit.unregister(self.close)
@@ -195,7 +208,7 @@ class ForkServer:
             if control is not None:
                 control.close()
         with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)  # the server of the tests with it
         self._process.wait()
 
 
@@ -214,7 +227,6 @@ class Process:
 
     def __init__(self, channel: Channel, pid: int, begin: Begin | None = None) -> None:
         self.channel, self.pid, self._begin = channel, pid, begin
-        self.clock = OwnTime(pid)
         if begin is not None:
             with contextlib.suppress(Gone):  # the answer will be missing
                 send(channel, begin)
@@ -229,8 +241,9 @@ class Process:
         """
         if self._begin is None:
             return
+        deadline = Deadline(ANSWER, OwnTime(self.pid).seconds, look=pace(ANSWER))
         try:
-            answer = receive(self.channel, START, Began, Refused)
+            answer = deadline.wait(lambda s: receive(self.channel, s, Began, Refused))
         except (Gone, TimeoutError):
             answer = Refused("the process ended, or did not answer")
         if isinstance(answer, Began) and answer.level == self._begin.level:
@@ -342,7 +355,7 @@ class Template:
 def _sender(end: socket.socket) -> int:
     """Return the process id of who sent the first byte; the kernel tells, in our own numbers."""
     size = struct.calcsize("3i")
-    end.settimeout(START)
+    end.settimeout(ANSWER)
     _, messages, _, _ = end.recvmsg(1, socket.CMSG_SPACE(size))
     end.setblocking(False)
     for level, kind, content in messages:
