@@ -1,6 +1,6 @@
 """Notebooks of an assignment that tests execute without a gradebook."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,17 @@ CONTEXT = {"assignment": "toy", "notebook": "toy"}
 OF_R = {"name": "ir", "display_name": "R", "language": "R"}
 
 
-def cell(name: str, source: str, points: float | None = None, **fields: Any) -> Any:
+def cell(
+    name: str,
+    source: str,
+    points: float | None = None,
+    make: Callable[[str], Any] = new_code_cell,
+    **fields: Any,
+) -> Any:
     """Return a cell of an assignment: a test if it has points, else a locked cell."""
-    new = new_code_cell(source)
+    new = make(source)
     metadata = {"grade_id": name, "solution": False, "locked": True, "grade": points is not None}
-    metadata |= {"schema_version": 3, "task": False}
+    metadata |= {"schema_version": 3, "task": False, "cell_type": new.cell_type}
     new.metadata["nbgrader"] = metadata | ({} if points is None else {"points": points}) | fields
     return new
 

@@ -1,15 +1,20 @@
 """The corpus of ordinary tests, graded by ``gradebox grade``: the points of stock nbgrader.
 
-The notebooks are the instructor's; one student hands in the right answers, another the wrong ones.
+One student hands in right answers, another wrong ones, a third what was released.
 """
 
 import contextlib
 import os
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import nbformat
 import pytest
-from courses.grading import CONFIG, Assignment, write, write_files
-from ordinary import FILES, KINDS, Case, assignment_of, cases
+from courses import CONFIG, Assignment, Points, hand_in, write, write_files
+from nbformat.v4 import new_code_cell, new_notebook
+from ordinary import FILES, Case, cases, sources
 
 from gradebox.nbgrader import dry_run
 from gradebox.nbgrader.course import Course
@@ -17,76 +22,100 @@ from gradebox.run.executor import Executor
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.xdist_group("gradebox"),
+    pytest.mark.xdist_group("ordinary"),
     pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox grade needs fork"),
 ]
 
-WAYS = {"isolated": 52, "in-process": 59}
+WAYS = {"isolated": 55, "in-process": 54}
 """How many of the tests run in which way."""
 
-FREE = {
-    "the answer must leave the global generator as it is": "the generator is the other process's",
-    "a warning of NumPy is an error for the test": "filters of warnings are the other process's",
-    "a function of a library is forbidden by a patch": "the patch is in the other process",
-    "an argument must not be changed": "the argument is a copy",
-    "the result must not be the argument": "the result is a copy",
-    "an array that is returned must not be a view of the argument": "the result is a copy",
-    "the rows of a result must not be the same list": "each row is a copy",
-    "a variable must hold a copy of another": "the values are copies",
-    "a class must not have an attribute": "a stub has no attributes",
-    "a result must be of a type itself, not of a class derived from it": "a dict arrives",
-    "an error must be of a class itself, not of one derived from it": "the built-in class arrives",
-    "no file must be left behind": "the answer has another folder",
-    "a file beside the notebook must stay as it is": "the answer has another folder",
-    "a function of Python's is forbidden by another of the same name": "the name is the test's",
-}
-"""Wrong answers that get points isolated although stock nbgrader gives none, and why."""
+
+HEADER = """
+c.IncludeHeaderFooter.header = "source/header.ipynb"
+"""
 
 
-class Graded:
-    """What ``gradebox grade`` says of the corpus."""
+class Graded(NamedTuple):
+    """What nbgrader and ``gradebox grade`` give, and what gradebox says."""
 
-    def __init__(self, assignment: Assignment) -> None:
-        assert assignment.grade() == 0
-        self.points = {key: float(row[0]) for key, row in assignment.points().items()}
-        self.report = assignment.report()
-        with contextlib.chdir(assignment.root):
-            tests = Executor(Course(assignment.root, assignment.name)).dry_run(2)
-        self.tests: dict[tuple[str, str], dry_run.TestRun] = {
-            (t.notebook, t.cell): t for t in tests
-        }
+    stock: Points
+    ours: Points
+    report: dict[str, Any]
+    tests: dict[tuple[str, str], dry_run.TestRun]
+    shown: Path
+    """The notebooks with the wrong answers as nbgrader executed them."""
 
 
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
-    """Return what became of both submissions."""
-    root = tmp_path_factory.mktemp("ordinary")
-    (root / "nbgrader_config.py").write_text(CONFIG)
-    folders = {name: root / f"submitted/{name}/all" for name in ("right", "wrong")}
-    for folder in (root / "source/all", *folders.values()):
-        for kind in KINDS:
-            write(folder / f"{kind}.ipynb", assignment_of(kind, wrong=folder == folders["wrong"]))
-        write_files(FILES, folder)
+    """Return what became of the submissions; nbgrader has those with answers only."""
+    folder = tmp_path_factory.mktemp("ordinary")
+    root = folder / "course"
+    for kind, nb in sources().items():
+        write(root / f"source/all/{kind}.ipynb", nb)
+    write_files(FILES, root / "source/all")
+    write(root / "source/header.ipynb", new_notebook(cells=[new_code_cell("'of the course'")]))
+    (root / "nbgrader_config.py").write_text(CONFIG + HEADER)
     assignment = Assignment(root, "all")
-    assignment.release()
-    return Graded(assignment)
+    released = assignment.release()
+    students: dict[str, dict[str, str]] = {"right": {}, "wrong": {}, "blank": {}}
+    for case in cases():
+        students["right"] |= case.right
+        students["wrong"] |= case.wrong
+    stock = assignment
+    for student, answers in students.items():
+        if student == "blank":
+            stock = assignment.copy(folder / "stock")
+        for path in released.glob("*.ipynb"):
+            hand_in(root / f"submitted/{student}/all/{path.name}", path, answers)
+        write_files(FILES, root / f"submitted/{student}/all")
+    with ThreadPoolExecutor(1) as thread:
+        autograded = thread.submit(stock.autograde)
+        assert assignment.grade() == 0
+        with contextlib.chdir(root):
+            tests = Executor(Course(root, "all")).dry_run(2)
+        return Graded(
+            autograded.result(),
+            assignment.points(),
+            assignment.report(),
+            {(t.notebook, t.cell): t for t in tests},
+            stock.root / "autograded/wrong/all",
+        )
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
-def test_a_right_answer_gets_its_point_and_a_wrong_one_none(
+def test_answers_get_what_nbgrader_gives(
     graded: Graded, case: Case, request: pytest.FixtureRequest
 ) -> None:
-    test = graded.tests[case.kind, case.id]
-    assert test.answers == 1, test.why
-    assert graded.points["right", case.kind, case.id] == 1
-    if case.name in FREE:
-        request.applymarker(pytest.mark.xfail(strict=True, reason=FREE[case.name]))
-    assert test.blank == 0
-    assert graded.points["wrong", case.kind, case.id] == 0
+    keys = [(case.kind, name) for name in case.points]
+    for key, worth in zip(keys, case.points.values(), strict=True):
+        assert graded.tests[key].answers == worth, graded.tests[key].why
+        assert graded.tests[key].blank == 0
+        assert graded.stock["right", *key] == graded.ours["right", *key]
+        assert float(graded.ours["right", *key][0]) == worth
+    assert float(graded.stock["wrong", *keys[-1]][0]) < worth
+    for key in keys:
+        assert graded.ours["wrong", *key] == graded.stock["wrong", *key]
 
 
-def test_right_answers_are_no_event(graded: Graded) -> None:
-    assert graded.report["right"] == {"state": "graded", "events": [], "why": ""}
+def test_all_other_cells_get_what_nbgrader_gives(graded: Graded) -> None:
+    tests = {(case.kind, name) for case in cases() for name in case.points}
+    others = {key: row for key, row in graded.stock.items() if key[1:] not in tests}
+    assert len(others) == 2 * 3
+    assert others.items() <= graded.ours.items()
+    assert {key for key in graded.ours if key[0] != "blank"} == graded.stock.keys()
+
+
+def test_wrong_answers_raise_nothing_by_themselves(graded: Graded) -> None:
+    for path in graded.shown.glob("*.ipynb"):
+        for cell in nbformat.read(path, as_version=4).cells:
+            if not cell.metadata.get("nbgrader", {}).get("grade"):
+                assert "error" not in [out.output_type for out in cell.get("outputs", [])], cell
+
+
+def test_right_answers_and_what_was_released_are_no_event(graded: Graded) -> None:
+    for student in ("right", "blank"):
+        assert graded.report[student] == {"state": "graded", "events": [], "why": ""}
 
 
 def test_so_many_run_isolated(graded: Graded) -> None:

@@ -1,92 +1,104 @@
 """Ordinary tests of a teacher's, each with a right and a wrong answer: a measure for graders.
 
-Each kind has a module that lists its cases, which make one notebook. A grader must give the right
-answer of every case its point, and the wrong one none. What stock nbgrader gives is this:
-``test_ordinary`` runs the cells of all notebooks as its kernel does.
+Each kind has a module with a text of its cases, which make one notebook. A line ``=== name`` begins
+a case, with the student's cell; lines ``--- kind`` begin what follows:
 
-No case depends on another. The names that a student's cells define are therefore different in all
-cases of a notebook.
+- ``answer`` is another cell of the student's, ``locked`` and ``plain`` are cells of the teacher's,
+  and one that is ``unnamed`` is as early versions of nbgrader left it;
+- ``test``, or ``test 2``, is a test cell that is worth a point, or two; ``words``, ``program`` and
+  ``task`` are graded by hand;
+- ``wrong`` and ``another`` stand for the answer above them where a student is wrong, or is right in
+  another way. A comment ``# wrong: x`` does so for its line, or the one above it; an empty one
+  takes it away.
+
+Stock nbgrader gives each right answer its points, and no wrong one all those of its last test.
 """
 
 import re
-from dataclasses import dataclass, replace
 from importlib import import_module
-from textwrap import dedent
-from typing import Any
+from typing import Any, NamedTuple
 
-from courses import answer, test
-from nbformat.v4 import new_notebook
+from nbformat.v4 import new_markdown_cell, new_notebook
+from notebooks import cell
 
-KINDS = (
-    "seeds",
-    "results",
-    "operators",
-    "arguments",
-    "inspection",
-    "streams",
-    "calls",
-    "effects",
-    "learning",
-    "notebook",
-)
+KINDS = ("documentation", "courses", "values", "objects", "calls", "streams", "effects", "notebook")
 """The modules of cases."""
 
-FILES = {"rainfall.txt": "48.0\n91.5\n12.0\n"}
+FILES = {
+    "rainfall.txt": "48.0\n91.5\n12.0\n",
+    "harbour.py": "class Cargo:\n    kind = 'goods'\n    def describe(self):\n"
+    "        return f'{self.kind}: {self.weight()} t'\n",
+    "testing_market.py": "import random\ndef check_totals(function):\n    for _ in range(40):\n"
+    "        rows = [(random.choice('abc'), random.randint(1, 9)) for _ in range(9)]\n"
+    "        expected = {key: sum(n for k, n in rows if k == key) for key, _ in rows}\n"
+    "        assert function(rows) == expected, f'for {rows}: expected {expected}'\n",
+}
 """The texts of the files beside the notebooks."""
 
+OF_STUDENT = {"solution": True, "locked": False}
+ROLES: dict[str, dict[str, Any]] = {
+    "answer": OF_STUDENT,
+    "program": OF_STUDENT,
+    "words": OF_STUDENT | {"make": new_markdown_cell},
+    "task": {"make": new_markdown_cell, "grade": False, "task": True},
+    "unnamed": {"locked": False},
+}
+"""How the metadata of a cell differ from those of one that is locked."""
 
-@dataclass(frozen=True)
-class Case:
-    """One exercise: the cell of a student's and the test cell of a teacher's.
+_WRONG = re.compile(r"^( *)(\S.*?)(?:  |\n *)# wrong: ?(.*)$", re.M)
 
-    Parameters
-    ----------
-    name : str
-        What the test does.
-    answer : str
-        The source of the student's cell, a right answer.
-    test : str
-        The source of the test cell, worth 1 point.
-    wrong : str
-        The source of a wrong answer, which gets no point.
-    earlier : str
-        The source of a test cell between the two; empty where there is none, as in most cases.
-    kind : str
-        The module that lists the case; ``cases`` fills it in.
-    """
 
+class Case(NamedTuple):
+    """One exercise: its cells, what its tests are worth, and answers by names of cells."""
+
+    kind: str
     name: str
-    answer: str
-    test: str
-    wrong: str
-    earlier: str = ""
-    kind: str = ""
-
-    def __post_init__(self) -> None:
-        """Remove the indentation that the sources have in their module."""
-        for part in ("answer", "test", "wrong", "earlier"):
-            object.__setattr__(self, part, dedent(getattr(self, part)).strip())
-
-    @property
-    def id(self) -> str:
-        """Return the name of the test cell."""
-        return re.sub(r"\W+", "-", self.name)[:50].strip("-")  # an id has 64 at most
+    cells: list[Any]
+    points: dict[str, float]
+    right: dict[str, str]
+    wrong: dict[str, str]
 
 
-def assignment_of(kind: str, *, wrong: bool = False) -> Any:
-    """Return the instructor's notebook of a kind, or one with the wrong answers."""
-    cells = []
-    for case in import_module(f"{__name__}.{kind}").CASES:
-        cells.append(answer(f"answer-{case.id}", case.wrong if wrong else case.answer))
-        cells += [test(f"earlier-{case.id}", 1, case.earlier)] if case.earlier else []
-        cells.append(test(case.id, 1, case.test))
-    return new_notebook(cells=cells)
+def cases() -> list[Case]:
+    """Return all cases."""
+    found = []
+    for kind in KINDS:
+        text = import_module(f"{__name__}.{kind}").CASES
+        parts = re.split(r"^=== (.*)\n", text, flags=re.M)[1:]
+        found += [_case(kind, *pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+    return found
 
 
-def cases() -> tuple[Case, ...]:
-    """Return all cases, each with its kind."""
-    return tuple(
-        replace(case, kind=kind)
-        for kind in KINDS
-        for case in import_module(f"{__name__}.{kind}").CASES
-    )
+def sources() -> dict[str, Any]:
+    """Return the instructor's notebooks by their kind."""
+    cells: dict[str, list[Any]] = {kind: [] for kind in KINDS}
+    for case in cases():
+        cells[case.kind] += case.cells
+    return {kind: new_notebook(cells=nodes) for kind, nodes in cells.items()}
+
+
+def _case(kind: str, name: str, text: str) -> Case:
+    case, given = Case(kind, name, [], {}, {}, {}), ""
+    base = re.sub(r"\W+", "-", name)[:50].strip("-")  # an id has 64 characters at most
+    parts = re.split(r"^--- (\w+) ?(.*)\n", f"--- answer\n{text}", flags=re.M)[1:]
+    for role, worth, lines in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        points = float(worth) if worth else 1.0 if role == "test" else None
+        grade_id, source = f"{base}-{len(case.cells)}", lines.strip()
+        if role == "another":
+            case.right[given] = source
+        elif role == "wrong":
+            case.wrong[given] = source
+        elif source:
+            right = _WRONG.sub(r"\1\2", source)
+            node = cell(grade_id, right, points, **ROLES.get(role, {}))
+            case.cells.append(node)
+            if role == "test":
+                case.points[grade_id] = points or 0
+            elif role == "plain":
+                del node.metadata["nbgrader"]
+            elif role == "unnamed":
+                del node.metadata.nbgrader["grade_id"]
+            elif role in ("answer", "words", "program"):
+                given = grade_id
+                case.right[given], case.wrong[given] = right, _WRONG.sub(r"\1\3", source)
+    return case

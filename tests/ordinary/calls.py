@@ -1,447 +1,292 @@
-"""Calls: many of them, deep ones, those of functions with a state, and frameworks that call."""
+"""What a test passes in, and calls: many of them, and those of functions with a state."""
 
-from ordinary import Case
+CASES = r'''
+=== an open file is passed in and read line by line
+def count_comments(file):
+    return sum(line.lstrip().startswith("#") for line in file)
+    # wrong: return sum(line.startswith("#") for line in file)
+--- test
+with open("comments.txt", "w") as file:
+    file.write("# a\nb = 1  # c\n  # d\n")
+with open("comments.txt") as file:
+    assert count_comments(file) == 2
+    assert file.read() == ""
+=== an endless generator is passed in, of which the answer takes a part
+def first_above(numbers, bound):
+    return next(number for number in numbers if number > bound)
+    # wrong: return next(number for number in numbers if number >= bound)
+--- test
+def powers_of_two():
+    power = 1
+    while True:
+        taken.append(power)
+        yield power
+        power *= 2
 
-CASES = (
-    Case(
-        "a function is called thousands of times in a loop",
-        answer="""
-        import random
+taken = []
+assert first_above(powers_of_two(), 8) == 16
+assert taken == [1, 2, 4, 8, 16]
+=== a callback is called with each value, and its calls are counted
+def bisect_root(f, low, high, on_step=None):
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        if on_step is not None:  # wrong:
+            on_step(middle)  # wrong:
+        if f(low) * f(middle) <= 0:
+            high = middle
+        else:
+            low = middle
+    return (low + high) / 2
+--- test
+steps = []
+root = bisect_root(lambda x: x**2 - 2, 0, 2, on_step=steps.append)
+assert abs(root - 2**0.5) < 1e-5
+assert steps[:3] == [1, 1.5, 1.25]
+assert len(steps) == 21
+=== a callback of the test's raises an error, which the answer handles
+def call_with_retries(action, retries):
+    for attempt in range(retries + 1):  # wrong: for attempt in range(retries):
+        try:
+            return action()
+        except ConnectionError:
+            if attempt == retries:  # wrong: pass
+                raise  # wrong:
+--- test
+import pytest
+attempts = []
 
-        def lands_in_circle():
-            x, y = random.random(), random.random()
-            return x * x + y * y < 1
-        """,
-        test="""
-        import math
-        import random
-        random.seed(0)
-        hits = 0
-        for _ in range(4_000):
-            hits += lands_in_circle()
-        assert abs(4 * hits / 4_000 - math.pi) < 0.1
-        """,
-        wrong="""
-        import random
+def unreliable():
+    attempts.append(1)
+    if len(attempts) < 3:
+        raise ConnectionError("try again")
+    return "done"
 
-        def lands_in_circle():
-            x, y = random.random(), random.random()
-            return x + y < 1
-        """,
-    ),
-    Case(
-        "a recursion fills the memo that the test passes in",
-        answer="""
-        def count_paths(rows, columns, memo):
-            if rows == 1 or columns == 1:
-                return 1
-            if (rows, columns) not in memo:
-                memo[rows, columns] = (
-                    count_paths(rows - 1, columns, memo) + count_paths(rows, columns - 1, memo)
-                )
-            return memo[rows, columns]
-        """,
-        test="""
-        import math
-        memo = {}
-        assert count_paths(20, 20, memo) == math.comb(38, 19)
-        assert len(memo) == 19**2 and memo[2, 2] == 2
-        memo[3, 3] = 100
-        assert count_paths(3, 3, memo) == 100
-        """,
-        wrong="""
-        import math
+assert call_with_retries(unreliable, 5) == "done"
+assert len(attempts) == 3
+attempts.clear()
+with pytest.raises(ConnectionError, match="try again"):
+    call_with_retries(unreliable, 1)
+=== lists and dicts are changed in place
+def remove_duplicates(items):
+    seen = set()  # wrong: items = list(dict.fromkeys(items))
+    items[:] = [item for item in items if not (item in seen or seen.add(item))]  # wrong:
 
-        def count_paths(rows, columns, memo):
-            return math.comb(rows + columns - 2, rows - 1)
-        """,
-    ),
-    Case(
-        "a function with lru_cache is asked for its cache_info",
-        answer="""
-        from functools import lru_cache
+def count_into(counts, words):
+    for word in words:
+        counts[word] = counts.get(word, 0) + 1
+--- test
+items = [3, 1, 3, 2, 1]
+same = items
+assert remove_duplicates(items) is None
+assert same == [3, 1, 2]
+counts = {"a": 1}
+count_into(counts, "ab")
+assert counts == {"a": 2, "b": 1}
+=== an array is changed in place, also through a view
+def clip_negative(x):
+    x[x < 0] = 0  # wrong: x = x * (x > 0)
+--- test
+import numpy as np
+x = np.array([[1.0, -2.0], [-3.0, 4.0]])
+clip_negative(x[0])
+np.testing.assert_array_equal(x, [[1, 0], [-3, 4]])
+clip_negative(x)
+assert x.min() == 0
+=== the result is the argument itself, or must not be
+def sorted_in_place(items):
+    items.sort()  # wrong: return sorted(items)
+    return items  # wrong:
 
-        @lru_cache(maxsize=None)
-        def count_stairs(n):
-            return 1 if n < 2 else count_stairs(n - 1) + count_stairs(n - 2)
-        """,
-        test="""
-        count_stairs.cache_clear()
-        assert count_stairs(60) == 2504730781961
-        assert count_stairs.cache_info().misses == 61
-        count_stairs(60)
-        info = count_stairs.cache_info()
-        assert info.currsize == 61 and info.hits == 59
-        """,
-        wrong="""
-        def count_stairs(n):
-            a, b = 1, 1
-            for _ in range(n):
-                a, b = b, a + b
-            return a
-        """,
-    ),
-    Case(
-        "two closures count, each for itself",
-        answer="""
-        def make_counter(step=1):
-            count = 0
+def sorted_copy(items):
+    return sorted(items)
+--- test
+items = [3, 1, 2]
+assert sorted_copy(items) is not items
+assert items == [3, 1, 2]
+assert sorted_in_place(items) is items
+assert items == [1, 2, 3]
+=== a Mock is passed in, and asked how it was called
+def notify_all(mailer, addresses, text):
+    for address in addresses:
+        mailer.send(address, body=text)  # wrong: mailer.send(address, text)
+    return mailer.close()
+--- test
+from unittest.mock import Mock, call
+mailer = Mock()
+mailer.close.return_value = "closed"
+assert notify_all(mailer, ["a@b.c", "d@e.f"], "hello") == "closed"
+mailer.send.assert_any_call("a@b.c", body="hello")
+assert mailer.send.call_args_list[1] == call("d@e.f", body="hello")
+mailer.close.assert_called_once_with()
+=== a function is called thousands of times in a loop
+import random
 
-            def counter():
-                nonlocal count
-                count += step
-                return count
+def lands_in_circle():
+    x, y = random.random(), random.random()
+    return x * x + y * y < 1  # wrong: return x + y < 1
+--- test
+import math
+import random
+random.seed(0)
+hits = 0
+for _ in range(4_000):
+    hits += lands_in_circle()
+assert abs(4 * hits / 4_000 - math.pi) < 0.1
+=== two closures count, each for itself
+def make_counter(step=1):
+    count = 0
 
-            return counter
-        """,
-        test="""
-        ones, tens = make_counter(), make_counter(10)
-        assert [ones() for _ in range(3)] == [1, 2, 3]
-        assert tens() == 10 and tens() == 20
-        assert ones() == 4
-        """,
-        wrong="""
-        def make_counter(step=1, counts=[0]):
-            def counter():
-                counts[0] += step
-                return counts[0]
+    def counter():
+        nonlocal count
+        count += step
+        return count
 
-            return counter
-        """,
-    ),
-    Case(
-        "values are sent to a generator, which is closed at last",
-        answer="""
-        def running_mean():
-            total, count, mean = 0, 0, None
-            while True:
-                value = yield mean
-                total += value
-                count += 1
-                mean = total / count
-        """,
-        test="""
-        import pytest
-        means = running_mean()
-        assert next(means) is None
-        assert means.send(10) == 10
-        assert means.send(20) == 15
-        assert [means.send(x) for x in (30, 40)] == [20, 25]
-        means.close()
-        with pytest.raises(StopIteration):
-            means.send(1)
-        """,
-        wrong="""
-        def running_mean():
-            total, count, mean = 0, 0, None
-            while True:
-                value = yield mean
-                total += value
-                mean = total / 2
-        """,
-    ),
-    Case(
-        "a decorator of the student's is applied to a recursive function of the test's",
-        answer="""
-        from functools import wraps
+    return counter
+--- wrong
+def make_counter(step=1, counts=[0]):
+    def counter():
+        counts[0] += step
+        return counts[0]
 
-        def memoized(function):
-            known = {}
+    return counter
+--- test
+ones, tens = make_counter(), make_counter(10)
+assert [ones() for _ in range(3)] == [1, 2, 3]
+assert tens() == 10 and tens() == 20
+assert ones() == 4
+=== values are sent to a generator, which is closed at last
+def running_mean():
+    total, count, mean = 0, 0, None
+    while True:
+        value = yield mean
+        total += value
+        count += 1  # wrong: mean = total / 2
+        mean = total / count  # wrong:
+--- test
+import pytest
+means = running_mean()
+assert next(means) is None
+assert means.send(10) == 10
+assert means.send(20) == 15
+assert [means.send(x) for x in (30, 40)] == [20, 25]
+means.close()
+with pytest.raises(StopIteration):
+    means.send(1)
+=== a decorator of the student's is applied to a recursive function of the test's
+from functools import wraps  # wrong:
 
-            @wraps(function)
-            def wrapper(*args):
-                if args not in known:
-                    known[args] = function(*args)
-                return known[args]
+def memoized(function):
+    known = {}
 
-            return wrapper
-        """,
-        test="""
-        computed = []
+    @wraps(function)  # wrong:
+    def wrapper(*args):
+        if args not in known:
+            known[args] = function(*args)
+        return known[args]
 
-        @memoized
-        def rabbits(month):
-            computed.append(month)
-            return 1 if month < 2 else rabbits(month - 1) + rabbits(month - 2)
+    return wrapper
+--- test
+computed = []
 
-        assert rabbits(50) == 20365011074
-        assert sorted(computed) == list(range(51))
-        assert rabbits.__name__ == "rabbits"
-        """,
-        wrong="""
-        def memoized(function):
-            known = {}
+@memoized
+def rabbits(month):
+    computed.append(month)
+    return 1 if month < 2 else rabbits(month - 1) + rabbits(month - 2)
 
-            def wrapper(*args):
-                if args not in known:
-                    known[args] = function(*args)
-                return known[args]
+assert rabbits(50) == 20365011074
+assert sorted(computed) == list(range(51))
+assert rabbits.__name__ == "rabbits"
+=== itertools, zip, enumerate and sum take from an endless generator
+def fibonacci_numbers():
+    a, b = 1, 1  # wrong: a, b = 0, 1
+    while True:
+        yield a
+        a, b = b, a + b
+--- test
+from itertools import islice, takewhile
+assert list(islice(fibonacci_numbers(), 6)) == [1, 1, 2, 3, 5, 8]
+assert list(zip("abc", fibonacci_numbers())) == [("a", 1), ("b", 1), ("c", 2)]
+assert sum(takewhile(lambda n: n < 100, fibonacci_numbers())) == 232
+for position, number in enumerate(fibonacci_numbers(), 1):
+    if number > 1000:
+        break
+assert position == 17
+=== a unittest.TestCase is run in the test cell
+def is_leap_year(year):
+    if year < 1583:
+        raise ValueError("the calendar begins in 1583")
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)  # wrong: return year % 4 == 0
+--- test
+import sys
+import unittest
 
-            return wrapper
-        """,
-    ),
-    Case(
-        "itertools, zip, enumerate and sum take from an endless generator",
-        answer="""
-        def fibonacci_numbers():
-            a, b = 1, 1
-            while True:
-                yield a
-                a, b = b, a + b
-        """,
-        test="""
-        from itertools import islice, takewhile
-        assert list(islice(fibonacci_numbers(), 6)) == [1, 1, 2, 3, 5, 8]
-        assert list(zip("abc", fibonacci_numbers())) == [("a", 1), ("b", 1), ("c", 2)]
-        assert sum(takewhile(lambda n: n < 100, fibonacci_numbers())) == 232
-        for position, number in enumerate(fibonacci_numbers(), 1):
-            if number > 1000:
-                break
-        assert position == 17
-        """,
-        wrong="""
-        def fibonacci_numbers():
-            a, b = 0, 1
-            while True:
-                yield a
-                a, b = b, a + b
-        """,
-    ),
-    Case(
-        "sorted, max, map, filter and reduce call functions of the student's",
-        answer="""
-        def by_length(word):
-            return len(word), word
+class TestLeapYears(unittest.TestCase):
+    def test_years(self):
+        for year, expected in [(2024, True), (2023, False), (1900, False), (2000, True)]:
+            with self.subTest(year=year):
+                self.assertEqual(is_leap_year(year), expected)
 
-        def is_short(word):
-            return len(word) < 4
+    def test_early(self):
+        self.assertRaises(ValueError, is_leap_year, 1500)
 
-        def joined(a, b):
-            return a + b[0]
-        """,
-        test="""
-        from functools import reduce
-        words = ["pear", "fig", "apple", "kiwi", "date"]
-        assert sorted(words, key=by_length) == ["fig", "date", "kiwi", "pear", "apple"]
-        assert max(words, key=by_length) == "apple"
-        assert list(filter(is_short, words)) == ["fig"]
-        assert dict(map(by_length, words)) == {4: "date", 3: "fig", 5: "apple"}
-        assert reduce(joined, words, "") == "pfakd"
-        """,
-        wrong="""
-        def by_length(word):
-            return len(word), word[::-1]
+suite = unittest.defaultTestLoader.loadTestsFromTestCase(TestLeapYears)
+result = unittest.TextTestRunner(stream=sys.stdout).run(suite)
+assert result.testsRun == 2 and result.wasSuccessful()
+=== the examples in the student's docstring are run by doctest
+def roman_number(n):
+    """Return a number in Roman digits.
 
-        def is_short(word):
-            return len(word) < 4
+    >>> roman_number(14)
+    'XIV'
+    >>> [roman_number(n) for n in (1, 9)]
+    ['I', 'IX']
+    """
+    result = ""
+    for value, digits in [(10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")]:
+    # wrong: for value, digits in [(10, "X"), (5, "V"), (1, "I")]:
+        while n >= value:
+            result += digits
+            n -= value
+    return result
+--- test
+import doctest
+(examples,) = doctest.DocTestFinder().find(roman_number, globs=globals())
+results = doctest.DocTestRunner().run(examples)
+assert results.attempted >= 2, "write at least two examples"
+assert results.failed == 0
+=== an array of 20 MB is passed, and another returned
+def doubled_values(x):
+    return 2 * x  # wrong: return x + 1
+--- test
+import numpy as np
+x = np.arange(2_500_000, dtype=np.float64)
+y = doubled_values(x)
+assert y.nbytes == 20_000_000 and y[-1] == 4_999_998
+=== a list of a million numbers is passed, and a long one returned
+def differences_of(numbers):
+    return [b - a for a, b in zip(numbers, numbers[1:])]
+    # wrong: return [a - b for a, b in zip(numbers, numbers[1:])]
+--- test
+numbers = list(range(0, 3_000_000, 3))
+found = differences_of(numbers)
+assert len(found) == 999_999
+assert set(found) == {3}
+=== a function of the test's that calls the student's is passed in
+def slope(f, x, h=1e-6):
+    return (f(x + h) - f(x - h)) / (2 * h)  # wrong: return (f(x + h) - f(x)) / (2 * h)
 
-        def joined(a, b):
-            return a + b[0]
-        """,
-    ),
-    Case(
-        "a unittest.TestCase is run in the test cell",
-        answer="""
-        def is_leap_year(year):
-            if year < 1583:
-                raise ValueError("the calendar begins in 1583")
-            return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-        """,
-        test="""
-        import sys
-        import unittest
+def bump(x):
+    return 1 / (1 + x * x)
+--- test
+assert abs(slope(lambda x: bump(2 * x), 1) + 0.32) < 1e-6
+assert abs(slope(bump, 1) + 0.5) < 1e-6
+=== an answer keeps its results with lru_cache
+from functools import lru_cache
 
-        class TestLeapYears(unittest.TestCase):
-            def test_years(self):
-                for year, expected in [(2024, True), (2023, False), (1900, False), (2000, True)]:
-                    with self.subTest(year=year):
-                        self.assertEqual(is_leap_year(year), expected)
-
-            def test_early(self):
-                self.assertRaises(ValueError, is_leap_year, 1500)
-
-        suite = unittest.defaultTestLoader.loadTestsFromTestCase(TestLeapYears)
-        result = unittest.TextTestRunner(stream=sys.stdout).run(suite)
-        assert result.testsRun == 2 and result.wasSuccessful()
-        """,
-        wrong="""
-        def is_leap_year(year):
-            if year < 1583:
-                raise ValueError("the calendar begins in 1583")
-            return year % 4 == 0
-        """,
-    ),
-    Case(
-        "numbers are compared by pytest.approx, math.isclose and numpy.testing",
-        answer="""
-        import numpy as np
-
-        def describe_sample(x):
-            return {"mean": np.mean(x), "std": np.std(x, ddof=1), "median": np.median(x)}
-        """,
-        test="""
-        import math
-        import numpy as np
-        import pytest
-        found = describe_sample([1, 2, 3, 10])
-        assert found == pytest.approx({"mean": 4, "std": 4.0824829, "median": 2.5})
-        assert math.isclose(found["std"], math.sqrt(50 / 3))
-        np.testing.assert_allclose(list(found.values()), [4, np.sqrt(50 / 3), 2.5], rtol=1e-12)
-        """,
-        wrong="""
-        import numpy as np
-
-        def describe_sample(x):
-            return {"mean": np.mean(x), "std": np.std(x), "median": np.median(x)}
-        """,
-    ),
-    Case(
-        "the examples in the student's docstring are run by doctest",
-        answer='''
-        def roman_number(n):
-            """Return a number in Roman digits.
-
-            >>> roman_number(14)
-            'XIV'
-            >>> [roman_number(n) for n in (1, 9)]
-            ['I', 'IX']
-            """
-            result = ""
-            for value, digits in [(10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")]:
-                while n >= value:
-                    result += digits
-                    n -= value
-            return result
-        ''',
-        test="""
-        import doctest
-        (examples,) = doctest.DocTestFinder().find(roman_number, globs=globals())
-        results = doctest.DocTestRunner().run(examples)
-        assert results.attempted >= 2, "write at least two examples"
-        assert results.failed == 0
-        """,
-        wrong='''
-        def roman_number(n):
-            """Return a number in Roman digits.
-
-            >>> roman_number(14)
-            'XIV'
-            >>> [roman_number(n) for n in (1, 9)]
-            ['I', 'IX']
-            """
-            result = ""
-            for value, digits in [(10, "X"), (5, "V"), (1, "I")]:
-                while n >= value:
-                    result += digits
-                    n -= value
-            return result
-        ''',
-    ),
-    Case(
-        "an array of 20 MB is passed, and another returned",
-        answer="""
-        def doubled_values(x):
-            return 2 * x
-        """,
-        test="""
-        import numpy as np
-        x = np.arange(2_500_000, dtype=np.float64)
-        y = doubled_values(x)
-        assert y.nbytes == 20_000_000 and y[-1] == 4_999_998
-        """,
-        wrong="""
-        def doubled_values(x):
-            return x + 1
-        """,
-    ),
-    Case(
-        "a list of a million numbers is passed, and a long one returned",
-        answer="""
-        def differences_of(numbers):
-            return [b - a for a, b in zip(numbers, numbers[1:])]
-        """,
-        test="""
-        numbers = list(range(0, 3_000_000, 3))
-        found = differences_of(numbers)
-        assert len(found) == 999_999
-        assert set(found) == {3}
-        """,
-        wrong="""
-        def differences_of(numbers):
-            return [a - b for a, b in zip(numbers, numbers[1:])]
-        """,
-    ),
-    Case(
-        "a function of the test's that calls the student's is passed in",
-        answer="""
-        def slope(f, x, h=1e-6):
-            return (f(x + h) - f(x - h)) / (2 * h)
-
-        def bump(x):
-            return 1 / (1 + x * x)
-        """,
-        test="""
-        assert abs(slope(lambda x: bump(2 * x), 1) + 0.32) < 1e-6
-        assert abs(slope(bump, 1) + 0.5) < 1e-6
-        """,
-        wrong="""
-        def slope(f, x, h=1e-6):
-            return (f(x + h) - f(x)) / (2 * h)
-
-        def bump(x):
-            return 1 / (1 + x * x)
-        """,
-    ),
-    Case(
-        "a decorator of the student's is applied to a function of the test's",
-        answer="""
-        from functools import wraps
-
-        def logged(function):
-            @wraps(function)
-            def wrapper(*args):
-                print("called with", *args)
-                return function(*args)
-
-            return wrapper
-        """,
-        test="""
-        @logged
-        def thrice(x):
-            return 3 * x
-
-        assert thrice(3) == 9
-        """,
-        wrong="""
-        from functools import wraps
-
-        def logged(function):
-            @wraps(function)
-            def wrapper(*args):
-                print("called with", *args)
-                function(*args)
-
-            return wrapper
-        """,
-    ),
-    Case(
-        "an answer keeps its results with lru_cache",
-        answer="""
-        from functools import lru_cache
-
-        @lru_cache
-        def count_tilings(n):
-            return 1 if n < 2 else count_tilings(n - 1) + count_tilings(n - 2)
-        """,
-        test="""
-        assert [count_tilings(n) for n in (1, 4, 80)] == [1, 5, 37889062373143906]
-        """,
-        wrong="""
-        from functools import lru_cache
-
-        @lru_cache
-        def count_tilings(n):
-            return 1 if n < 3 else count_tilings(n - 1) + count_tilings(n - 2)
-        """,
-    ),
-)
+@lru_cache
+def count_tilings(n):
+    return 1 if n < 2 else count_tilings(n - 1) + count_tilings(n - 2)
+    # wrong: return 1 if n < 3 else count_tilings(n - 1) + count_tilings(n - 2)
+--- test
+assert [count_tilings(n) for n in (1, 4, 80)] == [1, 5, 37889062373143906]
+'''
