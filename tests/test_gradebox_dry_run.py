@@ -9,12 +9,12 @@ from typing import Any
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
-from notebooks import OF_R, answer, cell, step, write_source
+from notebooks import CONTEXT, OF_R, answer, cell, step, write_source
 from rich.console import Console
 from traitlets.config import Config
 
 from gradebox.nbgrader import dry_run
-from gradebox.nbgrader.cells import NotPython, require_python
+from gradebox.nbgrader.cells import NotPython, errors, require_python
 from gradebox.nbgrader.dry_run import IN_PROCESS, ISOLATED, NotebookPlan, planned
 from gradebox.run import report
 from gradebox.workers import pool
@@ -72,7 +72,6 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dry_run.TestRun
 def test_each_cell_goes_its_own_way(found: dict[str, dry_run.TestRun]) -> None:
     assert {name: run.way for name, run in found.items()} == dict.fromkeys(TESTS, ISOLATED) | {
         "inside": IN_PROCESS,
-        "free isolated": IN_PROCESS,
         "helper": IN_PROCESS,
         "helped": IN_PROCESS,  # it uses a name that only the one before it makes
         "draws": IN_PROCESS,
@@ -97,7 +96,7 @@ def test_the_report_gives_the_reasons_in_plain_words(found: dict[str, dry_run.Te
         "toy/wrong: your own answers get 0 of 2 points (AssertionError); correct the test or "
         "the answer",
         "toy/free: a blank notebook gets points; let it fail without an answer",
-        "5 of 10 scores (10 points) come from tests in the student's process: a student who tries "
+        "4 of 10 scores (8 points) come from tests in the student's process: a student who tries "
         "can forge them.",
     ):
         assert line in lines
@@ -108,9 +107,9 @@ def test_the_plan_has_what_the_own_answers_change_themselves(
     found: dict[str, dry_run.TestRun],
 ) -> None:
     plan = planned(found.values())["toy"]
-    assert plan.in_process == ["inside", "free isolated", "helper", "helped", "draws"]
+    assert plan.in_process == ["inside", "helper", "helped", "draws"]
+    assert plan.again == ["plain", "free", "free isolated", "deletes"]
     assert "matplotlib.pyplot.draw_if_interactive" in plan.usual
-    assert planned([found["plain"]]) == {}
 
 
 def test_metadata_and_the_configuration_insist(tmp_path: Path) -> None:
@@ -194,8 +193,44 @@ def test_a_submission_is_executed_as_planned(tmp_path: Path) -> None:
     context = {"assignment": "toy", "notebook": "toy"}
     resources = {"metadata": {"path": str(tmp_path)}, "nbgrader": context}
     _, resources = executing.preprocess(nb, resources)
-    assert executing.plan == {"toy": NotebookPlan(["helper"])}
+    assert executing.plan == {"toy": NotebookPlan(["helper"], again=["plain"])}
     assert resources["gradebox"] == {"scores": {"plain": 2, "helper": 2}}
+
+
+RATES = "rates = {'oats': 2}\ndef cost(goods):\n    return sum(rates[name] for name in goods)"
+COST = "goods = ['oats', 'oats']\nassert cost(goods) == 4 and goods == ['oats', 'oats']"
+
+
+@pytest.mark.parametrize(
+    ("written", "later", "score"),
+    [
+        pytest.param(RATES, "", 2, id="as the instructor's"),
+        pytest.param(RATES, "rates.clear()", 2, id="spoilt by a later cell"),
+        pytest.param(
+            "def cost(goods):\n    return 2 * len([goods.pop() for _ in goods[:]])",
+            "",
+            0,
+            id="changes its argument",
+        ),
+        pytest.param(
+            "class Two:\n    __eq__ = lambda *_: True\ndef cost(goods):\n    return Two()",
+            "",
+            0,
+            id="forged in-process",
+        ),
+    ],
+)
+def test_an_isolated_test_is_asked_again_in_process(
+    tmp_path: Path, written: str, later: str, score: float
+) -> None:
+    """An argument that is changed is a copy there, which only the student's process sees."""
+    test = cell("test", COST, 2)
+    write_source(tmp_path, [answer(RATES), test])
+    nb = new_notebook(cells=[answer(written), test, new_code_cell(later)])
+    resources = {"metadata": {"path": str(tmp_path)}, "nbgrader": CONTEXT}
+    nb, resources = step(tmp_path).preprocess(nb, resources)
+    assert resources["gradebox"] == {"scores": {"test": score}}
+    assert bool(errors(nb.cells[1])) == (score == 0)
 
 
 TANK = """class Tank:

@@ -4,6 +4,10 @@ A test runs *isolated*, in a process that gets nothing of the student's but valu
 the instructor's own answers their full points. Any other runs *in-process*, among the student's
 objects, as in nbgrader; there a student who tries can forge its score. One test never decides for
 another, unless it needs what the other defines.
+
+An isolated test sees copies. Where it asks about something else, such as whether an argument is
+left as it was, a wrong answer could pass. So what passes isolated is asked again in-process, where
+that gives the own answers their points as well; the lower score counts, which nobody can forge.
 """
 
 import json
@@ -51,11 +55,14 @@ class NotebookPlan:
     forks : list of str
         Those among the tests that need the objects as they were where the test stands, because
         later cells change them.
+    again : list of str
+        The isolated tests that are asked again in the student's process.
     """
 
     in_process: list[str] = field(default_factory=list)
     usual: list[str] = field(default_factory=list)
     forks: list[str] = field(default_factory=list)
+    again: list[str] = field(default_factory=list)
 
 
 Plan = Mapping[str, NotebookPlan]
@@ -82,6 +89,8 @@ class TestRun:
         What the own answers change themselves of what it uses in-process.
     in_fork : bool
         Whether it runs in a fork of the student's process that was made where the test stands.
+    again : bool
+        Whether it runs isolated, and then in-process.
     """
 
     notebook: str
@@ -93,6 +102,7 @@ class TestRun:
     why: str = ""
     usual: tuple[str, ...] = ()
     in_fork: bool = False
+    again: bool = False
 
     @property
     def fails(self) -> bool:
@@ -163,8 +173,10 @@ def planned(runs: Iterable[TestRun]) -> Plan:
     """Return how tests run because of a dry run."""
     plan: dict[str, NotebookPlan] = {}
     for run in runs:
+        notebook = plan.setdefault(run.notebook, NotebookPlan())
+        if run.again:
+            notebook.again.append(run.cell)
         if run.way == IN_PROCESS:
-            notebook = plan.setdefault(run.notebook, NotebookPlan())
             notebook.in_process.append(run.cell)
             if run.in_fork:
                 notebook.forks.append(run.cell)
@@ -199,9 +211,7 @@ class _Notebook:
         given = {name for name, way in insisted.items() if way == IN_PROCESS}
         [last, blank] = self._run([self._answered, self._blank], given)
         scores, reasons = last.scores, last.reasons  # of those that ran isolated, when they did
-        in_process = given | self._free(blank, insisted)
-        if in_process != given:
-            [last] = self._run([self._answered], in_process)
+        in_process = {*given}
         while losing := {
             name
             for name, points in self._tests.items()
@@ -231,8 +241,16 @@ class _Notebook:
             for name in in_process - given
             if last.scores[name] <= scores[name] < self._tests[name]
         }
-        if in_process != given:
-            [blank] = self._run([self._blank], in_process, forks)
+        again = {
+            name
+            for name, points in self._tests.items()
+            if name not in in_process and name not in insisted and scores[name] >= points
+        }
+        if again:
+            [other] = self._run([self._answered], in_process, forks, again)
+            again = {name for name in again if other.scores[name] >= self._tests[name]}
+        if again or in_process != given:
+            [blank] = self._run([self._blank], in_process, forks, again)
         return [
             TestRun(
                 self._path.stem,
@@ -244,6 +262,7 @@ class _Notebook:
                 reasons.get(name, ""),
                 tuple(dict.fromkeys(last.changed)) if name in in_process else (),
                 name in forks & in_process,
+                name in again,
             )
             for name, points in self._tests.items()
         ]
@@ -271,19 +290,15 @@ class _Notebook:
                 used = (used - defined) | used_names(cell)
         return needed
 
-    def _free(self, blank: "Run", insisted: Collection[str]) -> set[str]:
-        """Return the tests that are free only isolated: there they test nothing."""
-        free = {name for name, score in blank.scores.items() if score > 0} - {*insisted}
-        if not free:
-            return set()
-        [other] = self._run([self._blank], free)
-        return {name for name in free if other.scores[name] < blank.scores[name]}
-
     def _run(
-        self, versions: Iterable[Any], in_process: Collection[str], forks: Collection[str] = ()
+        self,
+        versions: Iterable[Any],
+        in_process: Collection[str],
+        forks: Collection[str] = (),
+        again: Collection[str] = (),
     ) -> list["Run"]:
         """Run versions of the notebook at once, each in a folder of its own."""
-        plan = NotebookPlan([*in_process], forks=[*forks])
+        plan = NotebookPlan([*in_process], forks=[*forks], again=[*again])
         return [*self._processors.map(lambda version: self._run_one(version, plan), versions)]
 
     def _run_one(self, version: Any, plan: NotebookPlan) -> "Run":

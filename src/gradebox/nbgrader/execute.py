@@ -10,8 +10,10 @@ points, such as imports and helpers, run in the student's process and in that of
 """
 
 import json
+import math
 import os
 from collections.abc import Collection
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +164,18 @@ class WarmExecute(Execute):  # type: ignore[misc]
         plan : NotebookPlan
             How its tests run.
         """
+        run = self._run(nb, folder, context, plan)
+        if run.doubtful:
+            # unless later cells have spoilt what it asks about, it fails where it stands, too
+            copy = deepcopy(nb)
+            copy.cells = [c for c in copy.cells if not is_test(c) or _name_of(c) in run.doubtful]
+            at_once = NotebookPlan([*run.doubtful], forks=[*run.doubtful])
+            run.lower(nb, self._run(copy, folder, context, at_once), copy)
+        return run
+
+    def _run(
+        self, nb: NotebookNode, folder: Path, context: dict[str, Any], plan: NotebookPlan
+    ) -> "Run":
         tests = {cell.metadata.nbgrader.grade_id for cell in filter(is_test, nb.cells)}
         source = source_folder(self, context.get("assignment", ""))
         given = instructions(source / f"{context.get('notebook', '')}.ipynb")
@@ -282,7 +296,9 @@ class Run:
         """What tests in the student's process use, and was changed."""
         self._notebook, self._name, self._released = notebook, name, released_by(parent)
         self._in_process, self._usual = {*plan.in_process}, {*plan.usual}
-        self._forks = {*plan.forks}
+        self._forks, self._again = {*plan.forks}, {*plan.again}
+        self.doubtful: dict[str, float] = {}
+        """The tests that gave points isolated, and so many in the student's process."""
         self._source = source
         self._max_output, self._room = max_output, NOTEBOOK * max_output
         self._waiting: list[NotebookNode] = []
@@ -297,6 +313,9 @@ class Run:
             self._notebook.remember(name, name in self._forks)
             self._waiting.append(cell)
         elif is_test(cell):
+            if name in self._again:
+                self._notebook.remember(name)
+                self._waiting.append(cell)
             tested = self._notebook.test(cell.source, float(metadata.get("points", 0)))
             self._score(cell, tested)
         elif metadata.get("locked"):
@@ -315,21 +334,52 @@ class Run:
         for cell in self._waiting:
             name = cell.metadata.nbgrader.grade_id
             points = float(cell.metadata.nbgrader.get("points", 0))
+            is_asked_again = name in self._again
             try:
                 result, late = self._notebook.test_in_process(name, cell.source)
             except Ended as ended:
+                if is_asked_again:
+                    self._doubt(name, 0.0)
+                    continue
                 self._has_ended(cell, ended, "a test")
                 self.scores[name] = 0.0
                 continue
             self.changed += result.changed
             outputs = [*map(from_dict, filter(is_output, result.outputs))]
             # before anything is left out: it may be the error
-            self.scores[name] = 0.0 if late else shown_score(outputs, points)
+            score = 0.0 if late else shown_score(outputs, points)
+            if is_asked_again:
+                self._doubt(name, score)
+                continue
+            self.scores[name] = score
             self._keep(cell, result.outputs, result.execution_count)
             if changed := [part for part in result.changed if part not in self._usual]:
                 self._tell("tampering", name, what=", ".join(changed[:5]))
             if late:
                 self._is_late(cell, late, when_late, "a test cell")
+
+    def _doubt(self, name: str, score: float) -> None:
+        if score < self.scores[name]:
+            self.doubtful[name] = score
+
+    def lower(self, nb: NotebookNode, other: "Run", copy: NotebookNode) -> None:
+        """Take over the scores that doubtful tests have in another run, and what they showed.
+
+        Parameters
+        ----------
+        nb, copy : NotebookNode
+            The notebooks of this run and of the other.
+        other : Run
+            Asked the doubtful tests in the student's process, where they stand.
+        """
+        shown = {_name_of(cell): cell for cell in filter(is_test, copy.cells)}
+        for cell in filter(is_test, nb.cells):
+            name = _name_of(cell)
+            score = max(self.doubtful.get(name, math.inf), other.scores.get(name, 0.0))
+            if score < self.scores[name]:
+                self.scores[name], cell.outputs = score, shown[name].outputs
+                self.reasons[name] = "it passes isolated, and fails in the student's process"
+                self.events += [event for event in other.events if event.cell == name]
 
     def _score(self, cell: NotebookNode, tested: Tested) -> None:
         name = cell.metadata.nbgrader.grade_id
