@@ -30,9 +30,9 @@ def cell(
     return new
 
 
-def answer(source: str, name: str = "answer") -> Any:
+def answer(source: str, name: str = "answer", **fields: Any) -> Any:
     """Return a cell with an answer."""
-    return cell(name, source, solution=True, locked=False)
+    return cell(name, source, solution=True, locked=False, **fields)
 
 
 def step(folder: Path, **traits: Any) -> WarmExecute:

@@ -23,10 +23,11 @@ from test_gradebox_cli import (
     pages,
     released,
     reported,
-    rows,
     stumbling,
+    wait_until,
 )
 
+from benchmarks.gradebooks import rows, url
 from gradebox import cli
 from gradebox.cluster import remote
 from gradebox.nbgrader.course import Course
@@ -64,19 +65,12 @@ class Machines:
             return subprocess.Popen(command, cwd=self.folder, stdout=said, stderr=said)
 
     def _work(self) -> subprocess.Popen[bytes]:
-        self.wait(self.file.exists)
+        wait_until(self.file.exists)
         time.sleep(0.1)
         return self._start(
             "worker",
             f"--host 127.0.0.1 --nthreads 1 --no-nanny --local-directory {self.folder}",
         )
-
-    def wait(self, until: Any) -> None:
-        last = time.monotonic() + HANG
-        while not until():
-            said = {path.name: path.read_text()[-1000:] for path in self.folder.glob("*.txt")}
-            assert time.monotonic() < last, said
-            time.sleep(0.02)
 
     def servers(self) -> list[int]:
         """Return how many fork servers each worker has."""
@@ -99,6 +93,8 @@ class Machines:
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     cluster = Machines(tmp_path_factory.mktemp("cluster"))
     cluster.address = json.loads(cluster.file.read_text())["address"]
+    log = cluster.folder / "worker.txt"
+    wait_until(lambda: log.read_text().count("Registered to") == 2)
     yield cluster
     cluster.close()
 
@@ -117,7 +113,7 @@ def test_two_workers_give_the_same_scores_and_pages(
     assert machines.address.startswith("tcp://127.0.0.1:")
     assert cli.main(["grade", "toy", "--scheduler", machines.address]) == 1
     assert machines.servers() == [1, 1]
-    assert rows(other) == rows(course)
+    assert rows(url(other)) == rows(url(course))
     assert pages(other) == pages(course)
     assert reported(other) == reported(course)
     # and none of it is executed again, here or there
@@ -149,7 +145,7 @@ def test_a_worker_that_dies_loses_nothing(
     monkeypatch.setattr(batch.Batch, "_finish", finishing)
     assert cli.main(["grade", "toy", "--scheduler", machines.address]) == 0
     assert len(done) == 20
-    assert rows(other) == rows(course)
+    assert rows(url(other)) == rows(url(course))
 
 
 def order(root: Path) -> dict[str, Any]:

@@ -5,9 +5,10 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+from courses import write
 from nbgrader.converters import Autograde
 from notebooks import OF_R
-from test_gradebox_cli import api, assignment, course, grade, hand_in, released, write
+from test_gradebox_cli import api, assignment, course, grade, hand_in, released
 from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
