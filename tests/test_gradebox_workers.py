@@ -536,6 +536,15 @@ def test_builtins_are_compared_for_tests_that_import_nothing(
     assert {event.fields["what"] for event in run.events} == {name}
 
 
+def test_answers_use_what_the_student_has_put_in_place_of_pythons_own(tmp_path: Path) -> None:
+    student = "import builtins\nbuiltins.abs = lambda x: 6\ndef h(x): return abs(x)\n"
+    student += "def f(g): return g(1) + abs(1)"
+    tests = [cell("nested", "assert f(lambda x: h(x)) == 12", 1), cell("inside", "f(h)", 1)]
+    _, run = executed(tmp_path, student, *tests, in_process=["inside"])
+    assert run.scores == {"nested": 1, "inside": 1}
+    assert [(event.kind, event.fields["what"]) for event in run.events] == [("tampering", "abs")]
+
+
 def test_an_honest_notebook_is_no_tampering(tmp_path: Path) -> None:
     helper = cell("helper", "import numpy as np\ndef near(a, b): return a == b")
     student = "import numpy as np, warnings\nnp.random.seed(1)\nnp.seterr(all='ignore')\n"

@@ -156,7 +156,6 @@ EQUALITY = [
         "patched-sum",
         "`sum` replaced among Python's own functions",
         first("import builtins\nbuiltins.sum = lambda *args: 4"),
-        flags=(ENDED,),
     ),
     Case(
         "own-sum",

@@ -110,7 +110,6 @@ OUTSIDE = [
             "for place in builtins, numpy: place.allclose = place.sum = lambda *a, **k: 4\n"
             "numpy.__dict__['allclose'] = lambda *a, **k: True"
         ),
-        flags=(ENDED,),
     ),
     Case(
         "kills-parent",

@@ -18,6 +18,7 @@ from gradebox.values.channel import Channel, Gone, TooLong
 from gradebox.values.codec import Damaged, NotAValue, Reader, Writer
 from gradebox.workers.shell import Shell
 from gradebox.workers.stubs import argument_of, builtin_class, resolve
+from gradebox.workers.tampering import Builtins
 
 _FUNCTIONS = (
     *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial),
@@ -35,10 +36,12 @@ class Answering:
         The line to the process of the tests.
     shell : Shell
         IPython with the student's names.
+    builtins : Builtins
+        What the student's code has put in place of Python's own names.
     """
 
-    def __init__(self, channel: Channel, shell: Shell) -> None:
-        self._channel, self._shell = channel, shell
+    def __init__(self, channel: Channel, shell: Shell, builtins: Builtins) -> None:
+        self._channel, self._shell, self._builtins = channel, shell, builtins
         self._handles: list[Any] = []
         self._numbers: dict[int, int] = {}
         # no attribute of theirs: functools.wraps would give it to a function of the student's
@@ -115,7 +118,8 @@ class Answering:
             args, kwargs = reader.read(question["args"]), reader.read(question["kwargs"])
             if question["seeds"]:
                 _seed(reader.read(question["seeds"]))
-            value = function(*args, **kwargs)
+            with self._builtins:
+                value = function(*args, **kwargs)
             # still inside: what is gone through once may raise, print and draw now
             answer, parts = self._written(value, {})
         except KeyboardInterrupt:

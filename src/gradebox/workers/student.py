@@ -46,7 +46,7 @@ class StudentProcess:
         self._pristine = Pristine(watched)
         self._builtins = Builtins()
         self._helpers = Helpers(shell.user_ns)
-        self._answering = Answering(tests, shell)
+        self._answering = Answering(tests, shell, self._builtins)
         self._names: dict[str, dict[str, Any]] = {}
         self._forks: dict[str, tuple[int, Channel]] = {}
         self._of_tests: dict[str, Any] = {}
@@ -69,7 +69,7 @@ class StudentProcess:
             for descriptor, _ in poll.poll(0 if self._grader.has_more else None):
                 if descriptor == self._tests.fileno():
                     try:
-                        with self._busy(), self._builtins:
+                        with self._busy():
                             self._answering.answer()
                     except Gone:  # the tests have ended; the student's cells go on
                         poll.unregister(descriptor)
