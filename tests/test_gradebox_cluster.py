@@ -104,6 +104,7 @@ def test_two_workers_give_the_same_scores_and_pages(
     machines: Machines, course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_class(course)
+    five(course)
     stumbling(course)
     (hand_in(course, "json") / "toy.ipynb").write_text("{")
     other = tmp_path / "other"
