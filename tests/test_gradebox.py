@@ -94,13 +94,13 @@ SAME = {
 }
 
 
-@pytest.mark.parametrize("sources", SAME.values(), ids=SAME)
-def test_cells_show_what_they_show_in_a_kernel(tmp_path: Path, sources: tuple[str, ...]) -> None:
+def test_cells_show_what_they_show_in_a_kernel(tmp_path: Path) -> None:
     (tmp_path / "here.txt").write_text("found")
+    sources = [source for group in SAME.values() for source in group]
     expected = cells_of(Execute, tmp_path, *sources, extra_arguments=["--log-level=ERROR"])
-    got = cells_of(WarmExecute, tmp_path, *sources)
-    assert [shown(cell) for cell in got] == [shown(cell) for cell in expected]
-    assert [cell.execution_count for cell in got] == [cell.execution_count for cell in expected]
+    for cell, other in zip(cells_of(WarmExecute, tmp_path, *sources), expected, strict=True):
+        assert shown(cell) == shown(other), cell.source
+        assert cell.execution_count == other.execution_count
 
 
 def test_a_figure_is_shown(tmp_path: Path) -> None:
@@ -167,17 +167,20 @@ def test_nothing_that_a_notebook_started_is_left(tmp_path: Path) -> None:
         time.sleep(0.05)
 
 
-def test_the_imports_are_there_before_the_first_cell(tmp_path: Path) -> None:
-    source = "import sys\n'torch' in sys.modules"
-    for imports, expected in (["numpy"], "False"), (["torch", "no_such_module"], "True"):
-        [cell] = cells_of(WarmExecute, tmp_path, source, imports=imports)
-        assert cell.outputs[0].data["text/plain"] == expected
-
-
-def test_what_a_module_imports_when_it_is_asked_for_a_name_is_there(tmp_path: Path) -> None:
-    source = "import sys\n'optdl.bnp.model' in sys.modules"
-    for imports, expected in (["optdl.bnp"], "False"), (["optdl.bnp:BNP", "json:no"], "True"):
-        [cell] = cells_of(WarmExecute, tmp_path, source, imports=imports)
+@pytest.mark.parametrize(
+    ("module", "without", "imports"),
+    [
+        ("torch", ["numpy"], ["torch", "no_such_module"]),
+        # which the package imports when it is asked for the name
+        ("optdl.bnp.model", ["optdl.bnp"], ["optdl.bnp:BNP", "json:no"]),
+    ],
+)
+def test_the_imports_are_there_before_the_first_cell(
+    tmp_path: Path, module: str, without: list[str], imports: list[str]
+) -> None:
+    source = f"import sys\n{module!r} in sys.modules"
+    for names, expected in (without, "False"), (imports, "True"):
+        [cell] = cells_of(WarmExecute, tmp_path, source, imports=names)
         assert cell.outputs[0].data["text/plain"] == expected
 
 
