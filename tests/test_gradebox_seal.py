@@ -173,6 +173,10 @@ PROBES["change the mode of a file outside"] = (
     "import os\nold = os.stat(SECRET).st_mode\nos.chmod(SECRET, old ^ 0o004)\n"
     "print('through' if os.stat(SECRET).st_mode != old else 'kept')"
 )
+PROBES["change the times of a file outside"] = (
+    "import os\nos.utime(SECRET, (0, 0))\n"
+    "print('through' if os.stat(SECRET).st_mtime == 0 else 'kept')"
+)
 
 
 @pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
@@ -340,6 +344,18 @@ def test_only_what_was_put_there_is_seen(server: ForkServer, work: Path) -> None
     shown = [*filesystem.readable_paths(work), str(work), filesystem.HOME]
     assert set(listed) <= {Path(one).parts[1] for one in shown} | {"dev", "etc", "proc", "tmp"}
     assert run(server, Level.NAMESPACES, work, "import os\nos.path.exists('/var')") == "False"
+
+
+def test_files_are_made_and_copied(server: ForkServer, level: Level, work: Path) -> None:
+    source = (
+        "import os, shutil, subprocess\nfrom pathlib import Path\n"
+        "for _ in range(2): Path('mine').touch()\n"
+        "subprocess.run(['touch', 'yours'], check=True)\n"
+        "shutil.copy2('data.txt', 'copy')\nshutil.copytree('.', 'below/all')\n"
+        "print(sorted(os.listdir('below/all')), Path('copy').read_text())"
+    )
+    expected = "['copy', 'data.txt', 'mine', 'yours'] given"
+    assert run(server, level, work, source) == expected
 
 
 def test_all_that_was_written_is_gone(server: ForkServer, level: Level, work: Path) -> None:

@@ -406,6 +406,16 @@ def refuse_bits(name: str, argument: int, bits: int) -> Filter:
     return _on(name, [_argument(argument), (_ANY_BIT, 0, 1, bits), _NO, _NAME])
 
 
+def pretend_times() -> Filter:
+    """Let changes of a file's times seem to be made.
+
+    Where a file is named and no time is, the call is refused: ``Path.touch`` then makes the file.
+    """
+    refused = [_argument(2), (_EQUAL, 0, 3, 0), _argument(1), (_EQUAL, 1, 0, 0), _NO]
+    pretended = refuse("utime", "utimes", "futimesat", error=0)
+    return [*pretended, *_on("utimensat", [*refused, (_RETURN, 0, 0, _FAIL)])]
+
+
 def install(rules: Filter) -> None:
     """Put a filter on this process and all that it starts; it cannot be taken off.
 
