@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from nbformat.v4 import new_markdown_cell, new_notebook
 from notebooks import cell
 
-KINDS = ("documentation", "courses", "values", "objects", "calls", "streams", "effects", "notebook")
+KINDS = ("notebook", "courses", "values", "objects", "calls", "effects")
 """The modules of cases."""
 
 FILES = {

@@ -49,32 +49,6 @@ assert Tile(3).describe() == "Tile of area 9"
 assert isinstance(Tile(1), Shape)
 with pytest.raises(TypeError):
     Shape()
-=== arithmetic of objects, with numbers on both sides and by sum
-class Money:
-    def __init__(self, amount):
-        self.amount = amount
-
-    def __add__(self, other):
-        return Money(self.amount + (other.amount if isinstance(other, Money) else other))
-        # wrong: return Money(self.amount + other.amount)
-
-    __radd__ = __add__  # wrong:
-
-    def __mul__(self, factor):
-        return Money(self.amount * factor)
-
-    __rmul__ = __mul__
-
-    def __neg__(self):
-        return Money(-self.amount)
---- test
-assert (Money(3) + Money(4)).amount == 7
-assert (2 * Money(3)).amount == (Money(3) * 2).amount == 6
-assert sum([Money(1), Money(2), Money(3)]).amount == 6
-assert (-Money(3) + 1).amount == -2
-total = Money(1)
-total += Money(5)
-assert total.amount == 6
 === issubclass of classes of the student's, and of an exception
 class Animal:
     def speak(self):

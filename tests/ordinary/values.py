@@ -92,19 +92,6 @@ counts = letter_counts("banana")
 assert counts.most_common(1) == [("a", 3)]
 assert counts["z"] == 0
 assert sum(counts.values()) == 6
-=== a namedtuple is read by name, by position and as a dict
-from collections import namedtuple
-
-Vertex = namedtuple("Vertex", "x y")
-
-def midpoint(p, q):
-    return Vertex((p.x + q.x) / 2, (p.y + q.y) / 2)
-    # wrong: return (p.x + q.x) / 2, (p.y + q.y) / 2
---- test
-middle = midpoint(Vertex(0, 0), Vertex(2, 4))
-assert middle.x == 1 and middle[1] == 2
-assert middle == (1, 2)
-assert middle._asdict() == {"x": 1, "y": 2}
 === a Fraction is compared with ==
 from fractions import Fraction  # wrong:
 
@@ -130,36 +117,6 @@ def after(signal):
 assert after(Signal.RED) is Signal.GREEN
 assert [signal.name for signal in Signal] == ["RED", "YELLOW", "GREEN"]
 assert Signal(2) is Signal["YELLOW"]
-=== objects of a dataclass are compared, shown, copied and sorted
-from dataclasses import dataclass, field
-
-@dataclass(order=True)
-class Parcel:
-    weight: float
-    labels: list = field(default_factory=list, compare=False)
-    # wrong: labels: list = field(default_factory=list)
---- test
-import dataclasses
-small, large = Parcel(1.5), Parcel(4.0, ["fragile"])
-assert small == Parcel(1.5, ["late"])
-assert min(large, small) is small
-assert repr(small) == "Parcel(weight=1.5, labels=[])"
-assert dataclasses.asdict(large) == {"weight": 4.0, "labels": ["fragile"]}
-assert dataclasses.replace(large, weight=2.0).labels == ["fragile"]
-=== a subclass of list is a list with methods more
-class Stack(list):
-    def push(self, item):
-        self.append(item)  # wrong: self.insert(0, item)
-
-    def peek(self):
-        return self[-1]
---- test
-stack = Stack([1, 2])
-stack.push(3)
-assert stack.peek() == 3
-assert stack == [1, 2, 3] and len(stack) == 3
-assert stack.pop() == 3
-assert isinstance(stack, list) and stack[:1] == [1]
 === an array of objects holds lists of different lengths
 import numpy as np
 
@@ -177,20 +134,6 @@ ragged = ragged_array([[1], [2, 3], []])
 assert ragged.dtype == object and ragged.shape == (3,)
 assert ragged[1] == [2, 3]
 assert [len(row) for row in ragged] == [1, 2, 0]
-=== the axes of a plot are asked for their labels and lines
-from matplotlib.figure import Figure
-
-def plot_squares(n):
-    axes = Figure().add_subplot()
-    axes.plot(range(n), [k**2 for k in range(n)], label="squares")
-    axes.set_xlabel("k")  # wrong:
-    return axes
---- test
-axes = plot_squares(4)
-assert axes.get_xlabel() == "k"
-(line,) = axes.lines
-assert list(line.get_ydata()) == [0, 1, 4, 9]
-assert line.get_label() == "squares"
 === all and any of comparisons of arrays, with shape and dtype
 import numpy as np
 
@@ -217,19 +160,4 @@ people = pd.DataFrame({"name": ["Ann", "Bo", "Cy"], "age": [40.0, 17.5, None]})
 expected = pd.DataFrame({"name": ["Ann"], "age": [40.0]})
 pd.testing.assert_frame_equal(adults_of(people), expected)
 assert isinstance(adults_of(people), pd.DataFrame) and len(people) == 3
-=== a column is added to a frame in place, and groups give a series
-def add_price(orders):
-    orders["price"] = orders["units"] * 2.5
-    # wrong: orders = orders.assign(price=orders["units"] * 2.5)
-
-def units_by_shop(orders):
-    return orders.groupby("shop")["units"].sum()
---- test
-import pandas as pd
-orders = pd.DataFrame({"shop": pd.Categorical(["a", "b", "a"]), "units": [1, 2, 3]})
-add_price(orders)
-assert orders["price"].tolist() == [2.5, 5.0, 7.5]
-units = units_by_shop(orders)
-assert units["a"] == 4 and units.index.tolist() == ["a", "b"]
-assert units.name == "units" and units.idxmax() == "a"
 """
