@@ -17,7 +17,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from notebooks import CONTEXT, cell, executed, scores, shown, step, write_source
 
 from gradebox.nbgrader.dry_run import NotebookPlan
-from gradebox.sandbox.probe import probe
+from gradebox.sandbox import probe
 from gradebox.sandbox.seal import MIB, Level, NotSealed
 from gradebox.workers import client, pool
 
@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.xdist_group("gradebox"),
     pytest.mark.skipif(
-        not hasattr(os, "fork") or probe() is not Level.NAMESPACES,
+        not hasattr(os, "fork") or probe.probe() is not Level.NAMESPACES,
         reason="hostile code is run behind the strongest barrier only",
     ),
 ]
@@ -45,6 +45,12 @@ def servers() -> Iterator[None]:
 def grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give up sooner a process that cannot be interrupted."""
     monkeypatch.setattr("gradebox.workers.client.GRACE", 1.0)
+
+
+def require(level: str) -> None:
+    """Skip a test where a level is not to be had."""
+    if not probe.survey().tried.get(level, "").startswith("works"):
+        pytest.skip(f"{level} is not to be had here")
 
 
 # --- what answers return ----------------------------------------------------------------------
@@ -253,18 +259,28 @@ SENT = {
 }
 
 
-@pytest.mark.parametrize("when", ["in a cell", "in a call"])
-@pytest.mark.parametrize("source", SENT.values(), ids=SENT)
+TOGETHER = [(name, when, "namespaces") for name in SENT for when in ("in a cell", "in a call")]
+TOGETHER += [  # of them what is held back otherwise there
+    (name, "in a call", "landlock")
+    for name in ("a signal to itself", "a signal to its parent", "messages of a child")
+]
+
+
+@pytest.mark.parametrize(("name", "when", "level"), TOGETHER)
 def test_what_is_sent_forges_nothing_and_hangs_nothing(
-    tmp_path: Path, source: str, when: str
+    tmp_path: Path, name: str, when: str, level: str
 ) -> None:
+    require(level)
+    source = SENT[name]
     body = source.replace("\n", "\n    ")
     answers = (
         f"def f(x):\n    {body}\n    return 8" if when == "in a call" else "def f(x): return 8"
     )
     attack = "pass" if when == "in a call" else source
     began = time.monotonic()
-    cells, run = executed(tmp_path, LINES, FIRST, attack, answers, TEST, LATER, timeout=1)
+    cells, run = executed(
+        tmp_path, LINES, FIRST, attack, answers, TEST, LATER, timeout=1, sealed=level
+    )
     assert (run.scores["first"], run.scores["test"]) == (1, 0)
     nbformat.validate(new_notebook(cells=cells), relax_add_props=True)
     assert time.monotonic() - began < MOST
@@ -410,7 +426,9 @@ INSIDE = {
 }
 
 
-def test_a_test_in_process_is_sealed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("level", ["namespaces", "landlock"])
+def test_a_test_in_process_is_sealed(tmp_path: Path, level: str) -> None:
+    require(level)
     (tmp_path / "secret").write_text("secret")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         names = {"PORT": listener.getsockname()[1], "ROOT": tmp_path, "GRADER": os.getpid()}
@@ -420,7 +438,8 @@ def test_a_test_in_process_is_sealed(tmp_path: Path) -> None:
                 source = source.replace(target, str(value))
             body = source.replace("\n", "\n    ")
             tests.append(cell(name, f"def reach():\n    {body}\nreach()", 1))
-        _, run = executed(tmp_path, G, *tests, in_process=[*INSIDE, "right"])
+        inside = [*INSIDE, "right"]
+        _, run = executed(tmp_path, G, *tests, in_process=inside, sealed=level)
     assert run.scores == {"right": 1} | dict.fromkeys(INSIDE, 0)
     assert not (tmp_path / "new").exists()
 
