@@ -86,7 +86,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "source/toy/data.txt").write_text("the data")
     write(root / "source/toy/two.ipynb", new_notebook(cells=[cell("two-test", "assert 1", 5)]))
     Assignment(root, "toy").release()
-    is_due(root, "2026-01-02")
+    is_due(url(root), "2026-01-02")
     with contextlib.chdir(root):
         cli.main(["check", "toy"])  # the copies of the course have its dry run
     return root
@@ -102,8 +102,8 @@ def course(released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     pool.close()
 
 
-def is_due(root: Path, day: str) -> None:
-    with Gradebook(url(root), "toy") as book:
+def is_due(address: str, day: str) -> None:
+    with Gradebook(address, "toy") as book:
         book.update_or_create_assignment("toy", duedate=f"{day} 00:00:00 UTC")
 
 
@@ -419,7 +419,7 @@ def test_what_did_not_change_is_left_alone(
         assert "Graded 1, unchanged 5" in capsys.readouterr().out
         assert pages(course) == before
         # so are the penalties of a due date that was changed
-        is_due(course, "2025-01-02")
+        is_due(url(course), "2025-01-02")
         assert grade() == 0
         assert "Graded 6, unchanged 0" in capsys.readouterr().out
         assert grade("--timeout", "9") == 1, "other limits are another execution"

@@ -33,7 +33,6 @@ from gradebox.cluster import remote
 from gradebox.nbgrader.course import Course
 from gradebox.run import batch
 from gradebox.run.executor import Result
-from gradebox.run.intake import Refused
 
 __all__ = ["course", "released"]
 
@@ -174,13 +173,6 @@ def test_what_a_worker_gets_is_all_it_needs(course: Path, monkeypatch: pytest.Mo
     assert result.files == {"own.txt": b"mine"}
     assert {*map(type, sent.values())} == {str, dict}
     assert {*map(type, sent["files"].values())} == {bytes}
-
-
-def test_a_broken_notebook_is_refused_as_it_is_here(course: Path) -> None:
-    hand_in(course, "right")
-    taken = submission(course, "right") | {"notebooks": {"toy": b"{"}}
-    with pytest.raises(Refused, match="no JSON"):
-        remote.execute(order(course), taken, {})
 
 
 def test_a_worker_with_other_packages_is_refused(course: Path) -> None:

@@ -172,16 +172,6 @@ def test_who_has_nothing_to_do_has_all_the_time(
     assert own >= 0.9 * wall
 
 
-def test_without_the_kernels_help_the_computed_time_counts(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(own_time, "_waits_are_told", lambda: False)
-    process = start(BUSY)
-    start(BUSY)
-    own, cpu, _ = measured(process, 0.5)
-    assert 0.8 * cpu <= own <= 1.2 * cpu
-
-
 def test_of_a_process_that_ended_nothing_is_known() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()

@@ -2,7 +2,6 @@
 
 import base64
 import copy
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbconvert.filters import markdown2html
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
+from notebooks import answer, cell
 from traitlets.config import Config
 
 from gradebox.feedback.formulas import mathml, rendered
@@ -32,26 +32,19 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>run()</script><circle r="
 RUNS = '<script>run()</script><img src="x" onerror="run()">'
 
 
-class Tags(HTMLParser):
-    """Gathers what a browser would act upon."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
+def tags(text: str) -> list[tuple[str, dict[str, str]]]:
+    """Return the tags that a browser would act upon."""
+    page = BeautifulSoup(text, "html.parser", multi_valued_attributes=None)
+    return [(tag.name, tag.attrs) for tag in page.find_all(True)]
 
 
 def acts(text: str) -> list[Any]:
-    """Return the tags that run something, or could."""
+    """Return those that run something, or could."""
     bad = {"script", "style", "iframe", "object", "embed", "form", "svg", "math", "base", "meta"}
     bad |= {"link", "input", "button", "textarea"}
     return [
         (tag, attrs)
-        for tag, attrs in Tags(text).found
+        for tag, attrs in tags(text)
         if tag in bad
         or any(name.startswith("on") or name in ("srcdoc", "formaction") for name in attrs)
         or any("script:" in (value or "").lower() for value in attrs.values())
@@ -168,14 +161,13 @@ LINKS = [
 @pytest.mark.parametrize("text", LINKS)
 def test_links_run_nothing(text: str) -> None:
     page = markdown2html(harmless_markdown(text))
-    links = [attrs.get("href") or attrs.get("src") or "" for _, attrs in Tags(page).found]
+    links = [attrs.get("href") or attrs.get("src") or "" for _, attrs in tags(page)]
     schemes = [link.split(":")[0].strip().lower() for link in links if ":" in link]
     assert not {"javascript", "vbscript"} & {*schemes}
 
 
-def cleaned(*outputs: Any, **metadata: Any) -> Any:
-    cell = new_code_cell("x", outputs=list(outputs), metadata=metadata)
-    nb = new_notebook(cells=[cell])
+def cleaned(*outputs: Any) -> Any:
+    nb = new_notebook(cells=[new_code_cell("x", outputs=list(outputs))])
     make_harmless(nb)
     nbformat.validate(nb)
     return nb.cells[0]
@@ -185,26 +177,31 @@ def display(data: dict[str, Any], **metadata: Any) -> Any:
     return new_output("display_data", data, metadata=metadata)
 
 
-def test_pictures_and_text_stay() -> None:
-    data = {"image/png": PNG + "\n", "text/plain": RUNS}
-    [output] = cleaned(display(data, **{"image/png": {"width": 30, "height": "x"}})).outputs
-    assert output.data == data
+PICTURES = ["image/png", "image/jpeg", "image/gif"]
+BREAKS = '"><' + RUNS
+SCRIPTS = ["application/javascript", "application/vnd.plotly.v1+json", "text/vnd.mermaid"]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ({"image/png": PNG, "text/plain": RUNS}, {"image/png": PNG, "text/plain": RUNS}),
+        *(({kind: BREAKS}, {"text/plain": f"[left out: {kind}]"}) for kind in PICTURES),
+        (dict.fromkeys(SCRIPTS, RUNS), {"text/plain": f"[left out: {', '.join(SCRIPTS)}]"}),
+        ({"image/svg+xml": SVG, "image/png": PNG}, {"image/png": PNG}),
+        ({"text/html": "<b>" * LONGEST, "text/plain": "a table"}, {"text/plain": "a table"}),
+    ],
+)
+def test_pictures_and_text_stay_and_the_rest_goes(data: Any, expected: Any) -> None:
+    [output] = cleaned(display(data)).outputs
+    assert output.data == expected
+
+
+def test_metadata_of_outputs_are_sizes() -> None:
+    size = {"image/png": {"width": 30, "height": "x"}, "text/html": {"isolated": True}}
+    [output] = cleaned(display({"image/png": PNG, "text/html": RUNS}, **size)).outputs
     assert output.metadata == {"image/png": {"width": 30}}
-
-
-@pytest.mark.parametrize("kind", ["image/png", "image/jpeg", "image/gif"])
-def test_what_is_no_picture_goes(kind: str) -> None:
-    [output] = cleaned(display({kind: f'"><{RUNS}'})).outputs
-    assert output.data == {"text/plain": f"[left out: {kind}]"}
-
-
-def test_scripts_go() -> None:
-    kinds = ["application/javascript", "text/vnd.mermaid", "application/vnd.plotly.v1+json"]
-    [output] = cleaned(display(dict.fromkeys(kinds, RUNS))).outputs
-    assert list(output.data) == ["text/plain"]
-    [output] = cleaned(display({"text/html": RUNS}, **{"text/html": {"isolated": True}})).outputs
     assert not acts(output.data["text/html"])
-    assert output.metadata == {}
 
 
 def test_a_drawing_becomes_a_picture() -> None:
@@ -213,25 +210,18 @@ def test_a_drawing_becomes_a_picture() -> None:
     coded = output.data["text/html"].split("base64,")[1].split('"')[0]
     assert base64.b64decode(coded).decode() == SVG
     assert harmless_html(output.data["text/html"]) == output.data["text/html"]
-    [output] = cleaned(display({"image/svg+xml": SVG, "image/png": PNG})).outputs
-    assert list(output.data) == ["image/png"]
-
-
-def test_html_that_is_too_long_is_shown_as_text() -> None:
-    [output] = cleaned(display({"text/html": "<b>" * LONGEST, "text/plain": "a table"})).outputs
-    assert output.data == {"text/plain": "a table"}
 
 
 def test_metadata_hold_no_page() -> None:
     breaks = f'"><{RUNS}'
-    cell = new_code_cell("x", metadata={"tags": ["a"], "alt": breaks, "deletable": False})
-    nb = new_notebook(cells=[cell], metadata={"title": breaks, "widgets": {"a": breaks}})
+    code = new_code_cell("x", metadata={"tags": ["a"], "alt": breaks, "deletable": False})
+    nb = new_notebook(cells=[code], metadata={"title": breaks, "widgets": {"a": breaks}})
     nb.metadata["language_info"] = {"name": "python", "pygments_lexer": breaks}
     kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)"}
     nb.metadata["kernelspec"] = kernel
     make_harmless(nb)
     assert nb.metadata == {"kernelspec": kernel}
-    assert cell.metadata == {"deletable": False}
+    assert code.metadata == {"deletable": False}
 
 
 def test_answers_are_cleaned_and_the_instructors_text_is_not() -> None:
@@ -297,7 +287,7 @@ ASSIGNMENTS = sorted((ROOT / "solutions").glob("*/*.ipynb"))
 @pytest.mark.parametrize("path", ASSIGNMENTS, ids=lambda path: path.stem)
 def test_every_formula_of_the_course_is_typeset(path: Path) -> None:
     cells = nbformat.read(path, as_version=4).cells
-    text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    text = "\n\n".join(node.source for node in cells if node.cell_type == "markdown")
     page = BeautifulSoup(rendered(text), "html.parser")
     assert len(page.find_all("math")) > (0 if path.stem == "lab" else 5)
     for tag in page.find_all("code"):
@@ -327,11 +317,11 @@ HOSTILE_FORMULAS = {
 def test_no_formula_harms_the_page_or_its_making(formula: str) -> None:
     for block in (True, False):
         page = mathml(formula, block)
-        tags = Tags(page).found
-        assert tags[0][0] in ("math", "code")
-        assert not [attrs for tag, attrs in tags if {"href", "onclick", "class", "id"} & {*attrs}]
+        found = tags(page)
+        assert found[0][0] in ("math", "code")
+        assert not [attrs for _, attrs in found if {"href", "onclick", "class", "id"} & {*attrs}]
         assert not [one for one in acts(page) if one[0] != "math"]
-        widths = [float(attrs["width"].strip("em")) for _, attrs in tags if attrs.get("width")]
+        widths = [float(attrs["width"].strip("em")) for _, attrs in found if attrs.get("width")]
         assert all(-10 < width < 100 for width in widths)
     assert mathml("x") == "<math><mi>x</mi></math>"
 
@@ -352,25 +342,21 @@ def test_no_formula_becomes_a_tag_that_runs(formula: str) -> None:
 # --- what students are told
 
 
-def about(name: str, **more: Any) -> dict[str, Any]:
-    base = {"grade": False, "solution": False, "locked": False, "task": False, "points": 2}
-    return {"nbgrader": base | {"schema_version": 3, "grade_id": name} | more}
-
-
 HIDDEN = (
     "assert near(2) == 4\n"
     "### BEGIN HIDDEN TESTS\nassert near(9, seed=731) == 81\n### END HIDDEN TESTS"
 )
 
 
-def a_notebook(answer: str, *outputs: Any, test: str = HIDDEN, fails: Any = None) -> Any:
+def a_notebook(given: str, *outputs: Any, test: str = HIDDEN, fails: Any = None) -> Any:
     """Return a graded notebook with an exercise, its answer, and a test with what it showed."""
     cells = [
         new_markdown_cell("## 2 · *Near* $x$"),
-        new_code_cell(answer, metadata=about("answer", solution=True)),
-        new_code_cell(test, metadata=about("test", grade=True, locked=True), outputs=[*outputs]),
+        answer(given),
+        cell("test", test, 2),
     ]
     cells[1].outputs = [fails] if fails else []
+    cells[2].outputs = [*outputs]
     return copy.deepcopy(new_notebook(cells=cells))  # outputs are shared by tests, and changed
 
 
@@ -399,7 +385,7 @@ NOT_DEFINED = error(
 
 
 @pytest.mark.parametrize(
-    ("answer", "fails", "expected"),
+    ("given", "fails", "expected"),
     [
         ("def my_near(x): return x", None, "was not found. Did you rename it?"),
         ("def nearr(x): return x", None, "Your notebook has `nearr`."),
@@ -407,11 +393,11 @@ NOT_DEFINED = error(
         ("def near(x) return", error("SyntaxError", "no"), "the cell that defines it ends with an"),
     ],
 )
-def test_a_missing_function_is_told_as_such(answer: str, fails: Any, expected: str) -> None:
-    nb = a_notebook(answer, NOT_DEFINED, fails=fails)
+def test_a_missing_function_is_told_as_such(given: str, fails: Any, expected: str) -> None:
+    nb = a_notebook(given, NOT_DEFINED, fails=fails)
     [missing] = absent(nb).values()
     assert (missing.name, missing.failed) == ("near", fails is not None)
-    assert bool(missing.guess) == ("near" in answer and fails is None)
+    assert bool(missing.guess) == ("near" in given and fails is None)
     said = told(nb)
     assert "The function `near` " in said
     assert expected in said
@@ -491,9 +477,9 @@ def test_titles() -> None:
 
 def a_page(nb: Any, **settings: Any) -> BeautifulSoup:
     """Return the page of a notebook whose scores are known."""
-    for cell in nb.cells:
-        if cell.metadata.get("nbgrader", {}).get("grade"):
-            cell.metadata.nbgrader.score = 0.0 if cell.get("outputs") else 2.0
+    for node in nb.cells:
+        if node.metadata.get("nbgrader", {}).get("grade"):
+            node.metadata.nbgrader.score = 0.0 if node.get("outputs") else 2.0
     config = Config({"FeedbackPage": settings, "HTMLExporter": {"template_name": "feedback"}})
     marks = {"notebook": "toy", "score": 0.0, "max_score": 2.0, "late_penalty": 0}
     text, _ = FeedbackPage(config=config).from_notebook_node(nb, {"nbgrader": marks})
@@ -506,7 +492,7 @@ def test_a_page_loads_nothing_and_names_its_exercises() -> None:
     assert not [tag for tag in page.find_all(src=True) if not tag["src"].startswith("data:")]
     assert page.h1.text == "toy: 0 of 2 points"
     [row] = page.select("#index tbody tr")
-    assert [cell.text for cell in row.find_all("td")] == [
+    assert [data.text for data in row.find_all("td")] == [
         "2 · Near x",
         "A check fails that is not shown here.",
         "0/2",
@@ -526,9 +512,7 @@ def test_hidden_tests_are_shown_only_where_it_is_asked_for(shown: bool) -> None:
 
 def test_cells_of_an_exercise_share_a_line_of_the_index() -> None:
     nb = a_notebook("def near(x): return x", VISIBLE)
-    nb.cells.append(
-        new_code_cell("near(1)", metadata=about("more", grade=True, locked=True, points=3))
-    )
+    nb.cells.append(cell("more", "near(1)", 3))
     rows = a_page(nb).select("#index tbody tr")
     assert [row.find_all("td")[2].text for row in rows] == ["2/5"]
     assert [row.a["href"] for row in rows] == ["#test"]

@@ -12,10 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from courses import Assignment
 from hang import HANG
-from nbgrader.api import Gradebook
 from test_course import make_course
-from test_gradebox_cli import DIES, course, five, grade, hand_in, released, reported
+from test_gradebox_cli import DIES, course, five, grade, hand_in, is_due, released, reported
 
 from benchmarks.gradebooks import rows, url
 from tools import grade as grade_tool
@@ -153,17 +153,6 @@ def moved(root: Path, address: str) -> str:
     (root / "gradebook.db").unlink()
     with (root / "nbgrader_config.py").open("a") as file:
         file.write(f"c.CourseDirectory.db_url = {address!r}\n")
-    release(root, address)
+    Assignment(root, "toy").release()
+    is_due(address, "2026-01-02")
     return address
-
-
-def release(root: Path, address: str) -> None:
-    """Record the assignment in the gradebook, as the fixture did in that of SQLite."""
-    command = [sys.executable, "-m", "nbgrader", "generate_assignment", "toy", "--force"]
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        command, cwd=root, capture_output=True, text=True, env={**os.environ, "PATH": path}
-    )
-    assert done.returncode == 0, done.stderr
-    with Gradebook(address, "toy") as book:
-        book.update_or_create_assignment("toy", duedate="2026-01-02 00:00:00 UTC")

@@ -97,6 +97,7 @@ def test_a_long_list_of_numbers_does_too(items: list[float]) -> None:
 OTHERS = {
     "tensor": (torch.arange(6, dtype=torch.bfloat16).reshape(2, 3).T, torch.Tensor),
     "empty tensor": (torch.zeros(0, 3), torch.Tensor),
+    "with a graph": (2 * torch.ones(2, requires_grad=True), torch.Tensor),
     "parameter": (torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter),
     "dtype": (np.dtype("f4"), np.dtype("f4").__class__),
     "torch.dtype": (torch.float16, torch.dtype),
@@ -113,13 +114,6 @@ def test_tensors_and_types_arrive(value: Any, kind: type) -> None:
         assert got.grad_fn is None
     else:
         assert got == value
-
-
-def test_a_tensor_arrives_without_its_graph() -> None:
-    leaf = torch.ones(2, requires_grad=True)
-    got = crossed(leaf * 2)
-    assert got.is_leaf
-    assert got.requires_grad
 
 
 @pytest.mark.parametrize("name", codec._BIT_GENERATORS)
@@ -292,6 +286,7 @@ REFUSED = {
     "objects": (np.array([Plain()], object), "a Plain"),
     "sparse tensor": (torch.eye(2).to_sparse(), "a tensor"),
     "infinite": (itertools.repeat(1), "a repeat"),
+    "infinite generator": ((number for number in itertools.count()), "more than 1000000 items"),
     "cycle": (circular(), "nested more than 100 deep"),
     "deep list": (nested(10_000), "nested more than 100 deep"),
     "deep tuple": (nested(10_000, tuple), "nested more than 100 deep"),
@@ -310,11 +305,6 @@ REFUSED = {
 def test_what_is_no_value_is_refused(value: Any, why: str) -> None:
     with pytest.raises(NotAValue, match=why):
         Writer().write(value)
-
-
-def test_an_infinite_generator_ends() -> None:
-    with pytest.raises(NotAValue, match="more than 1000000 items"):
-        Writer().write(number for number in itertools.count())
 
 
 def test_a_generator_that_raises_raises_that() -> None:
@@ -352,7 +342,6 @@ DAMAGED: dict[str, Any] = {
     "empty": [],
     "no tag": [1],
     "unknown": ["exec", "print(1)"],
-    "handle": ["handle", 0],
     "deep": nested(10_000, lambda inner=(): ["list", *inner]),
     "set of lists": ["set", ["list"]],
     "keys of lists": ["keys", ["list"]],
@@ -385,14 +374,12 @@ DAMAGED: dict[str, Any] = {
     "objects": ["objects", [3], ["list", 1]],
     "objects of text": ["objects", [3], "abc"],
     "doubles": ["list of d", 1],
-    "exec of d": ["exec of d", 0],
     "bit generator": ["Generator", ["dict", "bit_generator", "BitGenerator"]],
     "no state": ["Generator", 3],
     "half a state": ["Generator", ["dict", "bit_generator", "PCG64", "state", 3]],
     "tensor": ["Tensor", "float64", [2], False, 0],
     "no tensor": ["Tensor", "load", [1], False, 0],
     "integers that learn": ["Tensor", "int64", [1], True, 0],
-    "torch.load": ["torch.load", 0],
     "torch dtype": ["torch.dtype", "nn"],
     "torch generator": ["torch.Generator", 0],
 }
