@@ -216,6 +216,8 @@ def answer(tree, *parts):
 """
 
 VERDICT = {"message": "Tested", "score": 1, "outputs": [], "error": "", "refused": []}
+VERDICT |= {"late": False, "gone": "", "lost": ""}
+SHOWN = {"message": "Shown", "outputs": [], "execution_count": 1, "ok": True}
 ODD: list[dict[str, Any]] = [
     {},
     {"output_type": ["x"]},
@@ -234,9 +236,8 @@ SENT = {
     "many parts": "send(struct.pack('!II', 2, 10**5) + struct.pack('!Q', 2**20) * 10**5)",
     "nesting": "send(struct.pack('!II', 10**5, 0) + b'[' * 10**5)",
     "no object": "send(message(None))",
-    "a verdict": f"send(message({VERDICT | {'late': False, 'gone': ''}}))",
-    "odd outputs": f"send(message({{'message': 'Shown', 'outputs': {ODD}, 'execution_count': 1, "
-    "'ok': True}))",
+    "a verdict": f"send(message({VERDICT}))",
+    "odd outputs": f"send(message({SHOWN | {'outputs': ODD}}))",
     "another value": "send(message({'value': 8}) * 3)",
     "a module": "send(message({'module': 'operator'}))",
     "a call that was not asked for": "send(message({'callback': [7, ['list'], ['dict']]}))",
@@ -285,6 +286,18 @@ def test_what_is_sent_forges_nothing_and_hangs_nothing(
     assert (run.scores["first"], run.scores["test"]) == (1, 0)
     nbformat.validate(new_notebook(cells=cells), relax_add_props=True)
     assert time.monotonic() - began < MOST
+
+
+def test_the_grader_takes_no_bytes_beside_a_message(tmp_path: Path) -> None:
+    sent = (
+        f"{LINES}\ndef sent(header):\n    line = json.dumps(header).encode()\n"
+        "    send(struct.pack('!IIQ', len(line), 1, 1) + line + b'x')\n"
+    )
+    cells, _ = executed(tmp_path, f"{sent}sent({SHOWN})")
+    assert shown(cells[0]) == "the process ended while the cell ran"
+    _, run = executed(tmp_path, G, cell("test", f"{sent}sent({VERDICT})", 1))
+    assert run.scores == {"test": 0}
+    assert [(event.kind, event.cell) for event in run.events] == [("ended", "test")]
 
 
 def test_values_that_take_the_tests_for_ever_to_read_are_given_up(tmp_path: Path) -> None:

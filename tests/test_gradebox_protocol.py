@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gradebox.values import channel, codec
+from gradebox.values import channel
 from gradebox.values.channel import Channel, Gone, TooLong
 from gradebox.workers import protocol
 from gradebox.workers.protocol import Shown, receive, send
@@ -70,7 +70,7 @@ FORGED = {
     "nested": raw(b"[" * 20_000 + b"]" * 20_000),
     "a long line": raw(b"", length=channel.HEADER + 1),
     "many parts": raw(b"", count=channel.PARTS + 1),
-    "large parts": struct.pack("!IIQQ", 1, 2, codec.BYTES, 1) + b"1",
+    "large parts": struct.pack("!IIQQ", 1, 2, channel.BYTES, 1) + b"1",
     "parts that overflow": struct.pack("!IIQQ", 1, 2, 2**64 - 1, 2) + b"1",
 }
 
@@ -110,7 +110,7 @@ def test_too_much_is_not_sent(
 ) -> None:
     ours, theirs = ends
     monkeypatch.setattr(channel, "HEADER", 1000)
-    monkeypatch.setattr(codec, "BYTES", 1000)
+    monkeypatch.setattr(channel, "BYTES", 1000)
     monkeypatch.setattr(channel, "PARTS", 10)
     for line, parts in (("x" * 1000, []), ("x", [bytes(600)] * 2), ("x", [b""] * 11)):
         with pytest.raises(TooLong):
@@ -235,6 +235,71 @@ def test_a_callback_has_the_test_called_with_values_only(ends: tuple[Channel, Ch
     question, _ = theirs.receive(5)
     assert (question["call"], question["args"]) == (["theirs", 4], ["list", ["callback", 0]])
     assert theirs.receive(5)[0] == {"value": 6}
+
+
+def test_an_exception_in_the_middle_of_an_answer_ends_the_questions(
+    ends: tuple[Channel, Channel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = ends
+    answers = Answers(ours)
+    theirs.send({"value": ["handle", 4]})
+    twice = answers.look("twice")
+    theirs.send({"callback": [0, ["list"], ["dict"]]})
+
+    def spoil() -> int:
+        monkeypatch.setattr("builtins.max", None)  # as a test may, whose names are gradebox's too
+        theirs.send({"value": 5})
+        return 1
+
+    try:
+        with pytest.raises(TypeError):
+            twice(spoil)
+    finally:
+        monkeypatch.undo()
+    with pytest.raises(StudentGone, match="was left in the middle of an answer"):
+        twice(3)  # 5 is the answer to the question before
+
+
+def test_a_test_waits_for_the_student_while_a_question_is_open(
+    ends: tuple[Channel, Channel],
+) -> None:
+    ours, theirs = ends
+    answers = Answers(ours)
+    waits: list[bool] = []
+    receive = ours.receive
+
+    def received(seconds: float | None = None) -> Any:
+        waits.append(answers.waits)
+        return receive(seconds)
+
+    ours.receive = received  # type: ignore[method-assign]
+    theirs.send({"value": ["handle", 4]})
+    twice = answers.look("twice")
+    theirs.send({"callback": [0, ["list"], ["dict"]]})  # asks `twice` again
+    theirs.send({"value": 1})
+    theirs.send({"value": 2})
+    assert twice(lambda: twice(3)) == 2
+    assert waits == [True] * 4
+    assert not answers.waits
+
+
+def test_a_question_that_was_interrupted_is_not_open_in_the_next_test(
+    ends: tuple[Channel, Channel],
+) -> None:
+    ours, theirs = ends
+    answers = Answers(ours)
+    theirs.send({"value": ["handle", 4]})
+    twice = answers.look("twice")
+    theirs.send({"callback": [0, ["list"], ["dict"]]})
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        twice(interrupted)
+    assert answers.waits
+    answers.begin(seeds=False)
+    assert not answers.waits
 
 
 LIES: dict[str, Any] = {

@@ -112,6 +112,8 @@ def spoil(a, b): a *= 0; b.append(9); return a, b
 def same(value): return value
 def twice(f, x): return f(f(x))
 def adder(n): return lambda x: x + n
+def half(x): return x / 2
+vectorized, framed, cached = np.vectorize(half), np.frompyfunc(half, 1, 1), functools.cache(half)
 def ask(text): return input(text)
 def speak(): print("four"); return 4
 def warn(): import warnings; warnings.warn("careful"); return 1
@@ -148,6 +150,11 @@ CROSSES = {
     "a function of a module": "assert twice(np.cos, 0.0) == np.cos(1.0)\n"
     "assert twice(functools.partial(max, 5), 1) == 5",
     "a function that returns one": "assert adder(2)(3) == 5 and twice(adder(2), 3) == 7",
+    "a function over the elements of an array": "over = np.vectorize(half), "
+    "np.frompyfunc(half, 1, 1)\nfor function in over:\n"
+    "    assert function(np.array([2.0, 4.0])).tolist() == [1, 2]",
+    "a function that NumPy has made of one": "assert vectorized([2.0, 4.0]).tolist() == [1, 2]\n"
+    "assert framed(4.0) == cached(4.0) == 2",
     "a function there and back": "f = lambda: 1\nassert same(f) is f and same(adder) is not None",
     "what it prints": "assert speak() == 4",
     "its exceptions": "assert error('KeyError') == (KeyError, \"'k'\")\n"
