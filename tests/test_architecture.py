@@ -83,7 +83,7 @@ def places(topic: str) -> list[str]:
     return [
         f"book/{topic}.md",
         package if (ROOT / package).exists() else f"src/optdl/{topic}.py",
-        f"src/optdl/checks/{topic}.py",
+        f"src/optdl/checks/{topic}/__init__.py",
         f"solutions/{topic}/{topic}.ipynb",
         f"exercises/{topic}/{topic}.ipynb",
         f"tests/test_{topic}.py",
@@ -121,7 +121,8 @@ def test_folders_of_topics_hold_nothing_else(folder: str) -> None:
     found = {
         path.stem for path in (ROOT / folder).iterdir() if not path.name.startswith((".", "_"))
     }
-    machinery = {"compare", "diagnoses", "exercise", "labs", "report", "runner", "summary"}
+    machinery = {"catalog", "compare", "diagnoses", "exercise", "labs"}
+    machinery |= {"report", "runner", "summary"}
     strange = found - set(existing_topics()) - (machinery if folder.endswith("checks") else set())
     assert not strange, f"{folder} has {', '.join(sorted(strange))}, for which there is no chapter"
 

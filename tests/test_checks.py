@@ -2,29 +2,38 @@
 
 import contextlib
 import functools
-import importlib
 import inspect
 import io
 import subprocess
 import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hang import HANG
 
-import optdl.checks.runner as runner
 from gradebox.values.codec import NotAValue, Reader, Writer
-from optdl.checks import CheckFailed, Exercise, Misconception, Property, check, exercises, summary
+from optdl.checks import (
+    CheckFailed,
+    Exercise,
+    Misconception,
+    Property,
+    catalog,
+    check,
+    exercises,
+    runner,
+    summary,
+)
 from optdl.checks.compare import disagreement
 from optdl.checks.report import show
 from optdl.observation import silence
 
 COURSE = exercises()
 MISTAKES = [
-    pytest.param(exercise, mistake, id=f"{key}-{mistake.function.__name__}")
+    pytest.param(exercise, mistake, id=f"{key}-{number}")
     for key, exercise in COURSE.items()
-    for mistake in exercise.misconceptions
+    for number, mistake in enumerate(exercise.misconceptions)
 ]
 
 
@@ -48,8 +57,8 @@ TOY = Exercise(
 
 @pytest.fixture
 def toy(monkeypatch):
-    monkeypatch.setattr(runner, "exercises", lambda: {TOY.key: TOY})
-    monkeypatch.setattr(runner, "_naming", lambda key: {})
+    monkeypatch.setattr(catalog, "exercises", lambda: {TOY.key: TOY})
+    monkeypatch.setattr(catalog, "_of_row", lambda key: {})
 
 
 def message(function, **options) -> str:
@@ -83,7 +92,7 @@ def test_exercises_have_the_agreed_form(exercise):
         exercise.misconceptions
     )
     signature = list(inspect.signature(exercise.reference).parameters)
-    for case in exercise.cases(np.random.default_rng(0)):
+    for case in exercise.draw(np.random.default_rng(0)):
         assert list(case) == signature[: len(case)]
     for mistake in exercise.misconceptions:
         assert list(inspect.signature(mistake.function).parameters) == signature
@@ -198,7 +207,7 @@ def test_an_answer_in_another_process_is_judged_alike(key):
 
 @pytest.mark.parametrize("exercise", COURSE.values(), ids=COURSE)
 def test_functions_in_cases_go_to_an_answer_by_their_names(exercise):
-    for case in exercise.cases(np.random.default_rng(0)):
+    for case in exercise.draw(np.random.default_rng(0)):
         for function in filter(callable, case.values()):
             assert is_of_students(getattr(function, "func", function))
 
@@ -235,7 +244,7 @@ def test_arrays_of_every_kind_are_right_here_and_in_another_process(monkeypatch,
         return [np.arange(n), np.arange(2 * n)]
 
     exercise = Exercise("L1-07", count, lambda rng: [{"n": 1}, {"n": 4}], ())
-    monkeypatch.setattr(runner, "_naming", lambda key: {key: exercise})
+    monkeypatch.setattr(catalog, "_of_row", lambda key: {key: exercise})
     check("L1-07", lambda n: kind(count(n)))
     check("L1-07", Stub(lambda n: kind(count(n))))
 
@@ -260,7 +269,7 @@ def test_no_check_imports_torch():
     """Torch takes seconds to import, and an import that is interrupted breaks the kernel."""
     code = (
         "import sys\n"
-        "from optdl.checks.runner import exercises\n"
+        "from optdl.checks import exercises\n"
         "from optdl.checks import check\n"
         "for key, exercise in exercises().items():\n"
         "    check(key, exercise.reference, properties=True)\n"
@@ -485,10 +494,11 @@ def test_an_unknown_exercise_names_the_nearest(toy):
 
 
 def test_two_exercises_must_not_share_a_key(monkeypatch):
-    monkeypatch.setattr(runner.importlib, "import_module", lambda name: pytest)
-    monkeypatch.setattr(pytest, "EXERCISES", (TOY, TOY), raising=False)
+    monkeypatch.setattr(
+        catalog.importlib, "import_module", lambda name: SimpleNamespace(exercise=TOY)
+    )
     with pytest.raises(ValueError, match="two exercises have the key L1-07"):
-        exercises.__wrapped__()
+        catalog.blocks()
 
 
 def test_the_traceback_in_a_notebook_is_the_message_alone(toy):
@@ -517,7 +527,7 @@ def test_the_summary_tells_what_the_last_check_of_each_exercise_found(nothing_ch
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    listed = importlib.import_module("optdl.checks.conditioning").EXERCISES
+    listed = [*catalog.blocks("conditioning").values()]
     right, wrong, blank, stopped, *rest = listed
     tried = [
         (wrong, wrong.reference),

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-import optdl.checks.runner as runner
-from optdl.checks import CheckFailed, Exercise, Property, check, diagnoses
+from optdl.checks import CheckFailed, Exercise, Property, catalog, check, diagnoses
 from optdl.checks.diagnoses import notebook
 from optdl.checks.report import show
 
@@ -20,8 +19,8 @@ def errors_are_raised(monkeypatch):
 def course(monkeypatch):
     def offer(reference, cases, **options):
         exercise = Exercise(KEY, reference, cases, (), **options)
-        monkeypatch.setattr(runner, "exercises", lambda: {KEY: exercise})
-        monkeypatch.setattr(runner, "_naming", lambda key: {})
+        monkeypatch.setattr(catalog, "exercises", lambda: {KEY: exercise})
+        monkeypatch.setattr(catalog, "_of_row", lambda key: {})
 
     return offer
 

@@ -73,7 +73,7 @@ def test_exercises_have_the_agreed_form(exercise: Exercise) -> None:
     assert exercise.properties, "hidden tests need at least one property"
     used = exercise.use or exercise.reference
     names = list(inspect.signature(used).parameters)[exercise.use is not None :]
-    for case in exercise.cases(np.random.default_rng(0)):
+    for case in exercise.draw(np.random.default_rng(0)):
         assert list(case) == names[: len(case)] or len(names) == 1  # *arguments
 
 

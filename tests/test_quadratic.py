@@ -10,8 +10,6 @@ import scipy.spatial
 import torch
 
 from optdl import problems
-from optdl.checks import CheckFailed, check
-from optdl.checks.quadratic import EXERCISES
 from optdl.data import load
 from optdl.problems import Problem
 from optdl.quadratic import (
@@ -578,41 +576,3 @@ def test_shape_errors_are_friendly_without_the_shape_checker():
         object.__setattr__(model, name, value)
     with pytest.raises(ValueError, match=r"must have shape \(2,\).*got \(3,\) and \(2,\)"):
         QuadraticModel.__post_init__(model)
-
-
-# --- the exercises ----------------------------------------------------------------------------
-
-
-SEEDS = (0, 7, 123)
-
-
-@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.key)
-def test_reference_passes_its_own_check(exercise):
-    for seed in SEEDS:
-        check(exercise.key, exercise.reference, seed=seed, properties=True)
-
-
-@pytest.mark.parametrize(
-    ("exercise", "misconception"),
-    [(e, m) for e in EXERCISES for m in e.misconceptions],
-    ids=lambda item: getattr(item, "key", None) or item.function.__name__,
-)
-def test_each_misconception_fails_and_is_named(exercise, misconception):
-    for seed in SEEDS:
-        with pytest.raises(CheckFailed) as failure:
-            check(exercise.key, misconception.function, seed=seed)
-        assert misconception.hint in str(failure.value)
-
-
-@pytest.mark.parametrize("claim", [p.claim for e in EXERCISES for p in e.properties])
-def test_each_property_is_broken_by_some_misconception(claim):
-    rng = np.random.default_rng(5)
-    [(exercise, fact)] = [(e, p) for e in EXERCISES for p in e.properties if p.claim == claim]
-    broken = []
-    for misconception in exercise.misconceptions:
-        with np.errstate(all="ignore"):
-            try:
-                broken.append(not fact.holds(misconception.function, rng))
-            except (ValueError, IndexError, TypeError, np.linalg.LinAlgError):
-                broken.append(True)
-    assert any(broken)

@@ -22,6 +22,7 @@ from typing import Any
 from nbformat import NotebookNode
 from rich.table import Table
 
+from optdl.checks import catalog
 from tools import answers, notebooks, results
 from tools.backend import Backend, MissingEntry
 from tools.layout import LAB, RECORD, ROOT, Course
@@ -270,7 +271,10 @@ def forgers() -> list[Student]:
 
 def exercises(topic: str, name: str | None = None) -> Sequence[Any]:
     """Return the exercises of a notebook, as :mod:`optdl.checks` lists them."""
-    module = f"optdl.checks.labs.{topic}" if name == LAB else f"optdl.checks.{topic}"
+    found = tuple(catalog.blocks(topic, lab=name == LAB).values())
+    if found or name != LAB:
+        return found
+    module = f"optdl.checks.labs.{topic}"
     try:
         return tuple(importlib.import_module(module).EXERCISES)
     except ModuleNotFoundError as error:
@@ -296,7 +300,7 @@ def sheet(course: Course, topic: str, name: str | None = None) -> Sheet:
         right[cell.id] = source
         if defined in known:
             mistakes = known[defined].misconceptions
-            wrong[cell.id] = tuple(answers.as_source(item.function, defined) for item in mistakes)
+            wrong[cell.id] = tuple(item.text(defined) for item in mistakes)
     released = notebooks.read(course.released(topic, name))
     return Sheet(released, right, written, wrong)
 

@@ -46,7 +46,7 @@ def cases(key: str, seed: int) -> tuple[tuple[Case, Any], ...]:
     """Return the calls of an exercise with the values of the reference."""
     exercise = exercises()[key]
     rng = np.random.default_rng([seed, zlib.crc32(key.encode())])
-    calls = list(exercise.cases(rng))
+    calls = list(exercise.draw(rng))
     return tuple((case, call(exercise.reference, case).value) for case in calls)
 
 

@@ -1,7 +1,30 @@
-"""What an exercise is: a reference, random cases, and the mistakes that are usual."""
+"""What an exercise is: the right answer, random cases, facts, and the mistakes that are usual.
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+Each exercise is a block in a file of its own, which reads from top to bottom::
+
+    exercise = Exercise("L1-01", empirical_risk)
+
+    @exercise.answer
+    def _(loss, model, theta, x, y):
+        return np.sum(loss(model(x, theta), y)) / len(y)
+
+    @exercise.cases
+    def _(rng): ...
+
+    @exercise.fact("a second copy of the data changes nothing")
+    def _(risk, rng): ...
+
+    exercise.mistake("you divide by m − 1; the empirical risk divides by m",
+                     ("/ len(y)", "/ (len(y) - 1)"))
+"""
+
+import ast
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,7 +36,6 @@ Case = dict[str, Any]
 """One call: argument names to values, in the order of the signature."""
 
 
-@dataclass(frozen=True)
 class Misconception:
     """A mistake that students make, as the function it leads to.
 
@@ -22,15 +44,82 @@ class Misconception:
     hint : str
         What the student sees: the mistake, then what is right.
     function : callable
-        The mistaken function. It uses only its arguments, builtins and ``np``, so that
-        its source can stand in a notebook by itself.
+        The mistaken function, or the right one if there are edits. It uses only its arguments,
+        builtins and what notebooks import, so that its source can stand in a notebook by itself.
+    edits : sequence of pairs of str, optional
+        What stands once in the text of the right answer, and what the mistaken one has there.
+    given : mapping, optional
+        What else the answer uses by its name: earlier answers of the same notebook.
     """
 
-    hint: str
-    function: Function
+    def __init__(
+        self,
+        hint: str,
+        function: Function,
+        edits: Sequence[tuple[str, str]] = (),
+        given: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        self.hint, self._function, self._edits, self._given = hint, function, edits, given
+
+    def text(self, name: str) -> str:
+        """Return the mistaken function as it could stand in a notebook, under a name.
+
+        Raises
+        ------
+        ValueError
+            If a text that is edited does not stand exactly once in the right answer.
+        """
+        written = getattr(self._function, "source", None)
+        source = written or textwrap.dedent(inspect.getsource(self._function))
+        for old, new in self._edits:
+            if source.count(old) != 1:
+                raise ValueError(f"{old!r} stands {source.count(old)} times in {name}")
+            source = source.replace(old, new)
+        tree = _Bare().visit(ast.parse(source))
+        tree.body[-1].name = name
+        return ast.unparse(tree)
+
+    @cached_property
+    def function(self) -> Function:
+        """The mistaken function; that of an edit is made when it is first asked for."""
+        if not self._edits:
+            return self._function
+        names = {**vars(sys.modules[self._function.__module__]), **self._given}
+        name = self._function.__name__
+        exec(compile(self.text(name), f"<mistaken {name}>", "exec"), names)
+        function: Function = names[name]
+        return function
 
 
-@dataclass(frozen=True)
+class _Bare(ast.NodeTransformer):
+    """Leave out what a student's code has not: annotations, docstrings, and the block's own."""
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.annotation = None
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        node.decorator_list = [
+            one for one in node.decorator_list if not ast.unparse(one).startswith("exercise.")
+        ]
+        return self._without_docstring(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return self._without_docstring(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
+        if node.value is None:
+            return None
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
+
+    def _without_docstring(self, node: Any) -> ast.AST:
+        if ast.get_docstring(node) is not None and len(node.body) > 1:
+            node.body = node.body[1:]
+        self.generic_visit(node)
+        return ast.fix_missing_locations(node)
+
+
 class Property:
     """A fact that the right answer obeys, whatever way it is computed.
 
@@ -44,11 +133,13 @@ class Property:
         stays as it is. Many calls are best made by one ``optdl.observation.observe``.
     """
 
-    claim: str
-    holds: Callable[[Function, np.random.Generator], bool]
+    def __init__(self, claim: str, holds: Callable[[Function, np.random.Generator], bool]) -> None:
+        self.claim, self.holds = claim, holds
 
 
-@dataclass(frozen=True)
+Cases = Callable[[np.random.Generator], Iterable[Case]]
+
+
 class Exercise:
     """A function for the student to write, with all that is needed to judge it.
 
@@ -56,15 +147,10 @@ class Exercise:
     ----------
     key : str
         The row of the sources, such as ``L1-07``; ``L1-03:hinge`` where a row has several
-        exercises, ``L1-24, L1-25`` where an exercise asks for several rows.
+        exercises, ``L1-24, L1-25`` where an exercise asks for several rows. Its file is called
+        after the first row and the function: ``l1_07_standard_error.py``.
     reference : callable
         The function of :mod:`optdl` that the student rewrites, under the same name.
-    cases : callable
-        ``cases(rng)`` gives the calls to compare, small and large ones.
-    misconceptions : tuple of Misconception
-        At least three usual mistakes.
-    properties : tuple of Property
-        Facts that are checked when the work is graded.
     parts : str or tuple
         The names of what a tuple holds, in the words of the task and nested as the tuple
         is: ``("y", ("normalized", "factor"))``. Empty where the answer is one thing.
@@ -76,15 +162,22 @@ class Exercise:
         a function of a module that students may import. When not given, the answer is called.
     """
 
-    key: str
-    reference: Function
-    cases: Callable[[np.random.Generator], Iterable[Case]]
-    misconceptions: tuple[Misconception, ...]
-    properties: tuple[Property, ...] = ()
-    parts: Any = ""
-    rtol: float = 1e-9
-    atol: float = 1e-12
-    use: Callable[..., Any] | None = None
+    def __init__(
+        self,
+        key: str,
+        reference: Function,
+        cases: Cases | None = None,
+        misconceptions: Iterable[Misconception] = (),
+        properties: Iterable[Property] = (),
+        parts: Any = "",
+        rtol: float = 1e-9,
+        atol: float = 1e-12,
+        use: Callable[..., Any] | None = None,
+    ) -> None:
+        self.key, self.reference, self.parts = key, reference, parts
+        self.rtol, self.atol, self.use = rtol, atol, use
+        self.misconceptions, self.properties = [*misconceptions], [*properties]
+        self._draw, self._answer = cases, reference
 
     @property
     def name(self) -> str:
@@ -95,6 +188,58 @@ class Exercise:
     def row(self) -> str:
         """Return the rows of the sources, without the suffix that tells exercises apart."""
         return self.key.split(":")[0]
+
+    def answer(self, function: Function) -> Function:
+        """Take a function as the right answer whose text mistakes edit, in place of the reference.
+
+        It is what a student would write: short, with nothing but arguments, builtins and ``np``.
+        """
+        function.__name__ = self.name
+        self._answer = function
+        return function
+
+    def cases(self, draw: Cases) -> Cases:
+        """Take ``draw(rng)``, which gives the calls to compare, small and large ones."""
+        self._draw = draw
+        return draw
+
+    def draw(self, rng: np.random.Generator) -> list[Case]:
+        """Return random cases."""
+        assert self._draw is not None, f"{self.key} has no cases"
+        return [*self._draw(rng)]
+
+    def fact(self, claim: str) -> Callable[[Function], Function]:
+        """Take a function as a fact that is checked when the work is graded: see ``Property``."""
+
+        def add(holds: Function) -> Function:
+            self.properties.append(Property(claim, holds))
+            return holds
+
+        return add
+
+    def mistake(
+        self, hint: str, *edits: tuple[str, str], given: Mapping[str, Any] = MappingProxyType({})
+    ) -> Callable[[Function], Function]:
+        """Add a usual mistake: edits of the right answer's text, or without edits a function.
+
+        Parameters
+        ----------
+        hint : str
+            What the student sees: the mistake, then what is right.
+        *edits : pair of str
+            What stands once in the right answer, and what the mistaken code has there.
+        given : mapping
+            What else the answer uses by its name: earlier answers of the same notebook.
+        """
+
+        def add(function: Function) -> Function:
+            function.__name__ = self.name
+            self.misconceptions.append(Misconception(hint, function, edits, given))
+            return function
+
+        if edits:
+            add(self._answer)
+        return add
 
     def outcomes(self, answer: Function, cases: Sequence[Case]) -> list[Observation]:
         """Return what came of each case, in one question to an answer that lives elsewhere."""

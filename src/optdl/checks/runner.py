@@ -2,23 +2,19 @@
 
 import contextlib
 import copy
-import difflib
-import importlib
 import io
-import pkgutil
 import signal
 import sys
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import optdl.checks
 from optdl.checks import diagnoses
+from optdl.checks.catalog import blocks, find
 from optdl.checks.compare import disagreement
 from optdl.checks.diagnoses.evidence import Evidence
 from optdl.checks.diagnoses.notebook import stale
@@ -27,35 +23,6 @@ from optdl.checks.exercise import Case, Exercise, Function
 from optdl.checks.report import LIKELY_CAUSE, CheckFailed, Stopped, failing_case, show
 from optdl.checks.summary import note
 from optdl.observation import Observation, line_of, silence
-
-
-def _modules(folder: str = "") -> list[str]:
-    """Return the modules of the checks: those of the topics, or those in a folder beside them."""
-    package = "optdl.checks" + folder.replace("/", ".")
-    places = [f"{place}{folder}" for place in optdl.checks.__path__]
-    return [f"{package}.{one.name}" for one in pkgutil.iter_modules(places) if not one.ispkg]
-
-
-def _listed(modules: list[str]) -> dict[str, Exercise]:
-    found: dict[str, Exercise] = {}
-    for name in modules:
-        for exercise in getattr(importlib.import_module(name), "EXERCISES", ()):
-            if exercise.key in found:
-                raise ValueError(f"two exercises have the key {exercise.key}; keys must differ")
-            found[exercise.key] = exercise
-    return found
-
-
-@cache
-def exercises() -> dict[str, Exercise]:
-    """Return every exercise in NumPy by its key, topic by topic."""
-    return _listed(_modules())
-
-
-@cache
-def lab_exercises() -> dict[str, Exercise]:
-    """Return every exercise of the labs by its key; this imports torch."""
-    return _listed(_modules("/labs"))
 
 
 def check(key: str, function: Function, *, seed: int = 0, properties: bool = False) -> None:
@@ -83,7 +50,7 @@ def check(key: str, function: Function, *, seed: int = 0, properties: bool = Fal
         When the check is interrupted.
     """
     with _undisturbed():
-        exercise = _find(key)
+        exercise = find(key)
     try:
         agrees = _check(exercise, function, seed, properties)
     except CheckFailed as failed:
@@ -139,7 +106,7 @@ class _Drawn(NamedTuple):
 def _drawn(exercise: Exercise, *seed: int) -> _Drawn:
     """Draw cases; they are the same for everyone, and kept, so nobody may change them."""
     rng = _rng(exercise, *seed)
-    cases = list(exercise.cases(rng))
+    cases = exercise.draw(rng)
     return _Drawn(cases, exercise.outcomes(exercise.reference, cases), rng)
 
 
@@ -153,44 +120,20 @@ def prepare(topic: str, seeds: Sequence[int] = (0, 7, 123)) -> None:
     seeds : sequence of int
         Those that the notebooks' checks use.
     """
+    # without torch, none of the notebooks that are graded is a lab
+    labs = blocks(topic, lab=True) if "torch" in sys.modules else {}
+    for exercise in (blocks(topic) | labs).values():
+        for seed in seeds:
+            _drawn(exercise, seed)
     names = f"optdl.checks.{topic}", f"optdl.checks.labs.{topic}"
     for module in (sys.modules[name] for name in names if name in sys.modules):
-        for exercise in module.EXERCISES:
+        for exercise in getattr(module, "EXERCISES", ()):
             for seed in seeds:
                 _drawn(exercise, seed)
 
 
 def _rng(exercise: Exercise, *seed: int) -> np.random.Generator:
     return np.random.default_rng([seed[0], zlib.crc32(exercise.key.encode()), *seed[1:]])
-
-
-@cache
-def _naming(key: str) -> dict[str, Exercise]:
-    """Return the exercises of the topics that are loaded, or whose source names the key.
-
-    A notebook needs one topic, and waits for no other to be imported.
-    """
-    loaded = [name for name in sys.modules if name.startswith("optdl.checks.")]
-    found = {one.key: one for name in loaded for one in getattr(sys.modules[name], "EXERCISES", ())}
-    if key in found:
-        return found
-    for name in [*_modules(), *_modules("/labs")]:
-        file = Path(optdl.checks.__path__[0], *name.split(".")[2:]).with_suffix(".py")
-        if f'"{key}"' in file.read_text(encoding="utf-8"):
-            topic = importlib.import_module(name)
-            found |= {one.key: one for one in getattr(topic, "EXERCISES", ())}
-    return found
-
-
-def _find(key: str) -> Exercise:
-    if exercise := _naming(key).get(key):
-        return exercise
-    known = lab_exercises() if key.startswith("LAB") else exercises()
-    if key not in known:
-        near = difflib.get_close_matches(key, known, n=1)
-        mend = f"did you mean {near[0]!r}?" if near else f"the exercises are {', '.join(known)}"
-        raise KeyError(f"there is no exercise {key!r}; {mend}")
-    return known[key]
 
 
 def _check_cases(exercise: Exercise, function: Function, drawn: _Drawn, seed: int) -> None:

@@ -3,6 +3,7 @@
 import re
 import sys
 
+from optdl.checks.catalog import blocks
 from optdl.checks.exercise import Exercise
 
 _found: dict[str, str] = {}
@@ -47,6 +48,13 @@ def _listed() -> list[Exercise]:
     """Return the exercises of the topics that have been checked, in their order."""
     loaded = [name for name in sys.modules if name.startswith("optdl.checks.")]
     topics = [getattr(sys.modules[name], "EXERCISES", ()) for name in loaded]
+    checked = [
+        name.split(".")[2:4]
+        for name in loaded
+        if getattr(getattr(sys.modules[name], "exercise", None), "key", None) in _found
+    ]
+    for topic, lab in sorted({(topic, file.startswith("lab_")) for topic, file in checked}):
+        topics.append(tuple(blocks(topic, lab=lab).values()))
     return [
         exercise
         for topic in topics

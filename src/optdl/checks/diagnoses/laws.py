@@ -60,7 +60,7 @@ def _expected(evidence: Evidence, part: Part) -> Iterator[np.ndarray]:
 @lru_cache(maxsize=4)
 def _many(exercise: Exercise) -> list[Any]:
     """Return the right values of an exercise in many cases."""
-    drawn = [case for seed in range(SEEDS) for case in exercise.cases(np.random.default_rng(seed))]
+    drawn = [case for seed in range(SEEDS) for case in exercise.draw(np.random.default_rng(seed))]
     return [given.value for given in exercise.outcomes(exercise.reference, drawn)]
 
 

@@ -1,0 +1,1 @@
+"""Exercises on batch normalization: forward and backward, inference, and two relatives."""

@@ -1,0 +1,167 @@
+"""Backward."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.batchnorm import batchnorm_backward, batchnorm_forward
+from optdl.checks.batchnorm.shared import away_from_one, difference, random_features
+from optdl.checks.exercise import Case, Exercise, Function
+
+exercise = Exercise("L1-35", batchnorm_backward, parts=("grad_x", "grad_gamma", "grad_beta"))
+
+
+@exercise.answer
+def _(grad, cache):
+    normalized, factor = cache
+    grad_gamma, grad_beta = ((grad * normalized).sum(axis=0), grad.sum(axis=0))
+    grad_x = factor * (grad - (grad_beta + normalized * grad_gamma) / len(grad))
+    return (grad_x, grad_gamma, grad_beta)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    # Two examples would not do: their gradient is almost zero whatever arrives.
+    for m, d in ((3, 1), (4, 2), (6, 3)):
+        x, gamma = random_features(rng, m, d), away_from_one(rng, d)
+        _, cache = batchnorm_forward(x, gamma, np.zeros(d), 0.05)
+        # a plain pair: that is what arrives at an answer in another process
+        yield {"grad": rng.uniform(1, 3, size=(m, d)).round(2), "cache": tuple(cache)}
+
+
+@exercise.fact("all three gradients agree with finite differences")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    x, gamma, beta = random_features(rng, 5, 3), away_from_one(rng, 3), rng.normal(size=3)
+    grad = rng.normal(size=x.shape)
+    found = function(grad, tuple(batchnorm_forward(x, gamma, beta, 0.1)[1]))
+
+    def loss(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray) -> float:
+        return float(np.sum(grad * batchnorm_forward(x, gamma, beta, 0.1)[0]))
+
+    expected = (
+        difference(lambda z: loss(z, gamma, beta), x),
+        difference(lambda z: loss(x, z, beta), gamma),
+        difference(lambda z: loss(x, gamma, z), beta),
+    )
+    return all(np.allclose(*pair, atol=1e-7) for pair in zip(found, expected, strict=True))
+
+
+@exercise.fact(
+    "for ε = 0 the gradient of x, and its product with x̂, add up to 0 over the minibatch"
+)
+def _(function: Function, rng: np.random.Generator) -> bool:
+    x, gamma = random_features(rng, 8, 3), away_from_one(rng, 3)
+    _, cache = batchnorm_forward(x, gamma, np.zeros(3), 0.0)
+    grad_x = np.asarray(function(rng.normal(size=x.shape), tuple(cache))[0])
+    sums = [grad_x.sum(axis=0), (grad_x * cache.normalized).sum(axis=0)]
+    return bool(np.allclose(sums, 0, atol=1e-12))
+
+
+@exercise.mistake("you hold mean and variance constant; both depend on each example")
+def _(grad, cache):
+    normalized, factor = cache
+    return factor * grad, (grad * normalized).sum(axis=0), grad.sum(axis=0)
+
+
+@exercise.mistake(
+    "the term of the variance is missing: − x̂ · mean(δx̂), with the mean of the products"
+)
+def _(grad, cache):
+    normalized, factor = cache
+    grad_x = factor * (grad - grad.mean(axis=0))
+    return grad_x, (grad * normalized).sum(axis=0), grad.sum(axis=0)
+
+
+@exercise.mistake("the term of the mean is missing: − mean(δ)")
+def _(grad, cache):
+    normalized, factor = cache
+    grad_x = factor * (grad - normalized * (grad * normalized).mean(axis=0))
+    return grad_x, (grad * normalized).sum(axis=0), grad.sum(axis=0)
+
+
+@exercise.mistake("you add the terms of the mean and of the variance; subtract both")
+def _(grad, cache):
+    normalized, factor = cache
+    both = grad.mean(axis=0) + normalized * (grad * normalized).mean(axis=0)
+    return factor * (grad + both), (grad * normalized).sum(axis=0), grad.sum(axis=0)
+
+
+@exercise.mistake("you add the term x̂ · mean(δx̂); subtract it")
+def _(grad, cache):
+    normalized, factor = cache
+    along = normalized * (grad * normalized).mean(axis=0)
+    grad_x = factor * (grad - grad.mean(axis=0) + along)
+    return grad_x, (grad * normalized).sum(axis=0), grad.sum(axis=0)
+
+
+@exercise.mistake("you multiply only δ by the factor; multiply all three terms, in brackets")
+def _(grad, cache):
+    normalized, factor = cache
+    both = grad.mean(axis=0) + normalized * (grad * normalized).mean(axis=0)
+    return factor * grad - both, (grad * normalized).sum(axis=0), grad.sum(axis=0)
+
+
+@exercise.mistake(
+    "your mean includes the x̂ of the example; it stands before the mean: x̂ · mean(δx̂)"
+)
+def _(grad, cache):
+    normalized, factor = cache
+    grad_x = factor * (grad - grad.mean(axis=0) - (normalized**2 * grad).mean(axis=0))
+    return grad_x, (grad * normalized).sum(axis=0), grad.sum(axis=0)
+
+
+@exercise.mistake("your means are over all features; take those of each feature")
+def _(grad, cache):
+    normalized, factor = cache
+    grad_x = factor * (grad - grad.mean() - normalized * (grad * normalized).mean())
+    return grad_x, (grad * normalized).sum(axis=0), grad.sum(axis=0)
+
+
+@exercise.mistake("you use sums in the gradient of x; take the means of δ and δx̂ over the examples")
+def _(grad, cache):
+    normalized, factor = cache
+    grad_gamma, grad_beta = (grad * normalized).sum(axis=0), grad.sum(axis=0)
+    return factor * (grad - grad_beta - normalized * grad_gamma), grad_gamma, grad_beta
+
+
+@exercise.mistake("the factor γ/√(σ² + ε) before the gradient of x is missing")
+def _(grad, cache):
+    normalized, _ = cache
+    grad_gamma, grad_beta = (grad * normalized).sum(axis=0), grad.sum(axis=0)
+    return grad - (grad_beta + normalized * grad_gamma) / len(grad), grad_gamma, grad_beta
+
+
+exercise.mistake(
+    "you divide by the factor; multiply by it, since it is γ/√(σ² + ε)",
+    (
+        "factor * (grad - (grad_beta + normalized * grad_gamma) / len(grad))",
+        "(grad - (grad_beta + normalized * grad_gamma) / len(grad)) / factor",
+    ),
+)
+
+
+@exercise.mistake("your term mean(δx̂) is not multiplied by the x̂ of the example")
+def _(grad, cache):
+    normalized, factor = cache
+    grad_gamma, grad_beta = (grad * normalized).sum(axis=0), grad.sum(axis=0)
+    return factor * (grad - (grad_beta + grad_gamma) / len(grad)), grad_gamma, grad_beta
+
+
+@exercise.mistake("your gradient of γ lacks x̂; it equals that of β")
+def _(grad, cache):
+    normalized, factor = cache
+    back = grad - grad.mean(axis=0) - normalized * (grad * normalized).mean(axis=0)
+    return factor * back, grad.sum(axis=0), grad.sum(axis=0)
+
+
+exercise.mistake(
+    "your gradient of γ is multiplied by the factor; it is the sum of δx̂",
+    (", grad_gamma", ", factor * grad_gamma"),
+)
+
+
+@exercise.mistake("you average the gradients of γ and β; both are sums over the examples")
+def _(grad, cache):
+    normalized, factor = cache
+    grad_gamma, grad_beta = (grad * normalized).mean(axis=0), grad.mean(axis=0)
+    return factor * (grad - grad_beta - normalized * grad_gamma), grad_gamma, grad_beta

@@ -1,0 +1,103 @@
+"""Folding."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.batchnorm import batchnorm_inference, fold
+from optdl.checks.batchnorm.shared import away_from_one
+from optdl.checks.exercise import Case, Exercise, Function
+
+exercise = Exercise("L1-36:fold", fold, parts=("weight", "bias"))
+
+
+@exercise.answer
+def _(weight, bias, gamma, beta, mean, var, eps):
+    scale = gamma / np.sqrt(var + eps)
+    return (scale[:, None] * weight, scale * (bias - mean) + beta)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for d, n in ((2, 2), (3, 2), (4, 5)):
+        yield {
+            "weight": rng.normal(size=(d, n)).round(2),
+            "bias": away_from_one(rng, d),
+            "gamma": away_from_one(rng, d),
+            "beta": away_from_one(rng, d),
+            "mean": away_from_one(rng, d),
+            "var": rng.uniform(2, 5, size=d).round(2),
+            "eps": 0.05,
+        }
+
+
+@exercise.fact("the folded layer has the same outputs as the layer and the normalization")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    weight, h = rng.normal(size=(3, 4)), rng.normal(size=(6, 4))
+    bias, gamma, beta, mean = rng.normal(size=(4, 3))
+    rest = gamma, beta, mean, rng.uniform(0.1, 2, size=3), 1e-3
+    folded, shift = function(weight, bias, *rest)
+    expected = batchnorm_inference(h @ weight.T + bias, *rest)
+    return bool(np.allclose(h @ np.asarray(folded).T + shift, expected, rtol=1e-12))
+
+
+exercise.mistake(
+    "you return the old bias; it has to be scaled and shifted, too",
+    ("scale * (bias - mean) + beta", "bias"),
+)
+
+exercise.mistake(
+    "the old bias is not scaled; it is a part of the value that is normalized",
+    ("scale * (bias - mean) + beta", "bias + beta - scale * mean"),
+)
+
+exercise.mistake(
+    "your bias lacks the mean; it is γ(b − μ)/√(σ² + ε) + β", ("(bias - mean)", "bias")
+)
+
+exercise.mistake(
+    "you subtract the mean without scaling it; the bias is γ(b − μ)/√(σ² + ε) + β",
+    ("(bias - mean) + beta", "bias + beta - mean"),
+)
+
+exercise.mistake(
+    "you add the mean; subtract it, the bias is γ(b − μ)/√(σ² + ε) + β", ("bias -", "bias +")
+)
+
+exercise.mistake(
+    "the old bias is missing; at inference the mean is fixed and does not remove b",
+    ("scale * (bias - mean) + beta", "beta - scale * mean"),
+)
+
+exercise.mistake("your bias lacks β; it is γ(b − μ)/√(σ² + ε) + β", (" + beta", ""))
+
+exercise.mistake(
+    "you scale β; it is added last, in γ(b − μ)/√(σ² + ε) + β",
+    ("(bias - mean) + beta", "(bias - mean + beta)"),
+)
+
+exercise.mistake(
+    "you scale the columns of the weight; each row belongs to one output, so scale the rows",
+    ("[:, None]", ""),
+)
+
+exercise.mistake("you divide by the variance; divide by its root", ("np.sqrt", ""))
+
+exercise.mistake("your ε is missing; the scale is γ/√(σ² + ε)", (" + eps", ""))
+
+exercise.mistake(
+    "your ε is outside the root; the scale is γ/√(σ² + ε)",
+    ("np.sqrt(var + eps)", "(np.sqrt(var) + eps)"),
+)
+
+
+@exercise.mistake("you subtract the mean from the weight; only the bias is shifted")
+def _(weight, bias, gamma, beta, mean, var, eps):
+    scale = gamma / np.sqrt(var + eps)
+    return scale[:, None] * (weight - mean[:, None]), scale * (bias - mean) + beta
+
+
+@exercise.mistake("your scale lacks γ; it is γ/√(σ² + ε)")
+def _(weight, bias, gamma, beta, mean, var, eps):
+    scale = 1 / np.sqrt(var + eps)
+    return scale[:, None] * weight, scale * (bias - mean) + beta

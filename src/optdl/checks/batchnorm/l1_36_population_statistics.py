@@ -1,0 +1,89 @@
+"""Statistics of the population."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.batchnorm import population_statistics
+from optdl.checks.batchnorm.shared import random_features
+from optdl.checks.exercise import Case, Exercise, Function
+
+exercise = Exercise("L1-36:population", population_statistics, parts=("mean", "variance"))
+
+
+@exercise.answer
+def _(means, variances, m):
+    return (means.mean(axis=0), m / (m - 1) * variances.mean(axis=0))
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for b, d, m in ((3, 1, 2), (4, 2, 8), (5, 3, 16)):
+        means = rng.uniform(-3, 3, size=(b, d)).round(2)
+        variances = rng.uniform(1, 5, size=(b, d)).round(2)
+        yield {"means": means, "variances": variances, "m": m}
+
+
+@exercise.fact("from all pairs of examples as minibatches of 2 it returns their mean and variance")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    # All n² ordered pairs, each drawn with replacement: their average is free of chance.
+    x = random_features(rng, 6, 2)
+    pairs = np.array([[one, other] for one in x for other in x])
+    mean, var = function(pairs.mean(axis=1), pairs.var(axis=1), 2)
+    return bool(np.allclose(mean, x.mean(axis=0)) and np.allclose(var, x.var(axis=0)))
+
+
+exercise.mistake(
+    "your variance is the mean of those of the minibatches, which is too small; "
+    "multiply it by m/(m − 1)",
+    ("m / (m - 1) * ", ""),
+)
+
+exercise.mistake(
+    "your factor is inverted; multiply the variance by m/(m − 1)", ("m / (m - 1)", "(m - 1) / m")
+)
+
+
+@exercise.mistake(
+    "you correct with the number of minibatches; m is the number of examples in a minibatch"
+)
+def _(means, variances, m):
+    b = len(means)
+    return means.mean(axis=0), b / (b - 1) * variances.mean(axis=0)
+
+
+exercise.mistake(
+    "you average the standard deviations; average the variances",
+    ("variances.mean(axis=0)", "np.sqrt(variances).mean(axis=0) ** 2"),
+)
+
+exercise.mistake(
+    "you return the standard deviation; return the variance",
+    ("m / (m - 1) * variances.mean(axis=0)", "np.sqrt(m / (m - 1) * variances.mean(axis=0))"),
+)
+
+exercise.mistake(
+    "you take the variance of the means; take the mean of the variances",
+    ("m / (m - 1) * variances.mean", "means.var"),
+)
+
+exercise.mistake(
+    "you add the variance of the means; multiply by the factor m/(m − 1) instead",
+    ("m / (m - 1) * variances.mean", "variances.mean(axis=0) + means.var"),
+)
+
+
+@exercise.mistake("you multiply the mean by m/(m − 1) too; only the variance is biased")
+def _(means, variances, m):
+    return m / (m - 1) * means.mean(axis=0), m / (m - 1) * variances.mean(axis=0)
+
+
+exercise.mistake(
+    "you divide the sum of the variances by m − 1; multiply their mean by m/(m − 1)",
+    ("m / (m - 1) * variances.mean(axis=0)", "variances.sum(axis=0) / (m - 1)"),
+)
+
+
+@exercise.mistake("you use only the last minibatch; average over all minibatches")
+def _(means, variances, m):
+    return means[-1], m / (m - 1) * variances[-1]

@@ -1,0 +1,150 @@
+"""Batch renormalization."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.batchnorm import (
+    Cache,
+    batchnorm_backward,
+    batchnorm_forward,
+    batchnorm_inference,
+    renorm_forward,
+)
+from optdl.checks.batchnorm.shared import away_from_one, difference, random_features
+from optdl.checks.exercise import Case, Exercise, Function
+
+exercise = Exercise("P-03", renorm_forward, parts=("y", ("normalized", "factor")))
+
+
+@exercise.answer
+def _(x, gamma, beta, mean, std, eps):
+    batch_std = np.sqrt(x.var(axis=0) + eps)
+    s, d = (batch_std / std, (x.mean(axis=0) - mean) / std)
+    normalized = (x - x.mean(axis=0)) / batch_std
+    return (gamma * (normalized * s + d) + beta, (normalized, gamma * s / batch_std))
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for m, d in ((3, 2), (4, 3), (6, 5)):
+        yield {
+            "x": random_features(rng, m, d),
+            "gamma": away_from_one(rng, d),
+            "beta": away_from_one(rng, d),
+            "mean": rng.uniform(-3, -1, size=d).round(2),
+            "std": rng.uniform(2, 5, size=d).round(2),
+            "eps": 0.05,
+        }
+
+
+@exercise.fact("the output equals γ(x − μ)/σ + β, the output at inference")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    x, (gamma, beta, mean) = random_features(rng, 6, 3), rng.normal(size=(3, 3))
+    std = rng.uniform(0.5, 3, size=3)
+    y = function(x, gamma, beta, mean, std, 0.1)[0]
+    return bool(np.allclose(y, batchnorm_inference(x, gamma, beta, mean, std**2, 0.0)))
+
+
+@exercise.fact(
+    "the backward pass with your pair agrees with finite differences at constant s and d"
+)
+def _(function: Function, rng: np.random.Generator) -> bool:
+    x, (gamma, beta, mean) = random_features(rng, 5, 2), rng.normal(size=(3, 2))
+    std, grad = rng.uniform(0.5, 3, size=2), rng.normal(size=x.shape)
+    s, d = np.sqrt(x.var(axis=0) + 0.1) / std, (x.mean(axis=0) - mean) / std
+
+    def loss(z: np.ndarray) -> float:
+        return float(np.sum(grad * batchnorm_forward(z, gamma * s, gamma * d + beta, 0.1)[0]))
+
+    found, _, _ = batchnorm_backward(grad, Cache(*function(x, gamma, beta, mean, std, 0.1)[1]))
+    return bool(np.allclose(found, difference(loss, x), atol=1e-7))
+
+
+exercise.mistake("your s is inverted; it is σ_B/σ", ("batch_std / std", "std / batch_std"))
+
+
+@exercise.mistake("you divide d by σ_B; divide it by σ, the moving average")
+def _(x, gamma, beta, mean, std, eps):
+    batch_std = np.sqrt(x.var(axis=0) + eps)
+    s, d = batch_std / std, (x.mean(axis=0) - mean) / batch_std
+    normalized = (x - x.mean(axis=0)) / batch_std
+    return gamma * (normalized * s + d) + beta, (normalized, gamma * s / batch_std)
+
+
+exercise.mistake(
+    "your d is not divided by σ", ("(x.mean(axis=0) - mean) / std", "x.mean(axis=0) - mean")
+)
+
+exercise.mistake(
+    "your d has the wrong sign; it is (μ_B − μ)/σ",
+    ("x.mean(axis=0) - mean", "mean - x.mean(axis=0)"),
+)
+
+exercise.mistake(
+    "you do not multiply d by γ; the output is γ(x̂s + d) + β",
+    ("(normalized * s + d)", "normalized * s + d"),
+)
+
+exercise.mistake(
+    "you multiply d by s; the corrected value is x̂s + d",
+    ("(normalized * s + d)", "(normalized + d) * s"),
+)
+
+
+@exercise.mistake("your output is that of plain batch norm; correct x̂ to x̂s + d")
+def _(x, gamma, beta, mean, std, eps):
+    batch_std = np.sqrt(x.var(axis=0) + eps)
+    normalized = (x - x.mean(axis=0)) / batch_std
+    return gamma * normalized + beta, (normalized, gamma / batch_std)
+
+
+@exercise.mistake("your output is right, but the factor in your pair lacks s; it is γs/σ_B")
+def _(x, gamma, beta, mean, std, eps):
+    batch_std = np.sqrt(x.var(axis=0) + eps)
+    normalized = (x - x.mean(axis=0)) / batch_std
+    return gamma * (x - mean) / std + beta, (normalized, gamma / batch_std)
+
+
+@exercise.mistake(
+    "your output is right, but your pair has the corrected x̂s + d in place of "
+    "x̂; s and d are constants, and the gradient passes through μ_B and σ_B"
+)
+def _(x, gamma, beta, mean, std, eps):
+    normalized = (x - mean) / std
+    return gamma * normalized + beta, (normalized, gamma / std)
+
+
+@exercise.mistake(
+    "your output is right, but the factor in your pair is not divided by σ_B; it is γs/σ_B"
+)
+def _(x, gamma, beta, mean, std, eps):
+    batch_std = np.sqrt(x.var(axis=0) + eps)
+    normalized = (x - x.mean(axis=0)) / batch_std
+    return gamma * (x - mean) / std + beta, (normalized, gamma * batch_std / std)
+
+
+exercise.mistake(
+    "you take a root of `std`; it is σ already, and nothing is added to it",
+    (
+        "batch_std = np.sqrt(x.var(axis=0) + eps)\n"
+        "    s, d = (batch_std / std, (x.mean(axis=0) - mean) / std)",
+        "batch_std, root = (np.sqrt(x.var(axis=0) + eps), np.sqrt(std + eps))\n"
+        "    s, d = (batch_std / root, (x.mean(axis=0) - mean) / root)",
+    ),
+)
+
+
+@exercise.mistake(
+    "your output is right, but the variance in your σ_B divides by m − 1; divide by m"
+)
+def _(x, gamma, beta, mean, std, eps):
+    batch_std = np.sqrt(x.var(axis=0, ddof=1) + eps)
+    normalized = (x - x.mean(axis=0)) / batch_std
+    return gamma * (x - mean) / std + beta, (normalized, gamma / std)
+
+
+@exercise.mistake("your output is right, but your x̂ lacks ε; σ_B is √(variance + ε)")
+def _(x, gamma, beta, mean, std, eps):
+    normalized = (x - x.mean(axis=0)) / x.std(axis=0)
+    return gamma * (x - mean) / std + beta, (normalized, gamma / std)

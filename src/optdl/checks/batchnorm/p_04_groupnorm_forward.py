@@ -1,0 +1,112 @@
+"""Groups of features."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.batchnorm import groupnorm_forward
+from optdl.checks.batchnorm.shared import away_from_one, random_features
+from optdl.checks.exercise import Case, Exercise, Function
+
+exercise = Exercise("P-04", groupnorm_forward)
+
+
+@exercise.answer
+def _(x, gamma, beta, groups, eps):
+    grouped = x.reshape(len(x), groups, -1)
+    centered = grouped - grouped.mean(axis=2, keepdims=True)
+    normalized = centered / np.sqrt(grouped.var(axis=2, keepdims=True) + eps)
+    return gamma * normalized.reshape(x.shape) + beta
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for m, d, groups in ((1, 6, 2), (3, 6, 3), (4, 12, 3)):
+        x, gamma, beta = random_features(rng, m, d), away_from_one(rng, d), away_from_one(rng, d)
+        yield {"x": x, "gamma": gamma, "beta": beta, "groups": groups, "eps": 0.05}
+
+
+@exercise.fact("the output for an example does not depend on the other examples")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    x, gamma, beta = rng.normal(size=(4, 6)), away_from_one(rng, 6), rng.normal(size=6)
+    y = np.asarray(function(x, gamma, beta, 2, 0.1))
+    alone = [function(x[i : i + 1], gamma, beta, 2, 0.1) for i in range(4)]
+    return bool(np.allclose(y, np.concatenate(alone)))
+
+
+@exercise.fact("each group of an example has mean 0 and variance 1")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    y = np.asarray(function(rng.normal(size=(3, 8)), np.ones(8), np.zeros(8), 2, 0.0))
+    grouped = y.reshape(3, 2, 4)
+    centered = np.allclose(grouped.mean(axis=2), 0, atol=1e-12)
+    return bool(centered and np.allclose(grouped.std(axis=2), 1))
+
+
+@exercise.mistake("you take all features for one group, as layer norm does; use `groups`")
+def _(x, gamma, beta, groups, eps):
+    centered = x - x.mean(axis=1, keepdims=True)
+    return gamma * centered / np.sqrt(x.var(axis=1, keepdims=True) + eps) + beta
+
+
+@exercise.mistake("your statistics of a group are over all examples; each example has its own")
+def _(x, gamma, beta, groups, eps):
+    grouped = x.reshape(len(x), groups, -1)
+    centered = grouped - grouped.mean(axis=(0, 2), keepdims=True)
+    normalized = centered / np.sqrt(grouped.var(axis=(0, 2), keepdims=True) + eps)
+    return gamma * normalized.reshape(x.shape) + beta
+
+
+exercise.mistake(
+    "`groups` is the number of groups, not the number of features in a group",
+    ("groups, -1", "-1, groups"),
+)
+
+
+@exercise.mistake("your groups are every G-th feature; a group is a block of neighboring features")
+def _(x, gamma, beta, groups, eps):
+    grouped = x.reshape(len(x), -1, groups)
+    centered = grouped - grouped.mean(axis=1, keepdims=True)
+    normalized = centered / np.sqrt(grouped.var(axis=1, keepdims=True) + eps)
+    return gamma * normalized.reshape(x.shape) + beta
+
+
+@exercise.mistake("your variance divides by d/G − 1; divide by d/G")
+def _(x, gamma, beta, groups, eps):
+    grouped = x.reshape(len(x), groups, -1)
+    centered = grouped - grouped.mean(axis=2, keepdims=True)
+    normalized = centered / np.sqrt(grouped.var(axis=2, keepdims=True, ddof=1) + eps)
+    return gamma * normalized.reshape(x.shape) + beta
+
+
+exercise.mistake(
+    "your ε is outside the root; divide by √(σ² + ε)",
+    (
+        "np.sqrt(grouped.var(axis=2, keepdims=True) + eps)",
+        "(grouped.std(axis=2, keepdims=True) + eps)",
+    ),
+)
+
+
+@exercise.mistake("you average across the groups; average within each group")
+def _(x, gamma, beta, groups, eps):
+    grouped = x.reshape(len(x), groups, -1)
+    centered = grouped - grouped.mean(axis=1, keepdims=True)
+    normalized = centered / np.sqrt(grouped.var(axis=1, keepdims=True) + eps)
+    return gamma * normalized.reshape(x.shape) + beta
+
+
+@exercise.mistake(
+    "your output is that of batch norm; take the statistics of each example and group"
+)
+def _(x, gamma, beta, groups, eps):
+    return gamma * (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + eps) + beta
+
+
+exercise.mistake("you divide by the variance; divide by its root, √(σ² + ε)", ("np.sqrt", ""))
+
+
+@exercise.mistake("your γ and β are missing: y = γx̂ + β")
+def _(x, gamma, beta, groups, eps):
+    grouped = x.reshape(len(x), groups, -1)
+    centered = grouped - grouped.mean(axis=2, keepdims=True)
+    return (centered / np.sqrt(grouped.var(axis=2, keepdims=True) + eps)).reshape(x.shape)

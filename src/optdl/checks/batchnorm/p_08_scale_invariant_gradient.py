@@ -1,0 +1,169 @@
+"""Scale invariance."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.batchnorm import batchnorm_forward, scale_invariant_gradient
+from optdl.checks.batchnorm.shared import difference
+from optdl.checks.exercise import Case, Exercise, Function
+
+exercise = Exercise("P-08", scale_invariant_gradient)
+
+
+@exercise.answer
+def _(W, h, upstream):
+    z = h @ W.T
+    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
+    along = normalized * (upstream * normalized).mean(axis=0)
+    back = (upstream - upstream.mean(axis=0) - along) / z.std(axis=0)
+    return back.T @ h
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for o, n, m in ((2, 2, 3), (3, 2, 5), (4, 3, 6)):
+        yield {
+            "W": rng.uniform(0.5, 2, size=(o, n)).round(2),
+            "h": rng.uniform(-2, 3, size=(m, n)).round(2),
+            "upstream": rng.uniform(1, 4, size=(m, o)).round(2),
+        }
+
+
+@exercise.fact("the gradient at 8W is an eighth of that at W")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    W, h, upstream = (rng.normal(size=s) for s in ((3, 4), (7, 4), (7, 3)))
+    large = np.asarray(function(8 * W, h, upstream))
+    return bool(np.allclose(8 * large, function(W, h, upstream)) and np.any(large))
+
+
+@exercise.fact("each row of the gradient is orthogonal to the same row of W")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    W, h, upstream = (rng.normal(size=s) for s in ((3, 4), (7, 4), (7, 3)))
+    g = np.asarray(function(W, h, upstream))
+    return bool(np.allclose(np.sum(g * W, axis=1), 0, atol=1e-12) and np.any(g))
+
+
+@exercise.fact("the gradient agrees with finite differences")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    W, h, upstream = (rng.normal(size=s) for s in ((2, 3), (6, 3), (6, 2)))
+
+    def loss(W: np.ndarray) -> float:
+        return float(np.sum(upstream * batchnorm_forward(h @ W.T, np.ones(2), np.zeros(2), 0.0)[0]))
+
+    return bool(np.allclose(function(W, h, upstream), difference(loss, W), atol=1e-6))
+
+
+@exercise.mistake("you hold mean and variance constant; both depend on W")
+def _(W, h, upstream):
+    z = h @ W.T
+    return (upstream / z.std(axis=0)).T @ h
+
+
+@exercise.mistake(
+    "you hold the variance constant; it depends on W, and the term − ẑ · "
+    "mean(δẑ) is missing, where ẑ is BN(hWᵀ)"
+)
+def _(W, h, upstream):
+    z = h @ W.T
+    return ((upstream - upstream.mean(axis=0)) / z.std(axis=0)).T @ h
+
+
+exercise.mistake(
+    "you hold the mean constant; it depends on W, and the term − mean(δ) is missing",
+    (
+        "back = (upstream - upstream.mean(axis=0) - along) / z.std(axis=0)\n    return back.T @ h",
+        "return ((upstream - along) / z.std(axis=0)).T @ h",
+    ),
+)
+
+
+@exercise.mistake("you subtract sums over the examples; subtract means over them")
+def _(W, h, upstream):
+    z = h @ W.T
+    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
+    along = normalized * (upstream * normalized).sum(axis=0)
+    return ((upstream - upstream.sum(axis=0) - along) / z.std(axis=0)).T @ h
+
+
+@exercise.mistake("your σ divides by m − 1; batch norm divides by m")
+def _(W, h, upstream):
+    z = h @ W.T
+    std = z.std(axis=0, ddof=1)
+    normalized = (z - z.mean(axis=0)) / std
+    along = normalized * (upstream * normalized).mean(axis=0)
+    return ((upstream - upstream.mean(axis=0) - along) / std).T @ h
+
+
+@exercise.mistake("you do not divide by σ, the standard deviation of hWᵀ")
+def _(W, h, upstream):
+    z = h @ W.T
+    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
+    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
+    return back.T @ h
+
+
+@exercise.mistake("you divide by the variance; divide by its root")
+def _(W, h, upstream):
+    z = h @ W.T
+    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
+    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
+    return (back / z.var(axis=0)).T @ h
+
+
+@exercise.mistake("you multiply by σ, so that your gradient grows with W; divide by it")
+def _(W, h, upstream):
+    z = h @ W.T
+    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
+    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
+    return (back * z.std(axis=0)).T @ h
+
+
+@exercise.mistake("you normalize the rows of W; normalize the outputs hWᵀ")
+def _(W, h, upstream):
+    length = np.linalg.norm(W, axis=1, keepdims=True)
+    grad = upstream.T @ h
+    return (grad - W * np.sum(grad * W, axis=1, keepdims=True) / length**2) / length
+
+
+@exercise.mistake(
+    "you return the gradient of a plain layer; go back through the normalization first"
+)
+def _(W, h, upstream):
+    return upstream.T @ h
+
+
+@exercise.mistake("you return the gradient of the outputs hWᵀ; multiply by h to get that of W")
+def _(W, h, upstream):
+    z = h @ W.T
+    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
+    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
+    return back / z.std(axis=0)
+
+
+@exercise.mistake("you average over the examples; f is a sum over them")
+def _(W, h, upstream):
+    z = h @ W.T
+    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
+    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
+    return (back / z.std(axis=0)).T @ h / len(h)
+
+
+@exercise.mistake(
+    "your statistics are over the outputs of an example; take those of each "
+    "output over the examples"
+)
+def _(W, h, upstream):
+    z = h @ W.T
+    std = z.std(axis=1, keepdims=True)
+    normalized = (z - z.mean(axis=1, keepdims=True)) / std
+    along = normalized * (upstream * normalized).mean(axis=1, keepdims=True)
+    return ((upstream - upstream.mean(axis=1, keepdims=True) - along) / std).T @ h
+
+
+@exercise.mistake("your gradient is transposed; it has the shape of W")
+def _(W, h, upstream):
+    z = h @ W.T
+    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
+    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
+    return h.T @ (back / z.std(axis=0))

@@ -1,0 +1,65 @@
+"""The preconditioner."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.bnp import preconditioner
+from optdl.checks.exercise import Case, Exercise, Function
+
+exercise = Exercise("P-11:preconditioner", preconditioner, parts=("U", "D"))
+
+
+@exercise.answer
+def _(mean, std):
+    U = np.eye(len(mean) + 1)
+    U[0, 1:] = -mean
+    return (U, np.diag(np.concatenate([[1.0], 1 / std])))
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for features in (1, 2, 4):
+        yield {
+            "mean": rng.uniform(1, 5, size=features).round(2),
+            "std": rng.uniform(0.2, 9, size=features).round(2),
+        }
+
+
+@exercise.fact("[1, hᵀ] U D is 1 beside (h − μ)/σ")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    h, mean, std = rng.normal(size=5), rng.normal(size=5), rng.uniform(0.5, 2, size=5)
+    U, D = function(mean, std)
+    row = np.concatenate([[1.0], h]) @ np.asarray(U) @ np.asarray(D)
+    return bool(np.allclose(row, np.concatenate([[1.0], (h - mean) / std]), rtol=1e-10))
+
+
+exercise.mistake("D is an inverse: it holds 1/σ, yours holds σ", ("1 / ", ""))
+
+exercise.mistake(
+    "the sign of U is wrong: −μᵀ in its first row subtracts the mean", ("-mean", "mean")
+)
+
+exercise.mistake(
+    "your μ stands in the first column of U; Ĥ is multiplied from the right, so "
+    "it belongs in the first row",
+    ("0, 1:", "1:, 0"),
+)
+
+exercise.mistake("your D divides by the variance; it divides by σ", ("std]", "std**2]"))
+
+exercise.mistake(
+    "you scale μ inside U; U only centers, and D scales what is centered", ("-mean", "-mean / std")
+)
+
+
+@exercise.mistake("your bias comes last; in ŵ = [b; w] it comes first")
+def _(mean, std):
+    U = np.eye(len(mean) + 1)
+    U[-1, :-1] = -mean
+    return U, np.diag(np.concatenate([1 / std, [1.0]]))
+
+
+@exercise.mistake("your matrices lack the row and the column of the bias; each has n + 1 of them")
+def _(mean, std):
+    return np.eye(len(mean)), np.diag(1 / std)

@@ -1,0 +1,207 @@
+"""One step."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.bnp import precondition_dense
+from optdl.checks.exercise import Case, Exercise, Function
+
+exercise = Exercise("P-14:step", precondition_dense, parts=("weight", "bias"))
+
+
+@exercise.answer
+def _(grad_weight, grad_bias, mean, var, batch_size, eps1=0.01, eps2=0.0001):
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    smoothed = var + eps1 * var.max() + eps2
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)
+    return (weight, grad_bias / scale - weight @ mean)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for outputs, features, rows, floors in (
+        (1, 1, 4, {"eps1": 0.5, "eps2": 0.2}),
+        (2, 3, 8, {"eps1": 0.3, "eps2": 0.1}),
+        (3, 6, 2, {"eps1": 0.1, "eps2": 0.4}),
+        (2, 4, 3, {}),
+    ):
+        yield {
+            "grad_weight": rng.normal(size=(outputs, features)).round(2),
+            "grad_bias": rng.uniform(0.5, 2, size=outputs).round(2),
+            "mean": rng.uniform(1, 3, size=features).round(2),
+            "var": rng.uniform(0.2, 4, size=features).round(2),
+            "batch_size": rows,
+            **floors,
+        }
+
+
+@exercise.fact("the result is P Pᵀ [G_b; G_w] / q², so that its negative is a descent direction")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    """Compare with P Pᵀ written out, and see that the step goes downhill."""
+    G_w, G_b = rng.normal(size=(4, 6)), rng.normal(size=4)
+    mean, var = rng.normal(size=6), rng.uniform(0.1, 5, size=6)
+    P = np.eye(7)
+    P[0, 1:] = -mean
+    P[:, 1:] /= np.sqrt(var + 0.02 * var.max() + 0.3)
+    right = P @ P.T @ np.vstack([G_b, G_w.T]) / 3
+    weight, bias = (np.asarray(one) for one in function(G_w, G_b, mean, var, 2, 0.02, 0.3))
+    downhill = np.sum(weight * G_w) + np.sum(bias * G_b) > 0
+    return bool(np.allclose(np.vstack([bias, weight.T]), right, rtol=1e-9) and downhill)
+
+
+exercise.mistake(
+    "your step 5 uses the old G_w; use the new one from step 4", ("- weight", "- grad_weight")
+)
+
+exercise.mistake(
+    "you divide by σ̃; step 4 divides by σ̃²",
+    ("var + eps1 * var.max() + eps2", "np.sqrt(var + eps1 * var.max() + eps2)"),
+)
+
+exercise.mistake(
+    "you divide by q; both steps divide by q²",
+    (
+        "max(grad_weight.shape[1] / batch_size, 1)",
+        "np.sqrt(max(grad_weight.shape[1] / batch_size, 1))",
+    ),
+)
+
+
+@exercise.mistake("you take q² = min{n/N, 1}; it is the maximum")
+def _(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
+    scale = min(grad_weight.shape[1] / batch_size, 1)
+    smoothed = var + eps1 * var.max() + eps2
+    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)
+    return weight, grad_bias / scale - weight @ mean
+
+
+exercise.mistake(
+    "your n counts the outputs; q² counts the inputs, the columns of G_w", ("[1", "[0")
+)
+
+exercise.mistake("your step 5 lacks the 1/q² before G_b", ("/ scale ", ""))
+
+exercise.mistake(
+    "you divide the sum of step 5 by q² as well; the new G_w has been divided already",
+    ("grad_bias / scale - weight @ mean", "(grad_bias - weight @ mean) / scale"),
+)
+
+exercise.mistake(
+    "you add ε₁ itself; it multiplies the largest variance of the layer",
+    (
+        "smoothed = var + eps1 * var.max() + eps2\n"
+        "    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * "
+        "smoothed)",
+        "weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * (var + eps1 + eps2))",
+    ),
+)
+
+exercise.mistake(
+    "you add ε₁ times each feature's own variance; take the largest variance of the layer",
+    (
+        "smoothed = var + eps1 * var.max() + eps2\n"
+        "    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * "
+        "smoothed)",
+        "weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * ((1 + eps1) * var + eps2))",
+    ),
+)
+
+exercise.mistake(
+    "you take the maximum of the means; take the maximum of the variances",
+    ("var.", "np.abs(mean)."),
+)
+
+exercise.mistake(
+    "you add the floor to σ and then square; add it to σ²",
+    (
+        "smoothed = var + eps1 * var.max() + eps2",
+        "std = np.sqrt(var)\n    smoothed = (std + eps1 * std.max() + eps2) ** 2",
+    ),
+)
+
+exercise.mistake(
+    "you add the floor to the quotient; it belongs in the denominator",
+    (
+        "smoothed = var + eps1 * var.max() + eps2\n"
+        "    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * "
+        "smoothed)",
+        "floor = eps1 * var.max() + eps2\n"
+        "    weight = ((grad_weight - np.outer(grad_bias, mean)) / var + floor) "
+        "/ scale",
+    ),
+)
+
+exercise.mistake(
+    "your step 4 does not subtract μ(j) G_b(i)",
+    (
+        "smoothed = var + eps1 * var.max() + eps2\n"
+        "    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * "
+        "smoothed)",
+        "weight = grad_weight / (scale * (var + eps1 * var.max() + eps2))",
+    ),
+)
+
+exercise.mistake(
+    "your step 4 adds μ(j) G_b(i); it subtracts it", ("grad_weight -", "grad_weight +")
+)
+
+exercise.mistake("your step 5 adds the sum; it subtracts it", ("scale -", "scale +"))
+
+exercise.mistake(
+    "you take step 5 before step 4: G_w uses the old G_b, and G_b the new G_w",
+    (
+        "weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)\n"
+        "    return (weight, grad_bias / scale - weight @ mean)",
+        "bias = grad_bias / scale - grad_weight @ mean\n"
+        "    return ((grad_weight - np.outer(bias, mean)) / (scale * smoothed), "
+        "bias)",
+    ),
+)
+
+exercise.mistake(
+    "you multiply the gradient by P alone; it is P Pᵀ, which divides by σ̃ twice "
+    "and subtracts μ twice",
+    (
+        "smoothed = var + eps1 * var.max() + eps2\n"
+        "    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * "
+        "smoothed)",
+        "weight = grad_weight / (scale * np.sqrt(var + eps1 * var.max() + eps2))",
+    ),
+)
+
+
+@exercise.mistake(
+    "you multiply the gradient by Pᵀ alone; it is P Pᵀ, which divides by σ̃ "
+    "twice and changes G_b as well"
+)
+def _(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
+    scale = max(grad_weight.shape[1] / batch_size, 1)
+    std = np.sqrt(var + eps1 * var.max() + eps2)
+    return (grad_weight - np.outer(grad_bias, mean)) / (scale * std), grad_bias / scale
+
+
+exercise.mistake(
+    "you subtract μ(j) G_b(i) after dividing; step 4 divides the difference by σ̃²(j)",
+    (
+        "(grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)",
+        "(grad_weight / smoothed - np.outer(grad_bias, mean)) / scale",
+    ),
+)
+
+exercise.mistake(
+    "you divide by σ²; step 3 adds ε₁ max σ² + ε₂ to it",
+    (
+        "smoothed = var + eps1 * var.max() + eps2\n"
+        "    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * "
+        "smoothed)",
+        "weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * var)",
+    ),
+)
+
+exercise.mistake(
+    "you take the larger of σ² and ε₁ max σ² + ε₂; add the two",
+    ("var + eps1 * var.max() + eps2", "np.maximum(var, eps1 * var.max() + eps2)"),
+)
+
+exercise.mistake("your σ̃² lacks ε₂: it is σ² + ε₁ max σ² + ε₂", (" + eps2", ""))

@@ -1,0 +1,52 @@
+"""The scale of a layer."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.bnp import scale_dense
+from optdl.checks.exercise import Case, Exercise, Function
+
+exercise = Exercise("P-14:scale", scale_dense)
+
+
+@exercise.answer
+def _(features, rows):
+    return max(features / rows, 1.0)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for features, rows in ((3072, 60), (100, 256), (10, 10), (500, int(rng.integers(11, 90)))):
+        yield {"features": features, "rows": rows}
+
+
+@exercise.fact("q² N is the larger of n and N")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    features, rows = (int(size) for size in rng.integers(1, 500, size=2))
+    return all(np.isclose(function(n, N) * N, max(n, N)) for n, N in ((features, rows), (7, 500)))
+
+
+exercise.mistake(
+    "you return q; the step divides by q²",
+    ("max(features / rows, 1.0)", "np.sqrt(max(features / rows, 1))"),
+)
+
+exercise.mistake(
+    "you take the smaller of n/N and 1; take the larger",
+    ("max(features / rows, 1.0)", "min(features / rows, 1)"),
+)
+
+exercise.mistake(
+    "your q² is below 1 where N is larger than n: the maximum is missing",
+    ("max(features / rows, 1.0)", "features / rows"),
+)
+
+exercise.mistake(
+    "your fraction is upside down: n is the number of features, N that of examples",
+    ("features / rows, 1.0", "rows / features, 1"),
+)
+
+exercise.mistake(
+    "you add 1; take the larger of n/N and 1", ("max(features / rows, 1.0)", "features / rows + 1")
+)

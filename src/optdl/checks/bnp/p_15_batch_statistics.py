@@ -1,0 +1,81 @@
+"""Statistics of a minibatch."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.bnp import batch_statistics
+from optdl.checks.bnp.shared import random_activations
+from optdl.checks.exercise import Case, Exercise, Function
+
+exercise = Exercise("P-15", batch_statistics, parts=("mean", "variance"))
+
+
+@exercise.answer
+def _(H, running_mean=None):
+    center = running_mean if running_mean is not None and len(H) == 1 else H.mean(0)
+    return (H.mean(0), np.mean((H - center) ** 2, axis=0))
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for rows, features in ((1, 2), (3, 2), (5, 3)):
+        running = rng.uniform(1, 3, size=features).round(2)
+        yield {"H": random_activations(rng, rows, features), "running_mean": running}
+    yield {"H": random_activations(rng, 4, 2)}
+    yield {"H": random_activations(rng, 1, 3)}
+
+
+@exercise.fact("one example is measured from the running mean, several from their own mean")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    H, running = rng.normal(size=(6, 3)), rng.normal(size=3)
+    _, alone = function(H[:1], running)
+    _, many = function(H, running)
+    _, moved = function(H + 5, running - 9)
+    return bool(
+        np.allclose(alone, (H[0] - running) ** 2)
+        and np.allclose(many, np.mean(H**2, 0) - np.mean(H, 0) ** 2)
+        and np.allclose(many, moved)
+    )
+
+
+@exercise.mistake("your variance divides by N − 1; BNP divides by N")
+def _(H, running_mean=None):
+    if len(H) == 1 and running_mean is not None:
+        return H[0], (H[0] - running_mean) ** 2
+    return H.mean(0), H.var(0, ddof=1)
+
+
+@exercise.mistake(
+    "you measure one example from its own mean, so that its variance is 0; "
+    "measure it from the running mean"
+)
+def _(H, running_mean=None):
+    return H.mean(0), H.var(0)
+
+
+exercise.mistake(
+    "you use the running mean for minibatches of any size; only a minibatch of "
+    "one needs it, and a larger one is measured from its own mean",
+    (
+        "running_mean if running_mean is not None and len(H) == 1 else H.mean(0)",
+        "H.mean(0) if running_mean is None else running_mean",
+    ),
+)
+
+exercise.mistake(
+    "you return the standard deviation; return the variance",
+    ("mean((H - center) ** 2, axis=0)", "sqrt(np.mean((H - center) ** 2, axis=0))"),
+)
+
+exercise.mistake(
+    "your mean of one example is the running mean; it is the example itself",
+    ("(H.mean(0)", "(center"),
+)
+
+
+@exercise.mistake("you average over the features of an example; average over the examples")
+def _(H, running_mean=None):
+    if len(H) == 1 and running_mean is not None:
+        return H[0], (H[0] - running_mean) ** 2
+    return H.mean(1), H.var(1)

@@ -1,0 +1,1 @@
+"""Exercises on convolutions as matrix products, their statistics, and their preconditioner."""

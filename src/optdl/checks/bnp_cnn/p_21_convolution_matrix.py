@@ -1,0 +1,131 @@
+"""A convolution as a matrix product."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.bnp_cnn import convolution_matrix
+from optdl.checks.exercise import Case, Exercise, Function
+
+exercise = Exercise("P-21", convolution_matrix)
+
+
+@exercise.answer
+def _(h, k):
+    m, (N, _, r, s) = ((k - 1) // 2, h.shape)
+    h = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))
+    return np.array(
+        [
+            h[n, :, u : u + k, v : v + k].ravel()
+            for n in range(N)
+            for u in range(r)
+            for v in range(s)
+        ]
+    )
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for shape, k in (((1, 1, 2, 3), 3), ((2, 2, 3, 4), 3), ((1, 3, 4, 5), 5), ((2, 2, 4, 3), 1)):
+        yield {"h": (1 + rng.normal(size=shape)).round(2), "k": k}
+
+
+@exercise.fact("each column is a feature map, shifted by the position of its kernel entry")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    h = np.zeros((2, 3, 8, 9))
+    h[:, :, 2:-2, 2:-2] = rng.normal(size=(2, 3, 4, 5))
+    columns = np.asarray(function(h, 5)).reshape(2, 8, 9, 3, 5, 5)
+    p, i, j = (int(rng.integers(limit)) for limit in (3, 5, 5))
+    moved = np.roll(h[:, p], (2 - i, 2 - j), axis=(1, 2))
+    return np.array_equal(columns[..., p, i, j], moved)
+
+
+exercise.mistake(
+    "your windows are rotated by 180°, as if you flipped the kernel; use it as it is",
+    ("k].", "k][:, ::-1, ::-1]."),
+)
+
+exercise.mistake(
+    "your columns run down the kernel; w.reshape(-1) reads it row by row",
+    (".ravel", ".transpose(0, 2, 1).ravel"),
+)
+
+exercise.mistake(
+    "the channel varies fastest in your columns; in w of shape (c, k, k) it "
+    "comes first, so it varies slowest",
+    (".ravel", ".transpose(1, 2, 0).ravel"),
+)
+
+
+@exercise.mistake("your rows run down the image; position (u, v) belongs to row u·s + v")
+def _(h, k):
+    m, (N, _, r, s) = (k - 1) // 2, h.shape
+    h = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))
+    return np.array(
+        [
+            h[n, :, u : u + k, v : v + k].ravel()
+            for n in range(N)
+            for v in range(s)
+            for u in range(r)
+        ]
+    )
+
+
+exercise.mistake(
+    "your rows mix the images; all positions of the first image come first",
+    ("\n            for n in range(N)", ""),
+    ("for v in range(s)", "for v in range(s)\n            for n in range(N)"),
+)
+
+exercise.mistake(
+    "all your zeros come after the image; half of them belong before it",
+    (
+        "m, (N, _, r, s) = ((k - 1) // 2, h.shape)\n"
+        "    h = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))",
+        "N, _, r, s = h.shape\n    h = np.pad(h, ((0, 0), (0, 0), (0, k - 1), (0, k - 1)))",
+    ),
+)
+
+exercise.mistake(
+    "you continue the image beyond its border; pad with zeros", ("m)))", 'm)), mode="edge")')
+)
+
+
+@exercise.mistake(
+    "you visit only positions where the window fits; pad with (k − 1)/2 zeros on "
+    "each side, and visit all r·s"
+)
+def _(h, k):
+    N, c, r, s = h.shape
+    return np.array(
+        [
+            h[n, :, u : u + k, v : v + k].ravel()
+            for n in range(N)
+            for u in range(r - k + 1)
+            for v in range(s - k + 1)
+        ]
+    ).reshape(-1, c * k * k)
+
+
+@exercise.mistake(
+    "you reshape windows of shape (N, c, r, s, k, k); first move the axis of the "
+    "channels behind those of the positions"
+)
+def _(h, k):
+    m, (N, c, r, s) = (k - 1) // 2, h.shape
+    h = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))
+    windows = [
+        h[n, p, u : u + k, v : v + k]
+        for n in range(N)
+        for p in range(c)
+        for u in range(r)
+        for v in range(s)
+    ]
+    return np.array(windows).reshape(N * r * s, c * k * k)
+
+
+exercise.mistake(
+    "you include the column of ones; this matrix has a column for each kernel "
+    "entry and none for the bias",
+    ("h[n, :, u : u + k, v : v + k].ravel()", "np.append(1.0, h[n, :, u : u + k, v : v + k])"),
+)

@@ -1,0 +1,79 @@
+"""Statistics of the channels."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.bnp_cnn import channel_statistics
+from optdl.checks.exercise import Case, Exercise, Function
+
+exercise = Exercise("P-23:channels", channel_statistics, parts=("mean", "var"))
+
+
+@exercise.answer
+def _(h):
+    return (h.mean(axis=(0, 2, 3)), h.var(axis=(0, 2, 3)))
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for shape in ((1, 1, 2, 3), (2, 2, 2, 3), (3, 4, 3, 2)):
+        spread = rng.uniform(0.5, 2, size=(shape[1], 1, 1))
+        center = rng.normal(size=(shape[0], 1, 1, 1))
+        yield {"h": (center + 1 + spread * rng.normal(size=shape)).round(2)}
+
+
+@exercise.fact("shifting and scaling one channel changes the statistics of this channel only")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    h = rng.normal(size=(3, 4, 5, 6))
+    mean, var = (np.asarray(part) for part in function(h))
+    h[:, 1] = 10 + 3 * h[::-1, 1, ::-1]
+    moved, wider = (np.asarray(part) for part in function(h))
+    mean, var = mean.copy(), var.copy()
+    mean[1], var[1] = 10 + 3 * mean[1], 9 * var[1]
+    return bool(np.allclose(moved, mean) and np.allclose(wider, var))
+
+
+@exercise.mistake("you average over the images only; the positions are rows of the matrix, too")
+def _(h):
+    return h.mean(axis=0), h.var(axis=0)
+
+
+@exercise.mistake("you average over the channels; each channel has its own mean, over all images")
+def _(h):
+    return h.mean(axis=(1, 2, 3)), h.var(axis=(1, 2, 3))
+
+
+@exercise.mistake("you take one mean for all channels; each has its own")
+def _(h):
+    return np.full(h.shape[1], h.mean()), np.full(h.shape[1], h.var())
+
+
+exercise.mistake(
+    "you average the images' variances; the spread between images is then missing",
+    ("var(axis=(0, 2, 3))", "var(axis=(2, 3)).mean(axis=0)"),
+)
+
+exercise.mistake(
+    "you count the padding as data; take the map without it",
+    ("def _(h):", "def _(h):\n    h = np.pad(h, ((0, 0), (0, 0), (1, 1), (1, 1)))"),
+)
+
+exercise.mistake(
+    "your variance divides by Nrs − 1; here it divides by Nrs", ("3)))", "3), ddof=1))")
+)
+
+exercise.mistake("you return the standard deviation; return the variance", ("var", "std"))
+
+
+@exercise.mistake(
+    "you return statistics of each image; all images share the mean and the variance of a channel"
+)
+def _(h):
+    return h.mean(axis=(2, 3)), h.var(axis=(2, 3))
+
+
+exercise.mistake(
+    "you return the mean of the squares; subtract the square of the mean",
+    ("h.var(axis=(0, 2, 3))", "np.mean(h**2, axis=(0, 2, 3))"),
+)

@@ -1,0 +1,146 @@
+"""One step."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.bnp import precondition_conv
+from optdl.checks.exercise import Case, Exercise, Function
+
+exercise = Exercise("P-24", precondition_conv, parts=("grad_weight", "grad_bias"))
+
+
+@exercise.answer
+def _(grad_weight, grad_bias, mean, var, batch_size, height, width, eps1=0.01, eps2=0.0001):
+    (c, *kernel), m = (grad_weight.shape[1:], mean[:, None, None])
+    q2 = max(c * np.prod(kernel) / batch_size, np.sqrt(height * width))
+    smoothed = (var + eps1 * var.max() + eps2)[:, None, None]
+    weight = (grad_weight - m * grad_bias[:, None, None, None]) / (q2 * smoothed)
+    return (weight, grad_bias / q2 - (m * weight).sum(axis=(1, 2, 3)))
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for (o, c, k), N, r, s in (((2, 2, 1), 4, 4, 5), ((2, 2, 3), 1, 2, 3), ((3, 3, 3), 16, 4, 4)):
+        yield {
+            "grad_weight": rng.normal(size=(o, c, k, k)).round(2),
+            "grad_bias": rng.uniform(1, 2, size=o).round(2),
+            "mean": rng.uniform(1, 2, size=c).round(2),
+            "var": rng.uniform(0.5, 3, size=c).round(2),
+            "batch_size": N,
+            "height": r,
+            "width": s,
+            "eps1": 0.1,
+            "eps2": 0.05,
+        }
+
+
+@exercise.fact("the step is the matrix P Pᵀ / q²")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    """Compare with P Pᵀ / q², written out."""
+    weight, bias = rng.normal(size=(4, 2, 3, 3)), rng.normal(size=4)
+    mean, var = rng.normal(size=2), rng.uniform(1, 2, size=2)
+    smoothed = np.repeat(var + 0.01 * var.max() + 0.0001, 9)
+    P = np.diag([1.0, *smoothed**-0.5])
+    P[0, 1:] = -np.repeat(mean, 9) * smoothed**-0.5
+    expected = P @ P.T @ np.vstack([bias, weight.reshape(4, -1).T]) / np.sqrt(30)
+    new_weight, new_bias = function(weight, bias, mean, var, 60, 5, 6)
+    return bool(
+        np.allclose(np.reshape(new_weight, (4, -1)).T, expected[1:], rtol=1e-10, atol=1e-12)
+        and np.allclose(new_bias, expected[0], rtol=1e-10, atol=1e-12)
+    )
+
+
+exercise.mistake("you divide by σ̃; divide by its square", ("= (var", "= np.sqrt(var"))
+
+exercise.mistake(
+    "you take the old G_w for G_b; the second line uses the new one", ("weight)", "grad_weight)")
+)
+
+exercise.mistake(
+    "you update G_b first; the new G_w comes from the old G_b",
+    (
+        "weight = (grad_weight - m * grad_bias[:, None, None, None]) / (q2 * "
+        "smoothed)\n"
+        "    return (weight, grad_bias / q2 - (m * weight).sum(axis=(1, 2, 3)))",
+        "bias = grad_bias / q2 - (m * grad_weight).sum(axis=(1, 2, 3))\n"
+        "    return ((grad_weight - m * bias[:, None, None, None]) / (q2 * "
+        "smoothed), bias)",
+    ),
+)
+
+exercise.mistake(
+    "you average over the kernel's entries for G_b; sum over i and j too",
+    ("sum(axis=(1, 2, 3))", "mean(axis=(2, 3)).sum(axis=1)"),
+)
+
+
+@exercise.mistake("your μ is indexed by the output channel d; it belongs to the input channel p")
+def _(grad_weight, grad_bias, mean, var, batch_size, height, width, eps1=1e-2, eps2=1e-4):
+    c, *kernel = grad_weight.shape[1:]
+    q2 = max(c * np.prod(kernel) / batch_size, np.sqrt(height * width))
+    smoothed = (var + eps1 * var.max() + eps2)[:, None, None]
+    weight = (grad_weight - (mean * grad_bias)[:, None, None, None]) / (q2 * smoothed)
+    return weight, grad_bias / q2 - (mean[:, None, None] * weight).sum(axis=(1, 2, 3))
+
+
+exercise.mistake("you do not divide G_b by q²", ("/ q2 ", ""))
+
+exercise.mistake(
+    "you divide the sum over the new G_w by q²; the new G_w already contains 1/q²",
+    (
+        "grad_bias / q2 - (m * weight).sum(axis=(1, 2, 3))",
+        "(grad_bias - (m * weight).sum(axis=(1, 2, 3))) / q2",
+    ),
+)
+
+exercise.mistake(
+    "you divide by σ²; first add ε₁ max σ² + ε₂, which keeps it away from zero",
+    (
+        "smoothed = (var + eps1 * var.max() + eps2)[:, None, None]\n"
+        "    weight = (grad_weight - m * grad_bias[:, None, None, None]) / (q2 * "
+        "smoothed)",
+        "weight = (grad_weight - m * grad_bias[:, None, None, None]) / (q2 * var[:, None, None])",
+    ),
+)
+
+exercise.mistake(
+    "your q² contains rs; it needs the square root of rs",
+    ("np.sqrt(height * width)", "height * width"),
+)
+
+exercise.mistake(
+    "your q² does not contain N; it is the larger of c k²/N and √(rs)", (" / batch_size", "")
+)
+
+
+@exercise.mistake("you divide by q; both lines divide by q²")
+def _(grad_weight, grad_bias, mean, var, batch_size, height, width, eps1=1e-2, eps2=1e-4):
+    (c, *kernel), m = grad_weight.shape[1:], mean[:, None, None]
+    q = np.sqrt(max(c * np.prod(kernel) / batch_size, np.sqrt(height * width)))
+    smoothed = (var + eps1 * var.max() + eps2)[:, None, None]
+    weight = (grad_weight - m * grad_bias[:, None, None, None]) / (q * smoothed)
+    return weight, grad_bias / q - (m * weight).sum(axis=(1, 2, 3))
+
+
+exercise.mistake(
+    "you take the q² of a dense layer, max{n/N, 1}; here √(rs) stands in place of 1",
+    ("np.sqrt(height * width)", "1"),
+)
+
+exercise.mistake(
+    "your first line does not subtract μ(p) G_b(d)",
+    (
+        "smoothed = (var + eps1 * var.max() + eps2)[:, None, None]\n"
+        "    weight = (grad_weight - m * grad_bias[:, None, None, None]) / (q2 * "
+        "smoothed)",
+        "weight = grad_weight / (q2 * (var + eps1 * var.max() + eps2)[:, None, None])",
+    ),
+)
+
+exercise.mistake("your second line adds the sum; it subtracts it", ("q2 -", "q2 +"))
+
+exercise.mistake(
+    "you add ε₁ times each channel's own variance; take the largest variance of all channels",
+    ("var + eps1 * var.max()", "(1 + eps1) * var"),
+)

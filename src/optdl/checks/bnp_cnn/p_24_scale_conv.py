@@ -1,0 +1,73 @@
+"""The scale of a layer."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.bnp import scale_conv
+from optdl.checks.exercise import Case, Exercise, Function
+
+exercise = Exercise("P-24:scale", scale_conv)
+
+
+@exercise.answer
+def _(channels, kernel, examples, positions):
+    return max(channels * kernel[0] * kernel[1] / examples, np.sqrt(positions))
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for kernel, N, positions in (
+        ((1, 1), 4, 20),
+        ((3, 3), 2, 64),
+        ((3, 3), 128, 256),
+        ((3, 5), 1, 36),
+    ):
+        yield {
+            "channels": int(rng.integers(5, 9)),
+            "kernel": kernel,
+            "examples": N,
+            "positions": positions,
+        }
+
+
+@exercise.fact("with very many images q² is √(rs); with one image of one pixel it is c k²")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    c, k, side = (int(rng.integers(*limits)) for limits in ((1, 60), (2, 8), (2, 60)))
+    many = function(c, (k, k), 10**9, side**2)
+    one = function(c, (k, k), 1, 1)
+    return bool(np.isclose(many, side) and np.isclose(one, c * k**2))
+
+
+exercise.mistake("you use rs; take its square root", ("np.sqrt(positions)", "positions"))
+
+exercise.mistake("you do not divide c k² by N, the number of images", (" / examples", ""))
+
+exercise.mistake(
+    "you count one side of the kernel; it has height times width entries", ("* kernel[1] ", "")
+)
+
+exercise.mistake("you count one input channel; an output reads all c of them", ("channels * ", ""))
+
+exercise.mistake("you take the smaller of the two; take the larger", ("max", "min"))
+
+exercise.mistake(
+    "you count Nrs rows; the paper counts N√(rs), because the windows overlap",
+    ("examples, np.sqrt(positions)", "(examples * positions), 1"),
+)
+
+
+@exercise.mistake("you return q; return its square")
+def _(channels, kernel, examples, positions):
+    return np.sqrt(max(channels * kernel[0] * kernel[1] / examples, np.sqrt(positions)))
+
+
+@exercise.mistake("you add the two; take the larger")
+def _(channels, kernel, examples, positions):
+    return channels * kernel[0] * kernel[1] / examples + np.sqrt(positions)
+
+
+exercise.mistake(
+    "you compare c k²/N with 1, as in a dense layer; compare it with √(rs)",
+    ("np.sqrt(positions)", "1"),
+)

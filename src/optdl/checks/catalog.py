@@ -1,0 +1,120 @@
+"""Find exercises: each is a block in the folder of its topic, called after its row and function."""
+
+import difflib
+import importlib
+import pkgutil
+import re
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import optdl.checks
+from optdl.checks.exercise import Exercise
+
+_BLOCK = re.compile(r"[a-z]+\d?_\d+_")
+"""Begins the name of a block's file: ``l1_07_standard_error.py``, ``lab_1_sgd.py``."""
+
+
+def _names(pattern: str) -> list[str]:
+    """Return the modules of the blocks whose places below this folder match a pattern."""
+    files = (file for folder in optdl.checks.__path__ for file in Path(folder).glob(pattern))
+    return sorted(
+        f"optdl.checks.{file.parent.name}.{file.stem}" for file in files if _BLOCK.match(file.name)
+    )
+
+
+def _imported(names: Iterable[str]) -> dict[str, Exercise]:
+    found: dict[str, Exercise] = {}
+    for name in names:
+        exercise: Exercise = importlib.import_module(name).exercise
+        if exercise.key in found:
+            raise ValueError(f"two exercises have the key {exercise.key}; keys must differ")
+        found[exercise.key] = exercise
+    return found
+
+
+def blocks(topic: str = "*", *, lab: bool = False) -> dict[str, Exercise]:
+    """Return exercises by their keys.
+
+    Parameters
+    ----------
+    topic : str
+        The topic; all of them when not given.
+    lab : bool
+        Those of the labs, in PyTorch, in place of those in NumPy.
+    """
+    return _imported(
+        name for name in _names(f"{topic}/*.py") if name.split(".")[3].startswith("lab_") == lab
+    )
+
+
+def _modules(folder: str = "") -> list[str]:
+    """Return the modules of the checks: those of the topics, or those in a folder beside them."""
+    package = "optdl.checks" + folder.replace("/", ".")
+    places = [f"{place}{folder}" for place in optdl.checks.__path__]
+    return [f"{package}.{one.name}" for one in pkgutil.iter_modules(places) if not one.ispkg]
+
+
+def _listed(modules: list[str]) -> dict[str, Exercise]:
+    found: dict[str, Exercise] = {}
+    for name in modules:
+        for exercise in getattr(importlib.import_module(name), "EXERCISES", ()):
+            if exercise.key in found:
+                raise ValueError(f"two exercises have the key {exercise.key}; keys must differ")
+            found[exercise.key] = exercise
+    return found
+
+
+@cache
+def exercises() -> dict[str, Exercise]:
+    """Return every exercise in NumPy by its key, topic by topic."""
+    return blocks()
+
+
+@cache
+def lab_exercises() -> dict[str, Exercise]:
+    """Return every exercise of the labs by its key; this imports torch."""
+    return blocks(lab=True) | _listed(_modules("/labs"))
+
+
+@cache
+def _of_row(key: str) -> dict[str, Exercise]:
+    """Return the exercises of a key's first row, after which their files are called.
+
+    A notebook needs one topic, and waits for no other to be imported.
+    """
+    row = re.split("[:,]", key)[0].lower().replace("-", "_")
+    found = _imported(_names(f"*/{row}_*.py"))
+    if key in found or not key.startswith("LAB"):
+        return found
+    loaded = [name for name in sys.modules if name.startswith("optdl.checks.")]
+    found |= {
+        one.key: one for name in loaded for one in getattr(sys.modules[name], "EXERCISES", ())
+    }
+    if key in found:
+        return found
+    for name in _modules("/labs"):
+        file = Path(optdl.checks.__path__[0], *name.split(".")[2:]).with_suffix(".py")
+        if f'"{key}"' in file.read_text(encoding="utf-8"):
+            topic = importlib.import_module(name)
+            found |= {one.key: one for one in getattr(topic, "EXERCISES", ())}
+    return found
+
+
+def find(key: str) -> Exercise:
+    """Return an exercise by its key.
+
+    Raises
+    ------
+    KeyError
+        If there is none, with the key that may be meant.
+    """
+    if exercise := _of_row(key).get(key):
+        return exercise
+    known = lab_exercises() if key.startswith("LAB") else exercises()
+    if key not in known:
+        near = difflib.get_close_matches(key, known, n=1)
+        mend = f"did you mean {near[0]!r}?" if near else f"the exercises are {', '.join(known)}"
+        raise KeyError(f"there is no exercise {key!r}; {mend}")
+    return known[key]

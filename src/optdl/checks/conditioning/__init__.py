@@ -1,0 +1,1 @@
+"""Exercises on ill-conditioning, equivalent weights and clipping."""

@@ -1,0 +1,1 @@
+"""Exercises on dropout: masks, gradients, the ensemble, and a network trained with it."""

@@ -1,0 +1,62 @@
+"""The mask."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.dropout import dropout_mask
+
+exercise = Exercise("L2-16:mask", dropout_mask)
+
+
+@exercise.answer
+def _(u, p):
+    return (u >= p) / (1 - p)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    # A draw equal to p is kept: p itself is one of the draws.
+    for p, shape in ((0.2, (1, 4)), (0.6, (3, 4)), (0.75, (5, 6))):
+        u = rng.random(size=shape).round(2)
+        u[0, :3] = p, p - 0.1, p + 0.1
+        yield {"u": u, "p": p}
+
+
+@exercise.fact("the mask has mean 1, whatever p is")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    # Draws spaced evenly stand for all draws: the share below p is exactly p.
+    u = rng.permutation((np.arange(1000) + 0.5) / 1000)
+    means = [np.mean(function(u, p)) for p in (0.0, 0.1, 0.5, 0.8)]
+    return bool(np.allclose(means, 1.0))
+
+
+exercise.mistake(
+    "your kept entries are 1; divide them by 1 − p, so that the mean of the mask is 1",
+    ("/ (1 - p)", "* 1.0"),
+)
+
+exercise.mistake("you divide by p, the probability of dropping; divide by 1 − p", ("(1 - p)", "p"))
+
+exercise.mistake(
+    "you take p for the probability of keeping; here it is the probability of dropping",
+    ("(u >= p) / (1 - p)", "(u < p) / p"),
+)
+
+exercise.mistake("you keep where u < p; that is where an entry is dropped", ("u >=", "u <"))
+
+exercise.mistake(
+    "you keep where u < 1 − p; that has the same probability, but here an entry "
+    "is kept where u ≥ p",
+    ("u >=", "u < 1 -"),
+)
+
+exercise.mistake(
+    "your kept entries are 1 − p; they should be 1/(1 − p), in Python `1 / (1 - p)`",
+    ("p) / (", "p) * ("),
+)
+
+exercise.mistake(
+    "an entry whose draw equals p is kept: compare with u ≥ p, not with u > p", (">= p", "> p")
+)

@@ -1,0 +1,58 @@
+"""Mean and variance."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.dropout import dropout_moments
+
+exercise = Exercise("L2-16:moments", dropout_moments, parts=("mean", "var"))
+
+
+@exercise.answer
+def _(x, p):
+    return (1.0 * x, p / (1 - p) * x**2)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for p, n in ((0.2, 1), (0.75, 3), (0.6, 6)):
+        yield {"x": rng.uniform(1.5, 4, size=n).round(2) * rng.choice([-1, 1], size=n), "p": p}
+
+
+@exercise.fact("the squared mean plus the variance is the mean of y², (1 − p) (x / (1 − p))²")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    x = rng.normal(size=5)
+    for p in (0.0, 0.3, 0.9):
+        mean, var = (np.asarray(part) for part in function(x, p))
+        if not np.allclose(var + mean**2, (1 - p) * (x / (1 - p)) ** 2):
+            return False
+    return True
+
+
+exercise.mistake(
+    "your moments are those of a mask without the scale; its kept entries are 1/(1 − p)",
+    ("1.0 * x, p /", "(1 - p) * x, p *"),
+)
+
+exercise.mistake(
+    "your `var` is the standard deviation; return its square",
+    ("p / (1 - p) * x**2", "np.sqrt(p / (1 - p)) * np.abs(x)"),
+)
+
+exercise.mistake(
+    "your variance is the mean of y²; subtract the square of the mean of y",
+    ("p / (1 - p) * x**2", "x**2 / (1 - p)"),
+)
+
+exercise.mistake(
+    "the scale 1/(1 − p) enters the variance squared; you use it once", ("/ (1 - p) ", "")
+)
+
+exercise.mistake(
+    "your variance is that of the mask; the variance of y has the factor x²",
+    ("p / (1 - p) * x**2", "np.full(x.shape, p / (1 - p))"),
+)
+
+exercise.mistake("p and 1 − p are exchanged in your variance", ("p / (1 - p)", "(1 - p) / p"))

@@ -1,0 +1,66 @@
+"""Backward."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.dropout import dropout_backward
+
+exercise = Exercise("L2-17:backward", dropout_backward)
+
+
+@exercise.answer
+def _(grad, mask):
+    return grad * mask
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for p, shape in ((0.2, (2, 2)), (0.6, (3, 4)), (0.75, (6, 5))):
+        mask = (rng.random(size=shape) >= p) / (1 - p)
+        mask[:2, 0] = 1 / (1 - p), 0.0
+        yield {"grad": rng.uniform(1, 3, size=shape).round(2), "mask": mask}
+
+
+@exercise.fact(
+    "the sum of `grad` · y equals the sum of your gradient · x, since y = mask · x is linear in x"
+)
+def _(function: Function, rng: np.random.Generator) -> bool:
+    # The loss ⟨g, M ⊙ x⟩ is linear in x: its gradient at x gives the loss back.
+    mask = (rng.random(size=(5, 7)) >= 0.4) / 0.6
+    grad, x = rng.normal(size=(2, 5, 7))
+    return bool(np.isclose(np.sum(grad * (x * mask)), np.sum(function(grad, mask) * x)))
+
+
+exercise.mistake(
+    "you let the whole gradient pass; a dropped entry has no influence on y, so its gradient is 0",
+    ("grad * mask", "1.0 * grad"),
+)
+
+exercise.mistake(
+    "your gradient lacks the scale; multiply by the mask, whose kept entries are 1/(1 − p)",
+    ("* mask", "* (mask > 0)"),
+)
+
+exercise.mistake(
+    "you multiply by the mask twice; multiply once, since the mask includes the scale",
+    ("* mask", "* mask * mask"),
+)
+
+exercise.mistake(
+    "you divide by the scale; the backward pass multiplies by it",
+    ("* mask", "* (mask > 0) / mask.max()"),
+)
+
+
+@exercise.mistake("you draw a new mask; use the argument `mask`, the mask of the forward pass")
+def _(grad, mask):
+    draws = np.random.default_rng(0).random(mask.shape)
+    return grad * (draws >= np.mean(mask == 0)) * mask.max()
+
+
+exercise.mistake(
+    "you use the mask of the first example for all; each example has its own row",
+    ("* mask", "* mask[0]"),
+)

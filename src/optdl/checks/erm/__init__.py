@@ -1,0 +1,1 @@
+"""Exercises on empirical risk, surrogate losses, early stopping, and the noise of minibatches."""

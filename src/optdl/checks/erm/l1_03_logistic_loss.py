@@ -1,0 +1,86 @@
+"""Logistic loss."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.erm import logistic_loss
+
+exercise = Exercise("L1-03", logistic_loss, parts=("values", "derivatives"))
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    yield {"margin": np.array([0.0])}
+    yield {"margin": rng.normal(size=3).round(2)}
+    yield {"margin": np.append(rng.normal(scale=4, size=6).round(2), [-1200.0, 900.0])}
+
+
+@exercise.fact("the loss is at least the 0–1 loss")
+def _(loss: Function, rng: np.random.Generator) -> bool:
+    margin = np.append(rng.normal(scale=3, size=200), 0.0)
+    return bool(np.all(loss(margin)[0] >= (margin <= 0)))
+
+
+@exercise.fact("the derivative agrees with differences")
+def _(loss: Function, rng: np.random.Generator) -> bool:
+    margin, h = rng.normal(scale=3, size=50), 1e-5
+    slope = (np.asarray(loss(margin + h)[0]) - loss(margin - h)[0]) / (2 * h)
+    return bool(np.allclose(loss(margin)[1], slope, atol=1e-7))
+
+
+@exercise.fact("the loss at −yf is the loss at yf plus yf/ln 2")
+def _(loss: Function, rng: np.random.Generator) -> bool:
+    margin = rng.normal(scale=3, size=50)
+    return bool(np.allclose(np.asarray(loss(-margin)[0]) - loss(margin)[0], margin / np.log(2)))
+
+
+@exercise.mistake(
+    "you use the natural logarithm; in nats the loss is only 0.69 at margin 0 "
+    "and does not bound the 0–1 loss; divide by ln 2"
+)
+def _(margin):
+    return np.logaddexp(0, -margin), -0.5 * (1 - np.tanh(margin / 2))
+
+
+@exercise.mistake(
+    "your values are in bits but your derivatives are not; they need the factor 1/ln 2 too"
+)
+def _(margin):
+    return np.logaddexp(0, -margin) / np.log(2), -0.5 * (1 - np.tanh(margin / 2))
+
+
+@exercise.mistake(
+    "your loss grows with the margin, so it rewards wrong answers; the exponential is e^{−yf}"
+)
+def _(margin):
+    return np.logaddexp(0, margin) / np.log(2), 0.5 * (1 + np.tanh(margin / 2)) / np.log(2)
+
+
+@exercise.mistake(
+    "your e^{−yf} overflows when the margin is very negative; use "
+    "np.logaddexp(0, -margin), and for the derivative a form without ∞/∞"
+)
+def _(margin):
+    with np.errstate(over="ignore", invalid="ignore"):
+        odds = np.exp(-margin)
+        return np.log2(1 + odds), -odds / (1 + odds) / np.log(2)
+
+
+@exercise.mistake(
+    "your values are infinite where e^{−yf} overflows; divide np.logaddexp(0, -margin) by ln 2"
+)
+def _(margin):
+    with np.errstate(over="ignore"):
+        return np.log2(1 + np.exp(-margin)), -0.5 * (1 - np.tanh(margin / 2)) / np.log(2)
+
+
+@exercise.mistake("your derivative lacks its minus sign; the loss falls as the margin grows")
+def _(margin):
+    return np.logaddexp(0, -margin) / np.log(2), 0.5 * (1 - np.tanh(margin / 2)) / np.log(2)
+
+
+@exercise.mistake("your derivative is largest for right answers; it is −1/(1 + e^{yf}) / ln 2")
+def _(margin):
+    return np.logaddexp(0, -margin) / np.log(2), -0.5 * (1 + np.tanh(margin / 2)) / np.log(2)

@@ -1,0 +1,126 @@
+"""Early stopping."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.erm import early_stopping
+
+exercise = Exercise("L1-05", early_stopping, parts=("best", "halt"))
+
+
+@exercise.answer
+def _(validation_errors, patience):
+    best = 0
+    for epoch in range(len(validation_errors)):
+        if validation_errors[epoch] < validation_errors[best]:
+            best = epoch
+        if epoch - best == patience:
+            return (best, epoch)
+    return (best, len(validation_errors) - 1)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    def case(*errors: float, patience: int) -> Case:
+        return {"validation_errors": list(errors), "patience": patience}
+
+    yield case(0.5, 0.4, 0.4, 0.3, 0.2, 0.6, patience=2)
+    yield case(0.5, 0.3, 0.4, 0.5, 0.1, 0.1, patience=2)
+    yield case(0.9, 0.5, 0.6, 0.4, 0.5, 0.45, 0.44, 0.2, 0.1, patience=3)
+    yield case(0.5, 0.4, 0.3, patience=4)
+    yield case(0.5, 0.2, 0.4, 0.2, 0.3, 0.1, 0.5, patience=2)
+    for patience in (2, 3):
+        falling = 0.5 / np.arange(1, 21) + rng.uniform(0, 0.15, size=20)
+        yield {"validation_errors": falling.round(2).tolist(), "patience": patience}
+    yield case(0.4, 0.4, 0.6, 0.3, patience=2)
+
+
+@exercise.fact("errors after the halt change nothing")
+def _(rule: Function, rng: np.random.Generator) -> bool:
+    errors = [*rng.uniform(0.3, 0.5, size=5), *np.linspace(0.6, 0.9, 6)]
+    stopped = rule(errors, 4)
+    return tuple(stopped) == tuple(rule([*errors, 0.0, 0.0], 4))
+
+
+@exercise.fact("the best epoch is the last that improves, and exactly `patience` epochs follow")
+def _(rule: Function, rng: np.random.Generator) -> bool:
+    errors = [*np.sort(rng.uniform(size=6))[::-1], *(1 + rng.uniform(size=9))]
+    return all(tuple(rule(errors, patience)) == (5, 5 + patience) for patience in (1, 3, 9))
+
+
+exercise.mistake(
+    "you never reset the count of bad epochs; patience counts the epochs in a "
+    "row since the best one",
+    (
+        "best = 0\n    for epoch in range(len(validation_errors)):",
+        "best, bad = (0, 0)\n    for epoch in range(1, len(validation_errors)):",
+    ),
+    ("if epoch - best == patience:", "else:\n            bad += 1\n        if bad == patience:"),
+)
+
+exercise.mistake(
+    "you treat a tie as an improvement; an epoch improves only if its error is lower",
+    ("< validation_errors", "<= validation_errors"),
+)
+
+exercise.mistake(
+    "you compare with the previous epoch; compare with the best so far",
+    (
+        "best = 0\n    for epoch in range(len(validation_errors)):",
+        "best, bad = (0, 0)\n    for epoch in range(1, len(validation_errors)):",
+    ),
+    (
+        "if epoch - best == patience:",
+        "bad = 0 if validation_errors[epoch] < validation_errors[epoch - 1] else "
+        "bad + 1\n"
+        "        if bad == patience:",
+    ),
+)
+
+
+@exercise.mistake("you use errors after the halt; at epoch t the later ones are not known yet")
+def _(validation_errors, patience):
+    best = int(np.argmin(validation_errors))
+    return best, min(best + patience, len(validation_errors) - 1)
+
+
+exercise.mistake(
+    "you halt one epoch late; stop as soon as `patience` epochs have not improved",
+    ("best ==", "best >"),
+)
+
+exercise.mistake(
+    "you keep the weights of the last epoch; keep those of the best one",
+    (
+        "return (best, epoch)\n    return (best, len(validation_errors) - 1)",
+        "return (epoch, epoch)\n"
+        "    return (len(validation_errors) - 1, len(validation_errors) - 1)",
+    ),
+)
+
+
+@exercise.mistake(
+    "you halt at the first rise; wait until `patience` epochs in a row have not improved"
+)
+def _(validation_errors, patience):
+    for epoch in range(1, len(validation_errors)):
+        if validation_errors[epoch] > validation_errors[epoch - 1]:
+            return epoch - 1, epoch
+    return len(validation_errors) - 1, len(validation_errors) - 1
+
+
+exercise.mistake(
+    "you count epochs from 1; here the first one is 0",
+    (
+        "return (best, epoch)\n    return (best, len(validation_errors) - 1)",
+        "return (best + 1, epoch + 1)\n    return (best + 1, len(validation_errors))",
+    ),
+)
+
+exercise.mistake(
+    "where the rule never halts, you return the number of epochs; return the "
+    "last epoch, whose number is one less",
+    (" - 1", ""),
+)

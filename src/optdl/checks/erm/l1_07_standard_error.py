@@ -1,0 +1,85 @@
+"""Standard error."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.erm import standard_error
+
+exercise = Exercise("L1-07", standard_error)
+
+
+@exercise.answer
+def _(sigma, n, population=None):
+    factor = 1.0 if population is None else np.sqrt((population - n) / (population - 1))
+    return sigma / np.sqrt(n) * factor
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    yield {"sigma": 2.0, "n": 9, "population": None}
+    yield {"sigma": 1.0, "n": 4, "population": 10}
+    yield {"sigma": round(float(rng.uniform(1, 3)), 1), "n": 10, "population": 10}
+    for _ in range(3):
+        n = int(rng.integers(5, 200))
+        sigma = round(float(rng.uniform(0.5, 3)), 2)
+        yield {"sigma": sigma, "n": n, "population": n + int(rng.integers(1, 300))}
+
+
+@exercise.fact("four times as many values halve it")
+def _(error: Function, rng: np.random.Generator) -> bool:
+    sigma, n = float(rng.uniform(1, 2)), int(rng.integers(2, 50))
+    return bool(np.isclose(error(sigma, 4 * n, None), error(sigma, n, None) / 2))
+
+
+@exercise.fact("it is the standard deviation over all pairs out of six")
+def _(error: Function, rng: np.random.Generator) -> bool:
+    values = rng.normal(size=6)
+    means = [(values[i] + values[j]) / 2 for i in range(6) for j in range(i)]
+    return bool(np.isclose(error(float(values.std()), 2, 6), np.std(means)))
+
+
+@exercise.fact("a single draw has the standard deviation σ")
+def _(error: Function, rng: np.random.Generator) -> bool:
+    return bool(np.isclose(error(2.5, 1, int(rng.integers(5, 50))), 2.5))
+
+
+exercise.mistake("your standard error divides by n; it is σ / √n", ("np.sqrt(n)", "n"))
+
+
+@exercise.mistake("you return the variance of the mean; take its square root")
+def _(sigma, n, population=None):
+    factor = 1.0 if population is None else (population - n) / (population - 1)
+    return sigma**2 / n * factor
+
+
+exercise.mistake(
+    "your factor (N − n)/(N − 1) belongs to the variance; the standard error needs its square root",
+    ("np.sqrt((population - n) / (population - 1))", "(population - n) / (population - 1)"),
+)
+
+
+@exercise.mistake(
+    "you ignore the size of the population; drawing without replacement "
+    "multiplies by √((N − n)/(N − 1))"
+)
+def _(sigma, n, population=None):
+    return sigma / np.sqrt(n)
+
+
+exercise.mistake(
+    "your factor is √((N − n)/N), which goes with s over N − 1; with σ over N it "
+    "is √((N − n)/(N − 1))",
+    ("(population - 1)", "population"),
+)
+
+exercise.mistake(
+    "you divide by √(n − 1), which belongs to estimates of σ; the mean of n has σ / √n",
+    ("(n)", "(n - 1)"),
+)
+
+exercise.mistake(
+    "you return the standard deviation of one example; that of the mean of n is √n times smaller",
+    ("/ np.sqrt(n) ", ""),
+)

@@ -1,0 +1,99 @@
+"""Amplification of errors."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.erm import error_amplification
+from optdl.observation import calls, observe
+
+exercise = Exercise("L1-10", error_amplification)
+
+
+def _stiff_hessian(rng: np.random.Generator, p: int) -> np.ndarray:
+    """Return a symmetric matrix with eigenvalues from 1 to 50."""
+    rotation, _ = np.linalg.qr(rng.normal(size=(p, p)))
+    H = (rotation * np.geomspace(1, 50, p)) @ rotation.T
+    return ((H + H.T) / 2).round(3)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    diagonal = np.diag([50.0, 2.0])
+    yield {"hessian": diagonal, "gradient": np.array([4.0, 1.0]), "error": np.array([0.1, 0.3])}
+    for p in (2, 3, 6):
+        yield {
+            "hessian": _stiff_hessian(rng, p),
+            "gradient": rng.normal(size=p).round(2),
+            "error": rng.normal(scale=0.1, size=p).round(3),
+        }
+
+
+@exercise.fact("it is never above κ(H)")
+def _(amplify: Function, rng: np.random.Generator) -> bool:
+    H = _stiff_hessian(rng, 4)
+    kappa = np.linalg.cond(H)
+    pairs = [(H, rng.normal(size=4), rng.normal(size=4)) for _ in range(50)]
+    gains = observe(calls, amplify, *pairs)
+    return bool(np.all(np.array(gains) <= kappa * (1 + 1e-9)) and max(gains) > 1)
+
+
+@exercise.fact("the worst directions attain κ(H)")
+def _(amplify: Function, rng: np.random.Generator) -> bool:
+    H = _stiff_hessian(rng, 4)
+    _, u = np.linalg.eigh(H)
+    return bool(np.isclose(amplify(H, u[:, -1], 0.01 * u[:, 0]), np.linalg.cond(H)))
+
+
+@exercise.fact("the scales of H, g and e do not matter")
+def _(amplify: Function, rng: np.random.Generator) -> bool:
+    H, g, e = _stiff_hessian(rng, 3), rng.normal(size=3), rng.normal(size=3)
+    return bool(np.isclose(amplify(7 * H, 3 * g, 0.1 * e), amplify(H, g, e)))
+
+
+@exercise.mistake("you multiply by H; a Newton step needs H⁻¹g")
+def _(hessian, gradient, error):
+    after = np.linalg.norm(hessian @ error) / np.linalg.norm(hessian @ gradient)
+    return after * np.linalg.norm(gradient) / np.linalg.norm(error)
+
+
+@exercise.mistake("you compare absolute errors; divide each by the norm of its own vector")
+def _(hessian, gradient, error):
+    return np.linalg.norm(np.linalg.solve(hessian, error)) / np.linalg.norm(error)
+
+
+@exercise.mistake("you return the relative error of H⁻¹g; divide it by that of g")
+def _(hessian, gradient, error):
+    after = np.linalg.norm(np.linalg.solve(hessian, error))
+    return after / np.linalg.norm(np.linalg.solve(hessian, gradient))
+
+
+@exercise.mistake(
+    "you return the bound κ(H); compute the amplification of this error, which may be smaller"
+)
+def _(hessian, gradient, error):
+    return np.linalg.cond(hessian)
+
+
+@exercise.mistake("you return the inverse; divide the error of H⁻¹g by the error of g")
+def _(hessian, gradient, error):
+    after = np.linalg.norm(np.linalg.solve(hessian, error))
+    after = after / np.linalg.norm(np.linalg.solve(hessian, gradient))
+    return np.linalg.norm(error) / np.linalg.norm(gradient) / after
+
+
+@exercise.mistake(
+    "you divide by the norm of the estimate g + e; a relative error refers to the exact g"
+)
+def _(hessian, gradient, error):
+    estimate = gradient + error
+    after = np.linalg.norm(np.linalg.solve(hessian, error))
+    after = after / np.linalg.norm(np.linalg.solve(hessian, estimate))
+    return after * np.linalg.norm(estimate) / np.linalg.norm(error)
+
+
+@exercise.mistake("you invert only the diagonal of H; use np.linalg.solve")
+def _(hessian, gradient, error):
+    after = np.linalg.norm(error / np.diag(hessian)) / np.linalg.norm(gradient / np.diag(hessian))
+    return after * np.linalg.norm(gradient) / np.linalg.norm(error)

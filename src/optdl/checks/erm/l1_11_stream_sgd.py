@@ -1,0 +1,93 @@
+"""An experiment on a stream."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.erm import stream_sgd
+from optdl.observation import calls, observe
+
+exercise = Exercise("L1-11", stream_sgd)
+
+
+@exercise.answer
+def _(w, x, y, lr, n):
+    path = [w]
+    for k in range(0, len(y), n):
+        residual = x[k : k + n] @ path[-1] - y[k : k + n]
+        path.append(path[-1] - lr * x[k : k + n].T @ residual / n)
+    return np.array(path)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for m, d, n in ((6, 1, 2), (12, 2, 3), (40, 3, 8)):
+        x = rng.normal(size=(m, d)).round(1)
+        y = (x @ rng.normal(size=d) + rng.normal(size=m)).round(1)
+        yield {"w": rng.normal(size=d).round(1), "x": x, "y": y, "lr": 0.2, "n": n}
+
+
+@exercise.fact("a step uses its own examples and no later ones")
+def _(run: Function, rng: np.random.Generator) -> bool:
+    x, y, w = rng.normal(size=(12, 2)), rng.normal(size=12), rng.normal(size=2)
+    later = y.copy()
+    later[4:] += 5.0
+    before, after = np.asarray(run(w, x, y, 0.1, 4)), np.asarray(run(w, x, later, 0.1, 4))
+    return bool(np.allclose(before[:2], after[:2]) and not np.allclose(before[2], after[2]))
+
+
+@exercise.fact("on average it follows the gradient of the risk")
+def _(run: Function, rng: np.random.Generator) -> bool:
+    x, w = np.ones((100, 4, 1)), np.array([3.0])
+    x *= rng.choice([-1.0, 1.0], size=x.shape)
+    y = x[:, :, 0] * 1.0 + rng.normal(size=(100, 4))
+    streams = [(w, stream, labels, 0.5, 2) for stream, labels in zip(x, y, strict=True)]
+    ends = [path[-1][0] for path in observe(calls, run, *streams)]
+    # ∇J*(w) = w − 1, so that two steps with η = ½ leave a quarter of the distance
+    return bool(abs(np.mean(ends) - 1.5) < 5 * np.std(ends) / np.sqrt(100))
+
+
+exercise.mistake("you add up the gradients of a minibatch; take their mean", (" / n", ""))
+
+
+@exercise.mistake("you use all the data in each step; a stream gives n new examples for each step")
+def _(w, x, y, lr, n):
+    path = [w]
+    for _ in range(0, len(y), n):
+        path.append(path[-1] - lr * x.T @ (x @ path[-1] - y) / len(y))
+    return np.array(path)
+
+
+@exercise.mistake("you use the same minibatch in every step; move on by n examples")
+def _(w, x, y, lr, n):
+    path = [w]
+    for _ in range(0, len(y), n):
+        path.append(path[-1] - lr * x[:n].T @ (x[:n] @ path[-1] - y[:n]) / n)
+    return np.array(path)
+
+
+@exercise.mistake("you take all gradients at the start; take each at the current w")
+def _(w, x, y, lr, n):
+    path = [w]
+    for k in range(0, len(y), n):
+        residual = x[k : k + n] @ w - y[k : k + n]
+        path.append(path[-1] - lr * x[k : k + n].T @ residual / n)
+    return np.array(path)
+
+
+exercise.mistake("your gradient is twice too large; the loss is ½(wᵀx − y)²", ("- lr", "- 2 * lr"))
+
+exercise.mistake("you add the gradient; subtract it", ("] - lr", "] + lr"))
+
+exercise.mistake("your path lacks the start; it has m/n + 1 rows", ("path)", "path[1:])"))
+
+
+@exercise.mistake("your rows are all one array, changed in place; store a new array in each step")
+def _(w, x, y, lr, n):
+    now = w.copy()
+    path = [now]
+    for k in range(0, len(y), n):
+        now -= lr * x[k : k + n].T @ (x[k : k + n] @ now - y[k : k + n]) / n
+        path.append(now)
+    return np.array(path)

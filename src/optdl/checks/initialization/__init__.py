@@ -1,0 +1,1 @@
+"""Exercises on activations, initial values, and the normalization of inputs."""

@@ -1,0 +1,87 @@
+"""Symmetry."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.initialization import train_hidden_layer
+
+exercise = Exercise("L1-33", train_hidden_layer)
+
+
+@exercise.answer
+def _(W, v, x, y, lr, steps):
+    path = [W]
+    for _ in range(steps):
+        hidden = np.tanh(x @ W.T)
+        residual = (hidden @ v - y) / len(y)
+        back = np.outer(residual, v) * (1 - hidden**2)
+        W, v = (W - lr * back.T @ x, v - lr * hidden.T @ residual)
+        path.append(W)
+    return np.array(path)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for h, n, m, steps in ((2, 1, 2, 3), (3, 2, 5, 4), (4, 3, 6, 5)):
+        yield {
+            "W": rng.normal(size=(h, n)).round(2),
+            "v": rng.normal(size=h).round(2),
+            "x": rng.normal(size=(m, n)).round(2),
+            "y": rng.normal(size=m).round(2),
+            "lr": 0.3,
+            "steps": steps,
+        }
+
+
+@exercise.fact("units with equal initial weights keep equal weights")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    W, v = np.tile(rng.normal(size=3), (4, 1)), np.full(4, 0.7)
+    x, y = rng.normal(size=(6, 3)), rng.normal(size=6)
+    path = np.asarray(function(W, v, x, y, 0.2, 6))
+    return bool(np.allclose(path, path[:, :1], rtol=1e-12) and not np.allclose(path[-1], W))
+
+
+@exercise.mistake("you compute the gradient of v after W was updated; compute both gradients first")
+def _(W, v, x, y, lr, steps):
+    path = [W]
+    for _ in range(steps):
+        hidden = np.tanh(x @ W.T)
+        residual = (hidden @ v - y) / len(y)
+        W = W - lr * (np.outer(residual, v) * (1 - hidden**2)).T @ x
+        hidden = np.tanh(x @ W.T)
+        v = v - lr * hidden.T @ ((hidden @ v - y) / len(y))
+        path.append(W)
+    return np.array(path)
+
+
+exercise.mistake(
+    "your v stays constant; update both layers",
+    (
+        "back = np.outer(residual, v) * (1 - hidden**2)\n"
+        "        W, v = (W - lr * back.T @ x, v - lr * hidden.T @ residual)",
+        "W = W - lr * (np.outer(residual, v) * (1 - hidden**2)).T @ x",
+    ),
+)
+
+exercise.mistake(
+    "you add up the examples' gradients; the loss is a mean over the examples",
+    ("(hidden @ v - y) / len(y)", "hidden @ v - y"),
+)
+
+exercise.mistake(
+    "the slope of tanh, 1 − tanh², is missing from the gradient of W",
+    (
+        "back = np.outer(residual, v) * (1 - hidden**2)\n"
+        "        W, v = (W - lr * back.T @ x, v - lr * hidden.T @ residual)",
+        "W, v = (W - lr * np.outer(residual, v).T @ x, v - lr * hidden.T @ residual)",
+    ),
+)
+
+exercise.mistake(
+    "you add the gradient; descent subtracts it",
+    ("- lr * back.T @ x, v -", "+ lr * back.T @ x, v +"),
+)
+
+exercise.mistake("your path lacks the initial weights; return steps + 1 arrays", ("[W", "["))

@@ -1,0 +1,85 @@
+"""Warm-up and cosine decay."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl import optimizers
+from optdl.checks.exercise import Case, Exercise, Function
+
+
+def warmup_cosine(k: int, first: float, warmup: int, tau: int) -> float:
+    """Return the rate of iteration k: a linear warm-up, then a cosine decay to 0."""
+    return optimizers.Warmup(optimizers.CosineDecay(first, tau), warmup)(k)
+
+
+exercise = Exercise("F-05:schedule", warmup_cosine)
+
+
+@exercise.answer
+def _(k, first, warmup, tau):
+    if k < warmup:
+        return first * (k + 1) / warmup
+    s = min((k - warmup) / tau, 1)
+    return first * (1 + np.cos(np.pi * s)) / 2
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    first = round(float(rng.uniform(0.2, 0.9)), 2)
+    for k, warmup, tau in ((0, 2, 4), (1, 2, 4), (2, 2, 4), (3, 2, 4), (6, 2, 4), (9, 2, 4)):
+        yield {"k": k, "first": first, "warmup": warmup, "tau": tau}
+    for k in (3, 17, 34, 60):
+        yield {"k": k, "first": first, "warmup": 10, "tau": 40}
+
+
+@exercise.fact("it rises in equal increments and then stands at η₀")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    rates = [function(k, 0.6, 6, 20) for k in range(7)]
+    return bool(np.allclose(rates, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.6], rtol=1e-9))
+
+
+@exercise.fact("in the middle of the decay it is η₀/2")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    rates = [function(k, 0.8, 5, 20) for k in (10, 15, 20)]
+    return bool(np.isclose(rates[1], 0.4) and np.isclose(rates[0] + rates[2], 0.8))
+
+
+exercise.mistake(
+    "your first learning rate is 0; in iteration k of the warm-up it is (k + 1)/w · η₀",
+    ("(k + 1)", "k"),
+)
+
+exercise.mistake(
+    "your cosine counts from iteration 0; it begins after the warm-up, with k − w",
+    ("(k - warmup)", "k"),
+)
+
+
+@exercise.mistake("your learning rate rises again after iteration w + τ; from there on it is 0")
+def _(k, first, warmup, tau):
+    if k < warmup:
+        return first * (k + 1) / warmup
+    return first * (1 + np.cos(np.pi * (k - warmup) / tau)) / 2
+
+
+exercise.mistake(
+    "your cosine takes a whole period, 2π; half a period, π, leads from η₀ to 0", ("(np", "(2 * np")
+)
+
+exercise.mistake(
+    "your learning rate is η₀ cos(πs/2); it is η₀ (1 + cos πs)/2",
+    ("(1 + np.cos(np.pi * s)) / 2", "np.cos(np.pi * s / 2)"),
+)
+
+
+@exercise.mistake("your schedule has no warm-up; the learning rate first rises, in w iterations")
+def _(k, first, warmup, tau):
+    s = min(k / tau, 1)
+    return first * (1 + np.cos(np.pi * s)) / 2
+
+
+exercise.mistake(
+    "your schedule ends at iteration τ; the decay alone has τ iterations, after the warm-up",
+    ("tau,", "(tau - warmup),"),
+)

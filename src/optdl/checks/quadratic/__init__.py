@@ -1,0 +1,1 @@
+"""Exercises on the local quadratic approximation and on gradient descent in its eigenbasis."""

@@ -1,0 +1,55 @@
+"""The largest stable step."""
+
+import numpy as np
+
+from optdl.checks.exercise import Exercise, Function
+from optdl.checks.quadratic.shared import random_spectrum, spectrum_cases
+from optdl.quadratic import largest_stable_step
+
+exercise = Exercise("L1-15:limit", largest_stable_step)
+
+
+@exercise.answer
+def _(eigenvalues):
+    return 2 / np.max(eigenvalues)
+
+
+@exercise.fact("just below the limit it converges, just above it diverges")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    eigenvalues = random_spectrum(rng, 4)
+    limit = float(function(eigenvalues))
+    below = np.abs(1 - 0.999 * limit * eigenvalues).max()
+    above = np.abs(1 - 1.001 * limit * eigenvalues).max()
+    return bool(below < 1 < above)
+
+
+@exercise.fact("flatter directions do not move the limit")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    eigenvalues = random_spectrum(rng, 3)
+    with_flat_ones = np.append(eigenvalues, [1e-3, 1e-6])
+    return bool(np.isclose(function(with_flat_ones), function(eigenvalues), rtol=1e-9))
+
+
+exercise.cases(spectrum_cases)
+
+
+exercise.mistake(
+    "your limit is 1/λ_max, where one step removes the steepest coefficient; "
+    "gradient descent is stable up to 2/λ_max",
+    ("2", "1"),
+)
+
+exercise.mistake(
+    "your limit follows λ_min; the steepest direction, λ_max, is the first to diverge",
+    ("max", "min"),
+)
+
+exercise.mistake(
+    "you return the best step, 2/(λ_min + λ_max); the limit of stability is 2/λ_max",
+    ("np.max(eigenvalues)", "(np.min(eigenvalues) + np.max(eigenvalues))"),
+)
+
+exercise.mistake(
+    "you take the last eigenvalue for λ_max; the eigenvalues come in any order",
+    ("np.max(eigenvalues)", "eigenvalues[-1]"),
+)

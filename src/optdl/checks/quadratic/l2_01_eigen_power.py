@@ -1,0 +1,78 @@
+"""Powers of a matrix."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.quadratic import eigen_power
+
+exercise = Exercise("L2-01", eigen_power, rtol=1e-8, atol=1e-10)
+
+
+@exercise.answer
+def _(weight, k):
+    eigenvalues, V = np.linalg.eig(weight)
+    return (V @ np.diag(eigenvalues**k) @ np.linalg.inv(V)).real
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for n, k in ((2, 2), (2, 3), (3, 5), (4, 8)):
+        V = np.eye(n) + 0.3 * rng.normal(size=(n, n))
+        eigenvalues = rng.permutation(np.linspace(-1.2, 1.3, n)) + rng.uniform(-0.1, 0.1, size=n)
+        yield {"weight": V @ np.diag(eigenvalues) @ np.linalg.inv(V), "k": k}
+
+
+@exercise.fact("the fifth power is W @ W @ W @ W @ W")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    W = 0.5 * rng.normal(size=(4, 4))
+    expected = W @ W @ W @ W @ W
+    return bool(np.allclose(function(W, 5), expected, rtol=1e-8, atol=1e-10))
+
+
+@exercise.fact("W² W³ = W⁵")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    W = 0.5 * rng.normal(size=(3, 3))
+    return bool(np.allclose(function(W, 2) @ function(W, 3), function(W, 5), atol=1e-10))
+
+
+exercise.mistake(
+    "you use Vᵀ; V is not orthogonal here, so it takes the inverse V⁻¹",
+    ("(V @ np.diag(eigenvalues**k) @ np.linalg.inv(V)).real", "V @ np.diag(eigenvalues**k) @ V.T"),
+)
+
+exercise.mistake(
+    "you multiply the eigenvalues by k; raise them to the power k",
+    (
+        "(V @ np.diag(eigenvalues**k) @ np.linalg.inv(V)).real",
+        "V @ np.diag(k * eigenvalues) @ np.linalg.inv(V)",
+    ),
+)
+
+
+@exercise.mistake(
+    "you raise each entry of W to the power k; the matrix power multiplies k factors W"
+)
+def _(weight, k):
+    return weight**k
+
+
+exercise.mistake(
+    "you exchanged V and V⁻¹; W = V diag(λ) V⁻¹",
+    (
+        "(V @ np.diag(eigenvalues**k) @ np.linalg.inv(V)).real",
+        "np.linalg.inv(V) @ np.diag(eigenvalues**k) @ V",
+    ),
+)
+
+
+@exercise.mistake("your result is still in the eigenbasis; transform it back with V · … · V⁻¹")
+def _(weight, k):
+    return np.diag(np.linalg.eigvals(weight) ** k)
+
+
+@exercise.mistake("`eigh` is for symmetric matrices and reads one triangle of W; use `eig`")
+def _(weight, k):
+    eigenvalues, V = np.linalg.eigh(weight)
+    return V @ np.diag(eigenvalues**k) @ V.T

@@ -1,0 +1,69 @@
+"""Experiment: measure the rate."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.quadratic.shared import random_hessian
+from optdl.quadratic import measured_rates
+
+exercise = Exercise("P-05:measured", measured_rates)
+
+
+@exercise.answer
+def _(hessian, start, lrs, steps):
+    rates = []
+    for lr in lrs:
+        w = start
+        for _ in range(steps):
+            before, w = (w, w - lr * hessian @ w)
+        rates.append(np.linalg.norm(w) / np.linalg.norm(before))
+    return np.array(rates)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for n, steps in ((2, 3), (2, 6), (3, 10)):
+        H = random_hessian(rng, n)
+        limit = 2 / np.linalg.eigvalsh(H)[-1]
+        lrs = (limit * np.array([0.2, 0.55, 0.9, 1.1])).round(3)
+        yield {"hessian": H, "start": rng.normal(size=n), "lrs": lrs, "steps": steps}
+
+
+@exercise.fact("a long run reaches max |1 − ηλ|")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    H = np.diag([1.0, 2.0, 4.0])
+    lrs = np.array([0.1, 0.3, 0.45])
+    rates = function(H, rng.uniform(1, 2, size=3), lrs, 200)
+    return bool(np.allclose(rates, [0.9, 0.7, 0.8], atol=1e-6))
+
+
+@exercise.mistake("you average over all steps; early steps are faster, so use the last step alone")
+def _(hessian, start, lrs, steps):
+    rates = []
+    for lr in lrs:
+        w = start
+        for _ in range(steps):
+            w = w - lr * hessian @ w
+        rates.append((np.linalg.norm(w) / np.linalg.norm(start)) ** (1 / steps))
+    return np.array(rates)
+
+
+exercise.mistake(
+    "you compare losses, which shrink by the square of the rate; compare norms of w",
+    ("np.linalg.norm(w) / np.linalg.norm(before)", "w @ hessian @ w / (before @ hessian @ before)"),
+)
+
+exercise.mistake(
+    "your ratio is upside down; divide the new norm by the old one",
+    ("(w) / np.linalg.norm(before)", "(before) / np.linalg.norm(w)"),
+)
+
+exercise.mistake(
+    "your runs continue one another; the run of each learning rate begins at `start`",
+    ("rates = []", "rates, w = ([], start)"),
+    ("\n        w = start", ""),
+)
+
+exercise.mistake("your run is one step short; take `steps` steps", ("(steps)", "(steps - 1)"))

@@ -1,0 +1,60 @@
+"""The optimal step."""
+
+import numpy as np
+
+from optdl.checks.exercise import Exercise, Function
+from optdl.checks.quadratic.shared import random_spectrum, spectrum_cases
+from optdl.quadratic import optimal_step
+
+exercise = Exercise("P-05:step", optimal_step)
+
+
+@exercise.answer
+def _(eigenvalues):
+    return 2 / (np.min(eigenvalues) + np.max(eigenvalues))
+
+
+@exercise.fact("every other step is slower")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    eigenvalues = random_spectrum(rng, 5)
+    step = float(function(eigenvalues))
+    rates = [np.abs(1 - s * step * eigenvalues).max() for s in (0.999, 1.0, 1.001)]
+    return bool(rates[1] < rates[0] and rates[1] < rates[2])
+
+
+@exercise.fact("the rate at this step is (κ−1)/(κ+1)")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    eigenvalues = random_spectrum(rng, 4)
+    kappa = eigenvalues.max() / eigenvalues.min()
+    rate = np.abs(1 - function(eigenvalues) * eigenvalues).max()
+    return bool(np.isclose(rate, (kappa - 1) / (kappa + 1), rtol=1e-9))
+
+
+exercise.cases(spectrum_cases)
+
+
+exercise.mistake(
+    "you multiply the eigenvalues; the best step is 2/(λ_min + λ_max), over their sum",
+    (") + np", ") * np"),
+)
+
+
+@exercise.mistake(
+    "your step is 1/λ_max, which suits the steepest direction alone; the best "
+    "step balances both ends of the spectrum"
+)
+def _(eigenvalues):
+    return 1 / np.max(eigenvalues)
+
+
+exercise.mistake("your step is 1/(λ_min + λ_max); the numerator is 2", ("2", "1"))
+
+exercise.mistake(
+    "you return the limit of stability, 2/λ_max; there the steepest coefficient never shrinks",
+    ("(np.min(eigenvalues) + np.max(eigenvalues))", "np.max(eigenvalues)"),
+)
+
+
+@exercise.mistake("you average all eigenvalues; only the smallest and the largest matter")
+def _(eigenvalues):
+    return 1 / np.mean(eigenvalues)
