@@ -112,6 +112,16 @@ def test_the_plan_has_what_the_own_answers_change_themselves(
     assert "matplotlib.pyplot.draw_if_interactive" in plan.usual
 
 
+def test_a_test_that_ends_its_process_takes_no_later_one_with_it(tmp_path: Path) -> None:
+    ends = "import os\nif not hasattr(square, '__code__'):\n    os._exit(1)\n"
+    tests = {"ends": ends + "assert square(3) == 9", "later": "assert square(2) == 4"}
+    found = runs(tmp_path, answer(SQUARE), *of_two_points(tests))
+    assert {name: (run.way, run.answers) for name, run in found.items()} == {
+        "ends": (IN_PROCESS, 2),
+        "later": (ISOLATED, 2),
+    }
+
+
 def test_metadata_and_the_configuration_insist(tmp_path: Path) -> None:
     insisting = of_two_points({"isolated": TESTS["inside"], "in-process": TESTS["plain"]})
     for test in insisting:
