@@ -26,62 +26,36 @@ def powers_of_two():
 taken = []
 assert first_above(powers_of_two(), 8) == 16
 assert taken == [1, 2, 4, 8, 16]
-=== a callback is called with each value, and its calls are counted
-def bisect_root(f, low, high, on_step=None):
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        if on_step is not None:  # wrong:
-            on_step(middle)  # wrong:
-        if f(low) * f(middle) <= 0:
-            high = middle
-        else:
-            low = middle
-    return (low + high) / 2
---- test
-steps = []
-root = bisect_root(lambda x: x**2 - 2, 0, 2, on_step=steps.append)
-assert abs(root - 2**0.5) < 1e-5
-assert steps[:3] == [1, 1.5, 1.25]
-assert len(steps) == 21
 === a callback of the test's raises an error, which the answer handles
-def call_with_retries(action, retries):
-    for attempt in range(retries + 1):  # wrong: for attempt in range(retries):
-        try:
-            return action()
-        except ConnectionError:
-            if attempt == retries:  # wrong: pass
-                raise  # wrong:
+def call_twice(action):
+    try:
+        return action(1)
+    except ConnectionError:  # wrong: except ValueError:
+        return action(2)
 --- test
 import pytest
 attempts = []
 
-def unreliable():
-    attempts.append(1)
-    if len(attempts) < 3:
+def unreliable(attempt):
+    attempts.append(attempt)
+    if len(attempts) != 2:
         raise ConnectionError("try again")
     return "done"
 
-assert call_with_retries(unreliable, 5) == "done"
-assert len(attempts) == 3
-attempts.clear()
+assert call_twice(unreliable) == "done"
 with pytest.raises(ConnectionError, match="try again"):
-    call_with_retries(unreliable, 1)
+    call_twice(unreliable)
+assert attempts == [1, 2, 1, 2]
 === lists and dicts are changed in place
-def remove_duplicates(items):
-    seen = set()  # wrong: items = list(dict.fromkeys(items))
-    items[:] = [item for item in items if not (item in seen or seen.add(item))]  # wrong:
-
 def count_into(counts, words):
-    for word in words:
+    for word in words[:]:
         counts[word] = counts.get(word, 0) + 1
+        words.remove(word)  # wrong:
 --- test
-items = [3, 1, 3, 2, 1]
-same = items
-assert remove_duplicates(items) is None
-assert same == [3, 1, 2]
-counts = {"a": 1}
-count_into(counts, "ab")
-assert counts == {"a": 2, "b": 1}
+counts, words = {"a": 1}, ["a", "b"]
+same = words
+assert count_into(counts, words) is None
+assert counts == {"a": 2, "b": 1} and same == []
 === an array is changed in place, also through a view
 def clip_negative(x):
     x[x < 0] = 0  # wrong: x = x * (x > 0)
@@ -90,34 +64,25 @@ import numpy as np
 x = np.array([[1.0, -2.0], [-3.0, 4.0]])
 clip_negative(x[0])
 np.testing.assert_array_equal(x, [[1, 0], [-3, 4]])
-clip_negative(x)
-assert x.min() == 0
-=== the result is the argument itself, or must not be
+=== the result is the argument itself
 def sorted_in_place(items):
     items.sort()  # wrong: return sorted(items)
     return items  # wrong:
-
-def sorted_copy(items):
-    return sorted(items)
 --- test
 items = [3, 1, 2]
-assert sorted_copy(items) is not items
-assert items == [3, 1, 2]
 assert sorted_in_place(items) is items
 assert items == [1, 2, 3]
 === a Mock is passed in, and asked how it was called
-def notify_all(mailer, addresses, text):
+def notify_all(mailer, addresses):
     for address in addresses:
-        mailer.send(address, body=text)  # wrong: mailer.send(address, text)
+        mailer.send(address, body="hello")  # wrong: mailer.send(address, "hello")
     return mailer.close()
 --- test
 from unittest.mock import Mock, call
 mailer = Mock()
 mailer.close.return_value = "closed"
-assert notify_all(mailer, ["a@b.c", "d@e.f"], "hello") == "closed"
-mailer.send.assert_any_call("a@b.c", body="hello")
+assert notify_all(mailer, ["a@b.c", "d@e.f"]) == "closed"
 assert mailer.send.call_args_list[1] == call("d@e.f", body="hello")
-mailer.close.assert_called_once_with()
 === a function is called thousands of times in a loop
 import random
 
@@ -133,17 +98,9 @@ for _ in range(4_000):
     hits += lands_in_circle()
 assert abs(4 * hits / 4_000 - math.pi) < 0.1
 === two closures count, each for itself
-def make_counter(step=1):
-    count = 0
-
-    def counter():
-        nonlocal count
-        count += step
-        return count
-
-    return counter
---- wrong
 def make_counter(step=1, counts=[0]):
+    counts = [0]  # wrong:
+
     def counter():
         counts[0] += step
         return counts[0]
@@ -155,23 +112,18 @@ assert [ones() for _ in range(3)] == [1, 2, 3]
 assert tens() == 10 and tens() == 20
 assert ones() == 4
 === values are sent to a generator, which is closed at last
-def running_mean():
-    total, count, mean = 0, 0, None
+def running_total():
+    total = 0
     while True:
-        value = yield mean
-        total += value
-        count += 1  # wrong: mean = total / 2
-        mean = total / count  # wrong:
+        total += yield total  # wrong: total = yield total
 --- test
 import pytest
-means = running_mean()
-assert next(means) is None
-assert means.send(10) == 10
-assert means.send(20) == 15
-assert [means.send(x) for x in (30, 40)] == [20, 25]
-means.close()
+totals = running_total()
+assert next(totals) == 0
+assert [totals.send(x) for x in (30, 40)] == [30, 70]
+totals.close()
 with pytest.raises(StopIteration):
-    means.send(1)
+    totals.send(1)
 === a decorator of the student's is applied to a recursive function of the test's
 from functools import wraps  # wrong:
 
@@ -179,22 +131,18 @@ def memoized(function):
     known = {}
 
     @wraps(function)  # wrong:
-    def wrapper(*args):
-        if args not in known:
-            known[args] = function(*args)
-        return known[args]
+    def wrapper(n):
+        if n not in known:
+            known[n] = function(n)
+        return known[n]
 
     return wrapper
 --- test
-computed = []
-
 @memoized
 def rabbits(month):
-    computed.append(month)
     return 1 if month < 2 else rabbits(month - 1) + rabbits(month - 2)
 
 assert rabbits(50) == 20365011074
-assert sorted(computed) == list(range(51))
 assert rabbits.__name__ == "rabbits"
 === itertools, zip, enumerate and sum take from an endless generator
 def fibonacci_numbers():
@@ -203,14 +151,9 @@ def fibonacci_numbers():
         yield a
         a, b = b, a + b
 --- test
-from itertools import islice, takewhile
+from itertools import islice
 assert list(islice(fibonacci_numbers(), 6)) == [1, 1, 2, 3, 5, 8]
 assert list(zip("abc", fibonacci_numbers())) == [("a", 1), ("b", 1), ("c", 2)]
-assert sum(takewhile(lambda n: n < 100, fibonacci_numbers())) == 232
-for position, number in enumerate(fibonacci_numbers(), 1):
-    if number > 1000:
-        break
-assert position == 17
 === a unittest.TestCase is run in the test cell
 def is_leap_year(year):
     if year < 1583:
@@ -222,35 +165,25 @@ import unittest
 
 class TestLeapYears(unittest.TestCase):
     def test_years(self):
-        for year, expected in [(2024, True), (2023, False), (1900, False), (2000, True)]:
-            with self.subTest(year=year):
-                self.assertEqual(is_leap_year(year), expected)
-
-    def test_early(self):
+        self.assertFalse(is_leap_year(1900))
         self.assertRaises(ValueError, is_leap_year, 1500)
 
 suite = unittest.defaultTestLoader.loadTestsFromTestCase(TestLeapYears)
 result = unittest.TextTestRunner(stream=sys.stdout).run(suite)
-assert result.testsRun == 2 and result.wasSuccessful()
+assert result.testsRun == 1 and result.wasSuccessful()
 === the examples in the student's docstring are run by doctest
-def roman_number(n):
-    """Return a number in Roman digits.
+def cube(n):
+    """Return the cube of a number.
 
-    >>> roman_number(14)
-    'XIV'
-    >>> [roman_number(n) for n in (1, 9)]
-    ['I', 'IX']
+    >>> cube(2)
+    8
+    >>> [cube(n) for n in (1, 3)]
+    [1, 27]
     """
-    result = ""
-    for value, digits in [(10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")]:
-    # wrong: for value, digits in [(10, "X"), (5, "V"), (1, "I")]:
-        while n >= value:
-            result += digits
-            n -= value
-    return result
+    return n**3  # wrong: return 3 * n
 --- test
 import doctest
-(examples,) = doctest.DocTestFinder().find(roman_number, globs=globals())
+(examples,) = doctest.DocTestFinder().find(cube, globs=globals())
 results = doctest.DocTestRunner().run(examples)
 assert results.attempted >= 2, "write at least two examples"
 assert results.failed == 0
@@ -280,13 +213,4 @@ def bump(x):
 --- test
 assert abs(slope(lambda x: bump(2 * x), 1) + 0.32) < 1e-6
 assert abs(slope(bump, 1) + 0.5) < 1e-6
-=== an answer keeps its results with lru_cache
-from functools import lru_cache
-
-@lru_cache
-def count_tilings(n):
-    return 1 if n < 2 else count_tilings(n - 1) + count_tilings(n - 2)
-    # wrong: return 1 if n < 3 else count_tilings(n - 1) + count_tilings(n - 2)
---- test
-assert [count_tilings(n) for n in (1, 4, 80)] == [1, 5, 37889062373143906]
 '''

@@ -22,76 +22,37 @@ with patch("builtins.print") as printed:
     cheer("Ada", 3)
 assert printed.call_count == 3
 printed.assert_called_with("Go,", "Ada", end="!")
-=== builtins.input is patched, and answers
-def ask_age():
-    while True:
-        text = input("How old are you? ")
-        if text.isdigit():
-            return int(text)
-        print("Please type a number.")
---- wrong
-def ask_age():
-    return int(input("How old are you? "))
---- test
-from unittest.mock import patch
-with patch("builtins.input", side_effect=["old", "", "42"]) as asked:
-    assert ask_age() == 42
-assert asked.call_count == 3
 === warnings are recorded by warnings.catch_warnings
-import warnings  # wrong:
+import warnings
 
 def checked_ratio(a, b):
     if b == 0:
-        warnings.warn("division by zero", RuntimeWarning)
-        # wrong: print("Warning: division by zero")
+        warnings.warn("division by zero", RuntimeWarning)  # wrong: print("division by zero")
         return float("inf")
     return a / b
 --- test
 import warnings
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    assert checked_ratio(1, 2) == 0.5
-    assert len(caught) == 0
+    assert checked_ratio(1, 2) == 0.5 and len(caught) == 0
     assert checked_ratio(1, 0) == float("inf")
-assert len(caught) == 1
-assert caught[0].category is RuntimeWarning
-assert "zero" in str(caught[0].message)
-=== what is logged is captured by assertLogs
-import logging
-
-bank_log = logging.getLogger("bank")
-
-def transfer(amount):
-    if amount > 10_000:
-        bank_log.warning("large transfer: %d", amount)
-        # wrong: bank_log.info("large transfer: %d", amount)
-    bank_log.info("transferred")
---- test
-import unittest
-with unittest.TestCase().assertLogs("bank", level="INFO") as logs:
-    transfer(5)
-    transfer(20_000)
-assert logs.output[1] == "WARNING:bank:large transfer: 20000"
-assert [record.levelname for record in logs.records] == ["INFO", "WARNING", "INFO"]
+assert caught[0].category is RuntimeWarning and "zero" in str(caught[0].message)
 === a file that the student's cell has written is read by the test
-with open("primes.txt", "w") as primes_file:
-    for candidate in range(2, 20):  # wrong: for candidate in range(1, 20, 2):
-        if all(candidate % divisor for divisor in range(2, candidate)):
-        # wrong: primes_file.write(f"{candidate}\n")
-            primes_file.write(f"{candidate}\n")  # wrong:
+with open("squares.txt", "w") as squares_file:
+    for k in range(1, 4):  # wrong: for k in range(3):
+        squares_file.write(f"{k * k}\n")
 --- test
 from pathlib import Path
-assert Path("primes.txt").exists(), "write the file primes.txt"
-numbers = [int(line) for line in Path("primes.txt").read_text().splitlines()]
-assert numbers == [2, 3, 5, 7, 11, 13, 17, 19]
+assert Path("squares.txt").exists(), "write the file squares.txt"
+assert Path("squares.txt").read_text().splitlines() == ["1", "4", "9"]
 === a file that a function writes is read by the test
 import csv
 
 def save_scores(scores, path):
     with open(path, "w", newline="") as file:
-        writer = csv.writer(file)  # wrong: csv.writer(file).writerows(sorted(scores.items()))
+        writer = csv.writer(file)
         writer.writerow(["name", "score"])  # wrong:
-        writer.writerows(sorted(scores.items()))  # wrong:
+        writer.writerows(sorted(scores.items()))
 --- test
 import csv
 save_scores({"bob": 7, "ada": 9}, "scores.csv")
@@ -102,16 +63,9 @@ assert rows == [{"name": "ada", "score": "9"}, {"name": "bob", "score": "7"}]
 import json
 
 def load_settings(path):
-    settings = {"color": "blue", "size": 10}
-    try:
-        with open(path) as file:
-            settings.update(json.load(file))
-    except FileNotFoundError:
-        pass
-    return settings
---- wrong
-def load_settings(path):
-    return {"color": "blue", "size": 10}
+    with open(path) as file:
+        return {"color": "blue", "size": 10} | json.load(file)
+        # wrong: return {"color": "blue", "size": 10}
 --- test
 import json
 from pathlib import Path
@@ -119,23 +73,6 @@ Path("folder_of_settings").mkdir(exist_ok=True)
 path = Path("folder_of_settings") / "mine.json"
 path.write_text(json.dumps({"size": 12}))
 assert load_settings(path) == {"color": "blue", "size": 12}
-path.unlink()
-assert load_settings(str(path))["size"] == 10
-=== a function of a module that the answer calls is patched
-import time
-
-def wait_until(ready, pause):
-    waited = 0
-    while not ready():
-        time.sleep(pause)  # wrong:
-        waited += pause
-    return waited
---- test
-from unittest.mock import call, patch
-states = iter([False, False, True])
-with patch("time.sleep") as sleep:
-    assert wait_until(lambda: next(states), 0.25) == 0.5
-assert sleep.mock_calls == [call(0.25), call(0.25)]
 === standard input is replaced by text
 import sys
 
@@ -162,33 +99,26 @@ with warnings.catch_warnings():
     warnings.simplefilter("error")
     assert list(safe_log([0, 1])) == [-np.inf, 0]
 === a function of a library is forbidden by a patch
-def my_median(values):
-    values = sorted(values)
-    middle = len(values) // 2
-    return values[middle] if len(values) % 2 else sum(values[middle - 1:middle + 1]) / 2
---- wrong
 import statistics
 
 def my_median(values):
-    return statistics.median(values)
+    return sorted(values)[len(values) // 2]  # wrong: return statistics.median(values)
 --- test
 import statistics
 from unittest.mock import patch
 with patch.object(statistics, "median", side_effect=AssertionError("do it yourself")):
     assert my_median([3, 1, 2]) == 2
-    assert my_median([4, 1]) == 2.5
 === patch replaces a helper of the student's, and gives it back
 def download_page(address):
     raise OSError("there is no network")
 
 def title_of(address):
-    page = download_page(address)  # wrong: return "Hi"
-    return page.partition("<title>")[2].partition("</title>")[0]  # wrong:
+    return download_page(address).upper()  # wrong: return "HI"
 --- test
 import pytest
 from unittest.mock import patch
-with patch("__main__.download_page", return_value="<title>Hi</title>") as asked:
-    assert title_of("a.org") == "Hi"
+with patch("__main__.download_page", return_value="Hi") as asked:
+    assert title_of("a.org") == "HI"
 asked.assert_called_once_with("a.org")
 with pytest.raises(OSError):
     title_of("a.org")
@@ -271,30 +201,25 @@ except Exception as error:
 else:
     assert False, "expected an error"
 === no file must be left behind
-import os  # wrong:
+import os
 
 def sorted_by_file(lines):
     with open("scratch.txt", "w") as file:
         file.writelines(sorted(lines))
     with open("scratch.txt") as file:
-        result = file.readlines()  # wrong: return file.readlines()
+        result = file.readlines()
     os.remove("scratch.txt")  # wrong:
-    return result  # wrong:
+    return result
 --- test
 import os
 assert sorted_by_file(["b\n", "a\n"]) == ["a\n", "b\n"]
 assert not os.path.exists("scratch.txt")
 === a file beside the notebook must stay as it is
 def wettest_month():
-    with open("rainfall.txt") as file:
-        return max(float(line) for line in file)
---- wrong
-def wettest_month():
-    with open("rainfall.txt") as file:
-        most = max(float(line) for line in file)
-    with open("rainfall.txt", "w") as file:
-        file.write(str(most))
-    return most
+    with open("rainfall.txt") as file:  # wrong: with open("rainfall.txt", "r+") as file:
+        rain = [float(line) for line in file]
+        # wrong: rain = [file.write("0\n") for _ in range(2)] and [91.5]
+        return max(rain)
 --- test
 assert wettest_month() == 91.5
 with open("rainfall.txt") as file:

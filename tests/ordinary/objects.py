@@ -3,68 +3,50 @@
 CASES = r'''
 === an exception of the student's is expected by pytest.raises
 class Overdrawn(Exception):
-    def __init__(self, missing):  # wrong: pass
-        super().__init__(f"{missing} are missing")  # wrong:
-        self.missing = missing  # wrong:
+    def __init__(self, missing):
+        self.missing = missing
 
 def withdraw(balance, amount):
     if amount > balance:
-        raise Overdrawn(amount - balance)
-        # wrong: raise ValueError(f"{amount - balance} are missing")
+        raise Overdrawn(amount - balance)  # wrong: raise ValueError(amount - balance)
     return balance - amount
 --- test
 import pytest
 assert withdraw(50, 20) == 30
-with pytest.raises(Overdrawn, match="30 are missing") as caught:
+with pytest.raises(Overdrawn, match="30") as caught:
     withdraw(20, 50)
 assert caught.value.missing == 30
 === a class of the test's inherits from one of the student's
 from abc import ABC, abstractmethod
 
-class Shape(ABC):
+class Shape(ABC):  # wrong: class Shape:
     @abstractmethod
     def area(self):
         ...
 
     def describe(self):
         return f"{type(self).__name__} of area {self.area()}"
---- wrong
-class Shape:
-    def area(self):
-        return 0
-
-    def describe(self):
-        return f"Shape of area {self.area()}"
 --- test
 import pytest
 
 class Tile(Shape):
-    def __init__(self, side):
-        self.side = side
-
     def area(self):
-        return self.side**2
+        return 9
 
-assert Tile(3).describe() == "Tile of area 9"
-assert isinstance(Tile(1), Shape)
+assert Tile().describe() == "Tile of area 9"
+assert isinstance(Tile(), Shape)
 with pytest.raises(TypeError):
     Shape()
-=== issubclass of classes of the student's, and of an exception
+=== issubclass of classes of the student's
 class Animal:
-    def speak(self):
-        raise NotImplementedError
+    pass
 
 class Dog(Animal):  # wrong: class Dog:
     def speak(self):
         return "Woof"
-
-class NotFed(RuntimeError):
-    pass
 --- test
 assert issubclass(Dog, Animal) and not issubclass(Animal, Dog)
-assert issubclass(NotFed, RuntimeError)
-assert Dog.__bases__ == (Animal,)
-assert Dog().speak() == "Woof" and "speak" in vars(Dog)
+assert Dog.__bases__ == (Animal,) and "speak" in vars(Dog)
 === inspect.signature gives parameters and defaults
 def compound(capital, rate=0.05, *, years=1):  # wrong: def compound(capital, rate=0.05, years=1):
     return capital * (1 + rate) ** years
@@ -90,15 +72,12 @@ assert "**" in source
 assert sum_of_cubes([1, 2, 3]) == 36
 === the docstring is read by inspect.getdoc
 def celsius(fahrenheit):
-    """Return the temperature in °C.  # wrong: # Return the temperature in °C.
-
-    The argument is in °F.  # wrong:
-    """  # wrong:
+    """Return the temperature in °C."""  # wrong:
     return (fahrenheit - 32) * 5 / 9
 --- test
 import inspect
 assert celsius.__doc__ is not None, "please write a docstring"
-assert inspect.getdoc(celsius).splitlines()[0] == "Return the temperature in °C."
+assert inspect.getdoc(celsius) == "Return the temperature in °C."
 assert celsius(212) == 100
 === a name is looked up in globals()
 planet_count = 8  # wrong: planets_count = 8
@@ -127,21 +106,6 @@ import math
 assert math.isclose(fall_time(9.81), 2**0.5)
 gravity = 2
 assert fall_time(16) == 4
-=== a helper that the answer calls is defined anew by the test
-def fetch_rate(currency):
-    raise OSError("there is no network")
-
-def to_euro(amount, currency):
-    return amount / fetch_rate(currency)  # wrong: return amount * fetch_rate(currency)
---- test
-def fetch_rate(currency):
-    asked.append(currency)
-    return {"USD": 1.25, "JPY": 160}[currency]
-
-asked = []
-assert to_euro(5, "USD") == 4
-assert to_euro(320, "JPY") == 2
-assert asked == ["USD", "JPY"]
 === the test trains a module of the student's
 import torch  # wrong:
 from torch import nn

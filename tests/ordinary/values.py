@@ -107,47 +107,36 @@ from enum import Enum
 
 class Signal(Enum):
     RED = 1
-    YELLOW = 2
-    GREEN = 3
+    GREEN = 2
 
 def after(signal):
-    return {1: Signal.GREEN, 2: Signal.RED, 3: Signal.YELLOW}[signal.value]
-    # wrong: return {1: 3, 2: 1, 3: 2}[signal.value]
+    return Signal(3 - signal.value)  # wrong: return 3 - signal.value
 --- test
 assert after(Signal.RED) is Signal.GREEN
-assert [signal.name for signal in Signal] == ["RED", "YELLOW", "GREEN"]
-assert Signal(2) is Signal["YELLOW"]
+assert [signal.name for signal in Signal] == ["RED", "GREEN"]
 === an array of objects holds lists of different lengths
 import numpy as np
 
 def ragged_array(rows):
     result = np.empty(len(rows), dtype=object)
-    for i, row in enumerate(rows):
-        result[i] = list(row)
-    return result
---- wrong
-def ragged_array(rows):
-    return [list(row) for row in rows]
+    result[:] = rows
+    return result  # wrong: return rows
 --- test
 import numpy as np
 ragged = ragged_array([[1], [2, 3], []])
 assert ragged.dtype == object and ragged.shape == (3,)
 assert ragged[1] == [2, 3]
-assert [len(row) for row in ragged] == [1, 2, 0]
 === all and any of comparisons of arrays, with shape and dtype
 import numpy as np
 
-def standardized(x):
-    return ((x - x.mean(axis=0)) / x.std(axis=0)).astype(np.float32)
-    # wrong: return ((x - x.mean()) / x.std()).astype(np.float32)
+def centered(x):
+    return (x - x.mean(axis=0)).astype(np.float32)  # wrong: return x - x.mean(axis=0)
 --- test
 import numpy as np
 x = np.arange(12.0).reshape(4, 3) ** 2
-z = standardized(x)
+z = centered(x)
 assert z.shape == x.shape and z.dtype == np.float32
-assert (np.abs(z.mean(axis=0)) < 1e-6).all()
-assert np.all(np.isclose(z.std(axis=0), 1))
-assert any(z[0] < 0) and not (z > 4).any()
+assert np.all(np.isclose(z.mean(axis=0), 0, atol=1e-5)) and any(z[0] < 0)
 === a frame of pandas is filtered, and compared by assert_frame_equal
 import pandas as pd
 
