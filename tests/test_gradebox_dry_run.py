@@ -16,6 +16,7 @@ from traitlets.config import Config
 from gradebox.nbgrader import dry_run
 from gradebox.nbgrader.cells import NotPython, errors, require_python
 from gradebox.nbgrader.dry_run import IN_PROCESS, ISOLATED, NotebookPlan, planned
+from gradebox.nbgrader.execute import WarmExecute
 from gradebox.run import report
 from gradebox.workers import pool
 
@@ -169,6 +170,24 @@ def test_cells_without_a_name_are_no_tests(tmp_path: Path) -> None:
     cells = [bare, odd, locked, answer(SQUARE), *of_two_points({"plain": "assert square(y) == 1"})]
     found = runs(tmp_path, *cells)
     assert {name: run.answers for name, run in found.items()} == {"plain": 2}
+
+
+def test_nobody_else_can_read_the_copy_of_the_instructors_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readable: list[bool] = []
+    run = WarmExecute.run
+
+    def looking(self: WarmExecute, nb: Any, folder: Path, *rest: Any) -> Any:
+        modes = [place.stat().st_mode for place in (folder, folder.parent)]
+        readable.append(all(mode & 0o055 for mode in modes))
+        return run(self, nb, folder, *rest)
+
+    monkeypatch.setattr(WarmExecute, "run", looking)
+    cells = [answer(SQUARE), *of_two_points({"test": "assert square(3) == 9"})]
+    write_source(tmp_path, cells).chmod(0o755)
+    assert runs(tmp_path, *cells)["test"].answers == 2
+    assert set(readable) == {False}
 
 
 def test_a_notebook_without_tests_is_not_executed(

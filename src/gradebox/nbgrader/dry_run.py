@@ -303,14 +303,11 @@ class _Notebook:
 
     def _run_one(self, version: Any, plan: NotebookPlan) -> "Run":
         nb = deepcopy(version)
-        with tempfile.TemporaryDirectory(prefix="gradebox-dry-run-") as folder:
-            shutil.copytree(
-                self._path.parent,
-                folder,
-                dirs_exist_ok=True,
-                ignore=shutil.ignore_patterns("*.ipynb", ".ipynb_checkpoints"),
-            )
-            return self._execute.run(nb, Path(folder), self._context, plan)
+        with tempfile.TemporaryDirectory(prefix="gradebox-dry-run-") as private:
+            folder = Path(private, "work")  # the copy gets the mode of the original
+            ignored = shutil.ignore_patterns("*.ipynb", ".ipynb_checkpoints")
+            shutil.copytree(self._path.parent, folder, ignore=ignored)
+            return self._execute.run(nb, folder, self._context, plan)
 
 
 def _name(cell: Any) -> str:
