@@ -20,6 +20,7 @@ Each exercise is a block in a file of its own, which reads from top to bottom::
 
 import ast
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -61,38 +62,46 @@ class Misconception:
     ) -> None:
         self.hint, self._function, self._edits, self._given = hint, function, edits, given
 
-    def text(self, name: str) -> str:
-        """Return the mistaken function as it could stand in a notebook, under a name.
+    @cached_property
+    def function(self) -> Function:
+        """The mistaken function; that of an edit is made when it is first asked for.
 
         Raises
         ------
         ValueError
             If a text that is edited does not stand exactly once in the right answer.
         """
+        if not self._edits:
+            return self._function
+        source = self._source()
+        names = {**vars(sys.modules[self._function.__module__]), **self._given}
+        exec(compile(source, f"<mistaken {self._function.__name__}>", "exec"), names)
+        function: Function = names[_DEFINED.findall(source)[-1]]
+        return function
+
+    def _source(self) -> str:
         written = getattr(self._function, "source", None)
         source = written or textwrap.dedent(inspect.getsource(self._function))
         for old, new in self._edits:
             if source.count(old) != 1:
-                raise ValueError(f"{old!r} stands {source.count(old)} times in {name}")
+                raise ValueError(f"{old!r} stands {source.count(old)} times in:\n{source}")
             source = source.replace(old, new)
-        tree = _Bare().visit(ast.parse(source))
+        return _DECORATOR.sub("", source)
+
+    def text(self, name: str) -> str:
+        """Return the mistaken function as it could stand in a notebook, under a name."""
+        tree = _Bare().visit(ast.parse(self._source()))
         tree.body[-1].name = name
         return ast.unparse(tree)
 
-    @cached_property
-    def function(self) -> Function:
-        """The mistaken function; that of an edit is made when it is first asked for."""
-        if not self._edits:
-            return self._function
-        names = {**vars(sys.modules[self._function.__module__]), **self._given}
-        name = self._function.__name__
-        exec(compile(self.text(name), f"<mistaken {name}>", "exec"), names)
-        function: Function = names[name]
-        return function
+
+_DEFINED = re.compile(r"^(?:def|class) (\w+)", re.M)
+_DECORATOR = re.compile(r"\A@exercise\..*?(?=^(?:def|class|@))", re.M | re.S)
+"""The decorator by which a function belongs to a block."""
 
 
 class _Bare(ast.NodeTransformer):
-    """Leave out what a student's code has not: annotations, docstrings, and the block's own."""
+    """Leave out what a student's code has not: annotations and docstrings."""
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         node.annotation = None
@@ -100,9 +109,6 @@ class _Bare(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
-        node.decorator_list = [
-            one for one in node.decorator_list if not ast.unparse(one).startswith("exercise.")
-        ]
         return self._without_docstring(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
