@@ -169,6 +169,8 @@ class WarmExecute(Execute):  # type: ignore[misc]
             # unless later cells have spoilt what it asks about, it fails where it stands, too
             copy = deepcopy(nb)
             copy.cells = [c for c in copy.cells if not is_test(c) or _name_of(c) in run.doubtful]
+            while not is_test(copy.cells[-1]):  # cells after the last such test may end the process
+                copy.cells.pop()
             at_once = NotebookPlan([*run.doubtful], forks=[*run.doubtful])
             run.lower(nb, self._run(copy, folder, context, at_once), copy)
         return run
