@@ -230,17 +230,18 @@ RATES = "rates = {'oats': 2}\ndef cost(goods):\n    return sum(rates[name] for n
 COST = "goods = ['oats', 'oats']\nassert cost(goods) == 4 and goods == ['oats', 'oats']"
 
 
+TAKES = "def cost(goods):\n    return 2 * len([goods.pop() for _ in goods[:]])"
+EXIT = "import os\nos._exit(0)"
+
+
 @pytest.mark.parametrize(
     ("written", "later", "score"),
     [
         pytest.param(RATES, "", 2, id="as the instructor's"),
         pytest.param(RATES, "rates.clear()", 2, id="spoilt by a later cell"),
-        pytest.param(
-            "def cost(goods):\n    return 2 * len([goods.pop() for _ in goods[:]])",
-            "",
-            0,
-            id="changes its argument",
-        ),
+        pytest.param(RATES, EXIT, 2, id="ended by a later cell"),
+        pytest.param(TAKES, "", 0, id="changes its argument"),
+        pytest.param(TAKES, EXIT, 0, id="changes its argument, and ends"),
         pytest.param(
             "class Two:\n    __eq__ = lambda *_: True\ndef cost(goods):\n    return Two()",
             "",
