@@ -52,19 +52,12 @@ def _hash(s):
     return hashlib.blake2b(bytes(str(s), encoding="utf8"), digest_size=5).hexdigest()
 --- answer
 class Ship:
-    def __init__(self, name, length):
-        self.name = name
-        self.length = length
-
-    def greet(self):
-        return f"This is {self.name}, {self.length} m long."
-        # wrong: print(f"This is {self.name}, {self.length} m long.")
+    def __init__(self, name):
+        self.name = name  # wrong: self.name = name.lower()
 --- locked
-ship = Ship(name="Aurora", length=31)
+ship = Ship(name="Aurora")
 --- test
 assert _hash(ship.name) == "fd68cb1b1f", "look at the name"
-assert _hash(type(ship.length)) == "d461979a1d", "is the length a number?"
-assert _hash(ship.greet()) == "a7c7865886"
 === an open file and a list go on in the next cell, which changes them
 months = open("rainfall.txt")
 text = months.read()  # wrong: text = months.readline()
@@ -84,17 +77,13 @@ assert lines == ["48.0", "91.5", "12.0"]
 import matplotlib.pyplot as plt
 axis = plt.subplots()[1]
 axis.bar(range(3), [1, 0, 1], color="red")  # wrong: axis.plot([1, 0, 1])
-axis.set_title("wind")
 --- another
 import matplotlib.pyplot as plt
 figure, axis = plt.subplots()
-plt.title("wind")
 plt.bar([0, 1, 2], [1, 0, 1], color=(1, 0, 0))
 --- test
-import numpy as np
-np.testing.assert_allclose([patch.get_height() for patch in axis.patches], [1, 0, 1])
+assert [patch.get_height() for patch in axis.patches] == [1, 0, 1]
 assert axis.patches[0].get_facecolor() == (1.0, 0.0, 0.0, 1.0), "red bars, please"
-assert axis.get_title() == "wind"
 === a function draws on the axes that the test passes in
 import numpy as np
 
@@ -139,14 +128,11 @@ def pieces(text):
 --- test
 assert share_of_known("Tea, please!") == 0.5
 === a test is a function, which a later test calls again
-import numpy as np
-
 class Samples:
-    def __init__(self, samples, rate=1):
-        self.data = np.array(samples, dtype=float)
+    def __init__(self, data, rate=1):
+        self.data = list(data)
         self.rate = rate
 
-    @property
     def seconds(self):
         return len(self.data) / self.rate
 
@@ -154,24 +140,19 @@ class Samples:
         return Samples(self.data + other.data, self.rate)  # wrong: return Samples(self.data)
 --- another
 from dataclasses import dataclass
-import numpy as np
 
 @dataclass(repr=False)
 class Samples:
-    data: np.ndarray
+    data: list
     rate: float = 1
-
-    def __post_init__(self):
-        self.data = np.asarray(self.data, float)
-
-    seconds = property(lambda self: self.data.size / self.rate)
+    seconds = lambda self: len(self.data) / self.rate
 
     def __add__(self, other):
-        return self.__class__(self.data + other.data, self.rate)
+        return self.__class__([*self.data, *other.data], self.rate)
 --- test
 def test_unit_samples():
     print("🔬 Unit test: Samples")
-    assert Samples([1, 2, 3, 4], rate=2).seconds == 2
+    assert Samples([1, 2, 3, 4], rate=2).seconds() == 2
     print("✅ Samples")
 
 if __name__ == "__main__":
@@ -179,8 +160,7 @@ if __name__ == "__main__":
 --- test
 def test_module():
     test_unit_samples()
-    total = Samples([1, 2]) + Samples([10, 20])
-    assert np.array_equal(total.data, [11, 22])
+    assert (Samples([1, 2]) + Samples([3])).data == [1, 2, 3]
 
 if __name__ == "__main__":
     test_module()

@@ -96,42 +96,32 @@ with patch("__main__.max") as largest:
     farthest([1, 2])
 largest.assert_not_called()
 === a test gives credit for parts
-import math
-
-def to_decibels(ratio):
+def to_celsius(fahrenheit):
     ### BEGIN SOLUTION
-    return 10 * math.log10(ratio)
+    return (fahrenheit - 32) * 5 / 9
     ### END SOLUTION
 
-def from_decibels(level):
+def to_fahrenheit(celsius):
     ### BEGIN SOLUTION
-    return 10 ** (level / 10)
+    return celsius * 9 / 5 + 32  # wrong: return (celsius + 32) * 9 / 5
     ### END SOLUTION
---- wrong
-import math
-
-def to_decibels(ratio):
-    return 10 * math.log10(ratio)
-
-def from_decibels(level):
-    return 10 ** level / 10
 --- test 3
 earned = 0
-if math.isclose(to_decibels(100), 20):
+if to_celsius(212) == 100:
     earned += 1
-if math.isclose(from_decibels(-10), 0.1):
+if to_fahrenheit(100) == 212:
     earned += 1
 ### BEGIN HIDDEN TESTS
-if all(math.isclose(from_decibels(to_decibels(x)), x) for x in (0.5, 1, 8)):
+if all(abs(to_fahrenheit(to_celsius(x)) - x) < 1e-9 for x in (0.5, 1, 8)):
     earned += 1
 ### END HIDDEN TESTS
 earned
 --- words 2
-The logarithm makes a product of gains a sum of levels.
+The two are inverse to each other.
 --- program 2
-gain = from_decibels(3) * from_decibels(7)
+boils = to_celsius(212)
 --- task 3
-Plot the level of a sine for ten amplitudes.
+Plot the line.
 
 Add cells as you like.
 === a coroutine of the student's is awaited in the test cell
@@ -141,48 +131,40 @@ async def load_page(name, log):
     log.append(f"start {name}")
     await asyncio.sleep(0)
     log.append(f"end {name}")
-    return name.upper()
 
 async def load_pages(names, log):
-    return await asyncio.gather(*(load_page(name, log) for name in names))
-    # wrong: return [await load_page(name, log) for name in names]
+    await asyncio.gather(*(load_page(name, log) for name in names))
+    # wrong: [await load_page(name, log) for name in names]
 --- test
 log = []
-assert await load_page("a", log) == "A"
-log.clear()
-pages = await load_pages(["x", "y"], log)
-assert pages == ["X", "Y"]
+await load_pages("xy", log)
 assert log == ["start x", "start y", "end x", "end y"]
 === a test uses values, imports and functions of an earlier test cell
-def newton_root(x, steps=60):  # wrong: def newton_root(x, steps=3):
-    guess = max(x, 1.0)
-    for _ in range(steps):
-        guess = (guess + x / guess) / 2
-    return guess
+def product_of(numbers):
+    result = 1
+    for number in numbers:
+        result *= number  # wrong: result += number
+    return result
 --- test
 import math as mathematics
-roots_to_find = [4, 2, 1e6]
+numbers_to_try = [[2, 3], [4, 5, 6]]
 
-def is_root(found, x):
-    return mathematics.isclose(found, mathematics.sqrt(x))
+def is_product(found, numbers):
+    return found == mathematics.prod(numbers)
 
-assert is_root(newton_root(1), 1)
+assert is_product(product_of([1]), [1])
 --- test
-found_roots = [newton_root(x) for x in roots_to_find]
-assert all(is_root(found, x) for found, x in zip(found_roots, roots_to_find))
-assert newton_root(9) == mathematics.sqrt(9)
+assert all(is_product(product_of(numbers), numbers) for numbers in numbers_to_try)
+assert product_of([]) == mathematics.prod([])
 === the last line shows an array, which is no score
 import numpy as np
 
-def rotation_matrix(angle):
-    cosine, sine = np.cos(angle), np.sin(angle)
-    return np.array([[cosine, -sine], [sine, cosine]])
-    # wrong: return np.array([[cosine, sine], [-sine, cosine]])
+def unit_matrix(n):
+    return np.eye(n)  # wrong: return np.ones((n, n))
 --- test
 import numpy as np
-quarter = rotation_matrix(np.pi / 2)
-np.testing.assert_allclose(quarter @ [1, 0], [0, 1], atol=1e-12)
-quarter.round(3)
+np.testing.assert_array_equal(unit_matrix(2), [[1, 0], [0, 1]])
+unit_matrix(2)
 === the test uses a module that only the student's cell imports
 import statistics as stats
 
