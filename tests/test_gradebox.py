@@ -1,16 +1,13 @@
 """Cells in a fork of the fork server show what they show in a kernel."""
 
-import os
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from hang import HANG
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.preprocessors import Execute
 
 from gradebox.nbgrader.execute import WarmExecute
@@ -90,6 +87,8 @@ SAME = {
     "sys.exit": ("import sys\nsys.exit(3)", "8"),
     "files beside it": ("open('here.txt').read()",),
     "warnings": ("import warnings\nwarnings.simplefilter('ignore')\nwarnings.warn('x')",),
+    "a blank cell": ("  ",),
+    "a figure": ("import matplotlib.pyplot as plt\nplt.plot([1, 2]);",),
     "an array": ("import numpy as np\nnp.arange(3)", "np.__name__"),
 }
 
@@ -101,25 +100,6 @@ def test_cells_show_what_they_show_in_a_kernel(tmp_path: Path) -> None:
     for cell, other in zip(cells_of(WarmExecute, tmp_path, *sources), expected, strict=True):
         assert shown(cell) == shown(other), cell.source
         assert cell.execution_count == other.execution_count
-
-
-def test_a_figure_is_shown(tmp_path: Path) -> None:
-    [cell] = cells_of(
-        WarmExecute,
-        tmp_path,
-        "import matplotlib.pyplot as plt\nplt.plot([1, 2]);",
-        imports=["numpy"],
-    )
-    assert [sorted(output.data) for output in cell.outputs] == [["image/png", "text/plain"]]
-
-
-def test_blank_cells_and_text_are_left_alone(tmp_path: Path) -> None:
-    notebook = new_notebook(
-        cells=[new_markdown_cell("# x"), new_code_cell("  "), new_code_cell("1")]
-    )
-    done, _ = WarmExecute(timeout=20).preprocess(notebook, {"metadata": {"path": str(tmp_path)}})
-    assert done.cells[1].execution_count is None
-    assert done.cells[2].outputs[0].data == {"text/plain": "1"}
 
 
 def test_a_notebook_sees_nothing_of_another(tmp_path: Path) -> None:
@@ -139,32 +119,12 @@ def test_a_notebook_sees_nothing_of_another(tmp_path: Path) -> None:
 
 
 def test_a_loop_is_interrupted_and_the_rest_is_run(tmp_path: Path) -> None:
-    cells = cells_of(WarmExecute, tmp_path, "x = 1", "while True: x += 1", "x > 1", timeout=3)
+    cells = cells_of(WarmExecute, tmp_path, "x = 1", "while True: x += 1", "x > 1", timeout=1)
     assert [output.ename for output in cells[1].outputs] == [
         "KeyboardInterrupt",
         "CellTimeoutError",
     ]
     assert cells[2].outputs[0].data["text/plain"] == "True"
-
-
-def test_what_a_cell_prints_is_limited(tmp_path: Path) -> None:
-    source = "for _ in range(30): print('x' * 100_000)"
-    [cell] = cells_of(WarmExecute, tmp_path, source)
-    assert len(cell.outputs[0].text) < 1.1 * 2**20
-    assert cell.outputs[0].text.endswith("[the rest is left out: more than 1048576 characters]\n")
-
-
-def test_nothing_that_a_notebook_started_is_left(tmp_path: Path) -> None:
-    mark = f"3600.{os.getpid()}{time.monotonic_ns() % 10**9}"
-    source = f"import subprocess\nsubprocess.Popen(['sleep', '{mark}']).poll() is None"
-    [cell] = cells_of(WarmExecute, tmp_path, source)
-    assert cell.outputs[0].data["text/plain"] == "True"
-    until = time.monotonic() + HANG
-    while left := [
-        p for p in psutil.process_iter(["cmdline"]) if mark in (p.info["cmdline"] or ())
-    ]:
-        assert time.monotonic() < until, left
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(
@@ -182,12 +142,3 @@ def test_the_imports_are_there_before_the_first_cell(
     for names, expected in (without, "False"), (imports, "True"):
         [cell] = cells_of(WarmExecute, tmp_path, source, imports=names)
         assert cell.outputs[0].data["text/plain"] == expected
-
-
-def test_torch_works_after_the_fork(tmp_path: Path) -> None:
-    source = (
-        "import torch\nx = torch.ones(64, 64, requires_grad=True)\n"
-        "(x @ x).sum().backward()\nx.grad.sum().item()"
-    )
-    [cell] = cells_of(WarmExecute, tmp_path, source, imports=["torch"])
-    assert cell.outputs[0].data["text/plain"] == str(2.0 * 64**3)
