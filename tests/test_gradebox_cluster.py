@@ -5,11 +5,10 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 import pytest
@@ -49,53 +48,39 @@ needs_dask = pytest.mark.skipif(
 COMMAND = "-m distributed.cli.dask_{} --scheduler-file {} --no-dashboard"
 
 
-class Machines:
-    """A scheduler and two workers, each a process of its own that listens on loopback only."""
+class Machines(NamedTuple):
+    """The address of a scheduler, and its workers."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.file = folder, folder / "scheduler.json"
-        self.address = ""
-        self.scheduler = self._start("scheduler", "--host 127.0.0.1 --port 0")
-        self.workers = [self._work(), self._work()]
-
-    def _start(self, kind: str, more: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, *COMMAND.format(kind, self.file).split(), *more.split()]
-        with (self.folder / f"{kind}.txt").open("a") as said:
-            return subprocess.Popen(command, cwd=self.folder, stdout=said, stderr=said)
-
-    def _work(self) -> subprocess.Popen[bytes]:
-        wait_until(self.file.exists)
-        time.sleep(0.1)
-        return self._start(
-            "worker",
-            f"--host 127.0.0.1 --nthreads 1 --no-nanny --local-directory {self.folder}",
-        )
+    address: str
+    workers: list[subprocess.Popen[bytes]]
 
     def servers(self) -> list[int]:
         """Return how many fork servers each worker has."""
-        return [
-            sum(
-                "gradebox.workers.server" in child.cmdline()
-                for child in psutil.Process(worker.pid).children()
-            )
-            for worker in self.workers
-            if worker.poll() is None
-        ]
-
-    def close(self) -> None:
-        for process in (*self.workers, self.scheduler):
-            process.terminate()
-            process.wait(HANG)
+        children = [psutil.Process(worker.pid).children() for worker in self.workers]
+        name = "gradebox.workers.server"
+        return [sum(name in child.cmdline() for child in family) for family in children]
 
 
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
-    cluster = Machines(tmp_path_factory.mktemp("cluster"))
-    cluster.address = json.loads(cluster.file.read_text())["address"]
-    log = cluster.folder / "worker.txt"
+    """Start a scheduler and two workers, processes that listen on loopback only."""
+    folder = tmp_path_factory.mktemp("cluster")
+    file, log = folder / "scheduler.json", folder / "worker.txt"
+
+    def start(kind: str, options: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, *COMMAND.format(kind, file).split(), *options.split()]
+        with (folder / f"{kind}.txt").open("a") as said:
+            return subprocess.Popen(command, cwd=folder, stdout=said, stderr=said)
+
+    scheduler = start("scheduler", "--host 127.0.0.1 --port 0")
+    wait_until(lambda: file.exists() and file.read_text().rstrip().endswith("}"))
+    options = f"--host 127.0.0.1 --nthreads 1 --no-nanny --local-directory {folder}"
+    workers = [start("worker", options) for _ in range(2)]
     wait_until(lambda: log.read_text().count("Registered to") == 2)
-    yield cluster
-    cluster.close()
+    yield Machines(json.loads(file.read_text())["address"], workers)
+    for process in (*workers, scheduler):
+        process.terminate()
+        process.wait(HANG)
 
 
 @needs_dask
