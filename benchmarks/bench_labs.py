@@ -29,9 +29,10 @@ c.CourseDirectory.course_id = "class"
 c.Execute.extra_arguments = ["--log-level=ERROR"]
 c.Execute.skip_cells_with_tag = "train"
 c.Autograde.exclude_overwriting = {"TOPIC": ["record.json"]}
-c.WarmExecute.imports = ["numpy", "optdl.checks.labs.{assignment}"]
+c.WarmExecute.imports = ["numpy"]
 c.WarmExecute.banned = ["optdl.{assignment}"]
 c.WarmExecute.stubbed = ["optdl.checks"]
+c.WarmExecute.prepare = "from optdl.checks import prepare; prepare('{assignment}')"
 """
 
 

@@ -141,8 +141,8 @@ def labs() -> list[str]:
 
 
 def test_labs_and_their_checks_are_there_for_the_same_topics() -> None:
-    checked = (ROOT / "src" / "optdl" / "checks" / "labs").glob("[!_]*.py")
-    assert {path.stem for path in checked} & set(TOPICS) == set(labs())
+    checked = (ROOT / "src" / "optdl" / "checks").glob("*/lab_record.py")
+    assert {path.parent.name for path in checked} == set(labs())
 
 
 def test_a_record_stands_beside_a_lab() -> None:
@@ -182,7 +182,7 @@ def imported(source: str) -> list[tuple[int, str]]:
 
 def room(module: str) -> str:
     """Return the room of a module, such as ``topic`` for ``optdl.erm.sgd``."""
-    if f"{module}.".startswith("optdl.checks.labs."):
+    if re.match(r"optdl\.checks\.(labs\b|\w+\.lab_(\d|record|shared))", module):
         return "checks of labs"
     if f"{module}.".startswith("optdl.labs.drivers."):
         return "drivers"
@@ -269,9 +269,9 @@ def test_the_rooms_of_gradebox_stand_on_each_other() -> None:
         ("src/optdl/erm.py", "from .problems import quadratic", "in full"),
         ("src/optdl/optimizers/sgd.py", "from optdl.labs import runs", "not labs"),
         ("src/optdl/labs/runs.py", "from optdl.checks import check", "not checks"),
-        ("src/optdl/checks/runner.py", "import optdl.checks.labs.bnp", "not checks of labs"),
+        ("src/optdl/checks/runner.py", "import optdl.checks.bnp.lab_record", "not checks of labs"),
         ("src/optdl/labs/drivers/bnp.py", "from optdl.bnp import BNP", "not topic"),
-        ("src/optdl/checks/erm.py", "from optdl.networks import FC", "not networks"),
+        ("src/optdl/checks/erm/shared.py", "from optdl.networks import FC", "not networks"),
         ("src/optdl/erm.py", "from gradebox import observe", "knows nothing of gradebox"),
         ("src/gradebox/values/codec.py", "from gradebox.workers import stubs", "no other room"),
         ("src/gradebox/workers/pool.py", "import gradebox.nbgrader.cells", "not nbgrader"),
@@ -294,8 +294,8 @@ def test_an_import_that_goes_the_wrong_way_is_named(file: str, source: str, reas
         ("src/optdl/quadratic.py", "from optdl.problems import quadratic"),
         ("src/optdl/bnp/a.py", "from optdl.batchnorm import fold\nfrom optdl.networks import FC"),
         ("src/optdl/plotting.py", "from optdl.records import Record"),
-        ("src/optdl/checks/erm.py", "from optdl import erm\nfrom optdl.checks import check"),
-        ("src/optdl/checks/labs/bnp.py", "from optdl.checks import check\nimport optdl.labs.runs"),
+        ("src/optdl/checks/erm/shared.py", "from optdl import erm\nfrom optdl.checks import check"),
+        ("src/optdl/checks/bnp/lab_5_bnp.py", "from optdl.checks import check\nimport optdl.labs.runs"),
         ("src/optdl/labs/runs.py", "from optdl.records import Record\nimport optdl.data"),
         ("src/optdl/erm.py", "import numpy as np\nfrom collections.abc import Callable"),
     ],

@@ -153,7 +153,7 @@ def test_holes_of_a_lab_are_filled_in_its_own_files(tmp_path: Path) -> None:
     holes = [hole for hole in problems(tmp_path) if hole[0] == "LAB-1"]
     assert holes == [
         ("LAB-1", "section", "book/bowls.md"),
-        ("LAB-1", "code", "src/optdl/checks/labs/bowls.py"),
+        ("LAB-1", "code", "src/optdl/checks/bowls/lab_1_*.py"),
         ("LAB-1", "test", "tests/test_lab_bowls.py"),
         ("LAB-1", "exercise", "solutions/bowls/lab.ipynb"),
     ]

@@ -11,7 +11,11 @@ import pytest
 import torch
 from torch import nn
 
-from optdl.checks.labs.batchnorm import RECORD, BatchNorm, Network, evaluate, recalibrate
+from optdl.checks.batchnorm.lab_3_evaluate import evaluate
+from optdl.checks.batchnorm.lab_3_module import BatchNorm
+from optdl.checks.batchnorm.lab_3_network import Network
+from optdl.checks.batchnorm.lab_3_recalibrate import recalibrate
+from optdl.checks.batchnorm.lab_record import RECORD
 from optdl.labs import LabRecord, seed_of
 from optdl.labs.batchnorm import (
     EXAMPLES,

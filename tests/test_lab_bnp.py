@@ -11,7 +11,11 @@ from torch import nn
 
 import optdl.bnp
 from optdl.checks import CheckFailed, check
-from optdl.checks.labs import bnp as lab
+from optdl.checks.bnp.lab_5_bnp import BNP
+from optdl.checks.bnp.lab_5_input_statistics import input_statistics
+from optdl.checks.bnp.lab_5_precondition import precondition
+from optdl.checks.bnp.lab_5_train import train
+from optdl.checks.bnp.lab_record import RECORD as JUDGED
 from optdl.checks.labs import check_reading, check_record
 from optdl.labs import LabRecord, seed_of
 from optdl.labs.bnp import (
@@ -33,7 +37,7 @@ from tools import answers, notebooks
 pytestmark = [pytest.mark.row("LAB-5"), pytest.mark.xdist_group("labs")]
 
 FOLDER = Path(__file__).parents[1] / "solutions" / "bnp"
-PARTS = {"BNP": lab.BNP, "train": lab.train}
+PARTS = {"BNP": BNP, "train": train}
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +67,7 @@ def test_the_gradients_are_those_of_two_matrices() -> None:
     U, D = optdl.bnp.preconditioner(mean.numpy(), smoothed)
     stacked = np.column_stack([bias.numpy(), weight.numpy()])
     expected = stacked @ U @ D @ D @ U.T / (5 / 2)
-    lab.precondition(weight, bias, mean, var, 2)
+    precondition(weight, bias, mean, var, 2)
     np.testing.assert_allclose(weight.numpy(), expected[:, 1:], rtol=1e-12)
     np.testing.assert_allclose(bias.numpy(), expected[:, 0], rtol=1e-11)
 
@@ -72,7 +76,7 @@ def test_the_statistics_are_those_of_the_inputs() -> None:
     torch.manual_seed(0)
     first, second = nn.Linear(4, 3), nn.Linear(3, 2)
     model, x = nn.Sequential(nn.Sequential(first, nn.ReLU()), second), torch.randn(6, 4)
-    found = lab.input_statistics(model, x)
+    found = input_statistics(model, x)
     h = first(x).relu().detach().numpy()
     for (mean, var), read in zip(found, (x.numpy(), h), strict=True):
         np.testing.assert_allclose(mean.numpy(), read.mean(axis=0), atol=1e-6)
@@ -84,13 +88,13 @@ def test_training_is_that_with_the_courses_own_bnp() -> None:
     """Also where the network is tested in between, and where a run is resumed."""
     x, y, _, _ = examples("raw")
     weights = []
-    for kind in (lab.BNP, optdl.bnp.BNP):
+    for kind in (BNP, optdl.bnp.BNP):
         model = network(3).double()
         bnp: Any = kind(model, rho=0.9)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.5)
         for rows in range(0, 80, 8):
             batch = x[rows : rows + 8].double(), y[rows : rows + 8]
-            lab.train(model, optimizer, bnp, [batch])
+            train(model, optimizer, bnp, [batch])
             with torch.no_grad():
                 model.eval()(x[:5].double())
         weights.append([value.detach() for value in model.parameters()])
@@ -102,7 +106,7 @@ def test_with_nothing_to_center_or_scale_a_step_is_a_plain_step() -> None:
     """With μ = 0, σ² = 1 and no floor P is the identity, and q² is 1 for a large minibatch."""
     layer = nn.Linear(3, 2)
     x = torch.randn(8, 3, generator=torch.Generator().manual_seed(0))
-    bnp = lab.BNP(layer, rho=1.0, eps1=0.0, eps2=0.0)
+    bnp = BNP(layer, rho=1.0, eps1=0.0, eps2=0.0)
     layer(x).square().mean().backward()
     assert layer.weight.grad is not None
     before = layer.weight.grad.clone()
@@ -128,7 +132,7 @@ def test_the_record_is_that_of_the_notebook(
     check_reading("LAB-5:reading", solution["reading"])
     with pytest.raises(CheckFailed, match="SGD, raw"):
         check_reading("LAB-5:reading", lambda: {**solution["reading"](), "SGD, raw": 20})
-    parts["BNP"] = lambda model, rho: lab.BNP(model, rho=0.5)
+    parts["BNP"] = lambda model, rho: BNP(model, rho=0.5)
     with pytest.raises(CheckFailed, match=r"first losses with .*BNP"):
         check_record("LAB-5:record", solution["user"], solution["predictions"], **parts)
 
@@ -138,7 +142,7 @@ def test_the_weights_in_the_record_need_no_word_about_their_inputs(record: LabRe
     for setting in (LAB.settings[9], LAB.settings[26], LAB.settings[21]):
         _, model = experiment(PARTS, setting, seed_of(record.user), 60)
         reached = accuracy(model, setting["inputs"])
-        assert lab.RECORD.evaluate(model.state_dict()) == pytest.approx(reached)
+        assert JUDGED.evaluate(model.state_dict()) == pytest.approx(reached)
         [other] = {*INPUTS} - {setting["inputs"]}
         assert accuracy(model, other) < reached
 
@@ -171,7 +175,7 @@ def test_the_record_says_what_the_question_asks(record: LabRecord) -> None:
 def test_the_hidden_layers_alone_keep_the_plain_gradient_of_the_first() -> None:
     """``model[1:]`` holds the same layers as the network."""
     model = network(0)
-    lab.BNP(model[1:])
+    BNP(model[1:])
     assert [len(layer._forward_pre_hooks) for layer in model] == [0, 0, 1, 0, 1]
 
 

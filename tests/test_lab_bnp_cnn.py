@@ -13,16 +13,14 @@ from torch import nn
 
 from optdl.bnp import BNP
 from optdl.checks import CheckFailed, check
+from optdl.checks.bnp_cnn.lab_6_augment import augment
+from optdl.checks.bnp_cnn.lab_6_batches import Batches
+from optdl.checks.bnp_cnn.lab_6_checkpoint import Checkpoint
+from optdl.checks.bnp_cnn.lab_6_speed import images_per_second
+from optdl.checks.bnp_cnn.lab_6_trainer import Trainer
+from optdl.checks.bnp_cnn.lab_record import RECORD
+from optdl.checks.exercise import Misconception
 from optdl.checks.labs import _record
-from optdl.checks.labs.bnp_cnn import (
-    RECORD,
-    Batches,
-    Checkpoint,
-    Trainer,
-    _wrong,
-    augment,
-    images_per_second,
-)
 from optdl.data import Dataset
 from optdl.images import PadCropFlip
 from optdl.labs import LabRecord, seed_of
@@ -127,13 +125,12 @@ def test_a_checkpoint_holds_torchs_own_generator_too(tmp_path: Path) -> None:
 
 
 def test_reading_is_noticed_also_behind_a_list_of_all_minibatches() -> None:
-    waiting = _wrong(
-        "",
-        Trainer,
+    edits = [
         ("in batches:", "in list(batches):"),
         ("losses.append(loss.detach())", "losses.append(loss.item())"),
         ("torch.stack(losses).tolist()", "losses"),
-    )
+    ]
+    waiting = Misconception("", Trainer, edits)
     with pytest.raises(CheckFailed) as failed:
         check("LAB-6:trainer", waiting.function)
     assert "you read the loss in the loop" in str(failed.value)
@@ -169,7 +166,7 @@ def test_the_record_of_the_solution_is_what_its_functions_give(record: LabRecord
 
 
 def test_to_judge_a_record_no_other_lab_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    others = {f"optdl.checks.labs.{topic}" for topic in ("batchnorm", "bnp", "optimizers")}
+    others = {f"optdl.checks.{topic}.lab_record" for topic in ("batchnorm", "bnp", "optimizers")}
     for other in others:
         monkeypatch.delitem(sys.modules, other, raising=False)
     assert _record("LAB-6:record") is RECORD

@@ -9,7 +9,12 @@ import pytest
 import torch
 from torch import nn
 
-from optdl.checks.labs import dropout as checks
+from optdl.checks.dropout.lab_4_dropout import Dropout
+from optdl.checks.dropout.lab_4_fit import fit
+from optdl.checks.dropout.lab_4_network import with_dropout
+from optdl.checks.dropout.lab_4_passes import monte_carlo
+from optdl.checks.dropout.lab_4_stopping import EarlyStopping
+from optdl.checks.dropout.lab_record import RECORD as JUDGED
 from optdl.labs import LabRecord, Run, seed_of
 from optdl.labs import dropout as lab
 from optdl.labs.drivers.dropout import stop
@@ -19,10 +24,10 @@ pytestmark = pytest.mark.row("LAB-4")
 
 ROOT = Path(__file__).parents[1]
 PARTS = {
-    "with_dropout": checks.with_dropout,
-    "EarlyStopping": checks.EarlyStopping,
-    "fit": checks.fit,
-    "monte_carlo": checks.monte_carlo,
+    "with_dropout": with_dropout,
+    "EarlyStopping": EarlyStopping,
+    "fit": fit,
+    "monte_carlo": monte_carlo,
 }
 
 
@@ -53,7 +58,7 @@ def test_with_the_mask_of_torch_the_layer_is_torchs_own(
     theirs, ours = x.clone().requires_grad_(), x.clone().requires_grad_()
     torch.manual_seed(3)
     expected = nn.Dropout(p)(theirs)
-    y = checks.Dropout(p, 0)(ours)
+    y = Dropout(p, 0)(ours)
     for out in (expected, y):
         out.sum().backward()
     assert y.dtype == dtype
@@ -64,7 +69,7 @@ def test_with_the_mask_of_torch_the_layer_is_torchs_own(
 
 
 def test_the_share_of_dropped_entries_is_binomial() -> None:
-    y = checks.Dropout(0.3, 5)(torch.ones(1000, 1000))
+    y = Dropout(0.3, 5)(torch.ones(1000, 1000))
     deviation = (0.3 * 0.7 / y.numel()) ** 0.5
     assert abs(float((y == 0).float().mean()) - 0.3) < 5 * deviation
     assert float(y.max()) == pytest.approx(1 / 0.7)
@@ -73,13 +78,13 @@ def test_the_share_of_dropped_entries_is_binomial() -> None:
 def test_layers_leave_the_global_generator_alone() -> None:
     plain = lab.network(0)
     before = torch.get_rng_state()
-    checks.with_dropout(plain, 0.5, 0)(torch.ones(3, 64))
+    with_dropout(plain, 0.5, 0)(torch.ones(3, 64))
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_the_network_with_dropout_is_the_same_in_evaluation_mode() -> None:
     plain, x = lab.network(4), torch.linspace(-1, 1, 128).reshape(2, 64)
-    model = checks.with_dropout(plain, 0.8, 4)
+    model = with_dropout(plain, 0.8, 4)
     assert [type(layer).__name__ for layer in model] == [
         *("Linear", "ReLU", "Dropout", "Linear", "ReLU", "Dropout", "Linear")
     ]
@@ -97,7 +102,7 @@ def test_early_stopping_agrees_with_its_definition(patience: int) -> None:
         bests = [k for k, loss in enumerate(history) if loss == min(history[: k + 1])]
         waited = [k - max(best for best in bests if best <= k) for k in range(5)]
         last = next((k for k in range(5) if waited[k] >= patience), 4)
-        said, weights, buffers = stop(checks.EarlyStopping, history, patience, 0.0)
+        said, weights, buffers = stop(EarlyStopping, history, patience, 0.0)
         assert len(said) == last + 1
         assert said[-1] == (waited[last] >= patience)
         assert weights == buffers == 1 + max(best for best in bests if best <= last)
@@ -114,7 +119,7 @@ def test_the_loop_without_dropout_takes_the_steps_of_momentum() -> None:
     W, velocity = model.weight.detach().numpy().copy(), np.zeros((2, 3))
     data = (torch.tensor(x), torch.tensor(y))
     orders = torch.Generator().manual_seed(2)
-    losses, checked = checks.fit(model, data, data, 3, 0.1, 3, torch.Generator().manual_seed(2))
+    losses, checked = fit(model, data, data, 3, 0.1, 3, torch.Generator().manual_seed(2))
 
     def slope(rows: np.ndarray) -> tuple[float, np.ndarray]:
         scores = np.exp(x[rows] @ W.T)
@@ -136,14 +141,14 @@ def test_the_loop_without_dropout_takes_the_steps_of_momentum() -> None:
 
 
 def test_many_passes_converge_to_the_mean_over_all_masks() -> None:
-    model = nn.Sequential(checks.Dropout(0.25, 1), nn.Linear(3, 2)).double().eval()
+    model = nn.Sequential(Dropout(0.25, 1), nn.Linear(3, 2)).double().eval()
     x = torch.tensor([[1.0, -2.0, 0.5]], dtype=torch.float64)
     masks = torch.tensor(list(itertools.product([0.0, 1.0], repeat=3)), dtype=torch.float64)
     chances = torch.prod(0.25 + 0.5 * masks, dim=1)
     each = model[1](x * masks / 0.75).softmax(dim=1).detach()
     mean = chances @ each
     deviation = (chances @ (each - mean) ** 2).sqrt()
-    got, spread = checks.monte_carlo(model, x, 20000)
+    got, spread = monte_carlo(model, x, 20000)
     # five standard deviations of the mean of 20000 passes
     assert bool((got[0] - mean).abs().max() < 5 * deviation.max() / 20000**0.5)
     torch.testing.assert_close(spread[0], deviation, rtol=0.05, atol=0)
@@ -192,9 +197,9 @@ def test_dropout_that_is_not_switched_on_stops_the_run() -> None:
 
 def test_the_weights_of_the_record_reach_what_it_claims(record: LabRecord) -> None:
     claimed = max(lab.LAB.score(run.curves) for run in record.runs)
-    reached = checks.RECORD.evaluate(unpack(record.weights))
+    reached = JUDGED.evaluate(unpack(record.weights))
     assert reached == pytest.approx(claimed, abs=0.005)
-    assert reached > checks.RECORD.level
+    assert reached > JUDGED.level
 
 
 def test_the_network_without_dropout_overfits(record: LabRecord) -> None:

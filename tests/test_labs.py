@@ -16,8 +16,8 @@ from test_checks import Stub
 from torch import nn
 
 from optdl.checks import CheckFailed, Exercise, check, lab_exercises, summary
+from optdl.checks.exercise import Misconception
 from optdl.checks.labs import check_reading, check_record
-from optdl.checks.labs.mistakes import mistake
 from optdl.checks.labs.records import RecordCheck, judge
 from optdl.labs import LabRecord, Run, perform, seed_of
 from optdl.labs.drivers.figures import Axes, drawn, labelled
@@ -534,13 +534,13 @@ class Shift:
 
 
 def test_a_mistake_is_the_reference_with_other_words() -> None:
-    wrong = mistake("you subtract", Shift, ("x + 1", "x - 1"))
+    wrong = Misconception("you subtract", Shift, [("x + 1", "x - 1")])
     assert wrong.function().by(3) == 2
     code = ["class Shift:", "", "    def by(self, x):", *("        self.moved = x - 1",)]
     code += ["        return self.moved"]
-    assert wrong.function.source.splitlines() == code  # type: ignore[attr-defined]
-    with pytest.raises(ValueError, match="'z' stands 0 times in Shift"):
-        mistake("you rename", Shift, ("z", "y"))
+    assert wrong.text("Shift").splitlines() == code
+    with pytest.raises(ValueError, match="'z' stands 0 times in:"):
+        _ = Misconception("you rename", Shift, [("z", "y")]).function
 
 
 def test_a_figure_is_looked_at_as_matplotlib_would_draw_it() -> None:

@@ -211,7 +211,7 @@ def code(root: Path) -> Iterator[Evidence]:
     package = root / "src" / "optdl"
     for path in sorted(package.rglob("*.py")):
         module = ".".join(path.relative_to(package).with_suffix("").parts)
-        if module.startswith("checks.") and not module.startswith("checks.labs."):
+        if module.startswith("checks.") and ".lab_" not in module:
             continue
         for name, item in _definitions(_parse(path)):
             docstring = ast.get_docstring(item) or ""
@@ -383,10 +383,11 @@ def _holes(chapter: Chapter) -> list[Problem]:
 def _mend(topic: str, row_id: str, kind: Kind) -> tuple[str, str]:
     """Return the file in which a hole is filled, and how."""
     is_lab = row_id.startswith(LAB)
-    module, test = ("checks/labs/", "lab_") if is_lab else ("", "")
+    module = f"checks/{topic}/{row_id.lower().replace('-', '_')}_*" if is_lab else topic
+    test = "lab_" if is_lab else ""
     file, mend = {
         "section": (f"book/{topic}.md", f"put ({row_id})= before the heading of its section"),
-        "code": (f"src/optdl/{module}{topic}.py", f"add the line Source: {row_id} to a docstring"),
+        "code": (f"src/optdl/{module}.py", f"add the line Source: {row_id} to a docstring"),
         "test": (f"tests/test_{test}{topic}.py", f'mark a test with @pytest.mark.row("{row_id}")'),
         "exercise": (
             f"solutions/{topic}/{'lab' if is_lab else topic}.ipynb",

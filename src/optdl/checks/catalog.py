@@ -2,9 +2,7 @@
 
 import difflib
 import importlib
-import pkgutil
 import re
-import sys
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -49,23 +47,6 @@ def blocks(topic: str = "*", *, lab: bool = False) -> dict[str, Exercise]:
     )
 
 
-def _modules(folder: str = "") -> list[str]:
-    """Return the modules of the checks: those of the topics, or those in a folder beside them."""
-    package = "optdl.checks" + folder.replace("/", ".")
-    places = [f"{place}{folder}" for place in optdl.checks.__path__]
-    return [f"{package}.{one.name}" for one in pkgutil.iter_modules(places) if not one.ispkg]
-
-
-def _listed(modules: list[str]) -> dict[str, Exercise]:
-    found: dict[str, Exercise] = {}
-    for name in modules:
-        for exercise in getattr(importlib.import_module(name), "EXERCISES", ()):
-            if exercise.key in found:
-                raise ValueError(f"two exercises have the key {exercise.key}; keys must differ")
-            found[exercise.key] = exercise
-    return found
-
-
 @cache
 def exercises() -> dict[str, Exercise]:
     """Return every exercise in NumPy by its key, topic by topic."""
@@ -75,7 +56,7 @@ def exercises() -> dict[str, Exercise]:
 @cache
 def lab_exercises() -> dict[str, Exercise]:
     """Return every exercise of the labs by its key; this imports torch."""
-    return blocks(lab=True) | _listed(_modules("/labs"))
+    return blocks(lab=True)
 
 
 @cache
@@ -85,21 +66,7 @@ def _of_row(key: str) -> dict[str, Exercise]:
     A notebook needs one topic, and waits for no other to be imported.
     """
     row = re.split("[:,]", key)[0].lower().replace("-", "_")
-    found = _imported(_names(f"*/{row}_*.py"))
-    if key in found or not key.startswith("LAB"):
-        return found
-    loaded = [name for name in sys.modules if name.startswith("optdl.checks.")]
-    found |= {
-        one.key: one for name in loaded for one in getattr(sys.modules[name], "EXERCISES", ())
-    }
-    if key in found:
-        return found
-    for name in _modules("/labs"):
-        file = Path(optdl.checks.__path__[0], *name.split(".")[2:]).with_suffix(".py")
-        if f'"{key}"' in file.read_text(encoding="utf-8"):
-            topic = importlib.import_module(name)
-            found |= {one.key: one for one in getattr(topic, "EXERCISES", ())}
-    return found
+    return _imported(_names(f"*/{row}_*.py"))
 
 
 def find(key: str) -> Exercise:

@@ -125,11 +125,6 @@ def prepare(topic: str, seeds: Sequence[int] = (0, 7, 123)) -> None:
     for exercise in (blocks(topic) | labs).values():
         for seed in seeds:
             _drawn(exercise, seed)
-    names = f"optdl.checks.{topic}", f"optdl.checks.labs.{topic}"
-    for module in (sys.modules[name] for name in names if name in sys.modules):
-        for exercise in getattr(module, "EXERCISES", ()):
-            for seed in seeds:
-                _drawn(exercise, seed)
 
 
 def _rng(exercise: Exercise, *seed: int) -> np.random.Generator:

@@ -46,20 +46,14 @@ def summary() -> None:
 
 def _listed() -> list[Exercise]:
     """Return the exercises of the topics that have been checked, in their order."""
-    loaded = [name for name in sys.modules if name.startswith("optdl.checks.")]
-    topics = [getattr(sys.modules[name], "EXERCISES", ()) for name in loaded]
-    checked = [
-        name.split(".")[2:4]
-        for name in loaded
-        if getattr(getattr(sys.modules[name], "exercise", None), "key", None) in _found
-    ]
-    for topic, lab in sorted({(topic, file.startswith("lab_")) for topic, file in checked}):
-        topics.append(tuple(blocks(topic, lab=lab).values()))
+    checked = {
+        (name.split(".")[2], name.split(".")[3].startswith("lab_"))
+        for name, module in sys.modules.items()
+        if name.startswith("optdl.checks.")
+        and getattr(getattr(module, "exercise", None), "key", None) in _found
+    }
     return [
-        exercise
-        for topic in topics
-        if any(one.key in _found for one in topic)
-        for exercise in topic
+        exercise for topic, lab in sorted(checked) for exercise in blocks(topic, lab=lab).values()
     ]
 
 

@@ -1,13 +1,10 @@
-"""Checks of the labs, in PyTorch: one module for each topic that has a lab.
-
-A module lists its ``EXERCISES``, and says in ``RECORD`` what the record of its runs has to hold.
-"""
+"""Checks of the record of a lab's runs; ``lab_record.py`` of the topic says what it has to hold."""
 
 import importlib
-import pkgutil
-import sys
+from pathlib import Path
 from typing import Any
 
+import optdl.checks
 from optdl.checks.labs.records import RecordCheck, judge, judge_reading
 
 __all__ = ["check_reading", "check_record"]
@@ -55,10 +52,10 @@ def check_reading(key: str, reading: Any) -> None:
 
 def _record(key: str) -> RecordCheck:
     """Return what the record of the lab of a key has to hold."""
-    names = [f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)]
-    # those that are loaded come first: to import the checks of another lab takes a second
-    for name in sorted(names, key=lambda name: name not in sys.modules):
-        found = getattr(importlib.import_module(name), "RECORD", None)
-        if isinstance(found, RecordCheck) and found.lab.key == key.split(":")[0]:
-            return found
+    row = key.split(":")[0].lower().replace("-", "_")
+    for folder in map(Path, optdl.checks.__path__):
+        for block in folder.glob(f"*/{row}_*.py"):
+            module = importlib.import_module(f"optdl.checks.{block.parent.name}.lab_record")
+            record: RecordCheck = module.RECORD
+            return record
     raise KeyError(f"there is no lab for {key!r}; a key is such as 'LAB-1:record'")

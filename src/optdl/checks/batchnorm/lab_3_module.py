@@ -1,0 +1,368 @@
+"""The module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from optdl.checks.compare import disagreement
+from optdl.checks.exercise import Case, Exercise
+from optdl.labs.drivers import batchnorm as drivers
+from optdl.observation import observe
+
+
+class BatchNorm(nn.Module):
+    """Batch normalization of (m, n) features, or of the c channels of (m, c, h, w) images.
+
+    y = γ (x − μ) / √(σ² + ε) + β, with the statistics of the minibatch in training, and with
+    their running averages in evaluation mode. The averages are those of the mean and of the
+    unbiased variance. Each new value has the share ``momentum`` in them; with ``momentum=None``
+    all minibatches count equally.
+
+    Source: LAB-3.
+    """
+
+    running_mean: Tensor
+    running_var: Tensor
+    num_batches_tracked: Tensor
+
+    def __init__(self, features: int, momentum: float | None = 0.1, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.momentum, self.eps = momentum, eps
+        self.weight = nn.Parameter(torch.ones(features))
+        self.bias = nn.Parameter(torch.zeros(features))
+        self.register_buffer("running_mean", torch.zeros(features))
+        self.register_buffer("running_var", torch.ones(features))
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalize x."""
+        shape = [1, -1] + [1] * (x.dim() - 2)
+        mean, var = self.running_mean, self.running_var
+        if self.training:
+            axes = [0, *range(2, x.dim())]
+            mean, var = x.mean(axes), x.var(axes, unbiased=False)
+            self.update(mean, var, x.numel() // x.shape[1])
+        normalized = (x - mean.view(shape)) / (var.view(shape) + self.eps).sqrt()
+        return self.weight.view(shape) * normalized + self.bias.view(shape)
+
+    @torch.no_grad()
+    def update(self, mean: Tensor, var: Tensor, count: int) -> None:
+        """Let the statistics of a minibatch into the running averages."""
+        self.num_batches_tracked += 1
+        share = self.momentum
+        if share is None:
+            share = 1 / self.num_batches_tracked.item()
+        self.running_mean += share * (mean - self.running_mean)
+        self.running_var += share * (var * count / (count - 1) - self.running_var)
+
+
+_PARTS = (
+    "its parameters and buffers",
+    "outputs in training",
+    "gradients of x in training",
+    ("running_mean", "running_var", "num_batches_tracked"),
+    "the type of num_batches_tracked",
+    "the running averages are kept",
+    "output in evaluation mode",
+    "gradient of x in evaluation mode",
+    "output after load_state_dict",
+)
+
+
+exercise = Exercise("LAB-3:module", BatchNorm, use=drivers.normalized, parts=_PARTS, rtol=1e-6)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for shape, steps, options in [
+        ((3, 2), 1, {"momentum": 0.0}),
+        ((4, 3), 3, {"momentum": 0.3}),
+        ((3, 2, 1, 2), 2, {"eps": 0.5}),
+        ((2, 3, 3, 3), 3, {"momentum": None}),
+    ]:
+        features = shape[1]
+        spread = rng.uniform(0.5, 2, size=(features,) + (1,) * (len(shape) - 2))
+        yield {
+            "batches": [(1 + spread * rng.normal(size=shape)).round(2) for _ in range(steps)],
+            "weight": rng.uniform(1.5, 3, size=features).round(2),
+            "bias": rng.uniform(1.5, 3, size=features).round(2),
+            "options": options,
+        }
+
+
+def _is_that_of_torch(
+    theirs: Callable[..., nn.Module], shape: tuple[int, ...], momentum: float | None
+) -> Callable[[Any, np.random.Generator], bool]:
+    """Return whether ten minibatches leave what one of PyTorch's own modules has, in float32."""
+
+    def holds(kind: Any, rng: np.random.Generator) -> bool:
+        values = rng.normal(2, 3, size=(10, *shape)).astype(np.float32)
+        ours = observe(drivers.passed, kind, values, momentum)
+        return disagreement(drivers.passed(theirs, values, momentum), ours, 1e-4, 1e-5) is None
+
+    return holds
+
+
+@exercise.fact("nn.BatchNorm1d loads its state, and gives the same answers")
+def _(kind: Any, rng: np.random.Generator) -> bool:
+    """Return whether PyTorch's own module takes the state, and gives the same answers with it."""
+    values = rng.normal(size=(3, 6, 4)).astype(np.float32)
+    _, tested, state = observe(drivers.passed, kind, values, 0.1)
+    theirs = nn.BatchNorm1d(4)
+    theirs.load_state_dict({name: torch.tensor(value) for name, value in state.items()})
+    expected = theirs.eval()(torch.tensor(values[0])).detach().numpy()
+    return disagreement(expected, tested, 1e-5, 1e-5) is None
+
+
+exercise.fact("ten minibatches leave what nn.BatchNorm1d has")(
+    _is_that_of_torch(nn.BatchNorm1d, (6, 4), 0.1)
+)
+
+
+exercise.fact("ten minibatches leave what nn.BatchNorm1d with momentum=None has")(
+    _is_that_of_torch(nn.BatchNorm1d, (3, 2), None)
+)
+
+
+exercise.fact("ten minibatches of images leave what nn.BatchNorm2d has")(
+    _is_that_of_torch(nn.BatchNorm2d, (2, 3, 4, 5), 0.1)
+)
+
+
+exercise.mistake(
+    "your running averages are parameters, which an optimizer would train; "
+    "register them as buffers",
+    (
+        'self.register_buffer("running_mean", torch.zeros(features))',
+        "self.running_mean = nn.Parameter(torch.zeros(features), requires_grad=False)",
+    ),
+    (
+        'self.register_buffer("running_var", torch.ones(features))',
+        "self.running_var = nn.Parameter(torch.ones(features), requires_grad=False)",
+    ),
+)
+
+exercise.mistake(
+    "your running averages are plain attributes, so that neither `state_dict()` "
+    "nor `.to(…)` has them; register them as buffers",
+    (
+        'self.register_buffer("running_mean", torch.zeros(features))',
+        "self.running_mean = torch.zeros(features)",
+    ),
+    (
+        'self.register_buffer("running_var", torch.ones(features))',
+        "self.running_var = torch.ones(features)",
+    ),
+)
+
+exercise.mistake(
+    "your buffers are registered with `persistent=False`, so that `state_dict()` "
+    "does not save them; they have to be saved",
+    (
+        '"running_mean", torch.zeros(features))',
+        '"running_mean", torch.zeros(features), persistent=False)',
+    ),
+    (
+        '"running_var", torch.ones(features))',
+        '"running_var", torch.ones(features), persistent=False)',
+    ),
+)
+
+exercise.mistake(
+    "your num_batches_tracked is a plain number, so that `state_dict()` does not "
+    "save it; register a buffer with `torch.tensor(0)`",
+    (
+        'self.register_buffer("num_batches_tracked", torch.tensor(0))',
+        "self.num_batches_tracked = 0",
+    ),
+    ("self.num_batches_tracked.item()", "self.num_batches_tracked"),
+)
+
+exercise.mistake(
+    "your num_batches_tracked is a float; it counts, so begin with the integer `torch.tensor(0)`",
+    ("torch.tensor(0))", "torch.tensor(0.0))"),
+)
+
+exercise.mistake(
+    "your `running_var` begins with zeros; it begins with ones",
+    ('"running_var", torch.ones(features)', '"running_var", torch.zeros(features)'),
+)
+
+exercise.mistake(
+    "your weight and bias are plain tensors, which no optimizer is given; make "
+    "each an `nn.Parameter`",
+    (
+        "self.weight = nn.Parameter(torch.ones(features))",
+        "self.weight = torch.ones(features)",
+    ),
+    (
+        "self.bias = nn.Parameter(torch.zeros(features))",
+        "self.bias = torch.zeros(features)",
+    ),
+)
+
+exercise.mistake(
+    "your running variance averages the biased variance; it is the unbiased one "
+    "that it averages, with count − 1 in the denominator",
+    ("var * count / (count - 1)", "var"),
+)
+
+exercise.mistake(
+    "you normalize with the unbiased variance; in training the transform divides "
+    "by the number of values itself",
+    ("x.var(axes, unbiased=False)", "x.var(axes)"),
+    ("var * count / (count - 1)", "var"),
+)
+
+exercise.mistake(
+    "you correct the variance with the number of examples; a channel of an image "
+    "has m · h · w values",
+    ("x.numel() // x.shape[1]", "x.shape[0]"),
+)
+
+exercise.mistake(
+    "your running averages keep the graph of the minibatches before; change them "
+    "under `torch.no_grad()`",
+    ("    @torch.no_grad()\n", ""),
+)
+
+exercise.mistake(
+    "you compute the statistics of the minibatch without gradients; the gradient "
+    "of x goes through the mean and the variance as well",
+    (
+        "x.mean(axes), x.var(axes, unbiased=False)",
+        "x.mean(axes).detach(), x.var(axes, unbiased=False).detach()",
+    ),
+)
+
+exercise.mistake(
+    "you have the momentum the wrong way round; here it is the share of the new value",
+    (
+        "self.running_mean += share *",
+        "share = 1 - share\n        self.running_mean += share *",
+    ),
+)
+
+exercise.mistake(
+    "you normalize with the statistics of the minibatch in evaluation mode, too; "
+    "there the running averages take their place",
+    (
+        "        if self.training:\n            axes = [0, *range(2, x.dim())]\n"
+        "            mean, var = x.mean(axes), x.var(axes, unbiased=False)\n",
+        "        axes = [0, *range(2, x.dim())]\n"
+        "        mean, var = x.mean(axes), x.var(axes, unbiased=False)\n"
+        "        if self.training:\n",
+    ),
+)
+
+exercise.mistake(
+    "your running averages change in evaluation mode as well; update them in training only",
+    (
+        "            self.update(mean, var, x.numel() // x.shape[1])\n",
+        "        else:\n            axes = [0, *range(2, x.dim())]\n"
+        "        new = x.mean(axes), x.var(axes, unbiased=False)\n"
+        "        self.update(*new, x.numel() // x.shape[1])\n",
+    ),
+)
+
+exercise.mistake(
+    "you normalize with the running averages in training; there the statistics "
+    "of the minibatch are used, and the averages only updated",
+    (
+        "mean, var = x.mean(axes), x.var(axes, unbiased=False)\n"
+        "            self.update(mean, var, x.numel() // x.shape[1])",
+        "new = x.mean(axes), x.var(axes, unbiased=False)\n"
+        "            mean, var = mean.clone(), var.clone()\n"
+        "            self.update(*new, x.numel() // x.shape[1])",
+    ),
+)
+
+exercise.mistake(
+    "you normalize with the running averages that you have just updated; in "
+    "training the statistics of the minibatch itself are used",
+    (
+        "            self.update(mean, var, x.numel() // x.shape[1])\n",
+        "            self.update(mean, var, x.numel() // x.shape[1])\n"
+        "            mean, var = self.running_mean, self.running_var\n",
+    ),
+)
+
+exercise.mistake(
+    "your statistics of images are averaged over the examples alone; those of a "
+    "channel are averaged over its positions as well",
+    ("axes = [0, *range(2, x.dim())]", "axes = [0]"),
+)
+
+exercise.mistake(
+    "your numbers of the channels are broadcast along the last axis of an image; "
+    "give them the shape (1, c, 1, 1)",
+    ("shape = [1, -1] + [1] * (x.dim() - 2)", "shape = [-1]"),
+)
+
+exercise.mistake(
+    "ε stands outside your root; it is added to the variance under it",
+    (
+        "(var.view(shape) + self.eps).sqrt()",
+        "(var.view(shape).sqrt() + self.eps)",
+    ),
+)
+
+exercise.mistake(
+    "you change the variance by ε before it enters the running average; add ε "
+    "only where you divide",
+    (
+        "mean, var = x.mean(axes), x.var(axes, unbiased=False)",
+        "mean, var = x.mean(axes), x.var(axes, unbiased=False) + self.eps",
+    ),
+    ("(var.view(shape) + self.eps).sqrt()", "var.view(shape).sqrt()"),
+    (
+        "        normalized =",
+        "        else:\n            var = var + self.eps\n        normalized =",
+    ),
+)
+
+exercise.mistake(
+    "your `running_mean = …` gives a name to a new tensor and leaves the buffer "
+    "as it is; change `self.running_mean` in place, and likewise the variance",
+    ("self.running_mean += share * (", "mean = share * ("),
+    ("self.running_var += share * (", "var = share * ("),
+)
+
+exercise.mistake(
+    "you do not count the minibatches; add 1 to num_batches_tracked in each training step",
+    (
+        "self.num_batches_tracked += 1",
+        "self.seen = getattr(self, 'seen', 0) + 1",
+    ),
+    ("self.num_batches_tracked.item()", "self.seen"),
+)
+
+exercise.mistake(
+    "you count the minibatch after you have divided by the count; the first one has the share 1",
+    ("        self.num_batches_tracked += 1\n", ""),
+    (
+        "1 / self.num_batches_tracked.item()",
+        "1 / (self.num_batches_tracked.item() + 2)",
+    ),
+    (
+        "(count - 1) - self.running_var)",
+        "(count - 1) - self.running_var)\n        self.num_batches_tracked += 1",
+    ),
+)
+
+exercise.mistake(
+    "you take the share 0.1 when momentum is None; there all minibatches have "
+    "the same share, 1 / num_batches_tracked",
+    ("share = 1 / self.num_batches_tracked.item()", "share = 0.1"),
+)
+
+exercise.mistake(
+    "you take the momentum 0 for None, as `momentum or …` does; ask whether it "
+    "`is None`: with the share 0 the running averages stay as they are",
+    ("if share is None:", "if not share:"),
+)

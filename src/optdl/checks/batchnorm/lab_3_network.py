@@ -1,0 +1,190 @@
+"""The network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from optdl.checks.compare import disagreement
+from optdl.checks.exercise import Case, Exercise
+from optdl.labs.drivers import batchnorm as drivers
+from optdl.observation import observe
+
+
+class Network(nn.Module):
+    """A network of dense layers with ReLU, normalized before each ReLU if asked.
+
+    Source: LAB-3.
+    """
+
+    def __init__(self, widths: Sequence[int], normalization: Any = None, momentum: float = 0.1):
+        super().__init__()
+        layers: list[nn.Module] = []
+        for k in range(len(widths) - 2):
+            layers.append(nn.Linear(widths[k], widths[k + 1], bias=normalization is None))
+            if normalization is not None:
+                layers.append(normalization(widths[k + 1], momentum=momentum))
+            layers.append(nn.ReLU())
+        layers.append(nn.Linear(widths[-2], widths[-1]))
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores of examples."""
+        return self.layers(x)
+
+    def fit(self, batches: Iterable[tuple[Tensor, Tensor]], lr: float) -> list[float]:
+        """Take a step of gradient descent for each minibatch; return the loss before each."""
+        optimizer = torch.optim.SGD(self.parameters(), lr=lr)
+        self.train()
+        losses = []
+        for x, y in batches:
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(self(x), y)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            losses.append(loss.item())
+        return losses
+
+
+_NETWORK_PARTS = (
+    "its parameters and buffers",
+    "scores in evaluation mode",
+    "losses of three steps",
+    "scores in evaluation mode after them",
+)
+
+
+exercise = Exercise("LAB-3:network", Network, use=drivers.built, parts=_NETWORK_PARTS)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for widths, normalized in [
+        ((2, 3, 2), False),
+        ((2, 4, 3), True),
+        ((3, 4, 5, 2), True),
+    ]:
+        yield {
+            "widths": widths,
+            "normalized": normalized,
+            "x": rng.normal(size=(6, widths[0])).round(2),
+            "y": rng.integers(0, widths[-1], size=6),
+            "seed": int(rng.integers(1000)),
+        }
+
+
+@exercise.fact("with normalization the scale of the hidden weights changes no score in training")
+def _(kind: Any, rng: np.random.Generator) -> bool:
+    """Return whether the scale of the hidden weights changes no score in training."""
+    x, weight = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
+    factors = 1e2, 1e4  # so large that ε does not count
+    small, large = observe(drivers.rescaled, kind, x, weight, factors)
+    return disagreement(large, small, 1e-6, 1e-7) is None
+
+
+exercise.mistake(
+    "your layers before a normalization have a bias, which the mean removes "
+    "again; leave it out there with `bias=False`",
+    (", bias=normalization is None", ""),
+)
+
+exercise.mistake(
+    "your hidden layers have no bias where there is no normalization; leave it "
+    "out before a normalization only",
+    ("bias=normalization is None", "bias=False"),
+)
+
+exercise.mistake(
+    "your last layer has no bias; no normalization follows there",
+    (
+        "nn.Linear(widths[-2], widths[-1])",
+        "nn.Linear(widths[-2], widths[-1], bias=normalization is None)",
+    ),
+)
+
+exercise.mistake(
+    "your normalization stands behind the ReLU; here it stands between the dense "
+    "layer and the ReLU",
+    (
+        "            if normalization is not None:\n",
+        "            layers.append(nn.ReLU())\n            if normalization is not None:\n",
+    ),
+    ("            layers.append(nn.ReLU())\n        layers", "        layers"),
+)
+
+exercise.mistake(
+    "you normalize the scores, too; the last layer has neither normalization nor ReLU",
+    (
+        "        self.layers =",
+        "        if normalization is not None:\n"
+        "            layers.append(normalization(widths[-1], momentum=momentum))\n"
+        "        self.layers =",
+    ),
+)
+
+exercise.mistake(
+    "you normalize the inputs of the network, too; only the outputs of the "
+    "hidden dense layers are normalized",
+    (
+        " = []\n        for k",
+        " = []\n        if normalization is not None:\n"
+        "            layers.append(normalization(widths[0], momentum=momentum))\n"
+        "        for k",
+    ),
+)
+
+exercise.mistake(
+    "only your first hidden layer is normalized; each hidden layer is",
+    (
+        "if normalization is not None:",
+        "if normalization is not None and not layers[1:]:",
+    ),
+)
+
+exercise.mistake(
+    "you do not pass `momentum` on to the normalization, which takes its own default",
+    ("normalization(widths[k + 1], momentum=momentum)", "normalization(widths[k + 1])"),
+)
+
+exercise.mistake(
+    "you pass momentum by position, where `nn.BatchNorm1d` expects eps; pass it "
+    "by its name, `momentum=momentum`",
+    (
+        "normalization(widths[k + 1], momentum=momentum)",
+        "normalization(widths[k + 1], momentum)",
+    ),
+)
+
+exercise.mistake(
+    "your scores go through a ReLU; the last layer has none",
+    (
+        "nn.Linear(widths[-2], widths[-1]))",
+        "nn.Linear(widths[-2], widths[-1]))\n        layers.append(nn.ReLU())",
+    ),
+)
+
+exercise.mistake(
+    "your network ends with a softmax, which cross_entropy applies itself; return the scores",
+    (
+        "nn.Linear(widths[-2], widths[-1]))",
+        "nn.Linear(widths[-2], widths[-1]))\n        layers.append(nn.Softmax(dim=1))",
+    ),
+)
+
+exercise.mistake(
+    "your dense layers follow one another without a ReLU",
+    ("            layers.append(nn.ReLU())\n", ""),
+)
+
+exercise.mistake(
+    "your layers are those of a plain list, which a module does not know; put "
+    "them into `nn.Sequential`",
+    (
+        "self.layers = nn.Sequential(*layers)",
+        "self.layers = lambda x, run=nn.Sequential(*layers): run(x)",
+    ),
+)

@@ -1,0 +1,94 @@
+"""The figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise
+from optdl.labs.batchnorm import NAMES, examples_seen
+from optdl.labs.drivers.figures import drawn, labelled
+from optdl.observation import observe
+
+
+def plot_curves(ax: Any, seen: Sequence[int], curves: dict[str, list[float]], ylabel: str) -> None:
+    """Draw curves over the number of examples that the network had seen.
+
+    Source: LAB-3.
+    """
+    for name, values in curves.items():
+        ax.plot(seen, values, marker="o", label=name)
+    ax.set_xlabel("training examples seen")
+    ax.set_ylabel(ylabel)
+    ax.legend()
+
+
+exercise = Exercise("LAB-3:plot", plot_curves, use=labelled)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for names, count, ylabel in [
+        (NAMES[:1], 2, "training loss"),
+        (NAMES, 4, "validation accuracy"),
+        (NAMES[:2], 10, "validation accuracy"),
+    ]:
+        yield {
+            "seen": examples_seen()[:count],
+            "curves": {name: rng.uniform(size=count).round(2).tolist() for name in names},
+            "ylabel": ylabel,
+        }
+
+
+@exercise.fact("each curve is a line with its name")
+def _(plot: Any, rng: np.random.Generator) -> bool:
+    """Return whether each of five curves is a line with its name."""
+    curves = {f"curve {k}": rng.uniform(size=3).tolist() for k in rng.permutation(5)}
+    lines = observe(drawn, plot, [10, 20, 30], curves, "loss")["lines"]
+    return set(lines) == set(curves) and all(list(x) == [10, 20, 30] for x, _ in lines.values())
+
+
+exercise.mistake(
+    "you draw the curves over 0, 1, 2, …; draw them over the numbers in `seen`",
+    ("ax.plot(seen, values,", "ax.plot(values,"),
+)
+
+exercise.mistake(
+    "your axes are swapped; the examples seen lie on the x axis",
+    ("ax.plot(seen, values,", "ax.plot(values, seen,"),
+)
+
+exercise.mistake("your curves have no labels; give each `label=name`", (", label=name", ""))
+
+exercise.mistake(
+    "there is no legend, so nobody knows which curve is which; call `ax.legend()`",
+    ("    ax.legend()", "    pass"),
+)
+
+exercise.mistake(
+    "the x axis has no label; add it with `ax.set_xlabel`",
+    ('    ax.set_xlabel("training examples seen")\n', ""),
+)
+
+exercise.mistake(
+    "you give the y axis a label of your own; it is given as `ylabel`",
+    ("ax.set_ylabel(ylabel)", 'ax.set_ylabel("accuracy")'),
+)
+
+exercise.mistake(
+    "your axis of the examples is logarithmic; here it is linear",
+    (
+        "    ax.set_ylabel(ylabel)",
+        '    ax.set_xscale("log")\n    ax.set_ylabel(ylabel)',
+    ),
+)
+
+exercise.mistake(
+    "you draw the last curve only; put `ax.plot` into the loop",
+    (
+        '        ax.plot(seen, values, marker="o", label=name)\n',
+        '        pass\n    ax.plot(seen, values, marker="o", label=name)\n',
+    ),
+)

@@ -1,0 +1,60 @@
+"""What the record of the lab's runs has to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from optdl.checks.batchnorm.lab_3_evaluate import evaluate
+from optdl.checks.batchnorm.lab_3_network import Network
+from optdl.checks.labs.records import RecordCheck
+from optdl.labs.batchnorm import LAB, SIZES, WIDTHS, accuracies, examples, examples_seen
+from optdl.labs.records import LabRecord
+
+
+def _is_size(value: Any) -> bool:
+    return value in SIZES
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= 1
+
+
+def _evaluate(weights: Mapping[str, Tensor]) -> float:
+    """Return the accuracy of weights on the validation examples, in PyTorch's own modules."""
+    is_normalized = "layers.1.running_mean" in weights
+    model = Network(WIDTHS, nn.BatchNorm1d if is_normalized else None)
+    model.load_state_dict(dict(weights))
+    _, _, x, y = examples()
+    return evaluate(model, x, y, len(y))[1]
+
+
+def _first_above(name: str) -> Callable[[LabRecord], float]:
+    """Return a function of a record: after how many examples a curve of size 64 exceeds 0.8."""
+
+    def find(record: LabRecord) -> float:
+        found = zip(examples_seen(), accuracies(record, 64)[name], strict=True)
+        return next((seen for seen, accuracy in found if accuracy > 0.8), 0)
+
+    return find
+
+
+_NUMBER = "after how many examples the accuracy at 64 first exceeds 0.8 (0 if it never does), with "
+
+
+RECORD = RecordCheck(
+    key="LAB-3:record",
+    lab=LAB,
+    predictions={
+        "size": ("one of the sizes 64, 8 and 2", _is_size),
+        "accuracy": ("a number between 0 and 1", _is_share),
+    },
+    evaluate=_evaluate,
+    level=0.84,
+    readings={
+        "averages": (f"{_NUMBER}running averages", _first_above("running averages")),
+        "anew": (f"{_NUMBER}statistics computed anew", _first_above("computed anew")),
+    },
+)

@@ -1,0 +1,362 @@
+"""BNP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import optdl.bnp
+from optdl.checks.exercise import Case, Exercise
+from optdl.labs.drivers import bnp as drivers
+from optdl.observation import observe
+
+
+class BNP:
+    """Batch Normalization Preconditioning for the dense layers of a network.
+
+    Source: LAB-5.
+    """
+
+    def __init__(
+        self, model: nn.Module, rho: float = 0.99, eps1: float = 1e-2, eps2: float = 1e-4
+    ) -> None:
+        self.rho, self.eps1, self.eps2 = rho, eps1, eps2
+        self.layers = [one for one in model.modules() if isinstance(one, nn.Linear)]
+        self.place = {layer: k for k, layer in enumerate(self.layers)}
+        self.mean = [torch.zeros_like(layer.weight[0]) for layer in self.layers]
+        self.var = [torch.ones_like(layer.weight[0]) for layer in self.layers]
+        self.rows = [0 for layer in self.layers]
+        self.handles = [layer.register_forward_pre_hook(self.observe) for layer in self.layers]
+
+    @torch.no_grad()
+    def observe(self, layer: Any, inputs: tuple[Tensor, ...]) -> None:
+        """Take the minibatch that a layer reads into its averages."""
+        if not layer.training:
+            return
+        k, h = self.place[layer], inputs[0]
+        self.rows[k] = len(h)
+        self.mean[k].lerp_(h.mean(dim=0), 1 - self.rho)
+        self.var[k].lerp_(h.var(dim=0, correction=0), 1 - self.rho)
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Precondition the gradients that are there, in place."""
+        if not any(self.rows):
+            raise RuntimeError("no minibatch has passed since the last step: run the network first")
+        for k, layer in enumerate(self.layers):
+            mean, var, rows = self.mean[k], self.var[k], self.rows[k]
+            self.rows[k] = 0
+            weight, bias = layer.weight.grad, layer.bias.grad
+            if weight is None or bias is None or not rows:
+                continue
+            q2 = max(len(mean) / rows, 1)
+            smoothed = var + self.eps1 * var.max() + self.eps2
+            weight.sub_(torch.outer(bias, mean)).div_(q2 * smoothed)
+            bias.div_(q2).sub_(weight @ mean)
+
+    def remove(self) -> None:
+        """Take the hooks away."""
+        for handle in self.handles:
+            handle.remove()
+
+    def state_dict(self) -> dict[str, list[Tensor]]:
+        """Return copies of the averages."""
+        mean = [one.clone() for one in self.mean]
+        var = [one.clone() for one in self.var]
+        return {"mean": mean, "var": var}
+
+    def load_state_dict(self, state: Mapping[str, Sequence[Tensor]]) -> None:
+        """Go on with averages that were saved."""
+        for k in range(len(self.layers)):
+            self.mean[k].copy_(state["mean"][k])
+            self.var[k].copy_(state["var"][k])
+
+
+exercise = Exercise(
+    "LAB-5:bnp",
+    BNP,
+    use=drivers.follow,
+    parts=(
+        "the gradients after each step",
+        ("the averages", "with a graph"),
+        "the saved averages at the end",
+        "a second step",
+        "hooks after remove()",
+    ),
+    rtol=1e-4,
+    atol=1e-5,
+)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for event, widths, sizes in [
+        ("none", [4, 3, 2], [3, 2]),
+        ("evaluated", [3, 1], [4]),
+        ("resumed", [2, 1], [4, 4]),
+        ("frozen", [2, 3, 2], [3]),
+        ("float32", [4, 3, 2], [2]),
+    ]:
+        yield {
+            "x": [rng.normal(1, 1, size=(rows, widths[0])).round(2) for rows in sizes],
+            "widths": widths,
+            "seed": int(rng.integers(1000)),
+            "rho": 0.8 if event == "none" else 0.5,
+            "event": event,
+        }
+
+
+@exercise.fact("five steps are those of the course's own BNP")
+def _(kind: Any, rng: np.random.Generator) -> bool:
+    """Return whether five steps on one network are those of the course's own BNP."""
+    x = list(rng.normal(1, 2, size=(5, 4, 3)))
+    steps = observe(drivers.follow_with_defaults, kind, x, [3, 6, 2], 0, 0.9)
+    expected = drivers.follow_with_defaults(optdl.bnp.BNP, x, [3, 6, 2], 0, 0.9)
+    return all(
+        np.allclose(*pair)
+        for step in zip(steps, expected, strict=True)
+        for pair in zip(*step, strict=True)
+    )
+
+
+@exercise.fact("the network gives what it gave without BNP")
+def _(kind: Any, rng: np.random.Generator) -> bool:
+    """Return whether the outputs are those of a network without BNP, in training as in testing."""
+    x = rng.normal(size=(5, 3))
+    outputs = observe(drivers.output_around, kind, x, [3, 4, 2], 1)
+    expected = drivers.nested_network([3, 4, 2], 1)(torch.tensor(x)).detach().numpy()
+    return all(np.array_equal(output, expected) for output in outputs)
+
+
+_OBSERVE = "    def observe(self, layer: Any, inputs: tuple[Tensor, ...]) -> None:"
+
+
+_IS_DENSE = "self.layers = [one for one in model.modules() if isinstance(one, nn.Linear)]"
+
+
+exercise.mistake(
+    "your averages take in what the layers give; they are those of what the layers read",
+    (
+        _OBSERVE,
+        "    def observe(self, layer, inputs, output) -> None:\n        inputs = [output]",
+    ),
+    ("register_forward_pre_hook", "register_forward_hook"),
+)
+
+exercise.mistake(
+    "your averages take in the passes in evaluation mode; leave the hook when "
+    "`layer.training` is False",
+    ("if not layer.training:", "if False:"),
+)
+
+exercise.mistake(
+    "the hooks are still there after `remove()`; keep the handles that "
+    "registering gives you, and call `remove()` on each",
+    ("            handle.remove()", "            pass"),
+)
+
+exercise.mistake(
+    "your `remove()` takes away the hooks of others, too; keep the handles that "
+    "registering gives you, and call `remove()` on each",
+    (
+        "        for handle in self.handles:\n            handle.remove()",
+        "        for layer in self.layers:\n            layer._forward_pre_hooks.clear()",
+    ),
+)
+
+exercise.mistake(
+    "your `state_dict()` gives the averages themselves, which change as the "
+    "training goes on; return copies, with `clone()`",
+    ("mean = [one.clone() for one in self.mean]", "mean = self.mean"),
+    ("var = [one.clone() for one in self.var]", "var = self.var"),
+)
+
+exercise.mistake(
+    "your averages are saved under the layer objects of one network, and a new "
+    "network does not find them; save lists, in the order of the layers",
+    (
+        'return {"mean": mean, "var": var}',
+        'return {"mean": dict(zip(self.layers, mean)), "var": dict(zip(self.layers, var))}',
+    ),
+    ('state["mean"][k]', 'state["mean"][self.layers[k]]'),
+    ('state["var"][k]', 'state["var"][self.layers[k]]'),
+)
+
+exercise.mistake(
+    "`load_state_dict` does not take up what was saved, so that the averages "
+    "begin anew when training is resumed",
+    ('self.mean[k].copy_(state["mean"][k])', "pass"),
+    ('self.var[k].copy_(state["var"][k])', "pass"),
+)
+
+exercise.mistake(
+    "`load_state_dict` keeps the tensors of the state, and the passes that "
+    "follow change what was saved; copy their numbers, with `copy_` or `clone()`",
+    ('self.mean[k].copy_(state["mean"][k])', 'self.mean[k] = state["mean"][k]'),
+    ('self.var[k].copy_(state["var"][k])', 'self.var[k] = state["var"][k]'),
+)
+
+exercise.mistake(
+    "your variances begin at 0; BNP begins with the mean 0 and the variance 1",
+    ("torch.ones_like(layer.weight[0])", "torch.zeros_like(layer.weight[0])"),
+)
+
+exercise.mistake(
+    "you divide the averages by 1 − ρᵗ, as Adam does; BNP does not correct for the start",
+    (
+        "        self.rows[k] = len(h)\n",
+        "        self.rows[k] = len(h)\n"
+        "        self.t = getattr(self, 't', {})\n"
+        "        self.t[k] = self.t.get(k, 0) + 1\n",
+    ),
+    (
+        "            if weight is None or",
+        "            correction = 1 - self.rho ** self.t.get(k, 1)\n"
+        "            mean, var = mean / correction, var / correction\n"
+        "            if weight is None or",
+    ),
+)
+
+exercise.mistake(
+    "your step leaves `eps1` and `eps2` at their default values; use those that "
+    "the constructor is given",
+    ("self.eps1 * var.max() + self.eps2", "1e-2 * var.max() + 1e-4"),
+)
+
+exercise.mistake(
+    "your averages begin with the first minibatch; BNP begins with the mean 0 and the variance 1",
+    (
+        "        self.rows[k] = len(h)\n",
+        "        self.rows[k] = len(h)\n"
+        "        if not self.mean[k].any():\n"
+        "            self.mean[k].copy_(h.mean(dim=0))\n"
+        "            self.var[k].copy_(h.var(dim=0, correction=0))\n",
+    ),
+)
+
+exercise.mistake(
+    "ρ and 1 − ρ are the wrong way round; ρ is the share of the old average",
+    ("h.mean(dim=0), 1 - self.rho", "h.mean(dim=0), self.rho"),
+    (
+        "h.var(dim=0, correction=0), 1 - self.rho",
+        "h.var(dim=0, correction=0), self.rho",
+    ),
+)
+
+exercise.mistake(
+    "your variance divides by N − 1; BNP divides by N, which is `correction=0`",
+    ("h.var(dim=0, correction=0)", "h.var(dim=0)"),
+)
+
+exercise.mistake(
+    "you precondition with the statistics of the last minibatch; BNP uses the running averages",
+    (
+        "        self.rows[k] = len(h)\n",
+        "        self.rows[k] = len(h)\n"
+        "        self.last = getattr(self, 'last', {})\n"
+        "        self.last[k] = h.mean(dim=0), h.var(dim=0, correction=0)\n",
+    ),
+    (
+        "mean, var, rows = self.mean[k], self.var[k], self.rows[k]",
+        "mean, var = self.last[k]\n            rows = self.rows[k]",
+    ),
+)
+
+exercise.mistake(
+    "your averages hold the graphs of the passes, more with every step; compute "
+    "them without a graph, for example from `inputs[0].detach()`",
+    ("    @torch.no_grad()\n    def observe", "    def observe"),
+    ("[one.clone() for one in self.mean]", "[one.detach().clone() for one in self.mean]"),
+    ("[one.clone() for one in self.var]", "[one.detach().clone() for one in self.var]"),
+)
+
+exercise.mistake(
+    "your averages are in float32, whatever the network is; make them like the "
+    "weights, for example with `torch.zeros_like(layer.weight[0])`",
+    ("torch.zeros_like(layer.weight[0])", "torch.zeros(layer.in_features)"),
+    ("torch.ones_like(layer.weight[0])", "torch.ones(layer.in_features)"),
+)
+
+exercise.mistake(
+    "you leave the gradient of the bias as it is; it takes up the means",
+    ("            bias.div_(q2).sub_(weight @ mean)\n", ""),
+)
+
+exercise.mistake(
+    "your step computes new gradients, and those of the parameters stay as they "
+    "are; change them in place",
+    (
+        "weight.sub_(torch.outer(bias, mean)).div_(",
+        "weight = weight.sub(torch.outer(bias, mean)).div(",
+    ),
+    ("bias.div_(q2).sub_(", "bias = bias.div(q2).sub("),
+)
+
+exercise.mistake(
+    "your hook returns something, and what a pre-hook returns takes the place of "
+    "the layer's input; let it return None",
+    (
+        "        self.var[k].lerp_(h.var(dim=0, correction=0), 1 - self.rho)",
+        "        self.var[k].lerp_(h.var(dim=0, correction=0), 1 - self.rho)\n"
+        "        return h - self.mean[k]",
+    ),
+)
+
+exercise.mistake(
+    "you look at the children of the network alone and miss the layers in its "
+    "blocks; `modules()` finds layers at every depth",
+    ("model.modules()", "model.children()"),
+)
+
+exercise.mistake(
+    "you find a layer several times, once for each block around it, and "
+    "precondition it as often; `model.modules()` finds each once",
+    (
+        _IS_DENSE,
+        "self.layers = [one for block in model.modules() for one in block.modules() "
+        "if isinstance(one, nn.Linear)]",
+    ),
+)
+
+exercise.mistake(
+    "your step fails at a layer without gradients, such as a frozen one; leave it as it is",
+    ("if weight is None or bias is None or not rows:", "if not rows:"),
+)
+
+exercise.mistake(
+    "a second step without a pass preconditions the gradients once more; forget "
+    "the pass in `step`, and raise RuntimeError when there was none",
+    ("            self.rows[k] = 0\n", ""),
+)
+
+exercise.mistake(
+    "a second step without a pass must raise RuntimeError; yours gives no error",
+    (
+        'raise RuntimeError("no minibatch has passed since the last step: run the network first")',
+        "return",
+    ),
+)
+
+exercise.mistake(
+    "a pass in evaluation mode changes N, the size of the minibatch; leave the "
+    "hook at once when `layer.training` is False",
+    (
+        "        if not layer.training:\n            return\n"
+        "        k, h = self.place[layer], inputs[0]\n        self.rows[k] = len(h)\n",
+        "        k, h = self.place[layer], inputs[0]\n        self.rows[k] = len(h)\n"
+        "        if not layer.training:\n            return\n",
+    ),
+)
+
+exercise.mistake(
+    "you keep the size of the first minibatch; q² needs that of the last one",
+    (
+        "        self.rows[k] = len(h)\n",
+        "        self.first = getattr(self, 'first', {})\n"
+        "        self.rows[k] = self.first.setdefault(k, len(h))\n",
+    ),
+)

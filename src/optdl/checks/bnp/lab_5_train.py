@@ -1,0 +1,136 @@
+"""The training loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from optdl.checks.exercise import Case, Exercise
+from optdl.labs.drivers import bnp as drivers
+from optdl.observation import observe
+
+
+def train(
+    model: nn.Module, optimizer: torch.optim.Optimizer, bnp: Any, batches: Any
+) -> list[float]:
+    """Return the loss of each step, while the model is trained, with BNP if it is not None.
+
+    Source: LAB-5.
+    """
+    model.train()
+    losses = []
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()  # type: ignore[no-untyped-call]
+        if bnp is not None:
+            bnp.step()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+exercise = Exercise(
+    "LAB-5:train",
+    train,
+    use=drivers.train,
+    parts=(
+        *("the losses", "their type", "the weights"),
+        *("calls of bnp.step", "calls without gradients"),
+    ),
+)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for steps, rows, preconditioned in [(3, 2, True), (4, 3, False), (5, 4, True)]:
+        yield {
+            "x": rng.normal(size=(steps, rows, 3)).round(2),
+            "y": rng.integers(0, 3, size=(steps, rows)),
+            "seed": int(rng.integers(1000)),
+            "preconditioned": preconditioned,
+        }
+
+
+@exercise.fact("with a rate of 0 the weights stay, and the same minibatch has the same loss")
+def _(function: Any, rng: np.random.Generator) -> bool:
+    """Return whether weights stay and losses repeat when no step has a length."""
+    seed, widths = int(rng.integers(1000)), [3, 4, 2]
+    x, y = rng.normal(size=(4, 3)), np.array([0, 1, 1, 0])
+    (first, second), weights = observe(drivers.train_at_rate_zero, function, x, y, widths, seed)
+    before = (value.detach().numpy() for value in drivers.nested_network(widths, seed).parameters())
+    stay = zip(weights, before, strict=True)
+    return bool(first == second) and all(np.array_equal(*pair) for pair in stay)
+
+
+exercise.mistake(
+    "you precondition after the optimizer's step, which has used the plain "
+    "gradients by then; call `bnp.step()` between `backward` and "
+    "`optimizer.step()`",
+    ("        if bnp is not None:\n            bnp.step()\n", ""),
+    (
+        "optimizer.step()",
+        "optimizer.step()\n        if bnp is not None:\n            bnp.step()",
+    ),
+)
+
+exercise.mistake(
+    "you precondition before `backward`, when there are no gradients; call "
+    "`bnp.step()` between `backward` and `optimizer.step()`",
+    ("        if bnp is not None:\n            bnp.step()\n", ""),
+    (
+        "        loss.backward()",
+        "        if bnp is not None:\n            bnp.step()\n        loss.backward()",
+    ),
+)
+
+exercise.mistake(
+    "your loop fails when `bnp` is None; leave its step out then",
+    ("if bnp is not None:", "if True:"),
+)
+
+exercise.mistake(
+    "you never call `bnp.step()`; its place is between `backward` and `optimizer.step()`",
+    ("            bnp.step()", "            pass"),
+)
+
+exercise.mistake(
+    "you precondition twice in each step; call `bnp.step()` once for each minibatch",
+    ("            bnp.step()", "            bnp.step()\n            bnp.step()"),
+)
+
+exercise.mistake(
+    "you never clear the gradients, and `backward` adds to those that were "
+    "preconditioned; call `optimizer.zero_grad()` in each step",
+    ("        optimizer.zero_grad()\n", ""),
+)
+
+exercise.mistake(
+    "you clear the gradients after `backward`, so that no step changes anything; clear them before",
+    ("        optimizer.zero_grad()\n", ""),
+    (
+        "        loss.backward()",
+        "        loss.backward()\n        optimizer.zero_grad()",
+    ),
+)
+
+exercise.mistake(
+    "you keep the loss as a tensor, and with it the nodes of the graph of every "
+    "step; keep the number, `loss.item()`",
+    ("loss.item()", "loss"),
+)
+
+exercise.mistake(
+    "your model stays in evaluation mode, in which dropout does nothing and the "
+    "hooks of BNP see nothing; call `model.train()` first",
+    ("    model.train()\n", ""),
+)
+
+exercise.mistake(
+    "you return after the first minibatch; move `return` out of the loop",
+    ("    return losses", "        return losses"),
+)

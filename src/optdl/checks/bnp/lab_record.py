@@ -1,0 +1,58 @@
+"""What the record of the lab's runs has to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch import Tensor
+
+from optdl.checks.labs.records import RecordCheck
+from optdl.labs.bnp import EVERY, INPUTS, LAB, METHODS, STEPS, accuracy, best_curves, network
+
+LEVEL = 0.3
+"""A training loss; the readings are the steps after which it is first below."""
+
+
+def _is_method(value: Any) -> bool:
+    return value in METHODS
+
+
+def _evaluate(weights: Mapping[str, Tensor]) -> float:
+    """Return the accuracy of weights, on the inputs with which they were trained.
+
+    The weights do not say which these are; on the other ones they do worse.
+    """
+    model = network(0, normalized=any(name.endswith("running_mean") for name in weights))
+    model.load_state_dict(dict(weights))
+    return max(accuracy(model, inputs) for inputs in INPUTS)
+
+
+def _steps(name: str, inputs: str) -> Callable[[Any], float]:
+    def find(record: Any) -> float:
+        losses = best_curves(record, inputs).get(name, [])
+        below = [k for k, loss in enumerate(losses) if loss < LEVEL]
+        return EVERY * (below[0] + 1) if below else STEPS
+
+    return find
+
+
+_ASKED = "one of the methods " + ", ".join(METHODS)
+
+
+RECORD = RecordCheck(
+    key="LAB-5:record",
+    lab=LAB,
+    predictions=dict.fromkeys(INPUTS, (_ASKED, _is_method)),
+    evaluate=_evaluate,
+    level=0.8,
+    readings={
+        f"{name}, {inputs}": (
+            f"the step at which the line of {name} on {inputs} pixels is first below {LEVEL}",
+            _steps(name, inputs),
+        )
+        for inputs in INPUTS
+        for name in ("SGD", "BNP")
+    },
+    again=LAB.settings[::5],  # all methods, rates and inputs
+)

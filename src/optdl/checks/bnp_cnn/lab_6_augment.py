@@ -1,0 +1,187 @@
+"""Augmentation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from optdl.checks.exercise import Case, Exercise
+from optdl.labs.drivers import bnp_cnn as drivers
+from optdl.observation import observe
+
+
+def augment(x: Tensor, generator: torch.Generator, padding: int = 4, flip: bool = True) -> Tensor:
+    """Pad images with zeros, cut out parts of the old size, and mirror half of them.
+
+    Each image has a shift and a mirror of its own. Nothing leaves the device of x.
+
+    Source: LAB-6.
+    """
+    n, _, height, width = x.shape
+    how = {"generator": generator, "device": x.device}
+    top = torch.randint(0, 2 * padding + 1, (n, 1), **how)  # type: ignore[call-overload]
+    left = torch.randint(0, 2 * padding + 1, (n, 1), **how)  # type: ignore[call-overload]
+    rows = top + torch.arange(height, device=x.device)
+    columns = left + torch.arange(width, device=x.device)
+    if flip:
+        mirrored = torch.randint(0, 2, (n, 1), **how)  # type: ignore[call-overload]
+        columns = torch.where(mirrored == 1, columns.flip(1), columns)
+    padded = nn.functional.pad(x, (padding, padding, padding, padding))
+    images = torch.arange(n, device=x.device)[:, None, None]
+    return padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+
+
+exercise = Exercise(
+    "LAB-6:augment",
+    augment,
+    use=drivers.augment,
+    parts=("the first minibatch", "the second", "the dtype", "x afterwards", "the indices lie"),
+)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for shape, options in [
+        ((3, 1, 3, 2), {"padding": 1, "flip": False}),
+        ((4, 2, 3, 4), {"padding": 1, "flip": True}),
+        ((9, 3, 5, 4), {"padding": 2}),
+        ((8, 1, 6, 6), {}),
+    ]:
+        yield {
+            "x": rng.integers(1, 100, size=shape).astype(np.float32),
+            "seed": int(rng.integers(1000)),
+            "options": options,
+        }
+    yield {
+        "x": rng.integers(1, 255, size=(5, 3, 4, 4)).astype(np.uint8),
+        "seed": int(rng.integers(1000)),
+        "options": {"padding": 1},
+    }
+
+
+@exercise.fact("without padding each image is itself or mirrored, and both occur among 64")
+def _(function: Any, rng: np.random.Generator) -> bool:
+    """Return whether without padding each image is itself, or itself mirrored, and both occur."""
+    x, seed = rng.normal(size=(64, 2, 5, 3)), int(rng.integers(1000))
+    images = observe(drivers.augment, function, x, seed, {"padding": 0})[0]
+    pairs = list(zip(images, x, strict=True))
+    kept = [np.array_equal(image, original) for image, original in pairs]
+    mirrored = [np.array_equal(image, original[..., ::-1]) for image, original in pairs]
+    return bool(np.logical_or(kept, mirrored).all()) and any(kept) and any(mirrored)
+
+
+_PARTS = "padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)"
+
+
+exercise.mistake(
+    "all your images have the same shift; draw one for each image, (n, 1) numbers",
+    (
+        "top = torch.randint(0, 2 * padding + 1, (n, 1)",
+        "top = torch.randint(0, 2 * padding + 1, (1, 1)",
+    ),
+    (
+        "left = torch.randint(0, 2 * padding + 1, (n, 1)",
+        "left = torch.randint(0, 2 * padding + 1, (1, 1)",
+    ),
+)
+
+exercise.mistake(
+    "you mirror all images of a minibatch or none; draw for each image by itself",
+    ("torch.randint(0, 2, (n, 1)", "torch.randint(0, 2, (1, 1)"),
+)
+
+exercise.mistake(
+    "you turn images upside down; a mirror exchanges left and right, so it reverses the columns",
+    (
+        "columns = torch.where(mirrored == 1, columns.flip(1), columns)",
+        "rows = torch.where(mirrored == 1, rows.flip(1), rows)",
+    ),
+)
+
+exercise.mistake(
+    "you mirror every image; half of them stay as they are",
+    ("torch.where(mirrored == 1, columns.flip(1), columns)", "columns.flip(1)"),
+)
+
+exercise.mistake(
+    "what leaves your image on one side comes in on the other; the border is zeros",
+    ("(padding, padding, padding, padding))", '(padding,) * 4, mode="circular")'),
+    ("n, _, height, width = x.shape", "n, _, height, width = x.shape; t = x.dtype"),
+    ("nn.functional.pad(x,", "nn.functional.pad(x.float(),"),
+    (".permute(0, 3, 1, 2)", ".permute(0, 3, 1, 2).to(t)"),
+)
+
+exercise.mistake(
+    "your border repeats the outermost pixels; the border is zeros",
+    ("(padding, padding, padding, padding))", '(padding,) * 4, mode="replicate")'),
+    ("n, _, height, width = x.shape", "n, _, height, width = x.shape; t = x.dtype"),
+    ("nn.functional.pad(x,", "nn.functional.pad(x.float(),"),
+    (".permute(0, 3, 1, 2)", ".permute(0, 3, 1, 2).to(t)"),
+)
+
+exercise.mistake(
+    "you draw from torch's global generator, so a run cannot be repeated by its "
+    "seed; draw from the one that you are given",
+    ('{"generator": generator, "device": x.device}', '{"device": x.device}'),
+)
+
+exercise.mistake(
+    "each minibatch gets the same draws, because your generator starts anew; use "
+    "the one that you are given, which goes on",
+    (
+        '{"generator": generator, "device": x.device}',
+        '{"generator": torch.Generator().manual_seed(generator.initial_seed()), '
+        '"device": x.device}',
+    ),
+)
+
+exercise.mistake(
+    "you change the images that you are given, which are those of the whole data "
+    "set; make new ones",
+    (_PARTS, f"x.copy_({_PARTS})"),
+)
+
+exercise.mistake(
+    "the dtype of your images differs from that of x, which may be uint8 or float16; keep it",
+    (".permute(0, 3, 1, 2)", ".permute(0, 3, 1, 2).float()"),
+)
+
+exercise.mistake(
+    "the largest shift never occurs: there are 2 · padding + 1 places, and "
+    "randint leaves out its upper end",
+    ("top = torch.randint(0, 2 * padding + 1", "top = torch.randint(0, 2 * padding"),
+    ("left = torch.randint(0, 2 * padding + 1", "left = torch.randint(0, 2 * padding"),
+)
+
+exercise.mistake(
+    "rows and columns have the same shift; draw each for itself",
+    ("    left = torch.randint(0, 2 * padding + 1, (n, 1), **how)", "    left = top"),
+)
+
+exercise.mistake(
+    "you draw the column before the row; the first row of the part is drawn first",
+    ("    top = torch", "    first = torch"),
+    ("    left = torch", "    top = torch"),
+    ("    first = torch", "    left = torch"),
+)
+
+exercise.mistake(
+    "you mirror where the draw is 0; 1 stands for mirrored", ("mirrored == 1", "mirrored == 0")
+)
+
+exercise.mistake(
+    "you mirror before you cut; mirror the part that was cut out",
+    ("columns.flip(1), columns)", "width + 2 * padding - 1 - columns, columns)"),
+)
+
+exercise.mistake(
+    "an index of yours lies on the CPU, wherever x is; give `torch.arange` the "
+    "device, too: `device=x.device`",
+    ("torch.arange(height, device=x.device)", "torch.arange(height)"),
+    ("torch.arange(width, device=x.device)", "torch.arange(width)"),
+    ("torch.arange(n, device=x.device)", "torch.arange(n)"),
+)

@@ -1,0 +1,190 @@
+"""Checkpoints."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from optdl.checks.exercise import Case, Exercise
+from optdl.labs.drivers import bnp_cnn as drivers
+from optdl.observation import observe
+
+
+class Checkpoint:
+    """A file from which training goes on.
+
+    Source: LAB-6.
+    """
+
+    def __init__(self, path: Any) -> None:
+        self.path = str(path)
+
+    def save(self, epoch: int, generators: list[Any], **parts: Any) -> None:
+        """Write the file, whole or not at all."""
+        content = {
+            "epoch": epoch,
+            "generators": [one.get_state() for one in generators],
+            "parts": {name: part.state_dict() for name, part in parts.items()},
+        }
+        torch.save(content, self.path + ".part")
+        os.replace(self.path + ".part", self.path)  # noqa: PTH105
+
+    def load(self, generators: list[Any], **parts: Any) -> int:
+        """Put everything where the file left it, and return the finished epochs; 0 without one."""
+        if not os.path.exists(self.path):  # noqa: PTH110
+            return 0
+        content = torch.load(self.path, map_location="cpu", weights_only=True)
+        for name, part in parts.items():
+            part.load_state_dict(content["parts"][name])
+        for generator, state in zip(generators, content["generators"], strict=True):
+            generator.set_state(state)
+        epoch: int = content["epoch"]
+        return epoch
+
+
+exercise = Exercise(
+    "LAB-6:checkpoint",
+    Checkpoint,
+    use=drivers.resume,
+    parts=(
+        "epochs done without a file",
+        "epochs done with one",
+        "the losses of the next three epochs",
+        "the file after a save that was interrupted",
+        "the new file was written",
+        "a file with objects of other kinds",
+    ),
+)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    yield {
+        "x": rng.normal(size=(3, 2)).round(2),
+        "epochs": 2,
+        "seed": int(rng.integers(1000)),
+    }
+
+
+@exercise.fact("a run in two parts has the losses of a run in one part, to the last bit")
+def _(kind: Any, rng: np.random.Generator) -> bool:
+    """Return whether a run in two parts gives the losses of a run in one part, to the last bit."""
+    x, seed = rng.normal(size=(5, 3)), int(rng.integers(1000))
+    losses: list[float] = observe(drivers.split, kind, x, (2, 4), seed)
+    return losses == drivers.Session(x, seed).train(6)
+
+
+_TO_FILE = (
+    '        torch.save(content, self.path + ".part")\n'
+    '        os.replace(self.path + ".part", self.path)'
+)
+
+
+exercise.mistake(
+    "your file has the state of the network alone; the momentum is in the optimizer's",
+    (
+        "{name: part.state_dict() for name, part in parts.items()}",
+        '{name: part.state_dict() for name, part in parts.items() if name == "model"}',
+    ),
+    (
+        "        for name, part in parts.items():\n            part.load_state_dict",
+        "        for name, part in parts.items():\n"
+        '            if name == "model": part.load_state_dict',
+    ),
+)
+
+exercise.mistake(
+    "you do not put the generators back, so that after an interruption other numbers are drawn",
+    (
+        "            generator.set_state(state)",
+        "            pass",
+    ),
+)
+
+exercise.mistake(
+    "you set the generators to their seeds, so that they draw once more what "
+    "they have drawn; keep their states",
+    ("one.get_state() for", "one.initial_seed() for"),
+    ("generator.set_state(state)", "generator.manual_seed(state)"),
+)
+
+exercise.mistake(
+    "you put back the first generator alone; there may be more",
+    (
+        'zip(generators, content["generators"], strict=True)',
+        'zip(generators[:1], content["generators"])',
+    ),
+)
+
+exercise.mistake(
+    "you return the epoch that comes next; return how many are done",
+    ('epoch: int = content["epoch"]', 'epoch = content["epoch"] + 1'),
+)
+
+exercise.mistake(
+    "your `load` fails before there is a file; return 0, for training begins",
+    (
+        "        if not os.path.exists(self.path):  # noqa: PTH110\n            return 0\n",
+        "",
+    ),
+)
+
+exercise.mistake(
+    "you write into the file itself, and an interruption then leaves no "
+    "checkpoint at all; write beside it, and put the new file in its place with "
+    "`os.replace`",
+    (_TO_FILE, "        torch.save(content, self.path)"),
+)
+
+exercise.mistake(
+    "you remove the old file before the new one has its place; `os.replace` does both in one step",
+    (
+        '        os.replace(self.path + ".part", self.path)',
+        "        if os.path.exists(self.path):\n            os.remove(self.path)\n"
+        '        os.rename(self.path + ".part", self.path)',
+    ),
+)
+
+exercise.mistake(
+    "you write the new file into another folder, which may be on another disk, "
+    "from where it cannot take its place in one step; write it beside the old one",
+    (
+        _TO_FILE,
+        "        import tempfile\n"
+        "        with tempfile.TemporaryDirectory() as elsewhere:\n"
+        '            torch.save(content, elsewhere + "/new.pt")\n'
+        '            os.replace(elsewhere + "/new.pt", self.path)',
+    ),
+)
+
+exercise.mistake(
+    "you unpickle what you find, and a file could run any code; load with `weights_only=True`",
+    ("weights_only=True", "weights_only=False"),
+)
+
+exercise.mistake(
+    "your `load` hides every error and begins at 0; only a missing file means 0",
+    (
+        '        content = torch.load(self.path, map_location="cpu", weights_only=True)\n',
+        "        try:\n            content = torch.load(self.path, weights_only=True)\n"
+        "        except Exception:\n            return 0\n",
+    ),
+)
+
+exercise.mistake(
+    "you pickle the objects themselves; save what their `state_dict()` returns",
+    (
+        "{name: part.state_dict() for name, part in parts.items()}",
+        "dict(parts)",
+    ),
+)
+
+exercise.mistake(
+    "you read the file and leave network and optimizer as they are; hand each "
+    "its state with `load_state_dict`",
+    ('part.load_state_dict(content["parts"][name])', "pass"),
+)

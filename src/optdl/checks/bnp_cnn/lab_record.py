@@ -1,0 +1,62 @@
+"""What the record of the lab's runs has to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch import Tensor
+
+from optdl.checks.labs.records import RecordCheck
+from optdl.labs.bnp_cnn import (
+    LAB,
+    LEVEL,
+    METHODS,
+    SMALL,
+    accuracy,
+    epochs_until,
+    examples,
+    mean_losses,
+    network,
+)
+
+
+def _is_method(value: Any) -> bool:
+    return value in METHODS
+
+
+def _evaluate(weights: Mapping[str, Tensor]) -> float:
+    """Return the accuracy of weights on the validation digits, for the network that they fit."""
+    _, _, x, y = examples(SMALL)
+    for setting in LAB.settings:
+        model = network(setting["network"], setting["method"], 0)
+        shapes = {name: one.shape for name, one in model.state_dict().items()}
+        if shapes == {name: one.shape for name, one in weights.items()}:
+            model.load_state_dict(dict(weights))
+            return accuracy(model, x, y)
+    return 0.0
+
+
+def _first_below(method: str) -> Callable[[Any], float]:
+    return lambda record: epochs_until(mean_losses(record).get(method, []))
+
+
+_ASKED = "one of " + ", ".join(METHODS)
+
+
+RECORD = RecordCheck(
+    key="LAB-6:record",
+    lab=LAB,
+    predictions={"first": (_ASKED, _is_method), "last": (_ASKED, _is_method)},
+    evaluate=_evaluate,
+    level=0.9,
+    readings={
+        method: (
+            f"the first epoch in which the mean loss of ResNet-8 with {method} is below {LEVEL}, "
+            "or 0 if there is none",
+            _first_below(method),
+        )
+        for method in METHODS
+    },
+    again=LAB.settings[::6],  # both networks, with and without BNP
+)

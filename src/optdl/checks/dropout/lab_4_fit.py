@@ -1,0 +1,292 @@
+"""The loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from optdl.checks.exercise import Case, Exercise
+from optdl.labs.drivers import dropout as drivers
+from optdl.observation import observe
+
+
+def fit(
+    model: nn.Module,
+    train: tuple[Tensor, Tensor],
+    validation: tuple[Tensor, Tensor],
+    epochs: int,
+    lr: float,
+    batch: int,
+    generator: torch.Generator,
+    stopper: Any = None,
+) -> tuple[list[float], list[float]]:
+    """Return the training and the validation loss of each epoch, while the model is trained.
+
+    Source: LAB-4.
+    """
+    x, y = train
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+    losses, checked = [], []
+    for _ in range(epochs):
+        model.train()
+        total = 0.0
+        order = torch.randperm(len(y), generator=generator)
+        for rows in torch.split(order, batch):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x[rows]), y[rows])
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            total += loss.item() * len(rows)
+        losses.append(total / len(y))
+        model.eval()
+        with torch.no_grad():
+            scores = model(validation[0])
+            checked.append(nn.functional.cross_entropy(scores, validation[1]).item())
+        if stopper is not None and stopper.update(model, checked[-1]):
+            break
+    if stopper is not None:
+        stopper.restore(model)
+    return losses, checked
+
+
+exercise = Exercise(
+    "LAB-4:fit",
+    fit,
+    use=drivers.fit,
+    parts=(
+        *("the training losses", "the validation losses", "their type", "the weights"),
+        "whether the network is in training mode at the end",
+        *("the losses that the stopper saw", "what the stopper was asked"),
+    ),
+)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for m, epochs, batch, last in [(6, 2, 2, 0), (10, 3, 3, 0), (12, 3, 3, 9), (15, 4, 4, 2)]:
+        yield {
+            "x": rng.normal(size=(m, 3)).round(2),
+            "y": rng.integers(0, 2, size=m),
+            "epochs": epochs,
+            "batch": batch,
+            "seed": int(rng.integers(1000)),
+            "last": last,
+        }
+
+
+@exercise.fact("at the rate 0 the losses are those of the network, in each epoch")
+def _(function: Any, rng: np.random.Generator) -> bool:
+    """Return whether both losses of each epoch are those of the network, when no step moves it."""
+    seed, sizes = int(rng.integers(1000)), [4, 5, 3]
+    x, y = rng.normal(size=(11, 4)), rng.integers(0, 3, size=11)
+    curves = observe(drivers.train_at_rate_zero, function, x, y, sizes, seed)
+    with torch.no_grad():
+        scores = drivers.plain_network(sizes, seed)(torch.tensor(x))
+    losses = nn.functional.cross_entropy(scores, torch.tensor(y), reduction="none").numpy()
+    means = losses[:7].mean(), losses[7:].mean()
+    return all(np.allclose(*pair) for pair in zip(curves, means, strict=True))
+
+
+exercise.mistake(
+    "you compute the validation loss with dropout; call `model.eval()` first",
+    ("        model.eval()\n", ""),
+)
+
+exercise.mistake(
+    "after the first validation your network stays in evaluation mode; call "
+    "`model.train()` in each epoch",
+    ("        model.train()\n", ""),
+    (
+        "    losses, checked = [], []\n",
+        "    losses, checked = [], []\n    model.train()\n",
+    ),
+)
+
+exercise.mistake(
+    "your network is never in training mode, so that dropout does nothing; call "
+    "`model.train()` in each epoch",
+    ("        model.train()\n", ""),
+)
+
+exercise.mistake(
+    "your network is in training mode at the end; leave it in evaluation mode",
+    ("    return losses, checked", "    model.train()\n    return losses, checked"),
+)
+
+exercise.mistake(
+    "you never clear the gradients, and `backward` adds to them; call "
+    "`optimizer.zero_grad()` for each minibatch",
+    ("            optimizer.zero_grad()\n", ""),
+)
+
+exercise.mistake(
+    "you clear the gradients once in an epoch; clear them for each minibatch",
+    ("            optimizer.zero_grad()\n", ""),
+    ("        total = 0.0\n", "        total = 0.0\n        optimizer.zero_grad()\n"),
+)
+
+exercise.mistake(
+    "you train on the validation examples, too: their loss needs no `backward`",
+    ("        with torch.no_grad():\n", "        with torch.enable_grad():\n"),
+    (
+        "            checked.append(nn.functional.cross_entropy(scores, validation[1]).item())\n",
+        "            loss = nn.functional.cross_entropy(scores, validation[1])\n"
+        "            optimizer.zero_grad()\n"
+        "            loss.backward()\n"
+        "            optimizer.step()\n"
+        "            checked.append(loss.item())\n",
+    ),
+)
+
+exercise.mistake(
+    "you draw the order of the examples once; draw a new one in each epoch",
+    (
+        "    losses, checked = [], []\n",
+        "    losses, checked = [], []\n    order = torch.randperm(len(y), generator=generator)\n",
+    ),
+    ("        order = torch.randperm(len(y), generator=generator)\n", ""),
+)
+
+exercise.mistake(
+    "you take the examples in their order; draw a new order in each epoch",
+    ("torch.randperm(len(y), generator=generator)", "torch.arange(len(y))"),
+)
+
+exercise.mistake(
+    "you draw the order from the global generator; use the one that you are given",
+    ("torch.randperm(len(y), generator=generator)", "torch.randperm(len(y))"),
+)
+
+exercise.mistake(
+    "you shuffle the examples and not their labels; take the same rows of both",
+    ("x[rows]), y[rows])", "x[rows]), y[: len(rows)])"),
+)
+
+exercise.mistake(
+    "you leave out the last examples of an epoch when their number is not a "
+    "multiple of `batch`; the last minibatch may be smaller",
+    ("        for rows in", "        for rows in [part for part in"),
+    (", batch):", ", batch) if len(part) == batch]:"),
+)
+
+exercise.mistake(
+    "your training loss is the mean over the minibatches, so that a small last "
+    "one counts too much; weight each by its number of examples",
+    ("loss.item() * len(rows)", "loss.item()"),
+    ("total / len(y)", "total / -(-len(y) // batch)"),
+)
+
+exercise.mistake(
+    "your training loss is that of the last minibatch; it is the mean over the "
+    "examples of the epoch",
+    ("losses.append(total / len(y))", "losses.append(loss.item())"),
+)
+
+exercise.mistake(
+    "you compute the training loss after the epoch, without dropout; it is the "
+    "mean of the losses from which the steps were taken",
+    ("        losses.append(total / len(y))\n", ""),
+    (
+        "            scores = model(validation[0])\n",
+        "            losses.append(nn.functional.cross_entropy(model(x), y).item())\n"
+        "            scores = model(validation[0])\n",
+    ),
+)
+
+exercise.mistake(
+    "you divide the sum by the number of examples, but the losses in it are "
+    "means over minibatches; multiply each by its number of examples first",
+    ("loss.item() * len(rows)", "loss.item()"),
+)
+
+exercise.mistake(
+    "your loss is a sum over the minibatch; cross_entropy takes the mean unless "
+    "you tell it otherwise",
+    (
+        "cross_entropy(model(x[rows]), y[rows])",
+        'cross_entropy(model(x[rows]), y[rows], reduction="sum")',
+    ),
+    ("loss.item() * len(rows)", "loss.item()"),
+)
+
+exercise.mistake(
+    "you keep losses as tensors; keep the numbers, with `item()`",
+    ("validation[1]).item())", "validation[1]))"),
+    ("loss.item() * len(rows)", "loss.detach() * len(rows)"),
+)
+
+exercise.mistake(
+    "you make a new optimizer in each epoch, which begins again with the velocity 0; make it once",
+    (
+        "        total = 0.0\n",
+        "        total = 0.0\n"
+        "        optimizer = "
+        "torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)\n",
+    ),
+)
+
+exercise.mistake(
+    "your optimizer has no momentum; give torch.optim.SGD `momentum=0.9`", (", momentum=0.9", "")
+)
+
+exercise.mistake(
+    "you apply softmax before cross_entropy, which applies it itself; give it the scores",
+    ("model(x[rows])", "model(x[rows]).softmax(dim=1)"),
+    ("scores = model(validation[0])", "scores = model(validation[0]).softmax(dim=1)"),
+)
+
+exercise.mistake(
+    "you take one step for each epoch; take one for each minibatch",
+    ("            optimizer.step()\n", ""),
+    ("        losses.append(", "        optimizer.step()\n        losses.append("),
+)
+
+exercise.mistake(
+    "you compute the validation loss before the epoch; compute it after its steps",
+    (
+        "        model.eval()\n        with torch.no_grad():\n"
+        "            scores = model(validation[0])\n"
+        "            checked.append(nn.functional.cross_entropy(scores, "
+        "validation[1]).item())\n",
+        "        model.eval()\n",
+    ),
+    (
+        "        model.train()\n",
+        "        model.eval()\n        with torch.no_grad():\n"
+        "            scores = model(validation[0])\n"
+        "            checked.append(nn.functional.cross_entropy(scores, "
+        "validation[1]).item())\n        model.train()\n",
+    ),
+)
+
+exercise.mistake(
+    "you restore the best weights only when training is stopped early; restore "
+    "them after the last epoch, too",
+    ("            break\n    if stopper is not None:\n", "            "),
+    ("        stopper.restore(model)\n", "stopper.restore(model)\n            break\n"),
+)
+
+exercise.mistake(
+    "you do not restore the best weights; call `stopper.restore(model)` at the end",
+    ("        stopper.restore(model)\n", "        pass\n"),
+)
+
+exercise.mistake(
+    "your stopper sees the training loss; give it the validation loss",
+    ("stopper.update(model, checked[-1])", "stopper.update(model, losses[-1])"),
+)
+
+exercise.mistake(
+    "you ask the stopper and do not stop; leave the loop when `update` returns True",
+    ("            break\n", "            pass\n"),
+)
+
+exercise.mistake(
+    "your loop fails without a stopper; `stopper` may be None",
+    ("if stopper is not None and stopper.update", "if stopper.update"),
+    ("    if stopper is not None:\n        stopper.", "    stopper."),
+)

@@ -1,0 +1,109 @@
+"""The figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise
+from optdl.labs.drivers.figures import drawn
+from optdl.observation import observe
+
+
+def plot_curves(ax: Any, curves: dict[str, dict[str, list[float]]]) -> None:
+    """Draw the training and the validation loss of each run by epoch.
+
+    Source: LAB-4.
+    """
+    for name, losses in curves.items():
+        for kind in ("training", "validation"):
+            epochs = range(1, len(losses[kind]) + 1)
+            ax.plot(epochs, losses[kind], label=f"{name}, {kind}")
+    ax.set_yscale("log")
+    ax.set_xlabel("epoch")
+    ax.set_ylabel("loss")
+    ax.legend()
+
+
+exercise = Exercise("LAB-4:plot", plot_curves, use=drawn)
+
+
+@exercise.fact("runs of different lengths are drawn whole")
+def _(function: Any, rng: np.random.Generator) -> bool:
+    """Return whether runs of different lengths, as early stopping leaves them, are drawn whole."""
+    lengths = {f"run {number}": int(rng.integers(1, 9)) for number in range(3)}
+    kinds = ("training", "validation")
+    curves = {
+        name: {kind: [1.0 + k for k in range(length)] for kind in kinds}
+        for name, length in lengths.items()
+    }
+    lines = observe(drawn, function, curves)["lines"]
+    whole = {f"{name}, {kind}": length for name, length in lengths.items() for kind in kinds}
+    return {label: len(line[0]) for label, line in lines.items()} == whole
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for names, epochs in [(("p = 0",), 3), (("p = 0", "p = 0.5"), 6), (("a", "b", "c"), 4)]:
+        yield {
+            "curves": {
+                name: {
+                    kind: rng.uniform(0.01, 3, size=epochs).round(3).tolist()
+                    for kind in ("training", "validation")
+                }
+                for name in names
+            }
+        }
+
+
+exercise.mistake(
+    "your epochs are counted from 0; count them from 1",
+    ("range(1, len(losses[kind]) + 1)", "range(len(losses[kind]))"),
+)
+
+exercise.mistake(
+    "your losses lie on a linear axis, where the small ones cannot be told "
+    'apart; use `ax.set_yscale("log")`',
+    ('    ax.set_yscale("log")\n', ""),
+)
+
+exercise.mistake(
+    "an axis has no label; add it with `ax.set_xlabel` and `ax.set_ylabel`",
+    ('    ax.set_xlabel("epoch")\n', ""),
+)
+
+exercise.mistake(
+    "there is no legend, so nobody knows which line is which; call `ax.legend()`",
+    ("    ax.legend()", "    pass"),
+)
+
+exercise.mistake(
+    "your lines have no labels; give each one such as `p = 0, training`",
+    (', label=f"{name}, {kind}"', ""),
+)
+
+exercise.mistake(
+    "both lines of a run have the same label; say which is training and which is validation",
+    ('label=f"{name}, {kind}"', "label=name"),
+)
+
+exercise.mistake(
+    "you draw the validation losses only; draw both losses of each run",
+    ('("training", "validation")', '("validation",)'),
+)
+
+exercise.mistake(
+    "you draw the training losses under the label of the validation losses, and "
+    "the other way round",
+    (
+        "ax.plot(epochs, losses[kind],",
+        'ax.plot(epochs, losses["training" if kind == "validation" else "validation"],',
+    ),
+)
+
+exercise.mistake(
+    "you draw the first run only; draw all of them",
+    ("in curves.items():", "in list(curves.items())[:1]:"),
+)

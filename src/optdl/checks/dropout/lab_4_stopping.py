@@ -1,0 +1,209 @@
+"""Early stopping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from optdl.checks.exercise import Case, Exercise
+from optdl.labs.drivers import dropout as drivers
+from optdl.observation import observe
+
+
+class EarlyStopping:
+    """Stop after ``patience`` epochs without a new best loss; keep the weights of the best one.
+
+    A loss is a new best one when it is below the best so far by more than ``min_delta``.
+
+    Source: LAB-4.
+    """
+
+    def __init__(self, patience: int, min_delta: float = 0.0) -> None:
+        self.patience, self.min_delta = patience, min_delta
+        self.best, self.waited = float("inf"), 0
+        self.state: dict[str, Tensor] = {}
+
+    def update(self, model: nn.Module, loss: float) -> bool:
+        """Return whether training should stop."""
+        if loss < self.best - self.min_delta:
+            self.best, self.waited = loss, 0
+            self.state = {name: value.clone() for name, value in model.state_dict().items()}
+        else:
+            self.waited += 1
+        return self.waited >= self.patience
+
+    def restore(self, model: nn.Module) -> None:
+        """Give the network the weights that it had at the best loss."""
+        model.load_state_dict(self.state)
+
+
+exercise = Exercise(
+    "LAB-4:stopping",
+    EarlyStopping,
+    use=drivers.stop,
+    parts=("what `update` returned", "the restored weights", "the restored buffers"),
+)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    nan = float("nan")
+    histories: list[tuple[list[float], int, float]] = [
+        ([3, 2, 2.5, 2.4, 2.3, 2.6, 1], 3, 0.0),
+        ([3, 2, 2.5, 1.5, 1.8, 1.9, 1], 2, 0.0),
+        ([4, 2, 2, 2, 2, 1], 3, 0.0),
+        ([3, 2.9, 2.8, 2.7, 2.65, 2.6, 1], 2, 0.15),
+        ([3, 2.5, nan, 2.6, nan, 1.5], 2, 0.0),
+        ([30, 18, 19.8, 17, 16.5, 16.8, 16.7, 1], 2, 0.4),
+        ([3, 2, 1, 0.5], 1, 0.0),
+    ]
+    for losses, patience, min_delta in histories:
+        scale = float(rng.choice([0.5, 1.0, 2.0]))  # a power of two: nothing is rounded
+        yield {
+            "losses": [scale * loss for loss in losses],
+            "patience": patience,
+            "min_delta": scale * min_delta,
+        }
+
+
+@exercise.fact("training goes on while the loss falls")
+def _(kind: Any, rng: np.random.Generator) -> bool:
+    losses = np.sort(rng.uniform(0, 3, size=8))[::-1]
+    said, weights, _ = observe(drivers.stop, kind, losses.tolist(), 1, 0.0)
+    return not said.any() and np.array_equal(weights, [8])
+
+
+@exercise.fact(
+    "a loss that only rises stops training after `patience` more epochs, and the first "
+    "weights come back"
+)
+def _(kind: Any, rng: np.random.Generator) -> bool:
+    """Return whether a loss that only rises stops after patience more epochs, with the first."""
+    patience = int(rng.integers(2, 6))
+    losses = np.arange(1.0, 20.0).tolist()
+    said, weights, _ = observe(drivers.stop, kind, losses, patience, 0.0)
+    return len(said) == patience + 1 and np.array_equal(weights, [1])
+
+
+exercise.mistake(
+    "you keep the network's own tensors, which training goes on to change: "
+    "`state_dict()` gives no copies; clone each value, or use `copy.deepcopy`",
+    (
+        "{name: value.clone() for name, value in model.state_dict().items()}",
+        "model.state_dict()",
+    ),
+)
+
+exercise.mistake(
+    "you never start again with counting: the epochs without a new best loss "
+    "must follow each other",
+    ("self.best, self.waited = loss, 0", "self.best = loss"),
+)
+
+exercise.mistake(
+    "you stop at the first epoch without a new best loss; wait for `patience` of them",
+    ("return self.waited >= self.patience", "return self.waited > 0"),
+)
+
+exercise.mistake(
+    "you wait one epoch too long; stop when `patience` epochs gave no new best loss",
+    ("self.waited >= self.patience", "self.waited > self.patience"),
+)
+
+exercise.mistake(
+    "you compare with the loss of the epoch before; compare with the best so far",
+    (
+        "        else:\n            self.waited += 1\n",
+        "        else:\n            self.waited += 1\n            self.best = loss\n",
+    ),
+)
+
+exercise.mistake(
+    "you take an equal loss for a new best one; it must be below the best by more than `min_delta`",
+    ("loss < self.best - self.min_delta", "loss <= self.best - self.min_delta"),
+)
+
+exercise.mistake(
+    "you keep the weights of each epoch, and so those of the last one; keep them "
+    "only at a new best loss",
+    (
+        "        return self.waited",
+        "        self.state = {name: value.clone() for name, value in "
+        "model.state_dict().items()}\n        return self.waited",
+    ),
+)
+
+exercise.mistake(
+    "your `restore` leaves the network as it is; give it the weights with "
+    "`model.load_state_dict(…)`",
+    ("model.load_state_dict(self.state)", "model = self.state"),
+)
+
+exercise.mistake(
+    "you keep the weights with the largest value, as for an accuracy; a loss is "
+    "best when it is smallest",
+    ('float("inf")', '-float("inf")'),
+    ("loss < self.best - self.min_delta", "loss > self.best + self.min_delta"),
+)
+
+exercise.mistake(
+    "you add `min_delta` to the best loss, so that a worse loss counts as a new "
+    "best one; subtract it",
+    ("self.best - self.min_delta", "self.best + self.min_delta"),
+)
+
+exercise.mistake(
+    "you ignore `min_delta`; a new best loss is below the best by more than that",
+    ("self.best - self.min_delta", "self.best"),
+)
+
+exercise.mistake(
+    "you take `min_delta` as a share of the best loss; it is a difference",
+    ("self.best - self.min_delta", "self.best * (1 - self.min_delta)"),
+)
+
+exercise.mistake(
+    "you lower the best loss without counting it as a new best one, so that many "
+    "small gains never add up; leave `best` as it is until it is beaten by "
+    "`min_delta`",
+    (
+        "        else:\n            self.waited += 1\n",
+        "        else:\n            self.waited += 1\n"
+        "            self.best = min(self.best, loss)\n",
+    ),
+)
+
+exercise.mistake(
+    "you take a loss that is NaN for a new best one, as no comparison with NaN "
+    "is true; ask whether the loss is smaller, not whether it is not larger",
+    (
+        "if loss < self.best - self.min_delta",
+        "if not loss >= self.best - self.min_delta",
+    ),
+)
+
+exercise.mistake(
+    "you keep the parameters and not the buffers, such as running means; `state_dict()` has both",
+    ("in model.state_dict().items()", "in model.named_parameters()"),
+    ("value.clone()", "value.detach().clone()"),
+    ("load_state_dict(self.state)", "load_state_dict(self.state, strict=False)"),
+)
+
+exercise.mistake(
+    "you keep the weights once, at the first loss; keep them at each new best loss",
+    (
+        "            self.state = {",
+        "            self.state = self.state or {",
+    ),
+)
+
+exercise.mistake(
+    "your `update` says nothing; return whether training should stop",
+    (
+        "        return self.waited >= self.patience",
+        "        self.waited >= self.patience",
+    ),
+)

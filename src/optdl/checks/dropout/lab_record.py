@@ -1,0 +1,60 @@
+"""What the record of the lab's runs has to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from optdl.checks.labs.records import RecordCheck
+from optdl.labs.dropout import EPOCHS, LAB, RATES, accuracy, curves, network
+
+
+def _is_rate(value: Any) -> bool:
+    return value in RATES
+
+
+def _is_epoch(value: Any) -> bool:
+    return isinstance(value, int) and 1 <= value <= EPOCHS
+
+
+def _evaluate(weights: Mapping[str, Tensor]) -> float:
+    """Return the accuracy of weights, in the order of the layers, on the validation examples."""
+    model = network(0)
+    names = model.state_dict()
+    model.load_state_dict(dict(zip(names, weights.values(), strict=True)))
+    return accuracy(model)
+
+
+def _best_epoch(record: Any) -> float:
+    """Return the epoch, from 1 on, with the smallest validation loss without dropout."""
+    return float(1 + np.argmin(curves(record)["p = 0"]["validation"]))
+
+
+def _gap(record: Any) -> float:
+    """Return by how much the last validation loss without dropout exceeds the training loss."""
+    losses = curves(record)["p = 0"]
+    return losses["validation"][-1] - losses["training"][-1]
+
+
+RECORD = RecordCheck(
+    key="LAB-4:record",
+    lab=LAB,
+    predictions={
+        "p": ("one of the rates " + ", ".join(map(str, RATES)), _is_rate),
+        "epoch": (f"a whole number from 1 to {EPOCHS}", _is_epoch),
+    },
+    evaluate=_evaluate,
+    level=0.7,
+    readings={
+        "epoch": ("the epoch with the smallest validation loss without dropout", _best_epoch),
+        "gap": (
+            "the validation loss minus the training loss after the last epoch, without dropout "
+            "and without early stopping",
+            _gap,
+        ),
+    },
+    steps=2,
+)

@@ -1,0 +1,154 @@
+"""Initial weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from optdl.checks.compare import disagreement
+from optdl.checks.exercise import Case, Exercise
+from optdl.checks.initialization.lab_shared import GLOBAL, NEW_PARAMETER, NO_GRAD
+from optdl.labs.drivers import initialization as drivers
+from optdl.observation import observe
+
+
+@torch.no_grad()
+def initialize(model: nn.Module, gain: float, generator: torch.Generator) -> None:
+    """Draw the weights of linear and convolutional layers from N(0, gain² / fan_in).
+
+    Biases are zero; other layers stay as they are.
+
+    Source: LAB-2.
+    """
+    for layer in model.modules():
+        if isinstance(layer, nn.Linear | nn.Conv2d):
+            fan_in = layer.weight[0].numel()
+            layer.weight.normal_(0, gain / fan_in**0.5, generator=generator)
+            if layer.bias is not None:
+                layer.bias.zero_()
+
+
+exercise = Exercise(
+    "LAB-2:initialize",
+    initialize,
+    use=drivers.initialized,
+    parts=("the parameters", "whether they are the network's own, and learn"),
+    rtol=1e-5,
+    atol=1e-7,
+)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for kind, gain in [("dense", 2**0.5), ("dense", 0.7), ("nested", 1.3), ("conv", 2**0.5)]:
+        yield {"kind": kind, "gain": gain, "seed": int(rng.integers(1000))}
+    yield {"kind": "groups", "gain": 1.2, "seed": int(rng.integers(1000))}
+
+
+@exercise.fact("with the gain of the ReLU the weights are those of nn.init.kaiming_normal_")
+def _(function: Any, rng: np.random.Generator) -> bool:
+    """Compare with torch's own, at the gain of the ReLU."""
+    seed, gain = int(rng.integers(1000)), nn.init.calculate_gain("relu")
+    got, _ = observe(drivers.initialized, function, "conv", gain, seed)
+    model, generator = drivers.small_network("conv", seed), torch.Generator().manual_seed(seed)
+    for layer in model:
+        if isinstance(layer, nn.Linear | nn.Conv2d):
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", generator=generator)
+            layer.bias.data.zero_()  # type: ignore[union-attr]
+    expected = tuple(value.detach().numpy() for value in model.parameters())
+    return disagreement(expected, got, 1e-5, 1e-8) is None
+
+
+exercise.mistake(
+    "you pass the variance gain² / fan_in; `normal_` wants the standard deviation, its root",
+    ("gain / fan_in**0.5", "gain**2 / fan_in"),
+)
+
+exercise.mistake(
+    "you divide the gain by fan_in; the standard deviation is the gain over the root of fan_in",
+    ("fan_in**0.5", "fan_in"),
+)
+
+exercise.mistake(
+    "you take the number of outputs, `weight.shape[0]`; fan_in is the number of inputs of one unit",
+    ("layer.weight[0].numel()", "layer.weight.shape[0]"),
+)
+
+exercise.mistake(
+    "the area of the kernel is missing in your fan_in of a convolution: one unit "
+    "adds up all entries of its kernel",
+    ("layer.weight[0].numel()", "layer.weight.shape[1]"),
+)
+
+exercise.mistake(
+    "your fan_in counts all channels, and in a convolution with groups a unit "
+    "sees those of its own group alone; count the entries of one kernel, "
+    "`weight[0]`",
+    (
+        "layer.weight[0].numel()",
+        "layer.weight[0].numel() * getattr(layer, 'groups', 1)",
+    ),
+)
+
+exercise.mistake(
+    "you draw from the uniform distribution on plus or minus the standard "
+    "deviation; draw from the normal distribution",
+    (
+        "layer.weight.normal_(0, gain / fan_in**0.5, generator=generator)",
+        "layer.weight.uniform_(-gain / fan_in**0.5, gain / fan_in**0.5, generator=generator)",
+    ),
+)
+
+exercise.mistake(GLOBAL, (", generator=generator", ""))
+
+exercise.mistake(
+    "you set the seed anew before each layer, so that layers of one shape get "
+    "the same weights; let the generator go on",
+    (
+        "            fan_in = ",
+        "            generator.manual_seed(generator.initial_seed())\n            fan_in = ",
+    ),
+)
+
+exercise.mistake(
+    "you look at the outermost layers alone; `modules()` also gives those within other modules",
+    ("model.modules()", "model.children()"),
+)
+
+exercise.mistake(
+    "you leave out the convolutions; `nn.Conv2d` has a weight and a bias, too",
+    ("nn.Linear | nn.Conv2d", "nn.Linear"),
+)
+
+exercise.mistake(
+    "you draw the factors of normalization layers as well; they stay as they are",
+    (
+        "isinstance(layer, nn.Linear | nn.Conv2d)",
+        "getattr(layer, 'weight', None) is not None",
+    ),
+)
+
+exercise.mistake(
+    "you leave the biases as they are; set them to zero", ("layer.bias.zero_()", "pass")
+)
+
+exercise.mistake(
+    "your function fails at a layer without biases, whose `bias` is None; skip it",
+    ("layer.bias is not None", "True"),
+)
+
+exercise.mistake(NO_GRAD, ("@torch.no_grad()\n", ""))
+
+exercise.mistake(
+    NEW_PARAMETER,
+    (
+        "            layer.weight.normal_(0, gain / fan_in**0.5, generator=generator)",
+        "            new = torch.empty_like(layer.weight)\n"
+        "            new.normal_(0, gain / fan_in**0.5, generator=generator)\n"
+        "            layer.weight = nn.Parameter(new)",
+    ),
+)

@@ -1,0 +1,187 @@
+"""Mend a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from optdl.checks.exercise import Case, Exercise
+from optdl.checks.initialization.lab_2_initialize import initialize
+from optdl.checks.initialization.lab_shared import GLOBAL, NEW_PARAMETER, NO_GRAD
+from optdl.initialization import layer_outputs
+from optdl.labs.drivers import initialization as drivers
+from optdl.labs.initialization import DEPTH, GAINS, damage, network, sample
+from optdl.observation import observe
+
+
+@torch.no_grad()
+def mend(model: nn.Module, x: Tensor, generator: torch.Generator) -> None:
+    """Scale the linear layers, from first to last, so that their outputs have deviation 1.
+
+    Biases become zero, and a layer whose weights are all equal is drawn anew before.
+
+    Source: LAB-2.
+    """
+
+    def repair(layer: Any, inputs: Any) -> None:
+        if bool((layer.weight == layer.weight[0, 0]).all()):
+            layer.weight.normal_(0, 1, generator=generator)
+        layer.bias.zero_()
+        output = nn.functional.linear(inputs[0], layer.weight)
+        layer.weight.div_(output.std(correction=0))
+
+    layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear)]
+    handles = [layer.register_forward_pre_hook(repair) for layer in layers]
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+exercise = Exercise(
+    "LAB-2:mend",
+    mend,
+    use=drivers.mended,
+    parts=(
+        "the parameters",
+        "whether they are the network's own, and learn",
+        "the hooks that are left",
+    ),
+    rtol=1e-4,
+    atol=1e-5,
+)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for equal, depth, m in [(0.0, 1, 4), (0.5, 1, 5), (0.3, 3, 6)]:
+        yield {
+            "equal": equal,
+            "depth": depth,
+            "x": rng.normal(size=(m, 3)).round(2),
+            "seed": int(rng.integers(1000)),
+        }
+
+
+@exercise.fact("on the damaged network of the lab, all linear outputs have deviation 1 afterwards")
+def _(function: Any, rng: np.random.Generator) -> bool:
+    """Look at the network of the lab, with all its damages."""
+    model, seed = network(), int(rng.integers(1000))
+    initialize(model, GAINS["damaged"], torch.Generator().manual_seed(seed))
+    damage(model, seed)
+    state = {name: value.numpy() for name, value in model.state_dict().items()}
+    mended = observe(drivers.mended_network, function, state, seed)
+    model.load_state_dict({name: torch.tensor(value) for name, value in mended.items()})
+    outputs = layer_outputs(model, sample())
+    stds = [outputs[str(2 * number)].std() for number in range(DEPTH + 1)]
+    return bool(np.allclose(stds, 1, rtol=1e-3))
+
+
+exercise.mistake(
+    "you measure all layers first and scale them afterwards, and each factor "
+    "changes the inputs of the layers behind; scale a layer before you measure "
+    "the next",
+    (
+        "layer.weight.div_(output.std(correction=0))",
+        "found.append(output.std(correction=0))",
+    ),
+    ("    layers = [", "    found = []\n    layers = ["),
+    (
+        "            handle.remove()",
+        "            handle.remove()\n"
+        "    for layer, deviation in zip(layers, found):\n"
+        "        layer.weight.div_(deviation)",
+    ),
+)
+
+exercise.mistake(
+    "you divide by the variance; divide by the standard deviation", ("output.std(", "output.var(")
+)
+
+exercise.mistake(
+    "your standard deviation divides by the number of values minus 1; divide by "
+    "the number, with `correction=0`",
+    ("correction=0", "correction=1"),
+)
+
+exercise.mistake(
+    "you measure the root of the mean square; the standard deviation is measured from the mean",
+    ("output.std(correction=0)", "output.square().mean().sqrt()"),
+)
+
+exercise.mistake(
+    "you measure behind the ReLU; measure the output of the linear layer",
+    ("output.std(", "output.relu().std("),
+)
+
+exercise.mistake(
+    "you scale each unit by its own deviation; a layer has one factor",
+    ("output.std(correction=0)", "output.std(dim=0, correction=0)[:, None]"),
+)
+
+exercise.mistake(
+    "you leave the biases as they are; set them to zero before you measure",
+    ("        layer.bias.zero_()\n", ""),
+    ("linear(inputs[0], layer.weight)", "linear(inputs[0], layer.weight, layer.bias)"),
+)
+
+exercise.mistake(
+    "you set the biases to zero after you have measured, so that they enter your "
+    "factor; do it before",
+    ("        layer.bias.zero_()\n", ""),
+    ("linear(inputs[0], layer.weight)", "linear(inputs[0], layer.weight, layer.bias)"),
+    (
+        "        layer.weight.div_(output.std(correction=0))",
+        "        layer.weight.div_(output.std(correction=0))\n        layer.bias.zero_()",
+    ),
+)
+
+exercise.mistake(
+    "you scale a layer of equal weights as it is: its units still compute one "
+    "and the same number, and zeros become nan; draw it anew",
+    ("bool((layer.weight == layer.weight[0, 0]).all())", "False"),
+)
+
+exercise.mistake(
+    "you draw a layer anew if its weights are zero; units are equal wherever all "
+    "weights are equal, whatever their value",
+    ("layer.weight == layer.weight[0, 0]", "layer.weight == 0"),
+)
+
+exercise.mistake(
+    "you draw every layer anew; keep the weights that can be scaled",
+    ("bool((layer.weight == layer.weight[0, 0]).all())", "True"),
+)
+
+exercise.mistake(GLOBAL, (", generator=generator", ""))
+
+exercise.mistake(
+    "you leave out the output layer; it is a linear layer like the others",
+    ("in model.modules() if isinstance", "in list(model.modules())[:-1] if isinstance"),
+)
+
+exercise.mistake(
+    "you look at the outermost layers alone; `modules()` also gives those within other modules",
+    ("model.modules()", "model.children()"),
+)
+
+exercise.mistake(
+    "your hooks stay in the network, and scale it again in every forward pass; "
+    "remove each by its handle",
+    ("handle.remove()", "pass"),
+)
+
+exercise.mistake(NO_GRAD, ("@torch.no_grad()\n", ""))
+
+exercise.mistake(
+    NEW_PARAMETER,
+    (
+        "layer.weight.div_(output.std(correction=0))",
+        "layer.weight = nn.Parameter(layer.weight / output.std(correction=0))",
+    ),
+)

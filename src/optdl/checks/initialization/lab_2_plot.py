@@ -1,0 +1,88 @@
+"""The figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise
+from optdl.labs.drivers.figures import drawn
+from optdl.observation import observe
+
+
+def plot_deviations(ax: Any, deviations: dict[str, list[float]]) -> None:
+    """Draw the standard deviation of the activations over the hidden layers.
+
+    Source: LAB-2.
+    """
+    for start, values in deviations.items():
+        layers = range(1, len(values) + 1)
+        ax.plot(layers, values, marker="o", label=start)
+    ax.set_yscale("log")
+    ax.set_xlabel("hidden layer")
+    ax.set_ylabel("standard deviation of the activations")
+    ax.legend()
+
+
+exercise = Exercise("LAB-2:plot", plot_deviations, use=drawn)
+
+
+@exercise.fact("networks of different depths are drawn from layer 1 to the last")
+def _(function: Any, rng: np.random.Generator) -> bool:
+    """Return whether networks of different depths are drawn whole, from layer 1 to the last."""
+    depths = {f"start {number}": int(rng.integers(1, 9)) for number in range(3)}
+    curves = {name: [0.5] * depth for name, depth in depths.items()}
+    lines = observe(drawn, function, curves)["lines"]
+    ends = {name: (line[0][0], line[0][-1]) for name, line in lines.items()}
+    return ends == {name: (1.0, float(depth)) for name, depth in depths.items()}
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for starts, depth in [(("He",), 2), (("small", "He"), 4), (("He", "Glorot", "small"), 7)]:
+        yield {
+            "deviations": {
+                start: [float(value) for value in rng.uniform(0.1, 2, size=depth).round(3)]
+                for start in starts
+            }
+        }
+
+
+exercise.mistake(
+    "your deviations lie on a linear axis, where the small ones cannot be told "
+    'apart; use `ax.set_yscale("log")`',
+    ('    ax.set_yscale("log")\n', ""),
+)
+
+exercise.mistake(
+    "your layers lie on a logarithmic axis; a deviation that changes by one "
+    "factor in each layer is a straight line over a linear one",
+    (
+        'ax.set_yscale("log")',
+        'ax.set_yscale("log")\n    ax.set_xscale("log")',
+    ),
+)
+
+exercise.mistake(
+    "your layers begin at 0; the first hidden layer has the number 1",
+    ("range(1, len(values) + 1)", "range(len(values))"),
+)
+
+exercise.mistake(
+    "your axes are exchanged: the layers belong on the x axis",
+    ("ax.plot(layers, values,", "ax.plot(values, layers,"),
+)
+
+exercise.mistake(
+    "an axis has no label; add it with `ax.set_xlabel` and `ax.set_ylabel`",
+    ('    ax.set_xlabel("hidden layer")\n', ""),
+)
+
+exercise.mistake(
+    "there is no legend, so nobody knows which line is which; call `ax.legend()`",
+    ("    ax.legend()", "    pass"),
+)
+
+exercise.mistake("your lines have no labels; give each `label=start`", (", label=start", ""))

@@ -1,0 +1,59 @@
+"""What the record of the lab's runs has to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from optdl.checks.labs.records import RecordCheck
+from optdl.labs.initialization import DEPTH, GAINS, LAB, curves_by_start, deviations, network
+from optdl.labs.optimizers import accuracy
+from optdl.labs.records import LabRecord
+
+
+def _is_from(first: int, last: int) -> Any:
+    """Return whether a value is a whole number of a range."""
+
+    def fits(value: Any) -> bool:
+        return type(value) is int and first <= value <= last
+
+    return fits
+
+
+def _evaluate(weights: Mapping[str, Tensor]) -> float:
+    """Return the accuracy of weights on the validation examples."""
+    model = network()
+    model.load_state_dict(dict(weights))
+    return accuracy(model)
+
+
+def _vanished(record: LabRecord) -> float:
+    values = deviations(record)["small"]
+    return next((layer for layer, value in enumerate(values, 1) if value < 1e-3), 0)
+
+
+def _dead(record: LabRecord) -> float:
+    shares = curves_by_start(record)["damaged"]["dead"]
+    return next((layer for layer, share in enumerate(shares, 1) if share == 1), 0)
+
+
+RECORD = RecordCheck(
+    key="LAB-2:record",
+    lab=LAB,
+    predictions={
+        "vanished": (f"the number of a hidden layer, from 1 to {DEPTH}", _is_from(1, DEPTH)),
+        "trained": (f"a number of networks, from 0 to {len(GAINS)}", _is_from(0, len(GAINS))),
+    },
+    evaluate=_evaluate,
+    level=0.75,
+    readings={
+        "vanished": (
+            "the first hidden layer in which the deviation of `small` is below 0.001",
+            _vanished,
+        ),
+        "dead": ("the first hidden layer of `damaged` whose deviation is zero", _dead),
+    },
+    again=[{"start": "small"}, {"start": "mended"}],
+)

@@ -1,0 +1,124 @@
+"""SGD with momentum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from optdl.checks.exercise import Exercise
+from optdl.checks.optimizers.lab_shared import (
+    agrees_with_torch,
+    paths,
+    rests_where_there_is_no_slope,
+)
+from optdl.labs.drivers import optimizers as drivers
+
+
+class SGD(torch.optim.Optimizer):
+    """Gradient descent with momentum: v ← μ v + g, θ ← θ − ε v.
+
+    Source: LAB-1.
+    """
+
+    def __init__(self, params: Any, lr: float, momentum: float = 0.9) -> None:
+        super().__init__(params, {"lr": lr, "momentum": momentum})
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        """Take one step with the gradients that are there."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state["velocity"] = torch.zeros_like(p)
+                state["velocity"].mul_(group["momentum"]).add_(p.grad)
+                p.sub_(group["lr"] * state["velocity"])
+
+
+exercise = Exercise("LAB-1:sgd", SGD, use=drivers.follow)
+
+
+exercise.cases(paths([{}, {}, {"momentum": 0.5}, {}, {"momentum": 0.8}]))
+
+
+exercise.fact("ten steps are those of torch.optim.SGD with momentum 0.9")(
+    agrees_with_torch(torch.optim.SGD, momentum=0.9)
+)
+
+
+exercise.fact("a parameter without a slope stays where it is")(rests_where_there_is_no_slope())
+
+
+exercise.mistake(
+    "you change a leaf that requires a gradient while autograd records: put "
+    "`@torch.no_grad()` above `step`",
+    ("@torch.no_grad()\n", "\n"),
+)
+
+exercise.mistake(
+    "`p = p - …` gives the name p to a new tensor and leaves the network's "
+    "weights as they are; change them in place, with `p.sub_(…)`",
+    (
+        'p.sub_(group["lr"] * state["velocity"])',
+        'p = p - group["lr"] * state["velocity"]',
+    ),
+)
+
+exercise.mistake(
+    "your step fails at a parameter whose gradient is None; skip it",
+    ("if p.grad is None:", "if False:"),
+)
+
+exercise.mistake(
+    "the velocity is not in `self.state`, so that `state_dict()` does not have "
+    "it and training cannot be resumed",
+    (
+        '{"lr": lr, "momentum": momentum})',
+        '{"lr": lr, "momentum": momentum})\n        self.memory = {}',
+    ),
+    ("state = self.state[p]", "state = self.memory.setdefault(p, {})"),
+)
+
+exercise.mistake(
+    "you keep the learning rate of the beginning, so that no schedule can change "
+    'it; read `group["lr"]` in each step',
+    (
+        '{"lr": lr, "momentum": momentum})',
+        '{"lr": lr, "momentum": momentum})\n        self.lr = lr',
+    ),
+    ('p.sub_(group["lr"]', "p.sub_(self.lr"),
+)
+
+exercise.mistake(
+    "you multiply the gradient by the rate before it enters the velocity; here "
+    "the velocity collects gradients, and the rate multiplies it in the step",
+    (".add_(p.grad)", '.add_(group["lr"] * p.grad)'),
+    ('p.sub_(group["lr"] * state["velocity"])', 'p.sub_(state["velocity"])'),
+)
+
+exercise.mistake(
+    "your velocity is an average, with 1 − μ before the gradient; here it is the sum v ← μ v + g",
+    (".add_(p.grad)", '.add_((1 - group["momentum"]) * p.grad)'),
+)
+
+exercise.mistake(
+    "your first velocity is the tensor `p.grad` itself, which the next "
+    "`backward` writes to; copy it with `clone()`, or begin with zeros",
+    ('state["velocity"] = torch.zeros_like(p)\n', 'state["velocity"] = p.grad\n'),
+    (
+        'state["velocity"].mul_(group["momentum"]).add_(p.grad)',
+        'if state["velocity"] is not p.grad or state.setdefault("begun", False):\n'
+        '                    state["velocity"].mul_(group["momentum"]).add_(p.grad)\n'
+        '                state["begun"] = True',
+    ),
+)
+
+exercise.mistake(
+    "you step the first group of parameters only; go through all `self.param_groups`",
+    ("in self.param_groups:", "in self.param_groups[:1]:"),
+)
+
+exercise.mistake("you step along the gradient; the step goes against it", ("p.sub_(", "p.add_("))

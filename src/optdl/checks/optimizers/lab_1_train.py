@@ -1,0 +1,119 @@
+"""The training loop."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from optdl.checks.compare import disagreement
+from optdl.checks.exercise import Case, Exercise
+from optdl.labs.drivers import optimizers as drivers
+from optdl.observation import observe
+
+
+def train(model: nn.Module, optimizer: torch.optim.Optimizer, batches: Any) -> list[float]:
+    """Return the loss of each step, a mean over its minibatch, while the model is trained.
+
+    Source: LAB-1.
+    """
+    model.train()
+    losses = []
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+exercise = Exercise(
+    "LAB-1:train", train, use=drivers.trained, parts=("the losses", "their type", "the weights")
+)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for steps, m, momentum in [(3, 2, 0.0), (4, 5, 0.0), (6, 3, 0.9)]:
+        yield {
+            "x": rng.normal(size=(steps, m, 4)).round(2),
+            "y": rng.integers(0, 3, size=(steps, m)),
+            "seed": int(rng.integers(1000)),
+            "momentum": momentum,
+        }
+
+
+@exercise.fact(
+    "without minibatches nothing changes, and the loss of a minibatch falls at each "
+    "step if it comes again and again"
+)
+def _(function: Any, rng: np.random.Generator) -> bool:
+    """Return whether nothing happens without minibatches, and the loss falls if one comes often."""
+    seed, steps = int(rng.integers(1000)), 30
+    nothing, before, after, losses = observe(drivers.repeat, function, seed, steps)
+    rests = nothing == [] and disagreement(before, after, 0, 0) is None
+    return rests and len(losses) == steps and all(b < a for a, b in itertools.pairwise(losses))
+
+
+exercise.mistake(
+    "you never clear the gradients, and `backward` adds to them; call "
+    "`optimizer.zero_grad()` in each step",
+    ("        optimizer.zero_grad()\n", ""),
+)
+
+exercise.mistake(
+    "your weights stay as they are: take a step with `optimizer.step()` after "
+    "`backward`, and clear the gradients before `backward`, not behind it",
+    ("        optimizer.zero_grad()\n", ""),
+    ("optimizer.step()", "optimizer.zero_grad()\n        optimizer.step()"),
+)
+
+exercise.mistake(
+    "you step before `backward`, with the gradients of the minibatch before; the "
+    "order is zero_grad, loss, backward, step",
+    ("        optimizer.step()\n", ""),
+    (
+        "        optimizer.zero_grad()\n",
+        "        optimizer.step()\n        optimizer.zero_grad()\n",
+    ),
+)
+
+exercise.mistake(
+    "you keep the loss as a tensor, and with it the nodes of its graph; keep the "
+    "number, `loss.item()`",
+    ("loss.item()", "loss"),
+)
+
+exercise.mistake(
+    "your loss is a sum over the minibatch; cross_entropy takes the mean unless "
+    "you tell it otherwise",
+    ("cross_entropy(model(x), y)", 'cross_entropy(model(x), y, reduction="sum")'),
+)
+
+exercise.mistake(
+    "your model stays in evaluation mode, so that dropout does nothing; call `model.train()` first",
+    ("    model.train()\n", ""),
+)
+
+exercise.mistake(
+    "you apply softmax before cross_entropy, which applies it itself; give it the scores",
+    ("cross_entropy(model(x), y)", "cross_entropy(model(x).softmax(dim=1), y)"),
+)
+
+exercise.mistake(
+    "you return after the first minibatch; move `return` out of the loop",
+    ("    return losses", "        return losses"),
+)
+
+exercise.mistake(
+    "your losses are those after each step; return the loss from which the step was taken",
+    (
+        "losses.append(loss.item())",
+        "losses.append(nn.functional.cross_entropy(model(x), y).item())",
+    ),
+)
