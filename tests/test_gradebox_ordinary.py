@@ -31,11 +31,6 @@ WAYS = {"isolated": 51, "in-process": 43}
 """How many of the tests run in which way."""
 
 
-HEADER = """
-c.IncludeHeaderFooter.header = "source/header.ipynb"
-"""
-
-
 class Graded(NamedTuple):
     """What nbgrader and ``gradebox grade`` give, and what gradebox says."""
 
@@ -56,7 +51,8 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
         write(root / f"source/all/{kind}.ipynb", nb)
     write_files(FILES, root / "source/all")
     write(root / "source/header.ipynb", new_notebook(cells=[new_code_cell("'of the course'")]))
-    (root / "nbgrader_config.py").write_text(CONFIG + HEADER)
+    header = 'c.IncludeHeaderFooter.header = "source/header.ipynb"\n'
+    (root / "nbgrader_config.py").write_text(CONFIG + header)
     assignment = Assignment(root, "all")
     released = assignment.release()
     students: dict[str, dict[str, str]] = {"right": {}, "wrong": {}, "blank": {}}
