@@ -1,4 +1,4 @@
-"""Every answer of the yardstick is wrong, and the mutants are the same in each run."""
+"""Every answer of the yardstick is wrong, and the checks help with nearly all of them."""
 
 import itertools
 import signal
@@ -7,46 +7,13 @@ from collections.abc import Iterator
 import pytest
 from wrong_answers import TOPICS, answers, judging, mutants, report
 
-from optdl.checks import diagnoses, exercises
+from optdl.checks import diagnoses
 from optdl.checks.exercise import Function
-
-COUNTS = {
-    "erm": (65, 46),
-    "quadratic": (62, 41),
-    "conditioning": (57, 45),
-    "optimizers": (88, 78),
-    "initialization": (51, 43),
-    "batchnorm": (60, 48),
-    "dropout": (50, 32),
-    "bnp": (68, 50),
-    "bnp_cnn": (56, 48),
-}
-"""For each topic the number of answers that were written by hand, and of mutants."""
-
-
-def keys(topic: str) -> list[str]:
-    """Return the keys of the exercises of a topic."""
-    return list(answers(topic))
 
 
 def written(topic: str) -> list[tuple[str, Function]]:
     """Return the wrong answers of a topic that were written by hand."""
     return [(key, function) for key, wrong in answers(topic).items() for function in wrong]
-
-
-def test_every_exercise_has_wrong_answers_and_every_wrong_answer_an_exercise() -> None:
-    listed = [key for topic in TOPICS for key in answers(topic)]
-    assert sorted(listed) == sorted(exercises())
-    assert min(len(wrong) for topic in TOPICS for wrong in answers(topic).values()) >= 3
-
-
-def test_the_numbers_of_wrong_answers_and_of_mutants() -> None:
-    counts = {
-        topic: (len(written(topic)), sum(len(mutants.mutants(key)) for key in keys(topic)))
-        for topic in TOPICS
-    }
-    assert counts == COUNTS
-    assert [sum(numbers) for numbers in zip(*COUNTS.values(), strict=True)] == [557, 431]
 
 
 @pytest.mark.parametrize("topic", TOPICS)
@@ -76,24 +43,6 @@ def test_no_two_wrong_answers_of_an_exercise_are_alike(topic: str) -> None:
         if judging.alike(key, left, right)
     ]
     assert not alike, f"these give the same values: {', '.join(alike)}"
-
-
-@pytest.mark.parametrize("topic", TOPICS)
-def test_the_reference_differs_from_itself_in_nothing(topic: str) -> None:
-    # so that "wrong" above means something
-    for key in keys(topic):
-        assert judging.difference(key, exercises()[key].reference, [0]) is None
-
-
-@pytest.mark.parametrize("topic", TOPICS)
-def test_the_mutants_are_wrong_and_the_same_in_each_run(topic: str) -> None:
-    for key in keys(topic):
-        chosen = mutants.choose(key)
-        assert [mutant.label for mutant in chosen] == mutants.record()[key], (
-            "a solution or a case has changed; choose again: "
-            "cd tests && python -m wrong_answers.mutants"
-        )
-        assert all(judging.difference(key, mutant.function) for mutant in chosen)
 
 
 def test_state_does_not_survive_a_fresh_copy() -> None:

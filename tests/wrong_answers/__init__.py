@@ -6,31 +6,24 @@ key of the exercise. ``mutants`` adds mutations of the model solutions, chosen b
 ``judging`` says in what a function differs from the reference.
 
 The answers were written without a look at the misconceptions of the checks, and must stay so: an
-answer that is added because a check knows it measures nothing. ``test_wrong_answers`` makes sure
-that every answer is wrong.
+answer that is added because a check knows it measures nothing. Those that a misconception names
+are left out; an exercise need not have any.
 
 Some functions keep state from call to call. Call ``judging.fresh(function)``, a copy whose state is
 that of the beginning.
 """
 
 from importlib import import_module
+from pathlib import Path
 
+from optdl.checks.catalog import blocks
 from optdl.checks.exercise import Function
 
-TOPICS = (
-    "erm",
-    "quadratic",
-    "conditioning",
-    "optimizers",
-    "initialization",
-    "batchnorm",
-    "dropout",
-    "bnp",
-    "bnp_cnn",
-)
+TOPICS = sorted({exercise.topic for exercise in blocks().values()})
 
 
 def answers(topic: str) -> dict[str, tuple[Function, ...]]:
-    """Return the wrong answers of a topic by the key of the exercise."""
-    wrong: dict[str, tuple[Function, ...]] = import_module(f"{__name__}.{topic}").WRONG
-    return wrong
+    """Return the wrong answers to each exercise of a topic, by its key."""
+    there = Path(__file__).with_name(f"{topic}.py").exists()
+    wrong = import_module(f"{__name__}.{topic}").WRONG if there else {}
+    return {key: wrong.get(key, ()) for key in blocks(topic)}

@@ -4,11 +4,9 @@ What is mutated is the reference as the notebook in ``solutions`` has it: it sta
 student's answer does. The functions of ``optdl`` often call helpers, whose annotations are checked
 while tests run, so that a mutant would behave differently there.
 
-``mutants.json`` lists the chosen mutants: for each exercise up to ``MOST``, drawn by a fixed seed,
-operator by operator. Mutants that agree with the reference in all cases are left out, and so are
-those that behave like another one of the same exercise. One in each exercise may raise an error in
-every case. When a solution or a case has changed, ``cd tests && python -m wrong_answers.mutants``
-chooses again.
+For each exercise there are up to ``MOST``, drawn by a fixed seed, operator by operator. Mutants
+that agree with the reference in all cases are left out, and so are those that behave like another
+one of the same exercise. One in each exercise may raise an error in every case.
 """
 
 import ast
@@ -32,7 +30,6 @@ from optdl.checks.exercise import Function
 from wrong_answers import TOPICS, judging
 
 ROOT = Path(__file__).resolve().parents[2]
-RECORD = Path(__file__).with_name("mutants.json")
 SEED = 20
 MOST = 6
 SECONDS = 2.0
@@ -90,23 +87,7 @@ class TooLong(BaseException):
 
 
 def mutants(key: str) -> list[Mutant]:
-    """Return the chosen mutants of an exercise."""
-    by_label = {mutant.label: mutant for mutant in candidates(key)}
-    labels = record().get(key, [])
-    if missing := [label for label in labels if label not in by_label]:
-        raise KeyError(f"{key} has no mutant {missing[0]!r}; choose again")
-    return [by_label[label] for label in labels]
-
-
-@cache
-def record() -> dict[str, list[str]]:
-    """Return the labels of the chosen mutants by the key of the exercise."""
-    chosen: dict[str, list[str]] = json.loads(RECORD.read_text(encoding="utf-8"))
-    return chosen
-
-
-def choose(key: str) -> list[Mutant]:
-    """Choose up to ``MOST`` mutants that are wrong, each in its own way."""
+    """Return up to ``MOST`` mutants that are wrong, each in its own way."""
     rng = np.random.default_rng([SEED, zlib.crc32(key.encode())])
     possible = candidates(key)
     queue = [possible[i] for i in rng.permutation(len(possible))]
@@ -312,14 +293,3 @@ def _of_statement(node: ast.AST, bound: set[str]) -> Iterator[tuple[str, ast.AST
             for i in range(len(values) - 1):
                 swapped = [*values[:i], values[i + 1], values[i], *values[i + 2 :]]
                 yield "returned", ast.Return(ast.Tuple(swapped, ast.Load()))
-
-
-def main() -> None:
-    """Choose the mutants of all exercises, and write the record."""
-    chosen = {key: [mutant.label for mutant in choose(key)] for key in sorted(exercises())}
-    text = json.dumps(chosen, ensure_ascii=False, indent=1)
-    RECORD.write_text(text + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

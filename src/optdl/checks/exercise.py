@@ -184,6 +184,8 @@ class Exercise:
         self.rtol, self.atol, self.use = rtol, atol, use
         self.misconceptions, self.properties = [*misconceptions], [*properties]
         self._draw, self._answer = cases, reference
+        self.topic = ""
+        """The folder of the block; set when it is found there."""
 
     @property
     def name(self) -> str:

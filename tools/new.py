@@ -1,0 +1,168 @@
+"""Begin a new exercise: ``python -m tools.new exercise erm L1-07:gain``.
+
+It writes the block of the exercise into the checks and four cells into the instructor's notebook,
+and says what to fill in.
+"""
+
+import argparse
+import re
+import sys
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from tools import notebooks
+from tools.layout import LAB, ROOT, Course
+from tools.stamps import write_atomically
+from tools.terminal import ToolError, console, run
+
+BLOCK = '''"""{title}."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.{topic} import {name}
+
+exercise = Exercise("{key}", {name})
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    """Yield the arguments by name, small ones and large ones."""
+    for n in (1, 3, 8):
+        yield {{"x": rng.normal(size=n).round(1)}}
+
+
+@exercise.fact("it is so, however the answer is computed")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    return bool(function(np.zeros(3)) == 0)
+
+
+exercise.mistake(
+    "you do this; that is right",
+    ("what stands once in the text of the reference", "what the mistaken one has there"),
+)
+'''
+TASK = "## {title}\n\nWhat is to be written, and why."
+ANSWER = '''def {name}(x):
+    """Return what is asked for.
+
+    x       : (n,) array
+    returns   a number
+    """
+    ### BEGIN SOLUTION
+    ### END SOLUTION'''
+HIDDEN = """# More cases and general facts are checked here when your work is graded.
+### BEGIN HIDDEN TESTS
+check("{key}", {name}, seed=7, properties=True)
+check("{key}", {name}, seed=123)
+### END HIDDEN TESTS"""
+
+
+def exercise(course: Course, topic: str, key: str, name: str) -> list[str]:
+    """Write the block and the cells of an exercise, and return what is left to do.
+
+    Parameters
+    ----------
+    course : Course
+        The course.
+    topic : str
+        The topic of the exercise.
+    key : str
+        Its row of the sources, such as ``L1-07``, or ``L1-07:gain`` where the row has others.
+    name : str
+        The function that students write.
+
+    Raises
+    ------
+    ToolError
+        If the exercise is there already, or there is no such topic.
+    """
+    is_lab = key.startswith("LAB")
+    source = course.source(topic, LAB if is_lab else None)
+    if not source.exists():
+        raise ToolError(f"there is no notebook {source}", "name a topic of the course")
+    row = re.split("[:,]", key)[0].lower().replace("-", "_")
+    block = course.root / "src" / "optdl" / "checks" / topic / f"{row}_{name.lower()}.py"
+    if block.exists():
+        raise ToolError(f"{block} is there already", "choose another name with --function")
+    notebook = notebooks.read(source)
+    prefix = f"{topic}-lab" if is_lab else topic
+    cells = _cells(f"{prefix}-{name.replace('_', '-').lower()}", key, name)
+    if {cell.id for cell in cells} & {cell.id for cell in notebook.cells}:
+        raise ToolError(f"{source} has such cells already", "choose another name with --function")
+    tests = [n for n, cell in enumerate(notebook.cells) if cell.id.endswith("-hidden")]
+    place = max(tests, default=len(notebook.cells) - 1) + 1
+    notebook.cells[place:place] = cells
+    text = BLOCK.format(topic=topic, key=key, name=name, title=name.replace("_", " ").capitalize())
+    write_atomically(block, text.encode())
+    write_atomically(source, notebooks.to_bytes(notebook))
+    return [
+        f"write {name} in src/optdl/{topic}, with the row in its docstring: Source: {row_of(key)}",
+        f"fill in {block.relative_to(course.root)}: cases, facts, and the usual mistakes",
+        f"fill in the cells {cells[1].id} of {source.relative_to(course.root)}: task, answer",
+        f'python -m pytest tests/test_checks.py tests/test_labs.py -k "{key}"',
+        f"make release A={topic}",
+        f"python -m pytest tests/test_assignments.py tests/test_coverage.py -k {topic}",
+    ]
+
+
+def row_of(key: str) -> str:
+    """Return the rows of a key, without what tells exercises of one row apart."""
+    return key.split(":")[0]
+
+
+def _cells(cell_id: str, key: str, name: str) -> list[NotebookNode]:
+    """Return the task, the answer, and the two tests of an exercise."""
+    fields = {"key": key, "name": name, "title": name.replace("_", " ").capitalize()}
+    return [
+        _cell(f"{cell_id}-task", TASK.format(**fields)),
+        _cell(cell_id, ANSWER.format(**fields), solution=True),
+        _cell(f"{cell_id}-visible", f'check("{key}", {name})', points=1),
+        _cell(f"{cell_id}-hidden", HIDDEN.format(**fields), points=2),
+    ]
+
+
+def _cell(
+    cell_id: str, source: str, solution: bool = False, points: int | None = None
+) -> NotebookNode:
+    if cell_id.endswith("-task"):
+        return notebooks.node(new_markdown_cell(source, id=cell_id))
+    metadata = {
+        "grade": points is not None,
+        "grade_id": cell_id,
+        "locked": not solution,
+        **({} if points is None else {"points": points}),
+        "schema_version": 3,
+        "solution": solution,
+        "task": False,
+    }
+    return notebooks.node(new_code_cell(source, id=cell_id, metadata={"nbgrader": metadata}))
+
+
+def command(options: argparse.Namespace) -> None:
+    """Write what is asked for, and say what to do next."""
+    name = options.function or options.key.partition(":")[2].replace("-", "_")
+    if not name.isidentifier():
+        raise ToolError(f"{options.key} names no function", "name it: --function NAME")
+    for number, step in enumerate(exercise(Course(ROOT), options.topic, options.key, name), 1):
+        console.print(f"{number}. {step}", markup=False)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    command_line = argparse.ArgumentParser(
+        prog="python -m tools.new", description="Begin a new exercise."
+    )
+    kinds = command_line.add_subparsers(required=True, metavar="KIND")
+    new = kinds.add_parser("exercise", help="a block of the checks, and the cells of a notebook")
+    new.add_argument("topic", metavar="TOPIC")
+    new.add_argument("key", metavar="KEY", help="the row of the sources, such as L1-07:gain")
+    new.add_argument("--function", metavar="NAME", help="what students write, if not named so")
+    return command_line
+
+
+if __name__ == "__main__":
+    sys.exit(run(command, parser()))
