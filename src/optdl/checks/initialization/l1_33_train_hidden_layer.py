@@ -1,4 +1,4 @@
-"""Symmetry."""
+"""Compute the hidden weights of a small tanh network at each step of gradient descent."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ def _(W, v, x, y, lr, steps):
         hidden = np.tanh(x @ W.T)
         residual = (hidden @ v - y) / len(y)
         back = np.outer(residual, v) * (1 - hidden**2)
-        W, v = (W - lr * back.T @ x, v - lr * hidden.T @ residual)
+        W, v = W - lr * back.T @ x, v - lr * hidden.T @ residual
         path.append(W)
     return np.array(path)
 
@@ -43,45 +43,41 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(path, path[:, :1], rtol=1e-12) and not np.allclose(path[-1], W))
 
 
-@exercise.mistake("you compute the gradient of v after W was updated; compute both gradients first")
-def _(W, v, x, y, lr, steps):
-    path = [W]
-    for _ in range(steps):
-        hidden = np.tanh(x @ W.T)
-        residual = (hidden @ v - y) / len(y)
-        W = W - lr * (np.outer(residual, v) * (1 - hidden**2)).T @ x
-        hidden = np.tanh(x @ W.T)
-        v = v - lr * hidden.T @ ((hidden @ v - y) / len(y))
-        path.append(W)
-    return np.array(path)
+exercise.mistake(
+    "you compute the gradient of W after v was updated; compute both gradients first",
+    (
+        "back = np.outer(residual, v) * (1 - hidden**2)\n"
+        "        W, v = W - lr * back.T @ x, v - lr * hidden.T @ residual",
+        "v = v - lr * hidden.T @ residual\n"
+        "        back = np.outer(residual, v) * (1 - hidden**2)\n"
+        "        W = W - lr * back.T @ x",
+    ),
+)
 
+exercise.mistake(
+    "you compute the gradient of v after W was updated; compute both gradients first",
+    (
+        "W, v = W - lr * back.T @ x, v - lr * hidden.T @ residual",
+        "W = W - lr * back.T @ x\n"
+        "        hidden = np.tanh(x @ W.T)\n"
+        "        residual = (hidden @ v - y) / len(y)\n"
+        "        v = v - lr * hidden.T @ residual",
+    ),
+)
 
 exercise.mistake(
     "your v stays constant; update both layers",
-    (
-        "back = np.outer(residual, v) * (1 - hidden**2)\n"
-        "        W, v = (W - lr * back.T @ x, v - lr * hidden.T @ residual)",
-        "W = W - lr * (np.outer(residual, v) * (1 - hidden**2)).T @ x",
-    ),
+    ("W, v = W - lr * back.T @ x, v - lr * hidden.T @ residual", "W = W - lr * back.T @ x"),
 )
 
 exercise.mistake(
-    "you add up the examples' gradients; the loss is a mean over the examples",
-    ("(hidden @ v - y) / len(y)", "hidden @ v - y"),
+    "you add up the examples' gradients; the loss is a mean over the examples", (" / len(y)", "")
 )
 
 exercise.mistake(
-    "the slope of tanh, 1 − tanh², is missing from the gradient of W",
-    (
-        "back = np.outer(residual, v) * (1 - hidden**2)\n"
-        "        W, v = (W - lr * back.T @ x, v - lr * hidden.T @ residual)",
-        "W, v = (W - lr * np.outer(residual, v).T @ x, v - lr * hidden.T @ residual)",
-    ),
+    "the slope of tanh, 1 − tanh², is missing from the gradient of W", (" * (1 - hidden**2)", "")
 )
 
 exercise.mistake(
-    "you add the gradient; descent subtracts it",
-    ("- lr * back.T @ x, v -", "+ lr * back.T @ x, v +"),
+    "your slope of tanh lacks the square; it is 1 − tanh²", ("1 - hidden**2", "1 - hidden")
 )
-
-exercise.mistake("your path lacks the initial weights; return steps + 1 arrays", ("[W", "["))

@@ -1,4 +1,4 @@
-"""Gradients on their way back."""
+"""Compute the norm of the gradient at every layer of a deep network."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -13,14 +13,20 @@ exercise = Exercise("L2-10", gradient_norms)
 
 @exercise.answer
 def _(weights, x, upstream, name):
-    h, slopes = (x, [])
+    activation, slope = {
+        "sigmoid": (lambda z: 1 / (1 + np.exp(-z)), lambda z: np.exp(-z) / (1 + np.exp(-z)) ** 2),
+        "tanh": (np.tanh, lambda z: 1 - np.tanh(z) ** 2),
+        "relu": (lambda z: np.maximum(z, 0), lambda z: 1.0 * (z > 0)),
+    }[name]
+    h, slopes = x, []
     for W in weights:
         z = W @ h
-        h = {"sigmoid": 1 / (1 + np.exp(-z)), "tanh": np.tanh(z), "relu": np.maximum(z, 0)}[name]
-        slopes.append({"sigmoid": h * (1 - h), "tanh": 1 - h**2, "relu": 1.0 * (z > 0)}[name])
+        h = activation(z)
+        slopes.append(slope(z))
     norms = [np.linalg.norm(upstream)]
     for W, s in zip(weights[::-1], slopes[::-1], strict=True):
-        upstream = W.T @ (s * upstream)
+        delta = s * upstream
+        upstream = W.T @ delta
         norms.append(np.linalg.norm(upstream))
     return np.array(norms[::-1])
 
@@ -43,31 +49,17 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.all(norms[:-1] <= norms[1:] / 4 + 1e-12))
 
 
-@exercise.mistake("you go back through the weights alone; multiply by the slope φ′(z), too")
-def _(weights, x, upstream, name):
-    norms = [np.linalg.norm(upstream)]
-    for W in weights[::-1]:
-        upstream = W.T @ upstream
-        norms.append(np.linalg.norm(upstream))
-    return np.array(norms[::-1])
-
+exercise.mistake(
+    "you go back through the weights alone; multiply by the slope φ′(z), too",
+    ("delta = s * upstream", "delta = upstream"),
+)
 
 exercise.mistake(
     "you evaluate φ′ at the activation h; evaluate it at the pre-activation z = W h",
-    (
-        'slopes.append({"sigmoid": h * (1 - h), "tanh": 1 - h**2, "relu": 1.0 * (z > 0)}[name])',
-        'slope = {"sigmoid": np.exp(-h) / (1 + np.exp(-h)) ** 2, "tanh": 1 / '
-        "np.cosh(h) ** 2}\n"
-        "        slopes.append(slope.get(name, 1.0 * (h > 0)))",
-    ),
+    ("slope(z)", "slope(h)"),
 )
 
 exercise.mistake(
-    "your norms run from the output to the input; reverse their order", ("norms[::-1]", "norms")
-)
-
-exercise.mistake(
-    "you return squared norms; take the root",
-    ("[np.linalg.norm(upstream)", "[upstream @ upstream"),
-    ("(np.linalg.norm(upstream)", "(upstream @ upstream"),
+    "you return the norms of ∂L/∂z; return those of ∂L/∂h",
+    ("norms.append(np.linalg.norm(upstream))", "norms.append(np.linalg.norm(delta))"),
 )

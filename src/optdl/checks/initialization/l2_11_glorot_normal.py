@@ -1,4 +1,4 @@
-"""Glorot's normal distribution."""
+"""Draw the weight of a layer from Glorot's normal distribution."""
 
 import numpy as np
 
@@ -16,8 +16,9 @@ def _(fan_in, fan_out, rng):
 
 exercise.cases(weight_cases)
 
-
-exercise.fact("mean 0, variance 2 / (fan_in + fan_out), one row for each unit")(glorot_moments)
+exercise.fact("the weights have mean 0, variance 2 / (fan_in + fan_out) and one row for each unit")(
+    glorot_moments
+)
 
 
 exercise.mistake(
@@ -31,15 +32,11 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "the 2 is missing: one over the mean of fan_in and fan_out is 2 over their sum", ("2", "1")
+    "the 2 is missing; one over the mean of fan_in and fan_out is 2 over their sum",
+    ("2 / (fan_in + fan_out)", "1 / (fan_in + fan_out)"),
 )
 
 exercise.mistake(
-    "a weight has shape (fan_out, fan_in): one row for each unit",
-    ("fan_out, fan_in", "fan_in, fan_out"),
+    "you draw (fan_in, fan_out) numbers and transpose them; draw (fan_out, fan_in)",
+    ("size=(fan_out, fan_in))", "size=(fan_in, fan_out)).T"),
 )
-
-
-@exercise.mistake("you draw (fan_in, fan_out) numbers and transpose them; draw (fan_out, fan_in)")
-def _(fan_in, fan_out, rng):
-    return rng.normal(0, np.sqrt(2 / (fan_in + fan_out)), size=(fan_in, fan_out)).T

@@ -1,4 +1,4 @@
-"""Glorot's uniform distribution."""
+"""Draw the weight of a layer from the uniform distribution with Glorot's variance."""
 
 import numpy as np
 
@@ -9,33 +9,35 @@ from optdl.initialization import glorot_uniform
 exercise = Exercise("L2-11:glorot-uniform", glorot_uniform)
 
 
+@exercise.answer
+def _(fan_in, fan_out, rng):
+    a = np.sqrt(6 / (fan_in + fan_out))
+    return rng.uniform(-a, a, size=(fan_out, fan_in))
+
+
 exercise.cases(weight_cases)
 
-
-exercise.fact("mean 0, variance 2 / (fan_in + fan_out), one row for each unit")(glorot_moments)
-
-
-@exercise.mistake(
-    "your bound is the standard deviation; the uniform distribution on [−a, a] "
-    "has the variance a²/3"
+exercise.fact("the weights have mean 0, variance 2 / (fan_in + fan_out) and one row for each unit")(
+    glorot_moments
 )
-def _(fan_in, fan_out, rng):
-    bound = np.sqrt(2 / (fan_in + fan_out))
-    return rng.uniform(-bound, bound, size=(fan_out, fan_in))
 
+exercise.mistake(
+    "your bound is the standard deviation; the uniform distribution on [−a, a] has the variance "
+    "a²/3",
+    ("6 / (fan_in + fan_out)", "2 / (fan_in + fan_out)"),
+)
 
-@exercise.mistake("your bound lacks the square root: a² = 6 / (fan_in + fan_out)")
-def _(fan_in, fan_out, rng):
-    bound = 6 / (fan_in + fan_out)
-    return rng.uniform(-bound, bound, size=(fan_out, fan_in))
+exercise.mistake(
+    "your bound is √(3/(fan_in + fan_out)); a² is three times the variance: 6 / (fan_in + fan_out)",
+    ("6 / (fan_in + fan_out)", "3 / (fan_in + fan_out)"),
+)
 
+exercise.mistake(
+    "your bound lacks the square root; a² = 6 / (fan_in + fan_out)",
+    ("np.sqrt(6 / (fan_in + fan_out))", "6 / (fan_in + fan_out)"),
+)
 
-@exercise.mistake("a² is three times the variance 2 / (fan_in + fan_out): 6, not 3, over the sum")
-def _(fan_in, fan_out, rng):
-    bound = np.sqrt(3 / (fan_in + fan_out))
-    return rng.uniform(-bound, bound, size=(fan_out, fan_in))
-
-
-@exercise.mistake("you draw from [0, a]; draw from [−a, a], so that the mean is 0")
-def _(fan_in, fan_out, rng):
-    return rng.uniform(0, np.sqrt(6 / (fan_in + fan_out)), size=(fan_out, fan_in))
+exercise.mistake(
+    "you draw from [0, a]; draw from [−a, a], so that the mean is 0",
+    ("uniform(-a, a", "uniform(0, a"),
+)

@@ -1,4 +1,4 @@
-"""He's normal distribution."""
+"""Draw the weight of a layer from He's normal distribution."""
 
 import numpy as np
 
@@ -14,19 +14,21 @@ def _(fan_in, fan_out, rng):
     return rng.normal(0, np.sqrt(2 / fan_in), size=(fan_out, fan_in))
 
 
-@exercise.fact("mean 0, variance 2 / fan_in, one row for each unit")
+exercise.cases(weight_cases)
+
+
+@exercise.fact("the weights have mean 0, variance 2 / fan_in and one row for each unit")
 def _(function: Function, rng: np.random.Generator) -> bool:
     return variance_is(2 / 300, function, rng)
 
 
-exercise.cases(weight_cases)
-
-
-exercise.mistake("the 2 is missing: the ReLU sets half of the mean square to zero", ("2", "1"))
+exercise.mistake(
+    "the 2 is missing; the ReLU sets half of the mean square to zero", ("2 / fan_in", "1 / fan_in")
+)
 
 exercise.mistake(
     "you divide by fan_out; to keep the signal forward, divide by fan_in",
-    ("/ fan_in)", "/ fan_out)"),
+    ("2 / fan_in", "2 / fan_out"),
 )
 
 exercise.mistake(
@@ -35,6 +37,6 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "this is Glorot's variance; He's depends on fan_in alone",
-    ("/ fan_in)", "/ (fan_in + fan_out))"),
+    "your variance is Glorot's; He's depends on fan_in alone",
+    ("2 / fan_in", "2 / (fan_in + fan_out)"),
 )

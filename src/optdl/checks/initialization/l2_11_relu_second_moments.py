@@ -1,4 +1,4 @@
-"""Second moments in a ReLU network."""
+"""Predict the mean square of a ReLU network's activations, layer by layer."""
 
 from collections.abc import Iterator
 
@@ -8,6 +8,14 @@ from optdl.checks.exercise import Case, Exercise, Function
 from optdl.initialization import relu_second_moments
 
 exercise = Exercise("L2-11:second-moments", relu_second_moments)
+
+
+@exercise.answer
+def _(first, fans, variances):
+    moments = [first]
+    for fan, variance in zip(fans, variances, strict=True):
+        moments.append(0.5 * fan * variance * moments[-1])
+    return np.array(moments)
 
 
 @exercise.cases
@@ -27,28 +35,21 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(function(3.0, fans, [2 / fan for fan in fans]), 3.0))
 
 
-@exercise.mistake("you treat the ReLU as linear; it keeps half of the mean square")
-def _(first, fans, variances):
-    return first * np.cumprod([1.0] + [n * v for n, v in zip(fans, variances, strict=True)])
+exercise.mistake(
+    "you treat the ReLU as linear; it keeps half of the mean square", ("0.5 * fan", "fan")
+)
 
+exercise.mistake(
+    "the number of inputs is missing; a unit adds up that many terms", ("0.5 * fan", "0.5")
+)
 
-@exercise.mistake("the number of inputs is missing: a unit adds up that many terms")
-def _(first, fans, variances):
-    return first * np.cumprod([1.0] + [0.5 * v for v in variances])
+exercise.mistake("you square the variances; use them as they are", ("* variance", "* variance**2"))
 
+exercise.mistake(
+    "you add the factors of the layers; multiply them", ("* moments[-1]", "+ moments[-1]")
+)
 
-@exercise.mistake("you add the factors of the layers; multiply them")
-def _(first, fans, variances):
-    return first + np.cumsum([0.0] + [0.5 * n * v for n, v in zip(fans, variances, strict=True)])
-
-
-@exercise.mistake("q₀ is missing: return one value more than there are layers")
-def _(first, fans, variances):
-    return first * np.cumprod([0.5 * n * v for n, v in zip(fans, variances, strict=True)])
-
-
-@exercise.mistake("you square the variances; use them as they are")
-def _(first, fans, variances):
-    return first * np.cumprod(
-        [1.0] + [0.5 * n * v**2 for n, v in zip(fans, variances, strict=True)]
-    )
+exercise.mistake(
+    "you multiply q₀ by the factor of one layer; multiply the mean square of the layer before",
+    ("moments[-1]", "first"),
+)

@@ -1,4 +1,4 @@
-"""AdamW."""
+"""Compute the path of AdamW."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -32,13 +32,14 @@ exercise = Exercise("F-05:adamw", adamw)
 
 @exercise.answer
 def _(gradient, start, lr, beta1, beta2, decay, delta, steps):
-    theta, path = (start, [start])
-    m, r = (np.zeros_like(start), np.zeros_like(start))
+    theta, path = start, [start]
+    m, r = np.zeros_like(start), np.zeros_like(start)
     for t in range(1, steps + 1):
         g = gradient(theta)
         m = beta1 * m + (1 - beta1) * g
         r = beta2 * r + (1 - beta2) * g * g
-        m_hat, r_hat = (m / (1 - beta1**t), r / (1 - beta2**t))
+        m_hat = m / (1 - beta1**t)
+        r_hat = r / (1 - beta2**t)
         theta = (1 - lr * decay) * theta - lr * m_hat / (np.sqrt(r_hat) + delta)
         path.append(theta)
     return np.array(path)
@@ -73,74 +74,33 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 
 exercise.mistake(
-    "you add ωθ to the gradient, which is an L2 penalty; here θ shrinks by itself",
-    (
-        "theta, path = (start, [start])\n    m, r = (np.zeros_like(start), np.zeros_like(start))",
-        "theta, m, r, path = (start, np.zeros_like(start), np.zeros_like(start), [start])",
-    ),
-    ("gradient(theta)", "gradient(theta) + decay * theta"),
-    ("(1 - lr * decay) * ", ""),
-)
-
-exercise.mistake(
-    "your path is that of Adam; θ shrinks by 1 − ηω too",
-    (
-        "theta, path = (start, [start])\n    m, r = (np.zeros_like(start), np.zeros_like(start))",
-        "theta, m, r, path = (start, np.zeros_like(start), np.zeros_like(start), [start])",
-    ),
-    ("(1 - lr * decay) * ", ""),
+    "you add ωθ to the gradient, which is an L2 penalty; here θ shrinks outside the averages",
+    ("g = gradient(theta)", "g = gradient(theta) + decay * theta"),
+    ("(1 - lr * decay) * theta", "theta"),
 )
 
 exercise.mistake(
     "you multiply θ by 1 − ω; the decay is multiplied by η: 1 − ηω",
-    (
-        "theta, path = (start, [start])\n    m, r = (np.zeros_like(start), np.zeros_like(start))",
-        "theta, m, r, path = (start, np.zeros_like(start), np.zeros_like(start), [start])",
-    ),
-    ("lr * decay", "decay"),
+    ("1 - lr * decay", "1 - decay"),
 )
 
-exercise.mistake(
-    "you shrink θ after the step of Adam; only the old θ shrinks: (1 − ηω)θ − η m̂/…",
-    (
-        "theta, path = (start, [start])\n    m, r = (np.zeros_like(start), np.zeros_like(start))",
-        "theta, m, r, path = (start, np.zeros_like(start), np.zeros_like(start), [start])",
-    ),
-    (
-        "theta = (1 - lr * decay) * theta - lr * m_hat / (np.sqrt(r_hat) + delta)",
-        "theta = theta - lr * m_hat / (np.sqrt(r_hat) + delta)\n"
-        "        theta = (1 - lr * decay) * theta",
-    ),
-)
+exercise.mistake("your θ grows; it shrinks by 1 − ηω", ("1 - lr * decay", "1 + lr * decay"))
 
 exercise.mistake(
-    "your θ grows; it shrinks by 1 − ηω",
+    "you shrink θ after the step of Adam; only the old θ shrinks: (1 − ηω)θ − η m̂/(√r̂ + δ)",
     (
-        "theta, path = (start, [start])\n    m, r = (np.zeros_like(start), np.zeros_like(start))",
-        "theta, m, r, path = (start, np.zeros_like(start), np.zeros_like(start), [start])",
+        "theta - lr * m_hat / (np.sqrt(r_hat) + delta)",
+        "(theta - lr * m_hat / (np.sqrt(r_hat) + delta))",
     ),
-    ("1 - lr", "1 + lr"),
 )
 
 exercise.mistake(
     "you divide the decay by √r̂ + δ; it stands outside the quotient",
-    (
-        "theta, path = (start, [start])\n    m, r = (np.zeros_like(start), np.zeros_like(start))",
-        "theta, m, r, path = (start, np.zeros_like(start), np.zeros_like(start), [start])",
-    ),
     ("(1 - lr * decay) * theta - lr * m_hat", "theta - lr * (m_hat + decay * theta)"),
 )
 
-
-@exercise.mistake("you take the gradient at the θ that has shrunk; take it at the old θ")
-def _(gradient, start, lr, beta1, beta2, decay, delta, steps):
-    theta, m, r, path = start, np.zeros_like(start), np.zeros_like(start), [start]
-    for t in range(1, steps + 1):
-        theta = (1 - lr * decay) * theta
-        g = gradient(theta)
-        m = beta1 * m + (1 - beta1) * g
-        r = beta2 * r + (1 - beta2) * g * g
-        m_hat, r_hat = m / (1 - beta1**t), r / (1 - beta2**t)
-        theta = theta - lr * m_hat / (np.sqrt(r_hat) + delta)
-        path.append(theta)
-    return np.array(path)
+exercise.mistake(
+    "you take the gradient at the θ that has shrunk; take it at the old θ",
+    ("(1 - lr * decay) * theta", "theta"),
+    ("g = gradient(theta)", "theta = (1 - lr * decay) * theta\n        g = gradient(theta)"),
+)

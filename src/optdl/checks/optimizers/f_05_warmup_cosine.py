@@ -1,4 +1,4 @@
-"""Warm-up and cosine decay."""
+"""Compute the learning rate of iteration k: a linear warm-up, then a cosine decay."""
 
 from collections.abc import Iterator
 
@@ -33,13 +33,13 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
         yield {"k": k, "first": first, "warmup": 10, "tau": 40}
 
 
-@exercise.fact("it rises in equal increments and then stands at η₀")
+@exercise.fact("it rises in w equal increments to η₀, and is η₀ in iteration w, too")
 def _(function: Function, rng: np.random.Generator) -> bool:
     rates = [function(k, 0.6, 6, 20) for k in range(7)]
     return bool(np.allclose(rates, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.6], rtol=1e-9))
 
 
-@exercise.fact("in the middle of the decay it is η₀/2")
+@exercise.fact("the learning rates at s and at 1 − s add up to η₀")
 def _(function: Function, rng: np.random.Generator) -> bool:
     rates = [function(k, 0.8, 5, 20) for k in (10, 15, 20)]
     return bool(np.isclose(rates[1], 0.4) and np.isclose(rates[0] + rates[2], 0.8))
@@ -55,16 +55,19 @@ exercise.mistake(
     ("(k - warmup)", "k"),
 )
 
-
-@exercise.mistake("your learning rate rises again after iteration w + τ; from there on it is 0")
-def _(k, first, warmup, tau):
-    if k < warmup:
-        return first * (k + 1) / warmup
-    return first * (1 + np.cos(np.pi * (k - warmup) / tau)) / 2
-
+exercise.mistake(
+    "your schedule ends at iteration τ; the decay alone has τ iterations, after the warm-up",
+    ("/ tau", "/ (tau - warmup)"),
+)
 
 exercise.mistake(
-    "your cosine takes a whole period, 2π; half a period, π, leads from η₀ to 0", ("(np", "(2 * np")
+    "your learning rate rises again after iteration w + τ; from there on it is 0",
+    ("min((k - warmup) / tau, 1)", "(k - warmup) / tau"),
+)
+
+exercise.mistake(
+    "your cosine takes a whole period, 2π; half a period, π, leads from η₀ to 0",
+    ("np.pi * s", "2 * np.pi * s"),
 )
 
 exercise.mistake(
@@ -72,14 +75,7 @@ exercise.mistake(
     ("(1 + np.cos(np.pi * s)) / 2", "np.cos(np.pi * s / 2)"),
 )
 
-
-@exercise.mistake("your schedule has no warm-up; the learning rate first rises, in w iterations")
-def _(k, first, warmup, tau):
-    s = min(k / tau, 1)
-    return first * (1 + np.cos(np.pi * s)) / 2
-
-
 exercise.mistake(
-    "your schedule ends at iteration τ; the decay alone has τ iterations, after the warm-up",
-    ("tau,", "(tau - warmup),"),
+    "your learning rate falls along a straight line; it falls along a cosine: η₀ (1 + cos πs)/2",
+    ("(1 + np.cos(np.pi * s)) / 2", "(1 - s)"),
 )

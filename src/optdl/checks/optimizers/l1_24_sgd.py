@@ -1,4 +1,4 @@
-"""SGD with a rate that decays."""
+"""Compute the path of SGD with a linear decay of the learning rate."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -34,7 +34,7 @@ exercise = Exercise("L1-24, L1-25", sgd)
 
 @exercise.answer
 def _(gradient, start, batches, first, tau):
-    theta, path = (start, [start])
+    theta, path = start, [start]
     for k, batch in enumerate(batches):
         s = min(k / tau, 1)
         lr = (1 - s) * first + s * 0.01 * first
@@ -43,7 +43,8 @@ def _(gradient, start, batches, first, tau):
     return np.array(path)
 
 
-def _sgd_cases(rng: np.random.Generator) -> Iterator[Case]:
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
     gradient = named("(theta, z) ↦ (z[:-1] @ theta - z[-1]) * z[:-1]", example_gradient)
     for n, size, steps, tau in ((1, 2, 4, 2), (2, 3, 6, 3), (3, 4, 8, 5)):
         batches = list(rng.uniform(-1, 1, size=(steps, size, n + 1)).round(1))
@@ -51,9 +52,8 @@ def _sgd_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield {"gradient": gradient, "start": start, "batches": batches, "first": 0.4, "tau": tau}
 
 
-@exercise.fact("under a constant gradient of size 1 the steps equal the learning rates")
+@exercise.fact("under a constant gradient of −1 the steps equal the learning rates")
 def _(function: Function, rng: np.random.Generator) -> bool:
-    # a gradient of −1 everywhere makes the steps equal to the rates
     batches = [np.zeros((2, 1))] * 12
     path = np.asarray(function(partial(constant, -np.ones(1)), np.zeros(1), batches, 0.5, 8))
     expected = np.interp(np.arange(12), [0, 8], [0.5, 0.005])
@@ -62,53 +62,38 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 @exercise.fact("the order within a minibatch does not matter")
 def _(function: Function, rng: np.random.Generator) -> bool:
-    *_, case = _sgd_cases(rng)
+    *_, case = exercise.draw(rng)
     path = function(*case.values())
     turned = case | {"batches": [batch[::-1] for batch in case["batches"]]}
     return bool(np.allclose(function(*turned.values()), path, rtol=1e-9))
 
 
-exercise.cases(_sgd_cases)
-
-
 exercise.mistake(
     "your learning rate keeps falling after iteration τ; from there on it stays at η_τ",
-    (
-        "s = min(k / tau, 1)\n        lr = (1 - s) * first + s * 0.01 * first",
-        "lr = (1 - k / tau) * first + k / tau * 0.01 * first",
-    ),
+    ("min(k / tau, 1)", "k / tau"),
 )
 
-exercise.mistake(
-    "your learning rate falls to 0; it ends at 0.01 η₀",
-    (
-        "s = min(k / tau, 1)\n        lr = (1 - s) * first + s * 0.01 * first",
-        "lr = (1 - min(k / tau, 1)) * first",
-    ),
-)
+exercise.mistake("your learning rate falls to 0; it ends at 0.01 η₀", (" + s * 0.01 * first", ""))
+
+exercise.mistake("your last learning rate is 0.01; it is 0.01 η₀", ("s * 0.01 * first", "s * 0.01"))
 
 exercise.mistake(
     "your first step has k = 1; it has k = 0, and the learning rate η₀",
-    ("batches)", "batches, start=1)"),
+    ("enumerate(batches)", "enumerate(batches, start=1)"),
 )
 
 exercise.mistake(
     "your learning rate rises from η_τ to η₀; s = k/τ is the weight of the last one, η_τ = 0.01 η₀",
-    ("(1 - s) * first + s", "s * first + (1 - s)"),
+    ("(1 - s) * first + s * 0.01", "s * first + (1 - s) * 0.01"),
 )
 
-
-@exercise.mistake("your learning rate is always η₀; it falls with k")
-def _(gradient, start, batches, first, tau):
-    theta, path = start, [start]
-    for batch in batches:
-        theta = theta - first * np.mean([gradient(theta, z) for z in batch], axis=0)
-        path.append(theta)
-    return np.array(path)
-
+exercise.mistake(
+    "your learning rate is always η₀; it falls with k",
+    ("lr = (1 - s) * first + s * 0.01 * first", "lr = first"),
+)
 
 exercise.mistake(
-    "you add up the gradients of a minibatch; the estimate is their mean", ("mean", "sum")
+    "you add up the gradients of a minibatch; the estimate is their mean", ("np.mean", "np.sum")
 )
 
 exercise.mistake(

@@ -1,4 +1,4 @@
-"""Momentum."""
+"""Compute the path of gradient descent with momentum."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -24,7 +24,7 @@ exercise = Exercise("L1-26", momentum)
 
 @exercise.answer
 def _(gradient, start, lr, alpha, steps):
-    theta, v, path = (start, np.zeros_like(start), [start])
+    theta, v, path = start, np.zeros_like(start), [start]
     for _ in range(steps):
         v = alpha * v - lr * gradient(theta)
         theta = theta + v
@@ -37,7 +37,7 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
     return random_paths(rng, lr=(0.1, 0.05, 0.02), alpha=(0.5, 0.9, 0.8))
 
 
-@exercise.fact("under a constant gradient the velocity is a geometric sum")
+@exercise.fact("under a constant gradient g step t is −ηg (1 + α + … + αᵗ⁻¹)")
 def _(function: Function, rng: np.random.Generator) -> bool:
     g = rng.normal(size=2)
     path = np.asarray(function(partial(constant, g), np.zeros(2), 0.1, 0.5, 12))
@@ -45,7 +45,7 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(np.diff(path, axis=0), expected, rtol=1e-9))
 
 
-@exercise.fact("it ends at the terminal velocity η|g|/(1 − α)")
+@exercise.fact("under a constant gradient g the speed approaches η|g|/(1 − α)")
 def _(function: Function, rng: np.random.Generator) -> bool:
     alpha = round(float(rng.uniform(0.4, 0.8)), 2)
     path = np.asarray(function(partial(constant, np.array([-2.0])), np.zeros(1), 0.1, alpha, 200))
@@ -54,46 +54,23 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 exercise.mistake(
     "you multiply the new gradient by 1 − α; here its weight is 1: v ← αv − ηg",
-    ("- lr", "- (1 - alpha) * lr"),
+    ("- lr *", "- (1 - alpha) * lr *"),
 )
-
-
-@exercise.mistake("you keep the share 1 − α of the velocity; α itself is the share that is kept")
-def _(gradient, start, lr, alpha, steps):
-    theta, v, path = start, np.zeros_like(start), [start]
-    for _ in range(steps):
-        v = (1 - alpha) * v - lr * gradient(theta)
-        theta = theta + v
-        path.append(theta)
-    return np.array(path)
-
 
 exercise.mistake(
     "you move by the old velocity; first update v, then move by the new one",
-    ("v = alpha * v - lr *", "g ="),
-    ("theta = theta + v", "theta = theta + v\n        v = alpha * v - lr * g"),
+    (
+        "v = alpha * v - lr * gradient(theta)\n        theta = theta + v",
+        "v, theta = alpha * v - lr * gradient(theta), theta + v",
+    ),
 )
 
 exercise.mistake(
-    "your velocity points uphill; it takes the gradient with a minus, v ← αv − ηg", ("v -", "v +")
+    "your velocity starts from zero in each step; keep v from one step to the next",
+    ("alpha * v - lr", "-lr"),
 )
-
-
-@exercise.mistake("your velocity starts from zero in each step; keep v from one step to the next")
-def _(gradient, start, lr, alpha, steps):
-    theta, path = start, [start]
-    for _ in range(steps):
-        theta = theta - lr * gradient(theta)
-        path.append(theta)
-    return np.array(path)
-
 
 exercise.mistake(
     "you take the gradient at θ + αv, as Nesterov does; momentum takes it at θ",
     ("gradient(theta)", "gradient(theta + alpha * v)"),
-)
-
-exercise.mistake(
-    "you multiply by η twice, in the velocity and in the move; the move is θ + v",
-    ("+ v", "+ lr * v"),
 )

@@ -1,4 +1,4 @@
-"""Nesterov momentum."""
+"""Compute the path of Nesterov momentum."""
 
 from collections.abc import Iterator
 
@@ -22,9 +22,10 @@ exercise = Exercise("L1-27", nesterov)
 
 @exercise.answer
 def _(gradient, start, lr, alpha, steps):
-    theta, v, path = (start, np.zeros_like(start), [start])
+    theta, v, path = start, np.zeros_like(start), [start]
     for _ in range(steps):
-        v = alpha * v - lr * gradient(theta + alpha * v)
+        interim = theta + alpha * v
+        v = alpha * v - lr * gradient(interim)
         theta = theta + v
         path.append(theta)
     return np.array(path)
@@ -58,32 +59,27 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 exercise.mistake(
     "you take the gradient at θ; Nesterov takes it at the interim point θ + αv",
-    (" + alpha * v", ""),
+    ("gradient(interim)", "gradient(theta)"),
 )
 
 exercise.mistake(
-    "your interim point is θ + v; the next step keeps only the share α of v: θ + αv",
-    ("+ alpha * v", "+ v"),
+    "your interim point is θ + v; the next step keeps only αv of the velocity: θ + αv",
+    ("theta + alpha * v", "theta + v"),
 )
 
 exercise.mistake(
     "your interim point lies behind, at θ − αv; it lies ahead, at θ + αv",
-    ("theta + alpha", "theta - alpha"),
+    ("theta + alpha * v", "theta - alpha * v"),
 )
 
 exercise.mistake(
-    "you move on from the interim point, so that αv counts twice; move from θ itself: θ ← θ + v",
-    (
-        "v = alpha * v - lr * gradient(theta + alpha * v)\n        theta = theta + v",
-        "interim = theta + alpha * v\n"
-        "        v = alpha * v - lr * gradient(interim)\n"
-        "        theta = interim + v",
-    ),
+    "you move on from the interim point, so αv counts twice; move from θ itself: θ ← θ + v",
+    ("theta = theta + v", "theta = interim + v"),
 )
 
-exercise.mistake("your new velocity lacks the old one; it is αv − ηg", ("alpha * v - ", "-"))
+exercise.mistake("your new velocity lacks the old one; it is αv − ηg", ("alpha * v - lr", "-lr"))
 
 exercise.mistake(
     "you return the interim points, which torch calls the parameters; return θ",
-    ("theta)", "theta + alpha * v)"),
+    ("path.append(theta)", "path.append(theta + alpha * v)"),
 )

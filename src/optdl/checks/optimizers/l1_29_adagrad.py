@@ -1,4 +1,4 @@
-"""AdaGrad."""
+"""Compute the path of AdaGrad."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -24,7 +24,7 @@ exercise = Exercise("L1-29", adagrad)
 
 @exercise.answer
 def _(gradient, start, lr, delta, steps):
-    theta, r, path = (start, np.zeros_like(start), [start])
+    theta, r, path = start, np.zeros_like(start), [start]
     for _ in range(steps):
         g = gradient(theta)
         r = r + g * g
@@ -38,7 +38,7 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
     return random_paths(rng, lr=(0.2, 0.1, 0.3), delta=(0.1, 0.3, 0.2))
 
 
-@exercise.fact("under a constant gradient the steps fall like 1/√t")
+@exercise.fact("under a constant gradient g step t is −ηg/(δ + |g|√t)")
 def _(function: Function, rng: np.random.Generator) -> bool:
     g = rng.uniform(0.5, 3.0, size=3) * np.array([1, -1, 1])
     path = np.asarray(function(partial(constant, g), np.zeros(3), 0.2, 0.1, 10))
@@ -60,45 +60,32 @@ exercise.mistake(
     ("(delta + np.sqrt(r))", "np.sqrt(delta + r)"),
 )
 
+exercise.mistake("you divide by δ + r; divide by δ + √r, with the root of r", ("np.sqrt(r)", "r"))
+
 exercise.mistake(
-    "you divide by δ + r; divide by δ + √r, with the root of the sum", ("np.sqrt(r)", "r")
+    "you divide by the sum of the earlier steps; add the newest g ⊙ g first",
+    (
+        "r = r + g * g\n        theta = theta - lr / (delta + np.sqrt(r)) * g",
+        "theta = theta - lr / (delta + np.sqrt(r)) * g\n        r = r + g * g",
+    ),
 )
 
-
-@exercise.mistake("you divide by the sum of the earlier steps; add the newest g ⊙ g first")
-def _(gradient, start, lr, delta, steps):
-    theta, r, path = start, np.zeros_like(start), [start]
-    for _ in range(steps):
-        g = gradient(theta)
-        theta = theta - lr / (delta + np.sqrt(r)) * g
-        r = r + g * g
-        path.append(theta)
-    return np.array(path)
-
+exercise.mistake(
+    "your r is the newest square alone; add to the r of the last step",
+    ("r = r + g * g", "r = g * g"),
+)
 
 exercise.mistake(
     "your r is the mean of the squares; in AdaGrad it is their sum",
-    ("_ in range(steps)", "t in range(1, steps + 1)"),
-    ("r)", "r / t)"),
+    ("for _ in range(steps)", "for t in range(1, steps + 1)"),
+    ("np.sqrt(r)", "np.sqrt(r / t)"),
+)
+
+exercise.mistake(
+    "your r is the sum of |g|; it is the sum of the squares, g ⊙ g", ("g * g", "np.abs(g)")
 )
 
 exercise.mistake(
     "all your parameters share one learning rate; each entry has a sum of its own, of g ⊙ g",
-    ("np.zeros_like(start)", "0.0"),
-    ("g *", "g @"),
-)
-
-
-@exercise.mistake("your r is the newest square alone; add to the r of the last step")
-def _(gradient, start, lr, delta, steps):
-    theta, path = start, [start]
-    for _ in range(steps):
-        g = gradient(theta)
-        theta = theta - lr / (delta + np.abs(g)) * g
-        path.append(theta)
-    return np.array(path)
-
-
-exercise.mistake(
-    "your r is the sum of |g|; it is the sum of the squares, g ⊙ g", ("g * g", "np.abs(g)")
+    ("g * g", "g @ g"),
 )

@@ -1,4 +1,4 @@
-"""RMSProp, with and without Nesterov momentum."""
+"""Compute the path of RMSProp with Nesterov momentum."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -30,7 +30,8 @@ exercise = Exercise("L1-30, L1-31", rmsprop)
 
 @exercise.answer
 def _(gradient, start, lr, rho, delta, alpha, steps):
-    theta, r, v, path = (start, np.zeros_like(start), np.zeros_like(start), [start])
+    theta, path = start, [start]
+    r, v = np.zeros_like(start), np.zeros_like(start)
     for _ in range(steps):
         g = gradient(theta + alpha * v)
         r = rho * r + (1 - rho) * g * g
@@ -60,7 +61,7 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
         }
 
 
-@exercise.fact("the first step is η/√(1 − ρ) in every direction")
+@exercise.fact("with δ = 0 the first step has the size η/√(1 − ρ) in each parameter")
 def _(function: Function, rng: np.random.Generator) -> bool:
     g = rng.uniform(0.5, 5.0, size=3) * np.array([1, -1, 1])
     path = np.asarray(function(partial(constant, g), np.zeros(3), 0.1, 0.75, 0.0, 0.5, 3))
@@ -77,35 +78,41 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 
 exercise.mistake(
-    "your ρ is the weight of the new square; it is that of the old: ρr + (1 − ρ)g ⊙ g",
-    ("rho * r + (1 - rho)", "(1 - rho) * r + rho"),
-)
-
-exercise.mistake(
     "your δ stands outside the root, as in torch; the lecture has it inside: √(δ + r)",
     ("np.sqrt(delta + r)", "(np.sqrt(r) + delta)"),
 )
 
 exercise.mistake(
-    "you take the gradient at θ; with Nesterov momentum it is taken at θ + αv", (" + alpha * v", "")
+    "you divide by δ + r; divide by its root, √(δ + r)", ("np.sqrt(delta + r)", "(delta + r)")
 )
 
 exercise.mistake(
-    "you divide the old velocity by the root too; only the gradient is divided",
+    "you take the gradient at θ; with Nesterov momentum it is taken at θ + αv",
+    ("gradient(theta + alpha * v)", "gradient(theta)"),
+)
+
+exercise.mistake(
+    "your path is that of RMSProp without momentum; the velocity keeps αv",
+    ("gradient(theta + alpha * v)", "gradient(theta)"),
+    ("alpha * v - lr", "-lr"),
+)
+
+exercise.mistake(
+    "you divide the old velocity by the root, too; only the gradient is divided",
     ("alpha * v - lr / np.sqrt(delta + r) * g", "(alpha * v - lr * g) / np.sqrt(delta + r)"),
 )
 
-exercise.mistake("your new square lacks its weight: r ← ρr + (1 − ρ)g ⊙ g", ("(1 - rho) * ", ""))
-
 exercise.mistake(
-    "your r is the sum of all squares, as in AdaGrad; here it is ρr + (1 − ρ)g ⊙ g",
-    ("rho * r + (1 - rho) *", "r +"),
+    "your new square lacks its weight; r ← ρr + (1 − ρ) g ⊙ g", ("(1 - rho) * g * g", "g * g")
 )
 
-exercise.mistake("you divide by δ + r; divide by its root, √(δ + r)", ("np.sqrt", ""))
+exercise.mistake(
+    "your r is the sum of all squares, as in AdaGrad; here it is ρr + (1 − ρ) g ⊙ g",
+    ("rho * r + (1 - rho) * g * g", "r + g * g"),
+)
 
 exercise.mistake(
     "you divide r by 1 − ρᵗ, as Adam does; RMSProp does not correct the bias",
-    ("_ in range(steps)", "t in range(1, steps + 1)"),
-    ("r)", "r / (1 - rho**t))"),
+    ("for _ in range(steps)", "for t in range(1, steps + 1)"),
+    ("delta + r", "delta + r / (1 - rho**t)"),
 )

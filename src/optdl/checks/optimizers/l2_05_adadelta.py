@@ -1,4 +1,4 @@
-"""AdaDelta."""
+"""Compute the path of AdaDelta."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -24,7 +24,8 @@ exercise = Exercise("L2-05", adadelta)
 
 @exercise.answer
 def _(gradient, start, lr, rho, delta, steps):
-    theta, r, d, path = (start, np.zeros_like(start), np.zeros_like(start), [start])
+    theta, path = start, [start]
+    r, d = np.zeros_like(start), np.zeros_like(start)
     for _ in range(steps):
         g = gradient(theta)
         r = rho * r + (1 - rho) * g * g
@@ -37,12 +38,12 @@ def _(gradient, start, lr, rho, delta, steps):
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    return random_paths(rng, lr=(1.0, 0.5, 0.8), rho=(0.8, 0.9, 0.7), delta=(0.1, 0.2, 0.05))
+    return random_paths(rng, lr=(0.6, 0.5, 0.8), rho=(0.8, 0.9, 0.7), delta=(0.1, 0.2, 0.05))
 
 
-@exercise.fact("its first two steps are those made by hand")
+@exercise.fact("with η = δ = 1, ρ = ½ and g = √2 its first two steps are −1 and −√1.2")
 def _(function: Function, rng: np.random.Generator) -> bool:
-    # ρ = ½, δ = 1, g = √2: r = 1, 1½ and Δ² = (1 + 0)/2 · 2 = 1, then (1 + ½)/2½ · 2 = 6/5
+    # r = 1, 1½ and Δ² = (1 + 0)/2 · 2 = 1, then (1 + ½)/2½ · 2 = 6/5
     path = function(partial(constant, np.array([2**0.5])), np.zeros(1), 1.0, 0.5, 1.0, 2)
     return bool(np.allclose(np.ravel(path), [0, -1, -1 - 1.2**0.5], rtol=1e-9))
 
@@ -55,76 +56,43 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(small, large, rtol=1e-6, atol=0))
 
 
-@exercise.mistake("you divide by the r of the step before; update r first, then make the step")
-def _(gradient, start, lr, rho, delta, steps):
-    theta, r, d, path = start, np.zeros_like(start), np.zeros_like(start), [start]
-    for _ in range(steps):
-        g = gradient(theta)
-        change = -np.sqrt(delta + d) / np.sqrt(delta + r) * g
-        r = rho * r + (1 - rho) * g * g
-        d = rho * d + (1 - rho) * change * change
-        theta = theta + lr * change
-        path.append(theta)
-    return np.array(path)
-
-
 exercise.mistake(
-    "you update d before you step; the step Δ is made with the old d",
-    ("+ lr * change", "- lr * np.sqrt(delta + d) / np.sqrt(delta + r) * g"),
-)
-
-exercise.mistake(
-    "your d lags by one step more; after each step, average the Δ of that step",
-    ("for _ in range(steps):", "change = np.zeros_like(start)\n    for t in range(steps):"),
-    ("r = rho * r + (1 - rho) * g * g", "r = rho * r + (1 - rho) * g * g\n        before = change"),
+    "you divide by the r of the step before; update r first, then compute Δ",
     (
-        "d = rho * d + (1 - rho) * change * change",
-        "if t > 0:\n            d = rho * d + (1 - rho) * before * before",
+        "r = rho * r + (1 - rho) * g * g\n"
+        "        change = -np.sqrt(delta + d) / np.sqrt(delta + r) * g",
+        "change = -np.sqrt(delta + d) / np.sqrt(delta + r) * g\n"
+        "        r = rho * r + (1 - rho) * g * g",
     ),
 )
 
 exercise.mistake(
+    "you update d before you step; the step Δ is made with the old d",
+    ("theta + lr * change", "theta - lr * np.sqrt(delta + d) / np.sqrt(delta + r) * g"),
+)
+
+exercise.mistake(
+    "your d is never updated; it averages the squares of the steps",
+    ("\n        d = rho * d + (1 - rho) * change * change", ""),
+)
+
+exercise.mistake(
+    "your d averages the squares of ηΔ; it averages those of Δ, before the multiplication by η",
+    ("change = -np.sqrt", "change = -lr * np.sqrt"),
+    ("theta + lr * change", "theta + change"),
+)
+
+exercise.mistake(
     "your quotient is inverted; √(δ + d) is its numerator, √(δ + r) its denominator",
-    ("(delta + d) / np.sqrt(delta + r)", "(delta + r) / np.sqrt(delta + d)"),
+    ("np.sqrt(delta + d) / np.sqrt(delta + r)", "np.sqrt(delta + r) / np.sqrt(delta + d)"),
 )
 
 exercise.mistake(
     "your quotient lacks the roots; it is √(δ + d) over √(δ + r)",
-    ("np.sqrt(delta + d) / np.sqrt", "(delta + d) / "),
+    ("np.sqrt(delta + d) / np.sqrt(delta + r)", "(delta + d) / (delta + r)"),
 )
 
 exercise.mistake(
     "your δ stands outside the roots; here it stands inside both",
     ("np.sqrt(delta + d) / np.sqrt(delta + r)", "(np.sqrt(d) + delta) / (np.sqrt(r) + delta)"),
 )
-
-
-@exercise.mistake("your d averages ηΔ; it averages Δ, before the multiplication by η")
-def _(gradient, start, lr, rho, delta, steps):
-    theta, r, d, path = start, np.zeros_like(start), np.zeros_like(start), [start]
-    for _ in range(steps):
-        g = gradient(theta)
-        r = rho * r + (1 - rho) * g * g
-        change = -lr * np.sqrt(delta + d) / np.sqrt(delta + r) * g
-        d = rho * d + (1 - rho) * change * change
-        theta = theta + change
-        path.append(theta)
-    return np.array(path)
-
-
-exercise.mistake(
-    "your ρ is the weight of the new values; it is that of the old averages",
-    ("rho * r + (1 - rho)", "(1 - rho) * r + rho"),
-    ("rho * d + (1 - rho)", "(1 - rho) * d + rho"),
-)
-
-
-@exercise.mistake("your d is never updated; it averages the squares of the steps")
-def _(gradient, start, lr, rho, delta, steps):
-    theta, r, path = start, np.zeros_like(start), [start]
-    for _ in range(steps):
-        g = gradient(theta)
-        r = rho * r + (1 - rho) * g * g
-        theta = theta - lr * np.sqrt(delta) / np.sqrt(delta + r) * g
-        path.append(theta)
-    return np.array(path)

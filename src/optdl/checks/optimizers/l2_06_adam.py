@@ -1,4 +1,4 @@
-"""Adam."""
+"""Compute the path of Adam."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -30,12 +30,14 @@ exercise = Exercise("L2-06", adam)
 
 @exercise.answer
 def _(gradient, start, lr, beta1, beta2, delta, steps):
-    theta, m, r, path = (start, np.zeros_like(start), np.zeros_like(start), [start])
+    theta, path = start, [start]
+    m, r = np.zeros_like(start), np.zeros_like(start)
     for t in range(1, steps + 1):
         g = gradient(theta)
         m = beta1 * m + (1 - beta1) * g
         r = beta2 * r + (1 - beta2) * g * g
-        m_hat, r_hat = (m / (1 - beta1**t), r / (1 - beta2**t))
+        m_hat = m / (1 - beta1**t)
+        r_hat = r / (1 - beta2**t)
         theta = theta - lr * m_hat / (np.sqrt(r_hat) + delta)
         path.append(theta)
     return np.array(path)
@@ -52,14 +54,16 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
     )
 
 
-@exercise.fact("under a constant gradient every step is η, from the first one on")
+@exercise.fact(
+    "with δ = 0 and a constant gradient every step has the size η, from the first one on"
+)
 def _(function: Function, rng: np.random.Generator) -> bool:
     g = rng.uniform(0.1, 10, size=3) * np.array([1, -1, 1])
     path = np.asarray(function(partial(constant, g), np.zeros(3), 0.1, 0.9, 0.999, 0.0, 6))
     return bool(np.allclose(np.diff(path, axis=0), -0.1 * np.sign(g), rtol=1e-7))
 
 
-@exercise.fact("with β₁ = β₂ = 0 it follows the signs of the gradient")
+@exercise.fact("with δ = β₁ = β₂ = 0 each step is −η times the sign of the gradient")
 def _(function: Function, rng: np.random.Generator) -> bool:
     gradient, _ = objective(rng, 2)
     path = np.asarray(function(gradient, random_start(rng, 2), 0.1, 0.0, 0.0, 0.0, 4))
@@ -69,54 +73,33 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 exercise.mistake(
     "you correct the bias of neither average; divide m by 1 − β₁ᵗ and r by 1 − β₂ᵗ",
-    ("t in range(1, steps + 1)", "_ in range(steps)"),
-    (
-        "m_hat, r_hat = (m / (1 - beta1**t), r / (1 - beta2**t))\n"
-        "        theta = theta - lr * m_hat / (np.sqrt(r_hat) + delta)",
-        "theta = theta - lr * m / (np.sqrt(r) + delta)",
-    ),
+    (" / (1 - beta1**t)", ""),
+    (" / (1 - beta2**t)", ""),
 )
 
 exercise.mistake(
-    "you do not correct the bias of r; divide it by 1 − β₂ᵗ",
-    (
-        "m_hat, r_hat = (m / (1 - beta1**t), r / (1 - beta2**t))\n"
-        "        theta = theta - lr * m_hat / (np.sqrt(r_hat) + delta)",
-        "theta = theta - lr * m / (1 - beta1**t) / (np.sqrt(r) + delta)",
-    ),
+    "you do not correct the bias of r; divide it by 1 − β₂ᵗ", (" / (1 - beta2**t)", "")
 )
 
 exercise.mistake(
-    "you do not correct the bias of m; divide it by 1 − β₁ᵗ",
-    (
-        "m_hat, r_hat = (m / (1 - beta1**t), r / (1 - beta2**t))\n"
-        "        theta = theta - lr * m_hat / (np.sqrt(r_hat) + delta)",
-        "theta = theta - lr * m / (np.sqrt(r / (1 - beta2**t)) + delta)",
-    ),
+    "you do not correct the bias of m; divide it by 1 − β₁ᵗ", (" / (1 - beta1**t)", "")
 )
 
 exercise.mistake(
-    "your t counts from 0, so that the first step divides by 1 − β⁰ = 0; it counts from 1",
-    ("1, steps + 1", "steps"),
-    ("(1 - beta1**t), r / ", "np.float64(1 - beta1**t), r / np.float64"),
+    "your t counts from 0, so the first step divides by 1 − β⁰ = 0; it counts from 1",
+    ("range(1, steps + 1)", "range(steps)"),
 )
 
 exercise.mistake(
-    "your t is one too large; it is 1 in the first step", ("1, steps + 1", "2, steps + 2")
+    "your t is one too large; it is 1 in the first step",
+    ("range(1, steps + 1)", "range(2, steps + 2)"),
 )
 
-
-@exercise.mistake("you keep m̂ and r̂ for the next step; keep m and r, which are not corrected")
-def _(gradient, start, lr, beta1, beta2, delta, steps):
-    theta, m, r, path = start, np.zeros_like(start), np.zeros_like(start), [start]
-    for t in range(1, steps + 1):
-        g = gradient(theta)
-        m = (beta1 * m + (1 - beta1) * g) / (1 - beta1**t)
-        r = (beta2 * r + (1 - beta2) * g * g) / (1 - beta2**t)
-        theta = theta - lr * m / (np.sqrt(r) + delta)
-        path.append(theta)
-    return np.array(path)
-
+exercise.mistake(
+    "you keep m̂ and r̂ for the next step; keep m and r, which are not corrected",
+    ("m_hat = m", "m_hat = m = m"),
+    ("r_hat = r", "r_hat = r = r"),
+)
 
 exercise.mistake(
     "your δ stands inside the root; in Adam it stands outside: √r̂ + δ",
@@ -124,27 +107,8 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "your β is the weight of the new gradient, as in the second lecture; here it "
-    "is that of the old average",
-    (
-        "m = beta1 * m + (1 - beta1) * g\n"
-        "        r = beta2 * r + (1 - beta2) * g * g\n"
-        "        m_hat, r_hat = (m / (1 - beta1**t), r / (1 - beta2**t))",
-        "m = beta1 * g + (1 - beta1) * m\n"
-        "        r = beta2 * g * g + (1 - beta2) * r\n"
-        "        m_hat, r_hat = (m / (1 - (1 - beta1) ** t), r / (1 - (1 - "
-        "beta2) ** t))",
-    ),
-)
-
-exercise.mistake(
-    "your β₁ and β₂ are exchanged; β₁ belongs to m, β₂ to r",
-    (
-        "m = beta1 * m + (1 - beta1) * g\n"
-        "        r = beta2 * r + (1 - beta2) * g * g\n"
-        "        m_hat, r_hat = (m / (1 - beta1**t), r / (1 - beta2**t))",
-        "m = beta2 * m + (1 - beta2) * g\n"
-        "        r = beta1 * r + (1 - beta1) * g * g\n"
-        "        m_hat, r_hat = (m / (1 - beta2**t), r / (1 - beta1**t))",
-    ),
+    "your β is the weight of the new gradient, as in the second lecture; here it is that of the "
+    "old average",
+    ("beta1 * m + (1 - beta1) * g", "(1 - beta1) * m + beta1 * g"),
+    ("beta2 * r + (1 - beta2) * g * g", "(1 - beta2) * r + beta2 * g * g"),
 )

@@ -1,4 +1,4 @@
-"""Preconditioning."""
+"""Compute the path of θ = Pz while z takes the steps of gradient descent."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -17,14 +17,15 @@ exercise = Exercise("P-07", preconditioned_descent)
 @exercise.answer
 def _(gradient, preconditioner, start, lr, steps):
     P = preconditioner
-    theta, path = (start, [start])
+    theta, path = start, [start]
     for _ in range(steps):
-        theta = theta - lr * P @ (P.T @ gradient(theta))
+        theta = theta - lr * P @ P.T @ gradient(theta)
         path.append(theta)
     return np.array(path)
 
 
-def _preconditioned_cases(rng: np.random.Generator) -> Iterator[Case]:
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
     for n, steps in ((2, 3), (2, 5), (4, 8)):
         gradient, _ = objective(rng, n)
         # far from symmetric, so that P, Pᵀ, PPᵀ and PᵀP differ
@@ -34,9 +35,9 @@ def _preconditioned_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield {**case, "steps": steps}
 
 
-@exercise.fact("it is gradient descent in z")
+@exercise.fact("it begins at the start of θ, and z = P⁻¹θ takes the steps of gradient descent")
 def _(function: Function, rng: np.random.Generator) -> bool:
-    *_, case = _preconditioned_cases(rng)
+    *_, case = exercise.draw(rng)
     gradient, P, start, lr, steps = case.values()
     z = run(optimizers.SGD(lr), lambda z: P.T @ gradient(P @ z), np.linalg.solve(P, start), steps)
     return bool(np.allclose(function(*case.values()), z @ P.T, rtol=1e-8))
@@ -44,7 +45,6 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 @exercise.fact("with PPᵀ = H⁻¹ one step reaches the minimum of a quadratic")
 def _(function: Function, rng: np.random.Generator) -> bool:
-    # PPᵀ = H⁻¹ reaches the minimum of a quadratic in one step
     M = rng.normal(size=(3, 3))
     H = M @ M.T + np.eye(3)
     P = np.linalg.inv(np.linalg.cholesky(H)).T
@@ -52,55 +52,34 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(path[1:], 0, atol=1e-9))
 
 
-exercise.cases(_preconditioned_cases)
+exercise.mistake("you multiply by P alone; by the chain rule it is PPᵀ∇L", ("P @ P.T @", "P @"))
 
+exercise.mistake("your step is that of z, Pᵀ∇L; for θ = Pz it is PPᵀ∇L", ("P @ P.T @", "P.T @"))
 
 exercise.mistake(
-    "you multiply by P alone; by the chain rule it is PPᵀ∇L",
-    ("\n    P = preconditioner", ""),
-    ("P @ (P.T @ gradient(theta))", "preconditioner @ gradient(theta)"),
+    "your factors are exchanged; the matrix is PPᵀ, not PᵀP", ("P @ P.T @", "P.T @ P @")
 )
 
 exercise.mistake(
-    "your step is that of z, Pᵀ∇L; for θ = Pz it is PPᵀ∇L",
-    ("\n    P = preconditioner", ""),
-    ("P @ (P.T @ gradient(theta))", "preconditioner.T @ gradient(theta)"),
+    "you multiply by P twice; the second factor is its transpose, PPᵀ", ("P @ P.T @", "P @ P @")
 )
 
 exercise.mistake(
-    "your factors are exchanged; the matrix is PPᵀ, not PᵀP",
-    ("\n    P = preconditioner", ""),
-    ("P @ (P.T @ gradient(theta))", "preconditioner.T @ preconditioner @ gradient(theta)"),
+    "your path is that of gradient descent; multiply the gradient by PPᵀ", ("P @ P.T @ ", "")
 )
 
 exercise.mistake(
-    "you multiply by P twice; the second factor is its transpose, PPᵀ",
-    ("\n    P = preconditioner", ""),
-    ("P @ (P.T @ gradient(theta))", "preconditioner @ preconditioner @ gradient(theta)"),
+    "you solve with PPᵀ; multiply by it",
+    ("P @ P.T @ gradient(theta)", "np.linalg.solve(P @ P.T, gradient(theta))"),
 )
 
 
 @exercise.mistake("you return z; return θ = Pz")
 def _(gradient, preconditioner, start, lr, steps):
-    z = np.linalg.solve(preconditioner, start)
+    P = preconditioner
+    z = np.linalg.solve(P, start)
     path = [z]
     for _ in range(steps):
-        z = z - lr * preconditioner.T @ gradient(preconditioner @ z)
+        z = z - lr * P.T @ gradient(P @ z)
         path.append(z)
     return np.array(path)
-
-
-exercise.mistake(
-    "you solve with PPᵀ; multiply by it",
-    ("\n    P = preconditioner", ""),
-    (
-        "P @ (P.T @ gradient(theta))",
-        "np.linalg.solve(preconditioner @ preconditioner.T, gradient(theta))",
-    ),
-)
-
-exercise.mistake(
-    "your path is that of gradient descent; multiply the gradient by PPᵀ",
-    ("\n    P = preconditioner", ""),
-    ("P @ (P.T @ gradient(theta))", "gradient(theta)"),
-)
