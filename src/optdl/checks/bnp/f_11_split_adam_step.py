@@ -1,4 +1,4 @@
-"""A step of Adam in the split form."""
+"""Compute the changes of weight and bias by Adam's first step in the split form."""
 
 from collections.abc import Iterator
 
@@ -11,16 +11,17 @@ exercise = Exercise("F-11", split_adam_step, parts=("change of the weight", "cha
 
 
 @exercise.answer
-def _(grad_weight, grad_bias, mean, std, q, lr, eps=1e-08):
-    weight = (grad_weight - np.outer(grad_bias, mean)) / (q * std)
-    bias = grad_bias / q
-    weight = -lr * weight / (abs(weight) + eps) / (q * std)
-    return (weight, -lr * bias / (abs(bias) + eps) / q - weight @ mean)
+def _(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    def adam(gradient):
+        return -lr * gradient / (np.abs(gradient) + eps)
+
+    weight = adam((grad_weight - np.outer(grad_bias, mean)) / (q * std)) / (q * std)
+    return weight, adam(grad_bias / q) / q - weight @ mean
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for outputs, features in ((1, 1), (2, 3), (4, 2)):
+    for outputs, features, eps in ((1, 1, 0.25), (2, 3, 0.1), (4, 2, 0.5)):
         yield {
             "grad_weight": rng.normal(size=(outputs, features)).round(2),
             "grad_bias": rng.normal(size=outputs).round(2),
@@ -28,7 +29,7 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
             "std": rng.uniform(0.2, 2, size=features).round(2),
             "q": float(rng.choice([1.5, 2.0, 3.0])),
             "lr": float(rng.choice([0.1, 0.5])),
-            "eps": 0.25,
+            "eps": eps,
         }
 
 
@@ -42,102 +43,102 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose((G * change).sum(), -0.1 * abs(G @ U @ D / 2).sum(), rtol=1e-9))
 
 
-@exercise.mistake(
-    "you give P Pᵀ g to Adam, which divides each component by its own size; it "
-    "takes Pᵀ g, and P comes after it"
+@exercise.fact("ε is 1e-8 when it is not given")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    G_w, G_b = 1e-8 * rng.normal(size=(2, 3)), 1e-8 * rng.normal(size=2)
+    weight, bias = function(G_w, G_b, np.zeros(3), np.ones(3), 1.0, 0.1)
+    return all(
+        np.allclose(step, -0.1 * G / (np.abs(G) + 1e-8), rtol=1e-9)
+        for step, G in ((weight, G_w), (bias, G_b))
+    )
+
+
+exercise.mistake(
+    "you give P Pᵀ g to Adam, which divides each component by its own size; it takes Pᵀ g, and P "
+    "comes after it",
+    (
+        "adam((grad_weight - np.outer(grad_bias, mean)) / (q * std)) / (q * std)",
+        "(grad_weight - np.outer(grad_bias, mean)) / (q * std) ** 2",
+    ),
+    (
+        "weight, adam(grad_bias / q) / q - weight @ mean",
+        "adam(weight), adam(grad_bias / q**2 - weight @ mean)",
+    ),
 )
-def _(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
-    weight = (grad_weight - np.outer(grad_bias, mean)) / (q * std) ** 2
-    bias = grad_bias / q**2 - weight @ mean
-    return -lr * weight / (abs(weight) + eps), -lr * bias / (abs(bias) + eps)
 
+exercise.mistake(
+    "you return the step of z; the parameters are P z, so P is still missing",
+    ("/ (q * std)) / (q * std)", "/ (q * std))"),
+    ("adam(grad_bias / q) / q - weight @ mean", "adam(grad_bias / q)"),
+)
 
-@exercise.mistake("you return the step of z; the parameters are P z, so P is still missing")
-def _(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
-    weight = (grad_weight - np.outer(grad_bias, mean)) / (q * std)
-    bias = grad_bias / q
-    return -lr * weight / (abs(weight) + eps), -lr * bias / (abs(bias) + eps)
+exercise.mistake(
+    "you give Adam the plain gradient; the gradient with respect to z is Pᵀ g",
+    ("adam((grad_weight - np.outer(grad_bias, mean)) / (q * std))", "adam(grad_weight)"),
+    ("adam(grad_bias / q)", "adam(grad_bias)"),
+)
 
-
-@exercise.mistake("you give Adam the plain gradient; the gradient with respect to z is Pᵀ g")
-def _(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
-    weight = -lr * grad_weight / (abs(grad_weight) + eps) / (q * std)
-    return weight, -lr * grad_bias / (abs(grad_bias) + eps) / q - weight @ mean
-
-
-@exercise.mistake("you multiply Adam's step by P Pᵀ; Pᵀ belongs before Adam")
-def _(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
-    weight = -lr * grad_weight / (abs(grad_weight) + eps)
-    bias = -lr * grad_bias / (abs(grad_bias) + eps)
-    weight = (weight - np.outer(bias, mean)) / (q * std) ** 2
-    return weight, bias / q**2 - weight @ mean
+exercise.mistake(
+    "you multiply Adam's step by P Pᵀ; Pᵀ belongs before Adam",
+    (
+        "adam((grad_weight - np.outer(grad_bias, mean)) / (q * std)) / (q * std)",
+        "(adam(grad_weight) - np.outer(adam(grad_bias), mean)) / (q * std) ** 2",
+    ),
+    ("adam(grad_bias / q) / q", "adam(grad_bias) / q**2"),
+)
 
 
 @exercise.mistake("you give P g to Adam and take Pᵀ of its step; it is the other way around")
 def _(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
+    def adam(gradient):
+        return -lr * gradient / (np.abs(gradient) + eps)
+
     weight = grad_weight / (q * std)
-    bias = grad_bias / q - weight @ mean
-    weight = -lr * weight / (abs(weight) + eps)
-    bias = -lr * bias / (abs(bias) + eps)
-    return (weight - np.outer(bias, mean)) / (q * std), bias / q
+    bias = adam(grad_bias / q - weight @ mean)
+    return (adam(weight) - np.outer(bias, mean)) / (q * std), bias / q
 
 
 exercise.mistake(
-    "your Pᵀ g lacks the − μ(j) G_b(i) of the weight",
+    "your Pᵀ g lacks a term; its weight is (G_w(i,j) − μ(j) G_b(i)) / (q σ̃(j))",
     ("(grad_weight - np.outer(grad_bias, mean))", "grad_weight"),
 )
 
-exercise.mistake("your P lacks the − Σ ΔW(i,j) μ(j) of the bias", (" - weight @ mean", ""))
-
-
-@exercise.mistake("you subtract the sum before dividing by σ̃; D comes first, so the sum takes ΔW")
-def _(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
-    weight = (grad_weight - np.outer(grad_bias, mean)) / (q * std)
-    bias = grad_bias / q
-    weight = -lr * weight / (abs(weight) + eps)
-    bias = -lr * bias / (abs(bias) + eps)
-    return weight / (q * std), (bias - weight @ mean) / q
-
-
-@exercise.mistake(
-    "you divide by q²σ̃² before Adam; P and Pᵀ divide by qσ̃ each, one after Adam and one before"
+exercise.mistake(
+    "your change of the bias lacks − Σ ΔW(i,j) μ(j), which comes from the first row of U",
+    (" - weight @ mean", ""),
 )
-def _(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
-    weight = (grad_weight - np.outer(grad_bias, mean)) / (q * std) ** 2
-    bias = grad_bias / q**2
-    weight = -lr * weight / (abs(weight) + eps)
-    return weight, -lr * bias / (abs(bias) + eps) - weight @ mean
-
 
 exercise.mistake(
-    "your Pᵀ lacks the 1/q; with Adam's ε this is another step",
-    (
-        "weight = (grad_weight - np.outer(grad_bias, mean)) / (q * std)\n    bias = grad_bias / q",
-        "weight = (grad_weight - np.outer(grad_bias, mean)) / std",
-    ),
-    ("bias / (abs(bias) + eps)", "grad_bias / (abs(grad_bias) + eps)"),
+    "your change of the bias adds the sum; U has −μᵀ in its first row, so P subtracts it",
+    ("- weight @ mean", "+ weight @ mean"),
 )
 
+exercise.mistake(
+    "you subtract the sum before dividing by σ̃; D comes first, so the sum takes ΔW",
+    (
+        "adam(grad_bias / q) / q - weight @ mean",
+        "(adam(grad_bias / q) - q * std * weight @ mean) / q",
+    ),
+)
 
-@exercise.mistake("your P lacks the 1/q")
-def _(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
-    weight = (grad_weight - np.outer(grad_bias, mean)) / (q * std)
-    bias = grad_bias / q
-    weight = -lr * weight / (abs(weight) + eps) / std
-    return weight, -lr * bias / (abs(bias) + eps) - weight @ mean
+exercise.mistake(
+    "you divide by q²σ̃² before Adam; P and Pᵀ divide by qσ̃ each, one after Adam and one before",
+    ("/ (q * std)) / (q * std)", "/ (q * std) ** 2)"),
+    ("adam(grad_bias / q) / q", "adam(grad_bias / q**2)"),
+)
 
+exercise.mistake(
+    "your Pᵀ lacks the 1/q; because of Adam's ε this changes the step",
+    ("/ (q * std)) /", "/ std) /"),
+    ("adam(grad_bias / q)", "adam(grad_bias)"),
+)
 
-@exercise.mistake("you move with the gradient; it is −η")
-def _(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
-    weight = (grad_weight - np.outer(grad_bias, mean)) / (q * std)
-    bias = grad_bias / q
-    weight = lr * weight / (abs(weight) + eps) / (q * std)
-    return weight, lr * bias / (abs(bias) + eps) / q - weight @ mean
+exercise.mistake(
+    "you divide by g² + ε; Adam divides by |g| + ε",
+    ("np.abs(gradient)", "gradient**2"),
+)
 
-
-@exercise.mistake("you divide by g² + ε; Adam divides by √(g²) + ε = |g| + ε")
-def _(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
-    weight = (grad_weight - np.outer(grad_bias, mean)) / (q * std)
-    bias = grad_bias / q
-    weight = -lr * weight / (weight**2 + eps) / (q * std)
-    return weight, -lr * bias / (bias**2 + eps) / q - weight @ mean
+exercise.mistake(
+    "you divide by √(g² + ε); Adam adds ε to the root, so it divides by |g| + ε",
+    ("(np.abs(gradient) + eps)", "np.sqrt(gradient**2 + eps)"),
+)

@@ -1,4 +1,4 @@
-"""The Hessian of a layer."""
+"""Compute the Hessian of a mean loss with respect to the bias and the weights of one unit."""
 
 from collections.abc import Iterator
 
@@ -14,12 +14,13 @@ exercise = Exercise("P-09", layer_hessian)
 @exercise.answer
 def _(H, curvatures):
     extended = np.column_stack([np.ones(len(H)), H])
-    return extended.T * (curvatures / len(H)) @ extended
+    S = np.diag(curvatures / len(H))
+    return extended.T @ S @ extended
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for rows, features in ((2, 1), (4, 2), (6, 3)):
+    for rows, features in ((3, 1), (5, 2), (7, 3)):
         yield {
             "H": random_activations(rng, rows, features),
             "curvatures": rng.uniform(0.1, 2, size=rows).round(2),
@@ -39,32 +40,19 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(u @ np.asarray(function(H, curvatures)) @ u, expected))
 
 
-@exercise.mistake("the bias is a parameter too: Ĥ begins with a column of ones")
-def _(H, curvatures):
-    return (H.T * (curvatures / len(H))) @ H
-
+exercise.mistake(
+    "the bias is a parameter too: Ĥ begins with a column of ones",
+    ("np.column_stack([np.ones(len(H)), H])", "H"),
+)
 
 exercise.mistake(
     "your bias comes last; in Ĥ = [e, H] it comes first",
     ("np.ones(len(H)), H", "H, np.ones(len(H))"),
 )
 
-exercise.mistake(
-    "your S lacks its 1/N: the loss is a mean over the minibatch",
-    ("(curvatures / len(H))", "curvatures"),
-)
+exercise.mistake("you use S twice; in Ĥᵀ S Ĥ it stands once", ("@ S @", "@ S @ S @"))
 
 exercise.mistake(
-    "you leave out the second derivatives; S holds L″ on its diagonal",
-    ("* (curvatures / len(H)) @ extended", "@ extended / len(H)"),
+    "you divide by n, the number of features; S divides by N, the number of examples",
+    ("/ len(H)", "/ H.shape[1]"),
 )
-
-exercise.mistake(
-    "you use S twice; in Ĥᵀ S Ĥ it stands once", (")) @ extended", ")) ** 2 @ extended")
-)
-
-
-@exercise.mistake("you divide by n, the number of features; S divides by N, the number of examples")
-def _(H, curvatures):
-    extended = np.column_stack([np.ones(len(H)), H])
-    return (extended.T * (curvatures / H.shape[1])) @ extended

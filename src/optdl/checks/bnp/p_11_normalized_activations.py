@@ -1,4 +1,4 @@
-"""Normalized activations."""
+"""Compute the centered and scaled features beside a column of ones."""
 
 from collections.abc import Iterator
 
@@ -31,52 +31,48 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(np.sum(one**2, 0), 9) and np.allclose(one, other, atol=1e-9))
 
 
-@exercise.mistake("the column of ones is missing: Ĝ = [e, G]")
-def _(H):
-    return (H - H.mean(0)) / H.std(0)
-
-
-@exercise.mistake("your variance divides by N − 1; here it divides by N")
-def _(H):
-    return np.column_stack([np.ones(len(H)), (H - H.mean(0)) / H.std(0, ddof=1)])
-
-
-@exercise.mistake("you divide by the variance; divide by its square root, σ")
-def _(H):
-    return np.column_stack([np.ones(len(H)), (H - H.mean(0)) / H.var(0)])
-
-
-@exercise.mistake("you subtract the mean after scaling; center first, then scale")
-def _(H):
-    return np.column_stack([np.ones(len(H)), H / H.std(0) - H.mean(0)])
-
-
-@exercise.mistake("you center, but do not scale")
-def _(H):
-    return np.column_stack([np.ones(len(H)), H - H.mean(0)])
-
-
-@exercise.mistake("you scale, but do not center")
-def _(H):
-    return np.column_stack([np.ones(len(H)), H / H.std(0)])
-
-
-@exercise.mistake("your column of ones comes last; in Ĝ = [e, G] it comes first")
-def _(H):
-    return np.column_stack([(H - H.mean(0)) / H.std(0), np.ones(len(H))])
-
-
-@exercise.mistake(
-    "you take one mean and one standard deviation for all features; each feature has its own"
+exercise.mistake(
+    "the column of ones is missing: Ĝ = [e, G]",
+    ("np.column_stack([np.ones(len(H)), normalized])", "normalized"),
 )
-def _(H):
-    return np.column_stack([np.ones(len(H)), (H - H.mean()) / H.std()])
 
+exercise.mistake(
+    "your variance divides by N − 1; here it divides by N",
+    ("H.std(axis=0)", "H.std(axis=0, ddof=1)"),
+)
+
+exercise.mistake(
+    "you divide by the variance; divide by its square root, σ", ("H.std(axis=0)", "H.var(axis=0)")
+)
+
+exercise.mistake(
+    "you subtract the mean after scaling; center first, then scale",
+    ("(H - H.mean(axis=0)) / H.std(axis=0)", "H / H.std(axis=0) - H.mean(axis=0)"),
+)
+
+exercise.mistake(
+    "you center the features, but do not scale them; divide by σ, too", (" / H.std(axis=0)", "")
+)
+
+exercise.mistake(
+    "you scale the features, but do not center them; subtract the mean first",
+    ("(H - H.mean(axis=0))", "H"),
+)
+
+exercise.mistake(
+    "your column of ones comes last; in Ĝ = [e, G] it comes first",
+    ("np.ones(len(H)), normalized", "normalized, np.ones(len(H))"),
+)
+
+exercise.mistake(
+    "you take one mean and one standard deviation for all features; each feature has its own",
+    ("(H - H.mean(axis=0)) / H.std(axis=0)", "(H - H.mean()) / H.std()"),
+)
 
 exercise.mistake(
     "you normalize each example over its features; normalize each feature over the examples",
     (
         "(H - H.mean(axis=0)) / H.std(axis=0)",
-        "(H - H.mean(1, keepdims=True)) / H.std(1, keepdims=True)",
+        "(H - H.mean(axis=1, keepdims=True)) / H.std(axis=1, keepdims=True)",
     ),
 )

@@ -1,4 +1,4 @@
-"""The preconditioner."""
+"""Build the matrix U, which centers, and the matrix D, which scales."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ exercise = Exercise("P-11:preconditioner", preconditioner, parts=("U", "D"))
 def _(mean, std):
     U = np.eye(len(mean) + 1)
     U[0, 1:] = -mean
-    return (U, np.diag(np.concatenate([[1.0], 1 / std])))
+    return U, np.diag(np.concatenate([[1.0], 1 / std]))
 
 
 @exercise.cases
@@ -34,30 +34,17 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(row, np.concatenate([[1.0], (h - mean) / std]), rtol=1e-10))
 
 
-exercise.mistake("D is an inverse: it holds 1/σ, yours holds σ", ("1 / ", ""))
+exercise.mistake("your D holds σ; it is an inverse, so it holds 1/σ", ("1 / std", "std"))
 
 exercise.mistake(
-    "the sign of U is wrong: −μᵀ in its first row subtracts the mean", ("-mean", "mean")
+    "the sign of μ is wrong in U: −μᵀ in its first row subtracts the mean", ("-mean", "mean")
 )
 
 exercise.mistake(
-    "your μ stands in the first column of U; Ĥ is multiplied from the right, so "
-    "it belongs in the first row",
-    ("0, 1:", "1:, 0"),
+    "your bias comes last; in ŵ = [b; w] it comes first",
+    ("U[0, 1:]", "U[-1, :-1]"),
+    ("[1.0], 1 / std", "1 / std, [1.0]"),
 )
-
-exercise.mistake("your D divides by the variance; it divides by σ", ("std]", "std**2]"))
-
-exercise.mistake(
-    "you scale μ inside U; U only centers, and D scales what is centered", ("-mean", "-mean / std")
-)
-
-
-@exercise.mistake("your bias comes last; in ŵ = [b; w] it comes first")
-def _(mean, std):
-    U = np.eye(len(mean) + 1)
-    U[-1, :-1] = -mean
-    return U, np.diag(np.concatenate([1 / std, [1.0]]))
 
 
 @exercise.mistake("your matrices lack the row and the column of the bias; each has n + 1 of them")

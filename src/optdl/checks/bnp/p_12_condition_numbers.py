@@ -1,4 +1,4 @@
-"""Condition numbers."""
+"""Compute the condition numbers of the activations, of the centered and of the scaled ones."""
 
 from collections.abc import Iterator
 
@@ -15,10 +15,12 @@ exercise = Exercise(
 
 @exercise.answer
 def _(H):
-    e, kappas = (np.ones(len(H)), [])
-    for A in (H, H - H.mean(0), (H - H.mean(0)) / H.std(0)):
-        s = np.linalg.svd(np.column_stack([e, A]), compute_uv=False)
-        kappas.append(s[0] / s[s > 1e-12 * s[0]][-1])
+    e, mean, std = np.ones(len(H)), H.mean(axis=0), H.std(axis=0)
+    kappas = []
+    for features in (H, H - mean, (H - mean) / std):
+        values = np.linalg.svd(np.column_stack([e, features]), compute_uv=False)
+        nonzero = values[values > 1e-12 * values[0]]
+        kappas.append(nonzero[0] / nonzero[-1])
     return tuple(kappas)
 
 
@@ -55,50 +57,33 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 exercise.mistake(
     "the column of ones is missing: the matrix is Ĥ = [e, H]",
-    ("e, kappas = (np.ones(len(H)), [])", "kappas = []"),
-    ("np.column_stack([e, A])", "A"),
-)
-
-
-@exercise.mistake(
-    "you divide by a singular value that is zero up to rounding; divide by the "
-    "smallest one that is not"
-)
-def _(H):
-    U, D = np.eye(H.shape[1] + 1), np.diag(np.concatenate([[1.0], 1 / H.std(0)]))
-    U[0, 1:] = -H.mean(0)
-    extended = np.column_stack([np.ones(len(H)), H])
-    return tuple(np.linalg.cond(A) for A in (extended, extended @ U, extended @ U @ D))
-
-
-exercise.mistake(
-    "you return κ(ĤᵀĤ), the square; take singular values of Ĥ",
-    ("s[0] / s[s > 1e-12 * s[0]][-1]", "(s[0] / s[s > 1e-12 * s[0]][-1]) ** 2"),
+    ("np.column_stack([e, features])", "features"),
 )
 
 exercise.mistake(
-    "you return smallest over largest; κ is at least 1",
-    ("[0] / s[s > 1e-12 * s[0]][-1]", "[s > 1e-12 * s[0]][-1] / s[0]"),
+    "you divide by a singular value that is zero up to rounding; divide by the smallest one that "
+    "is not",
+    ("values[values > 1e-12 * values[0]]", "values"),
 )
 
 exercise.mistake(
-    "your third matrix is scaled, but not centered: it is ĤUD", ("(H - H.mean(0))", "H")
+    "your third matrix is scaled, but not centered; it is ĤUD", ("(H - mean) / std", "H / std")
 )
 
-exercise.mistake("you multiply by σ; D is the inverse", (") / H", ") * H"))
+exercise.mistake("you multiply by σ; D divides by it", ("(H - mean) / std", "(H - mean) * std"))
 
 exercise.mistake(
-    "the sign of U is wrong: you add the mean, and the features move away from zero",
-    ("- H.mean(0), (H - H.mean(0))", "+ H.mean(0), (H + H.mean(0))"),
+    "you add the mean, which moves the features away from zero; U subtracts it",
+    ("(H, H - mean, (H - mean) / std)", "(H, H + mean, (H + mean) / std)"),
 )
 
 exercise.mistake(
-    "your standard deviation divides by N − 1; here it divides by N", ("std(0))", "std(0, ddof=1))")
+    "your standard deviation divides by N − 1; here it divides by N",
+    ("H.std(axis=0)", "H.std(axis=0, ddof=1)"),
 )
 
-exercise.mistake("your D holds 1/σ²; it holds 1/σ", ("std", "var"))
+exercise.mistake("your D holds 1/σ²; it holds 1/σ", ("H.std(axis=0)", "H.var(axis=0)"))
 
 exercise.mistake(
-    "your third matrix is Ĥ D U; P = U D centers first",
-    ("(H - H.mean(0)) / H.std", "H / H.std(0) - H.mean"),
+    "your third matrix is Ĥ D U; P = U D centers first", ("(H - mean) / std", "H / std - mean")
 )

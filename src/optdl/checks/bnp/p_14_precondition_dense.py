@@ -1,4 +1,4 @@
-"""One step."""
+"""Compute the preconditioned gradients of a dense layer by steps 3 to 5 of BNP."""
 
 from collections.abc import Iterator
 
@@ -11,11 +11,12 @@ exercise = Exercise("P-14:step", precondition_dense, parts=("weight", "bias"))
 
 
 @exercise.answer
-def _(grad_weight, grad_bias, mean, var, batch_size, eps1=0.01, eps2=0.0001):
-    scale = max(grad_weight.shape[1] / batch_size, 1)
+def _(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
+    q2 = max(grad_weight.shape[1] / batch_size, 1)
     smoothed = var + eps1 * var.max() + eps2
-    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)
-    return (weight, grad_bias / scale - weight @ mean)
+    weight = (grad_weight - np.outer(grad_bias, mean)) / smoothed / q2
+    bias = grad_bias / q2 - weight @ mean
+    return weight, bias
 
 
 @exercise.cases
@@ -51,13 +52,11 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 
 exercise.mistake(
-    "your step 5 uses the old G_w; use the new one from step 4", ("- weight", "- grad_weight")
+    "your step 5 uses the old G_w; use the new one from step 4",
+    ("- weight @ mean", "- grad_weight @ mean"),
 )
 
-exercise.mistake(
-    "you divide by σ̃; step 4 divides by σ̃²",
-    ("var + eps1 * var.max() + eps2", "np.sqrt(var + eps1 * var.max() + eps2)"),
-)
+exercise.mistake("you divide by σ̃; step 4 divides by σ̃²", ("/ smoothed", "/ np.sqrt(smoothed)"))
 
 exercise.mistake(
     "you divide by q; both steps divide by q²",
@@ -67,141 +66,112 @@ exercise.mistake(
     ),
 )
 
-
-@exercise.mistake("you take q² = min{n/N, 1}; it is the maximum")
-def _(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
-    scale = min(grad_weight.shape[1] / batch_size, 1)
-    smoothed = var + eps1 * var.max() + eps2
-    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)
-    return weight, grad_bias / scale - weight @ mean
-
-
 exercise.mistake(
-    "your n counts the outputs; q² counts the inputs, the columns of G_w", ("[1", "[0")
+    "you take q² = min{n/N, 1}; it is the maximum", ("max(grad_weight", "min(grad_weight")
 )
 
-exercise.mistake("your step 5 lacks the 1/q² before G_b", ("/ scale ", ""))
+exercise.mistake(
+    "your n counts the outputs; q² counts the inputs, the columns of G_w",
+    ("grad_weight.shape[1]", "grad_weight.shape[0]"),
+)
+
+exercise.mistake(
+    "your step 5 does not divide the old G_b; it starts from G_b/q²",
+    ("grad_bias / q2", "grad_bias"),
+)
 
 exercise.mistake(
     "you divide the sum of step 5 by q² as well; the new G_w has been divided already",
-    ("grad_bias / scale - weight @ mean", "(grad_bias - weight @ mean) / scale"),
+    ("grad_bias / q2 - weight @ mean", "(grad_bias - weight @ mean) / q2"),
 )
 
 exercise.mistake(
     "you add ε₁ itself; it multiplies the largest variance of the layer",
-    (
-        "smoothed = var + eps1 * var.max() + eps2\n"
-        "    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * "
-        "smoothed)",
-        "weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * (var + eps1 + eps2))",
-    ),
+    ("eps1 * var.max()", "eps1"),
 )
 
 exercise.mistake(
     "you add ε₁ times each feature's own variance; take the largest variance of the layer",
-    (
-        "smoothed = var + eps1 * var.max() + eps2\n"
-        "    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * "
-        "smoothed)",
-        "weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * ((1 + eps1) * var + eps2))",
-    ),
+    ("eps1 * var.max()", "eps1 * var"),
 )
 
 exercise.mistake(
     "you take the maximum of the means; take the maximum of the variances",
-    ("var.", "np.abs(mean)."),
+    ("var.max()", "mean.max()"),
 )
 
 exercise.mistake(
     "you add the floor to σ and then square; add it to σ²",
-    (
-        "smoothed = var + eps1 * var.max() + eps2",
-        "std = np.sqrt(var)\n    smoothed = (std + eps1 * std.max() + eps2) ** 2",
-    ),
+    ("var + eps1 * var.max() + eps2", "(np.sqrt(var) + eps1 * np.sqrt(var).max() + eps2) ** 2"),
 )
 
 exercise.mistake(
     "you add the floor to the quotient; it belongs in the denominator",
+    ("smoothed = var +", "floor ="),
     (
-        "smoothed = var + eps1 * var.max() + eps2\n"
-        "    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * "
-        "smoothed)",
-        "floor = eps1 * var.max() + eps2\n"
-        "    weight = ((grad_weight - np.outer(grad_bias, mean)) / var + floor) "
-        "/ scale",
+        "(grad_weight - np.outer(grad_bias, mean)) / smoothed",
+        "((grad_weight - np.outer(grad_bias, mean)) / var + floor)",
     ),
 )
 
 exercise.mistake(
     "your step 4 does not subtract μ(j) G_b(i)",
+    ("(grad_weight - np.outer(grad_bias, mean))", "grad_weight"),
+)
+
+exercise.mistake(
+    "your step 4 adds μ(j) G_b(i); it subtracts it",
+    ("grad_weight - np.outer", "grad_weight + np.outer"),
+)
+
+exercise.mistake(
+    "your step 5 adds the sum; it subtracts it", ("- weight @ mean", "+ weight @ mean")
+)
+
+exercise.mistake(
+    "you take step 5 before step 4; G_w uses the old G_b, and G_b the new G_w",
     (
-        "smoothed = var + eps1 * var.max() + eps2\n"
-        "    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * "
-        "smoothed)",
-        "weight = grad_weight / (scale * (var + eps1 * var.max() + eps2))",
+        "weight = (grad_weight - np.outer(grad_bias, mean)) / smoothed / q2\n"
+        "    bias = grad_bias / q2 - weight @ mean",
+        "bias = grad_bias / q2 - grad_weight @ mean\n"
+        "    weight = (grad_weight - np.outer(bias, mean)) / smoothed / q2",
     ),
 )
 
 exercise.mistake(
-    "your step 4 adds μ(j) G_b(i); it subtracts it", ("grad_weight -", "grad_weight +")
-)
-
-exercise.mistake("your step 5 adds the sum; it subtracts it", ("scale -", "scale +"))
-
-exercise.mistake(
-    "you take step 5 before step 4: G_w uses the old G_b, and G_b the new G_w",
+    "you multiply the gradient by P alone; it is P Pᵀ, which divides by σ̃ twice and subtracts μ "
+    "twice",
     (
-        "weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)\n"
-        "    return (weight, grad_bias / scale - weight @ mean)",
-        "bias = grad_bias / scale - grad_weight @ mean\n"
-        "    return ((grad_weight - np.outer(bias, mean)) / (scale * smoothed), "
-        "bias)",
+        "(grad_weight - np.outer(grad_bias, mean)) / smoothed",
+        "grad_weight / np.sqrt(smoothed)",
     ),
 )
 
 exercise.mistake(
-    "you multiply the gradient by P alone; it is P Pᵀ, which divides by σ̃ twice "
-    "and subtracts μ twice",
-    (
-        "smoothed = var + eps1 * var.max() + eps2\n"
-        "    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * "
-        "smoothed)",
-        "weight = grad_weight / (scale * np.sqrt(var + eps1 * var.max() + eps2))",
-    ),
+    "you multiply the gradient by Pᵀ alone; it is P Pᵀ, which divides by σ̃ twice and changes G_b "
+    "as well",
+    ("/ smoothed", "/ np.sqrt(smoothed)"),
+    (" - weight @ mean", ""),
 )
-
-
-@exercise.mistake(
-    "you multiply the gradient by Pᵀ alone; it is P Pᵀ, which divides by σ̃ "
-    "twice and changes G_b as well"
-)
-def _(grad_weight, grad_bias, mean, var, batch_size, eps1=1e-2, eps2=1e-4):
-    scale = max(grad_weight.shape[1] / batch_size, 1)
-    std = np.sqrt(var + eps1 * var.max() + eps2)
-    return (grad_weight - np.outer(grad_bias, mean)) / (scale * std), grad_bias / scale
-
 
 exercise.mistake(
     "you subtract μ(j) G_b(i) after dividing; step 4 divides the difference by σ̃²(j)",
     (
-        "(grad_weight - np.outer(grad_bias, mean)) / (scale * smoothed)",
-        "(grad_weight / smoothed - np.outer(grad_bias, mean)) / scale",
+        "(grad_weight - np.outer(grad_bias, mean)) / smoothed",
+        "(grad_weight / smoothed - np.outer(grad_bias, mean))",
     ),
 )
 
-exercise.mistake(
-    "you divide by σ²; step 3 adds ε₁ max σ² + ε₂ to it",
-    (
-        "smoothed = var + eps1 * var.max() + eps2\n"
-        "    weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * "
-        "smoothed)",
-        "weight = (grad_weight - np.outer(grad_bias, mean)) / (scale * var)",
-    ),
-)
+exercise.mistake("you divide by σ²; step 3 adds ε₁ max σ² + ε₂ to it", ("/ smoothed", "/ var"))
 
 exercise.mistake(
     "you take the larger of σ² and ε₁ max σ² + ε₂; add the two",
     ("var + eps1 * var.max() + eps2", "np.maximum(var, eps1 * var.max() + eps2)"),
 )
 
-exercise.mistake("your σ̃² lacks ε₂: it is σ² + ε₁ max σ² + ε₂", (" + eps2", ""))
+exercise.mistake("your σ̃² lacks ε₂; it is σ² + ε₁ max σ² + ε₂", (" + eps2", ""))
+
+exercise.mistake(
+    "you exchange ε₁ and ε₂; ε₁ multiplies the largest variance, and ε₂ stands alone",
+    ("eps1 * var.max() + eps2", "eps2 * var.max() + eps1"),
+)

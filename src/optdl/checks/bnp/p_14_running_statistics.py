@@ -1,4 +1,4 @@
-"""Running statistics."""
+"""Compute the running mean and variance after each minibatch."""
 
 from collections.abc import Iterator
 
@@ -13,14 +13,15 @@ exercise = Exercise("P-14:statistics", running_statistics, parts=("means", "vari
 
 @exercise.answer
 def _(minibatches, rho=0.99):
-    mean, var, means, variances = (0.0, 1.0, [], [])
+    mean, var = 0.0, 1.0
+    means, variances = [], []
     for H in minibatches:
-        mean = rho * mean + (1 - rho) * H.mean(0)
-        center = mean if len(H) == 1 else H.mean(0)
-        var = rho * var + (1 - rho) * np.mean((H - center) ** 2, axis=0)
+        mean = rho * mean + (1 - rho) * H.mean(axis=0)
+        batch_var = (H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0)
+        var = rho * var + (1 - rho) * batch_var
         means.append(mean)
         variances.append(var)
-    return (np.array(means), np.array(variances))
+    return np.array(means), np.array(variances)
 
 
 @exercise.cases
@@ -44,78 +45,61 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     )
 
 
-exercise.mistake(
-    "ρ is on the wrong term: it is the share of the old statistics",
-    ("rho * mean + (1 - rho)", "(1 - rho) * mean + rho"),
-    ("rho * var + (1 - rho)", "(1 - rho) * var + rho"),
-)
+@exercise.fact("ρ is 0.99 when it is not given")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    H = rng.normal(3, 2, size=(6, 4))
+    means, variances = function([H])
+    return bool(
+        np.allclose(means, 0.01 * H.mean(0)) and np.allclose(variances, 0.99 + 0.01 * H.var(0))
+    )
 
-exercise.mistake("your variance starts at 0; it starts at 1", ("1.", "0."))
+
+exercise.mistake("your variance starts at 0; it starts at 1", ("0.0, 1.0", "0.0, 0.0"))
 
 exercise.mistake(
     "you start at the first minibatch; start at μ = 0 and σ² = 1",
-    (
-        "mean, var, means, variances = (0.0, 1.0, [], [])\n    for H in minibatches:",
-        "mean, var = (minibatches[0].mean(0), minibatches[0].var(0))\n"
-        "    means, variances = ([mean], [var])\n"
-        "    for H in minibatches[1:]:",
-    ),
+    ("0.0, 1.0", "minibatches[0].mean(axis=0), minibatches[0].var(axis=0)"),
+    ("[], []", "[mean], [var]"),
+    ("in minibatches:", "in minibatches[1:]:"),
 )
 
 exercise.mistake(
     "you divide by 1 − ρᵗ as Adam does; BNP has no bias correction",
     ("H in minibatches", "t, H in enumerate(minibatches, 1)"),
+    ("append(mean)", "append(mean / (1 - rho**t))"),
+    ("append(var)", "append(var / (1 - rho**t))"),
+)
+
+exercise.mistake(
+    "you measure one example from the old μ; update μ first",
     (
-        "means.append(mean)\n        variances.append(var)",
-        "means.append(mean / (1 - rho**t))\n        variances.append(var / (1 - rho**t))",
+        "mean = rho * mean + (1 - rho) * H.mean(axis=0)\n"
+        "        batch_var = (H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0)",
+        "batch_var = (H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0)\n"
+        "        mean = rho * mean + (1 - rho) * H.mean(axis=0)",
     ),
 )
 
 exercise.mistake(
-    "you update μ after using it; one example is measured from the new μ",
-    ("\n        mean = rho * mean + (1 - rho) * H.mean(0)", ""),
-    (
-        "var = rho * var + (1 - rho) * np.mean((H - center) ** 2, axis=0)",
-        "var = rho * var + (1 - rho) * np.mean((H - center) ** 2, axis=0)\n"
-        "        mean = rho * mean + (1 - rho) * H.mean(0)",
-    ),
-)
-
-exercise.mistake(
-    "you use the mean of a minibatch of one, so that its variance is 0; measure "
-    "it from the running mean",
-    (
-        "center = mean if len(H) == 1 else H.mean(0)\n"
-        "        var = rho * var + (1 - rho) * np.mean((H - center) ** 2, axis=0)",
-        "var = rho * var + (1 - rho) * H.var(0)",
-    ),
+    "you measure one example from its own mean, so its variance is 0; measure it from the running "
+    "mean",
+    ("(H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0)", "H.var(axis=0)"),
 )
 
 exercise.mistake(
     "you measure every minibatch from the running mean; only a minibatch of one example needs it",
     (
-        "center = mean if len(H) == 1 else H.mean(0)\n"
-        "        var = rho * var + (1 - rho) * np.mean((H - center) ** 2, axis=0)",
-        "var = rho * var + (1 - rho) * np.mean((H - mean) ** 2, axis=0)",
+        "(H[0] - mean) ** 2 if len(H) == 1 else H.var(axis=0)",
+        "np.mean((H - mean) ** 2, axis=0)",
     ),
 )
 
 exercise.mistake(
     "you average standard deviations; average variances",
-    ("var,", "std,"),
-    (
-        "var = rho * var + (1 - rho) * np.mean((H - center) ** 2, axis=0)",
-        "std = rho * std + (1 - rho) * np.sqrt(np.mean((H - center) ** 2, axis=0))",
-    ),
-    ("(var)", "(std**2)"),
+    ("* batch_var", "* np.sqrt(batch_var)"),
+    ("append(var)", "append(var**2)"),
 )
 
 exercise.mistake(
-    "your variance divides by N − 1; BNP divides by N",
-    (
-        "center = mean if len(H) == 1 else H.mean(0)\n"
-        "        var = rho * var + (1 - rho) * np.mean((H - center) ** 2, axis=0)",
-        "one = (H[0] - mean) ** 2 if len(H) == 1 else H.var(0, ddof=1)\n"
-        "        var = rho * var + (1 - rho) * one",
-    ),
+    "your variance divides by N − 1; BNP divides by N", ("H.var(axis=0)", "H.var(axis=0, ddof=1)")
 )

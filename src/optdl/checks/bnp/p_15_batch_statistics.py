@@ -1,4 +1,4 @@
-"""Statistics of a minibatch."""
+"""Compute the mean and the variance of a minibatch, which may hold one example."""
 
 from collections.abc import Iterator
 
@@ -13,8 +13,10 @@ exercise = Exercise("P-15", batch_statistics, parts=("mean", "variance"))
 
 @exercise.answer
 def _(H, running_mean=None):
-    center = running_mean if running_mean is not None and len(H) == 1 else H.mean(0)
-    return (H.mean(0), np.mean((H - center) ** 2, axis=0))
+    mean = H.mean(axis=0)
+    if len(H) == 1 and running_mean is not None:
+        return mean, (H[0] - running_mean) ** 2
+    return mean, H.var(axis=0)
 
 
 @exercise.cases
@@ -39,43 +41,30 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     )
 
 
-@exercise.mistake("your variance divides by N − 1; BNP divides by N")
-def _(H, running_mean=None):
-    if len(H) == 1 and running_mean is not None:
-        return H[0], (H[0] - running_mean) ** 2
-    return H.mean(0), H.var(0, ddof=1)
-
-
-@exercise.mistake(
-    "you measure one example from its own mean, so that its variance is 0; "
-    "measure it from the running mean"
-)
-def _(H, running_mean=None):
-    return H.mean(0), H.var(0)
-
-
 exercise.mistake(
-    "you use the running mean for minibatches of any size; only a minibatch of "
-    "one needs it, and a larger one is measured from its own mean",
-    (
-        "running_mean if running_mean is not None and len(H) == 1 else H.mean(0)",
-        "H.mean(0) if running_mean is None else running_mean",
-    ),
+    "your variance divides by N − 1; BNP divides by N", ("H.var(axis=0)", "H.var(axis=0, ddof=1)")
 )
 
 exercise.mistake(
-    "you return the standard deviation; return the variance",
-    ("mean((H - center) ** 2, axis=0)", "sqrt(np.mean((H - center) ** 2, axis=0))"),
+    "you measure one example from its own mean, so its variance is 0; measure it from the running "
+    "mean",
+    ("(H[0] - running_mean)", "(H[0] - mean)"),
+)
+
+exercise.mistake(
+    "you use the running mean for minibatches of any size; only a minibatch of one needs it, and a "
+    "larger one is measured from its own mean",
+    ("len(H) == 1 and running_mean", "running_mean"),
+    ("(H[0] - running_mean) ** 2", "np.mean((H - running_mean) ** 2, axis=0)"),
 )
 
 exercise.mistake(
     "your mean of one example is the running mean; it is the example itself",
-    ("(H.mean(0)", "(center"),
+    ("return mean, (H[0]", "return running_mean, (H[0]"),
 )
 
-
-@exercise.mistake("you average over the features of an example; average over the examples")
-def _(H, running_mean=None):
-    if len(H) == 1 and running_mean is not None:
-        return H[0], (H[0] - running_mean) ** 2
-    return H.mean(1), H.var(1)
+exercise.mistake(
+    "you average over the features of an example; average over the examples",
+    ("H.mean(axis=0)", "H.mean(axis=1)"),
+    ("H.var(axis=0)", "H.var(axis=1)"),
+)

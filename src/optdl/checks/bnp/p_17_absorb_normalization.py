@@ -1,4 +1,4 @@
-"""Batch norm as a plain layer."""
+"""Compute the plain layer that gives the same output as one behind batch normalization."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ exercise = Exercise("P-17", absorb_normalization, parts=("weight", "bias"))
 @exercise.answer
 def _(W, b, mean, std):
     absorbed = W / std
-    return (absorbed, b - absorbed @ mean)
+    return absorbed, b - absorbed @ mean
 
 
 @exercise.cases
@@ -51,24 +51,10 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     )
 
 
-exercise.mistake("you absorb with the variance; batch norm divides by σ", ("/ std", "/ std**2"))
+exercise.mistake(
+    "your bias uses W; μ was divided by σ too, so it takes Ŵ", ("absorbed @ mean", "W @ mean")
+)
 
+exercise.mistake("you add Ŵ μ; batch norm subtracts the mean", ("b - absorbed", "b + absorbed"))
 
-@exercise.mistake("your bias uses W; μ was divided by σ too, so it takes Ŵ")
-def _(W, b, mean, std):
-    return W / std, b - W @ mean
-
-
-exercise.mistake("you add Ŵ μ; batch norm subtracts the mean", ("b -", "b +"))
-
-exercise.mistake("you multiply the weight by σ; divide it by σ", ("W /", "W *"))
-
-
-@exercise.mistake("you leave the bias as it is; b̂ = b − Ŵ μ holds what the mean contributes")
-def _(W, b, mean, std):
-    return W / std, b
-
-
-exercise.mistake("your shift divides by σ twice: Ŵ holds 1/σ already", ("mean)", "(mean / std))"))
-
-exercise.mistake("b is missing from your b̂", ("b - ", "-"))
+exercise.mistake("you multiply the weight by σ; divide it by σ", ("W / std", "W * std"))

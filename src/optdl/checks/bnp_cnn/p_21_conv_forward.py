@@ -1,4 +1,4 @@
-"""The forward pass."""
+"""Compute the output of a convolutional layer as one matrix product."""
 
 from collections.abc import Iterator
 
@@ -12,14 +12,17 @@ exercise = Exercise("P-21:forward", conv_forward)
 
 @exercise.answer
 def _(h, w, b):
-    k, (_, _, r, s) = w.shape[-1], h.shape
-    h = np.pad(h, ((0, 0), (0, 0), (k // 2, k // 2), (k // 2, k // 2)))
-    parts = [
-        np.einsum("ncrs,oc->nors", h[:, :, i : i + r, j : j + s], w[:, :, i, j])
-        for i in range(k)
-        for j in range(k)
+    o, _, k, _ = w.shape
+    m, (N, _, r, s) = (k - 1) // 2, h.shape
+    padded = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))
+    rows = [
+        padded[n, :, u : u + k, v : v + k].reshape(-1)
+        for n in range(N)
+        for u in range(r)
+        for v in range(s)
     ]
-    return sum(parts) + b[:, None, None]
+    product = np.array(rows) @ w.reshape(o, -1).T + b
+    return np.moveaxis(product.reshape(N, r, s, o), -1, 1)
 
 
 @exercise.cases
@@ -49,64 +52,38 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 exercise.mistake(
     "you flip the kernel; networks use it as it stands",
-    (
-        "h = np.pad(h, ((0, 0), (0, 0), (k // 2, k // 2), (k // 2, k // 2)))",
-        "h = np.pad(h, ((0, 0), (0, 0), (k // 2, k // 2), (k // 2, k // 2)))\n"
-        "    w = w[:, :, ::-1, ::-1]",
-    ),
+    ("w.reshape(o, -1)", "w[:, :, ::-1, ::-1].reshape(o, -1)"),
 )
 
-exercise.mistake("you swap rows and columns of the kernel", ("i, j", "j, i"))
-
 exercise.mistake(
-    "the bias is missing",
-    ("parts = [", "return sum("),
-    ("]\n    return sum(parts) + b[:, None, None]", ")"),
+    "you swap rows and columns of the kernel; its third axis runs down the image",
+    ("w.reshape(o, -1)", "w.swapaxes(2, 3).reshape(o, -1)"),
 )
 
-
-@exercise.mistake("you add the bias once for each kernel entry; add it once")
-def _(h, w, b):
-    k, (_, _, r, s) = w.shape[-1], h.shape
-    h = np.pad(h, ((0, 0), (0, 0), (k // 2, k // 2), (k // 2, k // 2)))
-    return sum(
-        np.einsum("ncrs,oc->nors", h[:, :, i : i + r, j : j + s], w[:, :, i, j]) + b[:, None, None]
-        for i in range(k)
-        for j in range(k)
-    )
-
-
-@exercise.mistake("your output channels come last; they belong to the second axis")
-def _(h, w, b):
-    k, (_, _, r, s) = w.shape[-1], h.shape
-    h = np.pad(h, ((0, 0), (0, 0), (k // 2, k // 2), (k // 2, k // 2)))
-    return b + sum(
-        np.einsum("ncrs,oc->nrso", h[:, :, i : i + r, j : j + s], w[:, :, i, j])
-        for i in range(k)
-        for j in range(k)
-    )
-
+exercise.mistake("you add the bias once for each kernel entry; add it once", ("+ b", "+ k * k * b"))
 
 exercise.mistake(
-    "you reshape to (N, o, r, s) with the numbers in the order N, r, s, o; move "
-    "the axis, as np.moveaxis does",
-    ("nors", "nrso"),
-    ("(_, _, r", "(N, _, r"),
-    ("sum(parts) + b[:, None, None]", "(b + sum(parts)).reshape(N, len(b), r, s)"),
+    "you add the bias once for each input channel; add it once", ("+ b", "+ h.shape[1] * b")
+)
+
+exercise.mistake(
+    "your output channels come last; they belong to the second axis",
+    ("np.moveaxis(product.reshape(N, r, s, o), -1, 1)", "product.reshape(N, r, s, o)"),
+)
+
+exercise.mistake(
+    "you reshape to (N, o, r, s) with the numbers in the order N, r, s, o; move the axis, as "
+    "np.moveaxis does",
+    ("np.moveaxis(product.reshape(N, r, s, o), -1, 1)", "product.reshape(N, o, r, s)"),
 )
 
 exercise.mistake(
     "you average over the input channels; their contributions add up",
-    ("(_, _, r", "(_, c, r"),
-    ("parts) +", "parts) / c +"),
+    ("np.array(rows)", "np.array(rows) / h.shape[1]"),
 )
 
 exercise.mistake(
-    "you reshape the kernel to (c k k, o), which mixes its output channels; "
-    "reshape it to (o, c k k) and transpose",
-    (
-        "k, (_, _, r, s) = w.shape[-1], h.shape",
-        "(o, c, k, _), (_, _, r, s) = (w.shape, h.shape)\n"
-        "    w = w.reshape(-1, o).T.reshape(o, c, k, k)",
-    ),
+    "you reshape the kernel to (c k k, o), which mixes its output channels; reshape it to "
+    "(o, c k k) and transpose",
+    ("w.reshape(o, -1).T", "w.reshape(-1, o)"),
 )

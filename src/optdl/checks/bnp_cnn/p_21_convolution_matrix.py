@@ -1,4 +1,4 @@
-"""A convolution as a matrix product."""
+"""Build the matrix whose rows are the windows that a kernel meets."""
 
 from collections.abc import Iterator
 
@@ -12,16 +12,15 @@ exercise = Exercise("P-21", convolution_matrix)
 
 @exercise.answer
 def _(h, k):
-    m, (N, _, r, s) = ((k - 1) // 2, h.shape)
-    h = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))
-    return np.array(
-        [
-            h[n, :, u : u + k, v : v + k].ravel()
-            for n in range(N)
-            for u in range(r)
-            for v in range(s)
-        ]
-    )
+    m, (N, _, r, s) = (k - 1) // 2, h.shape
+    padded = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))
+    rows = [
+        padded[n, :, u : u + k, v : v + k].reshape(-1)
+        for n in range(N)
+        for u in range(r)
+        for v in range(s)
+    ]
+    return np.array(rows)
 
 
 @exercise.cases
@@ -42,90 +41,65 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 exercise.mistake(
     "your windows are rotated by 180°, as if you flipped the kernel; use it as it is",
-    ("k].", "k][:, ::-1, ::-1]."),
+    (".reshape(-1)", "[:, ::-1, ::-1].reshape(-1)"),
 )
 
 exercise.mistake(
     "your columns run down the kernel; w.reshape(-1) reads it row by row",
-    (".ravel", ".transpose(0, 2, 1).ravel"),
+    (".reshape(-1)", ".swapaxes(1, 2).reshape(-1)"),
 )
 
 exercise.mistake(
-    "the channel varies fastest in your columns; in w of shape (c, k, k) it "
-    "comes first, so it varies slowest",
-    (".ravel", ".transpose(1, 2, 0).ravel"),
-)
-
-
-@exercise.mistake("your rows run down the image; position (u, v) belongs to row u·s + v")
-def _(h, k):
-    m, (N, _, r, s) = (k - 1) // 2, h.shape
-    h = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))
-    return np.array(
-        [
-            h[n, :, u : u + k, v : v + k].ravel()
-            for n in range(N)
-            for v in range(s)
-            for u in range(r)
-        ]
-    )
-
-
-exercise.mistake(
-    "your rows mix the images; all positions of the first image come first",
-    ("\n            for n in range(N)", ""),
-    ("for v in range(s)", "for v in range(s)\n            for n in range(N)"),
+    "the channel varies fastest in your columns; in w of shape (c, k, k) it comes first, so it "
+    "varies slowest",
+    (".reshape(-1)", ".transpose(1, 2, 0).reshape(-1)"),
 )
 
 exercise.mistake(
-    "all your zeros come after the image; half of them belong before it",
+    "your rows run down the image; position (u, v) belongs to row u·s + v",
     (
-        "m, (N, _, r, s) = ((k - 1) // 2, h.shape)\n"
-        "    h = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))",
-        "N, _, r, s = h.shape\n    h = np.pad(h, ((0, 0), (0, 0), (0, k - 1), (0, k - 1)))",
+        "for u in range(r)\n        for v in range(s)",
+        "for v in range(s)\n        for u in range(r)",
     ),
 )
 
 exercise.mistake(
-    "you continue the image beyond its border; pad with zeros", ("m)))", 'm)), mode="edge")')
+    "your rows mix the images; all positions of the first image come first",
+    ("for n in range(N)\n        for u in range(r)", "for u in range(r)"),
+    ("for v in range(s)", "for v in range(s)\n        for n in range(N)"),
 )
-
-
-@exercise.mistake(
-    "you visit only positions where the window fits; pad with (k − 1)/2 zeros on "
-    "each side, and visit all r·s"
-)
-def _(h, k):
-    N, c, r, s = h.shape
-    return np.array(
-        [
-            h[n, :, u : u + k, v : v + k].ravel()
-            for n in range(N)
-            for u in range(r - k + 1)
-            for v in range(s - k + 1)
-        ]
-    ).reshape(-1, c * k * k)
-
-
-@exercise.mistake(
-    "you reshape windows of shape (N, c, r, s, k, k); first move the axis of the "
-    "channels behind those of the positions"
-)
-def _(h, k):
-    m, (N, c, r, s) = (k - 1) // 2, h.shape
-    h = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))
-    windows = [
-        h[n, p, u : u + k, v : v + k]
-        for n in range(N)
-        for p in range(c)
-        for u in range(r)
-        for v in range(s)
-    ]
-    return np.array(windows).reshape(N * r * s, c * k * k)
-
 
 exercise.mistake(
-    "you include the column of ones; this matrix has a column for each kernel "
-    "entry and none for the bias",
-    ("h[n, :, u : u + k, v : v + k].ravel()", "np.append(1.0, h[n, :, u : u + k, v : v + k])"),
+    "all your zeros come after the image; half of them belong before it",
+    ("(m, m), (m, m)", "(0, k - 1), (0, k - 1)"),
+)
+
+exercise.mistake(
+    "you continue the image beyond its border; pad with zeros",
+    ("(m, m), (m, m))", '(m, m), (m, m)), mode="edge"'),
+)
+
+exercise.mistake(
+    "you visit only positions where the window fits; pad with (k − 1)/2 zeros on each side, and "
+    "visit all r·s",
+    ("padded[n", "h[n"),
+    ("range(r)", "range(r - k + 1)"),
+    ("range(s)", "range(s - k + 1)"),
+)
+
+exercise.mistake(
+    "you reshape windows of shape (N, c, r, s, k, k); first move the axis of the channels behind "
+    "those of the positions",
+    ("padded[n, :, u : u + k, v : v + k].reshape(-1)", "padded[n, p, u : u + k, v : v + k]"),
+    ("for n in range(N)", "for n in range(N)\n        for p in range(h.shape[1])"),
+    ("np.array(rows)", "np.array(rows).reshape(N * r * s, -1)"),
+)
+
+exercise.mistake(
+    "you include the column of ones; this matrix has a column for each kernel entry and none for "
+    "the bias",
+    (
+        "padded[n, :, u : u + k, v : v + k].reshape(-1)",
+        "np.append(1, padded[n, :, u : u + k, v : v + k])",
+    ),
 )

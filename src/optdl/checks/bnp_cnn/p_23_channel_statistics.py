@@ -1,4 +1,4 @@
-"""Statistics of the channels."""
+"""Compute the mean and the variance of each channel."""
 
 from collections.abc import Iterator
 
@@ -12,12 +12,13 @@ exercise = Exercise("P-23:channels", channel_statistics, parts=("mean", "var"))
 
 @exercise.answer
 def _(h):
-    return (h.mean(axis=(0, 2, 3)), h.var(axis=(0, 2, 3)))
+    axes = (0, 2, 3)
+    return h.mean(axis=axes), h.var(axis=axes)
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for shape in ((1, 1, 2, 3), (2, 2, 2, 3), (3, 4, 3, 2)):
+    for shape in ((1, 1, 2, 3), (3, 2, 2, 3), (2, 4, 3, 2)):
         spread = rng.uniform(0.5, 2, size=(shape[1], 1, 1))
         center = rng.normal(size=(shape[0], 1, 1, 1))
         yield {"h": (center + 1 + spread * rng.normal(size=shape)).round(2)}
@@ -34,46 +35,45 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(moved, mean) and np.allclose(wider, var))
 
 
-@exercise.mistake("you average over the images only; the positions are rows of the matrix, too")
-def _(h):
-    return h.mean(axis=0), h.var(axis=0)
+exercise.mistake(
+    "you average over the images only; the positions are rows of the matrix, too",
+    ("(0, 2, 3)", "0"),
+)
 
+exercise.mistake(
+    "you average over the channels; each channel has its own mean, over all images",
+    ("(0, 2, 3)", "(1, 2, 3)"),
+)
 
-@exercise.mistake("you average over the channels; each channel has its own mean, over all images")
-def _(h):
-    return h.mean(axis=(1, 2, 3)), h.var(axis=(1, 2, 3))
-
-
-@exercise.mistake("you take one mean for all channels; each has its own")
-def _(h):
-    return np.full(h.shape[1], h.mean()), np.full(h.shape[1], h.var())
-
+exercise.mistake(
+    "you take one mean for all channels; each has its own",
+    (
+        "h.mean(axis=axes), h.var(axis=axes)",
+        "np.full(h.shape[1], h.mean()), np.full(h.shape[1], h.var())",
+    ),
+)
 
 exercise.mistake(
     "you average the images' variances; the spread between images is then missing",
-    ("var(axis=(0, 2, 3))", "var(axis=(2, 3)).mean(axis=0)"),
+    ("h.var(axis=axes)", "h.var(axis=(2, 3)).mean(axis=0)"),
 )
 
 exercise.mistake(
     "you count the padding as data; take the map without it",
-    ("def _(h):", "def _(h):\n    h = np.pad(h, ((0, 0), (0, 0), (1, 1), (1, 1)))"),
+    ("axes = (0, 2, 3)", "axes, h = (0, 2, 3), np.pad(h, ((0, 0), (0, 0), (1, 1), (1, 1)))"),
 )
 
 exercise.mistake(
-    "your variance divides by Nrs − 1; here it divides by Nrs", ("3)))", "3), ddof=1))")
+    "your variance divides by Nrs − 1; here it divides by Nrs",
+    ("h.var(axis=axes)", "h.var(axis=axes, ddof=1)"),
 )
 
-exercise.mistake("you return the standard deviation; return the variance", ("var", "std"))
-
-
-@exercise.mistake(
-    "you return statistics of each image; all images share the mean and the variance of a channel"
+exercise.mistake(
+    "you return statistics of each image; all images share the mean and the variance of a channel",
+    ("(0, 2, 3)", "(2, 3)"),
 )
-def _(h):
-    return h.mean(axis=(2, 3)), h.var(axis=(2, 3))
-
 
 exercise.mistake(
     "you return the mean of the squares; subtract the square of the mean",
-    ("h.var(axis=(0, 2, 3))", "np.mean(h**2, axis=(0, 2, 3))"),
+    ("h.var(axis=axes)", "np.mean(h**2, axis=axes)"),
 )

@@ -1,4 +1,4 @@
-"""Statistics of the columns."""
+"""Compute the mean and the variance of each column of a convolution's matrix."""
 
 from collections.abc import Iterator
 
@@ -12,17 +12,14 @@ exercise = Exercise("P-23:exact", exact_column_statistics, parts=("mean", "var")
 
 @exercise.answer
 def _(h, k):
-    m, (_, c, r, s) = ((k - 1) // 2, h.shape)
-    h = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))
-    columns = np.array(
-        [
-            h[:, p, i : i + r, j : j + s].ravel()
-            for p in range(c)
-            for i in range(k)
-            for j in range(k)
-        ]
-    )
-    return (columns.mean(axis=1), columns.var(axis=1))
+    m, (_, c, r, s) = (k - 1) // 2, h.shape
+    padded = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))
+    columns = [
+        padded[:, p, i : i + r, j : j + s] for p in range(c) for i in range(k) for j in range(k)
+    ]
+    mean = [column.mean() for column in columns]
+    var = [column.var() for column in columns]
+    return np.array(mean), np.array(var)
 
 
 @exercise.cases
@@ -41,59 +38,52 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(mean, whole.mean(axis=2)) and np.allclose(var, whole.var(axis=2)))
 
 
-@exercise.mistake("you return the channel's statistics k² times; here each column has its own")
-def _(h, k):
-    return tuple(np.repeat(part, k * k) for part in (h.mean((0, 2, 3)), h.var((0, 2, 3))))
-
+exercise.mistake(
+    "you return the channel's statistics k² times; here each column has its own",
+    ("padded[:, p, i : i + r, j : j + s]", "h[:, p]"),
+)
 
 exercise.mistake(
-    "you leave out the zeros of the padding; they are entries of the matrix, and "
-    "the mean divides by Nrs",
-    ("m)))", "m)), constant_values=np.nan)"),
-    (
-        "columns.mean(axis=1), columns.var(axis=1)",
-        "np.nanmean(columns, axis=1), np.nanvar(columns, axis=1)",
-    ),
+    "you leave out the zeros of the padding; they are entries of the matrix, and the mean divides "
+    "by Nrs",
+    ("(m, m), (m, m))", "(m, m), (m, m)), constant_values=np.nan"),
+    ("column.mean()", "np.nanmean(column)"),
+    ("column.var()", "np.nanvar(column)"),
 )
 
 exercise.mistake(
     "your kernel is flipped; its first entry meets the pixel at the upper left",
-    ("i : i + r, j :", "k - 1 - i : k - 1 - i + r, k - 1 - j : k - 1 -"),
+    ("for i in range(k)", "for i in reversed(range(k))"),
+    ("for j in range(k)", "for j in reversed(range(k))"),
 )
 
+exercise.mistake(
+    "your columns run down the kernel; use the order of w.reshape(-1)",
+    ("for i in range(k) for j in range(k)", "for j in range(k) for i in range(k)"),
+)
 
-@exercise.mistake("your columns run down the kernel; use the order of w.reshape(-1)")
-def _(h, k):
-    m, (_, c, r, s) = (k - 1) // 2, h.shape
-    h = np.pad(h, ((0, 0), (0, 0), (m, m), (m, m)))
-    columns = np.array(
-        [
-            h[:, p, i : i + r, j : j + s].ravel()
-            for p in range(c)
-            for j in range(k)
-            for i in range(k)
-        ]
-    )
-    return columns.mean(axis=1), columns.var(axis=1)
-
+exercise.mistake(
+    "the channel varies fastest in your columns; in w.reshape(-1) it varies slowest",
+    (
+        "for p in range(c) for i in range(k) for j in range(k)",
+        "for i in range(k) for j in range(k) for p in range(c)",
+    ),
+)
 
 exercise.mistake(
     "you measure a column's variance from the channel's mean; take the column's own",
     (
-        "m, (_, c, r, s) = ((k - 1) // 2, h.shape)",
-        "m, (_, c, r, s) = ((k - 1) // 2, h.shape)\n"
-        "    center = np.repeat(h.mean(axis=(0, 2, 3)), k * k)",
+        "column.var() for column in columns",
+        "np.mean((column - h[:, q // k**2].mean()) ** 2) for q, column in enumerate(columns)",
     ),
-    ("columns.var(axis=1)", "np.mean((columns - center[:, None]) ** 2, axis=1)"),
 )
 
 exercise.mistake(
-    "your variance divides by Nrs − 1; here it divides by Nrs", ("=1))", "=1, ddof=1))")
+    "your variance divides by Nrs − 1; here it divides by Nrs",
+    ("column.var()", "column.var(ddof=1)"),
 )
-
-exercise.mistake("you return the standard deviation; return the variance", ("var", "std"))
 
 exercise.mistake(
     "you return the mean of the squares; subtract the square of the mean",
-    ("columns.var(axis=1)", "np.mean(columns**2, axis=1)"),
+    ("column.var()", "np.mean(column**2)"),
 )

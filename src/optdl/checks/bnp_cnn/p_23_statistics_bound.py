@@ -1,4 +1,4 @@
-"""A bound on the difference of the means."""
+"""Bound the difference between the mean of a channel and those of its columns."""
 
 from collections.abc import Iterator
 
@@ -14,13 +14,14 @@ exercise = Exercise("P-23:bound", statistics_bound)
 @exercise.answer
 def _(h, k):
     r, s = h.shape[2:]
-    share = (k - 1) * (1 / (2 * r) + 1 / (2 * s) - (k - 1) / (4 * r * s))
+    missed = k - 1
+    share = missed * (1 / (2 * r) + 1 / (2 * s) - missed / (4 * r * s))
     return share * np.abs(h).max(axis=(0, 2, 3))
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for shape, k in (((1, 1, 2, 3), 3), ((2, 2, 3, 4), 3), ((2, 3, 5, 4), 5)):
+    for shape, k in (((1, 1, 2, 3), 3), ((3, 2, 3, 4), 3), ((2, 3, 5, 4), 5)):
         h = rng.uniform(0.5, 3, size=shape).round(2)
         h[-1, 0, 0, -1] = -4.0
         yield {"h": h, "k": k}
@@ -40,25 +41,19 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 
 exercise.mistake(
-    "you use k in place of k − 1; the center of the kernel misses nothing",
-    (
-        "(k - 1) * (1 / (2 * r) + 1 / (2 * s) - (k - 1) / (4 * r * s))",
-        "k * (1 / (2 * r) + 1 / (2 * s) - k / (4 * r * s))",
-    ),
+    "you use k in place of k − 1; the center of the kernel misses nothing", ("k - 1", "k")
 )
 
+exercise.mistake(
+    "you count the corner twice, in the rows and in the columns; subtract it once",
+    (" - missed / (4 * r * s)", ""),
+)
 
-@exercise.mistake("you count the corner twice, in the rows and in the columns; subtract it once")
-def _(h, k):
-    r, s = h.shape[2:]
-    return (k - 1) * (1 / (2 * r) + 1 / (2 * s)) * np.abs(h).max(axis=(0, 2, 3))
-
-
-exercise.mistake("you add the corner; subtract it", ("s) - (", "s) + ("))
+exercise.mistake("you add the corner; subtract it", ("- missed /", "+ missed /"))
 
 exercise.mistake(
     "you count too many rows and columns; an entry misses at most (k − 1)/2 of each",
-    ("(2 * r) + 1 / (2 * s) - (k - 1) / (4 * r * s)", "r + 1 / s - (k - 1) / (r * s)"),
+    ("k - 1", "2 * (k - 1)"),
 )
 
 exercise.mistake(
@@ -66,12 +61,24 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you take the maximum over all channels; each has its own",
-    ("share * np.abs(h).max(axis=(0, 2, 3))", "np.full(h.shape[1], share * np.abs(h).max())"),
+    "you return one number, from the maximum over all channels; return one number for each "
+    "channel, from its own maximum",
+    ("max(axis=(0, 2, 3))", "max()"),
 )
 
 exercise.mistake(
-    "your maximum runs over the wrong axes; return one number for each channel", ("0", "1")
+    "you take the maximum over all channels; each has its own",
+    ("np.abs(h).max(axis=(0, 2, 3))", "np.full(h.shape[1], np.abs(h).max())"),
 )
 
-exercise.mistake("you take the mean of |h|; only the maximum makes it a bound", ("max", "mean"))
+exercise.mistake(
+    "your maximum runs over the wrong axes; return one number for each channel",
+    ("(0, 2, 3)", "(1, 2, 3)"),
+)
+
+exercise.mistake(
+    "you look only at the first image; the maximum runs over all of them",
+    ("np.abs(h).max(axis=(0, 2, 3))", "np.abs(h[0]).max(axis=(1, 2))"),
+)
+
+exercise.mistake("you take the mean of |h|; only the maximum makes it a bound", (".max(", ".mean("))

@@ -1,4 +1,4 @@
-"""One step."""
+"""Compute the preconditioned gradients of a convolutional layer."""
 
 from collections.abc import Iterator
 
@@ -11,17 +11,19 @@ exercise = Exercise("P-24", precondition_conv, parts=("grad_weight", "grad_bias"
 
 
 @exercise.answer
-def _(grad_weight, grad_bias, mean, var, batch_size, height, width, eps1=0.01, eps2=0.0001):
-    (c, *kernel), m = (grad_weight.shape[1:], mean[:, None, None])
-    q2 = max(c * np.prod(kernel) / batch_size, np.sqrt(height * width))
+def _(grad_weight, grad_bias, mean, var, batch_size, height, width, eps1=1e-2, eps2=1e-4):
+    _, c, k, _ = grad_weight.shape
+    q2 = max(c * k**2 / batch_size, np.sqrt(height * width))
     smoothed = (var + eps1 * var.max() + eps2)[:, None, None]
-    weight = (grad_weight - m * grad_bias[:, None, None, None]) / (q2 * smoothed)
-    return (weight, grad_bias / q2 - (m * weight).sum(axis=(1, 2, 3)))
+    center = mean[:, None, None]
+    weight = (grad_weight - center * grad_bias[:, None, None, None]) / smoothed / q2
+    bias = grad_bias / q2 - (center * weight).sum(axis=(1, 2, 3))
+    return weight, bias
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for (o, c, k), N, r, s in (((2, 2, 1), 4, 4, 5), ((2, 2, 3), 1, 2, 3), ((3, 3, 3), 16, 4, 4)):
+    for (o, c, k), N, r, s in (((2, 2, 1), 4, 4, 5), ((2, 2, 3), 1, 2, 3), ((3, 2, 3), 16, 5, 3)):
         yield {
             "grad_weight": rng.normal(size=(o, c, k, k)).round(2),
             "grad_bias": rng.uniform(1, 2, size=o).round(2),
@@ -51,21 +53,20 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     )
 
 
-exercise.mistake("you divide by σ̃; divide by its square", ("= (var", "= np.sqrt(var"))
+exercise.mistake("you divide by σ̃; divide by its square", ("/ smoothed", "/ np.sqrt(smoothed)"))
 
 exercise.mistake(
-    "you take the old G_w for G_b; the second line uses the new one", ("weight)", "grad_weight)")
+    "you take the old G_w for G_b; the second line uses the new one",
+    ("(center * weight)", "(center * grad_weight)"),
 )
 
 exercise.mistake(
     "you update G_b first; the new G_w comes from the old G_b",
     (
-        "weight = (grad_weight - m * grad_bias[:, None, None, None]) / (q2 * "
-        "smoothed)\n"
-        "    return (weight, grad_bias / q2 - (m * weight).sum(axis=(1, 2, 3)))",
-        "bias = grad_bias / q2 - (m * grad_weight).sum(axis=(1, 2, 3))\n"
-        "    return ((grad_weight - m * bias[:, None, None, None]) / (q2 * "
-        "smoothed), bias)",
+        "weight = (grad_weight - center * grad_bias[:, None, None, None]) / smoothed / q2\n"
+        "    bias = grad_bias / q2 - (center * weight).sum(axis=(1, 2, 3))",
+        "bias = grad_bias / q2 - (center * grad_weight).sum(axis=(1, 2, 3))\n"
+        "    weight = (grad_weight - center * bias[:, None, None, None]) / smoothed / q2",
     ),
 )
 
@@ -74,34 +75,37 @@ exercise.mistake(
     ("sum(axis=(1, 2, 3))", "mean(axis=(2, 3)).sum(axis=1)"),
 )
 
+exercise.mistake(
+    "your μ is indexed by the output channel d; it belongs to the input channel p",
+    ("center * grad_bias[:, None, None, None]", "(mean * grad_bias)[:, None, None, None]"),
+)
 
-@exercise.mistake("your μ is indexed by the output channel d; it belongs to the input channel p")
-def _(grad_weight, grad_bias, mean, var, batch_size, height, width, eps1=1e-2, eps2=1e-4):
-    c, *kernel = grad_weight.shape[1:]
-    q2 = max(c * np.prod(kernel) / batch_size, np.sqrt(height * width))
-    smoothed = (var + eps1 * var.max() + eps2)[:, None, None]
-    weight = (grad_weight - (mean * grad_bias)[:, None, None, None]) / (q2 * smoothed)
-    return weight, grad_bias / q2 - (mean[:, None, None] * weight).sum(axis=(1, 2, 3))
-
-
-exercise.mistake("you do not divide G_b by q²", ("/ q2 ", ""))
+exercise.mistake(
+    "you do not divide G_b by q²; the second line starts from G_b/q²",
+    ("grad_bias / q2", "grad_bias"),
+)
 
 exercise.mistake(
     "you divide the sum over the new G_w by q²; the new G_w already contains 1/q²",
     (
-        "grad_bias / q2 - (m * weight).sum(axis=(1, 2, 3))",
-        "(grad_bias - (m * weight).sum(axis=(1, 2, 3))) / q2",
+        "grad_bias / q2 - (center * weight).sum(axis=(1, 2, 3))",
+        "(grad_bias - (center * weight).sum(axis=(1, 2, 3))) / q2",
     ),
 )
 
 exercise.mistake(
     "you divide by σ²; first add ε₁ max σ² + ε₂, which keeps it away from zero",
-    (
-        "smoothed = (var + eps1 * var.max() + eps2)[:, None, None]\n"
-        "    weight = (grad_weight - m * grad_bias[:, None, None, None]) / (q2 * "
-        "smoothed)",
-        "weight = (grad_weight - m * grad_bias[:, None, None, None]) / (q2 * var[:, None, None])",
-    ),
+    ("(var + eps1 * var.max() + eps2)", "var"),
+)
+
+exercise.mistake(
+    "you add ε₁ itself; it multiplies the largest variance of all channels",
+    ("eps1 * var.max()", "eps1"),
+)
+
+exercise.mistake(
+    "you add ε₁ times each channel's own variance; take the largest variance of all channels",
+    ("eps1 * var.max()", "eps1 * var"),
 )
 
 exercise.mistake(
@@ -110,18 +114,12 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "your q² does not contain N; it is the larger of c k²/N and √(rs)", (" / batch_size", "")
+    "you divide by q; both lines divide by q²",
+    (
+        "max(c * k**2 / batch_size, np.sqrt(height * width))",
+        "np.sqrt(max(c * k**2 / batch_size, np.sqrt(height * width)))",
+    ),
 )
-
-
-@exercise.mistake("you divide by q; both lines divide by q²")
-def _(grad_weight, grad_bias, mean, var, batch_size, height, width, eps1=1e-2, eps2=1e-4):
-    (c, *kernel), m = grad_weight.shape[1:], mean[:, None, None]
-    q = np.sqrt(max(c * np.prod(kernel) / batch_size, np.sqrt(height * width)))
-    smoothed = (var + eps1 * var.max() + eps2)[:, None, None]
-    weight = (grad_weight - m * grad_bias[:, None, None, None]) / (q * smoothed)
-    return weight, grad_bias / q - (m * weight).sum(axis=(1, 2, 3))
-
 
 exercise.mistake(
     "you take the q² of a dense layer, max{n/N, 1}; here √(rs) stands in place of 1",
@@ -130,17 +128,9 @@ exercise.mistake(
 
 exercise.mistake(
     "your first line does not subtract μ(p) G_b(d)",
-    (
-        "smoothed = (var + eps1 * var.max() + eps2)[:, None, None]\n"
-        "    weight = (grad_weight - m * grad_bias[:, None, None, None]) / (q2 * "
-        "smoothed)",
-        "weight = grad_weight / (q2 * (var + eps1 * var.max() + eps2)[:, None, None])",
-    ),
+    ("(grad_weight - center * grad_bias[:, None, None, None])", "grad_weight"),
 )
 
-exercise.mistake("your second line adds the sum; it subtracts it", ("q2 -", "q2 +"))
-
 exercise.mistake(
-    "you add ε₁ times each channel's own variance; take the largest variance of all channels",
-    ("var + eps1 * var.max()", "(1 + eps1) * var"),
+    "your second line adds the sum; it subtracts it", ("grad_bias / q2 -", "grad_bias / q2 +")
 )

@@ -1,4 +1,4 @@
-"""The scale of a layer."""
+"""Compute q² of a convolutional layer."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,8 @@ exercise = Exercise("P-24:scale", scale_conv)
 
 @exercise.answer
 def _(channels, kernel, examples, positions):
-    return max(channels * kernel[0] * kernel[1] / examples, np.sqrt(positions))
+    ratio = channels * kernel[0] * kernel[1] / examples
+    return max(ratio, np.sqrt(positions))
 
 
 @exercise.cases
@@ -22,6 +23,7 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
         ((3, 3), 2, 64),
         ((3, 3), 128, 256),
         ((3, 5), 1, 36),
+        ((5, 3), 4, 9),
     ):
         yield {
             "channels": int(rng.integers(5, 9)),
@@ -41,31 +43,31 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 exercise.mistake("you use rs; take its square root", ("np.sqrt(positions)", "positions"))
 
-exercise.mistake("you do not divide c k² by N, the number of images", (" / examples", ""))
-
 exercise.mistake(
-    "you count one side of the kernel; it has height times width entries", ("* kernel[1] ", "")
+    "you count one side of the kernel; it has height times width entries", (" * kernel[1]", "")
 )
 
-exercise.mistake("you count one input channel; an output reads all c of them", ("channels * ", ""))
+exercise.mistake(
+    "you square the kernel's height; it has height times width entries", ("kernel[1]", "kernel[0]")
+)
 
-exercise.mistake("you take the smaller of the two; take the larger", ("max", "min"))
+exercise.mistake("you take the smaller of the two; take the larger", ("max(", "min("))
 
 exercise.mistake(
     "you count Nrs rows; the paper counts N√(rs), because the windows overlap",
-    ("examples, np.sqrt(positions)", "(examples * positions), 1"),
+    ("/ examples", "/ (examples * positions)"),
+    ("np.sqrt(positions)", "1"),
 )
 
+exercise.mistake(
+    "you divide c k² by Nrs; divide it by N, the number of images",
+    ("/ examples", "/ (examples * positions)"),
+)
 
-@exercise.mistake("you return q; return its square")
-def _(channels, kernel, examples, positions):
-    return np.sqrt(max(channels * kernel[0] * kernel[1] / examples, np.sqrt(positions)))
-
-
-@exercise.mistake("you add the two; take the larger")
-def _(channels, kernel, examples, positions):
-    return channels * kernel[0] * kernel[1] / examples + np.sqrt(positions)
-
+exercise.mistake(
+    "you add the two; take the larger",
+    ("max(ratio, np.sqrt(positions))", "ratio + np.sqrt(positions)"),
+)
 
 exercise.mistake(
     "you compare c k²/N with 1, as in a dense layer; compare it with √(rs)",

@@ -1,4 +1,4 @@
-"""One image."""
+"""Center and scale each channel over all images and positions."""
 
 from collections.abc import Iterator
 
@@ -13,12 +13,13 @@ exercise = Exercise("P-25", normalize_channels)
 @exercise.answer
 def _(h):
     axes = (0, 2, 3)
-    return (h - h.mean(axis=axes, keepdims=True)) / h.std(axis=axes, keepdims=True)
+    mean, std = h.mean(axis=axes, keepdims=True), h.std(axis=axes, keepdims=True)
+    return (h - mean) / std
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for shape in ((1, 1, 2, 3), (1, 2, 3, 2), (2, 2, 2, 3), (3, 4, 3, 2)):
+    for shape in ((1, 1, 2, 3), (1, 2, 3, 2), (3, 2, 2, 3), (2, 4, 3, 2)):
         spread = rng.uniform(0.5, 2, size=(shape[1], 1, 1))
         center = rng.normal(size=(shape[0], 1, 1, 1))
         yield {"h": (center + 3 + spread * rng.normal(size=shape)).round(2)}
@@ -34,47 +35,41 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(moments and np.allclose(np.ptp(both[1], (1, 2)), 2 * np.ptp(both[0], (1, 2))))
 
 
-@exercise.mistake("you normalize each pixel over the images; with one image nothing is left")
-def _(h):
-    return (h - h.mean(axis=0)) / h.std(axis=0)
-
-
 exercise.mistake(
-    "you normalize each image by itself; all images share a channel's mean", ("0, ", "")
+    "you normalize each pixel over the images; with one image nothing is left", ("(0, 2, 3)", "0")
 )
 
 exercise.mistake(
-    "you normalize each image over all its channels, as layer normalization does", ("0", "1")
+    "you normalize each image by itself; all images share a channel's mean", ("(0, 2, 3)", "(2, 3)")
 )
 
+exercise.mistake(
+    "you normalize each image over all its channels, as layer normalization does; normalize each "
+    "channel over all images",
+    ("(0, 2, 3)", "(1, 2, 3)"),
+)
 
-@exercise.mistake("you take one mean for all channels; each has its own")
-def _(h):
-    return (h - h.mean()) / h.std()
+exercise.mistake(
+    "you take one mean for all channels; each has its own", ("(0, 2, 3)", "(0, 1, 2, 3)")
+)
 
-
-exercise.mistake("you divide by the variance; divide by its square root, σ", ("std", "var"))
+exercise.mistake("you divide by the variance; divide by its square root, σ", ("h.std(", "h.var("))
 
 exercise.mistake(
     "your variance divides by Nrs − 1; here it divides by Nrs",
-    ("std(axis=axes, keepdims=True)", "std(axis=axes, keepdims=True, ddof=1)"),
+    ("h.std(axis=axes, keepdims=True)", "h.std(axis=axes, keepdims=True, ddof=1)"),
 )
 
+exercise.mistake(
+    "you scale the channels, but do not center them; subtract the mean first", ("(h - mean)", "h")
+)
 
-@exercise.mistake("you scale, but do not center")
-def _(h):
-    return h / h.std(axis=(0, 2, 3), keepdims=True)
-
-
-@exercise.mistake("you center, but do not scale")
-def _(h):
-    return h - h.mean(axis=(0, 2, 3), keepdims=True)
-
+exercise.mistake(
+    "you center the channels, but do not scale them; divide by σ, too",
+    ("(h - mean) / std", "h - mean"),
+)
 
 exercise.mistake(
     "you divide h alone by σ; subtract the mean first, and divide the difference",
-    (
-        "(h - h.mean(axis=axes, keepdims=True)) / h.std",
-        "h / h.std(axis=axes, keepdims=True) - h.mean",
-    ),
+    ("(h - mean) / std", "h / std - mean"),
 )
