@@ -24,13 +24,13 @@ def _(W, v, x, y, lr, steps):
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for h, n, m, steps in ((2, 1, 2, 3), (3, 2, 5, 4), (4, 3, 6, 5)):
+    for h, n, m, lr, steps in ((2, 1, 3, 0.3, 3), (3, 2, 5, 0.2, 4), (4, 3, 6, 0.4, 5)):
         yield {
             "W": rng.normal(size=(h, n)).round(2),
             "v": rng.normal(size=h).round(2),
             "x": rng.normal(size=(m, n)).round(2),
             "y": rng.normal(size=m).round(2),
-            "lr": 0.3,
+            "lr": lr,
             "steps": steps,
         }
 

@@ -28,7 +28,8 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 
 @exercise.fact(
-    "with ε = 0 each feature of the training set has mean 0 and variance 1, whatever the other examples are"
+    "with ε = 0 each feature of the training set has mean 0 and variance 1, whatever the other "
+    "examples are"
 )
 def _(function: Function, rng: np.random.Generator) -> bool:
     train, other = 5 + 3 * rng.normal(size=(50, 4)), rng.normal(size=(3, 4))

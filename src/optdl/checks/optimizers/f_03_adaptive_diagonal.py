@@ -56,7 +56,8 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "your σ² divides by m − 1; here it divides by m", ("axis=0) / batch", "axis=0, ddof=1) / batch")
+    "your σ² divides by m − 1; here it divides by m",
+    ("np.var(gradients, axis=0)", "np.var(gradients, axis=0, ddof=1)"),
 )
 
 exercise.mistake(

@@ -46,10 +46,10 @@ def _(gradient, start, batches, first, tau):
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
     gradient = named("(theta, z) ↦ (z[:-1] @ theta - z[-1]) * z[:-1]", example_gradient)
-    for n, size, steps, tau in ((1, 2, 4, 2), (2, 3, 6, 3), (3, 4, 8, 5)):
+    for n, size, steps, first, tau in ((1, 2, 4, 0.4, 2), (2, 3, 6, 0.3, 3), (3, 4, 8, 0.5, 5)):
         batches = list(rng.uniform(-1, 1, size=(steps, size, n + 1)).round(1))
         start = random_start(rng, n)
-        yield {"gradient": gradient, "start": start, "batches": batches, "first": 0.4, "tau": tau}
+        yield {"gradient": gradient, "start": start, "batches": batches, "first": first, "tau": tau}
 
 
 @exercise.fact("under a constant gradient of −1 the steps equal the learning rates")

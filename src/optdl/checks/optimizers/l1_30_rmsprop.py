@@ -7,7 +7,7 @@ import numpy as np
 
 from optdl import optimizers
 from optdl.checks.exercise import Case, Exercise, Function
-from optdl.checks.optimizers.shared import Gradient, objective, random_start
+from optdl.checks.optimizers.shared import Gradient, objective, random_paths, random_start
 from optdl.objectives import constant, times
 from optdl.optimizers import run
 
@@ -43,22 +43,13 @@ def _(gradient, start, lr, rho, delta, alpha, steps):
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for (n, steps), alpha, delta in (
-        ((1, 3), 0.0, 0.3),
-        ((1, 3), 0.5, 0.0),
-        ((2, 5), 0.9, 0.2),
-        ((4, 8), 0.8, 0.1),
-    ):
-        gradient, _ = objective(rng, n)
-        yield {
-            "gradient": gradient,
-            "start": random_start(rng, n),
-            "lr": 0.05,
-            "rho": 0.8,
-            "delta": delta,
-            "alpha": alpha,
-            "steps": steps,
-        }
+    return random_paths(
+        rng,
+        lr=(0.1, 0.05, 0.02),
+        rho=(0.8, 0.9, 0.7),
+        delta=(0.3, 0.2, 0.1),
+        alpha=(0.0, 0.9, 0.8),
+    )
 
 
 @exercise.fact("with δ = 0 the first step has the size η/√(1 − ρ) in each parameter")

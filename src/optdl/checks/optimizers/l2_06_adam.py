@@ -97,8 +97,8 @@ exercise.mistake(
 
 exercise.mistake(
     "you keep m̂ and r̂ for the next step; keep m and r, which are not corrected",
-    ("m_hat = m", "m_hat = m = m"),
-    ("r_hat = r", "r_hat = r = r"),
+    ("m_hat = m /", "m = m_hat = m /"),
+    ("r_hat = r /", "r = r_hat = r /"),
 )
 
 exercise.mistake(
