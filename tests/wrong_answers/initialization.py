@@ -52,15 +52,6 @@ def sigmoid_slope_incomplete(weights, x, upstream, name):
     return np.array(norms[::-1])
 
 
-def slopes_left_out(weights, x, upstream, name):
-    """Go back through the weights alone."""
-    norms = [np.linalg.norm(upstream)]
-    for W in reversed(weights):
-        upstream = W.T @ upstream
-        norms.insert(0, np.linalg.norm(upstream))
-    return np.array(norms)
-
-
 def slope_of_the_activation_not_of_z(weights, x, upstream, name):
     """Put h where z belongs in the derivative."""
     h, slopes = x, []
@@ -120,41 +111,6 @@ def every_activation_is_tanh(weights, x, upstream, name):
 # --- L1-33: train_hidden_layer ------------------------------------------------------------------
 
 
-def output_weights_fixed(W, v, x, y, lr, steps):
-    """Train W alone."""
-    path = [W]
-    for _ in range(steps):
-        hidden = np.tanh(x @ W.T)
-        residual = (hidden @ v - y) / len(y)
-        W = W - lr * (np.outer(residual, v) * (1 - hidden**2)).T @ x
-        path.append(W)
-    return np.array(path)
-
-
-def output_weights_updated_first(W, v, x, y, lr, steps):
-    """Use the new v in the gradient of W."""
-    path = [W]
-    for _ in range(steps):
-        hidden = np.tanh(x @ W.T)
-        residual = (hidden @ v - y) / len(y)
-        v = v - lr * hidden.T @ residual
-        W = W - lr * (np.outer(residual, v) * (1 - hidden**2)).T @ x
-        path.append(W)
-    return np.array(path)
-
-
-def loss_summed_over_examples(W, v, x, y, lr, steps):
-    """Forget the 1/m."""
-    path = [W]
-    for _ in range(steps):
-        hidden = np.tanh(x @ W.T)
-        residual = hidden @ v - y
-        back = np.outer(residual, v) * (1 - hidden**2)
-        W, v = W - lr * back.T @ x, v - lr * hidden.T @ residual
-        path.append(W)
-    return np.array(path)
-
-
 def loss_not_halved(W, v, x, y, lr, steps):
     """Differentiate the mean square, twice the loss."""
     path = [W]
@@ -162,18 +118,6 @@ def loss_not_halved(W, v, x, y, lr, steps):
         hidden = np.tanh(x @ W.T)
         residual = 2 * (hidden @ v - y) / len(y)
         back = np.outer(residual, v) * (1 - hidden**2)
-        W, v = W - lr * back.T @ x, v - lr * hidden.T @ residual
-        path.append(W)
-    return np.array(path)
-
-
-def tanh_slope_not_squared(W, v, x, y, lr, steps):
-    """Write 1 - h for the slope of tanh."""
-    path = [W]
-    for _ in range(steps):
-        hidden = np.tanh(x @ W.T)
-        residual = (hidden @ v - y) / len(y)
-        back = np.outer(residual, v) * (1 - hidden)
         W, v = W - lr * back.T @ x, v - lr * hidden.T @ residual
         path.append(W)
     return np.array(path)
@@ -205,24 +149,9 @@ def last_weights_alone(W, v, x, y, lr, steps):
 # --- L2-11:glorot-normal: glorot_normal ---------------------------------------------------------
 
 
-def glorot_variance_as_deviation(fan_in, fan_out, rng):
-    """Hand the variance to rng.normal, which wants a standard deviation."""
-    return rng.normal(0, 2 / (fan_in + fan_out), size=(fan_out, fan_in))
-
-
 def glorot_shape_transposed(fan_in, fan_out, rng):
     """Draw (fan_in, fan_out)."""
     return rng.normal(0, np.sqrt(2 / (fan_in + fan_out)), size=(fan_in, fan_out))
-
-
-def glorot_drawn_transposed(fan_in, fan_out, rng):
-    """Draw the transposed array, so that the numbers stand in another order."""
-    return rng.normal(0, np.sqrt(2 / (fan_in + fan_out)), size=(fan_in, fan_out)).T
-
-
-def glorot_without_the_two(fan_in, fan_out, rng):
-    """Take 1 over the sum of the fans."""
-    return rng.normal(0, np.sqrt(1 / (fan_in + fan_out)), size=(fan_out, fan_in))
 
 
 def glorot_brackets_forgotten(fan_in, fan_out, rng):
@@ -237,24 +166,6 @@ def glorot_with_a_seed_of_its_own(fan_in, fan_out, rng):
 
 
 # --- L2-11:glorot-uniform: glorot_uniform -------------------------------------------------------
-
-
-def bound_from_the_deviation(fan_in, fan_out, rng):
-    """Take the standard deviation for the bound."""
-    a = np.sqrt(2 / (fan_in + fan_out))
-    return rng.uniform(-a, a, size=(fan_out, fan_in))
-
-
-def uniform_from_zero(fan_in, fan_out, rng):
-    """Draw from [0, a]."""
-    a = np.sqrt(6 / (fan_in + fan_out))
-    return rng.uniform(0, a, size=(fan_out, fan_in))
-
-
-def bound_without_a_root(fan_in, fan_out, rng):
-    """Forget the root."""
-    a = 6 / (fan_in + fan_out)
-    return rng.uniform(-a, a, (fan_out, fan_in))
 
 
 def uniform_limits_exchanged(fan_in, fan_out, rng):
@@ -278,21 +189,6 @@ def bound_of_the_inputs_alone(fan_in, fan_out, rng):
 # --- L2-11:he-normal: he_normal -----------------------------------------------------------------
 
 
-def he_of_the_outputs(fan_in, fan_out, rng):
-    """Divide by fan_out."""
-    return rng.normal(0, np.sqrt(2 / fan_out), size=(fan_out, fan_in))
-
-
-def he_with_one(fan_in, fan_out, rng):
-    """Use 1/n, which is right without a ReLU."""
-    return rng.normal(0, np.sqrt(1 / fan_in), size=(fan_out, fan_in))
-
-
-def he_variance_as_scale(fan_in, fan_out, rng):
-    """Multiply standard normal numbers by the variance."""
-    return rng.normal(size=(fan_out, fan_in)) * (2 / fan_in)
-
-
 def he_root_of_two_only(fan_in, fan_out, rng):
     """Put the root over the 2 alone."""
     return rng.normal(0, np.sqrt(2) / fan_in, size=(fan_out, fan_in))
@@ -313,33 +209,12 @@ def he_generator_forgotten(fan_in, fan_out):
 # --- L2-11:second-moments: relu_second_moments --------------------------------------------------
 
 
-def moments_not_halved(first, fans, variances):
-    """Forget the ½ of the ReLU."""
-    moments = [first]
-    for fan, variance in zip(fans, variances):
-        moments.append(fan * variance * moments[-1])
-    return np.array(moments)
-
-
 def moments_without_the_first(first, fans, variances):
     """Leave q₀ out of the result."""
     moments, q = [], first
     for fan, variance in zip(fans, variances):
         q = 0.5 * fan * variance * q
         moments.append(q)
-    return np.array(moments)
-
-
-def moments_not_multiplied_up(first, fans, variances):
-    """Start every layer from q₀."""
-    return np.array([first] + [0.5 * fan * var * first for fan, var in zip(fans, variances)])
-
-
-def variances_squared(first, fans, variances):
-    """Square the variances, as if they were deviations."""
-    moments = [first]
-    for fan, variance in zip(fans, variances):
-        moments.append(0.5 * fan * variance**2 * moments[-1])
     return np.array(moments)
 
 
@@ -361,44 +236,6 @@ def halved_once(first, fans, variances):
 # --- L2-13:inputs: normalize_inputs -------------------------------------------------------------
 
 
-def others_by_their_own_statistics(train, other, eps):
-    """Normalize the other examples by their own mean and variance."""
-    first = (train - train.mean(axis=0)) / np.sqrt(train.var(axis=0) + eps)
-    second = (other - other.mean(axis=0)) / np.sqrt(other.var(axis=0) + eps)
-    return first, second
-
-
-def statistics_of_all_examples(train, other, eps):
-    """Compute the statistics over training and other examples together."""
-    everything = np.concatenate([train, other])
-    mean, std = everything.mean(axis=0), np.sqrt(everything.var(axis=0) + eps)
-    return (train - mean) / std, (other - mean) / std
-
-
-def inputs_epsilon_outside(train, other, eps):
-    """Add epsilon to the standard deviation."""
-    mean, std = train.mean(axis=0), train.std(axis=0) + eps
-    return (train - mean) / std, (other - mean) / std
-
-
-def inputs_sample_variance(train, other, eps):
-    """Divide the variance by m - 1."""
-    mean, std = train.mean(axis=0), np.sqrt(train.var(axis=0, ddof=1) + eps)
-    return (train - mean) / std, (other - mean) / std
-
-
-def one_mean_for_all_features(train, other, eps):
-    """Forget the axis: one mean and one variance for all features."""
-    mean, std = train.mean(), np.sqrt(train.var() + eps)
-    return (train - mean) / std, (other - mean) / std
-
-
-def inputs_divided_by_the_variance(train, other, eps):
-    """Divide by the variance, without the root."""
-    mean, var = np.mean(train, 0), np.var(train, 0) + eps
-    return (train - mean) / var, (other - mean) / var
-
-
 def others_returned_first(train, other, eps):
     """Return the two arrays in the other order."""
     mean, std = train.mean(axis=0), np.sqrt(train.var(axis=0) + eps)
@@ -406,17 +243,6 @@ def others_returned_first(train, other, eps):
 
 
 # --- L2-13:hessian: least_squares_hessian -------------------------------------------------------
-
-
-def bias_column_last(x):
-    """Put the column of ones at the end."""
-    extended = np.column_stack([x, np.ones(len(x))])
-    return extended.T @ extended / len(x)
-
-
-def hessian_without_bias(x):
-    """Leave the bias out."""
-    return x.T @ x / len(x)
 
 
 def hessian_of_the_sum(x):
@@ -429,12 +255,6 @@ def hessian_of_full_squares(x):
     """Keep the factor 2 of the square."""
     extended = np.column_stack([np.ones(len(x)), x])
     return 2 * extended.T @ extended / len(x)
-
-
-def gram_matrix_of_the_examples(x):
-    """Multiply the other way around: (m, m)."""
-    extended = np.column_stack([np.ones(len(x)), x])
-    return extended @ extended.T / len(x)
 
 
 def hessian_of_centered_inputs(x):
@@ -458,67 +278,39 @@ WRONG: dict[str, tuple[Function, ...]] = {
     "L2-10": (
         norms_from_the_output,
         sigmoid_slope_incomplete,
-        slopes_left_out,
         slope_of_the_activation_not_of_z,
         output_norm_missing,
         every_activation_is_tanh,
     ),
     "L1-33": (
-        output_weights_fixed,
-        output_weights_updated_first,
-        loss_summed_over_examples,
         loss_not_halved,
-        tanh_slope_not_squared,
         weights_updated_in_place,
         last_weights_alone,
     ),
     "L2-11:glorot-normal": (
-        glorot_variance_as_deviation,
         glorot_shape_transposed,
-        glorot_drawn_transposed,
-        glorot_without_the_two,
         glorot_brackets_forgotten,
         glorot_with_a_seed_of_its_own,
     ),
     "L2-11:glorot-uniform": (
-        bound_from_the_deviation,
-        uniform_from_zero,
-        bound_without_a_root,
         uniform_limits_exchanged,
         uniform_rounded,
         bound_of_the_inputs_alone,
     ),
     "L2-11:he-normal": (
-        he_of_the_outputs,
-        he_with_one,
-        he_variance_as_scale,
         he_root_of_two_only,
         he_in_single_precision,
         he_generator_forgotten,
     ),
     "L2-11:second-moments": (
-        moments_not_halved,
         moments_without_the_first,
-        moments_not_multiplied_up,
-        variances_squared,
         fans_off_by_one,
         halved_once,
     ),
-    "L2-13:inputs": (
-        others_by_their_own_statistics,
-        statistics_of_all_examples,
-        inputs_epsilon_outside,
-        inputs_sample_variance,
-        one_mean_for_all_features,
-        inputs_divided_by_the_variance,
-        others_returned_first,
-    ),
+    "L2-13:inputs": (others_returned_first,),
     "L2-13:hessian": (
-        bias_column_last,
-        hessian_without_bias,
         hessian_of_the_sum,
         hessian_of_full_squares,
-        gram_matrix_of_the_examples,
         hessian_of_centered_inputs,
         upper_triangle_only,
     ),
