@@ -18,7 +18,8 @@ def _(H):
     e, mean, std = np.ones(len(H)), H.mean(axis=0), H.std(axis=0)
     kappas = []
     for features in (H, H - mean, (H - mean) / std):
-        values = np.linalg.svd(np.column_stack([e, features]), compute_uv=False)
+        extended = np.column_stack([e, features])
+        values = np.linalg.svd(extended, compute_uv=False)
         nonzero = values[values > 1e-12 * values[0]]
         kappas.append(nonzero[0] / nonzero[-1])
     return tuple(kappas)
@@ -30,6 +31,8 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
         yield {"H": random_activations(rng, rows, features)}
     H = random_activations(rng, 6, 2)
     yield {"H": np.column_stack([H, H[:, 0]])}
+    # 10⁻⁷ times the largest singular value is not zero, and its square is lost in rounding
+    yield {"H": random_activations(rng, 6, 2) * [1.0, 1e7]}
     # with one feature the last two depend on what its variance divides by
     yield {"H": random_activations(rng, 3, 1)}
 
@@ -64,6 +67,16 @@ exercise.mistake(
     "you divide by a singular value that is zero up to rounding; divide by the smallest one that "
     "is not",
     ("values[values > 1e-12 * values[0]]", "values"),
+)
+
+exercise.mistake(
+    "you take eigenvalues of ĤᵀĤ, the squares, in which rounding hides the small ones; take "
+    "singular values of Ĥ itself",
+    (
+        "np.linalg.svd(extended, compute_uv=False)",
+        "np.linalg.eigvalsh(extended.T @ extended)[::-1]",
+    ),
+    ("nonzero[0] / nonzero[-1]", "np.sqrt(nonzero[0] / nonzero[-1])"),
 )
 
 exercise.mistake(

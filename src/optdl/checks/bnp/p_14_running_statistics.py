@@ -48,10 +48,7 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 @exercise.fact("ρ is 0.99 when it is not given")
 def _(function: Function, rng: np.random.Generator) -> bool:
     H = rng.normal(3, 2, size=(6, 4))
-    means, variances = function([H])
-    return bool(
-        np.allclose(means, 0.01 * H.mean(0)) and np.allclose(variances, 0.99 + 0.01 * H.var(0))
-    )
+    return all(map(np.allclose, function([H]), function([H], 0.99)))
 
 
 exercise.mistake("your variance starts at 0; it starts at 1", ("0.0, 1.0", "0.0, 0.0"))

@@ -18,7 +18,7 @@ def _(h):
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for shape in ((1, 1, 2, 3), (3, 2, 2, 3), (2, 4, 3, 2)):
+    for shape in ((1, 1, 2, 3), (3, 2, 2, 3), (2, 4, 3, 3)):
         spread = rng.uniform(0.5, 2, size=(shape[1], 1, 1))
         center = rng.normal(size=(shape[0], 1, 1, 1))
         yield {"h": (center + 1 + spread * rng.normal(size=shape)).round(2)}

@@ -23,7 +23,7 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
         ((3, 3), 2, 64),
         ((3, 3), 128, 256),
         ((3, 5), 1, 36),
-        ((5, 3), 4, 9),
+        ((5, 3), 2, 4),
     ):
         yield {
             "channels": int(rng.integers(5, 9)),
@@ -62,6 +62,11 @@ exercise.mistake(
 exercise.mistake(
     "you divide c k² by Nrs; divide it by N, the number of images",
     ("/ examples", "/ (examples * positions)"),
+)
+
+exercise.mistake(
+    "you multiply c k²/N by rs; the positions count only in √(rs)",
+    ("/ examples", "/ examples * positions"),
 )
 
 exercise.mistake(
