@@ -27,8 +27,7 @@ from test_gradebox_cli import (
 )
 
 from benchmarks.gradebooks import rows, url
-from gradebox import cli
-from gradebox.cluster import remote
+from gradebox import cli, cluster
 from gradebox.nbgrader.course import Course
 from gradebox.run import batch
 from gradebox.run.executor import Result
@@ -135,7 +134,7 @@ def test_a_worker_that_dies_loses_nothing(
 
 def order(root: Path) -> dict[str, Any]:
     opened = Course(root, "toy")
-    return remote.packed(opened, batch.Batch(opened).sources)
+    return cluster.packed(opened, batch.Batch(opened).sources)
 
 
 def submission(root: Path, student: str) -> dict[str, Any]:
@@ -150,9 +149,9 @@ def test_what_a_worker_gets_is_all_it_needs(course: Path, monkeypatch: pytest.Mo
     taken = submission(course, "right") | {"files": {"own.txt": b"mine", "data.txt": b"not it"}}
     course.rename(course.with_name("elsewhere"))
     monkeypatch.chdir(course.parent)
-    assert [test["way"] for test in remote.dry_run(sent)] == ["isolated"] * 3
+    assert [test["way"] for test in cluster.dry_run(sent)] == ["isolated"] * 3
     plan = {"toy": {"in_process": ["test"], "usual": []}}
-    result = Result(**remote.execute(sent, taken, plan))
+    result = Result(**cluster.execute(sent, taken, plan))
     assert '"test": 3.0' in result.notebooks
     assert "the data" in result.notebooks
     assert result.files == {"own.txt": b"mine"}
@@ -163,8 +162,8 @@ def test_what_a_worker_gets_is_all_it_needs(course: Path, monkeypatch: pytest.Mo
 def test_a_worker_with_other_packages_is_refused(course: Path) -> None:
     sent = order(course)
     sent["settings"] = sent["settings"].replace('"Python": "3', '"Python": "2')
-    with pytest.raises(remote.Unlike, match=r"has Python 3\.\S+ \(expected 2"):
-        remote.execute(sent | {"key": "other"}, {}, {})
+    with pytest.raises(cluster.Unlike, match=r"has Python 3\.\S+ \(expected 2"):
+        cluster.execute(sent | {"key": "other"}, {}, {})
 
 
 @pytest.mark.parametrize(
@@ -185,9 +184,7 @@ def test_a_configuration_that_cannot_travel_is_told(course: Path, line: str, nam
 def test_a_cluster_that_does_not_answer_is_told(
     course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from gradebox.cluster import dask
-
-    monkeypatch.setattr(dask, "START", 0.2)
+    monkeypatch.setattr(cluster, "START", 0.2)
     hand_in(course, "right")
     assert cli.main(["grade", "toy", "--scheduler", "tcp://127.0.0.1:9"]) == 2
     assert "no cluster answers at tcp://127.0.0.1:9" in capsys.readouterr().err
@@ -198,7 +195,5 @@ def test_without_dask_the_extra_is_named(
 ) -> None:
     hand_in(course, "right")
     monkeypatch.setitem(sys.modules, "distributed", None)
-    monkeypatch.delitem(sys.modules, "gradebox.cluster.dask", raising=False)
-    monkeypatch.delattr("gradebox.cluster.dask", raising=False)
     assert cli.main(["grade", "toy", "--scheduler", "tcp://127.0.0.1:9"]) == 2
     assert "the extra [cluster]" in capsys.readouterr().err

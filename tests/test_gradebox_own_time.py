@@ -12,9 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
-from gradebox.sandbox import deadline, own_time
-from gradebox.sandbox.deadline import CAP, Deadline
-from gradebox.sandbox.own_time import OwnTime, Reading, own_part
+from gradebox.sandbox import own_time
+from gradebox.sandbox.own_time import CAP, Deadline, OwnTime, Reading, own_part
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox needs fork")
 
@@ -185,7 +184,7 @@ def test_of_a_process_that_ended_nothing_is_known() -> None:
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return the wall time, which stands still unless a test moves it."""
     clock = [100.0]
-    monkeypatch.setattr(deadline, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(own_time, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     return clock
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gradebox.exchange.submit import describe
-from gradebox.exchange.workplaces import Releases, gather
+from gradebox.exchange import Releases, describe, gather
 
 
 class Student:

@@ -146,7 +146,7 @@ class Backend:
     def release_feedback(self, topic: str) -> dict[str, Path]:
         """Put pages where students fetch them; return the folders of those that cannot be."""
         self._do(f"the pages of {topic} cannot be released", self.api.release_feedback, topic)
-        from gradebox.exchange.release import left_out
+        from gradebox.exchange import left_out
 
         directory = self.api.coursedir
         directory.assignment_id, directory.student_id = topic, "*"

@@ -13,8 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gradebox.exchange.submit import describe
-from gradebox.exchange.workplaces import Releases, copy, gather
+from gradebox.exchange import Releases, copy, describe, gather
 from tools import notebooks, release
 from tools.backend import environment
 from tools.layout import ROOT, Course

@@ -15,8 +15,7 @@ from nbformat import NotebookNode
 from rich.table import Table
 from traitlets.config import Config
 
-from gradebox.exchange.submit import describe
-from gradebox.exchange.workplaces import Releases, gather
+from gradebox.exchange import Releases, describe, gather
 from tools import notebooks
 from tools.backend import Backend, Failed, MissingEntry
 from tools.layout import LAB, ROOT, Course, is_result

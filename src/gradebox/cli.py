@@ -162,14 +162,15 @@ def _run(
 
     if arguments.scheduler is None:
         return batch.Batch(course, arguments.jobs or batch.cores(), arguments.resume)
+    from gradebox import cluster
+
     try:
-        from gradebox.cluster import dask, remote
+        workers = stack.enter_context(cluster.connected(arguments.scheduler))
     except ModuleNotFoundError as error:
         raise Problem(f"--scheduler needs Dask, from the extra [cluster] ({error})") from error
-    workers = stack.enter_context(dask.connected(arguments.scheduler))
     # twice as many as run, for each of them waits here most of the time
     run = batch.Batch(course, arguments.jobs or 2 * workers.slots, arguments.resume)
-    workers.take_over(run, remote.packed(course, run.sources))
+    workers.take_over(run, cluster.packed(course, run.sources))
     return run
 
 

@@ -17,12 +17,12 @@ PUBLIC = {
     "Recognize": "gradebox.nbgrader.rebuild",
     "Rebuild": "gradebox.nbgrader.rebuild",
     "WarmExecute": "gradebox.nbgrader.execute",
-    "SaveScores": "gradebox.nbgrader.scores",
+    "SaveScores": "gradebox.nbgrader.steps",
     "Harmless": "gradebox.nbgrader.harmless",
     "FeedbackPage": "gradebox.feedback.page",
     "markdown2html": "gradebox.feedback.formulas",
-    "ReleaseFeedback": "gradebox.exchange.release",
-    "Submit": "gradebox.exchange.submit",
+    "ReleaseFeedback": "gradebox.exchange",
+    "Submit": "gradebox.exchange",
     "observe": "gradebox.observation",
 }
 """The names for a configuration and for tests, and the modules that define them."""

@@ -24,8 +24,8 @@ from traitlets import Bool, Enum, Integer, List, Unicode, default
 from gradebox.events import Event
 from gradebox.nbgrader.cells import is_output, is_test
 from gradebox.nbgrader.dry_run import WAYS, NotebookPlan, Plan, planned, remembered
-from gradebox.nbgrader.scores import shown_score
 from gradebox.nbgrader.source_notebook import Instructions, instructions, released_by, source_folder
+from gradebox.nbgrader.steps import shown_score
 from gradebox.sandbox.probe import choose
 from gradebox.sandbox.seal import Level, Limits
 from gradebox.workers import pool

@@ -18,9 +18,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from gradebox.sandbox.deadline import Deadline, pace
 from gradebox.sandbox.filesystem import TooMuch
-from gradebox.sandbox.own_time import OwnTime
+from gradebox.sandbox.own_time import Deadline, OwnTime, pace
 from gradebox.sandbox.seal import PASSED, THREADS, Level, Limits, NotSealed
 from gradebox.values.channel import Channel, Gone
 from gradebox.workers.protocol import (

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from gradebox.sandbox.deadline import CAP, Deadline, pace
-from gradebox.sandbox.own_time import OwnTime
+from gradebox.sandbox.own_time import CAP, Deadline, OwnTime, pace
 from gradebox.values.channel import Gone
 from gradebox.workers.client import ForkServer, Process, Template
 from gradebox.workers.protocol import (

@@ -4,6 +4,7 @@ A message is one JSON object: its name and its fields. A process in which a stud
 may send anything; what is none of the messages that are expected ends the connection.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
@@ -283,3 +284,8 @@ def _fits(value: Any, hint: Any) -> bool:
     if type(value) is not (get_origin(hint) or hint):
         return False
     return type(value) is not list or all(_fits(item, get_args(hint)[0]) for item in value)
+
+
+def bounded(value: float, points: float) -> float:
+    """Return a score from 0 to the points of a cell; what is no number gives 0."""
+    return 0.0 if math.isnan(value) else min(max(value, 0.0), points)

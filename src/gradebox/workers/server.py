@@ -25,11 +25,10 @@ from gradebox.sandbox.filesystem import TooMuch
 from gradebox.sandbox.imports import Barrier
 from gradebox.sandbox.seal import Level, Limits, Sealed, fork, seal
 from gradebox.values.channel import Channel, Gone
-from gradebox.workers.pickles import bar_pickles
 from gradebox.workers.protocol import Began, Begin, Fork, Refused, TestSettings, receive, send
 from gradebox.workers.shell import Shell
 from gradebox.workers.student import StudentProcess
-from gradebox.workers.tester import serve_template
+from gradebox.workers.tester import bar_pickles, serve_template
 
 
 class Server:

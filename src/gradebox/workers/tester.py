@@ -14,6 +14,7 @@ import re
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
@@ -25,8 +26,7 @@ import numpy as np
 
 from gradebox.values.channel import Channel, Gone
 from gradebox.workers.names import Names
-from gradebox.workers.protocol import Prepare, RunTest, Tested, TestSettings, receive, send
-from gradebox.workers.scoring import bounded
+from gradebox.workers.protocol import Prepare, RunTest, Tested, TestSettings, bounded, receive, send
 from gradebox.workers.shell import Outputs, Stream
 from gradebox.workers.stubs import MESSAGE, Answers, Stub, text_of
 from gradebox.workers.syntax import parse, python_of
@@ -283,3 +283,33 @@ def _traceback(error: BaseException) -> list[str]:
         [frame for frame in trace.stack if not frame.filename.startswith(OWN)]
     )
     return list(trace.format(chain=False))
+
+
+_DATA = {
+    "builtins": "bytearray complex frozenset object range set slice",
+    "collections": "Counter OrderedDict defaultdict deque",
+    "copyreg": "_reconstructor",
+    "datetime": "date datetime time timedelta timezone",
+    "decimal": "Decimal",
+    "fractions": "Fraction",
+    "numpy": "dtype ndarray",
+    "numpy._core.multiarray": "_reconstruct scalar",
+    "numpy._core.numeric": "_frombuffer",
+    "numpy.core.multiarray": "_reconstruct scalar",
+    "numpy.core.numeric": "_frombuffer",
+}
+"""What a pickle may name, by module: what makes data, and calls nothing that it is given."""
+
+
+def bar_pickles() -> None:
+    """Let pickles in this process name nothing but classes of data, for good."""
+    allowed = {(module, name) for module, names in _DATA.items() for name in names.split()}
+
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "pickle.find_class" and tuple(arguments) not in allowed:
+            raise RuntimeError(
+                f"expected a pickle of plain data, got one that names {'.'.join(arguments)}; a "
+                "test that reads it cannot run isolated"
+            )
+
+    sys.addaudithook(audit)

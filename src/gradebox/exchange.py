@@ -1,21 +1,34 @@
-"""Gather in one folder what a student saved last, wherever it lies.
+"""Extend nbgrader's exchange: hand in what was saved last, release feedback to all who can get it.
 
 A course releases notebooks into a folder, and a student works on copies of them in another. Some
 edit the released file itself. Nothing is lost: whatever differs from every release is somebody's
 work. It is copied to the place of work; where that is edited too, the file that was saved last
 stands there, and the other is kept beside.
+
+nbgrader hands a page out under a name that it makes from a secret, which JupyterLab submits beside
+the work. Work that came as a folder has none, and nbgrader stops at the first such student. In
+``nbgrader_config.py`` this takes its place::
+
+    c.ExchangeFactory.release_feedback = "gradebox.ReleaseFeedback"
+
 """
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from nbgrader.exchange.default import ExchangeReleaseFeedback
+from nbgrader.exchange.default.submit import ExchangeSubmit
+from traitlets import List, Unicode
 
 from gradebox.files import write, written_whole
 
@@ -166,3 +179,92 @@ def _read(file: Path, empty: Any) -> Any:
     except (OSError, ValueError):
         return empty
     return content if isinstance(content, type(empty)) else empty
+
+
+class Submit(ExchangeSubmit):  # type: ignore[misc]
+    """nbgrader's submission through the exchange, from one place of work.
+
+    A student may have edited the released notebook itself, not the copy of it in
+    ``Exchange.assignment_dir``. It is gathered there first; see
+    :mod:`gradebox.exchange`.
+    """
+
+    places = List(
+        Unicode(),
+        help="Folders, beside assignment_dir, in which a student may have edited an assignment.",
+    ).tag(config=True)
+
+    def init_src(self) -> None:
+        """Gather what was edited elsewhere, then find the assignment."""
+        super_init: Any = super().init_src
+        root = Path(self.coursedir.root)
+        releases = Releases(root / self.coursedir.release_directory)
+        work, places = Path(self.assignment_dir), [root / folder for folder in self.places]
+        for gathered in gather(work, self.coursedir.assignment_id, places, releases):
+            self.log.warning(describe(gathered, root))
+        super_init()
+
+
+def describe(file: Gathered, root: Path) -> str:
+    """Return in words what became of a file that was edited elsewhere."""
+
+    def name(path: Path) -> str:
+        return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+    if file.is_newer:
+        text = f"{name(file.source)} was edited; it is {name(file.target)} now: go on there"
+        return (
+            f"{text}. The file that was there is kept as {name(file.earlier_copy)}"
+            if file.earlier_copy
+            else text
+        )
+    return (
+        f"{name(file.source)} was edited, but {name(file.target)} was saved later and counts; "
+        f"the other is kept as {name(file.earlier_copy or file.source)}"
+    )
+
+
+NEEDED = ("submission_secret.txt", "timestamp.txt")
+"""The files beside a page without which it cannot be handed out."""
+
+
+class ReleaseFeedback(ExchangeReleaseFeedback):  # type: ignore[misc]
+    """nbgrader's step that releases pages, for those that can be released."""
+
+    def copy_files(self) -> None:
+        """Release what can be; warn of the rest, with the place of each page."""
+        excluded = self.coursedir.student_id_exclude
+        without_secret = left_out(self.coursedir)
+        names = [*filter(None, excluded.split(",")), *without_secret]
+        self.coursedir.student_id_exclude = ",".join(names)
+        try:
+            super().copy_files()
+        finally:
+            self.coursedir.student_id_exclude = excluded
+        for student, folder in without_secret.items():
+            self.log.warning(
+                "Not released to '%s', who did not submit in JupyterLab: send the pages in %s",
+                student,
+                folder,
+            )
+
+
+def left_out(coursedir: Any) -> dict[str, Path]:
+    """Return the folders of pages that cannot be released, by student.
+
+    Parameters
+    ----------
+    coursedir : CourseDirectory
+        nbgrader's, for an assignment, and for a student or all.
+    """
+    step, assignment = coursedir.feedback_directory, coursedir.assignment_id
+    pattern = coursedir.format_path(step, "(?P<student>.*)", re.escape(assignment), escape=True)
+    folders = coursedir.format_path(step, coursedir.student_id or "*", glob.escape(assignment))
+    missing = {}
+    # not Path.glob: the structure may be absolute
+    for folder in map(Path, sorted(glob.glob(folders))):  # noqa: PTH207
+        match = re.fullmatch(pattern, str(folder))
+        complete = all((folder / file).is_file() for file in NEEDED)
+        if match and not complete and any(folder.glob("*.html")):
+            missing[match["student"]] = folder
+    return missing

@@ -6,13 +6,15 @@ the gradebook knows of the assignment, once for all submissions.
 """
 
 import atexit
+import contextlib
 import json
 import os
 import platform
 import sys
 import tempfile
 import threading
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -20,10 +22,10 @@ from traitlets.config import Config
 
 from gradebox.files import digest, remove, write_files
 from gradebox.nbgrader.course import VERSION, Course, packages
-from gradebox.nbgrader.dry_run import NotebookPlan
+from gradebox.nbgrader.dry_run import NotebookPlan, Plan, TestRun, of_plain
 from gradebox.nbgrader.gradebook import Sources
 from gradebox.run import batch
-from gradebox.run.executor import Executor
+from gradebox.run.executor import Executor, Result
 from gradebox.run.intake import Submission
 
 NOWHERE = "sqlite://"
@@ -166,3 +168,73 @@ def _compare(expected: dict[str, str]) -> None:
         raise Unlike(
             f"the worker on {platform.node()} has {', '.join(differ)}; install the same versions"
         )
+
+
+START = 300
+"""Seconds of wall time to wait for the scheduler, and for the first worker.
+
+Other machines tell nothing of their own time. Nothing has begun that could be lost, and a wrong
+address is reported after these minutes.
+"""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A scheduler and the workers that it has.
+
+    Parameters
+    ----------
+    client : Client
+        The connection.
+    slots : int
+        How many submissions the workers execute at once.
+    """
+
+    client: Any
+    slots: int
+
+    def take_over(self, run: batch.Batch, order: dict[str, Any]) -> None:
+        """Let workers execute the submissions of a run, and find out how its tests run.
+
+        Parameters
+        ----------
+        run : Batch
+            The run; it waits for the results.
+        order : dict
+            What :func:`packed` returned; each worker gets it once.
+        """
+        scattered_order = self.client.scatter(order, broadcast=True, hash=False)
+        executor = self.client.get_executor(pure=False)
+
+        def executed(submission: Submission, plan: Plan) -> Result:
+            fields = {name: vars(notebook_plan) for name, notebook_plan in plan.items()}
+            sent = scattered_order, vars(submission), fields
+            return Result(**executor.submit(execute, *sent).result())
+
+        def tried() -> list[TestRun]:
+            return of_plain(executor.submit(dry_run, scattered_order).result())
+
+        run.execute, run.dry_run = executed, tried
+
+
+@contextlib.contextmanager
+def connected(address: str) -> Iterator[Cluster]:
+    """Connect to a scheduler.
+
+    Raises
+    ------
+    gradebox.run.batch.Unready
+        If it does not answer, or has no workers.
+    """
+    from distributed import Client  # an extra; the workers' functions do without
+
+    with contextlib.ExitStack() as stack:
+        try:
+            client = stack.enter_context(Client(address, timeout=START, set_as_default=False))
+            client.wait_for_workers(1, timeout=START)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise batch.Unready(
+                f"no cluster answers at {address}, or it has no workers ({error}); start "
+                "`dask scheduler` and on each machine `dask worker ADDRESS`"
+            ) from error
+        yield Cluster(client, sum(client.nthreads().values()))

@@ -1,1 +1,0 @@
-"""Grade on several machines."""
