@@ -36,8 +36,7 @@ from nbgrader.utils import notebook_hash
 from rich.console import Console
 
 from gradebox.events import Event
-from gradebox.exchange.submit import Submit
-from gradebox.exchange.workplaces import Releases
+from gradebox.exchange import Releases, Submit
 from gradebox.run.store import Store
 from optdl.checks.report import failing_case
 from tools import (
