@@ -96,7 +96,7 @@ def _(grad_weight, grad_bias, mean, std, q, lr, eps=1e-8):
 
 
 exercise.mistake(
-    "your Pᵀ g lacks a term; its weight is (G_w(i,j) − μ(j) G_b(i)) / (q σ̃(j))",
+    "your Pᵀ g lacks − μ(j) G_b(i); it has (G_w(i,j) − μ(j) G_b(i)) / (q σ̃(j)) for the weight",
     ("(grad_weight - np.outer(grad_bias, mean))", "grad_weight"),
 )
 
@@ -114,7 +114,7 @@ exercise.mistake(
     "you subtract the sum before dividing by σ̃; D comes first, so the sum takes ΔW",
     (
         "adam(grad_bias / q) / q - weight @ mean",
-        "(adam(grad_bias / q) - q * std * weight @ mean) / q",
+        "(adam(grad_bias / q) - (q * std * weight) @ mean) / q",
     ),
 )
 

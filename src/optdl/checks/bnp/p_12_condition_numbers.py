@@ -1,4 +1,4 @@
-"""Compute the condition numbers of the activations, of the centered and of the scaled ones."""
+"""Compute condition numbers of the activations as they are, centered, and scaled as well."""
 
 from collections.abc import Iterator
 

@@ -24,7 +24,7 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
     for outputs, features, rows, floors in (
         (1, 1, 4, {"eps1": 0.5, "eps2": 0.2}),
         (2, 3, 8, {"eps1": 0.3, "eps2": 0.1}),
-        (4, 6, 2, {"eps1": 0.1, "eps2": 0.4}),
+        (5, 6, 2, {"eps1": 0.1, "eps2": 0.4}),
         (2, 4, 3, {}),
     ):
         yield {

@@ -17,7 +17,7 @@ def _(features, rows):
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    sizes = (3072, 60), (100, 256), (10, 10), (120, 60), (500, int(rng.integers(11, 90)))
+    sizes = (3072, 60), (64, 256), (10, 10), (120, 60), (500, int(rng.integers(11, 90)))
     for features, rows in sizes:
         yield {"features": features, "rows": rows}
 

@@ -54,7 +54,8 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you average the images' variances; the spread between images is then missing",
+    "you average the images' variances, which lack the spread between images; take one variance "
+    "over all images",
     ("h.var(axis=axes)", "h.var(axis=(2, 3)).mean(axis=0)"),
 )
 

@@ -36,7 +36,8 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 
 exercise.mistake(
-    "you normalize each pixel over the images; with one image nothing is left", ("(0, 2, 3)", "0")
+    "you normalize each pixel over the images; normalize each channel over images and positions",
+    ("(0, 2, 3)", "0"),
 )
 
 exercise.mistake(
