@@ -1,4 +1,4 @@
-"""Forward."""
+"""Normalize each feature of a minibatch, and return what the backward pass needs, too."""
 
 from collections.abc import Iterator
 
@@ -13,9 +13,10 @@ exercise = Exercise("L1-34, P-01", batchnorm_forward, parts=("y", ("normalized",
 
 @exercise.answer
 def _(x, gamma, beta, eps):
-    root = np.sqrt(x.var(axis=0) + eps)
-    normalized = (x - x.mean(axis=0)) / root
-    return (gamma * normalized + beta, (normalized, gamma / root))
+    centered = x - x.mean(axis=0)
+    root = np.sqrt((centered**2).mean(axis=0) + eps)
+    normalized = centered / root
+    return gamma * normalized + beta, (normalized, gamma / root)
 
 
 @exercise.cases
@@ -51,116 +52,72 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(found, expected, atol=1e-7))
 
 
-@exercise.mistake("your variance divides by m − 1; batch norm divides by m")
-def _(x, gamma, beta, eps):
-    root = np.sqrt(x.var(axis=0, ddof=1) + eps)
-    normalized = (x - x.mean(axis=0)) / root
-    return gamma * normalized + beta, (normalized, gamma / root)
-
-
-@exercise.mistake(
-    "your variance lacks the square: the deviations from the mean always add up to zero"
+exercise.mistake(
+    "your variance divides by m − 1; batch norm divides by m",
+    ("(centered**2).mean(axis=0)", "(centered**2).sum(axis=0) / (len(x) - 1)"),
 )
-def _(x, gamma, beta, eps):
-    centered = x - x.mean(axis=0)
-    root = np.sqrt(np.abs(centered.mean(axis=0)) + eps)
-    return gamma * centered / root + beta, (centered / root, gamma / root)
 
-
-@exercise.mistake(
-    "you normalize each example over its features, as layer norm does; batch "
-    "norm normalizes each feature over the examples"
+exercise.mistake(
+    "your variance is the sum of the squares; divide it by m",
+    ("(centered**2).mean", "(centered**2).sum"),
 )
-def _(x, gamma, beta, eps):
-    root = np.sqrt(x.var(axis=1, keepdims=True) + eps)
-    normalized = (x - x.mean(axis=1, keepdims=True)) / root
-    return gamma * normalized + beta, (normalized, gamma / root)
 
+exercise.mistake(
+    "your variance lacks the square; the deviations from the mean always add up to 0, so square "
+    "them first",
+    ("(centered**2).mean", "centered.mean"),
+)
 
-@exercise.mistake("you take one mean over all features; each feature has its own mean")
-def _(x, gamma, beta, eps):
-    root = np.sqrt(x.var() + eps)
-    normalized = (x - x.mean()) / root
-    return gamma * normalized + beta, (normalized, gamma / root)
+exercise.mistake(
+    "you normalize each example over its features, as layer norm does; batch norm normalizes each "
+    "feature over the examples",
+    ("x.mean(axis=0)", "x.mean(axis=1, keepdims=True)"),
+    ("(centered**2).mean(axis=0)", "(centered**2).mean(axis=1, keepdims=True)"),
+)
 
+exercise.mistake(
+    "you take one mean and one variance over all features; each feature has its own",
+    ("x.mean(axis=0)", "x.mean()"),
+    ("(centered**2).mean(axis=0)", "(centered**2).mean()"),
+)
 
 exercise.mistake(
     "your ε is outside the root; divide by √(σ² + ε)",
-    ("np.sqrt(x.var(axis=0) + eps)", "x.std(axis=0) + eps"),
+    ("np.sqrt((centered**2).mean(axis=0) + eps)", "np.sqrt((centered**2).mean(axis=0)) + eps"),
 )
-
-
-@exercise.mistake("your ε is missing; divide by √(σ² + ε)")
-def _(x, gamma, beta, eps):
-    normalized = (x - x.mean(axis=0)) / x.std(axis=0)
-    return gamma * normalized + beta, (normalized, gamma / x.std(axis=0))
-
-
-@exercise.mistake("you divide by the variance; divide by its root")
-def _(x, gamma, beta, eps):
-    var = x.var(axis=0) + eps
-    normalized = (x - x.mean(axis=0)) / var
-    return gamma * normalized + beta, (normalized, gamma / var)
-
-
-@exercise.mistake("you scale x, but do not center it; subtract the mean")
-def _(x, gamma, beta, eps):
-    root = np.sqrt(x.var(axis=0) + eps)
-    return gamma * x / root + beta, (x / root, gamma / root)
-
 
 exercise.mistake(
-    "your γ is missing in the output and in the factor",
-    (
-        "gamma * normalized + beta, (normalized, gamma / root)",
-        "normalized + beta, (normalized, 1 / root)",
-    ),
+    "you divide by the variance; divide by its root, √(σ² + ε)",
+    ("np.sqrt((centered**2).mean(axis=0) + eps)", "(centered**2).mean(axis=0) + eps"),
 )
 
-exercise.mistake("your β is missing: y = γx̂ + β", (" + beta", ""))
-
-exercise.mistake("your γ scales β too: y = γx̂ + β", ("normalized + beta", "(normalized + beta)"))
-
-
-@exercise.mistake(
-    "you apply γ and β before you normalize, which removes them again; apply them afterwards"
+exercise.mistake(
+    "you scale x, but do not center it; subtract the mean", ("centered / root", "x / root")
 )
-def _(x, gamma, beta, eps):
-    z = gamma * x + beta
-    root = np.sqrt(z.var(axis=0) + eps)
-    normalized = (z - z.mean(axis=0)) / root
-    return normalized, (normalized, gamma / root)
 
+exercise.mistake(
+    "your γ is missing in the output and in the factor; y = γx̂ + β, and the factor is γ/√(σ² + ε)",
+    ("gamma * normalized", "normalized"),
+    ("gamma / root", "1 / root"),
+)
 
-@exercise.mistake("your variance is the sum of the squares; divide it by m")
-def _(x, gamma, beta, eps):
-    centered = x - x.mean(axis=0)
-    root = np.sqrt((centered**2).sum(axis=0) + eps)
-    return gamma * centered / root + beta, (centered / root, gamma / root)
+exercise.mistake(
+    "you multiply β by γ, too; y = γx̂ + β",
+    ("gamma * normalized + beta", "gamma * (normalized + beta)"),
+)
 
+exercise.mistake(
+    "you apply γ and β before you normalize, which removes them again; apply them afterwards",
+    ("centered = x - x.mean", "x = gamma * x + beta\n    centered = x - x.mean"),
+    ("gamma * normalized + beta", "normalized"),
+)
 
-@exercise.mistake("your output is right, but your pair has x − μ in place of x̂")
-def _(x, gamma, beta, eps):
-    centered = x - x.mean(axis=0)
-    root = np.sqrt(x.var(axis=0) + eps)
-    return gamma * centered / root + beta, (centered, gamma / root)
-
-
-@exercise.mistake("your output is right, but the factor in your pair lacks γ; it is γ/√(σ² + ε)")
-def _(x, gamma, beta, eps):
-    root = np.sqrt(x.var(axis=0) + eps)
-    normalized = (x - x.mean(axis=0)) / root
-    return gamma * normalized + beta, (normalized, 1 / root)
-
+exercise.mistake(
+    "your output is right, but your pair has x − μ in place of x̂",
+    ("(normalized, gamma / root)", "(centered, gamma / root)"),
+)
 
 exercise.mistake(
     "your output is right, but your pair has the root in place of the factor γ/√(σ² + ε)",
-    ("gamma / ", ""),
+    ("gamma / root", "root"),
 )
-
-
-@exercise.mistake("your output is right, but your pair has y in place of x̂")
-def _(x, gamma, beta, eps):
-    root = np.sqrt(x.var(axis=0) + eps)
-    y = gamma * (x - x.mean(axis=0)) / root + beta
-    return y, (y, gamma / root)

@@ -1,4 +1,4 @@
-"""Folding."""
+"""Fold the normalization at inference into the weight and the bias of the layer before it."""
 
 from collections.abc import Iterator
 
@@ -14,12 +14,12 @@ exercise = Exercise("L1-36:fold", fold, parts=("weight", "bias"))
 @exercise.answer
 def _(weight, bias, gamma, beta, mean, var, eps):
     scale = gamma / np.sqrt(var + eps)
-    return (scale[:, None] * weight, scale * (bias - mean) + beta)
+    return scale[:, None] * weight, scale * (bias - mean) + beta
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for d, n in ((2, 2), (3, 2), (4, 5)):
+    for d, n in ((2, 3), (3, 2), (3, 3), (4, 5)):
         yield {
             "weight": rng.normal(size=(d, n)).round(2),
             "bias": away_from_one(rng, d),
@@ -42,62 +42,36 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 
 exercise.mistake(
-    "you return the old bias; it has to be scaled and shifted, too",
-    ("scale * (bias - mean) + beta", "bias"),
-)
-
-exercise.mistake(
-    "the old bias is not scaled; it is a part of the value that is normalized",
-    ("scale * (bias - mean) + beta", "bias + beta - scale * mean"),
-)
-
-exercise.mistake(
-    "your bias lacks the mean; it is γ(b − μ)/√(σ² + ε) + β", ("(bias - mean)", "bias")
+    "you do not scale the old bias; it is a part of the value that is normalized",
+    ("scale * (bias - mean)", "bias - scale * mean"),
 )
 
 exercise.mistake(
     "you subtract the mean without scaling it; the bias is γ(b − μ)/√(σ² + ε) + β",
-    ("(bias - mean) + beta", "bias + beta - mean"),
+    ("scale * (bias - mean)", "scale * bias - mean"),
 )
-
-exercise.mistake(
-    "you add the mean; subtract it, the bias is γ(b − μ)/√(σ² + ε) + β", ("bias -", "bias +")
-)
-
-exercise.mistake(
-    "the old bias is missing; at inference the mean is fixed and does not remove b",
-    ("scale * (bias - mean) + beta", "beta - scale * mean"),
-)
-
-exercise.mistake("your bias lacks β; it is γ(b − μ)/√(σ² + ε) + β", (" + beta", ""))
 
 exercise.mistake(
     "you scale β; it is added last, in γ(b − μ)/√(σ² + ε) + β",
-    ("(bias - mean) + beta", "(bias - mean + beta)"),
+    ("scale * (bias - mean) + beta", "scale * (bias - mean + beta)"),
 )
 
 exercise.mistake(
     "you scale the columns of the weight; each row belongs to one output, so scale the rows",
-    ("[:, None]", ""),
+    ("scale[:, None] * weight", "scale * weight"),
 )
 
-exercise.mistake("you divide by the variance; divide by its root", ("np.sqrt", ""))
+exercise.mistake(
+    "you subtract the mean from the weight; only the bias is shifted",
+    ("* weight", "* (weight - mean[:, None])"),
+)
 
-exercise.mistake("your ε is missing; the scale is γ/√(σ² + ε)", (" + eps", ""))
+exercise.mistake(
+    "you divide by the variance; divide by its root, √(σ² + ε)",
+    ("np.sqrt(var + eps)", "(var + eps)"),
+)
 
 exercise.mistake(
     "your ε is outside the root; the scale is γ/√(σ² + ε)",
     ("np.sqrt(var + eps)", "(np.sqrt(var) + eps)"),
 )
-
-
-@exercise.mistake("you subtract the mean from the weight; only the bias is shifted")
-def _(weight, bias, gamma, beta, mean, var, eps):
-    scale = gamma / np.sqrt(var + eps)
-    return scale[:, None] * (weight - mean[:, None]), scale * (bias - mean) + beta
-
-
-@exercise.mistake("your scale lacks γ; it is γ/√(σ² + ε)")
-def _(weight, bias, gamma, beta, mean, var, eps):
-    scale = 1 / np.sqrt(var + eps)
-    return scale[:, None] * weight, scale * (bias - mean) + beta

@@ -1,4 +1,4 @@
-"""Statistics of the population."""
+"""Estimate the mean and the variance of the training set from those of its minibatches."""
 
 from collections.abc import Iterator
 
@@ -13,12 +13,12 @@ exercise = Exercise("L1-36:population", population_statistics, parts=("mean", "v
 
 @exercise.answer
 def _(means, variances, m):
-    return (means.mean(axis=0), m / (m - 1) * variances.mean(axis=0))
+    return means.mean(axis=0), m / (m - 1) * variances.mean(axis=0)
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for b, d, m in ((3, 1, 2), (4, 2, 8), (5, 3, 16)):
+    for b, d, m in ((3, 2, 8), (4, 3, 2), (5, 4, 16)):
         means = rng.uniform(-3, 3, size=(b, d)).round(2)
         variances = rng.uniform(1, 5, size=(b, d)).round(2)
         yield {"means": means, "variances": variances, "m": m}
@@ -34,23 +34,13 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 
 exercise.mistake(
-    "your variance is the mean of those of the minibatches, which is too small; "
-    "multiply it by m/(m − 1)",
-    ("m / (m - 1) * ", ""),
-)
-
-exercise.mistake(
     "your factor is inverted; multiply the variance by m/(m − 1)", ("m / (m - 1)", "(m - 1) / m")
 )
 
-
-@exercise.mistake(
-    "you correct with the number of minibatches; m is the number of examples in a minibatch"
+exercise.mistake(
+    "you correct with the number of minibatches; m is the number of examples in a minibatch",
+    ("m / (m - 1)", "len(means) / (len(means) - 1)"),
 )
-def _(means, variances, m):
-    b = len(means)
-    return means.mean(axis=0), b / (b - 1) * variances.mean(axis=0)
-
 
 exercise.mistake(
     "you average the standard deviations; average the variances",
@@ -58,32 +48,22 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you return the standard deviation; return the variance",
-    ("m / (m - 1) * variances.mean(axis=0)", "np.sqrt(m / (m - 1) * variances.mean(axis=0))"),
-)
-
-exercise.mistake(
-    "you take the variance of the means; take the mean of the variances",
-    ("m / (m - 1) * variances.mean", "means.var"),
+    "you take the variance of the means; take the mean of the variances, times m/(m − 1)",
+    ("m / (m - 1) * variances.mean(axis=0)", "means.var(axis=0)"),
 )
 
 exercise.mistake(
     "you add the variance of the means; multiply by the factor m/(m − 1) instead",
-    ("m / (m - 1) * variances.mean", "variances.mean(axis=0) + means.var"),
+    ("m / (m - 1) * variances.mean(axis=0)", "variances.mean(axis=0) + means.var(axis=0)"),
 )
-
-
-@exercise.mistake("you multiply the mean by m/(m − 1) too; only the variance is biased")
-def _(means, variances, m):
-    return m / (m - 1) * means.mean(axis=0), m / (m - 1) * variances.mean(axis=0)
-
 
 exercise.mistake(
     "you divide the sum of the variances by m − 1; multiply their mean by m/(m − 1)",
     ("m / (m - 1) * variances.mean(axis=0)", "variances.sum(axis=0) / (m - 1)"),
 )
 
-
-@exercise.mistake("you use only the last minibatch; average over all minibatches")
-def _(means, variances, m):
-    return means[-1], m / (m - 1) * variances[-1]
+exercise.mistake(
+    "you use only the last minibatch; average over all minibatches",
+    ("means.mean(axis=0)", "means[-1]"),
+    ("variances.mean(axis=0)", "variances[-1]"),
+)

@@ -1,4 +1,4 @@
-"""Batch renormalization."""
+"""Normalize a minibatch, and correct the result to the moving averages."""
 
 from collections.abc import Iterator
 
@@ -19,10 +19,11 @@ exercise = Exercise("P-03", renorm_forward, parts=("y", ("normalized", "factor")
 
 @exercise.answer
 def _(x, gamma, beta, mean, std, eps):
+    batch_mean = x.mean(axis=0)
     batch_std = np.sqrt(x.var(axis=0) + eps)
-    s, d = (batch_std / std, (x.mean(axis=0) - mean) / std)
-    normalized = (x - x.mean(axis=0)) / batch_std
-    return (gamma * (normalized * s + d) + beta, (normalized, gamma * s / batch_std))
+    s, d = batch_std / std, (batch_mean - mean) / std
+    normalized = (x - batch_mean) / batch_std
+    return gamma * (normalized * s + d) + beta, (normalized, gamma * s / batch_std)
 
 
 @exercise.cases
@@ -63,27 +64,23 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 exercise.mistake("your s is inverted; it is σ_B/σ", ("batch_std / std", "std / batch_std"))
 
-
-@exercise.mistake("you divide d by σ_B; divide it by σ, the moving average")
-def _(x, gamma, beta, mean, std, eps):
-    batch_std = np.sqrt(x.var(axis=0) + eps)
-    s, d = batch_std / std, (x.mean(axis=0) - mean) / batch_std
-    normalized = (x - x.mean(axis=0)) / batch_std
-    return gamma * (normalized * s + d) + beta, (normalized, gamma * s / batch_std)
-
-
 exercise.mistake(
-    "your d is not divided by σ", ("(x.mean(axis=0) - mean) / std", "x.mean(axis=0) - mean")
+    "you divide d by σ_B; divide it by σ, the moving average",
+    ("(batch_mean - mean) / std", "(batch_mean - mean) / batch_std"),
 )
 
 exercise.mistake(
-    "your d has the wrong sign; it is (μ_B − μ)/σ",
-    ("x.mean(axis=0) - mean", "mean - x.mean(axis=0)"),
+    "you do not divide d by σ; it is (μ_B − μ)/σ",
+    ("(batch_mean - mean) / std", "batch_mean - mean"),
+)
+
+exercise.mistake(
+    "your d has the wrong sign; it is (μ_B − μ)/σ", ("batch_mean - mean", "mean - batch_mean")
 )
 
 exercise.mistake(
     "you do not multiply d by γ; the output is γ(x̂s + d) + β",
-    ("(normalized * s + d)", "normalized * s + d"),
+    ("gamma * (normalized * s + d)", "gamma * normalized * s + d"),
 )
 
 exercise.mistake(
@@ -91,60 +88,34 @@ exercise.mistake(
     ("(normalized * s + d)", "(normalized + d) * s"),
 )
 
-
-@exercise.mistake("your output is that of plain batch norm; correct x̂ to x̂s + d")
-def _(x, gamma, beta, mean, std, eps):
-    batch_std = np.sqrt(x.var(axis=0) + eps)
-    normalized = (x - x.mean(axis=0)) / batch_std
-    return gamma * normalized + beta, (normalized, gamma / batch_std)
-
-
-@exercise.mistake("your output is right, but the factor in your pair lacks s; it is γs/σ_B")
-def _(x, gamma, beta, mean, std, eps):
-    batch_std = np.sqrt(x.var(axis=0) + eps)
-    normalized = (x - x.mean(axis=0)) / batch_std
-    return gamma * (x - mean) / std + beta, (normalized, gamma / batch_std)
-
-
-@exercise.mistake(
-    "your output is right, but your pair has the corrected x̂s + d in place of "
-    "x̂; s and d are constants, and the gradient passes through μ_B and σ_B"
+exercise.mistake(
+    "your output is that of plain batch norm; correct x̂ to x̂s + d",
+    ("(normalized * s + d)", "normalized"),
+    ("gamma * s / batch_std", "gamma / batch_std"),
 )
-def _(x, gamma, beta, mean, std, eps):
-    normalized = (x - mean) / std
-    return gamma * normalized + beta, (normalized, gamma / std)
-
-
-@exercise.mistake(
-    "your output is right, but the factor in your pair is not divided by σ_B; it is γs/σ_B"
-)
-def _(x, gamma, beta, mean, std, eps):
-    batch_std = np.sqrt(x.var(axis=0) + eps)
-    normalized = (x - x.mean(axis=0)) / batch_std
-    return gamma * (x - mean) / std + beta, (normalized, gamma * batch_std / std)
-
 
 exercise.mistake(
     "you take a root of `std`; it is σ already, and nothing is added to it",
-    (
-        "batch_std = np.sqrt(x.var(axis=0) + eps)\n"
-        "    s, d = (batch_std / std, (x.mean(axis=0) - mean) / std)",
-        "batch_std, root = (np.sqrt(x.var(axis=0) + eps), np.sqrt(std + eps))\n"
-        "    s, d = (batch_std / root, (x.mean(axis=0) - mean) / root)",
-    ),
+    ("s, d =", "std = np.sqrt(std + eps)\n    s, d ="),
 )
 
-
-@exercise.mistake(
-    "your output is right, but the variance in your σ_B divides by m − 1; divide by m"
+exercise.mistake(
+    "your output is right, but the factor in your pair lacks s; it is γs/σ_B",
+    ("gamma * s / batch_std", "gamma / batch_std"),
 )
-def _(x, gamma, beta, mean, std, eps):
-    batch_std = np.sqrt(x.var(axis=0, ddof=1) + eps)
-    normalized = (x - x.mean(axis=0)) / batch_std
-    return gamma * (x - mean) / std + beta, (normalized, gamma / std)
 
+exercise.mistake(
+    "your output is right, but the factor in your pair is not divided by σ_B; it is γs/σ_B",
+    ("gamma * s / batch_std", "gamma * s"),
+)
 
-@exercise.mistake("your output is right, but your x̂ lacks ε; σ_B is √(variance + ε)")
-def _(x, gamma, beta, mean, std, eps):
-    normalized = (x - x.mean(axis=0)) / x.std(axis=0)
-    return gamma * (x - mean) / std + beta, (normalized, gamma / std)
+exercise.mistake(
+    "your output is right, but your pair has the corrected x̂s + d in place of x̂; s and d are "
+    "constants, and the gradient passes through μ_B and σ_B",
+    ("(normalized, gamma", "(normalized * s + d, gamma"),
+)
+
+exercise.mistake(
+    "your output is right, but the variance in your σ_B divides by m − 1; divide by m",
+    ("x.var(axis=0)", "x.var(axis=0, ddof=1)"),
+)

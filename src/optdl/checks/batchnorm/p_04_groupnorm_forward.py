@@ -1,4 +1,4 @@
-"""Groups of features."""
+"""Normalize each example over groups of its features."""
 
 from collections.abc import Iterator
 
@@ -42,57 +42,29 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(centered and np.allclose(grouped.std(axis=2), 1))
 
 
-@exercise.mistake("you take all features for one group, as layer norm does; use `groups`")
-def _(x, gamma, beta, groups, eps):
-    centered = x - x.mean(axis=1, keepdims=True)
-    return gamma * centered / np.sqrt(x.var(axis=1, keepdims=True) + eps) + beta
-
-
-@exercise.mistake("your statistics of a group are over all examples; each example has its own")
-def _(x, gamma, beta, groups, eps):
-    grouped = x.reshape(len(x), groups, -1)
-    centered = grouped - grouped.mean(axis=(0, 2), keepdims=True)
-    normalized = centered / np.sqrt(grouped.var(axis=(0, 2), keepdims=True) + eps)
-    return gamma * normalized.reshape(x.shape) + beta
-
+exercise.mistake(
+    "your statistics of a group are over all examples; each example has its own",
+    ("mean(axis=2", "mean(axis=(0, 2)"),
+    ("var(axis=2", "var(axis=(0, 2)"),
+)
 
 exercise.mistake(
-    "`groups` is the number of groups, not the number of features in a group",
+    "you average across the groups; average within each group",
+    ("mean(axis=2", "mean(axis=1"),
+    ("var(axis=2", "var(axis=1"),
+)
+
+exercise.mistake(
+    "you take `groups` for the number of features in a group; it is the number of groups",
     ("groups, -1", "-1, groups"),
 )
 
-
-@exercise.mistake("your groups are every G-th feature; a group is a block of neighboring features")
-def _(x, gamma, beta, groups, eps):
-    grouped = x.reshape(len(x), -1, groups)
-    centered = grouped - grouped.mean(axis=1, keepdims=True)
-    normalized = centered / np.sqrt(grouped.var(axis=1, keepdims=True) + eps)
-    return gamma * normalized.reshape(x.shape) + beta
-
-
-@exercise.mistake("your variance divides by d/G − 1; divide by d/G")
-def _(x, gamma, beta, groups, eps):
-    grouped = x.reshape(len(x), groups, -1)
-    centered = grouped - grouped.mean(axis=2, keepdims=True)
-    normalized = centered / np.sqrt(grouped.var(axis=2, keepdims=True, ddof=1) + eps)
-    return gamma * normalized.reshape(x.shape) + beta
-
-
 exercise.mistake(
-    "your ε is outside the root; divide by √(σ² + ε)",
-    (
-        "np.sqrt(grouped.var(axis=2, keepdims=True) + eps)",
-        "(grouped.std(axis=2, keepdims=True) + eps)",
-    ),
+    "your groups are every G-th feature; a group is a block of neighboring features",
+    ("groups, -1", "-1, groups"),
+    ("mean(axis=2", "mean(axis=1"),
+    ("var(axis=2", "var(axis=1"),
 )
-
-
-@exercise.mistake("you average across the groups; average within each group")
-def _(x, gamma, beta, groups, eps):
-    grouped = x.reshape(len(x), groups, -1)
-    centered = grouped - grouped.mean(axis=1, keepdims=True)
-    normalized = centered / np.sqrt(grouped.var(axis=1, keepdims=True) + eps)
-    return gamma * normalized.reshape(x.shape) + beta
 
 
 @exercise.mistake(
@@ -102,11 +74,22 @@ def _(x, gamma, beta, groups, eps):
     return gamma * (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + eps) + beta
 
 
+exercise.mistake(
+    "your variance divides by d/G − 1; divide by d/G",
+    ("var(axis=2, keepdims=True)", "var(axis=2, keepdims=True, ddof=1)"),
+)
+
+exercise.mistake(
+    "your ε is outside the root; divide by √(σ² + ε)",
+    (
+        "np.sqrt(grouped.var(axis=2, keepdims=True) + eps)",
+        "(grouped.std(axis=2, keepdims=True) + eps)",
+    ),
+)
+
 exercise.mistake("you divide by the variance; divide by its root, √(σ² + ε)", ("np.sqrt", ""))
 
-
-@exercise.mistake("your γ and β are missing: y = γx̂ + β")
-def _(x, gamma, beta, groups, eps):
-    grouped = x.reshape(len(x), groups, -1)
-    centered = grouped - grouped.mean(axis=2, keepdims=True)
-    return (centered / np.sqrt(grouped.var(axis=2, keepdims=True) + eps)).reshape(x.shape)
+exercise.mistake(
+    "your γ and β are missing; y = γx̂ + β",
+    ("gamma * normalized.reshape(x.shape) + beta", "normalized.reshape(x.shape)"),
+)

@@ -1,4 +1,4 @@
-"""Scale invariance."""
+"""Compute the gradient of the weight of a layer whose outputs are normalized."""
 
 from collections.abc import Iterator
 
@@ -14,15 +14,16 @@ exercise = Exercise("P-08", scale_invariant_gradient)
 @exercise.answer
 def _(W, h, upstream):
     z = h @ W.T
-    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
+    std = z.std(axis=0)
+    normalized = (z - z.mean(axis=0)) / std
     along = normalized * (upstream * normalized).mean(axis=0)
-    back = (upstream - upstream.mean(axis=0) - along) / z.std(axis=0)
+    back = (upstream - upstream.mean(axis=0) - along) / std
     return back.T @ h
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for o, n, m in ((2, 2, 3), (3, 2, 5), (4, 3, 6)):
+    for o, n, m in ((2, 3, 4), (3, 2, 5), (4, 3, 6)):
         yield {
             "W": rng.uniform(0.5, 2, size=(o, n)).round(2),
             "h": rng.uniform(-2, 3, size=(m, n)).round(2),
@@ -54,69 +55,53 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(function(W, h, upstream), difference(loss, W), atol=1e-6))
 
 
-@exercise.mistake("you hold mean and variance constant; both depend on W")
-def _(W, h, upstream):
-    z = h @ W.T
-    return (upstream / z.std(axis=0)).T @ h
-
-
-@exercise.mistake(
-    "you hold the variance constant; it depends on W, and the term − ẑ · "
-    "mean(δẑ) is missing, where ẑ is BN(hWᵀ)"
+exercise.mistake(
+    "you hold mean and variance constant; both depend on W",
+    ("(upstream - upstream.mean(axis=0) - along)", "upstream"),
 )
-def _(W, h, upstream):
-    z = h @ W.T
-    return ((upstream - upstream.mean(axis=0)) / z.std(axis=0)).T @ h
-
 
 exercise.mistake(
-    "you hold the mean constant; it depends on W, and the term − mean(δ) is missing",
-    (
-        "back = (upstream - upstream.mean(axis=0) - along) / z.std(axis=0)\n    return back.T @ h",
-        "return ((upstream - along) / z.std(axis=0)).T @ h",
-    ),
+    "you hold the variance constant; it depends on W, so subtract ẑ · mean(δẑ), where ẑ is BN(hWᵀ)",
+    (" - along", ""),
 )
 
+exercise.mistake(
+    "you hold the mean constant; it depends on W, so subtract mean(δ)",
+    ("upstream - upstream.mean(axis=0) - along", "upstream - along"),
+)
 
-@exercise.mistake("you subtract sums over the examples; subtract means over them")
-def _(W, h, upstream):
-    z = h @ W.T
-    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
-    along = normalized * (upstream * normalized).sum(axis=0)
-    return ((upstream - upstream.sum(axis=0) - along) / z.std(axis=0)).T @ h
+exercise.mistake(
+    "you subtract sums over the examples; subtract means over them",
+    ("(upstream * normalized).mean", "(upstream * normalized).sum"),
+    ("upstream.mean", "upstream.sum"),
+)
 
+exercise.mistake(
+    "your σ divides by m − 1; batch norm divides by m", ("z.std(axis=0)", "z.std(axis=0, ddof=1)")
+)
 
-@exercise.mistake("your σ divides by m − 1; batch norm divides by m")
-def _(W, h, upstream):
-    z = h @ W.T
-    std = z.std(axis=0, ddof=1)
-    normalized = (z - z.mean(axis=0)) / std
-    along = normalized * (upstream * normalized).mean(axis=0)
-    return ((upstream - upstream.mean(axis=0) - along) / std).T @ h
+exercise.mistake(
+    "you do not divide by σ, the standard deviation of hWᵀ", ("- along) / std", "- along)")
+)
 
+exercise.mistake(
+    "you divide by the variance; divide by its root", ("- along) / std", "- along) / std**2")
+)
 
-@exercise.mistake("you do not divide by σ, the standard deviation of hWᵀ")
-def _(W, h, upstream):
-    z = h @ W.T
-    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
-    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
-    return back.T @ h
+exercise.mistake(
+    "you multiply by σ, so your gradient grows with W; divide by σ",
+    ("- along) / std", "- along) * std"),
+)
 
+exercise.mistake(
+    "you return the gradient of a plain layer; go back through the normalization first",
+    ("back.T @ h", "upstream.T @ h"),
+)
 
-@exercise.mistake("you divide by the variance; divide by its root")
-def _(W, h, upstream):
-    z = h @ W.T
-    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
-    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
-    return (back / z.var(axis=0)).T @ h
-
-
-@exercise.mistake("you multiply by σ, so that your gradient grows with W; divide by it")
-def _(W, h, upstream):
-    z = h @ W.T
-    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
-    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
-    return (back * z.std(axis=0)).T @ h
+exercise.mistake(
+    "you return the gradient of the outputs hWᵀ; multiply by h to get the gradient of W",
+    ("back.T @ h", "back"),
+)
 
 
 @exercise.mistake("you normalize the rows of W; normalize the outputs hWᵀ")
@@ -127,31 +112,8 @@ def _(W, h, upstream):
 
 
 @exercise.mistake(
-    "you return the gradient of a plain layer; go back through the normalization first"
-)
-def _(W, h, upstream):
-    return upstream.T @ h
-
-
-@exercise.mistake("you return the gradient of the outputs hWᵀ; multiply by h to get that of W")
-def _(W, h, upstream):
-    z = h @ W.T
-    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
-    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
-    return back / z.std(axis=0)
-
-
-@exercise.mistake("you average over the examples; f is a sum over them")
-def _(W, h, upstream):
-    z = h @ W.T
-    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
-    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
-    return (back / z.std(axis=0)).T @ h / len(h)
-
-
-@exercise.mistake(
-    "your statistics are over the outputs of an example; take those of each "
-    "output over the examples"
+    "your statistics are over the outputs of an example; take those of each output over the "
+    "examples"
 )
 def _(W, h, upstream):
     z = h @ W.T
@@ -159,11 +121,3 @@ def _(W, h, upstream):
     normalized = (z - z.mean(axis=1, keepdims=True)) / std
     along = normalized * (upstream * normalized).mean(axis=1, keepdims=True)
     return ((upstream - upstream.mean(axis=1, keepdims=True) - along) / std).T @ h
-
-
-@exercise.mistake("your gradient is transposed; it has the shape of W")
-def _(W, h, upstream):
-    z = h @ W.T
-    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
-    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
-    return h.T @ (back / z.std(axis=0))
