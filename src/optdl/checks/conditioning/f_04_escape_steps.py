@@ -1,4 +1,4 @@
-"""The way out of a saddle."""
+"""The number of steps after which gradient descent has left a saddle."""
 
 from collections.abc import Iterator
 
@@ -10,14 +10,24 @@ from optdl.conditioning import escape_steps
 exercise = Exercise("F-04", escape_steps)
 
 
+@exercise.answer
+def _(distance, radius, lr, curvature):
+    steps = np.log(radius / distance) / np.log(1 + lr * curvature)
+    return max(0, int(np.ceil(steps - 1e-12)))
+
+
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
     yield {"distance": 0.125, "radius": 2.0, "lr": 0.5, "curvature": 2.0}
     yield {"distance": 3.0, "radius": 2.0, "lr": 0.5, "curvature": 1.0}
-    for exponent in (-1, -3, -6, -9):
+    # a quotient that should be 3 and comes out slightly larger, and one that is above 3
+    yield {"distance": 0.5, "radius": 62.5, "lr": 2.0, "curvature": 2.0}
+    yield {"distance": 0.125, "radius": 27.0, "lr": 2.5, "curvature": 2.0}
+    yield {"distance": 1.0, "radius": 8.00000001, "lr": 0.5, "curvature": 2.0}
+    for exponent, radius in ((0, 40), (-1, 3), (0, 12.5), (-3, 2), (-6, 1.7), (-9, 2.4)):
         yield {
-            "distance": float(round(rng.uniform(1, 9), 1) * 10.0**exponent),
-            "radius": round(float(rng.uniform(1.5, 4)), 1),
+            "distance": float(rng.integers(1, 10) * 10.0**exponent),
+            "radius": float(radius),
             "lr": round(float(rng.uniform(0.05, 0.4)), 2),
             "curvature": round(float(rng.uniform(0.5, 2)), 1),
         }
@@ -31,36 +41,46 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(after[0] < 1 <= after[1] * (1 + 1e-9))
 
 
-@exercise.mistake("each step multiplies the distance by 1 + ηλ; you add a constant amount")
-def _(distance, radius, lr, curvature):
-    return max(0, int(np.ceil((radius - distance) / (lr * curvature * distance))))
-
-
-@exercise.mistake("you divide by ηλ, as in continuous time; for steps divide by ln(1 + ηλ)")
-def _(distance, radius, lr, curvature):
-    return max(0, int(np.ceil(np.log(radius / distance) / (lr * curvature))))
-
-
-@exercise.mistake("you use the factor 1 − ηλ of a positive eigenvalue; along −λ it is 1 + ηλ")
-def _(distance, radius, lr, curvature):
-    factor = abs(1 - lr * curvature)
-    if factor == 0:
-        return 0
-    return max(0, int(np.ceil(np.log(radius / distance) / abs(np.log(factor)))))
-
-
-@exercise.mistake("you round down; after so many steps the distance is still below R, so round up")
-def _(distance, radius, lr, curvature):
-    return max(0, int(np.floor(np.log(radius / distance) / np.log1p(lr * curvature) - 1e-9)))
-
-
-@exercise.mistake("you count the steps to the distance 1; the one to reach is R, so take ln(R/d)")
-def _(distance, radius, lr, curvature):
-    return max(0, int(np.ceil(np.log(1 / distance) / np.log1p(lr * curvature))))
-
-
-@exercise.mistake(
-    "your number is negative where d ≥ R at the start; no step is needed there, so return 0"
+exercise.mistake(
+    "you add a constant amount in each step; a step multiplies the distance by 1 + ηλ",
+    ("np.log(radius / distance)", "(radius - distance)"),
+    ("np.log(1 + lr * curvature)", "(lr * curvature * distance)"),
 )
-def _(distance, radius, lr, curvature):
-    return int(np.ceil(np.log(radius / distance) / np.log1p(lr * curvature) - 1e-12))
+
+exercise.mistake(
+    "you divide by ηλ, as in continuous time; for steps divide by ln(1 + ηλ)",
+    ("np.log(1 + lr * curvature)", "(lr * curvature)"),
+)
+
+exercise.mistake(
+    "you round the quotient up as it is; where it should be 3, rounding errors can make it "
+    "slightly larger, so subtract 1e-12 first",
+    ("steps - 1e-12", "steps"),
+)
+
+exercise.mistake(
+    "you subtract 1e-12 and round down; after so many steps the distance is still below R, "
+    "so round up",
+    ("np.ceil(steps - 1e-12)", "steps - 1e-12"),
+)
+
+exercise.mistake(
+    "you round down; where the quotient is not whole, the distance is still below R after so "
+    "many steps, so round up",
+    ("np.ceil(steps - 1e-12)", "steps"),
+)
+
+exercise.mistake(
+    "you round down and add 1; where the quotient is whole, this is one step too many, so round up",
+    ("np.ceil(steps - 1e-12)", "np.floor(steps) + 1"),
+)
+
+exercise.mistake(
+    "you round to the nearest whole number; the distance must have reached R, so round up",
+    ("np.ceil(steps - 1e-12)", "np.round(steps)"),
+)
+
+exercise.mistake(
+    "your number is negative where d ≥ R at the start; no step is needed there, so return 0",
+    ("max(0, int(np.ceil(steps - 1e-12)))", "int(np.ceil(steps - 1e-12))"),
+)

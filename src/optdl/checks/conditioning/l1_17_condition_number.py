@@ -1,4 +1,4 @@
-"""The condition number."""
+"""The condition number κ* of a matrix, which may be singular."""
 
 from collections.abc import Iterator
 
@@ -8,6 +8,13 @@ from optdl.checks.exercise import Case, Exercise, Function
 from optdl.conditioning import condition_number
 
 exercise = Exercise("L1-17", condition_number)
+
+
+@exercise.answer
+def _(A):
+    s = np.linalg.svd(A, compute_uv=False)
+    s = s[s > 1e-12 * s[0]]
+    return s[0] / s[-1]
 
 
 @exercise.cases
@@ -20,7 +27,7 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
     yield {"A": flat.T @ flat}
     # zero is what is small beside the largest: not these, but the rounding of large entries
     yield {"A": np.diag([3e-13, 1e-13])}
-    yield {"A": np.diag([1.0, 1e-5])}
+    yield {"A": np.diag([1.0, 1e-11])}
     yield {"A": 1e5 * np.outer(rng.normal(size=3), rng.normal(size=3))}
 
 
@@ -30,34 +37,20 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(function(1e-9 * A), function(A)) and function(np.eye(3)) == 1)
 
 
-@exercise.mistake(
-    "you put the smallest on top; the condition number is the largest divided by "
-    "the smallest nonzero singular value"
+exercise.mistake(
+    "you divide by a singular value that counts as zero; take the smallest nonzero one",
+    ("    s = s[s > 1e-12 * s[0]]\n", ""),
 )
-def _(A):
-    s = np.linalg.svd(A, compute_uv=False)
-    s = s[s > 1e-12 * s[0]]
-    return s[-1] / s[0]
 
-
-@exercise.mistake(
-    "you divide by a singular value that counts as zero; take the smallest nonzero one"
+exercise.mistake(
+    "you drop every singular value below 1e-6 times the largest, as 1e-12 for the eigenvalues of "
+    "AᵀA does; the limit 1e-12 is for the singular values themselves",
+    ("1e-12", "1e-6"),
 )
-def _(A):
-    with np.errstate(divide="ignore"):
-        s = np.linalg.svd(A, compute_uv=False)
-        return s[0] / (s[-1] if s[-1] > 1e-12 * s[0] else 0.0 * s[0])
 
+exercise.mistake("you subtract; κ* is a ratio", ("s[0] / s[-1]", "s[0] - s[-1]"))
 
-@exercise.mistake("you subtract; κ* is a ratio")
-def _(A):
-    s = np.linalg.svd(A, compute_uv=False)
-    s = s[s > 1e-12 * s[0]]
-    return s[0] - s[-1]
-
-
-@exercise.mistake("you square the singular values, which gives κ* of AᵀA; do not square them")
-def _(A):
-    s = np.linalg.svd(A, compute_uv=False)
-    s = s[s > 1e-12 * s[0]]
-    return (s[0] / s[-1]) ** 2
+exercise.mistake(
+    "you divide the largest entry of A by the smallest; κ* is a ratio of singular values",
+    ("s[0] / s[-1]", "np.max(A) / np.min(A)"),
+)

@@ -1,4 +1,4 @@
-"""The gain of a step."""
+"""The change of the loss that the quadratic model predicts for a step."""
 
 from collections.abc import Iterator
 
@@ -33,12 +33,13 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(function(H @ w, H, 0.3), after @ H @ after / 2 - w @ H @ w / 2))
 
 
-exercise.mistake("the ½ before the curvature term is missing", ("0.5 * ", ""))
+exercise.mistake("your curvature term lacks its factor ½; it is ½η² gᵀHg", ("0.5 * ", ""))
 
-exercise.mistake("the curvature term has η²; you have η", ("**2", ""))
+exercise.mistake("your curvature term has η; it has η²", ("lr**2", "lr"))
 
 exercise.mistake(
-    "a descent step goes against the gradient: the linear term is −η gᵀg", ("-lr", "lr")
+    "your linear term is positive; a step against the gradient lowers the loss, by −η gᵀg",
+    ("-lr", "lr"),
 )
 
 exercise.mistake(
@@ -47,5 +48,6 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "the curvature term ½η² gᵀHg is missing", (" + 0.5 * lr**2 * gradient @ hessian @ gradient", "")
+    "your prediction has no curvature term; add ½η² gᵀHg",
+    (" + 0.5 * lr**2 * gradient @ hessian @ gradient", ""),
 )

@@ -1,4 +1,4 @@
-"""Uphill."""
+"""The learning rate beyond which a step goes uphill in the quadratic model."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,12 @@ from optdl.checks.exercise import Case, Exercise, Function
 from optdl.conditioning import uphill_step
 
 exercise = Exercise("L1-18:uphill", uphill_step)
+
+
+@exercise.answer
+def _(gradient, hessian):
+    curvature = gradient @ hessian @ gradient
+    return 2 * gradient @ gradient / curvature if curvature > 0 else np.inf
 
 
 @exercise.cases
@@ -32,27 +38,24 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(-rate * g @ g + rate**2 * g @ H @ g / 2, 0))
 
 
-@exercise.mistake("that is the best learning rate along g; a step goes uphill beyond twice that")
-def _(gradient, hessian):
-    c = gradient @ hessian @ gradient
-    return gradient @ gradient / c if c > 0 else np.inf
-
-
-@exercise.mistake(
-    "2/λmax is the bound for a gradient along the steepest eigenvector; for this "
-    "gradient it is 2gᵀg/gᵀHg"
+exercise.mistake(
+    "you return the best learning rate along g; a step goes uphill beyond twice that",
+    ("2 * ", ""),
 )
-def _(gradient, hessian):
-    largest = np.linalg.eigvalsh(hessian)[-1]
-    return 2 / largest if gradient @ hessian @ gradient > 0 else np.inf
 
+exercise.mistake(
+    "you return 2/λ_max, the bound for a gradient along the steepest eigenvector; for this "
+    "gradient it is 2gᵀg/gᵀHg",
+    ("2 * gradient @ gradient / curvature", "2 / np.linalg.eigvalsh(hessian)[-1]"),
+)
 
-@exercise.mistake("your ratio is upside down; gᵀg stands above and gᵀHg below")
-def _(gradient, hessian):
-    c = gradient @ hessian @ gradient
-    return 2 * c / (gradient @ gradient) if c > 0 else np.inf
+exercise.mistake(
+    "your ratio is upside down; gᵀg stands above and gᵀHg below",
+    ("gradient @ gradient / curvature", "curvature / (gradient @ gradient)"),
+)
 
-
-@exercise.mistake("where gᵀHg ≤ 0 the quadratic model falls for every η; return np.inf")
-def _(gradient, hessian):
-    return 2 * gradient @ gradient / (gradient @ hessian @ gradient)
+exercise.mistake(
+    "you divide by gᵀHg whatever its sign is; where gᵀHg ≤ 0 the quadratic model falls for "
+    "every η, so return np.inf",
+    (" if curvature > 0 else np.inf", ""),
+)

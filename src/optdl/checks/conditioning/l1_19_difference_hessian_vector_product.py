@@ -1,4 +1,4 @@
-"""Hessian-vector products."""
+"""The product of a Hessian and a vector, by a central difference of two gradients."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -27,7 +27,7 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
             "gradient": named(formula, cubic_gradient, A),
             "w": rng.uniform(0.5, 1, size=n).round(1),
             "v": rng.normal(size=n).round(1) + 0.05,
-            "step": 0.2,
+            "step": round(float(rng.uniform(0.1, 0.3)), 2),
         }
 
 
@@ -37,21 +37,22 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(function(partial(linear, H), w, v, 0.7), H @ v))
 
 
-@exercise.mistake(
-    "you take a one-sided difference, whose error is of order s; use w + sv and w − sv"
+exercise.mistake(
+    "you take a one-sided difference, whose error is of order s; use w + sv and w − sv",
+    ("gradient(w - step * v)", "gradient(w)"),
+    ("/ (2 * step)", "/ step"),
 )
-def _(gradient, w, v, step):
-    return (gradient(w + step * v) - gradient(w)) / step
 
+exercise.mistake(
+    "you divide by s; the two points are 2s apart, so divide by 2s", ("/ (2 * step)", "/ step")
+)
 
-exercise.mistake("the two points are 2s apart; divide by 2s", ("(2 * step)", "step"))
+exercise.mistake(
+    "you return the difference of the gradients; divide it by 2s", (" / (2 * step)", "")
+)
 
-
-@exercise.mistake("divide the difference of the gradients by 2s")
-def _(gradient, w, v, step):
-    return gradient(w + step * v) - gradient(w - step * v)
-
-
-@exercise.mistake("move along v, not along all axes at once")
-def _(gradient, w, v, step):
-    return (gradient(w + step) - gradient(w - step)) / (2 * step) * v
+exercise.mistake(
+    "you move along all axes at once; move along v",
+    ("gradient(w + step * v) - gradient(w - step * v)", "gradient(w + step) - gradient(w - step)"),
+    ("/ (2 * step)", "/ (2 * step) * v"),
+)

@@ -1,4 +1,4 @@
-"""The order of hidden units."""
+"""The weights of the same network with its hidden units in another order."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ exercise = Exercise("L1-20:order", permute_hidden_units, parts=("W", "b", "v"))
 
 @exercise.answer
 def _(W, b, v, order):
-    return (W[order], b[order], v[order])
+    return W[order], b[order], v[order]
 
 
 @exercise.cases
@@ -31,12 +31,16 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(before, after) and not np.allclose(W, W2))
 
 
-exercise.mistake("the outgoing weights belong to the units too", ("v[order]", "v"))
+exercise.mistake(
+    "you leave the outgoing weights in the old order; they belong to the units, too",
+    ("v[order]", "v"),
+)
 
-exercise.mistake("the biases belong to the units too", ("b[order]", "b"))
+exercise.mistake(
+    "you leave the biases in the old order; they belong to the units, too", ("b[order]", "b")
+)
 
-
-@exercise.mistake("you permute the other way: new unit i is the old unit order[i]")
-def _(W, b, v, order):
-    inverse = np.argsort(order)
-    return W[inverse], b[inverse], v[inverse]
+exercise.mistake(
+    "you permute the other way; the new unit i is the old unit order[i]",
+    ("    return", "    order = np.argsort(order)\n    return"),
+)

@@ -1,4 +1,4 @@
-"""The scale of hidden units."""
+"""The weights of the same ReLU network with its hidden units rescaled."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ exercise = Exercise("L1-20:scale", rescale_hidden_units, parts=("W", "b", "v"))
 
 @exercise.answer
 def _(W, b, v, factors):
-    return (W * factors[:, None], b * factors, v / factors)
+    return W * factors[:, None], b * factors, v / factors
 
 
 @exercise.cases
@@ -31,15 +31,18 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(before, np.maximum(x @ np.asarray(W2).T + b2, 0) @ v2))
 
 
-exercise.mistake("the bias is part of the unit's input: scale it too", ("b * factors", "b"))
-
-exercise.mistake("you multiply the outgoing weight by the factor; divide it", ("v /", "v *"))
+exercise.mistake(
+    "you leave the bias as it is; it is part of the unit's input, so scale it, too",
+    ("b * factors", "b"),
+)
 
 exercise.mistake(
-    "you leave the outgoing weight as it is; divide it by the factor", (" / factors", "")
+    "you multiply the outgoing weight by the factor; divide it by the factor",
+    ("v / factors", "v * factors"),
 )
 
 exercise.mistake(
     "you divide at the input and multiply at the output; do it the other way round",
-    ("* factors[:, None], b * factors, v /", "/ factors[:, None], b / factors, v *"),
+    ("W * factors[:, None], b * factors", "W / factors[:, None], b / factors"),
+    ("v / factors", "v * factors"),
 )

@@ -1,4 +1,4 @@
-"""Clipping by norm."""
+"""A gradient in several arrays, shortened to the norm c if it is longer."""
 
 from collections.abc import Iterator
 
@@ -13,17 +13,18 @@ exercise = Exercise("L1-22:norm", clip_by_norm)
 @exercise.answer
 def _(gradients, max_norm):
     norm = np.sqrt(sum(np.sum(g**2) for g in gradients))
-    return [g * min(1, max_norm / norm) for g in gradients]
+    factor = min(1, max_norm / norm)
+    return [g * factor for g in gradients]
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for shapes in ([(2,)], [(2,), (1,)], [(2, 2), (2,), (1, 2)]):
-        yield {
-            "gradients": tuple((3 * rng.normal(size=shape)).round(1) + 0.05 for shape in shapes),
-            "max_norm": 1.5,
-        }
-    yield {"gradients": (np.array([0.3]), np.array([-0.4])), "max_norm": 1.5}
+    for shapes, max_norm in (([(1,), (2,)], 1.5), ([(2, 2), (2,), (1, 2)], 0.7), ([(4,)], 2.5)):
+        parts = [(3 * rng.normal(size=shape)).round(1) + 0.05 for shape in shapes]
+        parts[-1].flat[-1] = 4.1  # the gradient is longer than max_norm
+        yield {"gradients": tuple(parts), "max_norm": max_norm}
+    short = rng.uniform(-0.4, 0.4, size=(2, 2)).round(1) + 0.05
+    yield {"gradients": (short[0], short[1]), "max_norm": 1.5}
 
 
 @exercise.fact("a long gradient keeps its direction and gets the norm max_norm")
@@ -35,30 +36,33 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(cosine, 1) and np.isclose(np.linalg.norm(after), 2.0))
 
 
-@exercise.mistake(
+exercise.mistake(
     "you clip each array by its own norm, which turns the gradient; take one "
-    "norm of all arrays together"
-)
-def _(gradients, max_norm):
-    return [g * min(1, max_norm / np.linalg.norm(g)) for g in gradients]
-
-
-exercise.mistake(
-    "a gradient that is short enough stays as it is", ("min(1, max_norm / norm)", "max_norm / norm")
+    "norm of all arrays together",
+    ("g * factor", "g * min(1, max_norm / np.linalg.norm(g))"),
 )
 
 exercise.mistake(
-    "norms do not add; add their squares and take the root",
+    "you lengthen a short gradient; one that is short enough stays as it is",
+    ("min(1, max_norm / norm)", "max_norm / norm"),
+)
+
+exercise.mistake(
+    "you add the norms of the arrays; add their squares and take the root",
     ("np.sqrt(sum(np.sum(g**2) for g in gradients))", "sum(np.linalg.norm(g) for g in gradients)"),
 )
 
-
-@exercise.mistake("you compare with ‖g‖²; take the root")
-def _(gradients, max_norm):
-    square = sum(np.sum(g**2) for g in gradients)
-    return [g * min(1, max_norm / square) for g in gradients]
-
+exercise.mistake(
+    "you compare with ‖g‖²; take the root",
+    ("np.sqrt(sum(np.sum(g**2) for g in gradients))", "sum(np.sum(g**2) for g in gradients)"),
+)
 
 exercise.mistake(
-    "scale to max_norm, not to 1", ("* min(1, max_norm / norm)", "/ norm if norm > max_norm else g")
+    "you scale a long gradient to the norm 1; scale it to max_norm",
+    ("min(1, max_norm / norm)", "1 / norm if norm > max_norm else 1"),
+)
+
+exercise.mistake(
+    "you return one long array; return a list of arrays with the shapes of those given",
+    ("[g * factor for g in gradients]", "factor * np.concatenate([g.ravel() for g in gradients])"),
 )

@@ -1,4 +1,4 @@
-"""Clipping by value."""
+"""A gradient in several arrays, each entry limited to the interval [−c, c]."""
 
 from collections.abc import Iterator
 
@@ -17,10 +17,10 @@ def _(gradients, limit):
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for shapes in ([(3,)], [(2, 2), (3,)]):
-        parts = [(2 * rng.normal(size=shape)).round(1) for shape in shapes]
-        parts[0].flat[:3] = -2.5, 1.7, 0.3
-        yield {"gradients": tuple(parts), "limit": 0.8}
+    for shapes, limit in (([(5,)], 0.8), ([(2, 3), (4,)], 1.1)):
+        parts = [np.resize([-2.5, 1.7, 0.3, -0.6, 0.7], shape) for shape in shapes]
+        moved = (part + rng.uniform(-0.1, 0.1, size=part.shape).round(2) for part in parts)
+        yield {"gradients": tuple(moved), "limit": limit}
 
 
 @exercise.fact("entries within the limit are unchanged, and none is beyond it")
@@ -32,18 +32,21 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 
 exercise.mistake(
-    "entries below −limit must be clipped too", ("clip(g, -limit, limit)", "minimum(g, limit)")
+    "you clip large entries alone; entries below −limit become −limit",
+    ("np.clip(g, -limit, limit)", "np.minimum(g, limit)"),
 )
-
-exercise.mistake("you lose the signs", ("clip(g, -limit, limit)", "minimum(np.abs(g), limit)"))
 
 exercise.mistake(
-    "an entry that is too large becomes ±limit, not zero",
-    ("clip(g, -limit, limit)", "where(np.abs(g) > limit, 0.0, g)"),
+    "you set large entries to zero; an entry beyond the limit becomes ±limit",
+    ("np.clip(g, -limit, limit)", "np.where(np.abs(g) > limit, 0.0, g)"),
 )
 
+exercise.mistake(
+    "you set every entry to ±limit; those within the limit stay as they are",
+    ("np.clip(g, -limit, limit)", "np.sign(g) * limit"),
+)
 
-@exercise.mistake("you scale all entries; only those beyond the limit change")
-def _(gradients, limit):
-    largest = max(np.max(np.abs(g)) for g in gradients)
-    return [g * min(1, limit / largest) for g in gradients]
+exercise.mistake(
+    "you scale all entries; only those beyond the limit change",
+    ("np.clip(g, -limit, limit)", "g * min(1, limit / np.max(np.abs(g)))"),
+)

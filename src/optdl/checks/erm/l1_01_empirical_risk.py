@@ -1,4 +1,4 @@
-"""Empirical risk."""
+"""The empirical risk of a model: its mean loss over a sample."""
 
 from collections.abc import Iterator
 
@@ -39,24 +39,20 @@ def _(risk: Function, rng: np.random.Generator) -> bool:
 
 
 exercise.mistake(
-    "you add up the losses; the empirical risk is their mean, (1/m) Σ", ("mean", "sum")
+    "you pass label and prediction in the wrong order; it is L(f(x, θ), y)",
+    ("loss(model(x, theta), y)", "loss(y, model(x, theta))"),
+)
+
+exercise.mistake(
+    "you return the loss of the worst example; the risk is the mean over all", ("mean", "max")
+)
+
+exercise.mistake(
+    "you compute the squared error whatever the loss is; call `loss`",
+    ("loss(model(x, theta), y)", "(model(x, theta) - y) ** 2"),
 )
 
 exercise.mistake(
     "you take the loss of the mean prediction; take the mean of the losses",
     ("np.mean(loss(model(x, theta), y))", "loss(np.mean(model(x, theta)), np.mean(y))"),
-)
-
-exercise.mistake(
-    "you pass label and prediction in the wrong order; it is L(f(x, θ), y)",
-    ("model(x, theta), y", "y, model(x, theta)"),
-)
-
-exercise.mistake(
-    "you divide by m − 1; the empirical risk divides by m",
-    ("mean(loss(model(x, theta), y))", "sum(loss(model(x, theta), y)) / (len(y) - 1)"),
-)
-
-exercise.mistake(
-    "you return the loss of the worst example; the risk is the mean over all", ("mean", "max")
 )

@@ -1,4 +1,4 @@
-"""Hinge loss."""
+"""The gradient of the empirical hinge risk of a linear classifier."""
 
 from collections.abc import Iterator
 
@@ -13,21 +13,21 @@ exercise = Exercise("L1-03:hinge", hinge_risk_gradient)
 @exercise.answer
 def _(w, x, y):
     active = y * (x @ w) < 1
-    return -(x.T @ (active * y)) / len(y)
+    return -x.T @ (active * y) / len(y)
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
     for m, d in ((4, 1), (6, 2), (40, 3)):
         y = rng.permutation(np.resize([1, -1], m))
-        # four margins in turn: above 1, between 0 and 1, far below 0, a little below 0
-        target = np.resize([2.5, 0.5, -2.0, -0.3], m) * y
+        # margins above 1, between 0 and 1, far below 0 and a little below 0
+        target = rng.permutation(np.resize([2.5, 0.5, -2.0, -0.3], m)) * y
         w = rng.choice([-1.0, 1.0], size=d) * rng.uniform(0.5, 1.5, size=d).round(1)
         x = rng.normal(size=(m, d)).round(1)
         yield {"w": w, "x": x + np.outer(target - x @ w, w) / (w @ w), "y": y}
-    # margins of exactly 1, where an example stops contributing, and a little above
-    x = np.array([[0.5, 0.0], [1.0, 0.5], [0.0, 1.0], [-0.75, 0.0], [0.25, 0.0], [1.0, -1.0]])
-    yield {"w": np.array([2.0, -1.0]), "x": x, "y": np.array([1, 1, -1, -1, 1, -1])}
+    # margins of exactly 1, where an example stops contributing, and margins near 1 and near 0
+    x = np.array([[0.5, 0.0], [1, 0.5], [0, 1], [-0.75, 0], [1, -1], [0.5, 1.1], [0.45, 0]])
+    yield {"w": np.array([2.0, -1.0]), "x": x, "y": np.array([1, 1, -1, -1, -1, 1, 1])}
 
 
 def _hinge_risk(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
@@ -53,7 +53,17 @@ def _(gradient: Function, rng: np.random.Generator) -> bool:
 exercise.mistake(
     "you count only misclassified examples; correctly classified ones with a "
     "margin below 1 contribute to the hinge too",
-    ("1", "0"),
+    ("< 1", "< 0"),
+)
+
+exercise.mistake(
+    "you count every example; those with a margin of 1 or more contribute nothing",
+    ("y * (x @ w) < 1", "np.ones(len(y))"),
+)
+
+exercise.mistake(
+    "you compare the score wᵀx with 1; the hinge looks at the margin y wᵀx",
+    ("y * (x @ w)", "x @ w"),
 )
 
 exercise.mistake("your terms lack the labels; each term is −yᵢxᵢ", ("(active * y)", "active"))
@@ -64,21 +74,6 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you return a sum; the empirical risk is a mean, so divide by m", (" / len(y)", "")
-)
-
-
-@exercise.mistake("you count every example; those with a margin of 1 or more contribute nothing")
-def _(w, x, y):
-    return -(x.T @ y) / len(y)
-
-
-exercise.mistake(
-    "you compare the score wᵀx with 1; the hinge looks at the margin y wᵀx",
-    ("y * (x @ w)", "x @ w"),
-)
-
-exercise.mistake(
-    "your gradient has the opposite sign; its terms are −yᵢxᵢ",
-    ("-(x.T @ (active * y))", "x.T @ (active * y)"),
+    "you keep the term of the last example alone, as `=` in a loop does; add up the terms",
+    ("x.T @ (active * y)", "(x[active] * y[active, None])[-1]"),
 )

@@ -1,4 +1,4 @@
-"""Early stopping."""
+"""The best epoch and the epoch of the halt by early stopping with patience."""
 
 from collections.abc import Iterator
 
@@ -12,13 +12,15 @@ exercise = Exercise("L1-05", early_stopping, parts=("best", "halt"))
 
 @exercise.answer
 def _(validation_errors, patience):
-    best = 0
-    for epoch in range(len(validation_errors)):
+    best, bad = 0, 0
+    for epoch in range(1, len(validation_errors)):
         if validation_errors[epoch] < validation_errors[best]:
-            best = epoch
-        if epoch - best == patience:
-            return (best, epoch)
-    return (best, len(validation_errors) - 1)
+            best, bad = epoch, 0
+        else:
+            bad += 1
+        if bad == patience:
+            return best, epoch
+    return best, len(validation_errors) - 1
 
 
 @exercise.cases
@@ -53,11 +55,7 @@ def _(rule: Function, rng: np.random.Generator) -> bool:
 exercise.mistake(
     "you never reset the count of bad epochs; patience counts the epochs in a "
     "row since the best one",
-    (
-        "best = 0\n    for epoch in range(len(validation_errors)):",
-        "best, bad = (0, 0)\n    for epoch in range(1, len(validation_errors)):",
-    ),
-    ("if epoch - best == patience:", "else:\n            bad += 1\n        if bad == patience:"),
+    ("best, bad = epoch, 0", "best = epoch"),
 )
 
 exercise.mistake(
@@ -67,16 +65,13 @@ exercise.mistake(
 
 exercise.mistake(
     "you compare with the previous epoch; compare with the best so far",
-    (
-        "best = 0\n    for epoch in range(len(validation_errors)):",
-        "best, bad = (0, 0)\n    for epoch in range(1, len(validation_errors)):",
-    ),
-    (
-        "if epoch - best == patience:",
-        "bad = 0 if validation_errors[epoch] < validation_errors[epoch - 1] else "
-        "bad + 1\n"
-        "        if bad == patience:",
-    ),
+    ("validation_errors[best]", "validation_errors[epoch - 1]"),
+)
+
+exercise.mistake(
+    "where the rule never halts, you return the number of epochs; return the "
+    "last epoch, whose number is one less",
+    ("len(validation_errors) - 1", "len(validation_errors)"),
 )
 
 
@@ -84,43 +79,3 @@ exercise.mistake(
 def _(validation_errors, patience):
     best = int(np.argmin(validation_errors))
     return best, min(best + patience, len(validation_errors) - 1)
-
-
-exercise.mistake(
-    "you halt one epoch late; stop as soon as `patience` epochs have not improved",
-    ("best ==", "best >"),
-)
-
-exercise.mistake(
-    "you keep the weights of the last epoch; keep those of the best one",
-    (
-        "return (best, epoch)\n    return (best, len(validation_errors) - 1)",
-        "return (epoch, epoch)\n"
-        "    return (len(validation_errors) - 1, len(validation_errors) - 1)",
-    ),
-)
-
-
-@exercise.mistake(
-    "you halt at the first rise; wait until `patience` epochs in a row have not improved"
-)
-def _(validation_errors, patience):
-    for epoch in range(1, len(validation_errors)):
-        if validation_errors[epoch] > validation_errors[epoch - 1]:
-            return epoch - 1, epoch
-    return len(validation_errors) - 1, len(validation_errors) - 1
-
-
-exercise.mistake(
-    "you count epochs from 1; here the first one is 0",
-    (
-        "return (best, epoch)\n    return (best, len(validation_errors) - 1)",
-        "return (best + 1, epoch + 1)\n    return (best + 1, len(validation_errors))",
-    ),
-)
-
-exercise.mistake(
-    "where the rule never halts, you return the number of epochs; return the "
-    "last epoch, whose number is one less",
-    (" - 1", ""),
-)

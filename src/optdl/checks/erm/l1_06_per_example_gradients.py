@@ -1,4 +1,4 @@
-"""Per-example gradients."""
+"""The gradient of the log-likelihood of softmax regression, for each example."""
 
 from collections.abc import Iterator
 
@@ -12,15 +12,15 @@ exercise = Exercise("L1-06", per_example_gradients)
 
 @exercise.answer
 def _(weights, x, labels):
-    scores = x @ weights
-    p = np.exp(scores - scores.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
-    return x[:, :, None] * (np.eye(weights.shape[1])[labels] - p)[:, None, :]
+    scores = np.exp(x @ weights)
+    p = scores / scores.sum(axis=1, keepdims=True)
+    residual = np.eye(weights.shape[1])[labels] - p
+    return x[:, :, None] * residual[:, None, :]
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for m, d, c in ((1, 2, 3), (3, 2, 2), (4, 3, 5)):
+    for m, d, c in ((3, 2, 4), (1, 4, 5), (5, 3, 2)):
         yield {
             "weights": rng.normal(size=(d, c)).round(1),
             "x": rng.normal(size=(m, d)).round(1),
@@ -54,46 +54,22 @@ def _(gradients: Function, rng: np.random.Generator) -> bool:
 
 
 exercise.mistake(
-    "you return the gradient of the negative log-likelihood; here the residual is e_y − softmax",
-    ("np.eye(weights.shape[1])[labels] - p", "p - np.eye(weights.shape[1])[labels]"),
-)
-
-exercise.mistake(
-    "you divide by m; each example keeps its own full gradient", ("None, :]", "None, :] / len(x)")
-)
-
-exercise.mistake(
     "your softmax sums to 1 over the examples; it must sum to 1 over the classes",
-    (
-        "p = np.exp(scores - scores.max(axis=1, keepdims=True))\n"
-        "    p /= p.sum(axis=1, keepdims=True)",
-        "p = np.exp(scores - scores.max(axis=0, keepdims=True))\n"
-        "    p /= p.sum(axis=0, keepdims=True)",
-    ),
+    ("axis=1", "axis=0"),
 )
 
 exercise.mistake(
-    "you add up the gradients; return one (d, c) gradient for each example",
-    (
-        "[:, :, None] * (np.eye(weights.shape[1])[labels] - p)[:, None, :]",
-        ".T @ (np.eye(weights.shape[1])[labels] - p)",
-    ),
+    "you subtract the scores Wᵀx themselves; subtract their softmax",
+    ("- p", "- x @ weights"),
 )
 
 exercise.mistake(
     "you change only the column of the right class; the residual of every other "
     "class is minus its probability",
-    (
-        "return x[:, :, None] * (np.eye(weights.shape[1])[labels] - p)[:, None, :]",
-        "right = np.eye(weights.shape[1])[labels]\n"
-        "    return x[:, :, None] * (right * (1 - p))[:, None, :]",
-    ),
+    ("[labels] - p", "[labels] * (1 - p)"),
 )
 
 exercise.mistake(
     "your gradients are transposed; each has the shape of W, features by classes",
-    (
-        "x[:, :, None] * (np.eye(weights.shape[1])[labels] - p)",
-        "(np.eye(weights.shape[1])[labels] - p)[:, :, None] * x",
-    ),
+    ("x[:, :, None] * residual[:, None, :]", "residual[:, :, None] * x[:, None, :]"),
 )

@@ -1,4 +1,4 @@
-"""Standard error."""
+"""The standard error of a mean of values drawn with or without replacement."""
 
 from collections.abc import Iterator
 
@@ -12,13 +12,16 @@ exercise = Exercise("L1-07", standard_error)
 
 @exercise.answer
 def _(sigma, n, population=None):
-    factor = 1.0 if population is None else np.sqrt((population - n) / (population - 1))
-    return sigma / np.sqrt(n) * factor
+    error = sigma / np.sqrt(n)
+    if population is None:
+        return error
+    return error * np.sqrt((population - n) / (population - 1))
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
     yield {"sigma": 2.0, "n": 9, "population": None}
+    yield {"sigma": round(float(rng.uniform(1, 3)), 1), "n": 10_000, "population": None}
     yield {"sigma": 1.0, "n": 4, "population": 10}
     yield {"sigma": round(float(rng.uniform(1, 3)), 1), "n": 10, "population": 10}
     for _ in range(3):
@@ -45,28 +48,15 @@ def _(error: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(error(2.5, 1, int(rng.integers(5, 50))), 2.5))
 
 
-exercise.mistake("your standard error divides by n; it is σ / √n", ("np.sqrt(n)", "n"))
-
-
-@exercise.mistake("you return the variance of the mean; take its square root")
-def _(sigma, n, population=None):
-    factor = 1.0 if population is None else (population - n) / (population - 1)
-    return sigma**2 / n * factor
-
+exercise.mistake(
+    "you divide by √(n − 1), which belongs to estimates of σ; the mean of n has σ / √n",
+    ("np.sqrt(n)", "np.sqrt(n - 1)"),
+)
 
 exercise.mistake(
     "your factor (N − n)/(N − 1) belongs to the variance; the standard error needs its square root",
     ("np.sqrt((population - n) / (population - 1))", "(population - n) / (population - 1)"),
 )
-
-
-@exercise.mistake(
-    "you ignore the size of the population; drawing without replacement "
-    "multiplies by √((N − n)/(N − 1))"
-)
-def _(sigma, n, population=None):
-    return sigma / np.sqrt(n)
-
 
 exercise.mistake(
     "your factor is √((N − n)/N), which goes with s over N − 1; with σ over N it "
@@ -75,11 +65,7 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you divide by √(n − 1), which belongs to estimates of σ; the mean of n has σ / √n",
-    ("(n)", "(n - 1)"),
-)
-
-exercise.mistake(
-    "you return the standard deviation of one example; that of the mean of n is √n times smaller",
-    ("/ np.sqrt(n) ", ""),
+    "you put a large number in place of the missing population; return σ / √n itself "
+    "where `population` is None",
+    ("return error\n", "population = 10**9\n"),
 )

@@ -1,4 +1,4 @@
-"""Minibatches."""
+"""The indices of the minibatches of one epoch: shuffled once, then cut in order."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,12 @@ from optdl.erm import minibatches
 from optdl.observation import observe, repeated
 
 exercise = Exercise("L1-09", minibatches)
+
+
+@exercise.answer
+def _(m, n, rng):
+    order = rng.permutation(m)
+    return [order[start : start + n] for start in range(0, m, n)]
 
 
 @exercise.cases
@@ -35,38 +41,45 @@ def _(cut: Function, rng: np.random.Generator) -> bool:
     return [len(part) for part in cut(23, 5, rng)] == [5, 5, 5, 5, 3]
 
 
-@exercise.mistake("you drop the remaining examples; they form a last, smaller minibatch")
-def _(m, n, rng):
-    order = rng.permutation(m)
-    return tuple(order[k * n : (k + 1) * n] for k in range(m // n))
-
-
-@exercise.mistake("you keep the order of the data; shuffle first, or neighbors stay together")
-def _(m, n, rng):
-    return tuple(np.arange(start, min(start + n, m)) for start in range(0, m, n))
-
-
-@exercise.mistake(
-    "you shuffle anew for each minibatch, so some examples occur twice and "
-    "others never; shuffle once per epoch"
+exercise.mistake(
+    "you drop the remaining examples; they form a last, smaller minibatch",
+    ("range(0, m, n)", "range(0, m - n + 1, n)"),
 )
-def _(m, n, rng):
-    return tuple(rng.permutation(m)[start : start + n] for start in range(0, m, n))
 
+exercise.mistake(
+    "you keep the order of the data; shuffle first, or neighbors stay together",
+    ("rng.permutation(m)", "np.arange(m)"),
+)
 
-@exercise.mistake("you draw with replacement; in an epoch each example occurs exactly once")
-def _(m, n, rng):
-    return tuple(rng.integers(m, size=min(n, m - start)) for start in range(0, m, n))
-
-
-@exercise.mistake("you make n minibatches; n is the size of each, and there are ⌈m/n⌉")
-def _(m, n, rng):
-    return tuple(np.array_split(rng.permutation(m), n))
-
-
-@exercise.mistake(
+exercise.mistake(
     "you shuffle only within each minibatch, so its members are always the same; "
-    "shuffle all examples"
+    "shuffle all examples",
+    ("rng.permutation(m)", "np.arange(m)"),
+    ("order[start : start + n]", "rng.permutation(order[start : start + n])"),
 )
-def _(m, n, rng):
-    return tuple(rng.permutation(np.arange(start, min(start + n, m))) for start in range(0, m, n))
+
+exercise.mistake(
+    "you shuffle anew for each minibatch, so some examples occur twice and "
+    "others never; shuffle once per epoch",
+    ("    order = rng.permutation(m)\n", ""),
+    ("order[start : start + n]", "rng.permutation(m)[start : start + n]"),
+)
+
+exercise.mistake(
+    "you draw with replacement; in an epoch each example occurs exactly once",
+    ("rng.permutation(m)", "rng.integers(m, size=m)"),
+)
+
+exercise.mistake(
+    "you make n minibatches; n is the size of each, and there are ⌈m/n⌉",
+    ("[order[start : start + n] for start in range(0, m, n)]", "np.array_split(order, n)"),
+)
+
+exercise.mistake(
+    "you deal the shuffled indices out in turn, one to each minibatch; cut them in order",
+    ("    return", "    parts = -(-m // n)\n    return"),
+    (
+        "order[start : start + n] for start in range(0, m, n)",
+        "order[k::parts] for k in range(parts)",
+    ),
+)

@@ -1,4 +1,4 @@
-"""Amplification of errors."""
+"""The factor by which a Newton step amplifies the relative error of a gradient."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,14 @@ from optdl.erm import error_amplification
 from optdl.observation import calls, observe
 
 exercise = Exercise("L1-10", error_amplification)
+
+
+@exercise.answer
+def _(hessian, gradient, error):
+    norm = np.linalg.norm
+    solve = np.linalg.solve
+    after = norm(solve(hessian, error)) / norm(solve(hessian, gradient))
+    return after / (norm(error) / norm(gradient))
 
 
 def _stiff_hessian(rng: np.random.Generator, p: int) -> np.ndarray:
@@ -52,21 +60,36 @@ def _(amplify: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(amplify(7 * H, 3 * g, 0.1 * e), amplify(H, g, e)))
 
 
-@exercise.mistake("you multiply by H; a Newton step needs H⁻¹g")
-def _(hessian, gradient, error):
-    after = np.linalg.norm(hessian @ error) / np.linalg.norm(hessian @ gradient)
-    return after * np.linalg.norm(gradient) / np.linalg.norm(error)
+exercise.mistake(
+    "you multiply by H; a Newton step needs H⁻¹g", ("solve = np.linalg.solve", "solve = np.matmul")
+)
 
+exercise.mistake(
+    "you compare absolute errors; divide each by the norm of its own vector",
+    (" / norm(solve(hessian, gradient))", ""),
+    ("(norm(error) / norm(gradient))", "norm(error)"),
+)
 
-@exercise.mistake("you compare absolute errors; divide each by the norm of its own vector")
-def _(hessian, gradient, error):
-    return np.linalg.norm(np.linalg.solve(hessian, error)) / np.linalg.norm(error)
+exercise.mistake(
+    "you return the relative error of H⁻¹g; divide it by that of g",
+    (" / (norm(error) / norm(gradient))", ""),
+)
 
+exercise.mistake(
+    "you return the inverse; divide the error of H⁻¹g by the error of g",
+    ("after / (norm(error) / norm(gradient))", "(norm(error) / norm(gradient)) / after"),
+)
 
-@exercise.mistake("you return the relative error of H⁻¹g; divide it by that of g")
-def _(hessian, gradient, error):
-    after = np.linalg.norm(np.linalg.solve(hessian, error))
-    return after / np.linalg.norm(np.linalg.solve(hessian, gradient))
+exercise.mistake(
+    "you divide by the norm of the estimate g + e; a relative error refers to the exact g",
+    ("solve(hessian, gradient)", "solve(hessian, gradient + error)"),
+    ("norm(gradient)", "norm(gradient + error)"),
+)
+
+exercise.mistake(
+    "your norm adds up the absolute values; ‖·‖ is the Euclidean norm",
+    ("norm = np.linalg.norm", "norm = lambda v: np.abs(v).sum()"),
+)
 
 
 @exercise.mistake(
@@ -74,26 +97,3 @@ def _(hessian, gradient, error):
 )
 def _(hessian, gradient, error):
     return np.linalg.cond(hessian)
-
-
-@exercise.mistake("you return the inverse; divide the error of H⁻¹g by the error of g")
-def _(hessian, gradient, error):
-    after = np.linalg.norm(np.linalg.solve(hessian, error))
-    after = after / np.linalg.norm(np.linalg.solve(hessian, gradient))
-    return np.linalg.norm(error) / np.linalg.norm(gradient) / after
-
-
-@exercise.mistake(
-    "you divide by the norm of the estimate g + e; a relative error refers to the exact g"
-)
-def _(hessian, gradient, error):
-    estimate = gradient + error
-    after = np.linalg.norm(np.linalg.solve(hessian, error))
-    after = after / np.linalg.norm(np.linalg.solve(hessian, estimate))
-    return after * np.linalg.norm(estimate) / np.linalg.norm(error)
-
-
-@exercise.mistake("you invert only the diagonal of H; use np.linalg.solve")
-def _(hessian, gradient, error):
-    after = np.linalg.norm(error / np.diag(hessian)) / np.linalg.norm(gradient / np.diag(hessian))
-    return after * np.linalg.norm(gradient) / np.linalg.norm(error)

@@ -1,4 +1,4 @@
-"""An experiment on a stream."""
+"""The iterates of SGD that passes once through a stream of examples."""
 
 from collections.abc import Iterator
 
@@ -14,9 +14,10 @@ exercise = Exercise("L1-11", stream_sgd)
 @exercise.answer
 def _(w, x, y, lr, n):
     path = [w]
-    for k in range(0, len(y), n):
-        residual = x[k : k + n] @ path[-1] - y[k : k + n]
-        path.append(path[-1] - lr * x[k : k + n].T @ residual / n)
+    for start in range(0, len(y), n):
+        now = slice(start, start + n)
+        residual = x[now] @ path[-1] - y[now]
+        path.append(path[-1] - lr * x[now].T @ residual / n)
     return np.array(path)
 
 
@@ -50,44 +51,22 @@ def _(run: Function, rng: np.random.Generator) -> bool:
 
 exercise.mistake("you add up the gradients of a minibatch; take their mean", (" / n", ""))
 
+exercise.mistake(
+    "you use all the data in each step; a stream gives n new examples for each step",
+    ("slice(start, start + n)", "slice(None)"),
+    ("residual / n", "residual / len(y)"),
+)
 
-@exercise.mistake("you use all the data in each step; a stream gives n new examples for each step")
-def _(w, x, y, lr, n):
-    path = [w]
-    for _ in range(0, len(y), n):
-        path.append(path[-1] - lr * x.T @ (x @ path[-1] - y) / len(y))
-    return np.array(path)
+exercise.mistake(
+    "you use the same minibatch in every step; move on by n examples",
+    ("slice(start, start + n)", "slice(n)"),
+)
 
+exercise.mistake(
+    "you take all gradients at the start; take each at the current w",
+    ("x[now] @ path[-1]", "x[now] @ w"),
+)
 
-@exercise.mistake("you use the same minibatch in every step; move on by n examples")
-def _(w, x, y, lr, n):
-    path = [w]
-    for _ in range(0, len(y), n):
-        path.append(path[-1] - lr * x[:n].T @ (x[:n] @ path[-1] - y[:n]) / n)
-    return np.array(path)
-
-
-@exercise.mistake("you take all gradients at the start; take each at the current w")
-def _(w, x, y, lr, n):
-    path = [w]
-    for k in range(0, len(y), n):
-        residual = x[k : k + n] @ w - y[k : k + n]
-        path.append(path[-1] - lr * x[k : k + n].T @ residual / n)
-    return np.array(path)
-
-
-exercise.mistake("your gradient is twice too large; the loss is ½(wᵀx − y)²", ("- lr", "- 2 * lr"))
-
-exercise.mistake("you add the gradient; subtract it", ("] - lr", "] + lr"))
-
-exercise.mistake("your path lacks the start; it has m/n + 1 rows", ("path)", "path[1:])"))
-
-
-@exercise.mistake("your rows are all one array, changed in place; store a new array in each step")
-def _(w, x, y, lr, n):
-    now = w.copy()
-    path = [now]
-    for k in range(0, len(y), n):
-        now -= lr * x[k : k + n].T @ (x[k : k + n] @ now - y[k : k + n]) / n
-        path.append(now)
-    return np.array(path)
+exercise.mistake(
+    "your gradient is twice too large; the loss is ½(wᵀx − y)²", ("- lr *", "- 2 * lr *")
+)

@@ -1,4 +1,4 @@
-"""The quadratic model."""
+"""The value at w of the quadratic model of a loss around a center."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -25,7 +25,8 @@ exercise = Exercise("L1-12", taylor_value)
 @exercise.answer
 def _(value, gradient, hessian, center, w):
     d = w - center
-    return value(center) + d @ gradient(center) + 0.5 * d @ hessian(center) @ d
+    g, H = gradient(center), hessian(center)
+    return value(center) + d @ g + 0.5 * d @ H @ d
 
 
 def _objective(rng: np.random.Generator, rows: int, n: int) -> dict[str, Callable[..., Any]]:
@@ -72,7 +73,7 @@ exercise.mistake("your quadratic term lacks its factor ½; it is ½ (w−ŵ)ᵀH
 
 exercise.mistake(
     "your g and H are taken at w; the model uses both at the center ŵ",
-    ("(center) + 0.5 * d @ hessian(center)", "(w) + 0.5 * d @ hessian(w)"),
+    ("gradient(center), hessian(center)", "gradient(w), hessian(w)"),
 )
 
 exercise.mistake(
@@ -82,15 +83,15 @@ exercise.mistake(
 
 exercise.mistake(
     "your model has no linear term; (w−ŵ)ᵀg vanishes only where the gradient is zero",
-    ("d @ gradient(center) + ", ""),
+    (" + d @ g", ""),
 )
 
+exercise.mistake(
+    "your model is the tangent plane; the term ½ (w−ŵ)ᵀH(w−ŵ) is missing",
+    (" + 0.5 * d @ H @ d", ""),
+)
 
-@exercise.mistake("your model is the tangent plane; the term ½ (w−ŵ)ᵀH(w−ŵ) is missing")
-def _(value, gradient, hessian, center, w):
-    return value(center) + (w - center) @ gradient(center)
-
-
-@exercise.mistake("your terms use w; they measure the displacement w − ŵ from the center")
-def _(value, gradient, hessian, center, w):
-    return value(center) + w @ gradient(center) + 0.5 * w @ hessian(center) @ w
+exercise.mistake(
+    "your terms use w; they measure the displacement w − ŵ from the center",
+    ("d = w - center", "d = w"),
+)

@@ -1,4 +1,4 @@
-"""The loss in the eigenbasis."""
+"""What each eigendirection of the Hessian adds to the loss above its minimum."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,13 @@ from optdl.checks.quadratic.shared import random_hessian
 from optdl.quadratic import eigen_contributions
 
 exercise = Exercise("L1-14", eigen_contributions)
+
+
+@exercise.answer
+def _(hessian, displacement):
+    eigenvalues, U = np.linalg.eigh(hessian)
+    alpha = U.T @ displacement
+    return 0.5 * eigenvalues * alpha**2
 
 
 @exercise.cases
@@ -31,38 +38,17 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(terms, 4.5 * eigenvalues * (np.arange(4) == 2), atol=1e-9))
 
 
-@exercise.mistake("your terms are λα²; the loss adds ½λα² in each direction")
-def _(hessian, displacement):
-    eigenvalues, eigenvectors = np.linalg.eigh(hessian)
-    return eigenvalues * (eigenvectors.T @ displacement) ** 2
-
-
-@exercise.mistake("you read the eigenvectors as rows; eigh puts them in columns, so α = Uᵀ(w−w*)")
-def _(hessian, displacement):
-    eigenvalues, eigenvectors = np.linalg.eigh(hessian)
-    return 0.5 * eigenvalues * (eigenvectors @ displacement) ** 2
-
-
-@exercise.mistake(
-    "you pair the eigenvalues with the coordinates of w−w*; pair them with its "
-    "coefficients α = Uᵀ(w−w*) in the eigenbasis"
+exercise.mistake(
+    "you read the eigenvectors as rows; eigh puts them in columns, so α = Uᵀ(w−w*)",
+    ("U.T @ displacement", "U @ displacement"),
 )
-def _(hessian, displacement):
-    return 0.5 * np.linalg.eigvalsh(hessian) * displacement**2
 
+exercise.mistake(
+    "you pair the eigenvalues with the coordinates of w−w*; pair them with its "
+    "coefficients α = Uᵀ(w−w*) in the eigenbasis",
+    ("U.T @ displacement", "displacement"),
+)
 
-@exercise.mistake("your terms grow like |α|; the loss is quadratic, ½λα²")
-def _(hessian, displacement):
-    eigenvalues, eigenvectors = np.linalg.eigh(hessian)
-    return 0.5 * eigenvalues * np.abs(eigenvectors.T @ displacement)
-
-
-@exercise.mistake("you return the whole loss; return one term for each eigenvalue")
-def _(hessian, displacement):
-    return 0.5 * displacement @ hessian @ displacement
-
-
-@exercise.mistake("your terms start with the largest eigenvalue; the smallest comes first")
-def _(hessian, displacement):
-    eigenvalues, eigenvectors = np.linalg.eigh(hessian)
-    return (0.5 * eigenvalues * (eigenvectors.T @ displacement) ** 2)[::-1]
+exercise.mistake(
+    "your terms grow like |α|; the loss is quadratic, ½λα²", ("alpha**2", "np.abs(alpha)")
+)

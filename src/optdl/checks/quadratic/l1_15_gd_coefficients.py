@@ -1,4 +1,4 @@
-"""Gradient descent in the eigenbasis."""
+"""The coefficients of gradient descent in the eigenbasis after each step."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,12 @@ from optdl.checks.quadratic.shared import random_hessian, random_spectrum
 from optdl.quadratic import gd_coefficients
 
 exercise = Exercise("L1-15", gd_coefficients)
+
+
+@exercise.answer
+def _(alpha0, eigenvalues, lr, steps):
+    tau = np.arange(steps + 1)[:, None]
+    return (1 - lr * eigenvalues) ** tau * alpha0
 
 
 @exercise.cases
@@ -39,38 +45,18 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(rows.ravel(), [1, -1, 1, -1, 1, -1]))
 
 
-@exercise.mistake("your factor 1 + ηλ is that of gradient ascent; descent multiplies by 1 − ηλ")
-def _(alpha0, eigenvalues, lr, steps):
-    return np.array([(1 + lr * eigenvalues) ** t * alpha0 for t in range(steps + 1)])
-
-
-@exercise.mistake(
+exercise.mistake(
     "your steps subtract the same amount each time; each step multiplies the "
-    "coefficient, which gives (1 − ηλ)^τ"
+    "coefficient, which gives (1 − ηλ)^τ",
+    ("(1 - lr * eigenvalues) ** tau", "(1 - tau * lr * eigenvalues)"),
 )
-def _(alpha0, eigenvalues, lr, steps):
-    return np.array([(1 - t * lr * eigenvalues) * alpha0 for t in range(steps + 1)])
 
-
-@exercise.mistake("your decay is exp(−ηλτ), the limit for η → 0; finite steps give (1 − ηλ)^τ")
-def _(alpha0, eigenvalues, lr, steps):
-    return np.array([np.exp(-t * lr * eigenvalues) * alpha0 for t in range(steps + 1)])
-
-
-@exercise.mistake("your rows are one step ahead; row 0 is the start itself")
-def _(alpha0, eigenvalues, lr, steps):
-    return np.array([(1 - lr * eigenvalues) ** (t + 1) * alpha0 for t in range(steps + 1)])
-
-
-@exercise.mistake(
-    "your rows begin after the first step; row 0 is the start, so there are steps + 1"
+exercise.mistake(
+    "your decay is exp(−ηλτ), the limit for η → 0; finite steps give (1 − ηλ)^τ",
+    ("(1 - lr * eigenvalues) ** tau", "np.exp(-lr * eigenvalues * tau)"),
 )
-def _(alpha0, eigenvalues, lr, steps):
-    return np.array([(1 - lr * eigenvalues) ** (t + 1) * alpha0 for t in range(steps)])
 
-
-@exercise.mistake(
-    "your factor is |1 − ηλ|; without the absolute value steep directions change sign"
+exercise.mistake(
+    "your factor is |1 − ηλ|; without the absolute value steep directions change sign",
+    ("(1 - lr * eigenvalues)", "np.abs(1 - lr * eigenvalues)"),
 )
-def _(alpha0, eigenvalues, lr, steps):
-    return np.array([np.abs(1 - lr * eigenvalues) ** t * alpha0 for t in range(steps + 1)])

@@ -1,4 +1,4 @@
-"""The largest stable step."""
+"""The limit of the learning rate, below which gradient descent converges."""
 
 import numpy as np
 
@@ -12,6 +12,9 @@ exercise = Exercise("L1-15:limit", largest_stable_step)
 @exercise.answer
 def _(eigenvalues):
     return 2 / np.max(eigenvalues)
+
+
+exercise.cases(spectrum_cases)
 
 
 @exercise.fact("just below the limit it converges, just above it diverges")
@@ -30,18 +33,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(function(with_flat_ones), function(eigenvalues), rtol=1e-9))
 
 
-exercise.cases(spectrum_cases)
-
-
 exercise.mistake(
     "your limit is 1/λ_max, where one step removes the steepest coefficient; "
     "gradient descent is stable up to 2/λ_max",
-    ("2", "1"),
+    ("2 /", "1 /"),
 )
 
 exercise.mistake(
     "your limit follows λ_min; the steepest direction, λ_max, is the first to diverge",
-    ("max", "min"),
+    ("np.max", "np.min"),
 )
 
 exercise.mistake(

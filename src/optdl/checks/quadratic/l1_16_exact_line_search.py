@@ -1,4 +1,4 @@
-"""Exact line search."""
+"""The path of gradient descent with exact line search on a quadratic."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,16 @@ from optdl.checks.quadratic.shared import random_hessian
 from optdl.quadratic import exact_line_search
 
 exercise = Exercise("L1-16", exact_line_search)
+
+
+@exercise.answer
+def _(hessian, start, steps):
+    path = [start]
+    for _ in range(steps):
+        g = hessian @ path[-1]
+        lr = (g @ g) / (g @ hessian @ g)
+        path.append(path[-1] - lr * g)
+    return np.array(path)
 
 
 @exercise.cases
@@ -36,64 +46,26 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(path, expected, rtol=1e-9, atol=1e-12))
 
 
-@exercise.mistake("your step is gᵀHg/gᵀg, upside down; it is gᵀg/gᵀHg")
-def _(hessian, start, steps):
-    w, path = start, [start]
-    for _ in range(steps):
-        g = hessian @ w
-        w = w - (g @ hessian @ g) / (g @ g) * g
-        path.append(w)
-    return np.array(path)
-
-
-@exercise.mistake("you go half the way; the lowest point of the line is at gᵀg/gᵀHg")
-def _(hessian, start, steps):
-    w, path = start, [start]
-    for _ in range(steps):
-        g = hessian @ w
-        w = w - 0.5 * (g @ g) / (g @ hessian @ g) * g
-        path.append(w)
-    return np.array(path)
-
-
-@exercise.mistake(
-    "you go twice as far, where the loss is as high as before; the lowest point is at gᵀg/gᵀHg"
+exercise.mistake(
+    "your step is gᵀHg/gᵀg, upside down; it is gᵀg/gᵀHg",
+    ("(g @ g) / (g @ hessian @ g)", "(g @ hessian @ g) / (g @ g)"),
 )
-def _(hessian, start, steps):
-    w, path = start, [start]
-    for _ in range(steps):
-        g = hessian @ w
-        w = w - 2 * (g @ g) / (g @ hessian @ g) * g
-        path.append(w)
-    return np.array(path)
 
+exercise.mistake(
+    "you go half the way; the lowest point of the line is at gᵀg/gᵀHg", ("- lr", "- 0.5 * lr")
+)
 
-@exercise.mistake("you measure the curvature along w; the line runs along g, so it is gᵀHg")
-def _(hessian, start, steps):
-    w, path = start, [start]
-    for _ in range(steps):
-        g = hessian @ w
-        w = w - (g @ g) / (w @ hessian @ w) * g
-        path.append(w)
-    return np.array(path)
+exercise.mistake(
+    "you go twice as far, where the loss is as high as before; the lowest point is at gᵀg/gᵀHg",
+    ("- lr", "- 2 * lr"),
+)
 
+exercise.mistake(
+    "you measure the curvature along w; the line runs along g, so it is gᵀHg",
+    ("(g @ hessian @ g)", "(path[-1] @ hessian @ path[-1])"),
+)
 
-@exercise.mistake("you search the line once and keep that step size; search again in each step")
-def _(hessian, start, steps):
-    w, path = start, [start]
-    g = hessian @ w
-    alpha = (g @ g) / (g @ hessian @ g)
-    for _ in range(steps):
-        w = w - alpha * hessian @ w
-        path.append(w)
-    return np.array(path)
-
-
-@exercise.mistake("your path is one step short; with the start it has steps + 1 rows")
-def _(hessian, start, steps):
-    w, path = start, [start]
-    for _ in range(steps - 1):
-        g = hessian @ w
-        w = w - (g @ g) / (g @ hessian @ g) * g
-        path.append(w)
-    return np.array(path)
+exercise.mistake(
+    "you search the line once and keep that step size; search again in each step",
+    ("        lr =", "        if len(path) == 1:\n            lr ="),
+)

@@ -1,4 +1,4 @@
-"""Powers of a matrix."""
+"""The k-th power of a diagonalizable matrix, through its eigenvalues."""
 
 from collections.abc import Iterator
 
@@ -13,15 +13,22 @@ exercise = Exercise("L2-01", eigen_power, rtol=1e-8, atol=1e-10)
 @exercise.answer
 def _(weight, k):
     eigenvalues, V = np.linalg.eig(weight)
-    return (V @ np.diag(eigenvalues**k) @ np.linalg.inv(V)).real
+    power = V @ np.diag(eigenvalues**k) @ np.linalg.inv(V)
+    return power.real
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for n, k in ((2, 2), (2, 3), (3, 5), (4, 8)):
-        V = np.eye(n) + 0.3 * rng.normal(size=(n, n))
+    for n, k, pairs in ((2, 3, 0), (2, 2, 1), (3, 0, 0), (3, 5, 1), (4, 8, 0), (5, 4, 2)):
         eigenvalues = rng.permutation(np.linspace(-1.2, 1.3, n)) + rng.uniform(-0.1, 0.1, size=n)
-        yield {"weight": V @ np.diag(eigenvalues) @ np.linalg.inv(V), "k": k}
+        D = np.diag(eigenvalues)
+        for i in range(0, 2 * pairs, 2):
+            # a pair of complex eigenvalues a ± bi
+            D[i + 1, i + 1] = D[i, i]
+            D[i, i + 1] = rng.uniform(0.5, 1)
+            D[i + 1, i] = -D[i, i + 1]
+        V = np.eye(n) + 0.3 * rng.normal(size=(n, n))
+        yield {"weight": V @ D @ np.linalg.inv(V), "k": k}
 
 
 @exercise.fact("the fifth power is W @ W @ W @ W @ W")
@@ -39,15 +46,36 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 exercise.mistake(
     "you use Vᵀ; V is not orthogonal here, so it takes the inverse V⁻¹",
-    ("(V @ np.diag(eigenvalues**k) @ np.linalg.inv(V)).real", "V @ np.diag(eigenvalues**k) @ V.T"),
+    ("np.linalg.inv(V)", "V.T"),
 )
 
 exercise.mistake(
     "you multiply the eigenvalues by k; raise them to the power k",
+    ("eigenvalues**k", "eigenvalues * k"),
+)
+
+exercise.mistake(
+    "you exchanged V and V⁻¹; W = V diag(λ) V⁻¹",
     (
-        "(V @ np.diag(eigenvalues**k) @ np.linalg.inv(V)).real",
-        "V @ np.diag(k * eigenvalues) @ np.linalg.inv(V)",
+        "V @ np.diag(eigenvalues**k) @ np.linalg.inv(V)",
+        "np.linalg.inv(V) @ np.diag(eigenvalues**k) @ V",
     ),
+)
+
+exercise.mistake(
+    "your result is still in the eigenbasis; transform it back with V · … · V⁻¹",
+    ("V @ np.diag(eigenvalues**k) @ np.linalg.inv(V)", "np.diag(eigenvalues**k)"),
+)
+
+exercise.mistake(
+    "`eigh` is for symmetric matrices and reads one triangle of W; use `eig`",
+    ("np.linalg.eig(", "np.linalg.eigh("),
+)
+
+exercise.mistake(
+    "you drop the imaginary parts of the eigenvalues and of V before you multiply; only the "
+    "product is real",
+    ("    power", "    eigenvalues, V = eigenvalues.real, V.real\n    power"),
 )
 
 
@@ -56,23 +84,3 @@ exercise.mistake(
 )
 def _(weight, k):
     return weight**k
-
-
-exercise.mistake(
-    "you exchanged V and V⁻¹; W = V diag(λ) V⁻¹",
-    (
-        "(V @ np.diag(eigenvalues**k) @ np.linalg.inv(V)).real",
-        "np.linalg.inv(V) @ np.diag(eigenvalues**k) @ V",
-    ),
-)
-
-
-@exercise.mistake("your result is still in the eigenbasis; transform it back with V · … · V⁻¹")
-def _(weight, k):
-    return np.diag(np.linalg.eigvals(weight) ** k)
-
-
-@exercise.mistake("`eigh` is for symmetric matrices and reads one triangle of W; use `eig`")
-def _(weight, k):
-    eigenvalues, V = np.linalg.eigh(weight)
-    return V @ np.diag(eigenvalues**k) @ V.T

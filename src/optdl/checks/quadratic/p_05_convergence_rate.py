@@ -1,4 +1,4 @@
-"""The rate of convergence."""
+"""The factor by which gradient descent multiplies the error in the slowest direction."""
 
 from collections.abc import Iterator
 
@@ -56,15 +56,10 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you take the fastest direction; the slowest direction determines the rate", ("max", "min")
+    "you take the fastest direction; the slowest direction determines the rate",
+    ("np.max", "np.min"),
 )
 
 exercise.mistake(
-    "you average the directions; after many steps only the slowest is left", ("max", "mean")
+    "you average the directions; after many steps only the slowest is left", ("np.max", "np.mean")
 )
-
-
-@exercise.mistake("you return (κ−1)/(κ+1), the rate of the best step, whatever the learning rate")
-def _(lr, eigenvalues):
-    kappa = np.max(eigenvalues) / np.min(eigenvalues)
-    return (kappa - 1) / (kappa + 1)
