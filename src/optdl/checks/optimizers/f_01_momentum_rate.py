@@ -25,7 +25,7 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
     for lr, alpha, eigenvalues in (
         (0.9, 0.5, [1.0]),  # complex
         (0.05, 0.3, [1.0]),  # real
-        (0.2, 0.6, [3.0, 0.05]),  # the smallest eigenvalue decides
+        (0.1, 0.1, [4.0, 0.5]),  # the smallest eigenvalue decides
         (0.9, 0.1, [0.9, 2.3]),  # the largest, with a negative z
         (1.1, 0.4, [1.0, 0.5, 3.0]),  # divergence
     ):
