@@ -35,6 +35,18 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
         }
 
 
+@exercise.fact("the first step of W agrees with finite differences of the loss")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    W, v, x, y = (rng.normal(size=shape) for shape in ((2, 2), 2, (5, 2), 5))
+
+    def loss(W: np.ndarray) -> float:
+        return float(np.mean((np.tanh(x @ W.T) @ v - y) ** 2) / 2)
+
+    slope = [(loss(W + e) - loss(W - e)) / 2e-6 for e in 1e-6 * np.eye(4).reshape(4, 2, 2)]
+    first = np.asarray(function(W, v, x, y, 0.1, 1))[1]
+    return bool(np.allclose(first, W - 0.1 * np.reshape(slope, (2, 2)), rtol=0, atol=1e-8))
+
+
 @exercise.fact("units with equal initial weights keep equal weights")
 def _(function: Function, rng: np.random.Generator) -> bool:
     W, v = np.tile(rng.normal(size=3), (4, 1)), np.full(4, 0.7)
