@@ -1,4 +1,4 @@
-"""Forward."""
+"""Drop entries of x at random in training, and return the mask that did it, too."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ exercise = Exercise("L2-16:forward", dropout_forward, parts=("y", "mask"))
 @exercise.answer
 def _(x, p, rng, training):
     mask = (rng.random(x.shape) >= p) / (1 - p) if training else np.ones(x.shape)
-    return (x * mask, mask)
+    return x * mask, mask
 
 
 @exercise.cases
@@ -51,9 +51,9 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 
 exercise.mistake(
-    "you keep where u < 1 − p; that has the same probability, but here an entry "
-    "is kept where u ≥ p",
-    (") >= p", ") < 1 - p"),
+    "you keep where u < 1 − p; that has the same probability, but here an entry is kept where "
+    "u ≥ p",
+    (">= p", "< 1 - p"),
 )
 
 exercise.mistake(
@@ -61,52 +61,40 @@ exercise.mistake(
     ("(rng.random(x.shape) >= p) / (1 - p)", "(rng.random(x.shape) < p) / p"),
 )
 
-exercise.mistake("you keep where u < p; that is where an entry is dropped", (") >= p", ") < p"))
-
-exercise.mistake("you divide by p, the probability of dropping; divide by 1 − p", ("(1 - p)", "p"))
+exercise.mistake("you keep where u < p; keep where u ≥ p", (">= p", "< p"))
 
 exercise.mistake(
-    "you drop entries at inference, too; there x passes unchanged",
-    (" if training else np.ones(x.shape)", ""),
+    "you divide by p, the probability of dropping; divide by 1 − p", ("/ (1 - p)", "/ p")
 )
 
+exercise.mistake(
+    "you drop entries at inference and not in training; `training` is True in training",
+    ("if training", "if not training"),
+)
 
-@exercise.mistake("you scale at inference and not in training; divide by 1 − p in training")
-def _(x, p, rng, training):
-    mask = 1.0 * (rng.random(x.shape) >= p) if training else np.full(x.shape, 1 - p)
-    return x * mask, mask
-
+exercise.mistake(
+    "you scale at inference and not in training; divide by 1 − p in training",
+    ("(rng.random(x.shape) >= p) / (1 - p)", "1.0 * (rng.random(x.shape) >= p)"),
+    ("np.ones(x.shape)", "np.full(x.shape, 1 - p)"),
+)
 
 exercise.mistake(
     "you scale in training and at inference; scale only in training",
-    ("ones(x.shape)", "full(x.shape, 1 - p)"),
+    ("np.ones(x.shape)", "np.full(x.shape, 1 - p)"),
 )
-
-
-@exercise.mistake("you draw one mask for the whole minibatch; draw a number for each entry of x")
-def _(x, p, rng, training):
-    mask = (rng.random(x.shape[1]) >= p) / (1 - p) if training else np.ones(x.shape[1])
-    mask = np.broadcast_to(mask, x.shape)
-    return x * mask, mask
-
-
-@exercise.mistake("you keep or drop whole examples; draw a number for each entry of x")
-def _(x, p, rng, training):
-    mask = (rng.random((len(x), 1)) >= p) / (1 - p) if training else np.ones((len(x), 1))
-    mask = np.broadcast_to(mask, x.shape)
-    return x * mask, mask
-
 
 exercise.mistake(
-    "you never scale; divide by 1 − p in training",
-    ("(rng.random(x.shape) >= p) / (1 - p)", "1.0 * (rng.random(x.shape) >= p)"),
+    "you draw one mask for the whole minibatch; draw a number for each entry of x",
+    ("rng.random(x.shape)", "rng.random(x.shape[1])"),
 )
 
-
-@exercise.mistake(
-    "your y is right, but the mask that you return lacks the factor 1/(1 − p), "
-    "which the backward pass needs"
+exercise.mistake(
+    "you keep or drop whole examples; draw a number for each entry of x",
+    ("rng.random(x.shape)", "rng.random((len(x), 1))"),
 )
-def _(x, p, rng, training):
-    mask = 1.0 * (rng.random(x.shape) >= p) if training else np.ones(x.shape)
-    return x * mask / (1 - p) if training else x * mask, mask
+
+exercise.mistake(
+    "you draw with `rng.binomial`, which gives another mask; draw with `rng.random(x.shape)`, and "
+    "keep where u ≥ p",
+    ("(rng.random(x.shape) >= p)", "rng.binomial(1, 1 - p, x.shape)"),
+)

@@ -1,4 +1,4 @@
-"""The mask."""
+"""Turn uniform draws into a dropout mask that includes the scale."""
 
 from collections.abc import Iterator
 
@@ -17,8 +17,8 @@ def _(u, p):
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    # A draw equal to p is kept: p itself is one of the draws.
-    for p, shape in ((0.2, (1, 4)), (0.6, (3, 4)), (0.75, (5, 6))):
+    # A draw equal to p is kept: p itself is one of the draws. No 1/(1 − p) is exact in float32.
+    for p, shape in ((0.3, (1, 4)), (0.6, (3, 4)), (0.85, (5, 6))):
         u = rng.random(size=shape).round(2)
         u[0, :3] = p, p - 0.1, p + 0.1
         yield {"u": u, "p": p}
@@ -26,37 +26,30 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise.fact("the mask has mean 1, whatever p is")
 def _(function: Function, rng: np.random.Generator) -> bool:
-    # Draws spaced evenly stand for all draws: the share below p is exactly p.
+    # Draws spaced evenly stand for all draws: a fraction of exactly p lies below p.
     u = rng.permutation((np.arange(1000) + 0.5) / 1000)
     means = [np.mean(function(u, p)) for p in (0.0, 0.1, 0.5, 0.8)]
     return bool(np.allclose(means, 1.0))
 
 
-exercise.mistake(
-    "your kept entries are 1; divide them by 1 − p, so that the mean of the mask is 1",
-    ("/ (1 - p)", "* 1.0"),
-)
-
 exercise.mistake("you divide by p, the probability of dropping; divide by 1 − p", ("(1 - p)", "p"))
+
+exercise.mistake(
+    "you multiply by 1 − p; divide by it, since the kept entries are 1/(1 − p)",
+    ("/ (1 - p)", "* (1 - p)"),
+)
 
 exercise.mistake(
     "you take p for the probability of keeping; here it is the probability of dropping",
     ("(u >= p) / (1 - p)", "(u < p) / p"),
 )
 
-exercise.mistake("you keep where u < p; that is where an entry is dropped", ("u >=", "u <"))
+exercise.mistake("you keep where u < p; keep where u ≥ p", ("u >= p", "u < p"))
 
 exercise.mistake(
-    "you keep where u < 1 − p; that has the same probability, but here an entry "
-    "is kept where u ≥ p",
-    ("u >=", "u < 1 -"),
+    "you keep where u < 1 − p; that has the same probability, but here an entry is kept where "
+    "u ≥ p",
+    ("u >= p", "u < 1 - p"),
 )
 
-exercise.mistake(
-    "your kept entries are 1 − p; they should be 1/(1 − p), in Python `1 / (1 - p)`",
-    ("p) / (", "p) * ("),
-)
-
-exercise.mistake(
-    "an entry whose draw equals p is kept: compare with u ≥ p, not with u > p", (">= p", "> p")
-)
+exercise.mistake("you drop an entry whose draw equals p; keep it: u ≥ p", ("u >= p", "u > p"))

@@ -1,4 +1,4 @@
-"""Mean and variance."""
+"""Compute the mean and the variance that dropout gives to each entry of x."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ exercise = Exercise("L2-16:moments", dropout_moments, parts=("mean", "var"))
 
 @exercise.answer
 def _(x, p):
-    return (1.0 * x, p / (1 - p) * x**2)
+    return 1.0 * x, p / (1 - p) * x**2
 
 
 @exercise.cases
@@ -33,26 +33,14 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 exercise.mistake(
     "your moments are those of a mask without the scale; its kept entries are 1/(1 − p)",
-    ("1.0 * x, p /", "(1 - p) * x, p *"),
-)
-
-exercise.mistake(
-    "your `var` is the standard deviation; return its square",
-    ("p / (1 - p) * x**2", "np.sqrt(p / (1 - p)) * np.abs(x)"),
+    ("1.0 * x, p / (1 - p)", "(1 - p) * x, p * (1 - p)"),
 )
 
 exercise.mistake(
     "your variance is the mean of y²; subtract the square of the mean of y",
-    ("p / (1 - p) * x**2", "x**2 / (1 - p)"),
+    ("p / (1 - p)", "1 / (1 - p)"),
 )
 
 exercise.mistake(
-    "the scale 1/(1 − p) enters the variance squared; you use it once", ("/ (1 - p) ", "")
+    "you use the scale 1/(1 − p) once in the variance; it enters squared", ("p / (1 - p)", "p")
 )
-
-exercise.mistake(
-    "your variance is that of the mask; the variance of y has the factor x²",
-    ("p / (1 - p) * x**2", "np.full(x.shape, p / (1 - p))"),
-)
-
-exercise.mistake("p and 1 − p are exchanged in your variance", ("p / (1 - p)", "(1 - p) / p"))

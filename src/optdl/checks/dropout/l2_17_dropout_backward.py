@@ -1,4 +1,4 @@
-"""Backward."""
+"""Compute the gradient at the input of dropout from the gradient at its output."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ def _(grad, mask):
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for p, shape in ((0.2, (2, 2)), (0.6, (3, 4)), (0.75, (6, 5))):
+    for p, shape in ((0.2, (2, 3)), (0.6, (3, 4)), (0.75, (6, 5))):
         mask = (rng.random(size=shape) >= p) / (1 - p)
         mask[:2, 0] = 1 / (1 - p), 0.0
         yield {"grad": rng.uniform(1, 3, size=shape).round(2), "mask": mask}
@@ -34,31 +34,14 @@ def _(function: Function, rng: np.random.Generator) -> bool:
 
 
 exercise.mistake(
-    "you let the whole gradient pass; a dropped entry has no influence on y, so its gradient is 0",
-    ("grad * mask", "1.0 * grad"),
-)
-
-exercise.mistake(
     "your gradient lacks the scale; multiply by the mask, whose kept entries are 1/(1 − p)",
     ("* mask", "* (mask > 0)"),
 )
 
 exercise.mistake(
-    "you multiply by the mask twice; multiply once, since the mask includes the scale",
-    ("* mask", "* mask * mask"),
-)
-
-exercise.mistake(
-    "you divide by the scale; the backward pass multiplies by it",
+    "you divide by the scale; multiply by it, as the forward pass does",
     ("* mask", "* (mask > 0) / mask.max()"),
 )
-
-
-@exercise.mistake("you draw a new mask; use the argument `mask`, the mask of the forward pass")
-def _(grad, mask):
-    draws = np.random.default_rng(0).random(mask.shape)
-    return grad * (draws >= np.mean(mask == 0)) * mask.max()
-
 
 exercise.mistake(
     "you use the mask of the first example for all; each example has its own row",

@@ -1,4 +1,4 @@
-"""The ensemble."""
+"""Compute the normalized geometric mean of the predictions of all subnetworks."""
 
 import numpy as np
 
@@ -11,10 +11,17 @@ exercise = Exercise("L2-17:geometric", geometric_ensemble)
 
 @exercise.answer
 def _(W, b, x, keep):
-    masks = np.arange(2 ** len(x))[:, None] >> np.arange(len(x)) & 1
-    chances = np.prod(np.where(masks, keep, 1 - keep), axis=1)
-    means = np.exp(chances @ (masks * x @ W.T + b))
-    return means / means.sum()
+    logarithm = np.zeros(len(b))
+    for k in range(2 ** len(x)):
+        mask = np.array([(k >> i) & 1 for i in range(len(x))])
+        scores = np.exp(W @ (mask * x) + b)
+        chance = keep ** mask.sum() * (1 - keep) ** (len(x) - mask.sum())
+        logarithm += chance * np.log(scores / scores.sum())
+    mean = np.exp(logarithm)
+    return mean / mean.sum()
+
+
+exercise.cases(layer_cases)
 
 
 @exercise.fact("with one input the answer is the normalized geometric mean of two subnetworks")
@@ -26,55 +33,28 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(function(W, b, x, 0.3), product / product.sum()))
 
 
-exercise.cases(layer_cases)
-
-
 exercise.mistake(
     "you average the probabilities; average their logarithms",
-    (
-        "means = np.exp(chances @ (masks * x @ W.T + b))\n    return means / means.sum()",
-        "scores = np.exp(masks * x @ W.T + b)\n"
-        "    return chances @ (scores / scores.sum(axis=1, keepdims=True))",
-    ),
+    ("np.log(scores / scores.sum())", "scores / scores.sum()"),
+    ("np.exp(logarithm)", "logarithm"),
 )
 
 exercise.mistake(
     "your geometric means do not add up to 1; divide them by their sum",
-    (
-        "means = np.exp(chances @ (masks * x @ W.T + b))\n    return means / means.sum()",
-        "scores = np.exp(masks * x @ W.T + b)\n"
-        "    return np.exp(chances @ np.log(scores / scores.sum(axis=1, "
-        "keepdims=True)))",
-    ),
+    ("mean / mean.sum()", "mean"),
 )
-
-
-@exercise.mistake("you give all masks the same weight; the weight of a mask is its probability")
-def _(W, b, x, keep):
-    masks = np.arange(2 ** len(x))[:, None] >> np.arange(len(x)) & 1
-    scores = np.exp((masks * x) @ W.T + b)
-    means = np.exp(np.log(scores / scores.sum(axis=1, keepdims=True)).mean(axis=0))
-    return means / means.sum()
-
 
 exercise.mistake(
     "you divide the kept inputs by `keep`; here the entries of a mask are 0 and 1",
-    ("x @", "x / keep @"),
+    ("mask * x", "mask * x / keep"),
 )
 
 exercise.mistake(
-    "the subnetwork without any input is missing; it predicts softmax(b)",
-    ("(2", "(1, 2"),
-    ("chances @", "chances / chances.sum() @"),
-)
-
-exercise.mistake(
-    "you take `keep` for the probability of dropping an input", ("keep, 1 -", "1 - keep,")
+    "the subnetwork without any input is missing; it predicts softmax(b), so start from k = 0",
+    ("range(2 ** len(x))", "range(1, 2 ** len(x))"),
 )
 
 exercise.mistake(
     "your weight of a mask lacks the factor 1 − `keep` for each input that is dropped",
-    (" - keep", ".0"),
+    (" * (1 - keep) ** (len(x) - mask.sum())", ""),
 )
-
-exercise.mistake("your bias is missing; it is never dropped", (" + b", ""))

@@ -1,4 +1,4 @@
-"""Weight scaling."""
+"""Compute the prediction of the whole layer, with its inputs multiplied by `keep`."""
 
 import numpy as np
 
@@ -15,6 +15,9 @@ def _(W, b, x, keep):
     return scores / scores.sum()
 
 
+exercise.cases(layer_cases)
+
+
 @exercise.fact("the answer is the normalized geometric mean of all subnetworks")
 def _(function: Function, rng: np.random.Generator) -> bool:
     W, b, x = rng.normal(size=(4, 3)), rng.normal(size=4), rng.normal(size=3)
@@ -25,37 +28,26 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(function(W, b, x, 0.3), means / means.sum()))
 
 
-exercise.cases(layer_cases)
-
-
-exercise.mistake("you do not scale the inputs; multiply them by `keep`", ("(keep * x)", "x"))
-
 exercise.mistake(
     "you divide by `keep`, as inverted dropout does in training; multiply by it here",
-    ("(keep * x)", "x / keep"),
+    ("keep * x", "x / keep"),
 )
 
 exercise.mistake(
     "you scale the bias, too; it is never dropped", ("W @ (keep * x) + b", "keep * (W @ x + b)")
 )
 
-
-@exercise.mistake("you scale the probabilities; scale the inputs x")
-def _(W, b, x, keep):
-    scores = np.exp(W @ x + b)
-    return keep * scores / scores.sum()
-
-
 exercise.mistake(
-    "you multiply by 1 − `keep`, the probability of dropping; multiply by `keep`",
-    ("W @ (keep * x)", "(1 - keep) * (W @ x)"),
+    "you scale the probabilities; scale the inputs x",
+    ("keep * x", "x"),
+    ("return scores", "return keep * scores"),
 )
 
-
-@exercise.mistake("you return the scores; the softmax is missing")
-def _(W, b, x, keep):
-    return W @ (keep * x) + b
-
+exercise.mistake(
+    "you return the scores; the softmax of the scores is asked for",
+    ("np.exp(W @ (keep * x) + b)", "W @ (keep * x) + b"),
+    ("scores / scores.sum()", "scores"),
+)
 
 exercise.mistake(
     "you divide the scores by their sum; the softmax takes their exponentials first",

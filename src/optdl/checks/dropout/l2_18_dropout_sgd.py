@@ -1,4 +1,4 @@
-"""Training with dropout."""
+"""Train a network by gradient descent, with a dropout mask for each minibatch."""
 
 from collections.abc import Iterator
 
@@ -16,15 +16,17 @@ def _(W, V, x, y, masks, lr):
         z = inputs @ W.T
         hidden = mask * np.maximum(z, 0)
         scores = np.exp(hidden @ V.T)
-        error = scores / scores.sum(axis=1, keepdims=True) - np.eye(len(V))[labels]
-        back = error @ V * mask * (z > 0) / len(labels)
-        W, V = (W - lr * back.T @ inputs, V - lr * error.T @ hidden / len(labels))
-    return (W, V)
+        probabilities = scores / scores.sum(axis=1, keepdims=True)
+        error = (probabilities - np.eye(len(V))[labels]) / len(labels)
+        back = error @ V * mask * (z > 0)
+        W, V = W - lr * back.T @ inputs, V - lr * error.T @ hidden
+    return W, V
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for t, m, n, h, c in ((3, 2, 2, 3, 2), (4, 3, 3, 5, 3), (5, 4, 3, 6, 3)):
+    # After one step, a mistake in the gradient of V has not reached W.
+    for t, m, n, h, c in ((1, 4, 1, 3, 2), (3, 2, 2, 3, 2), (4, 3, 2, 5, 4)):
         masks = (rng.random((t, m, h)) >= 0.4) / 0.6
         masks[:, 0, 0], masks[0, :, 1] = 1 / 0.6, 0.0
         yield {
@@ -58,75 +60,36 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(rests and np.isclose(fallen, 1e-6 * gradient @ gradient, rtol=1e-3))
 
 
-exercise.mistake("the mask is missing in your gradient of W", ("mask * (", "("))
+exercise.mistake("the mask is missing in your gradient of W; multiply by it", ("* mask", ""))
 
 exercise.mistake(
     "your gradient of W lacks the scale 1/(1 − p); multiply by the mask, which includes it",
-    ("mask * (z > 0)", "(hidden > 0)"),
+    ("* mask * (z > 0)", "* (hidden > 0)"),
 )
 
 exercise.mistake(
-    "you use the first mask in every step; each minibatch has its own mask",
-    (", mask in zip(x, y, masks, strict=True)", " in zip(x, y, strict=True)"),
-    ("= mask", "= masks[0]"),
-    ("* mask", "* masks[0]"),
-)
-
-exercise.mistake(
-    "you do not use the masks",
-    (", mask in zip(x, y, masks, strict=True)", " in zip(x, y, strict=True)"),
-    ("mask * np", "np"),
-    ("mask * (", "("),
-)
-
-exercise.mistake(
-    "you add up the gradients of the examples; the loss is a mean, so divide by m",
-    (
-        "back = error @ V * mask * (z > 0) / len(labels)\n"
-        "        W, V = (W - lr * back.T @ inputs, V - lr * error.T @ hidden / "
-        "len(labels))",
-        "back = error @ V * mask * (z > 0)\n"
-        "        W, V = (W - lr * back.T @ inputs, V - lr * error.T @ hidden)",
-    ),
-)
-
-exercise.mistake(
-    "the derivative of the ReLU is missing in your gradient of W: multiply by (Z > 0)",
-    (
-        "z = inputs @ W.T\n        hidden = mask * np.maximum(z, 0)",
-        "hidden = mask * np.maximum(inputs @ W.T, 0)",
-    ),
-    ("* (z > 0) ", ""),
-)
-
-exercise.mistake(
-    "you use the new V in the gradient of W; compute both gradients, then update both weights",
-    (
-        "back = error @ V * mask * (z > 0) / len(labels)\n"
-        "        W, V = (W - lr * back.T @ inputs, V - lr * error.T @ hidden / "
-        "len(labels))",
-        "V = V - lr * error.T @ hidden / len(labels)\n"
-        "        W = W - lr * (error @ V * mask * (z > 0) / len(labels)).T @ "
-        "inputs",
-    ),
+    "the derivative of the ReLU is missing in your gradient of W; multiply by (Z > 0)",
+    (" * (z > 0)", ""),
 )
 
 exercise.mistake(
     "the mask is missing in your gradient of V; its factor is H, not max(Z, 0)",
-    (
-        "hidden = mask * np.maximum(z, 0)\n        scores = np.exp(hidden @ V.T)",
-        "scores = np.exp(mask * np.maximum(z, 0) @ V.T)",
-    ),
-    (
-        "W, V = (W - lr * back.T @ inputs, V - lr * error.T @ hidden / len(labels))",
-        "step = lr * error.T @ np.maximum(z, 0) / len(labels)\n"
-        "        W, V = (W - lr * back.T @ inputs, V - step)",
-    ),
+    ("error.T @ hidden", "error.T @ np.maximum(z, 0)"),
+)
+
+exercise.mistake(
+    "you use the first mask in every step; each minibatch has its own mask",
+    ("zip(x, y, masks", "zip(x, y, [masks[0]] * len(x)"),
+)
+
+exercise.mistake(
+    "you add up the gradients of the examples; the loss is a mean, so divide by m",
+    (" / len(labels)", ""),
 )
 
 exercise.mistake(
     "your softmax runs over the examples; the probabilities of each row add up to 1",
-    ("1, keepdims=True", "0"),
+    ("axis=1, keepdims=True", "axis=0"),
 )
 
 exercise.mistake(
@@ -135,15 +98,30 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you compute all gradients at the first weights; each step starts from the "
-    "weights of the step before",
-    ("def _(W, V, x, y, masks, lr):", "def _(W, V, x, y, masks, lr):\n    steps = []"),
+    "you do not multiply the step of V by the learning rate; it is lr times the gradient",
+    ("lr * error.T", "error.T"),
+)
+
+exercise.mistake(
+    "you use the new V in the gradient of W; compute both gradients, then update both weights",
+    ("back = error", "V = V - lr * error.T @ hidden\n        back = error"),
+    ("W, V = W - lr * back.T @ inputs, V - lr * error.T @ hidden", "W = W - lr * back.T @ inputs"),
+)
+
+exercise.mistake(
+    "you keep only the step of the last minibatch; each step starts from the weights of the step "
+    "before",
+    ("W, V = W -", "last = W -"),
+    ("return W, V", "return last"),
+)
+
+exercise.mistake(
+    "you compute all gradients at the first weights; each step starts from the weights of the step "
+    "before",
+    ("for inputs", "new_W, new_V = W, V\n    for inputs"),
     (
-        "W, V = (W - lr * back.T @ inputs, V - lr * error.T @ hidden / "
-        "len(labels))\n"
-        "    return (W, V)",
-        "steps.append((back.T @ inputs, error.T @ hidden / len(labels)))\n"
-        "    return (W - lr * sum((step for step, _ in steps)), V - lr * "
-        "sum((step for _, step in steps)))",
+        "W, V = W - lr * back.T @ inputs, V -",
+        "new_W, new_V = new_W - lr * back.T @ inputs, new_V -",
     ),
+    ("return W, V", "return new_W, new_V"),
 )

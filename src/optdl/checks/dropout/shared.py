@@ -1,4 +1,4 @@
-"""What several exercises on this topic have in common."""
+"""Cases of the exercises on a layer as an ensemble of subnetworks."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,8 @@ from optdl.checks.exercise import Case
 
 
 def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
-    """Yield layers of softmax units with a mask's probability."""
-    for c, n, keep in ((2, 2, 0.7), (3, 3, 0.4), (3, 5, 0.8)):
+    """Yield layers of softmax units with the probability that an input is kept."""
+    for c, n, keep in ((2, 3, 0.7), (3, 2, 0.4), (4, 5, 0.8)):
         yield {
             "W": rng.normal(size=(c, n), scale=2).round(2),
             "b": rng.normal(size=c).round(2),
