@@ -27,6 +27,7 @@ __all__ = [
     "outcomes",
     "received",
     "repeated",
+    "without_inverse",
 ]
 
 
@@ -118,6 +119,20 @@ def repeated(answer: Any, count: int, *arguments: Any) -> list[Any]:
     A generator among the arguments goes on from call to call.
     """
     return [answer(*arguments) for _ in range(count)]
+
+
+def without_inverse(answer: Any, *arguments: Any) -> Any:
+    """Call an answer while ``np.linalg.inv`` and ``pinv`` raise an error."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise RuntimeError("compute no inverse of a matrix; solve the linear system")
+
+    kept = {name: getattr(np.linalg, name) for name in ("inv", "pinv")}
+    vars(np.linalg).update(dict.fromkeys(kept, refuse))
+    try:
+        return answer(*arguments)
+    finally:
+        vars(np.linalg).update(kept)
 
 
 def generators_after(

@@ -20,7 +20,7 @@ def _(distance, radius, lr, curvature):
 def _(rng: np.random.Generator) -> Iterator[Case]:
     yield {"distance": 0.125, "radius": 2.0, "lr": 0.5, "curvature": 2.0}
     yield {"distance": 3.0, "radius": 2.0, "lr": 0.5, "curvature": 1.0}
-    # a quotient that should be 3 and comes out slightly larger, and one that is above 3
+    # two quotients that should be 3 and come out slightly larger, and one that is above 3
     yield {"distance": 0.5, "radius": 62.5, "lr": 2.0, "curvature": 2.0}
     yield {"distance": 0.125, "radius": 27.0, "lr": 2.5, "curvature": 2.0}
     yield {"distance": 1.0, "radius": 8.00000001, "lr": 0.5, "curvature": 2.0}

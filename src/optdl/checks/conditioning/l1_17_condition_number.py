@@ -43,6 +43,13 @@ exercise.mistake(
 )
 
 exercise.mistake(
+    "you return the ratio of the eigenvalues of AᵀA, which are the squares of the singular "
+    "values; take their roots before you drop any",
+    ("1e-12", "1e-6"),
+    ("s[0] / s[-1]", "(s[0] / s[-1]) ** 2"),
+)
+
+exercise.mistake(
     "you drop every singular value below 1e-6 times the largest, as 1e-12 for the eigenvalues of "
     "AᵀA does; the limit 1e-12 is for the singular values themselves",
     ("1e-12", "1e-6"),

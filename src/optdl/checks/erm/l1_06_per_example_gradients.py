@@ -23,7 +23,7 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
     for m, d, c in ((3, 2, 4), (1, 4, 5), (5, 3, 2)):
         yield {
             "weights": rng.normal(size=(d, c)).round(1),
-            "x": rng.normal(size=(m, d)).round(1),
+            "x": rng.normal(size=(m, d)).round(1) + 0.05,
             "labels": rng.integers(c, size=m),
         }
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from optdl.checks.exercise import Case, Exercise, Function
 from optdl.erm import error_amplification
-from optdl.observation import calls, observe
+from optdl.observation import calls, observe, without_inverse
 
-exercise = Exercise("L1-10", error_amplification)
+exercise = Exercise("L1-10", error_amplification, use=without_inverse)
 
 
 @exercise.answer
@@ -89,6 +89,11 @@ exercise.mistake(
 exercise.mistake(
     "your norm adds up the absolute values; ‖·‖ is the Euclidean norm",
     ("norm = np.linalg.norm", "norm = lambda v: np.abs(v).sum()"),
+)
+
+exercise.mistake(
+    "you compute the inverse; solve the two linear systems, with np.linalg.solve",
+    ("solve = np.linalg.solve", "solve = lambda H, b: np.linalg.inv(H) @ b"),
 )
 
 
