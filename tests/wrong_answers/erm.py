@@ -15,11 +15,6 @@ def summed_losses(loss, model, theta, x, y):
     return np.sum(loss(model(x, theta), y))
 
 
-def labels_before_predictions(loss, model, theta, x, y):
-    """Hand the labels to the loss as its first argument."""
-    return np.mean(loss(y, model(x, theta)))
-
-
 def parameters_before_inputs(loss, model, theta, x, y):
     """Call the model with theta first."""
     return np.mean(loss(model(theta, x), y))
@@ -34,29 +29,12 @@ def stopped_one_example_early(loss, model, theta, x, y):
     return total / len(y)
 
 
-def loss_of_the_averages(loss, model, theta, x, y):
-    """Average predictions and labels first, and take one loss of the averages."""
-    return float(loss(np.mean(model(x, theta)), np.mean(y)))
-
-
 def losses_not_reduced(loss, model, theta, x, y):
     """Return the loss of each example in place of their mean."""
     return loss(model(x, theta), y) / len(y)
 
 
 # --- L1-03: logistic_loss -----------------------------------------------------------------------
-
-
-def nats_instead_of_bits(margin):
-    """Take the natural logarithm in both parts."""
-    return np.logaddexp(0, -margin), -1 / (1 + np.exp(margin))
-
-
-def overflowing_exponential(margin):
-    """Write the formula as it stands, so that exp overflows for a very negative margin."""
-    value = np.log2(1 + np.exp(-margin))
-    slope = -np.exp(-margin) / (1 + np.exp(-margin)) / np.log(2)
-    return value, slope
 
 
 def logistic_value_alone(margin):
@@ -73,12 +51,6 @@ def rising_logistic_slope(margin):
 def slope_without_the_base(margin):
     """Forget the factor 1 / ln 2 in the derivative alone."""
     return np.logaddexp2(0, -margin / np.log(2)), -1 / (1 + np.exp(margin))
-
-
-def margin_clipped_at_five_hundred(margin):
-    """Clip the margin so that exp stays finite, which changes the loss of -1200."""
-    safe = np.clip(margin, -500, 500)
-    return np.log2(1 + np.exp(-safe)), -1 / (1 + np.exp(safe)) / np.log(2)
 
 
 def slope_by_differences(margin):
@@ -104,35 +76,6 @@ def hinge_gradient_upwards(w, x, y):
     return x.T @ (active * y) / len(y)
 
 
-def hinge_gradient_per_active_example(w, x, y):
-    """Divide by the number of active examples in place of m."""
-    active = y * (x @ w) < 1
-    return -x.T @ (active * y) / max(active.sum(), 1)
-
-
-def hinge_of_the_errors_only(w, x, y):
-    """Count only examples on the wrong side, margin below 0."""
-    wrong = y * (x @ w) < 0
-    return -x.T @ (wrong * y) / len(y)
-
-
-def hinge_without_the_label(w, x, y):
-    """Leave the label out of the derivative."""
-    active = y * (x @ w) < 1
-    return -x.T @ active / len(y)
-
-
-def hinge_of_the_score(w, x, y):
-    """Compare the score with 1, not the margin."""
-    active = (x @ w) < 1
-    return -x.T @ (active * y) / len(y)
-
-
-def hinge_of_everyone(w, x, y):
-    """Let every example contribute, also those beyond the margin."""
-    return -(x * y[:, None]).mean(axis=0)
-
-
 def hinge_in_whole_numbers(w, x, y):
     """Collect the gradient in an integer array, which cuts the decimals off."""
     gradient = np.zeros(len(w), dtype=int)
@@ -142,17 +85,6 @@ def hinge_in_whole_numbers(w, x, y):
 
 
 # --- L1-05: early_stopping ----------------------------------------------------------------------
-
-
-def tie_counts_as_improvement(validation_errors, patience):
-    """Take an equal error for an improvement."""
-    best = 0
-    for epoch, error in enumerate(validation_errors):
-        if error <= validation_errors[best]:
-            best = epoch
-        if epoch - best == patience:
-            return best, epoch
-    return best, len(validation_errors) - 1
 
 
 def one_epoch_too_patient(validation_errors, patience):
@@ -175,38 +107,6 @@ def epochs_from_one(validation_errors, patience):
         if epoch - best == patience:
             return best, epoch
     return best, len(validation_errors)
-
-
-def looked_into_the_future(validation_errors, patience):
-    """Take the minimum over all epochs, also those after the halt."""
-    best = int(np.argmin(validation_errors))
-    return best, min(best + patience, len(validation_errors) - 1)
-
-
-def waiting_never_starts_again(validation_errors, patience):
-    """Count bad epochs without going back to zero at an improvement."""
-    best, bad = 0, 0
-    for epoch in range(1, len(validation_errors)):
-        if validation_errors[epoch] < validation_errors[best]:
-            best = epoch
-        else:
-            bad += 1
-        if bad == patience:
-            return best, epoch
-    return best, len(validation_errors) - 1
-
-
-def compared_with_the_epoch_before(validation_errors, patience):
-    """Call an epoch an improvement when it beats its predecessor, not the best so far."""
-    best, bad = 0, 0
-    for epoch in range(1, len(validation_errors)):
-        if validation_errors[epoch] < validation_errors[epoch - 1]:
-            best, bad = epoch, 0
-        else:
-            bad += 1
-            if bad == patience:
-                return best, epoch
-    return best, len(validation_errors) - 1
 
 
 def no_answer_without_a_halt(validation_errors, patience):
@@ -248,30 +148,6 @@ def gradients_of_the_loss(weights, x, labels):
     return x[:, :, None] * (p - np.eye(weights.shape[1])[labels])[:, None, :]
 
 
-def softmax_over_the_examples(weights, x, labels):
-    """Normalize the softmax down the columns, over examples in place of classes."""
-    scores = np.exp(x @ weights)
-    p = scores / scores.sum(axis=0)
-    return x[:, :, None] * (np.eye(weights.shape[1])[labels] - p)[:, None, :]
-
-
-def classes_before_features(weights, x, labels):
-    """Build the outer product the other way around: (m, c, d)."""
-    scores = np.exp(x @ weights)
-    p = scores / scores.sum(axis=1, keepdims=True)
-    residual = np.eye(weights.shape[1])[labels] - p
-    return residual[:, :, None] * x[:, None, :]
-
-
-def gradient_of_the_right_class_alone(weights, x, labels):
-    """Fill only the column of the right class."""
-    gradients = np.zeros((len(x), *weights.shape))
-    for i, label in enumerate(labels):
-        scores = np.exp(x[i] @ weights)
-        gradients[i, :, label] = x[i] * (1 - scores[label] / scores.sum())
-    return gradients
-
-
 def gradients_in_single_precision(weights, x, labels):
     """Work in float32."""
     x, weights = x.astype(np.float32), weights.astype(np.float32)
@@ -279,12 +155,6 @@ def gradients_in_single_precision(weights, x, labels):
     p = scores / scores.sum(axis=1, keepdims=True)
     target = np.eye(weights.shape[1], dtype=np.float32)[labels]
     return x[:, :, None] * (target - p)[:, None, :]
-
-
-def residual_of_raw_scores(weights, x, labels):
-    """Subtract the scores, without the softmax."""
-    residual = np.eye(weights.shape[1])[labels] - x @ weights
-    return np.einsum("id,ic->idc", x, residual)
 
 
 # --- L1-07: standard_error ----------------------------------------------------------------------
@@ -296,21 +166,6 @@ def error_over_n(sigma, n, population=None):
     if population is None:
         return error
     return error * np.sqrt((population - n) / (population - 1))
-
-
-def correction_without_its_root(sigma, n, population=None):
-    """Forget the root of the finite-population factor."""
-    error = sigma / np.sqrt(n)
-    if population is None:
-        return error
-    return error * (population - n) / (population - 1)
-
-
-def correction_over_population(sigma, n, population=None):
-    """Divide by N in place of N - 1."""
-    if population is None:
-        return sigma / np.sqrt(n)
-    return sigma / np.sqrt(n) * np.sqrt((population - n) / population)
 
 
 def population_ignored(sigma, n, population=None):
@@ -342,28 +197,11 @@ def correction_by_whole_division(sigma, n, population=None):
 # --- L1-09: minibatches -------------------------------------------------------------------------
 
 
-def remainder_dropped(m, n, rng):
-    """Leave out the examples that do not fill a minibatch."""
-    order = rng.permutation(m)
-    return [order[i * n : (i + 1) * n] for i in range(m // n)]
-
-
-def epoch_not_shuffled(m, n, rng):
-    """Cut the examples in their original order."""
-    order = np.arange(m)
-    return [order[start : start + n] for start in range(0, m, n)]
-
-
 def remainder_first(m, n, rng):
     """Put the smaller minibatch first."""
     order = rng.permutation(m)
     cuts = np.arange(m % n, m, n) if m % n else np.arange(n, m, n)
     return np.split(order, cuts)
-
-
-def n_minibatches(m, n, rng):
-    """Take n for the number of minibatches."""
-    return np.array_split(rng.permutation(m), n)
 
 
 def shuffled_for_each_minibatch(m, n, rng):
@@ -390,25 +228,6 @@ def last_minibatch_filled_up(m, n, rng):
 
 
 # --- L1-10: error_amplification -----------------------------------------------------------------
-
-
-def multiplied_by_the_hessian(hessian, gradient, error):
-    """Multiply by H where H⁻¹ belongs."""
-    norm = np.linalg.norm
-    return norm(hessian @ error) / norm(hessian @ gradient) / (norm(error) / norm(gradient))
-
-
-def amplification_upside_down(hessian, gradient, error):
-    """Divide the relative error of g by that of H⁻¹g."""
-    norm = np.linalg.norm
-    after = norm(np.linalg.solve(hessian, error)) / norm(np.linalg.solve(hessian, gradient))
-    return norm(error) / norm(gradient) / after
-
-
-def relative_error_after_alone(hessian, gradient, error):
-    """Return the relative error of H⁻¹g, not compared with that of g."""
-    after = np.linalg.solve(hessian, error), np.linalg.solve(hessian, gradient)
-    return np.linalg.norm(after[0]) / np.linalg.norm(after[1])
 
 
 def squared_norms_compared(hessian, gradient, error):
@@ -450,38 +269,12 @@ def stream_path_of_one_array(w, x, y, lr, n):
     return np.array(path)
 
 
-def stream_with_summed_gradients(w, x, y, lr, n):
-    """Add the gradients of a minibatch up, without the mean."""
-    path = [w]
-    for start in range(0, len(y), n):
-        now = slice(start, start + n)
-        path.append(path[-1] - lr * x[now].T @ (x[now] @ path[-1] - y[now]))
-    return np.array(path)
-
-
-def stream_of_full_squares(w, x, y, lr, n):
-    """Differentiate the square without the ½."""
-    path = [w]
-    for k in range(len(y) // n):
-        batch, target = x[k * n : (k + 1) * n], y[k * n : (k + 1) * n]
-        path.append(path[-1] - lr * 2 * batch.T @ (batch @ path[-1] - target) / n)
-    return np.array(path)
-
-
 def stream_divided_by_its_length(w, x, y, lr, n):
     """Divide by the length of the stream in place of the minibatch."""
     path = [w]
     for start in range(0, len(y), n):
         now = slice(start, start + n)
         path.append(path[-1] - lr * x[now].T @ (x[now] @ path[-1] - y[now]) / len(y))
-    return np.array(path)
-
-
-def stream_always_from_the_front(w, x, y, lr, n):
-    """Use the first minibatch in every step."""
-    path = [w]
-    for _ in range(0, len(y), n):
-        path.append(path[-1] - lr * x[:n].T @ (x[:n] @ path[-1] - y[:n]) / n)
     return np.array(path)
 
 
@@ -507,73 +300,47 @@ def stream_without_its_start(w, x, y, lr, n):
 WRONG: dict[str, tuple[Function, ...]] = {
     "L1-01": (
         summed_losses,
-        labels_before_predictions,
         parameters_before_inputs,
         stopped_one_example_early,
-        loss_of_the_averages,
         losses_not_reduced,
     ),
     "L1-03": (
-        nats_instead_of_bits,
-        overflowing_exponential,
         logistic_value_alone,
         rising_logistic_slope,
         slope_without_the_base,
-        margin_clipped_at_five_hundred,
         slope_by_differences,
         value_and_slope_in_rows,
     ),
     "L1-03:hinge": (
         hinge_gradient_upwards,
-        hinge_gradient_per_active_example,
-        hinge_of_the_errors_only,
-        hinge_without_the_label,
-        hinge_of_the_score,
-        hinge_of_everyone,
         hinge_in_whole_numbers,
     ),
     "L1-05": (
-        tie_counts_as_improvement,
         one_epoch_too_patient,
         epochs_from_one,
-        looked_into_the_future,
-        waiting_never_starts_again,
-        compared_with_the_epoch_before,
         no_answer_without_a_halt,
         error_in_place_of_its_epoch,
     ),
     "L1-06": (
         gradients_averaged,
         gradients_of_the_loss,
-        softmax_over_the_examples,
-        classes_before_features,
-        gradient_of_the_right_class_alone,
         gradients_in_single_precision,
-        residual_of_raw_scores,
     ),
     "L1-07": (
         error_over_n,
-        correction_without_its_root,
-        correction_over_population,
         population_ignored,
         population_always_needed,
         variance_of_the_mean,
         correction_by_whole_division,
     ),
     "L1-09": (
-        remainder_dropped,
-        epoch_not_shuffled,
         remainder_first,
-        n_minibatches,
         shuffled_for_each_minibatch,
         examples_from_one,
         shuffled_by_another_generator,
         last_minibatch_filled_up,
     ),
     "L1-10": (
-        multiplied_by_the_hessian,
-        amplification_upside_down,
-        relative_error_after_alone,
         squared_norms_compared,
         amplification_of_the_estimate,
         inverse_of_the_diagonal,
@@ -581,10 +348,7 @@ WRONG: dict[str, tuple[Function, ...]] = {
     ),
     "L1-11": (
         stream_path_of_one_array,
-        stream_with_summed_gradients,
-        stream_of_full_squares,
         stream_divided_by_its_length,
-        stream_always_from_the_front,
         stream_in_strides,
         stream_without_its_start,
     ),

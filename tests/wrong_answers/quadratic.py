@@ -9,12 +9,6 @@ from optdl.checks.exercise import Function
 # --- L1-12: taylor_value ------------------------------------------------------------------------
 
 
-def second_term_not_halved(value, gradient, hessian, center, w):
-    """Forget the ½ of the quadratic term."""
-    d = w - center
-    return value(center) + d @ gradient(center) + d @ hessian(center) @ d
-
-
 def expanded_at_w(value, gradient, hessian, center, w):
     """Take value and derivatives at w in place of the center."""
     d = w - center
@@ -33,20 +27,10 @@ def model_without_its_value(value, gradient, hessian, center, w):
     return d @ gradient(center) + 0.5 * d @ hessian(center) @ d
 
 
-def tangent_plane(value, gradient, hessian, center, w):
-    """Stop after the linear term."""
-    return value(center) + (w - center) @ gradient(center)
-
-
 def diagonal_curvature(value, gradient, hessian, center, w):
     """Use the diagonal of the Hessian only."""
     d = w - center
     return value(center) + d @ gradient(center) + 0.5 * np.sum(np.diag(hessian(center)) * d**2)
-
-
-def displacement_forgotten(value, gradient, hessian, center, w):
-    """Multiply with w itself in place of w - center."""
-    return value(center) + w @ gradient(center) + 0.5 * w @ hessian(center) @ w
 
 
 def curvature_times_elementwise(value, gradient, hessian, center, w):
@@ -56,12 +40,6 @@ def curvature_times_elementwise(value, gradient, hessian, center, w):
 
 
 # --- L1-14: eigen_contributions -----------------------------------------------------------------
-
-
-def eigenvectors_taken_from_rows(hessian, displacement):
-    """Multiply with V in place of its transpose."""
-    eigenvalues, vectors = np.linalg.eigh(hessian)
-    return 0.5 * eigenvalues * (vectors @ displacement) ** 2
 
 
 def contributions_not_halved(hessian, displacement):
@@ -126,18 +104,6 @@ def directions_in_rows(alpha0, eigenvalues, lr, steps):
     return (1 - lr * eigenvalues)[:, None] ** tau * alpha0[:, None]
 
 
-def linear_in_the_steps(alpha0, eigenvalues, lr, steps):
-    """Subtract ηλ once for each step in place of multiplying."""
-    tau = np.arange(steps + 1)[:, None]
-    return (1 - tau * lr * eigenvalues) * alpha0
-
-
-def continuous_decay(alpha0, eigenvalues, lr, steps):
-    """Solve the differential equation in place of the iteration."""
-    tau = np.arange(steps + 1)[:, None]
-    return np.exp(-lr * eigenvalues * tau) * alpha0
-
-
 def first_row_left_at_zero(alpha0, eigenvalues, lr, steps):
     """Forget to put alpha0 into row 0."""
     path = np.zeros((steps + 1, len(alpha0)))
@@ -159,21 +125,6 @@ def rows_of_whole_numbers(alpha0, eigenvalues, lr, steps):
 # --- L1-15:limit: largest_stable_step -----------------------------------------------------------
 
 
-def limit_without_the_two(eigenvalues):
-    """Return 1/λ, the step that is best for the steepest direction."""
-    return 1 / np.max(eigenvalues)
-
-
-def limit_of_the_flattest(eigenvalues):
-    """Divide by the smallest eigenvalue."""
-    return 2 / np.min(eigenvalues)
-
-
-def limit_of_the_last(eigenvalues):
-    """Take the last eigenvalue for the largest."""
-    return 2 / eigenvalues[-1]
-
-
 def limit_of_the_sum(eigenvalues):
     """Divide by the sum of all eigenvalues."""
     return 2 / np.sum(eigenvalues)
@@ -185,26 +136,6 @@ def limit_for_each_direction(eigenvalues):
 
 
 # --- P-05: convergence_rate ---------------------------------------------------------------------
-
-
-def rate_without_absolute_value(lr, eigenvalues):
-    """Forget that 1 - ηλ may be negative."""
-    return np.max(1 - lr * eigenvalues)
-
-
-def rate_of_the_steepest(lr, eigenvalues):
-    """Look at the largest eigenvalue only."""
-    return abs(1 - lr * np.max(eigenvalues))
-
-
-def rate_of_the_flattest(lr, eigenvalues):
-    """Look at the smallest eigenvalue only."""
-    return abs(1 - lr * np.min(eigenvalues))
-
-
-def fastest_direction(lr, eigenvalues):
-    """Take the minimum in place of the maximum."""
-    return np.min(np.abs(1 - lr * eigenvalues))
 
 
 def rate_at_the_best_step(lr, eigenvalues):
@@ -224,11 +155,6 @@ def rate_of_the_loss(lr, eigenvalues):
 
 
 # --- P-05:step: optimal_step --------------------------------------------------------------------
-
-
-def best_step_of_the_steepest(eigenvalues):
-    """Return 1/λ of the largest eigenvalue."""
-    return 1 / max(eigenvalues)
 
 
 def best_step_without_the_two(eigenvalues):
@@ -253,11 +179,6 @@ def best_step_from_a_grid(eigenvalues):
     return grid[int(np.argmin(rates))]
 
 
-def best_step_of_the_mean(eigenvalues):
-    """Divide 1 by the mean of all eigenvalues."""
-    return 1 / eigenvalues.mean()
-
-
 # --- P-05:measured: measured_rates --------------------------------------------------------------
 
 
@@ -272,16 +193,6 @@ def rates_upside_down(hessian, start, lrs, steps):
     return np.array(rates)
 
 
-def rates_carried_over(hessian, start, lrs, steps):
-    """Continue each run where the last one ended."""
-    rates, w = [], start
-    for lr in lrs:
-        for _ in range(steps):
-            before, w = w, w - lr * hessian @ w
-        rates.append(np.linalg.norm(w) / np.linalg.norm(before))
-    return np.array(rates)
-
-
 def rate_of_the_first_step(hessian, start, lrs, steps):
     """Measure the first step in place of the last."""
     rates = []
@@ -289,17 +200,6 @@ def rate_of_the_first_step(hessian, start, lrs, steps):
         after = start - lr * hessian @ start
         rates.append(np.linalg.norm(after) / np.linalg.norm(start))
     return np.array(rates)
-
-
-def average_rate_of_all_steps(hessian, start, lrs, steps):
-    """Take the T-th root of the whole shrinkage."""
-    rates = np.zeros(len(lrs))
-    for i, lr in enumerate(lrs):
-        w = start.copy()
-        for _ in range(steps):
-            w = w - lr * hessian @ w
-        rates[i] = (np.linalg.norm(w) / np.linalg.norm(start)) ** (1 / steps)
-    return rates
 
 
 def one_step_too_few(hessian, start, lrs, steps):
@@ -339,25 +239,6 @@ def returned_inside_the_loop(hessian, start, lrs, steps):
 # --- L1-16: exact_line_search -------------------------------------------------------------------
 
 
-def line_search_upside_down(hessian, start, steps):
-    """Divide gᵀHg by gᵀg."""
-    path = [start]
-    for _ in range(steps):
-        g = hessian @ path[-1]
-        path.append(path[-1] - (g @ hessian @ g) / (g @ g) * g)
-    return np.array(path)
-
-
-def first_step_size_kept(hessian, start, steps):
-    """Compute the step once and keep it."""
-    g = hessian @ start
-    alpha = (g @ g) / (g @ hessian @ g)
-    path = [start]
-    for _ in range(steps):
-        path.append(path[-1] - alpha * hessian @ path[-1])
-    return np.array(path)
-
-
 def line_search_with_a_plain_norm(hessian, start, steps):
     """Put ‖g‖ where its square belongs."""
     path = [start]
@@ -387,16 +268,6 @@ def line_search_without_a_copy(hessian, start, steps):
     return np.array(path)
 
 
-def curvature_of_the_point(hessian, start, steps):
-    """Divide by wᵀHw in place of gᵀHg."""
-    path = [start]
-    for _ in range(steps):
-        w = path[-1]
-        g = hessian @ w
-        path.append(w - (g @ g) / (w @ hessian @ w) * g)
-    return np.array(path)
-
-
 def path_of_pairs(hessian, start, steps):
     """Return point and gradient of each row, nested in pairs."""
     w, path = start, []
@@ -410,41 +281,12 @@ def path_of_pairs(hessian, start, steps):
 # --- L2-01: eigen_power -------------------------------------------------------------------------
 
 
-def transpose_for_the_inverse(weight, k):
-    """Put Vᵀ where V⁻¹ belongs."""
-    eigenvalues, V = np.linalg.eig(weight)
-    return (V @ np.diag(eigenvalues**k) @ V.T).real
-
-
-def symmetric_eigenvectors(weight, k):
-    """Use eigh, which reads one triangle and takes the matrix for symmetric."""
-    eigenvalues, V = np.linalg.eigh(weight)
-    return V @ np.diag(eigenvalues**k) @ V.T
-
-
-def each_entry_to_the_power(weight, k):
-    """Raise the entries to the power, not the matrix."""
-    return weight**k
-
-
 def power_one_too_low(weight, k):
     """Multiply k - 1 times starting from the identity."""
     power = np.eye(len(weight))
     for _ in range(k - 1):
         power = power @ weight
     return power
-
-
-def inverse_on_the_wrong_side(weight, k):
-    """Write V⁻¹ΛV."""
-    eigenvalues, V = np.linalg.eig(weight)
-    return (np.linalg.inv(V) @ np.diag(eigenvalues**k) @ V).real
-
-
-def eigenvalues_times_k(weight, k):
-    """Multiply the eigenvalues by k."""
-    eigenvalues, V = np.linalg.eig(weight)
-    return (V @ np.diag(eigenvalues * k) @ np.linalg.inv(V)).real
 
 
 def eigenvalues_made_positive(weight, k):
@@ -455,17 +297,13 @@ def eigenvalues_made_positive(weight, k):
 
 WRONG: dict[str, tuple[Function, ...]] = {
     "L1-12": (
-        second_term_not_halved,
         expanded_at_w,
         displacement_backwards,
         model_without_its_value,
-        tangent_plane,
         diagonal_curvature,
-        displacement_forgotten,
         curvature_times_elementwise,
     ),
     "L1-14": (
-        eigenvectors_taken_from_rows,
         contributions_not_halved,
         coefficients_not_squared,
         largest_eigenvalue_first,
@@ -478,60 +316,39 @@ WRONG: dict[str, tuple[Function, ...]] = {
         coefficients_from_one,
         coefficients_that_grow,
         directions_in_rows,
-        linear_in_the_steps,
-        continuous_decay,
         first_row_left_at_zero,
         rows_of_whole_numbers,
     ),
     "L1-15:limit": (
-        limit_without_the_two,
-        limit_of_the_flattest,
-        limit_of_the_last,
         limit_of_the_sum,
         limit_for_each_direction,
     ),
     "P-05": (
-        rate_without_absolute_value,
-        rate_of_the_steepest,
-        rate_of_the_flattest,
-        fastest_direction,
         rate_at_the_best_step,
         rate_capped_at_one,
         rate_of_the_loss,
     ),
     "P-05:step": (
-        best_step_of_the_steepest,
         best_step_without_the_two,
         best_step_by_the_difference,
         best_step_of_first_and_last,
         best_step_from_a_grid,
-        best_step_of_the_mean,
     ),
     "P-05:measured": (
         rates_upside_down,
-        rates_carried_over,
         rate_of_the_first_step,
-        average_rate_of_all_steps,
         one_step_too_few,
         rates_of_squared_norms,
         returned_inside_the_loop,
     ),
     "L1-16": (
-        line_search_upside_down,
-        first_step_size_kept,
         line_search_with_a_plain_norm,
         line_search_one_step_short,
         line_search_without_a_copy,
-        curvature_of_the_point,
         path_of_pairs,
     ),
     "L2-01": (
-        transpose_for_the_inverse,
-        symmetric_eigenvectors,
-        each_entry_to_the_power,
         power_one_too_low,
-        inverse_on_the_wrong_side,
-        eigenvalues_times_k,
         eigenvalues_made_positive,
     ),
 }

@@ -59,6 +59,11 @@ exercise.mistake(
 )
 
 exercise.mistake(
+    "you subtract 1e-6, and a distance slightly below R counts as R; subtract 1e-12",
+    ("1e-12", "1e-6"),
+)
+
+exercise.mistake(
     "you subtract 1e-12 and round down; after so many steps the distance is still below R, "
     "so round up",
     ("np.ceil(steps - 1e-12)", "steps - 1e-12"),

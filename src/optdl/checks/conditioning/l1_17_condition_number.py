@@ -43,6 +43,12 @@ exercise.mistake(
 )
 
 exercise.mistake(
+    "you keep singular values that are rounding errors; count all below 1e-12 times the largest "
+    "as zero",
+    ("s > 1e-12 * s[0]", "s > 0"),
+)
+
+exercise.mistake(
     "you return the ratio of the eigenvalues of AᵀA, which are the squares of the singular "
     "values; take their roots before you drop any",
     ("1e-12", "1e-6"),

@@ -21,7 +21,7 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
     for m, d in ((4, 1), (6, 2), (40, 3)):
         y = rng.permutation(np.resize([1, -1], m))
         # margins above 1, between 0 and 1, far below 0 and a little below 0
-        target = rng.permutation(np.resize([2.5, 0.5, -2.0, -0.3], m)) * y
+        target = rng.permutation(np.resize([2.5, 0.5, -6.0, -0.3], m)) * y
         w = rng.choice([-1.0, 1.0], size=d) * rng.uniform(0.5, 1.5, size=d).round(1)
         x = rng.normal(size=(m, d)).round(1)
         yield {"w": w, "x": x + np.outer(target - x @ w, w) / (w @ w), "y": y}

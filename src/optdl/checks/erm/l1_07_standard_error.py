@@ -21,7 +21,7 @@ def _(sigma, n, population=None):
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
     yield {"sigma": 2.0, "n": 9, "population": None}
-    yield {"sigma": round(float(rng.uniform(1, 3)), 1), "n": 10_000, "population": None}
+    yield {"sigma": round(float(rng.uniform(1, 3)), 1), "n": 10**6, "population": None}
     yield {"sigma": 1.0, "n": 4, "population": 10}
     yield {"sigma": round(float(rng.uniform(1, 3)), 1), "n": 10, "population": 10}
     for _ in range(3):
