@@ -81,6 +81,8 @@ exercise.mistake(
     ("(centered**2).mean(axis=0)", "(centered**2).mean()"),
 )
 
+exercise.mistake("your ε is missing; divide by √(σ² + ε)", (" + eps", ""))
+
 exercise.mistake(
     "your ε is outside the root; divide by √(σ² + ε)",
     ("np.sqrt((centered**2).mean(axis=0) + eps)", "np.sqrt((centered**2).mean(axis=0)) + eps"),

@@ -47,6 +47,11 @@ exercise.mistake(
 )
 
 exercise.mistake(
+    "the old bias is missing; at inference the mean is fixed and does not remove it",
+    ("bias - mean", "-mean"),
+)
+
+exercise.mistake(
     "you subtract the mean without scaling it; the bias is γ(b − μ)/√(σ² + ε) + β",
     ("scale * (bias - mean)", "scale * bias - mean"),
 )
@@ -70,6 +75,8 @@ exercise.mistake(
     "you divide by the variance; divide by its root, √(σ² + ε)",
     ("np.sqrt(var + eps)", "(var + eps)"),
 )
+
+exercise.mistake("your ε is missing; the scale is γ/√(σ² + ε)", (" + eps", ""))
 
 exercise.mistake(
     "your ε is outside the root; the scale is γ/√(σ² + ε)",

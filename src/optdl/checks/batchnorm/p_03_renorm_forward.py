@@ -115,6 +115,8 @@ exercise.mistake(
     ("(normalized, gamma", "(normalized * s + d, gamma"),
 )
 
+exercise.mistake("your output is right, but your x̂ lacks ε; σ_B is √(variance + ε)", (" + eps", ""))
+
 exercise.mistake(
     "your output is right, but the variance in your σ_B divides by m − 1; divide by m",
     ("x.var(axis=0)", "x.var(axis=0, ddof=1)"),

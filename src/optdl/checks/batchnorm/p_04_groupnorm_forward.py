@@ -21,7 +21,7 @@ def _(x, gamma, beta, groups, eps):
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for m, d, groups in ((1, 6, 2), (3, 6, 3), (4, 12, 3)):
+    for m, d, groups in ((1, 6, 2), (6, 6, 3), (4, 12, 3)):
         x, gamma, beta = random_features(rng, m, d), away_from_one(rng, d), away_from_one(rng, d)
         yield {"x": x, "gamma": gamma, "beta": beta, "groups": groups, "eps": 0.05}
 

@@ -17,7 +17,7 @@ def _(x, p):
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for p, n in ((0.2, 1), (0.75, 3), (0.6, 6)):
+    for p, n in ((0.2, 2), (0.75, 3), (0.6, 6)):
         yield {"x": rng.uniform(1.5, 4, size=n).round(2) * rng.choice([-1, 1], size=n), "p": p}
 
 

@@ -19,7 +19,7 @@ def _(grad, mask):
 def _(rng: np.random.Generator) -> Iterator[Case]:
     for p, shape in ((0.2, (2, 3)), (0.6, (3, 4)), (0.75, (6, 5))):
         mask = (rng.random(size=shape) >= p) / (1 - p)
-        mask[:2, 0] = 1 / (1 - p), 0.0
+        mask[:2, 0] = 0.0, 1 / (1 - p)
         yield {"grad": rng.uniform(1, 3, size=shape).round(2), "mask": mask}
 
 
