@@ -9,27 +9,6 @@ from optdl.checks.exercise import Function
 # --- L1-34, P-01: batchnorm_forward -------------------------------------------------------------
 
 
-def forward_with_sample_variance(x, gamma, beta, eps=1e-5):
-    """Divide the variance by m - 1."""
-    root = np.sqrt(x.var(axis=0, ddof=1) + eps)
-    normalized = (x - x.mean(axis=0)) / root
-    return gamma * normalized + beta, (normalized, gamma / root)
-
-
-def forward_epsilon_outside(x, gamma, beta, eps=1e-5):
-    """Add epsilon to the deviation."""
-    root = x.std(axis=0) + eps
-    normalized = (x - x.mean(axis=0)) / root
-    return gamma * normalized + beta, (normalized, gamma / root)
-
-
-def forward_over_features(x, gamma, beta, eps=1e-5):
-    """Normalize each example over its features."""
-    root = np.sqrt(x.var(axis=1, keepdims=True) + eps)
-    normalized = (x - x.mean(axis=1, keepdims=True)) / root
-    return gamma * normalized + beta, (normalized, gamma / root)
-
-
 def forward_without_cache(x, gamma, beta, eps=1e-5):
     """Return y alone."""
     normalized = (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + eps)
@@ -74,26 +53,6 @@ def second_moment_for_the_variance(x, gamma, beta, eps=1e-5):
 # --- L1-35: batchnorm_backward ------------------------------------------------------------------
 
 
-def statistics_held_constant(grad, cache):
-    """Treat mean and variance as constants."""
-    normalized, factor = cache
-    return factor * grad, (grad * normalized).sum(axis=0), grad.sum(axis=0)
-
-
-def path_through_the_mean_forgotten(grad, cache):
-    """Leave out the mean of the gradients."""
-    normalized, factor = cache
-    along = normalized * (grad * normalized).mean(axis=0)
-    return factor * (grad - along), (grad * normalized).sum(axis=0), grad.sum(axis=0)
-
-
-def path_through_the_variance_forgotten(grad, cache):
-    """Leave out the term with the normalized values."""
-    normalized, factor = cache
-    centered = grad - grad.mean(axis=0)
-    return factor * centered, (grad * normalized).sum(axis=0), grad.sum(axis=0)
-
-
 def parameter_gradients_averaged(grad, cache):
     """Average the gradients of gamma and beta over the minibatch."""
     normalized, factor = cache
@@ -109,13 +68,6 @@ def gamma_and_beta_exchanged(grad, cache):
     return grad_x, grad_beta, grad_gamma
 
 
-def sums_not_divided(grad, cache):
-    """Subtract the sums in place of the means."""
-    normalized, factor = cache
-    grad_gamma, grad_beta = (grad * normalized).sum(axis=0), grad.sum(axis=0)
-    return factor * (grad - grad_beta - normalized * grad_gamma), grad_gamma, grad_beta
-
-
 def parameter_gradients_as_rows(grad, cache):
     """Keep the axis, so that the gradients of gamma and beta have shape (1, d)."""
     normalized, factor = cache
@@ -125,30 +77,12 @@ def parameter_gradients_as_rows(grad, cache):
     return grad_x, grad_gamma, grad_beta
 
 
-def factor_left_out(grad, cache):
-    """Forget the factor before the bracket."""
-    normalized, _ = cache
-    grad_gamma, grad_beta = np.sum(grad * normalized, 0), np.sum(grad, 0)
-    return grad - (grad_beta + normalized * grad_gamma) / len(grad), grad_gamma, grad_beta
-
-
 # --- L1-36:population: population_statistics ----------------------------------------------------
 
 
 def population_without_correction(means, variances, m):
     """Average the variances and leave them too small."""
     return means.mean(axis=0), variances.mean(axis=0)
-
-
-def correction_upside_down(means, variances, m):
-    """Multiply by (m - 1)/m."""
-    return means.mean(axis=0), (m - 1) / m * variances.mean(axis=0)
-
-
-def correction_by_minibatches(means, variances, m):
-    """Correct by the number of minibatches in place of the examples."""
-    b = len(means)
-    return means.mean(axis=0), b / (b - 1) * variances.mean(axis=0)
 
 
 def mean_corrected_too(means, variances, m):
@@ -194,16 +128,6 @@ def start_ignored(values, rho, start=None):
     return np.array(averages)
 
 
-def zero_for_a_missing_start(values, rho, start=None):
-    """Start from zeros when no start is given."""
-    average = np.zeros(values.shape[1]) if start is None else start
-    averages = []
-    for value in values:
-        average = rho * average + (1 - rho) * value
-        averages.append(average)
-    return np.array(averages)
-
-
 def start_among_the_averages(values, rho, start=None):
     """Return the start as a first row."""
     averages = [values[0] if start is None else start]
@@ -243,12 +167,6 @@ def averages_collected_in_a_default(values, rho, start=None, averages=[]):  # no
 # --- L1-36:fold: fold ---------------------------------------------------------------------------
 
 
-def columns_of_the_weight_scaled(weight, bias, gamma, beta, mean, var, eps=1e-5):
-    """Scale the columns in place of the rows, which fits a square weight only."""
-    scale = gamma / np.sqrt(var + eps)
-    return weight * scale, scale * (bias - mean) + beta
-
-
 def mean_not_subtracted(weight, bias, gamma, beta, mean, var, eps=1e-5):
     """Scale the bias without centering it."""
     scale = gamma / np.sqrt(var + eps)
@@ -259,24 +177,6 @@ def folded_without_beta(weight, bias, gamma, beta, mean, var, eps=1e-5):
     """Forget beta."""
     scale = gamma / np.sqrt(var + eps)
     return scale[:, None] * weight, scale * (bias - mean)
-
-
-def bias_of_the_layer_not_scaled(weight, bias, gamma, beta, mean, var, eps=1e-5):
-    """Scale the mean and leave the layer's own bias."""
-    scale = gamma / np.sqrt(var + eps)
-    return scale[:, None] * weight, bias - scale * mean + beta
-
-
-def variance_for_deviation(weight, bias, gamma, beta, mean, var, eps=1e-5):
-    """Divide by the variance, without the root."""
-    scale = gamma / (var + eps)
-    return scale[:, None] * weight, scale * (bias - mean) + beta
-
-
-def folded_without_epsilon(weight, bias, gamma, beta, mean, var, eps=1e-5):
-    """Leave epsilon out."""
-    scale = gamma / np.sqrt(var)
-    return scale[:, None] * weight, scale * (bias - mean) + beta
 
 
 def mean_added(weight, bias, gamma, beta, mean, var, eps=1e-5):
@@ -294,58 +194,11 @@ def name_of_no_variable(weight, bias, gamma, beta, mean, var, eps=1e-5):
 # --- P-03: renorm_forward -----------------------------------------------------------------------
 
 
-def plain_batch_normalization(x, gamma, beta, mean, std, eps=1e-5):
-    """Ignore the moving averages."""
-    batch_std = np.sqrt(x.var(axis=0) + eps)
-    normalized = (x - x.mean(axis=0)) / batch_std
-    return gamma * normalized + beta, (normalized, gamma / batch_std)
-
-
-def correction_missing_in_the_factor(x, gamma, beta, mean, std, eps=1e-5):
-    """Leave s out of the factor that is kept."""
-    batch_mean, batch_std = x.mean(axis=0), np.sqrt(x.var(axis=0) + eps)
-    s, d = batch_std / std, (batch_mean - mean) / std
-    normalized = (x - batch_mean) / batch_std
-    return gamma * (normalized * s + d) + beta, (normalized, gamma / batch_std)
-
-
-def corrected_values_kept(x, gamma, beta, mean, std, eps=1e-5):
-    """Keep the corrected values in the pair."""
-    batch_mean, batch_std = x.mean(axis=0), np.sqrt(x.var(axis=0) + eps)
-    s, d = batch_std / std, (batch_mean - mean) / std
-    corrected = (x - batch_mean) / batch_std * s + d
-    return gamma * corrected + beta, (corrected, gamma * s / batch_std)
-
-
-def scale_correction_upside_down(x, gamma, beta, mean, std, eps=1e-5):
-    """Divide σ by the deviation of the minibatch."""
-    batch_mean, batch_std = x.mean(axis=0), np.sqrt(x.var(axis=0) + eps)
-    s, d = std / batch_std, (batch_mean - mean) / std
-    normalized = (x - batch_mean) / batch_std
-    return gamma * (normalized * s + d) + beta, (normalized, gamma * s / batch_std)
-
-
-def shift_by_the_deviation_of_the_minibatch(x, gamma, beta, mean, std, eps=1e-5):
-    """Divide the shift by σ of the minibatch."""
-    batch_mean, batch_std = x.mean(axis=0), np.sqrt(x.var(axis=0) + eps)
-    s, d = batch_std / std, (batch_mean - mean) / batch_std
-    normalized = (x - batch_mean) / batch_std
-    return gamma * (normalized * s + d) + beta, (normalized, gamma * s / batch_std)
-
-
 def epsilon_added_to_sigma(x, gamma, beta, mean, std, eps=1e-5):
     """Add epsilon to the moving deviation as well."""
     sigma = np.sqrt(std**2 + eps)
     batch_mean, batch_std = x.mean(axis=0), np.sqrt(x.var(axis=0) + eps)
     s, d = batch_std / sigma, (batch_mean - mean) / sigma
-    normalized = (x - batch_mean) / batch_std
-    return gamma * (normalized * s + d) + beta, (normalized, gamma * s / batch_std)
-
-
-def shift_with_the_wrong_sign(x, gamma, beta, mean, std, eps=1e-5):
-    """Subtract the mean of the minibatch from the moving one."""
-    batch_mean, batch_std = x.mean(axis=0), np.sqrt(x.var(axis=0) + eps)
-    s, d = batch_std / std, (mean - batch_mean) / std
     normalized = (x - batch_mean) / batch_std
     return gamma * (normalized * s + d) + beta, (normalized, gamma * s / batch_std)
 
@@ -359,44 +212,12 @@ def groups_ignored(x, gamma, beta, groups=1, eps=1e-5):
     return gamma * centered / np.sqrt(x.var(axis=1, keepdims=True) + eps) + beta
 
 
-def groups_taken_for_their_size(x, gamma, beta, groups=1, eps=1e-5):
-    """Take groups for the number of features in a group."""
-    grouped = x.reshape(len(x), -1, groups)
-    centered = grouped - grouped.mean(axis=2, keepdims=True)
-    normalized = centered / np.sqrt(grouped.var(axis=2, keepdims=True) + eps)
-    return gamma * normalized.reshape(x.shape) + beta
-
-
-def features_of_a_group_apart(x, gamma, beta, groups=1, eps=1e-5):
-    """Put every G-th feature into one group."""
-    grouped = x.reshape(len(x), -1, groups)
-    centered = grouped - grouped.mean(axis=1, keepdims=True)
-    normalized = centered / np.sqrt(grouped.var(axis=1, keepdims=True) + eps)
-    return gamma * normalized.reshape(x.shape) + beta
-
-
-def groups_over_all_examples(x, gamma, beta, groups=1, eps=1e-5):
-    """Take the statistics of a group over all examples."""
-    grouped = x.reshape(len(x), groups, -1)
-    centered = grouped - grouped.mean(axis=(0, 2), keepdims=True)
-    normalized = centered / np.sqrt(grouped.var(axis=(0, 2), keepdims=True) + eps)
-    return gamma * normalized.reshape(x.shape) + beta
-
-
 def groups_left_folded(x, gamma, beta, groups=1, eps=1e-5):
     """Return the normalized groups as (m, G, d/G)."""
     grouped = x.reshape(len(x), groups, -1)
     centered = grouped - grouped.mean(axis=2, keepdims=True)
     normalized = centered / np.sqrt(grouped.var(axis=2, keepdims=True) + eps)
     return normalized * gamma.reshape(groups, -1) + beta.reshape(groups, -1)
-
-
-def groups_with_sample_variance(x, gamma, beta, groups=1, eps=1e-5):
-    """Divide the variance of a group by its size minus 1."""
-    grouped = x.reshape(len(x), groups, -1)
-    centered = grouped - grouped.mean(axis=2, keepdims=True)
-    normalized = centered / np.sqrt(grouped.var(axis=2, ddof=1, keepdims=True) + eps)
-    return gamma * normalized.reshape(x.shape) + beta
 
 
 def last_group_left_out(x, gamma, beta, groups=1, eps=1e-5):
@@ -412,12 +233,6 @@ def last_group_left_out(x, gamma, beta, groups=1, eps=1e-5):
 # --- P-08: scale_invariant_gradient -------------------------------------------------------------
 
 
-def normalization_held_constant(W, h, upstream):
-    """Treat mean and deviation as constants."""
-    z = h @ W.T
-    return (upstream / z.std(axis=0)).T @ h
-
-
 def gradient_transposed(W, h, upstream):
     """Return (n, o)."""
     z = h @ W.T
@@ -425,14 +240,6 @@ def gradient_transposed(W, h, upstream):
     along = normalized * (upstream * normalized).mean(axis=0)
     back = (upstream - upstream.mean(axis=0) - along) / z.std(axis=0)
     return h.T @ back
-
-
-def deviation_left_out(W, h, upstream):
-    """Forget to divide by the deviation on the way back."""
-    z = h @ W.T
-    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
-    back = upstream - upstream.mean(axis=0) - normalized * (upstream * normalized).mean(axis=0)
-    return back.T @ h
 
 
 def mean_of_the_examples(W, h, upstream):
@@ -453,27 +260,8 @@ def normalized_with_epsilon(W, h, upstream):
     return ((upstream - upstream.mean(axis=0) - along) / std).T @ h
 
 
-def stopped_at_the_layer(W, h, upstream):
-    """Return the gradient of the layer's output, not of its weight."""
-    z = h @ W.T
-    normalized = (z - z.mean(axis=0)) / z.std(axis=0)
-    along = normalized * (upstream * normalized).mean(axis=0)
-    return (upstream - upstream.mean(axis=0) - along) / z.std(axis=0)
-
-
-def weight_normalized_instead(W, h, upstream):
-    """Divide each row of W by its length and project: weight normalization."""
-    length = np.linalg.norm(W, axis=1, keepdims=True)
-    plain = upstream.T @ h
-    unit = W / length
-    return (plain - unit * (unit * plain).sum(axis=1, keepdims=True)) / length
-
-
 WRONG: dict[str, tuple[Function, ...]] = {
     "L1-34, P-01": (
-        forward_with_sample_variance,
-        forward_epsilon_outside,
-        forward_over_features,
         forward_without_cache,
         cache_without_gamma,
         cache_exchanged,
@@ -482,19 +270,12 @@ WRONG: dict[str, tuple[Function, ...]] = {
         second_moment_for_the_variance,
     ),
     "L1-35": (
-        statistics_held_constant,
-        path_through_the_mean_forgotten,
-        path_through_the_variance_forgotten,
         parameter_gradients_averaged,
         gamma_and_beta_exchanged,
-        sums_not_divided,
         parameter_gradients_as_rows,
-        factor_left_out,
     ),
     "L1-36:population": (
         population_without_correction,
-        correction_upside_down,
-        correction_by_minibatches,
         mean_corrected_too,
         correction_in_whole_numbers,
         spread_of_the_means_added,
@@ -503,47 +284,26 @@ WRONG: dict[str, tuple[Function, ...]] = {
     "L2-14": (
         share_of_the_new_value,
         start_ignored,
-        zero_for_a_missing_start,
         start_among_the_averages,
         last_average_alone,
         average_updated_in_place,
         averages_collected_in_a_default,
     ),
     "L1-36:fold": (
-        columns_of_the_weight_scaled,
         mean_not_subtracted,
         folded_without_beta,
-        bias_of_the_layer_not_scaled,
-        variance_for_deviation,
-        folded_without_epsilon,
         mean_added,
         name_of_no_variable,
     ),
-    "P-03": (
-        plain_batch_normalization,
-        correction_missing_in_the_factor,
-        corrected_values_kept,
-        scale_correction_upside_down,
-        shift_by_the_deviation_of_the_minibatch,
-        epsilon_added_to_sigma,
-        shift_with_the_wrong_sign,
-    ),
+    "P-03": (epsilon_added_to_sigma,),
     "P-04": (
         groups_ignored,
-        groups_taken_for_their_size,
-        features_of_a_group_apart,
-        groups_over_all_examples,
         groups_left_folded,
-        groups_with_sample_variance,
         last_group_left_out,
     ),
     "P-08": (
-        normalization_held_constant,
         gradient_transposed,
-        deviation_left_out,
         mean_of_the_examples,
         normalized_with_epsilon,
-        stopped_at_the_layer,
-        weight_normalized_instead,
     ),
 }
