@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
@@ -20,7 +21,7 @@ from optdl.checks.exercise import Misconception
 from optdl.checks.labs import check_reading, check_record
 from optdl.checks.labs.records import RecordCheck, judge
 from optdl.labs import LabRecord, Run, perform, seed_of
-from optdl.labs.drivers.figures import Axes, drawn, labelled
+from optdl.labs.drivers.figures import drawn, labelled
 from optdl.labs.lab import Lab
 from optdl.labs.optimizers import LAB, accuracy, batches, examples, final_losses, network
 from optdl.labs.records import LARGEST, RecordError, pack, unpack
@@ -543,47 +544,86 @@ def test_a_mistake_is_the_reference_with_other_words() -> None:
         _ = Misconception("you rename", Shift, [("z", "y")]).function
 
 
-def test_a_figure_is_looked_at_as_matplotlib_would_draw_it() -> None:
-    from matplotlib.figure import Figure
+def draw(ax: Any, line: Callable[..., Any], legend: Callable[..., Any]) -> None:
+    """Draw two curves by a way to draw each, then a legend from what that returned."""
+    handles = [line(ax, x, y, name) for name, (x, y) in CURVES.items()]
+    ax.set(xscale="log", yscale="log", xlabel="step", ylabel=" loss ")
+    legend(ax, handles)
 
-    def plot(ax: Any) -> None:
-        ax.semilogy([1, 2], [0.1, 0.2], "o-", label="a")
-        ax.plot([3, 4], label="b")
-        ax.set(xlabel="step", ylabel="loss")
-        ax.legend()
 
+CURVES = {"a": ([1, 10], [0.1, 0.2]), "b": ([5], [3])}
+
+
+def labels_afterwards(ax: Any, x: Any, y: Any, name: str) -> Any:
+    [line] = ax.plot(x, y)
+    line.set_label(name)
+    return line
+
+
+def marks_a_point(ax: Any, x: Any, y: Any, name: str) -> Any:
+    ax.plot(x[0], y[0], "k*")
+    ax.axhline(3, label="a level")
+    return ax.plot(x, y, label=name)[0]
+
+
+def scatters_over_a_line(ax: Any, x: Any, y: Any, name: str) -> Any:
+    ax.plot([*x, 100], [*y, 1], label="_nolegend_")
+    return ax.scatter(x, y, label=name)
+
+
+def chooses_the_axes(ax: Any, x: Any, y: Any, name: str) -> Any:
+    plt.sca(ax)
+    return plt.loglog(x, y, "o-", label=name)[0]
+
+
+def names(ax: Any, handles: Any) -> Any:
+    return ax.legend()
+
+
+@pytest.mark.parametrize(
+    ("line", "legend"),
+    [
+        (lambda ax, x, y, name: ax.plot(x, y, "o-", label=name)[0], names),
+        (labels_afterwards, lambda ax, handles: ax.legend(handles=handles)),
+        (lambda ax, x, y, name: ax.plot(x, y)[0], lambda ax, _: ax.legend(list(CURVES))),
+        (lambda ax, x, y, name: ax.stem(x, y), lambda ax, found: ax.legend(found, [*CURVES])),
+        (marks_a_point, lambda ax, _: ax.legend(*ax.get_legend_handles_labels()).set_title("runs")),
+        (scatters_over_a_line, names),
+        (lambda ax, x, y, name: ax.errorbar(x, y, yerr=0.1, label=name), names),
+        (chooses_the_axes, lambda ax, handles: ax.figure.legend()),
+    ],
+)
+def test_a_figure_is_seen_as_a_reader_sees_it(line: Any, legend: Any) -> None:
+    before = plt.get_fignums()
+    seen = labelled(draw, line, legend)
+    assert seen.pop("lines").keys() == CURVES.keys()
+    assert [*seen.values()] == ["log", "log", True, True, "loss"]
+    for name, (x, y) in drawn(draw, line, legend)["lines"].items():
+        assert (list(x), list(y)) == CURVES[name]
+    assert plt.get_fignums() == before
+
+
+@pytest.mark.filterwarnings("ignore:No artists with labels")
+@pytest.mark.parametrize(
+    ("plot", "lines", "legend"),
+    [
+        (lambda ax: (ax.legend(), ax.plot([1], [2], label="a")), ["a"], False),
+        (lambda ax: (ax.plot([1], [2], label="a"), ax.legend(), ax.plot([1], label="b")), "ab", 0),
+        (lambda ax: (ax.plot([1], [2]), ax.legend()), ["a line without a label"], False),
+        (lambda ax: plt.plot([1], [2], label="a"), [], False),
+    ],
+)
+def test_what_a_figure_lacks_is_seen(plot: Any, lines: Any, legend: bool) -> None:
     seen = drawn(plot)
-    ax = Figure().subplots()
-    plot(ax)
-    for line in ax.get_lines():
-        label = str(line.get_label())
-        np.testing.assert_array_equal(seen["lines"][label][0], line.get_xdata())
-        np.testing.assert_array_equal(seen["lines"][label][1], line.get_ydata())
-    assert (seen["x scale"], seen["y scale"]) == (ax.get_xscale(), ax.get_yscale())
-    assert seen["labels at both axes"]
-    assert seen["a legend"]
+    assert [*seen["lines"]] == [*lines]
+    assert seen["a legend of all lines"] == legend
+    assert not seen["labels at both axes"]
+    assert not plt.get_fignums()
 
 
-def test_a_figure_may_have_more_than_is_asked_for() -> None:
-    def plot(ax: Any) -> None:
-        [line] = ax.plot([1, 2], [3, 4], label="a")
-        ax.axhline(3, color=line.get_color())
-        ax.set(xlabel="step", ylabel=" loss ", xticks=[1, 2])
-        ax.tick_params(labelsize=8)
-        ax.xaxis.set_major_formatter("{x:g}")
-        ax.spines[["top", "right"]].set_visible(False)
-        handles, labels = ax.get_legend_handles_labels()
-        assert (len(handles), labels) == (1, ["a"])
-        ax.legend(handles, labels).set_title("runs")
-
-    seen = labelled(plot)
-    assert list(seen["lines"]) == ["a"]
-    assert seen["the label of the y axis"] == "loss"
+def test_a_misspelt_method_of_axes_is_an_error() -> None:
     with pytest.raises(AttributeError, match="'Axes' object has no attribute 'lgend'"):
         drawn(lambda ax: ax.lgend())
-    with pytest.raises(AttributeError, match="no attribute 'set_xlable'"):
-        drawn(lambda ax: ax.set(xlable="step"))
-    assert not hasattr(Axes(), "_figure")
 
 
 def test_a_wrong_answer_is_told_with_its_line(tmp_path: Path) -> None:

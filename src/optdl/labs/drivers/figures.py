@@ -1,112 +1,18 @@
-"""Look at a figure that a student draws, without drawing it."""
+"""Look at a figure that a student draws: real axes of matplotlib, on which nothing is rendered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any
-from unittest.mock import MagicMock
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-__all__ = ["Axes", "drawn", "labelled"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
+__all__ = ["drawn", "labelled"]
 
-class Axes:
-    """Stands in for the axes of matplotlib, and remembers what is drawn.
-
-    It has the methods that a plot of curves needs, with matplotlib's own names. Nothing else that
-    the axes of matplotlib have is asked for: it may be used, and has no effect. Axes of matplotlib
-    itself would take ten times as long.
-    """
-
-    def __init__(self) -> None:
-        self.curves: dict[str, list[list[float]]] = {}
-        self.labels = {"x": "", "y": ""}
-        self.scales = {"x": "linear", "y": "linear"}
-        self.has_legend = False
-
-    def plot(self, x: Any, *rest: Any, label: str = "", **style: Any) -> list[Any]:
-        """Remember a line."""
-        y = rest[0] if rest and not isinstance(rest[0], str) else None
-        line = (x, y) if y is not None else (range(len(list(x))), x)
-        self.curves[str(label)] = [np.asarray(list(axis), float).tolist() for axis in line]
-        return [_anything()]
-
-    def scatter(self, x: Any, y: Any, label: str = "", **style: Any) -> None:
-        """Remember points as a line."""
-        self.plot(x, y, label=label)
-
-    def semilogx(self, x: Any, *rest: Any, label: str = "", **style: Any) -> list[Any]:
-        """Remember a line over a logarithmic axis."""
-        self.set_xscale("log")
-        return self.plot(x, *rest, label=label, **style)
-
-    def semilogy(self, x: Any, *rest: Any, label: str = "", **style: Any) -> list[Any]:
-        """Remember a line along a logarithmic axis."""
-        self.set_yscale("log")
-        return self.plot(x, *rest, label=label, **style)
-
-    def loglog(self, x: Any, *rest: Any, label: str = "", **style: Any) -> list[Any]:
-        """Remember a line with two logarithmic axes."""
-        self.set_xscale("log")
-        return self.semilogy(x, *rest, label=label, **style)
-
-    def set_xlabel(self, text: str, **style: Any) -> None:
-        """Remember the label of the x axis."""
-        self.labels["x"] = str(text)
-
-    def set_ylabel(self, text: str, **style: Any) -> None:
-        """Remember the label of the y axis."""
-        self.labels["y"] = str(text)
-
-    def set_xscale(self, scale: str, **style: Any) -> None:
-        """Remember the scale of the x axis."""
-        self.scales["x"] = str(scale)
-
-    def set_yscale(self, scale: str, **style: Any) -> None:
-        """Remember the scale of the y axis."""
-        self.scales["y"] = str(scale)
-
-    def set(self, **properties: Any) -> None:
-        """Set labels and scales by their names, as matplotlib does."""
-        for name, value in properties.items():
-            getattr(self, f"set_{name}")(value)
-
-    def legend(self, *handles: Any, **style: Any) -> Any:
-        """Remember that there is a legend."""
-        self.has_legend = True
-        return _anything()
-
-    def get_legend_handles_labels(self) -> tuple[list[Any], list[str]]:
-        """Return the lines and their labels, from which a legend may be made."""
-        return [_anything()] * len(self.curves), list(self.curves)
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what does nothing, under each name that the axes of matplotlib have."""
-        if name.startswith("_"):  # Python asks for some of these, as for ``__deepcopy__``
-            raise AttributeError(f"'Axes' object has no attribute {name!r}")
-        if name not in _HARMLESS:
-            getattr(_axes(), name)
-        return _anything()
-
-
-_HARMLESS = ("axhline", "axvline", "grid", "set_title", "set_xlim", "set_ylim", "text")
-"""What plots of curves often use; matplotlib is imported for other names only."""
-
-
-@cache
-def _anything() -> MagicMock:
-    """Return an object of which all may be asked, such as the color of a line."""
-    return MagicMock()
-
-
-@cache
-def _axes() -> Any:
-    """Return axes of matplotlib, whose import takes half a second."""
-    from matplotlib.figure import Figure
-
-    return Figure().subplots()
+UNNAMED = "a line without a label"
 
 
 def drawn(plot: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
@@ -115,8 +21,9 @@ def drawn(plot: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``lines`` by label, each with its x and its y; ``x scale`` and ``y scale``; whether both
-        axes have labels, and whether there is a legend.
+        ``lines``: the name of each line in the legend, or its label, to its x and its y. Points of
+        ``scatter``, ``errorbar`` and ``stem`` are a line, too; lines without a name count only if
+        no line has one. Then the scales, and whether there are labels, and a legend of all lines.
     """
     figure = labelled(plot, *arguments)
     del figure["the label of the y axis"]
@@ -125,14 +32,75 @@ def drawn(plot: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
 
 def labelled(plot: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
     """Return what :func:`drawn` returns, and the label of the y axis, where the task gives it."""
-    ax = Axes()
-    plot(ax, *arguments)
-    labels = {name: label.strip() for name, label in ax.labels.items()}
+    import matplotlib.pyplot as plt
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    before = plt.get_fignums()
+    figure = Figure()
+    # pyplot knows the figure from ``plt.sca(ax)`` on, as it would know the student's own
+    FigureCanvasAgg.new_manager(figure, -1)
+    ax = figure.subplots()
+    given = _listen_to_legend(ax)
+    try:
+        plot(ax, *arguments)
+    finally:
+        for number in {*plt.get_fignums()} - {*before}:
+            plt.close(number)
+    return _seen(ax, given)
+
+
+def _listen_to_legend(ax: Axes) -> dict[Any, str]:
+    """Return a dict that ``ax.legend`` fills: each artist that a legend is given, to its name."""
+    names: dict[Any, str] = {}
+    legend = ax.legend
+
+    def listening(*given: Any, handles: Any = None, labels: Any = None, **style: Any) -> Any:
+        if len(given) == 2:
+            handles, labels = given
+        elif given:
+            (labels,) = given
+        if handles is None and labels is not None:
+            handles = [artist for artist in _curves(ax) if artist.get_label() != "_nolegend_"]
+        handles = handles and [*handles]
+        labels = labels and [*labels]
+        texts = labels or [artist.get_label() for artist in handles or []]
+        names.clear()
+        names.update(zip(handles or [], map(str, texts), strict=False))
+        options = {"handles": handles, "labels": labels}
+        return legend(**{name: value for name, value in options.items() if value}, **style)
+
+    ax.legend = listening  # type: ignore[method-assign]
+    return names
+
+
+def _curves(ax: Axes) -> Iterator[Any]:
+    """Yield lines and points in data coordinates, as ``axhline`` is not, and what joins them."""
+    yield from (line for line in ax.lines if line.get_transform() == ax.transData)
+    yield from (points for points in ax.collections if hasattr(points, "get_sizes"))
+    yield from (some for some in ax.containers if hasattr(some[0], "get_xydata"))
+
+
+def _points(artist: Any) -> np.ndarray:
+    if hasattr(artist, "get_offsets"):
+        return np.ma.filled(artist.get_offsets(), np.nan)
+    line = artist[0] if isinstance(artist, tuple) else artist
+    return np.ma.filled(np.ma.stack(line.get_data(orig=False), axis=1).astype(float), np.nan)
+
+
+def _seen(ax: Axes, given: dict[Any, str]) -> dict[str, Any]:
+    names = {artist: given.get(artist, str(artist.get_label())) for artist in _curves(ax)}
+    lines = {name: artist for artist, name in names.items() if name and name[0] != "_"}
+    if not lines and names:
+        lines = {UNNAMED: next(iter(names))}
+    labels = [label.strip() for label in (ax.get_xlabel(), ax.get_ylabel())]
+    legends = [legend for legend in (ax.get_legend(), *ax.figure.legends) if legend is not None]
+    entries = {text.get_text() for legend in legends for text in legend.get_texts()}
     return {
-        "lines": {label: tuple(map(np.array, line)) for label, line in sorted(ax.curves.items())},
-        "x scale": ax.scales["x"],
-        "y scale": ax.scales["y"],
-        "labels at both axes": all(labels.values()),
-        "a legend": ax.has_legend,
-        "the label of the y axis": labels["y"],
+        "lines": {name: tuple(_points(lines[name]).T) for name in sorted(lines)},
+        "the scale of the x axis": ax.get_xscale(),
+        "the scale of the y axis": ax.get_yscale(),
+        "labels at both axes": all(labels),
+        "a legend of all lines": bool(entries) and entries >= {*lines} - {UNNAMED},
+        "the label of the y axis": labels[1],
     }
