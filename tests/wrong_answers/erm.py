@@ -160,14 +160,6 @@ def gradients_in_single_precision(weights, x, labels):
 # --- L1-07: standard_error ----------------------------------------------------------------------
 
 
-def error_over_n(sigma, n, population=None):
-    """Divide by n in place of its root."""
-    error = sigma / n
-    if population is None:
-        return error
-    return error * np.sqrt((population - n) / (population - 1))
-
-
 def population_ignored(sigma, n, population=None):
     """Return σ/√n whatever the population is."""
     return sigma / np.sqrt(n)
@@ -176,14 +168,6 @@ def population_ignored(sigma, n, population=None):
 def population_always_needed(sigma, n, population=None):
     """Compute with the population even when it is None, which raises."""
     return sigma / np.sqrt(n) * np.sqrt((population - n) / (population - 1))
-
-
-def variance_of_the_mean(sigma, n, population=None):
-    """Return the squared standard error."""
-    variance = sigma**2 / n
-    if population is None:
-        return variance
-    return variance * (population - n) / (population - 1)
 
 
 def correction_by_whole_division(sigma, n, population=None):
@@ -327,10 +311,8 @@ WRONG: dict[str, tuple[Function, ...]] = {
         gradients_in_single_precision,
     ),
     "L1-07": (
-        error_over_n,
         population_ignored,
         population_always_needed,
-        variance_of_the_mean,
         correction_by_whole_division,
     ),
     "L1-09": (

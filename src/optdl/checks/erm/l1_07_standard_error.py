@@ -48,6 +48,14 @@ def _(error: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(error(2.5, 1, int(rng.integers(5, 50))), 2.5))
 
 
+exercise.mistake("your standard error divides by n; it is σ / √n", ("np.sqrt(n)", "n"))
+
+exercise.mistake(
+    "you return the variance of the mean; take its square root",
+    ("sigma / np.sqrt(n)", "sigma**2 / n"),
+    ("np.sqrt((population - n) / (population - 1))", "(population - n) / (population - 1)"),
+)
+
 exercise.mistake(
     "you divide by √(n − 1), which belongs to estimates of σ; the mean of n has σ / √n",
     ("np.sqrt(n)", "np.sqrt(n - 1)"),
