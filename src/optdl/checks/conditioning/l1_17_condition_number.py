@@ -56,8 +56,8 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you drop every singular value below 1e-6 times the largest, as 1e-12 for the eigenvalues of "
-    "AᵀA does; the limit 1e-12 is for the singular values themselves",
+    "you drop every singular value below 1e-6 times the largest, as the limit 1e-12 for the "
+    "eigenvalues of AᵀA does; use this limit for the singular values themselves",
     ("1e-12", "1e-6"),
 )
 

@@ -24,7 +24,7 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
     yield {"sigma": round(float(rng.uniform(1, 3)), 1), "n": 10**6, "population": None}
     yield {"sigma": 1.0, "n": 4, "population": 10}
     yield {"sigma": round(float(rng.uniform(1, 3)), 1), "n": 10, "population": 10}
-    for _ in range(3):
+    for _ in range(2):
         n = int(rng.integers(5, 200))
         sigma = round(float(rng.uniform(0.5, 3)), 2)
         yield {"sigma": sigma, "n": n, "population": n + int(rng.integers(1, 300))}

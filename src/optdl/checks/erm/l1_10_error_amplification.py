@@ -76,7 +76,7 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you return the inverse; divide the error of H⁻¹g by the error of g",
+    "your ratio is upside down; divide the relative error of H⁻¹g by that of g",
     ("after / (norm(error) / norm(gradient))", "(norm(error) / norm(gradient)) / after"),
 )
 
