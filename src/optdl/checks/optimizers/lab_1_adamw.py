@@ -1,4 +1,4 @@
-"""AdamW."""
+"""The student writes AdamW, Adam with decoupled weight decay, as an optimizer of PyTorch."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import torch
 
 from optdl.checks.exercise import Exercise
 from optdl.checks.optimizers.lab_shared import (
+    AUTOGRAD,
+    GRADIENTS,
+    PARTS,
     agrees_with_torch,
     paths,
     rests_where_there_is_no_slope,
@@ -32,9 +35,8 @@ class AdamW(torch.optim.Optimizer):
         eps: float = 1e-8,
         weight_decay: float = 0.01,
     ) -> None:
-        super().__init__(
-            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        )
+        settings = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, settings)
 
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
@@ -44,20 +46,19 @@ class AdamW(torch.optim.Optimizer):
             for p in group["params"]:
                 if p.grad is None:
                     continue
-                state = self.state[p]
+                g, state = p.grad, self.state[p]
                 if not state:
                     state.update(t=0, m=torch.zeros_like(p), r=torch.zeros_like(p))
                 state["t"] += 1
-                state["m"].mul_(beta1).add_((1 - beta1) * p.grad)
-                state["r"].mul_(beta2).add_((1 - beta2) * p.grad**2)
+                state["m"].mul_(beta1).add_((1 - beta1) * g)
+                state["r"].mul_(beta2).add_((1 - beta2) * g**2)
                 m = state["m"] / (1 - beta1 ** state["t"])
                 r = state["r"] / (1 - beta2 ** state["t"])
                 p.mul_(1 - group["lr"] * group["weight_decay"])
                 p.sub_(group["lr"] * m / (r.sqrt() + group["eps"]))
 
 
-exercise = Exercise("LAB-1:adamw", AdamW, use=drivers.follow)
-
+exercise = Exercise("LAB-1:adamw", AdamW, use=drivers.follow, parts=PARTS)
 
 exercise.cases(
     paths(
@@ -71,29 +72,26 @@ exercise.cases(
     )
 )
 
-
 exercise.fact("ten steps are those of torch.optim.AdamW")(agrees_with_torch(torch.optim.AdamW))
-
 
 exercise.fact("a parameter without a slope and without decay stays where it is")(
     rests_where_there_is_no_slope(weight_decay=0.0)
 )
 
+exercise.mistake(AUTOGRAD, ("@torch.no_grad()\n", "\n"))
+
+exercise.mistake(GRADIENTS, ("p.sub_(group", "_ = g.zero_(), p.sub_(group"))
 
 exercise.mistake(
-    "your weight decay goes through the gradient, as an L2 penalty does; AdamW "
-    "shrinks the weights by 1 − ε λ, beside the gradient",
-    ("(1 - beta1) * p.grad)", '(1 - beta1) * (p.grad + group["weight_decay"] * p))'),
-    (
-        "(1 - beta2) * p.grad**2",
-        '(1 - beta2) * (p.grad + group["weight_decay"] * p) ** 2',
-    ),
-    ('                p.mul_(1 - group["lr"] * group["weight_decay"])\n', ""),
+    "your weight decay goes through the gradient, as an L2 penalty does; AdamW shrinks the weights "
+    "by the factor 1 − ε λ, and the gradient stays as it is",
+    ("g, state = p.grad,", 'g, state = p.grad + group["weight_decay"] * p,'),
+    ('p.mul_(1 - group["lr"] * group["weight_decay"])', "pass"),
 )
 
 exercise.mistake(
-    "the learning rate is missing in your decay: the weights shrink by 1 − ε λ",
-    ('1 - group["lr"] * group["weight_decay"]', '1 - group["weight_decay"]'),
+    "the learning rate is missing in your decay: the weights shrink by the factor 1 − ε λ",
+    ('1 - group["lr"] * ', "1 - "),
 )
 
 exercise.mistake(
@@ -103,21 +101,8 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "your first step has t = 0 in the correction, which divides by 0; count the "
-    "step before you use t",
-    ('                state["t"] += 1\n', ""),
-    (
-        'p.sub_(group["lr"] * m / (r.sqrt() + group["eps"]))',
-        'p.sub_(group["lr"] * m / (r.sqrt() + group["eps"]))\n                state["t"] += 1',
-    ),
-    (
-        '                m = state["m"] / (1 - beta1 ** state["t"])',
-        '                m = state["m"] / torch.tensor(1 - beta1 ** state["t"])',
-    ),
-    (
-        'r = state["r"] / (1 - beta2 ** state["t"])',
-        'r = state["r"] / torch.tensor(1 - beta2 ** state["t"])',
-    ),
+    "your first step has t = 0 in the correction, which divides by 0; increase t before you use it",
+    ("t=0", "t=-1"),
 )
 
 exercise.mistake(
@@ -128,29 +113,15 @@ exercise.mistake(
 exercise.mistake("you divide by r̂ itself; take its square root", ("r.sqrt()", "r"))
 
 exercise.mistake(
-    "you count a step for each parameter; t counts the calls of `step`, or is "
-    "kept for each parameter in its own state",
-    (
-        '"weight_decay": weight_decay}\n        )',
-        '"weight_decay": weight_decay}\n        )\n        self.t = 0',
-    ),
-    ('state["t"] += 1', 'self.t += 1\n                state["t"] = self.t'),
+    "you count a step for each parameter; t counts the calls of `step`, or is kept for each "
+    "parameter in its own state",
+    ('state["t"] += 1', 'state["t"] = self.t = vars(self).get("t", 0) + 1'),
 )
 
 exercise.mistake(
-    "the averages and t are not in `self.state`, so that `state_dict()` does not "
-    "have them and training cannot be resumed",
-    (
-        '"weight_decay": weight_decay}\n        )',
-        '"weight_decay": weight_decay}\n        )\n        self.memory = {}',
-    ),
-    ("state = self.state[p]", "state = self.memory.setdefault(p, {})"),
-)
-
-exercise.mistake(
-    "you change a leaf that requires a gradient while autograd records: put "
-    "`@torch.no_grad()` above `step`",
-    ("@torch.no_grad()\n", "\n"),
+    "the averages and t are not in `self.state`, so `state_dict()` does not have them and training "
+    "cannot be resumed",
+    ("self.state[p]", 'vars(self).setdefault("memory", {}).setdefault(p, {})'),
 )
 
 exercise.mistake(

@@ -1,4 +1,4 @@
-"""The figure."""
+"""The student draws the last loss over the learning rate, a line for each optimizer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ exercise = Exercise("LAB-1:plot", plot_losses, use=drawn)
 
 @exercise.fact("every method is drawn, whatever its name")
 def _(function: Any, rng: np.random.Generator) -> bool:
-    """Return whether methods of other names are drawn, each with as many rates as it has."""
     counts = {f"method {number}": int(rng.integers(1, 6)) for number in range(3)}
     losses = {name: {10.0**-k: 1.0 + k for k in range(count)} for name, count in counts.items()}
     seen = observe(drawn, function, losses)["lines"]
@@ -53,36 +52,36 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 
 exercise.mistake(
-    "your rates lie on a linear axis, where the small ones cannot be told apart; "
-    'use `ax.set_xscale("log")`',
-    ('    ax.set_xscale("log")\n', ""),
+    "your learning rates lie on a linear axis, where the small ones cannot be told apart; use "
+    '`ax.set_xscale("log")`',
+    ('ax.set_xscale("log")', "pass"),
 )
 
 exercise.mistake(
-    "your losses lie on a linear axis, where the small ones cannot be told "
-    'apart; use `ax.set_yscale("log")`',
-    ('    ax.set_yscale("log")\n', ""),
+    "your losses lie on a linear axis, where the small ones cannot be told apart; use "
+    '`ax.set_yscale("log")`',
+    ('ax.set_yscale("log")', "pass"),
 )
 
 exercise.mistake(
-    "an axis has no label; add it with `ax.set_xlabel` and `ax.set_ylabel`",
-    ('    ax.set_xlabel("learning rate")\n', ""),
+    "an axis has no label; add it with `ax.set_xlabel` or `ax.set_ylabel`",
+    ('ax.set_xlabel("learning rate")', "pass"),
 )
 
 exercise.mistake(
-    "there is no legend, so nobody knows which line is which; call `ax.legend()`",
-    ("    ax.legend()", "    pass"),
-)
-
-exercise.mistake(
-    "you draw the losses over 0, 1, 2, …; draw them over the rates",
-    ("ax.plot(rates, [", "ax.plot(range(len(rates)), ["),
-)
-
-exercise.mistake(
-    "you draw the rates in the order in which they come, so that the line runs "
-    "back and forth; sort them",
-    ("sorted(found)", "list(found)"),
+    "there is no legend that names all lines; call `ax.legend()` once they are drawn",
+    ("ax.legend()", "pass"),
 )
 
 exercise.mistake("your lines have no labels; give each `label=name`", (", label=name", ""))
+
+exercise.mistake(
+    "you draw the losses over 0, 1, 2, …; draw them over the learning rates",
+    ("plot(rates", "plot(range(len(rates))"),
+)
+
+exercise.mistake(
+    "you draw the learning rates in the order in which they come, so the line runs back and "
+    "forth; sort them",
+    ("sorted(found)", "list(found)"),
+)

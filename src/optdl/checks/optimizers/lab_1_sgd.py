@@ -1,4 +1,4 @@
-"""SGD with momentum."""
+"""The student writes gradient descent with momentum as an optimizer of PyTorch."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import torch
 
 from optdl.checks.exercise import Exercise
 from optdl.checks.optimizers.lab_shared import (
+    AUTOGRAD,
+    GRADIENTS,
+    PARTS,
     agrees_with_torch,
     paths,
     rests_where_there_is_no_slope,
@@ -33,38 +36,29 @@ class SGD(torch.optim.Optimizer):
                     continue
                 state = self.state[p]
                 if not state:
-                    state["velocity"] = torch.zeros_like(p)
-                state["velocity"].mul_(group["momentum"]).add_(p.grad)
-                p.sub_(group["lr"] * state["velocity"])
+                    state["v"] = torch.zeros_like(p)
+                state["v"].mul_(group["momentum"]).add_(p.grad)
+                p.sub_(group["lr"] * state["v"])
 
 
-exercise = Exercise("LAB-1:sgd", SGD, use=drivers.follow)
-
+exercise = Exercise("LAB-1:sgd", SGD, use=drivers.follow, parts=PARTS)
 
 exercise.cases(paths([{}, {}, {"momentum": 0.5}, {}, {"momentum": 0.8}]))
-
 
 exercise.fact("ten steps are those of torch.optim.SGD with momentum 0.9")(
     agrees_with_torch(torch.optim.SGD, momentum=0.9)
 )
 
-
 exercise.fact("a parameter without a slope stays where it is")(rests_where_there_is_no_slope())
 
+exercise.mistake(AUTOGRAD, ("@torch.no_grad()\n", "\n"))
+
+exercise.mistake(GRADIENTS, ("p.sub_(group", "_ = p.grad.zero_(), p.sub_(group"))
 
 exercise.mistake(
-    "you change a leaf that requires a gradient while autograd records: put "
-    "`@torch.no_grad()` above `step`",
-    ("@torch.no_grad()\n", "\n"),
-)
-
-exercise.mistake(
-    "`p = p - …` gives the name p to a new tensor and leaves the network's "
-    "weights as they are; change them in place, with `p.sub_(…)`",
-    (
-        'p.sub_(group["lr"] * state["velocity"])',
-        'p = p - group["lr"] * state["velocity"]',
-    ),
+    "`p = p - …` gives the name p to a new tensor and leaves the network's weights as they are; "
+    "change them in place, with `p.sub_(…)`",
+    ("p.sub_(", "p = p - ("),
 )
 
 exercise.mistake(
@@ -73,30 +67,28 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "the velocity is not in `self.state`, so that `state_dict()` does not have "
-    "it and training cannot be resumed",
-    (
-        '{"lr": lr, "momentum": momentum})',
-        '{"lr": lr, "momentum": momentum})\n        self.memory = {}',
-    ),
-    ("state = self.state[p]", "state = self.memory.setdefault(p, {})"),
+    "your step ends at the first parameter whose gradient is None; skip it with `continue`, and "
+    "go on to the others",
+    ("continue", "return"),
 )
 
 exercise.mistake(
-    "you keep the learning rate of the beginning, so that no schedule can change "
-    'it; read `group["lr"]` in each step',
-    (
-        '{"lr": lr, "momentum": momentum})',
-        '{"lr": lr, "momentum": momentum})\n        self.lr = lr',
-    ),
-    ('p.sub_(group["lr"]', "p.sub_(self.lr"),
+    "the velocity is not in `self.state`, so `state_dict()` does not have it and training cannot "
+    "be resumed",
+    ("self.state[p]", 'vars(self).setdefault("memory", {}).setdefault(p, {})'),
 )
 
 exercise.mistake(
-    "you multiply the gradient by the rate before it enters the velocity; here "
-    "the velocity collects gradients, and the rate multiplies it in the step",
+    "you keep the learning rate from the beginning, so no schedule can change it; read "
+    '`group["lr"]` in each step',
+    ('group["lr"]', 'self.defaults["lr"]'),
+)
+
+exercise.mistake(
+    "you multiply the gradient by the learning rate before it enters the velocity; here the "
+    "velocity adds up gradients, and the learning rate multiplies it in the step",
     (".add_(p.grad)", '.add_(group["lr"] * p.grad)'),
-    ('p.sub_(group["lr"] * state["velocity"])', 'p.sub_(state["velocity"])'),
+    ('p.sub_(group["lr"] * ', "p.sub_("),
 )
 
 exercise.mistake(
@@ -105,20 +97,17 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "your first velocity is the tensor `p.grad` itself, which the next "
-    "`backward` writes to; copy it with `clone()`, or begin with zeros",
-    ('state["velocity"] = torch.zeros_like(p)\n', 'state["velocity"] = p.grad\n'),
-    (
-        'state["velocity"].mul_(group["momentum"]).add_(p.grad)',
-        'if state["velocity"] is not p.grad or state.setdefault("begun", False):\n'
-        '                    state["velocity"].mul_(group["momentum"]).add_(p.grad)\n'
-        '                state["begun"] = True',
-    ),
+    "your first velocity is the tensor `p.grad` itself, to which the next `backward` writes; copy "
+    "it with `clone()`, or begin with zeros",
+    ("torch.zeros_like(p)\n", "p.grad\n                else:\n    "),
 )
 
 exercise.mistake(
-    "you step the first group of parameters only; go through all `self.param_groups`",
+    "you update the first group of parameters only; go through all `self.param_groups`",
     ("in self.param_groups:", "in self.param_groups[:1]:"),
 )
 
-exercise.mistake("you step along the gradient; the step goes against it", ("p.sub_(", "p.add_("))
+exercise.mistake(
+    "you step along the gradient; the step goes against it",
+    ("p.sub_(", "p.add_("),
+)

@@ -1,4 +1,4 @@
-"""The training loop."""
+"""The student writes the loop that trains a network and returns the loss of each step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,17 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, batches: Any) -> l
 
 
 exercise = Exercise(
-    "LAB-1:train", train, use=drivers.trained, parts=("the losses", "their type", "the weights")
+    "LAB-1:train",
+    train,
+    use=drivers.trained,
+    parts=(
+        "whether a list is returned",
+        "whether each loss is a float",
+        "forward passes for each minibatch",
+        "the first loss",
+        "the later losses",
+        "the weights",
+    ),
 )
 
 
@@ -53,7 +63,6 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
     "step if it comes again and again"
 )
 def _(function: Any, rng: np.random.Generator) -> bool:
-    """Return whether nothing happens without minibatches, and the loss falls if one comes often."""
     seed, steps = int(rng.integers(1000)), 30
     nothing, before, after, losses = observe(drivers.repeat, function, seed, steps)
     rests = nothing == [] and disagreement(before, after, 0, 0) is None
@@ -61,48 +70,67 @@ def _(function: Any, rng: np.random.Generator) -> bool:
 
 
 exercise.mistake(
-    "you never clear the gradients, and `backward` adds to them; call "
-    "`optimizer.zero_grad()` in each step",
+    "you never clear the gradients, and `backward` adds to them; call `optimizer.zero_grad()` in "
+    "each step",
     ("        optimizer.zero_grad()\n", ""),
 )
 
 exercise.mistake(
-    "your weights stay as they are: take a step with `optimizer.step()` after "
-    "`backward`, and clear the gradients before `backward`, not behind it",
+    "your weights stay as they are: take a step with `optimizer.step()` after `backward`, and "
+    "clear the gradients before `backward`, not after it",
     ("        optimizer.zero_grad()\n", ""),
-    ("optimizer.step()", "optimizer.zero_grad()\n        optimizer.step()"),
+    ("optimizer.step()", "optimizer.zero_grad(), optimizer.step()"),
 )
 
 exercise.mistake(
-    "you step before `backward`, with the gradients of the minibatch before; the "
-    "order is zero_grad, loss, backward, step",
+    "you step before `backward`, with the gradients of the minibatch before; the order is "
+    "zero_grad, loss, backward, step",
     ("        optimizer.step()\n", ""),
-    (
-        "        optimizer.zero_grad()\n",
-        "        optimizer.step()\n        optimizer.zero_grad()\n",
-    ),
+    ("optimizer.zero_grad()", "optimizer.step(), optimizer.zero_grad()"),
 )
 
 exercise.mistake(
-    "you keep the loss as a tensor, and with it the nodes of its graph; keep the "
-    "number, `loss.item()`",
+    "you take two steps with each minibatch; take one",
+    ("optimizer.step()", "optimizer.step(), optimizer.step()"),
+)
+
+exercise.mistake(
+    "you keep the loss as a tensor, and with it the nodes of its graph; keep the number, "
+    "`loss.item()`",
     ("loss.item()", "loss"),
 )
 
 exercise.mistake(
-    "your loss is a sum over the minibatch; cross_entropy takes the mean unless "
-    "you tell it otherwise",
-    ("cross_entropy(model(x), y)", 'cross_entropy(model(x), y, reduction="sum")'),
+    "you make one tensor of the losses; return them as a list of numbers",
+    ("return losses", "return torch.tensor(losses)"),
 )
 
 exercise.mistake(
-    "your model stays in evaluation mode, so that dropout does nothing; call `model.train()` first",
-    ("    model.train()\n", ""),
+    "your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it "
+    "otherwise",
+    ("(model(x), y)", '(model(x), y, reduction="sum")'),
+)
+
+exercise.mistake(
+    "you divide by the number of examples, and cross_entropy has done so already: its loss is the "
+    "mean over the minibatch",
+    ("(model(x), y)", "(model(x), y) / len(y)"),
 )
 
 exercise.mistake(
     "you apply softmax before cross_entropy, which applies it itself; give it the scores",
-    ("cross_entropy(model(x), y)", "cross_entropy(model(x).softmax(dim=1), y)"),
+    ("(model(x), y)", "(model(x).softmax(dim=1), y)"),
+)
+
+exercise.mistake(
+    "you take the softmax over the examples, `dim=0`; the classes are axis 1, as cross_entropy "
+    "takes them by itself",
+    ("cross_entropy(model(x), y)", "nll_loss(model(x).log_softmax(dim=0), y)"),
+)
+
+exercise.mistake(
+    "your model stays in evaluation mode, so dropout does nothing; call `model.train()` first",
+    ("    model.train()\n", ""),
 )
 
 exercise.mistake(
@@ -111,9 +139,11 @@ exercise.mistake(
 )
 
 exercise.mistake(
+    "you return the running mean of the losses; return the loss of each step",
+    ("return losses", "return [sum(losses[: k + 1]) / (k + 1) for k in range(len(losses))]"),
+)
+
+exercise.mistake(
     "your losses are those after each step; return the loss from which the step was taken",
-    (
-        "losses.append(loss.item())",
-        "losses.append(nn.functional.cross_entropy(model(x), y).item())",
-    ),
+    ("loss.item()", "nn.functional.cross_entropy(model(x), y).item()"),
 )

@@ -1,4 +1,4 @@
-"""What the record of the lab's runs has to hold."""
+"""What the record of the fourteen runs, and what is read from it, have to hold."""
 
 from __future__ import annotations
 
@@ -9,10 +9,6 @@ from torch import Tensor
 
 from optdl.checks.labs.records import RecordCheck
 from optdl.labs.optimizers import LAB, RATES, accuracy, final_losses, network
-
-
-def _is_rate(value: Any) -> bool:
-    return value in RATES
 
 
 def _evaluate(weights: Mapping[str, Tensor]) -> float:
@@ -30,23 +26,14 @@ def _best(name: str) -> Callable[[Any], float]:
     return find
 
 
-_ASKED = "one of the rates " + ", ".join(map(str, RATES))
-
+_ASKED = f"one of the rates {', '.join(map(str, RATES))}"
+_READ = "the rate at which the mean of the last 20 losses of {} is smallest"
 
 RECORD = RecordCheck(
     key="LAB-1:record",
     lab=LAB,
-    predictions={"SGD": (_ASKED, _is_rate), "AdamW": (_ASKED, _is_rate)},
+    predictions=dict.fromkeys(("SGD", "AdamW"), (_ASKED, lambda value: value in RATES)),
     evaluate=_evaluate,
     level=0.88,
-    readings={
-        "SGD": (
-            "the rate at which the mean of the last 20 losses of SGD is smallest",
-            _best("SGD"),
-        ),
-        "AdamW": (
-            "the rate at which the mean of the last 20 losses of AdamW is smallest",
-            _best("AdamW"),
-        ),
-    },
+    readings={name: (_READ.format(name), _best(name)) for name in ("SGD", "AdamW")},
 )

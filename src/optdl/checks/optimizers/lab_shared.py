@@ -1,4 +1,4 @@
-"""What several exercises of the lab have in common."""
+"""What the two optimizers of the lab have in common."""
 
 from __future__ import annotations
 
@@ -12,33 +12,47 @@ from optdl.checks.exercise import Case
 from optdl.labs.drivers import optimizers as drivers
 from optdl.observation import observe
 
+PARTS = (
+    ("weights after step 1", "biases after step 1", "group 2 after step 1"),
+    ("weights at the end", "biases at the end", "group 2 at the end"),
+    "the parameter whose gradient is None",
+    "whether the gradients stay as they are",
+)
+"""The names of what ``drivers.follow`` returns."""
+
+AUTOGRAD = (
+    "you change a leaf that requires a gradient while autograd records: put `@torch.no_grad()` "
+    "above `step`"
+)
+
+GRADIENTS = (
+    "your step changes the gradients; it reads them only, and `optimizer.zero_grad()` clears them"
+)
+
 
 def paths(options: Sequence[dict[str, Any]]) -> Callable[[np.random.Generator], Iterator[Case]]:
     """Return a function that draws a path of an optimizer for each of these options."""
 
     def cases(rng: np.random.Generator) -> Iterator[Case]:
         for number, chosen in enumerate(options):
-            shapes: tuple[tuple[int, ...], ...] = ((2,), (1,), (1,))
-            if number % 2:
-                shapes = ((2, 3), (4,), (2,), (1,))
+            shapes = [(2, 3), (4,), (2,), (1,)] if number % 2 else [(1, 2), (2,), (1,), (1,)]
             yield {
                 "start": [rng.normal(size=shape).round(2) for shape in shapes],
                 "options": chosen,
                 "rates": [0.1] * 4 if number < 2 else [0.1, 0.1, 0.05, 0.02, 0.02],
-                "saved": number == 3,
-                "zeroed": number == 4,
+                "event": {3: drivers.RESUMED, 4: drivers.ZEROED}.get(number, ""),
             }
 
     return cases
 
 
 def rests_where_there_is_no_slope(**options: Any) -> Callable[[Any, np.random.Generator], bool]:
-    """Return whether a parameter at the minimum of its loss stays there, for four steps."""
+    """Return whether parameters at the minimum of their loss stay there, for four steps."""
 
     def holds(kind: Any, rng: np.random.Generator) -> bool:
-        start, rates = [np.ones(3), np.ones(1)], [float(rng.uniform(0.01, 0.3))] * 4
-        path = observe(drivers.follow, kind, start, options, rates, False, False)
-        return disagreement(tuple(start * 4), path, 0, 0) is None
+        start, rates = [np.ones(3)] * 4, [float(rng.uniform(0.01, 0.3))] * 4
+        first, last, *_ = observe(drivers.follow, kind, start, options, rates, "")
+        return disagreement((tuple(start[:3]),) * 2, (first, last), 0, 0) is None
 
     return holds
 

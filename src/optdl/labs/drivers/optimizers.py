@@ -5,16 +5,19 @@ The loss is a sum of squares, so that each path can be followed by hand.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-__all__ = ["descend_quartic", "follow", "repeat", "trained"]
+__all__ = ["RESUMED", "ZEROED", "descend_quartic", "follow", "repeat", "trained"]
 
 Weights = tuple[np.ndarray, ...]
+
+RESUMED = "the state is saved halfway, and loaded by a new optimizer"
+ZEROED = "gradients are cleared to zeros, not to None"
 
 
 def follow(
@@ -22,31 +25,33 @@ def follow(
     start: Sequence[np.ndarray],
     options: dict[str, Any],
     rates: Sequence[float],
-    saved: bool,
-    zeroed: bool,
-) -> Weights:
-    """Return all parameters after each step; the last one never has a gradient.
+    event: str,
+) -> tuple[Any, ...]:
+    """Return parameters after the first and the last step, and whether the gradients stay.
 
-    ``rates`` are set before each step, as a schedule does. ``saved`` puts the state into a new
-    optimizer halfway. ``zeroed`` fills gradients with zeros where None would do.
+    ``start`` has weights, biases, a parameter of a second group, and one that never has a gradient
+    and stands between the first two. ``rates`` are set before each step, as a schedule does.
     """
-    theta = [nn.Parameter(torch.tensor(value)) for value in start]
-    groups = [{"params": theta[:1]}, {"params": theta[1:]}]
+    *theta, unused = [nn.Parameter(torch.tensor(value)) for value in start]
+    groups = [{"params": [theta[0], unused, theta[1]]}, {"params": theta[2:]}]
     optimizer = kind(groups, lr=rates[0], **options)
-    path = []
+    path, kept = [], True
     for number, rate in enumerate(rates):
         if number and rate != rates[number - 1]:
             for group in optimizer.param_groups:
                 group["lr"] = rate
-        optimizer.zero_grad(set_to_none=not zeroed)
-        _bowl(theta[:-1]).backward()  # type: ignore[no-untyped-call]
+        optimizer.zero_grad(set_to_none=event != ZEROED)
+        _bowl(theta).backward()  # type: ignore[no-untyped-call]
+        before = [p.grad.clone() for p in theta if p.grad is not None]
         optimizer.step()
-        path += [value.detach().numpy().copy() for value in theta]
-        if saved and number == len(rates) // 2:
+        after = [p.grad for p in theta if p.grad is not None]
+        kept &= len(after) == len(before) and all(map(torch.equal, before, after))
+        path.append(tuple(value.detach().numpy().copy() for value in theta))
+        if event == RESUMED and number == len(rates) // 2:
             state = optimizer.state_dict()
             optimizer = kind(groups, lr=rate, **options)
             optimizer.load_state_dict(state)
-    return tuple(path)
+    return path[0], path[-1], unused.detach().numpy(), kept
 
 
 def _bowl(theta: Sequence[Tensor]) -> Tensor:
@@ -71,22 +76,24 @@ def descend_quartic(
 def trained(
     function: Any, x: np.ndarray, y: np.ndarray, seed: int, momentum: float
 ) -> tuple[Any, ...]:
-    """Return the losses, whether each is a float, and the weights, of a network with dropout.
+    """Return whether losses are a list, and floats; passes for each loss; the losses; the weights.
 
-    The network comes in evaluation mode, as one does that was tested before.
+    The network has dropout, and comes in evaluation mode, as one does that was tested before.
     """
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(x.shape[2], 5), nn.Tanh(), nn.Dropout(0.5), nn.Linear(5, 3))
     model = model.double().eval()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=momentum)
-    batches = [
-        (torch.tensor(inputs), torch.tensor(labels)) for inputs, labels in zip(x, y, strict=True)
-    ]
+    pairs = zip(x, y, strict=True)
+    batches = [(torch.tensor(inputs), torch.tensor(labels)) for inputs, labels in pairs]
     torch.manual_seed(seed + 1)
+    passes: list[int] = []
+    model.register_forward_hook(lambda *_: passes.append(1))
     losses = function(model, optimizer, batches)
-    kinds = {type(loss).__name__ for loss in losses} if isinstance(losses, list) else {"no list"}
-    numbers = [float(loss) for loss in losses] if "no list" not in kinds else losses
-    return np.array(numbers, float), " and ".join(sorted(kinds)), _weights(model)
+    items = [*losses] if isinstance(losses, Iterable) else [losses][losses is None :]
+    first, *later = [*map(float, items)] or [np.nan]
+    kinds = isinstance(losses, list), all(isinstance(loss, float) for loss in items)
+    return *kinds, len(passes) / len(batches), first, np.array(later), _weights(model)
 
 
 def repeat(function: Any, seed: int, steps: int) -> tuple[Any, ...]:
@@ -102,7 +109,7 @@ def repeat(function: Any, seed: int, steps: int) -> tuple[Any, ...]:
     model = nn.Linear(4, 3)
     before = _weights(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-    nothing, after = function(model, optimizer, []), _weights(model)
+    nothing, after = [*function(model, optimizer, [])], _weights(model)
     batch = torch.eye(4)[:3], torch.arange(3)
     losses = function(model, optimizer, [batch] * steps)
     return nothing, before, after, [float(loss) for loss in losses]
