@@ -63,11 +63,11 @@ def write_course(folder: Path, name: str, students: int) -> str:
     fillings = (
         sheet.right | sheet.written,
         {},
-        sheet.right | {wrong: answers.forgets_return(sheet.right[wrong])},
+        sheet.right | {wrong: answers.with_body(sheet.right[wrong], "answer = None")},
     )
     for number in range(students):
         filling = fillings[number % len(fillings)]
-        student = sample_class.Student(f"s{number}", "", lambda _, filling=filling: filling)
+        student = sample_class.Student(f"s{number}", "", "", lambda _, filling=filling: filling)
         submission = folder / "submitted" / f"s{number:04d}" / name
         submission.mkdir(parents=True)
         (submission / f"{name}.ipynb").write_bytes(sample_class.submission(sheet, student))

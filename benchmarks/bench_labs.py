@@ -61,7 +61,7 @@ def make(folder: Path, topic: str, records: dict[str, Path]) -> None:
         place = folder / "submitted" / student / topic
         place.mkdir(parents=True)
         shutil.copy(record, place / RECORD)
-        one = sample_class.Student(student, "", sample_class.STUDENTS[0].filling)
+        one = sample_class.Student(student, "", "", sample_class.STUDENTS[0].filling)
         work = sample_class.submission(sheet, one).decode().replace(f"{student}-", student)
         (place / "lab.ipynb").write_text(work, encoding="utf-8")
     run(folder, "-m", "nbgrader", "generate_assignment", topic)

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import slips
 
+from optdl.checks import catalog
 from tools import answers, exercises, grade, notebooks, release, results, sample_class
 from tools.backend import Backend
 from tools.layout import LAB, ROOT, Course
@@ -76,7 +78,7 @@ class Assignment:
 
         A lab asks for more than its exercises, such as a name and a prediction.
         """
-        listed = sample_class.exercises(self.topic, self.name)
+        listed = catalog.blocks(self.topic, lab=self.is_lab).values()
         known = {exercise.name: exercise for exercise in listed}
         defined = {cell: answers.defined_name(source) for cell, source in self.sheet.right.items()}
         return {
@@ -212,7 +214,7 @@ def test_size(assignment: Assignment) -> None:
 
 
 def test_every_exercise_of_the_checks_is_in_the_notebook(assignment: Assignment) -> None:
-    listed = sample_class.exercises(assignment.topic, assignment.name)
+    listed = catalog.blocks(assignment.topic, lab=assignment.is_lab).values()
     assert listed
     keys = {item.key for item in assignment.exercises.values()}
     assert keys == {item.key for item in listed}
@@ -309,7 +311,7 @@ def test_a_misconception_fails_and_is_named(made: Assignment, cell: str, hint: s
 
 @pytest.mark.parametrize(
     "change",
-    [answers.forgets_return, answers.prints, answers.wrong_shape, answers.raises],
+    [slips.forgets_return, slips.prints, slips.wrong_shape, slips.raises],
     ids=lambda change: change.__name__,
 )
 def test_slips_of_any_kind_score_zero(assignment: Assignment, change: answers.Answer) -> None:
@@ -336,9 +338,8 @@ def test_nbgrader_gives_the_same_marks(topic: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "solutions" / topic, tmp_path / "solutions" / topic)
     release.write(course, topic)
     release.record(course, topic)
-    right, blank = sample_class.STUDENTS[:2]
-    filling = sample_class._misconception(0)
-    mistaken = sample_class.Student("Quinn", "misconception 1", filling, lab=True)
+    by_kind = {student.kind: student for student in sample_class.STUDENTS}
+    right, blank, mistaken = (by_kind[kind] for kind in ("all correct", "blank", "misconception 1"))
     for student in (right, blank, mistaken):
         folder = course.submitted / student.id / topic
         folder.mkdir(parents=True)

@@ -19,7 +19,6 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -38,6 +37,8 @@ from rich.console import Console
 from gradebox.events import Event
 from gradebox.exchange import Releases, Submit
 from gradebox.run.store import Store
+from optdl.checks import catalog
+from optdl.checks.exercise import Exercise, Misconception
 from optdl.checks.report import failing_case
 from tools import (
     answers,
@@ -111,14 +112,18 @@ def toy() -> Any:
     return notebook
 
 
+def double(x: float) -> float:
+    return x + x
+
+
 def squares(x: float) -> float:
     return x * x
 
 
-def _exercises(topic: str, name: str | None = None) -> tuple[Any, ...]:
+def blocks(topic: str = "*", *, lab: bool = False) -> dict[str, Exercise]:
     """Stand in for the checks of a topic: one exercise with one misconception."""
-    mistakes = (SimpleNamespace(hint="you square; doubling adds.", function=squares),)
-    return (SimpleNamespace(name="double", misconceptions=mistakes),)
+    mistake = Misconception("you square; doubling adds.", squares)
+    return {"L0-01": Exercise("L0-01", double, misconceptions=[mistake])}
 
 
 def make_course(root: Path) -> Course:
@@ -387,23 +392,14 @@ def test_right_answer_has_no_marks() -> None:
     assert answers.right("Yes.\n\n### BEGIN MARK SCHEME\n1\n### END MARK SCHEME") == "Yes."
 
 
-def test_wrong_answers_do_what_their_name_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_changed_answers_do_what_their_name_says() -> None:
     source = answers.right(SOURCE)
-    assert _call(answers.forgets_return(source)) is None
-    assert _call(answers.wrong_shape(source)) == [5.0]
-    assert _call(answers.prints(source)) is None
-    assert capsys.readouterr().out == "5.0\n"
-    assert _call(answers.other_name(source), "my_norm") == 5.0
-    with pytest.raises(ValueError, match="how to begin"):
-        _call(answers.raises(source))
+    for name in "norm", "my_norm":
+        assert _call(answers.under_another_name(source), name) == 5.0
+    assert _call(answers.with_body(source, "return p")) == 2
     with pytest.raises(SyntaxError):
         ast.parse(answers.syntax_error(source))
-    assert ast.parse(answers.never_ends(source))
-    assert _call(answers.as_source(_other_norm, "norm")) == 7.0
-
-
-def _other_norm(values: list[float], p: int = 2) -> float:
-    return sum(abs(x) for x in values)
+    assert "while error > 0:" in answers.never_ends(source)
 
 
 # --- the sample class
@@ -411,65 +407,47 @@ def _other_norm(values: list[float], p: int = 2) -> float:
 
 @pytest.fixture
 def released(small: Course, monkeypatch: pytest.MonkeyPatch) -> Course:
-    monkeypatch.setattr(sample_class, "exercises", _exercises)
+    monkeypatch.setattr(catalog, "blocks", blocks)
     release.write(small, "toy")
     return small
-
-
-def test_class_has_every_kind_of_student() -> None:
-    kinds = {student.kind for student in sample_class.STUDENTS}
-    asked = {"all correct", "blank", "first only", "first half", "raises", "returns none"}
-    asked |= {"wrong shape", "prints", "late", "syntax error", "endless loop", "nothing written"}
-    assert asked <= kinds
-    assert len(sample_class.STUDENTS) >= 12
-    identifiers = [student.id for student in sample_class.STUDENTS]
-    assert len(set(identifiers)) == len(identifiers)
-    assert all(re.fullmatch(r"[a-z]+(-[a-z0-9]+)+", one) for one in identifiers)
-    assert [one.id for one in sample_class.STUDENTS if one.late > timedelta(0)] == ["lena-late"]
-
-
-@pytest.mark.parametrize("topic", Course(ROOT).topics())
-def test_class_holds_every_known_misconception(topic: str) -> None:
-    sheet = sample_class.sheet(Course(ROOT), topic)
-    members = sample_class.students([sheet])
-    handed_in = [
-        {cell.id: cell.source for cell in notebooks.node(json.loads(work)).cells}
-        for work in (sample_class.submission(sheet, student) for student in members)
-    ]
-    for exercise in sample_class.exercises(topic):
-        for misconception in exercise.misconceptions:
-            source = answers.as_source(misconception.function, exercise.name)
-            body = "".join(source.split())
-            found = [
-                work
-                for work in handed_in
-                if any(body == "".join("".join(text).split()) for text in work.values())
-            ]
-            assert len(found) >= 1, misconception.hint
 
 
 def test_submissions_are_the_released_notebook_filled_in(released: Course) -> None:
     sheet = sample_class.sheet(released, "toy")
     blank = released.released("toy").read_bytes()
     by_kind = {
-        student.kind: sample_class.submission(sheet, student)
-        for student in sample_class.students([sheet])
+        student.kind: sample_class.submission(sheet, student) for student in sample_class.STUDENTS
     }
     assert by_kind["blank"] == blank
     assert by_kind["all correct"] == by_kind["late"]
-    own = [work for kind, work in by_kind.items() if kind != "late"]
-    # Two exercises: answering the first is answering the first half.
-    own.remove(by_kind["first half"])
-    assert len(set(own)) == len(own)
+    assert by_kind["all correct"].startswith(by_kind["broken file"])
+    # the one mistake there is is the last of fewer
+    assert by_kind["misconception 1"] == by_kind["misconception 2"] == by_kind["misconception 3"]
     assert b"x * x" in by_kind["misconception 1"]
+    assert len(set(by_kind.values())) == len(by_kind) - 3
     assert b"BEGIN" not in by_kind["all correct"]
+
+
+def test_a_misconception_is_the_one_of_its_rank_or_the_last() -> None:
+    sheet = sample_class.Sheet(
+        notebooks.node({}), {"a": "right", "b": "right", "c": "right"}, {},
+        {"a": ("1", "2", "3", "4"), "b": ("1",), "c": ()},
+    )  # fmt: skip
+    assert [sample_class._misconception(number)(sheet) for number in range(3)] == [
+        {"a": "1", "b": "1", "c": "right"},
+        {"a": "2", "b": "1", "c": "right"},
+        {"a": "3", "b": "1", "c": "right"},
+    ]
 
 
 # --- grading, from beginning to end
 
 
 TIMEOUT = 2
-KINDS = ("all correct", "blank", "late", "syntax error", "endless loop", "deletes cells")
+KINDS = (
+    *("all correct", "blank", "late", "syntax error", "endless loop", "deletes cells"),
+    "misconception 1",
+)
 
 
 @pytest.fixture(scope="module")
@@ -478,12 +456,48 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Course]:
     made = make_course(tmp_path_factory.mktemp("course"))
     few = tuple(student for student in sample_class.STUDENTS if student.kind in KINDS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sample_class, "exercises", _exercises)
+        patch.setattr(catalog, "blocks", blocks)
         patch.setattr(sample_class, "STUDENTS", few)
         patch.setattr(course, "TIMEOUT", TIMEOUT)
-        arguments = course.parser().parse_args(["--no-site"])
-        assert course.command(arguments, made) == 0
+        assert course.command(course.parser().parse_args(["--no-site"]), made) == 0
         yield made
+
+
+def test_the_whole_class_is_graded_and_told(
+    small: Course, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(catalog, "blocks", blocks)
+    monkeypatch.setattr(course, "TIMEOUT", TIMEOUT)
+    options = course.parser().parse_args(["--no-site"])
+    assert course.command(options, small) == 0
+    rows = _results(small)
+    assert {name: row.auto for name, row in rows.items() if row.graded} == {
+        "ada-all-correct": 6,
+        "ben-blank": 0,
+        "dmitri-first-half": 3,
+        "quinn-misconception-1": 3,
+        "rosa-misconception-2": 3,
+        "sven-misconception-3": 3,
+        "nadia-endless-loop": 3,
+        "omar-forger": 0,
+        "lena-late": 6,
+        "kofi-other-names": 6,
+        "mateo-syntax-error": 3,
+        "priya-deletes-cells": 6,
+    }
+    assert rows.keys() - {name for name, row in rows.items() if row.graded} == {"tala-broken-file"}
+    said = capsys.readouterr().out
+    for student in sample_class.STUDENTS:
+        assert re.search(rf"^ *{student.id} +{re.escape(student.story)} *$", said, re.M)
+    assert "failed 0;" in said
+    told = " ".join(said.split())
+    assert "tala-broken-file, who hands in broken files on purpose, 1 could not be graded" in told
+    # a file that breaks off by accident fails
+    work = small.submitted / "lena-late" / "toy" / "toy.ipynb"
+    work.write_bytes(work.read_bytes()[:1000])
+    monkeypatch.setattr(sample_class, "ensure", lambda *_: list(rows))
+    assert course.command(options, small) == 1
+    assert "failed 1;" in capsys.readouterr().out
 
 
 def _results(of: Course) -> dict[str, results.Row]:
@@ -1059,7 +1073,7 @@ def whole(
 ) -> Callable[[Callable[..., Path]], tuple[int, Course]]:
     """Return a function that runs the whole command with a site built by the function given."""
     few = tuple(student for student in sample_class.STUDENTS if student.kind in KINDS)
-    monkeypatch.setattr(sample_class, "exercises", _exercises)
+    monkeypatch.setattr(catalog, "blocks", blocks)
     monkeypatch.setattr(sample_class, "STUDENTS", few)
     copy = Course(tmp_path / "copy")
     shutil.copytree(graded.root, copy.root)

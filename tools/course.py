@@ -107,12 +107,28 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
     summary, pages = _make(course, topics, attempts, with_site=not arguments.no_site)
     sheet = None
     if course.has_gradebook:
+        console.print(sample_class.table())
         sheet = attempts.make("gradebook", partial(_show_gradebook, course, topics))
+        on_purpose = _set_apart(summary)
         grade.show(course, summary)
+        if on_purpose:
+            student, _, why = on_purpose[0]
+            console.print(
+                f"Of {student}, who hands in broken files on purpose, {len(on_purpose)} "
+                f"could not be graded: {why}."
+            )
     state = "Not all is ready" if attempts.failures else "Ready"
     _show_where(course, pages, sheet, topics, f"{state} after {time.monotonic() - start:.0f} s")
     attempts.show(console)
     return 1 if summary.failed or attempts.failures else 0
+
+
+def _set_apart(summary: grade.Summary) -> list[tuple[str, str, str]]:
+    """Take what is broken on purpose out of the submissions that failed, and return it."""
+    broken = {student.id for student in sample_class.STUDENTS if student.is_broken}
+    found = [row for row in summary.failed if row[0] in broken]
+    summary.failed = [row for row in summary.failed if row[0] not in broken]
+    return found
 
 
 def _make(
@@ -140,7 +156,7 @@ def _make(
 def _show_where(
     course: Course, pages: Path | None, sheet: Path | None, topics: Sequence[str], title: str
 ) -> None:
-    example = course.feedback / "ada-all-correct" / topics[0] / f"{topics[0]}.html"
+    example = course.feedback / sample_class.SOLVER / topics[0] / f"{topics[0]}.html"
     scores = ", ".join(
         str(one.relative_to(course.root)) for one in (course.gradebook, sheet) if one
     )

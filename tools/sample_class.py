@@ -1,22 +1,16 @@
 """Make a class of students from the assignments: ``python -m tools.sample_class``.
 
-Each student does one thing wrong in every assignment, or nothing, and the name says which.
-The class shows what grading looks like, and tries the checks on every known misconception.
-Most hand in no lab; those who do so with a wrong record of its run hand in nothing else.
+Each of the dozen students does one thing in every assignment, and the name says which. The class
+shows what grading looks like.
 """
 
 import argparse
-import hashlib
-import json
-import math
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import chain, repeat
 from pathlib import Path
-from typing import Any
 
 from nbformat import NotebookNode
 from rich.table import Table
@@ -36,10 +30,6 @@ SOLVER = "ada-all-correct"
 
 MAIL = "sample.invalid"
 WRITTEN = "I compared both cases on paper and on a small example. They agree with the claim."
-FIRST_NAMES = (
-    *("Quinn", "Rosa", "Sven", "Tala", "Uma", "Victor", "Wen", "Ximena", "Yusuf", "Zoe"),
-    *("Aiko", "Bruno", "Carla", "Deniz", "Elif", "Farid"),
-)
 
 
 @dataclass(frozen=True)
@@ -65,14 +55,8 @@ class Sheet:
     misconceptions: dict[str, tuple[str, ...]]
 
 
-Filling = Callable[[Sheet], dict[str, str]]
-"""Chooses what a student writes: cell id to source."""
-
-Record = dict[str, Any]
-"""What the run of a lab left, as its file has it."""
-
-Recording = Callable[[Record, str], Record]
-"""Makes the record that a student of some name hands in from the right one."""
+Filling = Callable[[Sheet], Mapping[str, str | None]]
+"""Chooses what a student writes: cell id to source, or to None where the cell is deleted."""
 
 
 @dataclass(frozen=True)
@@ -84,24 +68,26 @@ class Student:
     name : str
         The first name.
     kind : str
-        What the student does, in a few words.
+        What the student does, in a word or two.
+    story : str
+        The same in a line.
     filling : callable
         What the student writes.
     late : timedelta
         How long after the due date the work comes in; negative when in time.
-    own, lab : bool
-        Whether the student hands in an assignment's own notebook, and its lab.
-    record : callable, optional
-        The record that the student hands in beside a lab; none if not given.
+    lab : bool
+        Whether the student hands in labs. Only the record of ``SOLVER`` comes with them.
+    is_broken : bool
+        Whether the files break off in the middle, so that they cannot be graded.
     """
 
     name: str
     kind: str
+    story: str
     filling: Filling
     late: timedelta = timedelta(hours=-6)
-    own: bool = True
     lab: bool = False
-    record: Recording | None = None
+    is_broken: bool = False
 
     @property
     def id(self) -> str:
@@ -113,169 +99,137 @@ def _all_right(sheet: Sheet) -> dict[str, str]:
     return sheet.right | sheet.written
 
 
-def _blank(sheet: Sheet) -> dict[str, str]:
-    return {}
+def _first_half(sheet: Sheet) -> dict[str, str]:
+    return dict(list(sheet.right.items())[: (len(sheet.right) + 1) // 2])
 
 
-def _every(change: answers.Answer) -> Filling:
-    """Answer every exercise in the same wrong way."""
-    return lambda sheet: (
-        {cell: change(source) for cell, source in sheet.right.items()} | _told(sheet)
-    )
-
-
-def _told(sheet: Sheet) -> dict[str, str]:
-    return dict.fromkeys(sheet.written, WRITTEN)
-
-
-def _one(change: answers.Answer) -> Filling:
-    """Answer one exercise, the second where there is one, in a wrong way; the rest well."""
+def _misconception(number: int) -> Filling:
+    """Make a usual mistake in every exercise that has any: this one, or the last of fewer."""
 
     def filling(sheet: Sheet) -> dict[str, str]:
-        cell = list(sheet.right)[min(1, len(sheet.right) - 1)]
+        wrong = {
+            cell: sources[: number + 1][-1]
+            for cell, sources in sheet.misconceptions.items()
+            if sources
+        }
+        return sheet.right | wrong | dict.fromkeys(sheet.written, WRITTEN)
+
+    return filling
+
+
+def _second(change: answers.Answer) -> Filling:
+    """Change the answer to the second exercise, or to the only one; the rest is right."""
+
+    def filling(sheet: Sheet) -> dict[str, str]:
+        cell = list(sheet.right)[:2][-1]
         return _all_right(sheet) | {cell: change(sheet.right[cell])}
 
     return filling
 
 
-def _part(choose: Callable[[list[str]], list[str]]) -> Filling:
-    """Answer some of the exercises, and leave the rest."""
-    return lambda sheet: {cell: sheet.right[cell] for cell in choose(list(sheet.right))}
+def _forges(sheet: Sheet) -> dict[str, str]:
+    """Leave the answers, put ``print`` in the place of ``check``, and edit the visible tests."""
+    blank = {cell.id: cell.source for cell in sheet.released.cells}
+    answered = {cell: f"{blank[cell]}\n\ncheck = print" for cell in sheet.right}
+    tests = [cell for cell in blank if cell.endswith("-visible")]
+    return answered | dict.fromkeys(tests, 'print("all is well")')
 
 
-def _edits_tests(sheet: Sheet) -> dict[str, str]:
-    """Leave the answers, and make the visible tests pass."""
-    tests = [cell.id for cell in sheet.released.cells if cell.id.endswith("-visible")]
-    return dict.fromkeys(tests, 'print("all is well")')
+def _other_names(sheet: Sheet) -> dict[str, str]:
+    right = {cell: answers.under_another_name(source) for cell, source in sheet.right.items()}
+    return right | sheet.written
 
 
-def _misconception(number: int) -> Filling:
-    """Hold the same misconception of every exercise that has so many; the rest is right."""
-
-    def filling(sheet: Sheet) -> dict[str, str]:
-        wrong = {
-            cell: sources[number]
-            for cell, sources in sheet.misconceptions.items()
-            if number < len(sources)
-        }
-        return sheet.right | wrong | _told(sheet)
-
-    return filling
-
-
-def _as_it_is(record: Record, student: str) -> Record:
-    return record
-
-
-def _signed(change: Callable[[Record], Record]) -> Recording:
-    """Put a student's own name into a record that is wrong in another way."""
-    return lambda record, student: change(record) | {"user": student}
-
-
-def _sealed(recording: Recording) -> Recording:
-    """Compute the checksum anew: it keeps nobody from forging, and another reason must refuse."""
-
-    def sealed(record: Record, student: str) -> Record:
-        made = recording(record, student)
-        content = {name: made[name] for name in made if name not in ("format", "checksum")}
-        text = json.dumps(content, sort_keys=True)
-        return made | {"checksum": hashlib.sha256(text.encode()).hexdigest()[:16]}
-
-    return sealed
-
-
-def _times(first: float, others: float = 1.0) -> Callable[[Record], Record]:
-    """Multiply the first loss of the first run by a factor, and all others by another one."""
-
-    def changed(record: Record) -> Record:
-        factors, runs = chain([first], repeat(others)), []
-        for made in record["runs"]:
-            losses = [loss * next(factors) for loss in made["curves"]["loss"]]
-            runs.append(made | {"curves": made["curves"] | {"loss": losses}})
-        return record | {"runs": runs}
-
-    return changed
-
-
-def _enlarged(record: Record) -> Record:
-    return record | {"more": "0" * (3 * 2**20)}
+def _deletes_tests(sheet: Sheet) -> dict[str, str | None]:
+    tests = [cell.id for cell in sheet.released.cells if cell.id.endswith(("-visible", "-hidden"))]
+    return _all_right(sheet) | dict.fromkeys(tests)
 
 
 STUDENTS = (
-    Student("Ada", "all correct", _all_right, lab=True, record=_as_it_is),
-    Student("Ben", "blank", _blank, lab=True),
-    Student("Chloe", "first only", _part(lambda cells: cells[:1])),
-    Student("Dmitri", "first half", _part(lambda cells: cells[: (len(cells) + 1) // 2]), lab=True),
-    Student("Emeka", "every second", _part(lambda cells: cells[1::2])),
-    Student("Fatima", "nothing written", lambda sheet: dict(sheet.right)),
-    Student("Goro", "raises", _every(answers.raises), lab=True),
-    Student("Hana", "returns none", _every(answers.forgets_return)),
-    Student("Ivan", "prints", _every(answers.prints)),
-    Student("Jasmin", "wrong shape", _every(answers.wrong_shape)),
-    Student("Kofi", "other names", _every(answers.other_name), lab=True),
-    Student("Lena", "late", _all_right, timedelta(hours=5), lab=True),
-    Student("Mateo", "syntax error", _one(answers.syntax_error), lab=True),
-    Student("Nadia", "endless loop", _one(answers.never_ends), lab=True),
-    Student("Omar", "edits tests", _edits_tests, lab=True),
-    Student("Priya", "deletes cells", _all_right, lab=True),
+    Student(
+        "Ada",
+        "all correct",
+        "answers everything right, and adds the labs' records",
+        _all_right,
+        lab=True,
+    ),
+    Student("Ben", "blank", "hands in the notebook as it was released", lambda sheet: {}),
+    Student("Dmitri", "first half", "answers only the first half of the exercises", _first_half),
+    Student(
+        "Quinn",
+        "misconception 1",
+        "makes the first usual mistake of every exercise, and hands in no records",
+        _misconception(0),
+        lab=True,
+    ),
+    Student(
+        "Rosa",
+        "misconception 2",
+        "makes the second usual mistake of every exercise, or its last",
+        _misconception(1),
+    ),
+    Student(
+        "Sven",
+        "misconception 3",
+        "makes the third usual mistake of every exercise, or its last",
+        _misconception(2),
+    ),
+    Student(
+        "Nadia",
+        "endless loop",
+        "never returns from the second exercise",
+        _second(answers.never_ends),
+    ),
+    Student(
+        "Omar",
+        "forger",
+        "answers nothing, sets check = print, and edits the visible tests",
+        _forges,
+    ),
+    Student(
+        "Tala",
+        "broken file",
+        "hands in a file that breaks off in the middle",
+        _all_right,
+        is_broken=True,
+    ),
+    Student(
+        "Lena",
+        "late",
+        "answers everything right, five hours late",
+        _all_right,
+        late=timedelta(hours=5),
+    ),
+    Student(
+        "Kofi",
+        "other names",
+        "answers each exercise as my_f, and then writes f = my_f",
+        _other_names,
+    ),
+    Student(
+        "Mateo",
+        "syntax error",
+        "forgets a colon in the second exercise",
+        _second(answers.syntax_error),
+    ),
+    Student(
+        "Priya", "deletes cells", "answers everything right, and deletes the tests", _deletes_tests
+    ),
 )
 
-RECORDS: Mapping[tuple[str, str], Recording | None] = {
-    ("Aisha", "forged record"): _sealed(_signed(_times(0.5, 0.5))),
-    ("Boris", "edited record"): _signed(_times(0.5)),
-    ("Celia", "record of another"): _as_it_is,
-    ("Dario", "missing record"): None,
-    ("Edith", "huge record"): _sealed(_signed(_enlarged)),
-    ("Felix", "nan record"): _sealed(_signed(_times(math.nan))),
-}
-"""Students who solve the labs, and what they hand in as the record of a run."""
 
-
-def students(sheets: Sequence[Sheet], labs: Sequence[Sheet] = ()) -> list[Student]:
-    """Return the class: the usual students, and one for each rank of misconceptions.
-
-    Parameters
-    ----------
-    sheets : sequence of Sheet
-        The assignments' own notebooks.
-    labs : sequence of Sheet
-        Their labs. Students hold a misconception of them up to the highest rank there.
-    """
-    in_labs = _ranks(labs)
-    mistaken = [
-        Student(
-            FIRST_NAMES[rank % len(FIRST_NAMES)],
-            f"misconception {rank + 1}",
-            _misconception(rank),
-            lab=rank < in_labs,
-        )
-        for rank in range(max(_ranks(sheets), in_labs))
-    ]
-    return [*STUDENTS, *mistaken]
-
-
-def _ranks(sheets: Sequence[Sheet]) -> int:
-    """Return the most misconceptions that any exercise has."""
-    found = (len(wrong) for sheet in sheets for wrong in sheet.misconceptions.values())
-    return max(found, default=0)
-
-
-def forgers() -> list[Student]:
-    """Return the students who hand in nothing but labs, with a wrong record or with none."""
-    return [
-        Student(name, kind, _all_right, own=False, lab=True, record=record)
-        for (name, kind), record in RECORDS.items()
-    ]
-
-
-def exercises(topic: str, name: str | None = None) -> Sequence[Any]:
-    """Return the exercises of a notebook, as :mod:`optdl.checks` lists them."""
-    return tuple(catalog.blocks(topic, lab=name == LAB).values())
+def table() -> Table:
+    """Return who is in the class, and what each student does."""
+    made = Table("student", "what the student does", box=None)
+    for student in STUDENTS:
+        made.add_row(student.id, student.story)
+    return made
 
 
 def sheet(course: Course, topic: str, name: str | None = None) -> Sheet:
     """Read a notebook of an assignment, its right answers and its misconceptions."""
-    known = {exercise.name: exercise for exercise in exercises(topic, name)}
+    exercises = catalog.blocks(topic, lab=name == LAB).values()
+    known = {exercise.name: exercise for exercise in exercises}
     right, written, wrong = {}, {}, {}
     for cell in notebooks.read(course.source(topic, name)).cells:
         if not cell.metadata.get("nbgrader", {}).get("solution"):
@@ -298,20 +252,19 @@ def sheet(course: Course, topic: str, name: str | None = None) -> Sheet:
 def submission(sheet: Sheet, student: Student) -> bytes:
     """Return the notebook that a student hands in, with the student's own name in its answers."""
     filled = student.filling(sheet)
-    sources = {cell: source.replace(SOLVER, student.id) for cell, source in filled.items()}
     cells = []
     for cell in sheet.released.cells:
-        cells.append({**cell, "source": sources.get(cell.id, cell.source)})
-    if student.kind == "deletes cells":
-        cells = [cell for cell in cells if not cell["id"].endswith(("-visible", "-hidden"))]
-    notebook = notebooks.node({**sheet.released, "cells": cells})
-    return notebooks.to_bytes(notebook)
+        source = filled.get(cell.id, cell.source)
+        if source is not None:
+            cells.append({**cell, "source": source.replace(SOLVER, student.id)})
+    content = notebooks.to_bytes(notebooks.node({**sheet.released, "cells": cells}))
+    return content[: len(content) // 2] if student.is_broken else content
 
 
 def handed_in(
     course: Course, topic: str, sheets: Mapping[str, Sheet], student: Student
 ) -> dict[str, bytes]:
-    """Return the files that a student hands in for an assignment, by name; none if it is nothing.
+    """Return the files that a student hands in for an assignment, by name.
 
     Parameters
     ----------
@@ -324,14 +277,11 @@ def handed_in(
     student : Student
         The student.
     """
-    names = [name for name in sheets if (student.own if name == topic else student.lab)]
+    names = [name for name in sheets if name == topic or student.lab]
     made = {f"{name}.ipynb": submission(sheets[name], student) for name in names}
     record = course.record(topic)
-    if not record.is_file():
-        return made if student.own else {}
-    if student.lab and student.record:
-        right = json.loads(record.read_text(encoding="utf-8"))
-        made[RECORD] = (json.dumps(student.record(right, student.id), indent=1) + "\n").encode()
+    if student.id == SOLVER and record.is_file():
+        made[RECORD] = record.read_bytes()
     return made
 
 
@@ -347,7 +297,8 @@ def ensure(course: Course, topics: Sequence[str]) -> list[str]:
     known = _enrolled(course)
     if known and stamps.fresh("class", _made_from(course, topics, known)):
         return known
-    members = [student.id for student in make(course, topics)]
+    make(course, topics)
+    members = [student.id for student in STUDENTS]
     # read again: making the class may have made other stamps
     Stamps(stamps.path).record("class", _made_from(course, topics, members))
     return members
@@ -364,7 +315,7 @@ def _made_from(course: Course, topics: Sequence[str], members: Sequence[str]) ->
     return digest([*files(*own), *assignments, *files(*work), *sorted(members), *topics])
 
 
-def make(course: Course, topics: Sequence[str]) -> list[Student]:
+def make(course: Course, topics: Sequence[str]) -> None:
     """Write every submission of the class; unchanged ones are left alone.
 
     Parameters
@@ -373,44 +324,24 @@ def make(course: Course, topics: Sequence[str]) -> list[Student]:
         The course.
     topics : sequence of str
         The assignments in which the class hands in; they are released.
-
-    Returns
-    -------
-    list of Student
-        The class.
     """
-    sheets = {
-        topic: {name: sheet(course, topic, name) for name in course.notebooks(topic)}
-        for topic in topics
-    }
-    members = _members(course, sheets)
     dates = due_dates(course, topics)
     for topic, due in dates.items():
-        for student in members:
-            work = handed_in(course, topic, sheets[topic], student)
-            if not work:
-                continue
+        sheets = {name: sheet(course, topic, name) for name in course.notebooks(topic)}
+        for student in STUDENTS:
+            work = handed_in(course, topic, sheets, student)
             moment = (due + student.late).strftime("%Y-%m-%d %H:%M:%S UTC\n")
             for name, content in (work | {"timestamp.txt": moment.encode()}).items():
                 write_atomically(course.submitted / student.id / topic / name, content)
-    _enroll(course, members, dates)
-    return members
+    _enroll(course, dates)
 
 
-def _members(course: Course, sheets: Mapping[str, Mapping[str, Sheet]]) -> list[Student]:
-    """Return the class of these assignments, with forgers where a lab has a record."""
-    own = [named[topic] for topic, named in sheets.items()]
-    labs = [named[LAB] for named in sheets.values() if LAB in named]
-    are_recorded = any(course.record(topic).is_file() for topic in sheets)
-    return [*students(own, labs), *(forgers() if are_recorded else [])]
-
-
-def _enroll(course: Course, members: Sequence[Student], dates: Mapping[str, datetime]) -> None:
+def _enroll(course: Course, dates: Mapping[str, datetime]) -> None:
     """Enter the class into the gradebook, and the due dates where there are none."""
-    gone = set(_enrolled(course)) - {student.id for student in members}
+    gone = set(_enrolled(course)) - {student.id for student in STUDENTS}
     _drop(course, sorted(gone))
     with Backend(course).gradebook() as book:
-        for student in members:
+        for student in STUDENTS:
             book.update_or_create_student(
                 student.id,
                 first_name=student.name,
@@ -472,13 +403,10 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     for topic in topics:
         release.write(course, topic)
         release.record(course, topic)
-    members = make(course, topics)
-    table = Table("student", "what the student does", box=None)
-    for student in members:
-        table.add_row(student.id, student.kind)
-    console.print(table)
+    make(course, topics)
+    console.print(table())
     where = Path(course.submitted).relative_to(course.root)
-    console.print(f"{len(members)} students handed in {', '.join(topics)}: see {where}/")
+    console.print(f"{len(STUDENTS)} students handed in {', '.join(topics)}: see {where}/")
 
 
 def parser() -> argparse.ArgumentParser:
