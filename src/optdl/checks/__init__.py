@@ -5,10 +5,13 @@ it each exercise a file.
 """
 
 from optdl.checks.catalog import exercises, lab_exercises
+from optdl.checks.diagnoses.notebook import tell_unwritten_plainly
 from optdl.checks.exercise import Exercise, Misconception, Property
 from optdl.checks.report import CheckFailed
 from optdl.checks.runner import check, prepare
 from optdl.checks.summary import summary
+
+tell_unwritten_plainly()
 
 __all__ = [
     "CheckFailed",

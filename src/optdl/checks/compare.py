@@ -1,7 +1,7 @@
 """Tell whether an answer agrees with the expected one, and in what it differs."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,16 +24,35 @@ def disagreement(expected: Any, got: Any, rtol: float, atol: float, names: Any =
     >>> disagreement((1.0, 2.0), (1.0, 3.0), rtol=1e-9, atol=0.0, names=("mean", "var"))
     '`var`: the values differ'
     """
+    return _disagreement(expected, got, _Tolerance(rtol, atol), names, "")
+
+
+class _Tolerance(NamedTuple):
+    rtol: float
+    atol: float
+
+
+def _disagreement(
+    expected: Any, got: Any, tolerance: _Tolerance, names: Any, where: str
+) -> str | None:
+    """Return in words how one part differs; ``where`` says which part it is."""
+    reason: str | None
     if expected is None or isinstance(expected, str):
-        same_type = type(expected) is type(got)
-        return None if same_type and expected == got else "the values differ"
-    if got is None:
-        return "expected a value, got None: does every path of your function `return` something?"
-    if isinstance(expected, Mapping):
-        return _mapping_disagreement(expected, got, rtol, atol)
-    if isinstance(expected, tuple) or _holds_arrays(expected):
-        return _tuple_disagreement(expected, got, rtol, atol, names)
-    return _array_disagreement(expected, got, rtol, atol)
+        agrees = isinstance(got, type(expected)) and expected == got
+        reason = None if agrees else "the values differ"
+    elif got is None:
+        reason = "expected a value, got None: does every path of your function `return` something?"
+    elif isinstance(expected, Mapping):
+        return _mapping_disagreement(expected, got, tolerance, where)
+    elif isinstance(expected, tuple) or _holds_arrays(expected):
+        return _items_disagreement(expected, got, tolerance, names, where)
+    else:
+        reason = _array_disagreement(expected, got, tolerance)
+    return reason and _led(where, reason)
+
+
+def _led(where: str, reason: str) -> str:
+    return f"{where}: {reason}" if where else reason
 
 
 def _holds_arrays(value: Any) -> bool:
@@ -42,56 +61,88 @@ def _holds_arrays(value: Any) -> bool:
 
 
 def _mapping_disagreement(
-    expected: Mapping[Any, Any], got: Any, rtol: float, atol: float
+    expected: Mapping[Any, Any], got: Any, tolerance: _Tolerance, where: str
 ) -> str | None:
     if not isinstance(got, Mapping):
-        return f"expected a dict, got {type(got).__name__}"
+        return _led(where, f"expected a dict, got {with_article(type(got).__name__)}")
     if set(expected) != set(got):
-        return f"expected the keys {sorted(expected)}, got {sorted(got)}"
+        return _led(where, f"expected the keys {_listed(expected)}, got {_listed(got)}")
     for key, value in expected.items():
-        if reason := disagreement(value, got[key], rtol, atol):
-            return f"at key {key!r}: {reason}"
+        at = f"{where}, at key {key!r}" if where else f"at key {key!r}"
+        if reason := _disagreement(value, got[key], tolerance, "", at):
+            return reason
     return None
 
 
-def _tuple_disagreement(
-    expected: Sequence[Any], got: Any, rtol: float, atol: float, names: Any
+def _listed(keys: Iterable[Any]) -> str:
+    return str(sorted(keys, key=str))
+
+
+def _items_disagreement(
+    expected: Sequence[Any], got: Any, tolerance: _Tolerance, names: Any, where: str
 ) -> str | None:
     if not isinstance(got, Sequence | np.ndarray) or isinstance(got, str):
-        return f"expected {len(expected)} values, got one {type(got).__name__}"
+        return _led(
+            where, f"expected {_values(len(expected))}, got {with_article(type(got).__name__)}"
+        )
+    if isinstance(got, np.ndarray) and isinstance(expected, list) and len(got) != len(expected):
+        arrays = "one array" if len(expected) == 1 else f"{len(expected)} arrays"
+        return _led(where, f"expected a list of {arrays}, got one array of shape {got.shape}")
     if len(got) != len(expected):
-        values = "one value" if len(expected) == 1 else f"{len(expected)} values"
-        return f"expected {values}, got {len(got)}"
+        return _led(where, f"expected {_values(len(expected))}, got {len(got)}")
     inner = names if isinstance(names, tuple) else [""] * len(expected)
-    for number, (left, right, name) in enumerate(zip(expected, got, inner, strict=True), start=1):
-        if reason := disagreement(left, right, rtol, atol, name):
-            alone = len(expected) == 1
-            where = "the only value" if alone else f"value {number} of {len(expected)}"
-            return _led(name, where, reason)
+    for number, (left, right, name) in enumerate(zip(expected, got, inner, strict=True)):
+        within = _place(number, len(expected), name, where)
+        if reason := _disagreement(left, right, tolerance, name, within):
+            return reason
     return None
 
 
-def _led(name: Any, position: str, reason: str) -> str:
-    """Return a reason behind the name of its part, which a part with parts of its own has not."""
-    if isinstance(name, tuple) and reason.startswith("`"):
-        return reason
-    return f"`{name}`: {reason}" if name and isinstance(name, str) else f"{position}: {reason}"
+def _values(number: int) -> str:
+    return "one value" if number == 1 else f"{number} values"
 
 
-def _array_disagreement(expected: Any, got: Any, rtol: float, atol: float) -> str | None:
-    right = np.asarray(expected)
+def _place(number: int, count: int, name: Any, where: str) -> str:
+    """Return what a part is called: its name, or in words its position."""
+    if isinstance(name, str) and name:
+        return f"`{name}`"
+    if isinstance(name, tuple) or count == 1:
+        return where
+    ordinal = ORDINALS[number] if number < len(ORDINALS) else f"{number + 1}th"
+    values = f"the {ordinal} of {count} values"
+    return f"{values} in {where}" if where else values
+
+
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+
+
+def with_article(name: str) -> str:
+    """Return the name of a type with its article: ``an int``."""
+    name = {"ndarray": "array"}.get(name, name)
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def plain(value: Any) -> Any:
+    """Return a tensor without its graph, as NumPy can read it, and all else as it is."""
+    return value.detach() if hasattr(value, "detach") else value
+
+
+def _array_disagreement(expected: Any, got: Any, tolerance: _Tolerance) -> str | None:
+    right = np.asarray(plain(expected))
+    kind = with_article(type(got).__name__)
     try:
-        answer = np.asarray(got)
-    except (ValueError, TypeError):
-        return f"expected an array of shape {right.shape}, got a {type(got).__name__}"
+        answer = np.asarray(plain(got))
+    except (ValueError, TypeError, RuntimeError):
+        return f"expected {_shape(right, 'an array of ')}, got {kind}"
     if not (np.issubdtype(answer.dtype, np.number) or answer.dtype == bool):
-        return f"expected numbers, got {type(got).__name__} of type {answer.dtype}"
+        items = f" of dtype {answer.dtype}" if isinstance(got, np.ndarray) else ""
+        return f"expected {'numbers' if right.ndim else 'a number'}, got {kind}{items}"
     if answer.shape != right.shape:
         return f"expected {_shape(right)}, got {_shape(answer)}"
     if np.iscomplexobj(answer) and not np.iscomplexobj(right):
         return "expected real numbers, got complex ones"
     with np.errstate(all="ignore"):
-        agree = np.isclose(answer, right, rtol=rtol, atol=atol, equal_nan=True)
+        agree = np.isclose(answer, right, *tolerance, equal_nan=True)
     if agree.all():
         return None
     if right.size == 1:
@@ -99,5 +150,5 @@ def _array_disagreement(expected: Any, got: Any, rtol: float, atol: float) -> st
     return f"{int((~agree).sum())} of {right.size} values differ"
 
 
-def _shape(array: np.ndarray) -> str:
-    return f"shape {array.shape}" if array.ndim else "a single number"
+def _shape(array: np.ndarray, before: str = "") -> str:
+    return f"{before}shape {array.shape}" if array.ndim else "a single number"

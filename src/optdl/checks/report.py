@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from optdl.checks.compare import plain
+
 WHY = "Why: "
 LIKELY_CAUSE = "Likely cause: "
 """How the lines of a message begin that say what is wrong, and which known mistake explains it."""
@@ -26,10 +28,11 @@ class Stopped(KeyboardInterrupt):
         return str(self).splitlines()
 
 
-def show(value: Any, names: Any = "") -> str:
+def show(value: Any, names: Any = "", digits: int = 4) -> str:
     """Return a value as a student wants to read it: short, with its shape when it has one.
 
-    ``names`` are those of the parts of a tuple, nested as the parts are.
+    ``names`` are those of the parts of a tuple, nested as the parts are; ``digits`` are those of
+    an array behind the point.
 
     Examples
     --------
@@ -46,15 +49,15 @@ def show(value: Any, names: Any = "") -> str:
     var: [2.]  (shape (1,))
     """
     if isinstance(value, np.ndarray) and value.ndim:
-        return _show_array(value)
+        return _show_array(value, digits)
     if isinstance(value, np.ndarray | np.generic):
-        return show(value.item())
+        return show(value.item(), "", digits)
     if isinstance(value, float):
-        return f"{value:.10g}"
+        return f"{value:.{max(10, digits)}g}"
     if _holds_arrays(value) or (isinstance(value, tuple) and _named(value, names)):
-        return _show_items(value, names)
+        return _show_items(value, names, digits)
     if isinstance(value, tuple):
-        return "(" + ", ".join(show(item) for item in value) + ")"
+        return "(" + ", ".join(show(item, "", digits) for item in value) + ")"
     if isinstance(value, np.random.Generator):
         return "a random generator"
     if callable(value):
@@ -67,21 +70,23 @@ def _named(value: Any, names: Any) -> bool:
     return isinstance(names, tuple) and len(names) == len(value)
 
 
-def _show_items(value: Any, names: Any) -> str:
+def _show_items(value: Any, names: Any, digits: int) -> str:
     """Return the items below each other, each behind its name or its number."""
     known = names if _named(value, names) else [f"value {i + 1}" for i in range(len(value))]
     shown = zip(value, known, strict=True)
     return "\n".join(
-        show(item, name) if isinstance(name, tuple) else _hang(f"{name}: ", show(item))
+        show(item, name, digits)
+        if isinstance(name, tuple)
+        else _hang(f"{name}: ", show(item, "", digits))
         for item, name in shown
     )
 
 
-def _show_array(array: np.ndarray) -> str:
+def _show_array(array: np.ndarray, digits: int) -> str:
     # 0.0083 beside 11.14 needs no exponent; where four digits would hide something, it does.
-    plain = array.dtype.kind == "f" and np.array_equal(array, array.round(4))
+    short = array.dtype.kind == "f" and np.array_equal(array, array.round(4))
     text = np.array2string(
-        array, precision=4, threshold=64, edgeitems=3, max_line_width=76, suppress_small=plain
+        array, precision=digits, threshold=64, edgeitems=3, max_line_width=76, suppress_small=short
     )
     # The brackets tell where a block begins; NumPy's empty lines between blocks only take room.
     text = "\n".join(line for line in text.splitlines() if line)
@@ -94,6 +99,34 @@ def _holds_arrays(value: Any) -> bool:
     return isinstance(value, tuple | list) and any(
         isinstance(item, np.ndarray) or _holds_arrays(item) for item in value
     )
+
+
+def show_both(expected: Any, got: Any, names: Any = "") -> tuple[str, str]:
+    """Return two values that differ, with as many digits as tell them apart.
+
+    Examples
+    --------
+    >>> show_both(np.array([1.5, 2.0]), np.array([1.5, 2.0000001]))
+    ('[1.5 2. ]  (shape (2,))', '[1.5       2.0000001]  (shape (2,))')
+    """
+    digits = next((n for n in (4, 8, 12, 17) if _told_apart(expected, got, n)), 4)
+    return show(expected, names, digits), show(got, names, digits)
+
+
+def _told_apart(expected: Any, got: Any, digits: int) -> bool:
+    """Return whether so many digits show a difference wherever there is one."""
+    if isinstance(expected, tuple | list) and isinstance(got, tuple | list):
+        pairs = list(zip(expected, got, strict=False))
+        return len(expected) != len(got) or all(_told_apart(*pair, digits) for pair in pairs)
+    return show(expected, "", digits) != show(got, "", digits) or _equal(expected, got)
+
+
+def _equal(expected: Any, got: Any) -> bool:
+    """Return whether two values are alike up to rounding."""
+    try:
+        return bool(np.allclose(plain(expected), plain(got), 1e-9, 1e-12, equal_nan=True))
+    except (ValueError, TypeError, RuntimeError):
+        return True
 
 
 def _hang(lead: str, text: str) -> str:
@@ -134,3 +167,19 @@ def _sentences(texts: Sequence[str]) -> str:
 
 def _sentence(text: str) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+LONGEST = 2000
+"""The most characters that are shown of what a student's code printed."""
+
+
+def with_printed(text: str, printed: str, case: str) -> str:
+    """Return what a check says, and below it what the code printed, if anything.
+
+    ``case`` says in which case.
+    """
+    if not printed.strip():
+        return text
+    shown, rest = printed[:LONGEST].rstrip("\n"), len(printed) - LONGEST
+    end = f"\n… {rest:,} more characters are not shown." if rest > 0 else ""
+    return f"{text}\n\nYour function printed, in {case}:\n{shown}{end}"

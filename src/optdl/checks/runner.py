@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import io
+import re
 import signal
 import sys
 import threading
@@ -20,7 +21,15 @@ from optdl.checks.diagnoses.evidence import Evidence
 from optdl.checks.diagnoses.notebook import stale
 from optdl.checks.diagnoses.structure import structure
 from optdl.checks.exercise import Case, Exercise, Function
-from optdl.checks.report import LIKELY_CAUSE, CheckFailed, Stopped, failing_case, show
+from optdl.checks.report import (
+    LIKELY_CAUSE,
+    CheckFailed,
+    Stopped,
+    failing_case,
+    show,
+    show_both,
+    with_printed,
+)
 from optdl.checks.summary import note
 from optdl.observation import Observation, line_of, silence
 
@@ -87,11 +96,12 @@ def _check(exercise: Exercise, function: Any, seed: int, properties: bool) -> st
     if not callable(function):
         raise CheckFailed(f"✗ {key} {exercise.name}: expected a function, got {show(function)}.")
     drawn = _drawn(exercise, seed)
-    _check_cases(exercise, function, drawn, seed)
+    printed = _check_cases(exercise, function, drawn, seed)
     if properties:
         _check_properties(exercise, function, copy.deepcopy(drawn.rng))
     facts = ", and the general facts hold" if properties else ""
-    return f"✓ {key} {exercise.name}: {len(drawn.cases)} cases agree{facts}"
+    agrees = f"✓ {key} {exercise.name}: {len(drawn.cases)} cases agree{facts}"
+    return with_printed(agrees, printed, "the first case")
 
 
 class _Drawn(NamedTuple):
@@ -131,37 +141,60 @@ def _rng(exercise: Exercise, *seed: int) -> np.random.Generator:
     return np.random.default_rng([seed[0], zlib.crc32(exercise.key.encode()), *seed[1:]])
 
 
-def _check_cases(exercise: Exercise, function: Function, drawn: _Drawn, seed: int) -> None:
+def _check_cases(exercise: Exercise, function: Function, drawn: _Drawn, seed: int) -> str:
+    """Return what the function printed in the first case; raise if any case is wrong."""
     title = f"{exercise.key} {exercise.name}"
     cases, expected, _ = drawn
     outcomes = exercise.outcomes(function, cases)
     old = stale(function)
     if any(_error(outcome) == "NotImplementedError" for outcome in outcomes):
         text = f"✗ {title}: not written yet. Replace `raise NotImplementedError()`."
-        raise CheckFailed(f"{text}\n{LIKELY_CAUSE}{old}." if old else text)
+        text = f"{text}\n{LIKELY_CAUSE}{old}." if old else text
+        raise CheckFailed(with_printed(text, outcomes[0].printed, "the first case"))
     failing = {
         number: reason
         for number, (right, got) in enumerate(zip(expected, outcomes, strict=True))
         if (reason := _reason(exercise, right, got))
     }
     if not failing:
-        return
+        return outcomes[0].printed if outcomes else ""
     number = min(failing, key=lambda number: (_size(cases[number]), number))
     reasons = [failing[number]]
     others = [one for one in failing if _is_not_compared(outcomes[one])]
     if others and number not in others:
         reasons += [f"in another case {failing[others[0]]}"]
+    tried = _Tried(cases, expected, outcomes)
     # what is said about all cases has to be true of more cases than these
-    more = _drawn(exercise, seed, 1)
-    every, gots = cases + more.cases, outcomes + exercise.outcomes(function, more.cases)
-    cause = old or _named(exercise, every, gots)
+    tried = tried.and_also(_tried(exercise, function, seed, 1))
+    cause = old or _named(exercise, tried)
     if not cause and not others:
-        told, cause = _diagnosed(exercise, function, every, expected + more.expected, gots)
+        for further in (2, 3):
+            tried = tried.and_also(_tried(exercise, function, seed, further))
+        told, cause = _diagnosed(exercise, function, tried)
         reasons += told
     outcome, right = outcomes[number], expected[number].value
-    got = "an error" if _error(outcome) else show(outcome.value, exercise.parts)
-    values = show(right, exercise.parts), got
-    raise CheckFailed(failing_case(title, cases[number], values, reasons, cause))
+    values = show_both(right, outcome.value, exercise.parts)
+    if _error(outcome):
+        values = show(right, exercise.parts), "an error"
+    text = failing_case(title, cases[number], values, reasons, cause)
+    raise CheckFailed(with_printed(text, outcome.printed, "this case"))
+
+
+class _Tried(NamedTuple):
+    """Cases, what the reference gives in them, and what the answer gives."""
+
+    cases: list[Case]
+    rights: list[Observation]
+    gots: list[Observation]
+
+    def and_also(self, other: "_Tried") -> "_Tried":
+        """Return these cases and others."""
+        return _Tried(self.cases + other.cases, self.rights + other.rights, self.gots + other.gots)
+
+
+def _tried(exercise: Exercise, function: Function, *seed: int) -> _Tried:
+    cases, rights, _ = _drawn(exercise, *seed)
+    return _Tried(cases, rights, exercise.outcomes(function, cases))
 
 
 def _error(outcome: Observation) -> str:
@@ -174,14 +207,9 @@ def _is_not_compared(outcome: Observation) -> bool:
     return bool(outcome.kind == "raised" or outcome.changed)
 
 
-def _diagnosed(
-    exercise: Exercise,
-    function: Function,
-    cases: list[Case],
-    rights: list[Observation],
-    gots: list[Observation],
-) -> tuple[list[str], str]:
+def _diagnosed(exercise: Exercise, function: Function, tried: _Tried) -> tuple[list[str], str]:
     """Return where the answers are wrong, and what explains them if something does."""
+    cases, rights, gots = tried
     kept = [i for i, got in enumerate(gots) if not (_is_not_compared(got) or _error(rights[i]))]
     evidence = Evidence(
         exercise,
@@ -214,13 +242,13 @@ def _raised(error: str, message: str, line: str) -> str:
     return f"{text}\n  in line {line}" if line else text
 
 
-def _named(exercise: Exercise, cases: list[Case], outcomes: list[Observation]) -> str:
+def _named(exercise: Exercise, tried: _Tried) -> str:
     """Return the hint of the known misconception that gives the same answers, if there is one."""
     for misconception in exercise.misconceptions:
         # one case after the other: most misconceptions differ in the first one
         if all(
             _same(exercise, exercise.outcomes(misconception.function, [case])[0], outcome)
-            for case, outcome in zip(cases, outcomes, strict=True)
+            for case, outcome in zip(tried.cases, tried.gots, strict=True)
         ):
             return misconception.hint
     return ""
@@ -228,8 +256,15 @@ def _named(exercise: Exercise, cases: list[Case], outcomes: list[Observation]) -
 
 def _same(exercise: Exercise, mistaken: Observation, outcome: Observation) -> bool:
     if "raised" in (mistaken.kind, outcome.kind):
-        return _error(mistaken) == _error(outcome)
+        # PyTorch raises a RuntimeError for nearly everything; two are alike if they say the same
+        return mistaken.kind == outcome.kind and _said(mistaken) == _said(outcome)
     return disagreement(mistaken.value, outcome.value, exercise.rtol, exercise.atol) is None
+
+
+def _said(outcome: Observation) -> tuple[str, str]:
+    """Return the class and the text of an error, without the path of a temporary file in it."""
+    error, text = outcome.value
+    return error, re.sub(r"/\S*/", "", text)
 
 
 def _check_properties(exercise: Exercise, function: Function, rng: np.random.Generator) -> None:

@@ -48,7 +48,7 @@ LAWS: tuple[OfAnswer | tuple[OfPart, ...], ...] = (
     (factors.multiple,),
 )
 
-FACTS: tuple[OfPart, ...] = (places.rows, places.pattern, places.entries)
+FACTS: tuple[OfPart, ...] = (places.entries, places.rows, places.pattern, places.positions)
 
 
 def cause(evidence: Evidence) -> str:
@@ -86,6 +86,8 @@ def _sentence(text: str, names: list[str]) -> str:
 
 def _of_part(group: tuple[OfPart, ...], part: Part) -> tuple[str, str] | None:
     """Return what a group says about a part, and whether it is about all of it."""
+    if not part.differs:  # every change that changes next to nothing would explain it
+        group = tuple(diagnosis for diagnosis in group if diagnosis is values.close)
     for narrowed in part.where_wrong():
         for diagnosis in group:
             if text := diagnosis(narrowed):

@@ -15,6 +15,8 @@ def state(evidence: Evidence) -> str:
     for first, again in zip(values[::2], values[1::2], strict=True):
         if first is None or again is None:
             return ""
+        if not evidence.agree(first, first):
+            return ""  # a generator, for example, never agrees
         if not evidence.agree(first, again):
             return (
                 "your function gives another answer to the same call when it is called again: does "
@@ -75,20 +77,20 @@ def _never_matters(evidence: Evidence, name: str) -> bool:
         new_rights = evidence.tried(evidence.exercise.reference, others)
         new_gots = evidence.tried(evidence.function, others)
         for new_right, new_got in zip(new_rights, new_gots, strict=True):
-            if new_right is None or new_got is None or not evidence.agree(got, new_got):
+            if new_got is None or not evidence.agree(got, new_got):
                 return False
-            mattered = mattered or not evidence.agree(right, new_right)
+            mattered = mattered or not (new_right is None or evidence.agree(right, new_right))
     return mattered
 
 
 def _others(value: Any) -> list[Any]:
-    """Return other values of an argument."""
+    """Return other values of an argument, some of them far away."""
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
         return [value + 1, value + 2]
     if isinstance(value, float):
-        return [0.75 * value, 0.5 * value]
+        return [0.75 * value, 0.5 * value, 8 * value, -value]
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        return [1.25 * value, value + 0.125]
+        return [1.25 * value, value + 0.125, 8 * value, -8 * value, value[::-1]]
     return []

@@ -35,6 +35,11 @@ class Part:
         """Return whether all values got have the expected shape."""
         return all(pair.right.shape == pair.got.shape for pair in self.pairs)
 
+    @property
+    def differs(self) -> bool:
+        """Return whether a value got is further from the right one than rounding explains."""
+        return not all(near(pair.right, pair.got) for pair in self.pairs)
+
     def obeys(self, change: Callable[[Pair], Any]) -> bool:
         """Return whether a change of the expected values gives the values got in every case."""
         with np.errstate(all="ignore"):

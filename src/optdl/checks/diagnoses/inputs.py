@@ -64,7 +64,7 @@ USUAL = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.95, 0.99, 0.
 
 def hard_coded(evidence: Evidence) -> str:
     """Name the one value of an argument for which the answer is right, whatever is given."""
-    for name in evidence.names if evidence.wrong else ():
+    for name in evidence.names if _differ(evidence) else ():
         fitting = [
             value
             for value in _fixed(evidence, name)
@@ -76,13 +76,18 @@ def hard_coded(evidence: Evidence) -> str:
     return ""
 
 
+def _differ(evidence: Evidence) -> bool:
+    """Return whether every wrong part is further from the right one than rounding explains."""
+    return bool(evidence.wrong) and all(part.differs for part in evidence.wrong)
+
+
 def _set(name: str, value: Any) -> Change:
     return lambda case: {**case, name: value}
 
 
 def other_call(evidence: Evidence) -> str:
     """Return the change of the arguments for which the answer would be right."""
-    for text, change in _changes(evidence) if evidence.wrong else ():
+    for text, change in _changes(evidence) if _differ(evidence) else ():
         if all(_explains(evidence, part, change) for part in evidence.wrong):
             names = listed([part.name for part in evidence.wrong if part.name])
             verb = "are" if len(evidence.wrong) > 1 else "is"

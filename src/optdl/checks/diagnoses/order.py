@@ -107,6 +107,10 @@ SHAPES: tuple[tuple[str, Callable[[Pair], bool]], ...] = (
     ),
     ("has one row too many, the first", lambda p: near(p.right, p.got[1:])),
     ("has one row too many, the last", lambda p: near(p.right, p.got[:-1])),
+    (
+        "is the largest of the entries that are expected",
+        lambda p: _folds(np.max, p.right, p.got),
+    ),
     ("is the last row of the expected one alone", lambda p: near(p.right[-1], p.got)),
     ("is the first row of the expected one alone", lambda p: near(p.right[0], p.got)),
     ("is one entry alone: it has to be all of them", lambda p: near(p.right.ravel()[-1], p.got)),
@@ -119,12 +123,16 @@ SHAPES: tuple[tuple[str, Callable[[Pair], bool]], ...] = (
 
 def shape(part: Part) -> str:
     """Recognize the right numbers in a wrong shape: a row too few, terms not added up."""
-    if all(pair.right.shape == pair.got.shape for pair in part.pairs):
+    if all(pair.right.shape == pair.got.shape or _is_constant(pair.right) for pair in part.pairs):
         return ""
     for text, holds in SHAPES:
         if all(_safely(holds, pair) for pair in part.pairs):
             return text
     return ""
+
+
+def _is_constant(array: np.ndarray) -> bool:
+    return array.size > 1 and bool((array == array.flat[0]).all())
 
 
 def _safely(holds: Callable[[Pair], bool], pair: Pair) -> bool:

@@ -1,6 +1,7 @@
 """Say where an answer is wrong: in which part, row, entries, or for which arguments."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import permutations
 from typing import Any
 
@@ -62,11 +63,14 @@ PATTERNS: tuple[tuple[str, Callable[[tuple[int, ...]], Any]], ...] = (
         "only the first row and the first column differ",
         lambda s: (_index(s, 0) == 0) | (_index(s, 1) == 0),
     ),
-    ("the first column is right; the others differ", lambda shape: _index(shape, 1) > 0),
-    ("the first row is right; the others differ", lambda shape: _index(shape, 0) > 0),
-    ("the last column is right; others differ", lambda s: _index(s, 1) < s[1] - 1),
-    ("the last row is right; others differ", lambda s: _index(s, 0) < s[0] - 1),
 )
+ALONE: tuple[tuple[str, int, int], ...] = (
+    ("the first column is right; the others differ", 1, 0),
+    ("the first row is right; the others differ", 0, 0),
+    ("the last column is right; the others differ", 1, -1),
+    ("the last row is right; the others differ", 0, -1),
+)
+"""Which row or column is right while every other one has a wrong entry: its axis and position."""
 
 
 def _index(shape: tuple[int, ...], axis: int) -> np.ndarray:
@@ -82,10 +86,37 @@ def pattern(part: Part) -> str:
         wrong = [pair for pair in wrong if min(pair.right.shape, default=0) >= 2]
     if len(wrong) < 2:
         return ""
-    for text, places in PATTERNS:
-        if all(_confined(pair, places) for pair in wrong):
+    tried = [(text, partial(_confined, places=places)) for text, places in PATTERNS]
+    tried += [(text, partial(_is_alone, axis=axis, position=at)) for text, axis, at in ALONE]
+    for text, holds in tried:
+        if all(map(holds, wrong)):
             return text.replace("row", "entry") if wrong[0].right.ndim == 1 else text
     return ""
+
+
+def _is_alone(pair: Pair, axis: int, position: int) -> bool:
+    """Return whether one row or column is right, and every other one is wrong somewhere."""
+    if axis >= pair.right.ndim:
+        return False
+    wrong = np.moveaxis(differing(pair.right, pair.got), axis, 0)
+    lines = np.array([line.any() for line in wrong])
+    others = np.delete(lines, position)
+    return bool(not lines[position] and others.all() and len(others) > 1)
+
+
+def positions(part: Part) -> str:
+    """Name the entries of a sequence that differ, when they are the same in every wrong case."""
+    wrong = [pair for pair in part.pairs if not near(pair.right, pair.got)]
+    if len(wrong) < 2 or not part.same_shape or any(pair.right.ndim != 1 for pair in wrong):
+        return ""
+    [first, *others] = [differing(pair.right, pair.got) for pair in wrong]
+    where = np.flatnonzero(first)
+    if len(where) > 3 or not all(np.array_equal(where, np.flatnonzero(one)) for one in others):
+        return ""
+    if len(where) == 1:
+        return f"only entry {where[0]} differs, counted from 0"
+    *before, last = map(str, where)
+    return f"only entries {', '.join(before)} and {last} differ, counted from 0"
 
 
 def _confined(pair: Pair, places: Callable[[tuple[int, ...]], Any]) -> bool:
@@ -105,7 +136,6 @@ def signs(part: Part, pair: Pair) -> Iterator[tuple[str, np.ndarray]]:
         yield f"{name} is negative", array < 0
         yield f"{name} is positive", array > 0
         yield f"{name} is 0", array == 0
-        yield f"{name} is not a whole number", array != np.round(array)
 
 
 def _matches(value: Any, right: np.ndarray) -> bool:
@@ -113,7 +143,7 @@ def _matches(value: Any, right: np.ndarray) -> bool:
 
 
 def entries(part: Part) -> str:
-    """Say which entries are wrong, by the sign of an argument or of the expected number there."""
+    """Say which entries are wrong, by the sign or the size of an argument there."""
     if not part.same_shape:
         return ""
     shown = [dict(signs(part, pair)) for pair in part.pairs if pair.right.ndim]
@@ -127,6 +157,19 @@ def entries(part: Part) -> str:
             where = np.concatenate([np.ravel(one[text]) for one in shown])
             if np.array_equal(where, wrong):
                 return f"it differs exactly where {text}"
+    return _beyond(part, wrong)
+
+
+def _beyond(part: Part, wrong: np.ndarray) -> str:
+    """Say which entries are wrong, when those of an argument are larger or smaller there."""
+    for name in part.pairs[0].case:
+        if not all(_matches(pair.case.get(name), pair.right) for pair in part.pairs):
+            continue
+        values = np.concatenate([pair.case[name].ravel() for pair in part.pairs])
+        if values[wrong].max() < values[~wrong].min():
+            return f"it differs exactly where `{name}` is {values[wrong].max():.4g} or less"
+        if values[wrong].min() > values[~wrong].max():
+            return f"it differs exactly where `{name}` is {values[wrong].min():.4g} or more"
     return ""
 
 
@@ -166,7 +209,6 @@ def conditions(case: Case) -> Iterator[tuple[str, bool]]:
         if isinstance(value, int | float) and not isinstance(value, bool):
             yield f"`{name}` is negative", value < 0
             yield f"`{name}` is 0", value == 0
-            yield f"`{name}` is not a whole number", value % 1 != 0
         if isinstance(value, bool):
             yield from ((f"`{name}` is {flag}", value is flag) for flag in (True, False))
         elif isinstance(value, str):

@@ -1,7 +1,6 @@
 """Entry by entry: a sign, precision, rounding, or a function of the right number."""
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
@@ -37,11 +36,18 @@ def precision(part: Part) -> str:
     if part.maps(np.trunc):
         return "has lost its decimals: is there an array of integers, `int` or `//` in it?"
     for digits in range(13):
-        if part.maps(partial(np.round, decimals=digits)):
+        if all(_rounded(pair, digits) for pair in part.pairs):
             return f"is rounded to {digits} decimals; do not round"
     if all(_close(pair) for pair in part.pairs) and _is_single(part):
         return "is in single precision (float32): compute in float64"
     return ""
+
+
+def _rounded(pair: Pair, digits: int) -> bool:
+    """Return whether the numbers got have so many decimals, and are the nearest such ones."""
+    return near(pair.right.round(digits), pair.got) and bool(
+        np.allclose(pair.got, pair.got.round(digits), rtol=1e-15, atol=1e-15, equal_nan=True)
+    )
 
 
 def close(part: Part) -> str:
