@@ -1,4 +1,4 @@
-"""Initial weights."""
+"""The student draws the initial weights of all linear and convolutional layers of a network."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import nn
 
 from optdl.checks.compare import disagreement
 from optdl.checks.exercise import Case, Exercise
-from optdl.checks.initialization.lab_shared import GLOBAL, NEW_PARAMETER, NO_GRAD
+from optdl.checks.initialization.lab_shared import GLOBAL, NEW_PARAMETER, NO_GRAD, OUTERMOST
 from optdl.labs.drivers import initialization as drivers
 from optdl.observation import observe
 
@@ -36,7 +36,13 @@ exercise = Exercise(
     "LAB-2:initialize",
     initialize,
     use=drivers.initialized,
-    parts=("the parameters", "whether they are the network's own, and learn"),
+    parts=(
+        "the weights of linear layers",
+        "the weights of convolutions",
+        "the biases",
+        "the parameters of normalization layers",
+        "whether they are the network's own, and learn",
+    ),
     rtol=1e-5,
     atol=1e-7,
 )
@@ -51,16 +57,15 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise.fact("with the gain of the ReLU the weights are those of nn.init.kaiming_normal_")
 def _(function: Any, rng: np.random.Generator) -> bool:
-    """Compare with torch's own, at the gain of the ReLU."""
     seed, gain = int(rng.integers(1000)), nn.init.calculate_gain("relu")
-    got, _ = observe(drivers.initialized, function, "conv", gain, seed)
+    dense, convolutions, *_ = observe(drivers.initialized, function, "conv", gain, seed)
     model, generator = drivers.small_network("conv", seed), torch.Generator().manual_seed(seed)
+    expected = []
     for layer in model:
         if isinstance(layer, nn.Linear | nn.Conv2d):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", generator=generator)
-            layer.bias.data.zero_()  # type: ignore[union-attr]
-    expected = tuple(value.detach().numpy() for value in model.parameters())
-    return disagreement(expected, got, 1e-5, 1e-8) is None
+            expected.append(layer.weight.detach().numpy())
+    return disagreement(tuple(expected), (*convolutions, *dense), 1e-5, 1e-8) is None
 
 
 exercise.mistake(
@@ -79,45 +84,35 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "the area of the kernel is missing in your fan_in of a convolution: one unit "
-    "adds up all entries of its kernel",
+    "the area of the kernel is missing in the fan_in of your convolutions: one unit adds up all "
+    "entries of its kernel",
     ("layer.weight[0].numel()", "layer.weight.shape[1]"),
 )
 
 exercise.mistake(
-    "your fan_in counts all channels, and in a convolution with groups a unit "
-    "sees those of its own group alone; count the entries of one kernel, "
-    "`weight[0]`",
-    (
-        "layer.weight[0].numel()",
-        "layer.weight[0].numel() * getattr(layer, 'groups', 1)",
-    ),
+    "your fan_in counts all channels; in a convolution with groups a unit sees those of its own "
+    "group only, so count the entries of one kernel, `weight[0]`",
+    (".numel()", ".numel() * getattr(layer, 'groups', 1)"),
 )
 
 exercise.mistake(
-    "you draw from the uniform distribution on plus or minus the standard "
-    "deviation; draw from the normal distribution",
-    (
-        "layer.weight.normal_(0, gain / fan_in**0.5, generator=generator)",
-        "layer.weight.uniform_(-gain / fan_in**0.5, gain / fan_in**0.5, generator=generator)",
-    ),
+    "you draw from the uniform distribution on plus or minus the standard deviation; draw from "
+    "the normal distribution",
+    ("normal_(0, gain / fan_in**0.5,", "uniform_(-gain / fan_in**0.5, gain / fan_in**0.5,"),
 )
 
 exercise.mistake(GLOBAL, (", generator=generator", ""))
 
 exercise.mistake(
-    "you set the seed anew before each layer, so that layers of one shape get "
-    "the same weights; let the generator go on",
+    "you set the seed anew before each layer, so layers of one shape get the same weights; let "
+    "the generator go on",
     (
-        "            fan_in = ",
-        "            generator.manual_seed(generator.initial_seed())\n            fan_in = ",
+        "            fan_in",
+        "            generator.manual_seed(generator.initial_seed())\n            fan_in",
     ),
 )
 
-exercise.mistake(
-    "you look at the outermost layers alone; `modules()` also gives those within other modules",
-    ("model.modules()", "model.children()"),
-)
+exercise.mistake(OUTERMOST, ("model.modules()", "model.children()"))
 
 exercise.mistake(
     "you leave out the convolutions; `nn.Conv2d` has a weight and a bias, too",
@@ -126,10 +121,7 @@ exercise.mistake(
 
 exercise.mistake(
     "you draw the factors of normalization layers as well; they stay as they are",
-    (
-        "isinstance(layer, nn.Linear | nn.Conv2d)",
-        "getattr(layer, 'weight', None) is not None",
-    ),
+    ("isinstance(layer, nn.Linear | nn.Conv2d)", "getattr(layer, 'weight', None) is not None"),
 )
 
 exercise.mistake(
@@ -146,9 +138,7 @@ exercise.mistake(NO_GRAD, ("@torch.no_grad()\n", ""))
 exercise.mistake(
     NEW_PARAMETER,
     (
-        "            layer.weight.normal_(0, gain / fan_in**0.5, generator=generator)",
-        "            new = torch.empty_like(layer.weight)\n"
-        "            new.normal_(0, gain / fan_in**0.5, generator=generator)\n"
-        "            layer.weight = nn.Parameter(new)",
+        "layer.weight.normal_(",
+        "layer.weight = nn.Parameter(layer.weight.clone())\n            layer.weight.normal_(",
     ),
 )

@@ -1,4 +1,4 @@
-"""Statistics of activations."""
+"""The student measures with hooks what every ReLU of a network gives."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from optdl.checks.compare import disagreement
 from optdl.checks.exercise import Case, Exercise
+from optdl.checks.initialization.lab_shared import OUTERMOST, UNBIASED, VARIANCE
 from optdl.initialization import dead_share, layer_outputs
 from optdl.labs.drivers import initialization as drivers
 from optdl.observation import observe
@@ -21,15 +22,13 @@ def activation_statistics(model: nn.Module, x: Tensor) -> dict[str, dict[str, fl
 
     Source: LAB-2.
     """
-    found: dict[str, dict[str, float]] = {}
+    found = {}
 
     def watch(name: str) -> Any:
-        def hook(module: nn.Module, inputs: Any, output: Tensor) -> None:
-            found[name] = {
-                "mean": output.mean().item(),
-                "std": output.std(correction=0).item(),
-                "dead": (output == 0).all(dim=0).double().mean().item(),
-            }
+        def hook(module: nn.Module, inputs: Any, h: Tensor) -> None:
+            mean, std = h.mean().item(), h.std(correction=0).item()
+            dead = (h == 0).all(dim=0).double().mean().item()
+            found[name] = {"mean": mean, "std": std, "dead": dead}
 
         return hook
 
@@ -54,12 +53,14 @@ exercise = Exercise(
     activation_statistics,
     use=drivers.watched,
     parts=(
-        "the names",
-        "mean, std and dead of each",
-        "the type of the numbers",
-        "the mode afterwards",
-        "the hooks that are left",
-        "the hooks that are left after an error",
+        "the names, as positions in named_modules()",
+        "mean",
+        "std",
+        "dead",
+        "whether all numbers are floats",
+        "the number of modules left in training mode",
+        "the number of hooks left",
+        "the number of hooks left after an error",
     ),
     rtol=1e-6,
 )
@@ -78,46 +79,43 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise.fact("the numbers are those of the outputs that optdl.initialization collects")
 def _(function: Any, rng: np.random.Generator) -> bool:
-    """Compare with the outputs that optdl collects, and with NumPy."""
     seed, x = int(rng.integers(1000)), rng.normal(size=(8, 3))
-    names, rows, *_ = observe(drivers.watched, function, 3, x, seed, False)
+    _, *columns = observe(drivers.watched, function, 3, x, seed, False)
     outputs = layer_outputs(drivers.blocks(3, seed + 1).eval(), torch.tensor(x))
-    units = {name: outputs[name] for name in ("1", "2.2", "3.2", "4.2")}
-    expected = np.array([[h.mean(), h.std(), dead_share(h)] for h in units.values()])
-    return names == tuple(units) and disagreement(expected, rows, 1e-5, 1e-8) is None
+    units = [outputs[name] for name in ("1", "2.2", "3.2", "4.2")]
+    expected = np.array([[h.mean(), h.std(), dead_share(h)] for h in units])
+    return disagreement(expected, np.stack(columns[:3], axis=1), 1e-5, 1e-8) is None
 
 
 exercise.mistake(
-    "your hooks stay in the network, and are called in every forward pass from "
-    "now on; remove each by its handle",
+    "your hooks stay in the network, and are called in every forward pass from now on; remove "
+    "each by its handle",
     ("handle.remove()", "pass"),
 )
 
 exercise.mistake(
     "your hooks stay in the network if its forward pass fails; remove them in a `finally`",
     ("    try:\n", "    if True:\n"),
+    ("    finally:\n", "    if True:\n"),
+)
+
+exercise.mistake(
+    "all your hooks use the name that the loop variable has in the end, which is that of the last "
+    "module; give each hook a name of its own, by a function that makes the hook",
+    ("found[name]", "found[[*model.named_modules()][-1][0]]"),
+)
+
+exercise.mistake(
+    "all your hooks use the name of the last ReLU; give each hook a name of its own, by a function "
+    "that makes the hook",
     (
-        "    finally:\n        for handle in handles:",
-        "    if True:\n        for handle in handles:",
+        "found[name]",
+        "found[[n for n, one in model.named_modules() if isinstance(one, nn.ReLU)][-1]]",
     ),
 )
 
 exercise.mistake(
-    "all your hooks use the name that the loop had last; give each hook its own "
-    "name, by a function that makes the hook",
-    ("watch(name: str)", "watch(_: str)"),
-    ("found[name] = {", "found[names[-1]] = {"),
-    (
-        "    handles = []\n",
-        "    handles = []\n"
-        "    pairs = model.named_modules()\n"
-        "    names = [one for one, part in pairs if isinstance(part, nn.ReLU)]\n",
-    ),
-)
-
-exercise.mistake(
-    "you watch every module, those that contain others among them; watch the "
-    "`nn.ReLU` modules alone",
+    "you watch every module, also those that contain others; watch the `nn.ReLU` modules only",
     ("isinstance(module, nn.ReLU)", "True"),
 )
 
@@ -127,52 +125,37 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you measure what goes into the ReLU; measure what comes out, the third "
-    "argument of a forward hook",
-    (
-        "            found[name] = {",
-        "            output = inputs[0]\n            found[name] = {",
-    ),
+    "you measure the input of the ReLU; measure its output, the third argument of a forward hook",
+    ("mean, std = ", "h = inputs[0]\n            mean, std = "),
 )
+
+exercise.mistake(OUTERMOST, ("model.named_modules()", "model.named_children()"))
 
 exercise.mistake(
-    "you look at the outermost modules alone; `named_modules()` also gives those within others",
-    ("model.named_modules()", "model.named_children()"),
+    "you keep the output and measure it after the forward pass, when a module that works in place "
+    "has overwritten it; measure in the hook, or keep a copy",
+    ("        return hook\n", ""),
+    (
+        "mean, std",
+        "found[name] = h\n        return hook\n    def measured(h):\n            mean, std",
+    ),
+    ("found[name] = {", "return {"),
+    ("return found", "return {name: measured(h) for name, h in found.items()}"),
 )
+
+exercise.mistake(UNBIASED, ("correction=0", "correction=1"))
+
+exercise.mistake(VARIANCE, ("h.std(", "h.var("))
 
 exercise.mistake(
-    "you keep the output and measure it after the forward pass, when a module "
-    "that works in place has overwritten it; measure in the hook, or keep a copy",
-    ("            found[name] = {\n", "            kept[name] = output\n"),
-    ('                "mean": output.mean().item(),\n', ""),
-    ('                "std": output.std(correction=0).item(),\n', ""),
-    (
-        '                "dead": (output == 0).all(dim=0).double().mean().item(),\n            }\n',
-        "",
-    ),
-    ("    handles = []\n", "    handles, kept = [], {}\n"),
-    (
-        "    return found",
-        "    for name, output in kept.items():\n"
-        "        dead = (output == 0).all(dim=0).double().mean().item()\n"
-        "        std = output.std(correction=0).item()\n"
-        '        found[name] = {"mean": output.mean().item(), "std": std, '
-        '"dead": dead}\n'
-        "    return found",
-    ),
+    "you take the mean of the standard deviations of the units; take one standard deviation over "
+    "all examples and units",
+    ("h.std(correction=0)", "h.std(dim=0, correction=0).mean()"),
 )
-
-exercise.mistake(
-    "your standard deviation divides by the number of values minus 1; divide by "
-    "the number, with `correction=0`",
-    ("correction=0", "correction=1"),
-)
-
-exercise.mistake("you return the variance; return its root", ("output.std(", "output.var("))
 
 exercise.mistake(
     "you count single zeros; a unit is dead if it is zero for every example",
-    ("(output == 0).all(dim=0)", "(output == 0)"),
+    (".all(dim=0)", ""),
 )
 
 exercise.mistake(
@@ -181,14 +164,14 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you count a unit as dead if it is zero for any example; it is dead if it is "
-    "zero for all of them",
+    "you count a unit as dead if it is zero for any example; it is dead if it is zero for all of "
+    "them",
     ("all(dim=0)", "any(dim=0)"),
 )
 
 exercise.mistake(
-    "your network is in training mode while you measure, so that its batch "
-    "normalization uses the batch, and changes; call `model.eval()` first",
+    "your network is in training mode while you measure, so its batch normalization uses the "
+    "minibatch, and changes; call `model.eval()` first",
     ("    model.eval()\n", "    model.train()\n"),
 )
 
@@ -198,22 +181,22 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you leave the network in training mode, whatever its mode was; leave it in "
-    "the mode in which it came",
+    "you leave the network in training mode, whatever its mode was; leave it in the mode in which "
+    "it came",
     ("model.train(was_training)", "model.train()"),
 )
 
 exercise.mistake(
-    "you return tensors; return numbers, with `.item()`: a tensor can hold the "
-    "whole graph of a forward pass",
-    ("output.mean().item()", "output.mean()"),
-    ("output.std(correction=0).item()", "output.std(correction=0)"),
+    "you return tensors; return numbers, with `.item()`: a tensor can hold the whole graph of a "
+    "forward pass",
+    ("h.mean().item()", "h.mean()"),
+    ("h.std(correction=0).item()", "h.std(correction=0)"),
     (".double().mean().item()", ".double().mean()"),
 )
 
 exercise.mistake(
-    "your dict outlives the call, and brings the layers of networks from before; "
-    "begin each call with an empty one",
+    "your dict outlives the call, and still has the layers of earlier networks; begin each call "
+    "with an empty one",
     ("(model: nn.Module, x: Tensor)", "(model, x, found={})"),
-    ("    found: dict[str, dict[str, float]] = {}\n", ""),
+    ("    found = {}\n", ""),
 )

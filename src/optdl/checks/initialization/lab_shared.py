@@ -7,14 +7,24 @@ NO_GRAD = (
     "above the function"
 )
 
-
 NEW_PARAMETER = (
     "you put a new parameter in the layer's place, which an optimizer that was made before does "
     "not know; write into the weight that is there"
 )
 
-
 GLOBAL = (
-    "you draw from torch's global random numbers; pass `generator=generator`, so that the weights "
-    "follow from it alone"
+    "you draw from torch's global random numbers; pass `generator=generator`, so the weights "
+    "follow from its seed alone"
+)
+
+OUTERMOST = (
+    "you look at the outermost modules only; `modules()` and `named_modules()` also give those "
+    "within others"
+)
+
+VARIANCE = "you take the variance; take its root, the standard deviation"
+
+UNBIASED = (
+    "your standard deviation divides by the number of values minus 1; divide by the number, with "
+    "`correction=0`"
 )
