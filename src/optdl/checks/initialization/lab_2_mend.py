@@ -1,4 +1,4 @@
-"""Mend a network."""
+"""The student scales the layers of a damaged network by what hooks measure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from torch import Tensor, nn
 
 from optdl.checks.exercise import Case, Exercise
 from optdl.checks.initialization.lab_2_initialize import initialize
-from optdl.checks.initialization.lab_shared import GLOBAL, NEW_PARAMETER, NO_GRAD
+from optdl.checks.initialization.lab_shared import (
+    GLOBAL,
+    NEW_PARAMETER,
+    NO_GRAD,
+    OUTERMOST,
+    UNBIASED,
+    VARIANCE,
+)
 from optdl.initialization import layer_outputs
 from optdl.labs.drivers import initialization as drivers
 from optdl.labs.initialization import DEPTH, GAINS, damage, network, sample
@@ -28,7 +35,7 @@ def mend(model: nn.Module, x: Tensor, generator: torch.Generator) -> None:
     """
 
     def repair(layer: Any, inputs: Any) -> None:
-        if bool((layer.weight == layer.weight[0, 0]).all()):
+        if (layer.weight == layer.weight[0, 0]).all():
             layer.weight.normal_(0, 1, generator=generator)
         layer.bias.zero_()
         output = nn.functional.linear(inputs[0], layer.weight)
@@ -48,9 +55,12 @@ exercise = Exercise(
     mend,
     use=drivers.mended,
     parts=(
-        "the parameters",
+        "the weights of the first layer",
+        "the weights of the layer of equal weights",
+        "the weights of the later layers",
+        "the biases",
         "whether they are the network's own, and learn",
-        "the hooks that are left",
+        "the number of hooks left",
     ),
     rtol=1e-4,
     atol=1e-5,
@@ -70,7 +80,6 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise.fact("on the damaged network of the lab, all linear outputs have deviation 1 afterwards")
 def _(function: Any, rng: np.random.Generator) -> bool:
-    """Look at the network of the lab, with all its damages."""
     model, seed = network(), int(rng.integers(1000))
     initialize(model, GAINS["damaged"], torch.Generator().manual_seed(seed))
     damage(model, seed)
@@ -83,31 +92,19 @@ def _(function: Any, rng: np.random.Generator) -> bool:
 
 
 exercise.mistake(
-    "you measure all layers first and scale them afterwards, and each factor "
-    "changes the inputs of the layers behind; scale a layer before you measure "
-    "the next",
-    (
-        "layer.weight.div_(output.std(correction=0))",
-        "found.append(output.std(correction=0))",
-    ),
-    ("    layers = [", "    found = []\n    layers = ["),
+    "you measure all layers first and scale them afterwards, and each factor changes the inputs of "
+    "the layers behind; scale a layer before you measure the next",
+    ("layer.weight.div_(", "layer.scale = ("),
     (
         "            handle.remove()",
-        "            handle.remove()\n"
-        "    for layer, deviation in zip(layers, found):\n"
-        "        layer.weight.div_(deviation)",
+        "            handle.remove()\n    for layer in layers:\n"
+        "        layer.weight.div_(layer.scale)",
     ),
 )
 
-exercise.mistake(
-    "you divide by the variance; divide by the standard deviation", ("output.std(", "output.var(")
-)
+exercise.mistake(VARIANCE, ("output.std(", "output.var("))
 
-exercise.mistake(
-    "your standard deviation divides by the number of values minus 1; divide by "
-    "the number, with `correction=0`",
-    ("correction=0", "correction=1"),
-)
+exercise.mistake(UNBIASED, ("correction=0", "correction=1"))
 
 exercise.mistake(
     "you measure the root of the mean square; the standard deviation is measured from the mean",
@@ -126,53 +123,45 @@ exercise.mistake(
 
 exercise.mistake(
     "you leave the biases as they are; set them to zero before you measure",
-    ("        layer.bias.zero_()\n", ""),
-    ("linear(inputs[0], layer.weight)", "linear(inputs[0], layer.weight, layer.bias)"),
+    ("layer.bias.zero_()", "pass"),
+    ("layer.weight)\n", "layer.weight, layer.bias)\n"),
 )
 
 exercise.mistake(
-    "you set the biases to zero after you have measured, so that they enter your "
-    "factor; do it before",
-    ("        layer.bias.zero_()\n", ""),
-    ("linear(inputs[0], layer.weight)", "linear(inputs[0], layer.weight, layer.bias)"),
-    (
-        "        layer.weight.div_(output.std(correction=0))",
-        "        layer.weight.div_(output.std(correction=0))\n        layer.bias.zero_()",
-    ),
+    "you set the biases to zero after you have measured, so they enter your factor; do it before",
+    ("layer.bias.zero_()", "pass"),
+    ("layer.weight)\n", "layer.weight, layer.bias)\n        layer.bias.zero_()\n"),
 )
 
 exercise.mistake(
-    "you scale a layer of equal weights as it is: its units still compute one "
-    "and the same number, and zeros become nan; draw it anew",
-    ("bool((layer.weight == layer.weight[0, 0]).all())", "False"),
+    "you scale a layer of equal weights as it is: its units still compute one and the same number, "
+    "and zeros become nan; draw it anew",
+    ("(layer.weight == layer.weight[0, 0]).all()", "False"),
 )
 
 exercise.mistake(
-    "you draw a layer anew if its weights are zero; units are equal wherever all "
-    "weights are equal, whatever their value",
-    ("layer.weight == layer.weight[0, 0]", "layer.weight == 0"),
+    "you draw a layer anew if its weights are zero; units are equal wherever all weights are "
+    "equal, whatever their value",
+    ("== layer.weight[0, 0]", "== 0"),
 )
 
 exercise.mistake(
     "you draw every layer anew; keep the weights that can be scaled",
-    ("bool((layer.weight == layer.weight[0, 0]).all())", "True"),
+    ("(layer.weight == layer.weight[0, 0]).all()", "True"),
 )
 
 exercise.mistake(GLOBAL, (", generator=generator", ""))
 
 exercise.mistake(
     "you leave out the output layer; it is a linear layer like the others",
-    ("in model.modules() if isinstance", "in list(model.modules())[:-1] if isinstance"),
+    ("model.modules()", "[*model.modules()][:-1]"),
 )
 
-exercise.mistake(
-    "you look at the outermost layers alone; `modules()` also gives those within other modules",
-    ("model.modules()", "model.children()"),
-)
+exercise.mistake(OUTERMOST, ("model.modules()", "model.children()"))
 
 exercise.mistake(
-    "your hooks stay in the network, and scale it again in every forward pass; "
-    "remove each by its handle",
+    "your hooks stay in the network, and scale it again in every forward pass; remove each by its "
+    "handle",
     ("handle.remove()", "pass"),
 )
 
@@ -180,8 +169,5 @@ exercise.mistake(NO_GRAD, ("@torch.no_grad()\n", ""))
 
 exercise.mistake(
     NEW_PARAMETER,
-    (
-        "layer.weight.div_(output.std(correction=0))",
-        "layer.weight = nn.Parameter(layer.weight / output.std(correction=0))",
-    ),
+    ("layer.weight.div_(", "layer.weight = nn.Parameter(layer.weight / "),
 )

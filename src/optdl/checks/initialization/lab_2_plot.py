@@ -1,4 +1,4 @@
-"""The figure."""
+"""The student draws the deviation of the activations by depth, a line for each start."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ exercise = Exercise("LAB-2:plot", plot_deviations, use=drawn)
 
 @exercise.fact("networks of different depths are drawn from layer 1 to the last")
 def _(function: Any, rng: np.random.Generator) -> bool:
-    """Return whether networks of different depths are drawn whole, from layer 1 to the last."""
     depths = {f"start {number}": int(rng.integers(1, 9)) for number in range(3)}
     curves = {name: [0.5] * depth for name, depth in depths.items()}
     lines = observe(drawn, function, curves)["lines"]
@@ -51,18 +50,15 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 
 exercise.mistake(
-    "your deviations lie on a linear axis, where the small ones cannot be told "
-    'apart; use `ax.set_yscale("log")`',
-    ('    ax.set_yscale("log")\n', ""),
+    "your deviations lie on a linear axis, where the small ones cannot be told apart; use "
+    '`ax.set_yscale("log")`',
+    ('ax.set_yscale("log")', "pass"),
 )
 
 exercise.mistake(
-    "your layers lie on a logarithmic axis; a deviation that changes by one "
-    "factor in each layer is a straight line over a linear one",
-    (
-        'ax.set_yscale("log")',
-        'ax.set_yscale("log")\n    ax.set_xscale("log")',
-    ),
+    "your layers lie on a logarithmic axis; a deviation that changes by one factor in each layer "
+    "is a straight line over a linear axis",
+    ("ax.set_yscale", 'ax.set_xscale("log"), ax.set_yscale'),
 )
 
 exercise.mistake(
@@ -72,17 +68,17 @@ exercise.mistake(
 
 exercise.mistake(
     "your axes are exchanged: the layers belong on the x axis",
-    ("ax.plot(layers, values,", "ax.plot(values, layers,"),
+    ("plot(layers, values", "plot(values, layers"),
 )
 
 exercise.mistake(
-    "an axis has no label; add it with `ax.set_xlabel` and `ax.set_ylabel`",
-    ('    ax.set_xlabel("hidden layer")\n', ""),
+    "an axis has no label; add it with `ax.set_xlabel` or `ax.set_ylabel`",
+    ('ax.set_xlabel("hidden layer")', "pass"),
 )
 
 exercise.mistake(
-    "there is no legend, so nobody knows which line is which; call `ax.legend()`",
-    ("    ax.legend()", "    pass"),
+    "there is no legend that names all lines; call `ax.legend()` once they are drawn",
+    ("ax.legend()", "pass"),
 )
 
 exercise.mistake("your lines have no labels; give each `label=start`", (", label=start", ""))

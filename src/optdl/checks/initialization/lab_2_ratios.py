@@ -1,4 +1,4 @@
-"""Sizes of updates."""
+"""The student takes a training step, and measures it relative to the weights."""
 
 from __future__ import annotations
 
@@ -38,7 +38,13 @@ exercise = Exercise(
     "LAB-2:ratios",
     update_ratios,
     use=drivers.stepped,
-    parts=("the names", "the ratios", "their type", "the parameters afterwards"),
+    parts=(
+        "the names, as positions in named_parameters()",
+        "the ratios of the first step",
+        "the ratios of the second step",
+        "whether all ratios are floats",
+        "the parameters afterwards",
+    ),
 )
 
 
@@ -55,36 +61,37 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise.fact("for plain gradient descent a ratio is the rate times ‖g‖ / ‖θ‖")
 def _(function: Any, rng: np.random.Generator) -> bool:
-    """Compare the first step of SGD, where momentum has no effect, with ε ‖g‖ / ‖θ‖."""
     seed, x, y = int(rng.integers(1000)), rng.normal(size=(6, 3)), rng.integers(0, 3, size=6)
-    names, ratios, *_ = observe(drivers.stepped, function, x[None], y[None], seed, False)
-    model, matrices = drivers.classifier(3, seed).train(), ("0.weight", "3.weight")
-    weights = [model.get_parameter(name) for name in matrices]
+    # in the first step momentum has no effect
+    _, ratios, *_ = observe(
+        drivers.stepped, function, x[None].repeat(2, 0), y[None].repeat(2, 0), seed, False
+    )
+    model = drivers.classifier(3, seed).train()
+    weights = [model.get_parameter(name) for name in ("0.weight", "3.weight")]
     loss = nn.functional.cross_entropy(model(torch.tensor(x)), torch.tensor(y))
-    gradients = torch.autograd.grad(loss, weights)
-    pairs = zip(gradients, weights, strict=True)
-    expected = np.array([[0.2 * float(g.norm() / value.norm()) for g, value in pairs]])
-    return names == matrices and disagreement(expected, ratios, 1e-5, 1e-8) is None
+    pairs = zip(torch.autograd.grad(loss, weights), weights, strict=True)
+    expected = np.array([0.2 * float(g.norm() / value.norm()) for g, value in pairs])
+    return disagreement(expected, ratios, 1e-5, 1e-8) is None
 
 
 exercise.mistake(
-    "you keep the weights before the step without a copy, and they change with "
-    "it; `detach()`, `.data` and `state_dict()` share memory, so add `clone()`",
-    ("value.detach().clone()", "value.detach()"),
+    "you keep the weights before the step without a copy, and they change with it; `detach()`, "
+    "`.data` and `state_dict()` share memory, so add `clone()`",
+    ("detach().clone()", "detach()"),
 )
 
-exercise.mistake("you never take the step; call `optimizer.step()`", ("    optimizer.step()\n", ""))
+exercise.mistake("you never take the step; call `optimizer.step()`", ("optimizer.step()", "pass"))
 
 exercise.mistake(
-    "you keep the gradients of the step before, and `backward` adds to them; "
-    "call `optimizer.zero_grad()` first",
-    ("    optimizer.zero_grad()\n", ""),
+    "you keep the gradients of the step before, and `backward` adds to them; call "
+    "`optimizer.zero_grad()` first",
+    ("optimizer.zero_grad()", "pass"),
 )
 
 exercise.mistake(
-    "your network stays in evaluation mode; a training step is taken in training "
-    "mode, so call `model.train()` first",
-    ("    model.train()\n", ""),
+    "your network stays in evaluation mode; a training step is taken in training mode, so call "
+    "`model.train()` first",
+    ("model.train()", "pass"),
 )
 
 exercise.mistake(
@@ -93,48 +100,50 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you take the rate times the gradient for the update, which is right for "
-    "plain gradient descent alone; compare the weights before and after the step",
-    (
-        "(value - before[name]).norm()",
-        'optimizer.param_groups[0]["lr"] * value.grad.norm()',
-    ),
+    "you take the learning rate times the gradient for the update, which is right for plain "
+    "gradient descent only; compare the weights before and after the step",
+    ("(value - before[name]).norm()", 'optimizer.param_groups[0]["lr"] * value.grad.norm()'),
+)
+
+exercise.mistake(
+    "you divide the norm of the gradient; divide that of the update, the weights after the step "
+    "minus those before",
+    ("(value - before[name])", "value.grad"),
+)
+
+exercise.mistake(
+    "you subtract the norms of the weights; take the norm of their difference",
+    ("(value - before[name]).norm()", "(value.norm() - before[name].norm()).abs()"),
 )
 
 exercise.mistake(
     "you divide standard deviations; here the sizes are norms, which the mean enters, too",
-    (
-        "(value - before[name]).norm() / before[name].norm()",
-        "(value - before[name]).std() / before[name].std()",
-    ),
+    ("]).norm() / before[name].norm()", "]).std() / before[name].std()"),
 )
 
 exercise.mistake(
     "you divide squared norms; take their roots",
-    (
-        "(value - before[name]).norm() / before[name].norm()",
-        "(value - before[name]).square().sum() / before[name].square().sum()",
-    ),
+    (").item()", ").item() ** 2"),
 )
 
 exercise.mistake(
-    "you include biases and the factors of normalization layers, which often "
-    "begin at zero; take the parameters with two axes or more",
+    "you include biases and the factors of normalization layers, which often begin at zero; take "
+    "the parameters with two axes or more",
     (" if value.ndim > 1", ""),
 )
 
 exercise.mistake(
     "your loss is a sum over the minibatch; take its mean, as `cross_entropy` does by itself",
-    ("cross_entropy(model(x), y)", 'cross_entropy(model(x), y, reduction="sum")'),
+    ("(model(x), y)", '(model(x), y, reduction="sum")'),
 )
 
 exercise.mistake(
     "you apply softmax before cross_entropy, which applies it itself; give it the scores",
-    ("cross_entropy(model(x), y)", "cross_entropy(model(x).softmax(dim=1), y)"),
+    ("(model(x), y)", "(model(x).softmax(dim=1), y)"),
 )
 
 exercise.mistake(
-    "you return tensors, and with them the graph behind the weights; return "
-    "numbers, with `.item()`",
+    "you return tensors, and with them the graph behind the weights; return numbers, with "
+    "`.item()`",
     (".norm()).item()", ".norm())"),
 )

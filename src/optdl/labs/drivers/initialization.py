@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,12 +71,24 @@ def small_network(kind: str, seed: int) -> nn.Sequential:
 
 
 def initialized(function: Any, kind: str, gain: float, seed: int) -> tuple[Any, ...]:
-    """Return the parameters afterwards, and whether they are still the network's own."""
+    """Return weights of layers by kind, biases, and whether they are still the network's own."""
     model = small_network(kind, seed)
     before = list(model.parameters())
     torch.manual_seed(seed + 1)
     function(model, gain, torch.Generator().manual_seed(seed))
-    return _values(model), _same(before, model)
+    layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear | nn.Conv2d)]
+    weights = [_weights(layer for layer in layers if isinstance(layer, k)) for k in _DRAWN]
+    biases = tuple(value for layer in layers for value in _values(layer)[1:])
+    norms = (layer for layer in model.modules() if isinstance(layer, nn.LayerNorm | nn.BatchNorm2d))
+    others = tuple(value for layer in norms for value in _values(layer))
+    return *weights, biases, others, _same(before, model)
+
+
+_DRAWN = nn.Linear, nn.Conv2d
+
+
+def _weights(layers: Iterable[nn.Module]) -> tuple[np.ndarray, ...]:
+    return tuple(_values(layer)[0] for layer in layers)
 
 
 # --- Statistics of activations ----------------------------------------------------------------
@@ -108,9 +120,10 @@ def watched(function: Any, count: int, x: np.ndarray, seed: int, training: bool)
     model = blocks(count, seed + 1).train(training)
     statistics = function(model, inputs)
     layers = statistics.values()
-    rows = [[float(layer[name]) for name in ("mean", "std", "dead")] for layer in layers]
-    kinds = {type(number).__name__ for layer in layers for number in layer.values()}
-    modes = " and ".join(sorted({str(module.training) for module in model.modules()}))
+    columns = [np.array([float(layer[name]) for layer in layers]) for name in _MEASURED]
+    are_floats = all(isinstance(number, float) for layer in layers for number in layer.values())
+    names = _positions(statistics, (name for name, _ in model.named_modules()))
+    modes = sum(module.training for module in model.modules())
     left = _hooks(model)
     try:
         function(model, inputs[:, 1:])
@@ -118,7 +131,16 @@ def watched(function: Any, count: int, x: np.ndarray, seed: int, training: bool)
         late = _hooks(model) - left
     else:
         late = -1
-    return tuple(statistics), np.array(rows), " and ".join(sorted(kinds)), modes, left, late
+    return names, *columns, are_floats, modes, left, late
+
+
+_MEASURED = "mean", "std", "dead"
+
+
+def _positions(names: Iterable[str], known: Iterable[str]) -> np.ndarray:
+    """Return the position of each name among those of a network; -1 is none of them."""
+    numbers = {name: number for number, name in enumerate(known)}
+    return np.array([numbers.get(name, -1) for name in names])
 
 
 # --- Sizes of updates -------------------------------------------------------------------------
@@ -133,7 +155,7 @@ def classifier(n: int, seed: int) -> nn.Sequential:
 
 
 def stepped(function: Any, x: np.ndarray, y: np.ndarray, seed: int, adam: bool) -> tuple[Any, ...]:
-    """Return the ratios of a step for each minibatch, their type, and the weights behind them."""
+    """Return whose ratios, those of each step, whether they are floats, and the weights then."""
     model = classifier(x.shape[2], seed)
     optimizer: torch.optim.Optimizer = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
     if adam:
@@ -142,9 +164,10 @@ def stepped(function: Any, x: np.ndarray, y: np.ndarray, seed: int, adam: bool) 
         function(model, optimizer, torch.tensor(inputs), torch.tensor(labels))
         for inputs, labels in zip(x, y, strict=True)
     ]
-    kinds = {type(ratio).__name__ for ratios in steps for ratio in ratios.values()}
-    numbers = np.array([[float(ratio) for ratio in ratios.values()] for ratios in steps])
-    return tuple(steps[0]), numbers, " and ".join(sorted(kinds)), _values(model)
+    are_floats = all(isinstance(ratio, float) for ratios in steps for ratio in ratios.values())
+    first, second = (np.array([*map(float, ratios.values())]) for ratios in steps)
+    names = _positions(steps[0], (name for name, _ in model.named_parameters()))
+    return names, first, second, are_floats, _values(model)
 
 
 # --- Mend a network ---------------------------------------------------------------------------
@@ -164,13 +187,14 @@ def _damaged(equal: float, depth: int, seed: int) -> nn.Sequential:
 
 
 def mended(function: Any, equal: float, depth: int, x: np.ndarray, seed: int) -> tuple[Any, ...]:
-    """Return the parameters afterwards, whether they are the network's own, and hooks left."""
+    """Return weights and biases, whether they are still the network's own, and hooks left."""
     model = _damaged(equal, depth, seed)
     before = list(model.parameters())
     torch.manual_seed(seed + 1)
     inputs = torch.tensor(x, dtype=torch.float32)
     function(model, inputs, torch.Generator().manual_seed(seed))
-    return _values(model), _same(before, model), _hooks(model)
+    weights, biases = _values(model)[::2], _values(model)[1::2]
+    return weights[0], weights[1], weights[2:], biases, _same(before, model), _hooks(model)
 
 
 def mended_network(
