@@ -112,7 +112,7 @@ def test_the_report_has_a_table_of_each_kind() -> None:
     ("text", "expected"),
     [
         ("Why: 3 of 4 values differ.", "bare"),
-        ("Why: the second of 3 values in `y`: the values differ.", "bare"),
+        ("Why: the second of 3 parts in `y`: the values differ.", "bare"),
         ("Why: the values differ. `y` is right.", "located"),
         ("Why: expected shape (2,), got shape (3,).", "explained"),
         ("Why: the values differ.\nLikely cause: your answer is transposed.", "explained"),

@@ -27,7 +27,7 @@ from optdl.checks.exercise import Function
 from wrong_answers import TOPICS, answers, judging, mutants
 
 VERDICTS = ("named", "explained", "located", "bare", "late", "missed")
-PART = r"(the [^:]* values( in [^:]*)?: |at key '\w+': |`[^`]+`: )*"
+PART = r"(the [^:]* parts( in [^:]*)?: |at key '\w+': |`[^`]+`: )*"
 BARE = re.compile(rf"^Why: {PART}(\d+ of \d+|the) values differ\.$", re.M)
 LOCATED = re.compile(r"^Why: .*values? differ\b", re.M)
 CAUSE = re.compile(r"^Likely cause: (.*)$", re.M)

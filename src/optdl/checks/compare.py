@@ -109,8 +109,8 @@ def _place(number: int, count: int, name: Any, where: str) -> str:
     if isinstance(name, tuple) or count == 1:
         return where
     ordinal = ORDINALS[number] if number < len(ORDINALS) else f"{number + 1}th"
-    values = f"the {ordinal} of {count} values"
-    return f"{values} in {where}" if where else values
+    part = f"the {ordinal} of {count} parts"
+    return f"{part} in {where}" if where else part
 
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")

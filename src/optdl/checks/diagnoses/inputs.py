@@ -59,7 +59,7 @@ CALLED: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("{0} divided by its length", lambda g: g / np.linalg.norm(g)),
     ("the diagonal of {0}", lambda H: np.diag(np.diag(H))),
 )
-USUAL = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.95, 0.99, 0.999)
+USUAL = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.95, 0.99, 0.999, 1.0)
 
 
 def hard_coded(evidence: Evidence) -> str:
@@ -70,7 +70,7 @@ def hard_coded(evidence: Evidence) -> str:
             for value in _fixed(evidence, name)
             if all(_explains(evidence, part, _set(name, value)) for part in evidence.wrong)
         ]
-        if len(fitting) == 1:
+        if len(fitting) == 1 and fitting != [1]:  # 1 is no constant, but a factor that is missing
             [value] = fitting
             return f"your answer is right only for `{name}` = {value!r}; let it depend on `{name}`"
     return ""

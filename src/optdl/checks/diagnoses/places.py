@@ -101,7 +101,7 @@ def _is_alone(pair: Pair, axis: int, position: int) -> bool:
     wrong = np.moveaxis(differing(pair.right, pair.got), axis, 0)
     lines = np.array([line.any() for line in wrong])
     others = np.delete(lines, position)
-    return bool(not lines[position] and others.all() and len(others) > 1)
+    return bool(not lines[position] and others.all() and others.size)
 
 
 def positions(part: Part) -> str:
@@ -111,7 +111,9 @@ def positions(part: Part) -> str:
         return ""
     [first, *others] = [differing(pair.right, pair.got) for pair in wrong]
     where = np.flatnonzero(first)
-    if len(where) > 3 or not all(np.array_equal(where, np.flatnonzero(one)) for one in others):
+    if len(where) > min(3, len(first) - 1) or not all(
+        np.array_equal(where, np.flatnonzero(one)) for one in others
+    ):
         return ""
     if len(where) == 1:
         return f"only entry {where[0]} differs, counted from 0"
@@ -228,11 +230,12 @@ def _of_rows(case: Case) -> Iterator[tuple[str, bool]]:
 def _of_numbers(case: Case) -> Iterator[tuple[str, bool]]:
     whole = {name: value for name, value in case.items() if type(value) is int}
     for (left, a), (right, b) in permutations(whole.items(), 2):
+        yield f"`{left}` > `{right}`", a > b
+        yield f"`{left}` ≥ `{right}`", a >= b
+    for (left, a), (right, b) in permutations(whole.items(), 2):
         if b:
             yield f"`{right}` does not divide `{left}`", a % b != 0
             yield f"`{right}` divides `{left}`", a % b == 0
-        yield f"`{left}` > `{right}`", a > b
-        yield f"`{left}` ≥ `{right}`", a >= b
 
 
 def _sizes(case: Case) -> tuple[Any, ...]:
