@@ -19,7 +19,7 @@ from torch import nn
 from optdl.checks import CheckFailed, Exercise, check, lab_exercises, summary
 from optdl.checks.exercise import Misconception
 from optdl.checks.labs import check_reading, check_record
-from optdl.checks.labs.records import RecordCheck, judge
+from optdl.checks.labs.records import RecordCheck, judge, judge_reading
 from optdl.labs import LabRecord, Run, perform, seed_of
 from optdl.labs.drivers.figures import drawn, labelled
 from optdl.labs.lab import Lab
@@ -433,6 +433,30 @@ def test_a_number_that_is_not_in_the_record_is_refused(
     with pytest.raises(CheckFailed) as failed:
         check_reading("LAB-1:reading", answer)
     assert reason in str(failed.value)
+
+
+@pytest.mark.parametrize("kind", [int, float, np.int64, np.float32, np.array, torch.tensor])
+def test_a_number_that_is_read_may_be_of_any_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Callable[[int], Any]
+) -> None:
+    record = run(tmp_path / "record.json", predictions={"best": kind(27)})
+    assert LabRecord.load(tmp_path / "record.json") == record
+    monkeypatch.chdir(tmp_path)
+    epoch = {"epoch": ("the best epoch", lambda record: 27)}
+    asked = {"best": ("the best", lambda value: type(value) in (int, float))}
+    check = RecordCheck("LAB-0:record", TOY, asked, lambda weights: -0.0001, -1, epoch)
+    monkeypatch.delenv("GRADEBOX_STUDENT", raising=False)
+    judge(check, lambda: "ada", lambda: {"best": kind(27)}, {"step": lambda lr: lr})
+    judge_reading(check, lambda: {"epoch": kind(27)})
+    with pytest.raises(CheckFailed, match="'epoch' is 26, and the record says otherwise"):
+        judge_reading(check, lambda: {"epoch": kind(26)})
+
+
+def test_a_notebook_shows_why_a_record_cannot_be_used_and_no_traceback(tmp_path: Path) -> None:
+    with pytest.raises(RecordError) as refused:
+        LabRecord.load(tmp_path / "record.json")
+    [line] = refused.value._render_traceback_()
+    assert line == f"✗ {refused.value}."
 
 
 def test_there_is_no_such_lab() -> None:

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from tqdm.auto import tqdm
 
-from optdl.labs.records import FILE, LabRecord, RecordError, Run, pack, seed_of
+from optdl.labs.records import FILE, LabRecord, RecordError, Run, as_python, pack, seed_of
 
 __all__ = ["Experiment", "Lab", "Parts", "finite_part", "perform"]
 
@@ -108,7 +108,9 @@ def perform(
 def _begun(lab: Lab, user: str, predictions: dict[str, Any], path: Path) -> LabRecord:
     """Return the record that there is, or a new one."""
     if not path.exists():
-        return LabRecord(lab.key, user, dict(predictions))
+        return LabRecord(
+            lab.key, user, {name: as_python(value) for name, value in predictions.items()}
+        )
     record = LabRecord.load(path)
     if (record.lab, record.user) != (lab.key, user):
         raise RecordError(

@@ -29,6 +29,7 @@ __all__ = [
     "LabRecord",
     "RecordError",
     "Run",
+    "as_python",
     "contents",
     "pack",
     "seed_of",
@@ -46,6 +47,10 @@ _FORMAT = "optdl lab record 1"
 
 class RecordError(ValueError):
     """A record cannot be used; the message says why, and what to do."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Show the message alone in a notebook."""
+        return f"✗ {self}.".splitlines()
 
 
 def seed_of(user: str) -> int:
@@ -214,6 +219,17 @@ def _checksum(content: dict[str, Any]) -> str:
     """Return what tells whether a record was changed; it does not tell by whom."""
     text = json.dumps(content, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def as_python(value: Any) -> Any:
+    """Return a number of NumPy or PyTorch as one of Python, and everything else as it is.
+
+    Examples
+    --------
+    >>> as_python(np.float32(0.5)), as_python(torch.tensor(3)), as_python("SGD")
+    (0.5, 3, 'SGD')
+    """
+    return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
 def pack(model: torch.nn.Module) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from optdl.checks.report import WHY, CheckFailed
 from optdl.checks.summary import note
 from optdl.labs.drivers.records import first_steps, read_record
 from optdl.labs.lab import Lab, finite_part
-from optdl.labs.records import FILE, LabRecord, RecordError, Run, seed_of, unpack
+from optdl.labs.records import FILE, LabRecord, RecordError, Run, as_python, seed_of, unpack
 from optdl.observation import observe
 
 __all__ = ["RecordCheck", "judge", "judge_reading"]
@@ -100,10 +101,12 @@ def _say(
 def _misread(check: RecordCheck, record: LabRecord, got: Any) -> Iterator[str]:
     for name, (what, find) in check.readings.items():
         right = find(record)
-        number = got.get(name) if isinstance(got, dict) else None
+        number = as_python(got.get(name)) if isinstance(got, dict) else None
+        # beside an epoch, which is a whole number, the next one is wrong
+        allowed = min(0.05 * abs(right), 0.5 if float(right).is_integer() else math.inf)
         if not isinstance(number, int | float):
             yield f"`reading()` must give {name!r} as a number: {what}"
-        elif not abs(number - right) <= 0.05 * abs(right):
+        elif not abs(number - right) <= allowed:
             yield f"{name!r} is {number:g}, and the record says otherwise: it is {what}"
 
 
@@ -137,9 +140,9 @@ def _of_another(check: RecordCheck, record: LabRecord, name: Any) -> Iterator[st
 
 def _predicted(check: RecordCheck, record: LabRecord, now: Any) -> Iterator[str]:
     for name, (asked, fits) in check.predictions.items():
-        if not isinstance(now, dict) or name not in now or not fits(now[name]):
+        if not isinstance(now, dict) or name not in now or not fits(as_python(now[name])):
             yield f"`predictions()` must give {name!r}: {asked}"
-        elif record.predictions.get(name) != now[name]:
+        elif record.predictions.get(name) != as_python(now[name]):
             yield (
                 f"your prediction of {name!r} is not the one from before the run, "
                 f"{record.predictions.get(name)!r}: a prediction stays, right or wrong"
