@@ -330,6 +330,14 @@ def test_the_use_of_the_generator_is_looked_at(course, function, cause):
     assert cause in said(function)
 
 
+def test_a_function_that_draws_in_the_other_cases_draws(course):
+    def cases(rng):
+        return [{"on": k % 2 == 0, "rng": np.random.default_rng(k)} for k in range(4)]
+
+    course(lambda on, rng: rng.normal() if on else 1.5, cases)
+    assert "does not draw" not in said(lambda on, rng: 2.5 if on else rng.random())
+
+
 def test_an_array_within_an_argument_that_is_changed_is_noticed(course):
     course(lambda pair: pair[0] + pair[1], lambda rng: [{"pair": (rng.normal(size=2), np.ones(2))}])
 

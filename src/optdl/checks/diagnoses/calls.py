@@ -28,16 +28,17 @@ def state(evidence: Evidence) -> str:
 
 def untouched(evidence: Evidence) -> str:
     """Recognize a function that leaves the generator alone that it is given."""
-    drawing = _drawing(evidence)
-    if drawing and all(got == before for before, _, got in drawing):
+    states = _states(evidence)
+    drawing = any(right != before for before, right, _ in states)
+    if drawing and all(got == before for before, _, got in states):
         return "your function does not draw from `rng`, the generator that it is given"
     return ""
 
 
 def generator(evidence: Evidence) -> str:
     """Recognize a function that draws other numbers from the generator."""
-    drawing = _drawing(evidence)
-    if drawing and all(got != right for _, right, got in drawing):
+    drawing = [(right, got) for before, right, got in _states(evidence) if right != before]
+    if drawing and all(got != right for right, got in drawing):
         return (
             "your function draws from `rng` in another way than the task says: with another "
             "method, or more or fewer numbers"
@@ -45,11 +46,8 @@ def generator(evidence: Evidence) -> str:
     return ""
 
 
-def _drawing(evidence: Evidence) -> list[tuple[list[str], list[str], list[str]]]:
-    """Return the states of the generators in the cases in which the reference draws.
-
-    They are those before, after the reference and after the answer.
-    """
+def _states(evidence: Evidence) -> list[tuple[list[str], list[str], list[str]]]:
+    """Return the states of each case's generators before, after the reference, and after yours."""
     cases = [case for case in evidence.cases if generators(case)]
     exercise = evidence.exercise
     rights = generators_after(exercise.reference, exercise.use, cases)
@@ -58,7 +56,7 @@ def _drawing(evidence: Evidence) -> list[tuple[list[str], list[str], list[str]]]
     return [
         (state, right, got)
         for state, right, got in zip(before, rights, gots, strict=True)
-        if right is not None and got is not None and state != right
+        if right is not None and got is not None
     ]
 
 
