@@ -1,4 +1,4 @@
-"""How a network is tested."""
+"""The student computes the loss and the accuracy of a network in evaluation mode."""
 
 from __future__ import annotations
 
@@ -32,19 +32,21 @@ def evaluate(model: nn.Module, x: Tensor, y: Tensor, size: int) -> tuple[float, 
     return loss / len(y), correct / len(y)
 
 
-_EVALUATED_PARTS = (
-    "the loss",
-    "the accuracy",
-    "their types",
-    "the sizes of the minibatches",
-    "the scores were computed with",
-    "the network is left in",
-    ("running_mean", "running_var"),
-)
-
-
 exercise = Exercise(
-    "LAB-3:evaluate", evaluate, use=drivers.evaluated, parts=_EVALUATED_PARTS, rtol=1e-6
+    "LAB-3:evaluate",
+    evaluate,
+    use=drivers.evaluated,
+    parts=(
+        "the sizes of the minibatches",
+        "whether the examples keep their order",
+        "whether the scores have a graph",
+        "the loss",
+        "the accuracy",
+        "whether both are floats",
+        "the number of modules left in training mode",
+        ("running_mean", "running_var"),
+    ),
+    rtol=1e-6,
 )
 
 
@@ -62,92 +64,75 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise.fact("the size of the minibatches changes nothing")
 def _(function: Any, rng: np.random.Generator) -> bool:
-    """Return whether the size of the minibatches has no influence on the answer."""
     x, y, seed = rng.normal(size=(11, 4)), rng.integers(0, 3, size=11), int(rng.integers(1000))
     whole, split = (
-        observe(drivers.evaluated, function, x, y, size, True, seed)[:2] for size in (11, 3)
+        observe(drivers.evaluated, function, x, y, size, True, seed)[3:5] for size in (11, 3)
     )
     return disagreement(whole, split, 1e-5, 1e-8) is None
 
 
 exercise.mistake(
     "you compute all scores at once; compute them in minibatches of `size` examples",
-    (
-        "zip(torch.split(x, size), torch.split(y, size), strict=True)",
-        "[(x, y)]",
-    ),
+    ("zip(torch.split(x, size), torch.split(y, size), strict=True)", "[(x, y)]"),
 )
 
 exercise.mistake(
-    "your network is tested in training mode, with the statistics of each "
-    "minibatch; call `model.eval()` first",
-    ("    model.eval()\n", "    model.train()\n"),
+    "your network is tested in training mode, with the statistics of each minibatch; call "
+    "`model.eval()` first",
+    ("model.eval()", "model.train()"),
 )
 
 exercise.mistake(
     "your network is tested in the mode in which it comes; call `model.eval()` first",
-    ("    model.eval()\n", ""),
+    ("model.eval()", "pass"),
 )
 
 exercise.mistake(
     "you leave the network in evaluation mode; give it back in the mode in which it came",
-    ("    model.train(training)\n", ""),
+    ("model.train(training)", "pass"),
 )
 
 exercise.mistake(
-    "you put the network into training mode at the end, whatever its mode was; "
-    "give it back in the mode in which it came",
+    "you put the network into training mode at the end, whatever its mode was; give it back in the "
+    "mode in which it came",
     ("model.train(training)", "model.train()"),
 )
 
 exercise.mistake(
-    "you compute the scores with their graph; nothing goes back here: use `torch.no_grad()`",
+    "you compute the scores with their graph; no backward pass follows here, so use "
+    "`torch.no_grad()`",
     ("@torch.no_grad()\n", ""),
 )
 
 exercise.mistake(
-    "your results are means over the minibatches, in which the examples of a "
-    "smaller last one count for more; take the mean over the examples",
-    (', reduction="sum")', ")"),
-    (".sum().item()", ".double().mean().item()"),
-    (
-        "return loss / len(y), correct / len(y)",
-        "return loss / len(torch.split(x, size)), correct / len(torch.split(x, size))",
-    ),
+    "your results are means over the minibatches, in which the examples of a smaller last "
+    "minibatch count for more; take the mean over the examples",
+    (', reduction="sum").item()', ").item() * len(y) / -(-len(y) // size)"),
+    ("labels).sum().item()", "labels).double().mean().item() * len(y) / -(-len(y) // size)"),
 )
 
 exercise.mistake(
-    "you add the mean losses of the minibatches; multiply each by the number of "
-    "its examples, and divide the sum by the number of all",
+    "you add the mean losses of the minibatches; multiply each by the number of its examples, and "
+    "divide the sum by the number of all",
     (', reduction="sum")', ")"),
-    ("return loss / len(y)", "return loss"),
+    ("loss / len(y)", "loss"),
 )
 
 exercise.mistake(
-    "you divide the sum of the mean losses by the number of examples; multiply "
-    "each mean by the number of its examples first",
+    "you divide the sum of the mean losses by the number of examples; multiply each mean by the "
+    "number of its examples first",
     (', reduction="sum")', ")"),
 )
 
 exercise.mistake(
-    "you multiply each mean loss by `size`, though the last minibatch is "
-    "smaller; multiply by the number of its own examples",
-    (
-        'nn.functional.cross_entropy(scores, labels, reduction="sum").item()',
-        "nn.functional.cross_entropy(scores, labels).item() * size",
-    ),
+    "you multiply each mean loss by `size`, but the last minibatch may be smaller; multiply by the "
+    "number of its own examples",
+    (', reduction="sum").item()', ").item() * size"),
 )
 
 exercise.mistake(
     "you leave out the last minibatch when it is smaller; all examples count",
-    (
-        "        scores = model(inputs)\n",
-        "        if len(inputs) < size:\n            break\n        scores = model(inputs)\n",
-    ),
-    (
-        "return loss / len(y), correct / len(y)",
-        "return loss / (len(y) // size * size), correct / (len(y) // size * size)",
-    ),
+    ("scores = model(inputs)", "if len(inputs) < size: break\n        scores = model(inputs)"),
 )
 
 exercise.mistake(
@@ -161,13 +146,13 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "your second number is the error; asked is the accuracy",
+    "you return the share of wrong answers; return the accuracy, the share of correct ones",
     ("correct / len(y)", "1 - correct / len(y)"),
 )
 
 exercise.mistake(
     "you return tensors; return numbers, with `.item()`",
-    ('reduction="sum").item()', 'reduction="sum")'),
+    ('"sum").item()', '"sum")'),
     (".sum().item()", ".sum()"),
 )
 

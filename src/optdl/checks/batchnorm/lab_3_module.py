@@ -1,4 +1,4 @@
-"""The module."""
+"""The student writes batch normalization as a module of PyTorch."""
 
 from __future__ import annotations
 
@@ -42,11 +42,12 @@ class BatchNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Normalize x."""
         shape = [1, -1] + [1] * (x.dim() - 2)
-        mean, var = self.running_mean, self.running_var
+        axes = [0, *range(2, x.dim())]
+        mean, var = x.mean(axes), x.var(axes, unbiased=False)
         if self.training:
-            axes = [0, *range(2, x.dim())]
-            mean, var = x.mean(axes), x.var(axes, unbiased=False)
             self.update(mean, var, x.numel() // x.shape[1])
+        else:
+            mean, var = self.running_mean, self.running_var
         normalized = (x - mean.view(shape)) / (var.view(shape) + self.eps).sqrt()
         return self.weight.view(shape) * normalized + self.bias.view(shape)
 
@@ -61,20 +62,27 @@ class BatchNorm(nn.Module):
         self.running_var += share * (var * count / (count - 1) - self.running_var)
 
 
-_PARTS = (
-    "its parameters and buffers",
-    "outputs in training",
-    "gradients of x in training",
-    ("running_mean", "running_var", "num_batches_tracked"),
-    "the type of num_batches_tracked",
-    "the running averages are kept",
-    "output in evaluation mode",
-    "gradient of x in evaluation mode",
-    "output after load_state_dict",
+_REMEMBERED = "running_mean", "running_var", "num_batches_tracked"
+
+exercise = Exercise(
+    "LAB-3:module",
+    BatchNorm,
+    use=drivers.normalized,
+    parts=(
+        "whether weight and bias are the only parameters",
+        "whether state_dict saves the parameters and the buffers",
+        tuple(f"{name} at the start" for name in ("weight", "bias", *_REMEMBERED)),
+        "outputs in training",
+        "gradients of x in training",
+        _REMEMBERED,
+        "whether num_batches_tracked is an integer",
+        "whether the running averages keep a graph",
+        "output in evaluation mode",
+        "gradient of x in evaluation mode",
+        "output after load_state_dict",
+    ),
+    rtol=1e-6,
 )
-
-
-exercise = Exercise("LAB-3:module", BatchNorm, use=drivers.normalized, parts=_PARTS, rtol=1e-6)
 
 
 @exercise.cases
@@ -110,7 +118,6 @@ def _is_that_of_torch(
 
 @exercise.fact("nn.BatchNorm1d loads its state, and gives the same answers")
 def _(kind: Any, rng: np.random.Generator) -> bool:
-    """Return whether PyTorch's own module takes the state, and gives the same answers with it."""
     values = rng.normal(size=(3, 6, 4)).astype(np.float32)
     _, tested, state = observe(drivers.passed, kind, values, 0.1)
     theirs = nn.BatchNorm1d(4)
@@ -135,105 +142,74 @@ exercise.fact("ten minibatches of images leave what nn.BatchNorm2d has")(
 
 
 exercise.mistake(
-    "your running averages are parameters, which an optimizer would train; "
+    "your running averages are parameters, which an optimizer would train; register them as "
+    "buffers",
+    ('self.register_buffer("running_mean", ', "self.running_mean = nn.Parameter("),
+    ("    def forward", "        self.running_mean.requires_grad = False\n\n    def forward"),
+)
+
+exercise.mistake(
+    "your running averages are plain attributes, so neither `state_dict()` nor `.to(…)` has them; "
     "register them as buffers",
-    (
-        'self.register_buffer("running_mean", torch.zeros(features))',
-        "self.running_mean = nn.Parameter(torch.zeros(features), requires_grad=False)",
-    ),
-    (
-        'self.register_buffer("running_var", torch.ones(features))',
-        "self.running_var = nn.Parameter(torch.ones(features), requires_grad=False)",
-    ),
+    ('self.register_buffer("running_mean", ', "self.running_mean = ("),
+    ('self.register_buffer("running_var", ', "self.running_var = ("),
 )
 
 exercise.mistake(
-    "your running averages are plain attributes, so that neither `state_dict()` "
-    "nor `.to(…)` has them; register them as buffers",
-    (
-        'self.register_buffer("running_mean", torch.zeros(features))',
-        "self.running_mean = torch.zeros(features)",
-    ),
-    (
-        'self.register_buffer("running_var", torch.ones(features))',
-        "self.running_var = torch.ones(features)",
-    ),
-)
-
-exercise.mistake(
-    "your buffers are registered with `persistent=False`, so that `state_dict()` "
-    "does not save them; they have to be saved",
-    (
-        '"running_mean", torch.zeros(features))',
-        '"running_mean", torch.zeros(features), persistent=False)',
-    ),
-    (
-        '"running_var", torch.ones(features))',
-        '"running_var", torch.ones(features), persistent=False)',
-    ),
-)
-
-exercise.mistake(
-    "your num_batches_tracked is a plain number, so that `state_dict()` does not "
-    "save it; register a buffer with `torch.tensor(0)`",
+    "your num_batches_tracked is a plain number, so `state_dict()` does not save it; register a "
+    "buffer with `torch.tensor(0)`",
     (
         'self.register_buffer("num_batches_tracked", torch.tensor(0))',
         "self.num_batches_tracked = 0",
     ),
-    ("self.num_batches_tracked.item()", "self.num_batches_tracked"),
+    ("tracked.item()", "tracked"),
 )
 
 exercise.mistake(
     "your num_batches_tracked is a float; it counts, so begin with the integer `torch.tensor(0)`",
-    ("torch.tensor(0))", "torch.tensor(0.0))"),
+    ("torch.tensor(0)", "torch.tensor(0.0)"),
 )
 
 exercise.mistake(
-    "your `running_var` begins with zeros; it begins with ones",
-    ('"running_var", torch.ones(features)', '"running_var", torch.zeros(features)'),
+    "your weight and bias are plain tensors, which no optimizer is given; make each an "
+    "`nn.Parameter`",
+    ("nn.Parameter(torch.ones(features))", "torch.ones(features)"),
+    ("nn.Parameter(torch.zeros(features))", "torch.zeros(features)"),
 )
 
 exercise.mistake(
-    "your weight and bias are plain tensors, which no optimizer is given; make "
-    "each an `nn.Parameter`",
-    (
-        "self.weight = nn.Parameter(torch.ones(features))",
-        "self.weight = torch.ones(features)",
-    ),
-    (
-        "self.bias = nn.Parameter(torch.zeros(features))",
-        "self.bias = torch.zeros(features)",
-    ),
-)
-
-exercise.mistake(
-    "your running variance averages the biased variance; it is the unbiased one "
-    "that it averages, with count − 1 in the denominator",
+    "your running variance averages the biased variance; it is the unbiased one that it averages, "
+    "with count − 1 in the denominator",
     ("var * count / (count - 1)", "var"),
 )
 
 exercise.mistake(
-    "you normalize with the unbiased variance; in training the transform divides "
-    "by the number of values itself",
-    ("x.var(axes, unbiased=False)", "x.var(axes)"),
+    "you normalize with the unbiased variance; in training the variance that you divide by is "
+    "the biased one, with the number of values in its denominator",
+    (", unbiased=False", ""),
     ("var * count / (count - 1)", "var"),
 )
 
 exercise.mistake(
-    "you correct the variance with the number of examples; a channel of an image "
-    "has m · h · w values",
+    "you correct the variance with the number of examples; a channel of an image has m · h · w "
+    "values",
     ("x.numel() // x.shape[1]", "x.shape[0]"),
 )
 
 exercise.mistake(
-    "your running averages keep the graph of the minibatches before; change them "
-    "under `torch.no_grad()`",
+    "your running_var averages the standard deviation; it is the variance that it averages",
+    ("var * count / (count - 1)", "(var * count / (count - 1)).sqrt()"),
+)
+
+exercise.mistake(
+    "your running averages keep the graph of the earlier minibatches; change them under "
+    "`torch.no_grad()`",
     ("    @torch.no_grad()\n", ""),
 )
 
 exercise.mistake(
-    "you compute the statistics of the minibatch without gradients; the gradient "
-    "of x goes through the mean and the variance as well",
+    "you compute the statistics of the minibatch without gradients; the gradient of x goes through "
+    "the mean and the variance as well",
     (
         "x.mean(axes), x.var(axes, unbiased=False)",
         "x.mean(axes).detach(), x.var(axes, unbiased=False).detach()",
@@ -242,127 +218,65 @@ exercise.mistake(
 
 exercise.mistake(
     "you have the momentum the wrong way round; here it is the share of the new value",
-    (
-        "self.running_mean += share *",
-        "share = 1 - share\n        self.running_mean += share *",
-    ),
+    ("self.running_mean += share *", "share = 1 - share\n        self.running_mean += share *"),
 )
 
 exercise.mistake(
-    "you normalize with the statistics of the minibatch in evaluation mode, too; "
-    "there the running averages take their place",
-    (
-        "        if self.training:\n            axes = [0, *range(2, x.dim())]\n"
-        "            mean, var = x.mean(axes), x.var(axes, unbiased=False)\n",
-        "        axes = [0, *range(2, x.dim())]\n"
-        "        mean, var = x.mean(axes), x.var(axes, unbiased=False)\n"
-        "        if self.training:\n",
-    ),
+    "you normalize with the statistics of the minibatch in evaluation mode, too; there the running "
+    "averages take their place",
+    ("mean, var = self.running_mean, self.running_var", "pass"),
 )
 
 exercise.mistake(
     "your running averages change in evaluation mode as well; update them in training only",
-    (
-        "            self.update(mean, var, x.numel() // x.shape[1])\n",
-        "        else:\n            axes = [0, *range(2, x.dim())]\n"
-        "        new = x.mean(axes), x.var(axes, unbiased=False)\n"
-        "        self.update(*new, x.numel() // x.shape[1])\n",
-    ),
+    ("        if self.training:\n    ", ""),
+    ("else:", "if not self.training:"),
 )
 
 exercise.mistake(
-    "you normalize with the running averages in training; there the statistics "
-    "of the minibatch are used, and the averages only updated",
-    (
-        "mean, var = x.mean(axes), x.var(axes, unbiased=False)\n"
-        "            self.update(mean, var, x.numel() // x.shape[1])",
-        "new = x.mean(axes), x.var(axes, unbiased=False)\n"
-        "            mean, var = mean.clone(), var.clone()\n"
-        "            self.update(*new, x.numel() // x.shape[1])",
-    ),
+    "you normalize with the running averages in training, too; there the statistics of the "
+    "minibatch are used, and the averages are only updated",
+    ("        else:\n    ", ""),
 )
 
 exercise.mistake(
-    "you normalize with the running averages that you have just updated; in "
-    "training the statistics of the minibatch itself are used",
-    (
-        "            self.update(mean, var, x.numel() // x.shape[1])\n",
-        "            self.update(mean, var, x.numel() // x.shape[1])\n"
-        "            mean, var = self.running_mean, self.running_var\n",
-    ),
+    "your statistics of images are averaged over the examples alone; those of a channel are "
+    "averaged over its positions as well",
+    ("[0, *range(2, x.dim())]", "[0]"),
 )
 
 exercise.mistake(
-    "your statistics of images are averaged over the examples alone; those of a "
-    "channel are averaged over its positions as well",
-    ("axes = [0, *range(2, x.dim())]", "axes = [0]"),
-)
-
-exercise.mistake(
-    "your numbers of the channels are broadcast along the last axis of an image; "
-    "give them the shape (1, c, 1, 1)",
-    ("shape = [1, -1] + [1] * (x.dim() - 2)", "shape = [-1]"),
+    "the numbers of your channels are broadcast along the last axis of an image; give them the "
+    "shape (1, c, 1, 1)",
+    ("[1, -1] + [1] * (x.dim() - 2)", "[-1]"),
 )
 
 exercise.mistake(
     "ε stands outside your root; it is added to the variance under it",
-    (
-        "(var.view(shape) + self.eps).sqrt()",
-        "(var.view(shape).sqrt() + self.eps)",
-    ),
+    ("+ self.eps).sqrt()", "** 0.5 + self.eps)"),
 )
 
 exercise.mistake(
-    "you change the variance by ε before it enters the running average; add ε "
-    "only where you divide",
-    (
-        "mean, var = x.mean(axes), x.var(axes, unbiased=False)",
-        "mean, var = x.mean(axes), x.var(axes, unbiased=False) + self.eps",
-    ),
-    ("(var.view(shape) + self.eps).sqrt()", "var.view(shape).sqrt()"),
-    (
-        "        normalized =",
-        "        else:\n            var = var + self.eps\n        normalized =",
-    ),
+    "your `running_mean = …` gives a name to a new tensor and leaves the buffer as it is; change "
+    "`self.running_mean` in place, and likewise the variance",
+    ("self.running_mean += share *", "mean = share *"),
+    ("self.running_var += share *", "var = share *"),
 )
 
 exercise.mistake(
-    "your `running_mean = …` gives a name to a new tensor and leaves the buffer "
-    "as it is; change `self.running_mean` in place, and likewise the variance",
-    ("self.running_mean += share * (", "mean = share * ("),
-    ("self.running_var += share * (", "var = share * ("),
+    "your share is 1 / (t + 1) when momentum is None, where t counts this minibatch already; the "
+    "first minibatch has the share 1",
+    ("1 / self.num_batches_tracked.item()", "1 / (self.num_batches_tracked.item() + 1)"),
 )
 
 exercise.mistake(
-    "you do not count the minibatches; add 1 to num_batches_tracked in each training step",
-    (
-        "self.num_batches_tracked += 1",
-        "self.seen = getattr(self, 'seen', 0) + 1",
-    ),
-    ("self.num_batches_tracked.item()", "self.seen"),
+    "you take the share 0.1 when momentum is None; there all minibatches have the same share, "
+    "1 / num_batches_tracked",
+    ("1 / self.num_batches_tracked.item()", "0.1"),
 )
 
 exercise.mistake(
-    "you count the minibatch after you have divided by the count; the first one has the share 1",
-    ("        self.num_batches_tracked += 1\n", ""),
-    (
-        "1 / self.num_batches_tracked.item()",
-        "1 / (self.num_batches_tracked.item() + 2)",
-    ),
-    (
-        "(count - 1) - self.running_var)",
-        "(count - 1) - self.running_var)\n        self.num_batches_tracked += 1",
-    ),
-)
-
-exercise.mistake(
-    "you take the share 0.1 when momentum is None; there all minibatches have "
-    "the same share, 1 / num_batches_tracked",
-    ("share = 1 / self.num_batches_tracked.item()", "share = 0.1"),
-)
-
-exercise.mistake(
-    "you take the momentum 0 for None, as `momentum or …` does; ask whether it "
-    "`is None`: with the share 0 the running averages stay as they are",
+    "you take the momentum 0 for None, as `momentum or …` does; ask whether it `is None`: with the "
+    "share 0 the running averages stay as they are",
     ("if share is None:", "if not share:"),
 )

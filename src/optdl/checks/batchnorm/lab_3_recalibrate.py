@@ -1,4 +1,4 @@
-"""Statistics computed anew."""
+"""The student replaces the running averages of a network by means over minibatches."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def recalibrate(model: nn.Module, batches: Iterable[Tensor]) -> None:
         layer.momentum = momentum
 
 
-_RECALIBRATED_PARTS = (
-    ("running_mean", "running_var", "running_mean of the last layer", "its running_var"),
-    "num_batches_tracked",
-    "the momenta",
-    "the network is left in",
-    "the parameters",
-)
-
-
 exercise = Exercise(
-    "LAB-3:recalibrate", recalibrate, use=drivers.recalibrated, parts=_RECALIBRATED_PARTS
+    "LAB-3:recalibrate",
+    recalibrate,
+    use=drivers.recalibrated,
+    parts=(
+        ("running_mean", "running_var", "running_mean of the last layer", "its running_var"),
+        "num_batches_tracked of each normalization",
+        "the momentum of each normalization",
+        "the number of modules left in training mode",
+        "the parameters",
+    ),
 )
 
 
@@ -61,76 +61,80 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise.fact("one minibatch leaves its mean and its unbiased variance")
 def _(function: Any, rng: np.random.Generator) -> bool:
-    """Return whether one minibatch leaves the mean and the unbiased variance of its features."""
     x = rng.normal(4, 2, size=(8, 3))
     expected = x.mean(axis=0), x.var(axis=0, ddof=1)
     return disagreement(expected, observe(drivers.averaged, function, x), 1e-5, 1e-8) is None
 
 
 exercise.mistake(
-    "your network is in evaluation mode during the pass, where the averages do "
-    "not change; call `model.train()` first",
-    ("    model.train()\n", "    model.eval()\n"),
+    "your network is in evaluation mode during the pass, where the averages do not change; call "
+    "`model.train()` first",
+    ("model.train()", "model.eval()"),
 )
 
 exercise.mistake(
     "your network passes the minibatches in the mode in which it comes; call `model.train()` first",
-    ("    model.train()\n", ""),
+    ("model.train()", "pass"),
 )
 
 exercise.mistake(
     "you leave the network in training mode; give it back in the mode in which it came",
-    ("    model.train(training)\n", ""),
+    ("model.train(training)", "pass"),
 )
 
 exercise.mistake(
-    "you put the network into evaluation mode at the end, whatever its mode was; "
-    "give it back in the mode in which it came",
+    "you put the network into evaluation mode at the end, whatever its mode was; give it back in "
+    "the mode in which it came",
     ("model.train(training)", "model.eval()"),
 )
 
 exercise.mistake(
     "your layers go on from their old averages and counts; set num_batches_tracked to 0 first",
-    ("        layer.num_batches_tracked.zero_()\n", ""),
+    ("layer.num_batches_tracked.zero_()", "pass"),
 )
 
 exercise.mistake(
-    "your layers keep their momentum, so that the last minibatches count most "
-    "and the old averages still count; set momentum to None for the pass",
-    ("        layer.momentum = None\n", ""),
+    "your layers keep their momentum, so the last minibatches count most and the old averages "
+    "still count; set momentum to None for the pass",
+    ("layer.momentum = None", "pass"),
+)
+
+exercise.mistake(
+    "you begin with mean 0 and variance 1 and keep the momentum, so these count as well, and the "
+    "last minibatches most; set momentum to None for the pass",
+    ("layer.momentum = None", "layer.reset_running_stats()"),
 )
 
 exercise.mistake(
     "your layers have no momentum afterwards; give each its own back",
-    ("        layer.momentum = momentum\n", "        pass\n"),
+    ("layer.momentum = momentum", "pass"),
 )
 
 exercise.mistake(
     "your layers have the momentum 0.1 afterwards; give each its own back",
-    ("        layer.momentum = momentum\n", "        layer.momentum = 0.1\n"),
+    ("layer.momentum = momentum", "layer.momentum = 0.1"),
 )
 
 exercise.mistake(
     "you reset the parameters of the layers, too; weight and bias stay as they are",
-    (
-        "layer.num_batches_tracked.zero_()",
-        "layer.num_batches_tracked.zero_()\n        layer.weight.fill_(1)\n"
-        "        layer.bias.zero_()",
-    ),
+    ("layer.num_batches_tracked.zero_()", "layer.reset_parameters()"),
 )
 
 exercise.mistake(
-    "you find certain classes only, by `isinstance`; a normalization is any "
-    "module that has the attribute `running_mean`",
-    (
-        'if hasattr(one, "running_mean")',
-        "if isinstance(one, nn.BatchNorm1d | nn.BatchNorm2d)",
-    ),
+    "you find certain classes only, by `isinstance`; a normalization is any module that has the "
+    "attribute `running_mean`",
+    ('hasattr(one, "running_mean")', "isinstance(one, nn.BatchNorm1d | nn.BatchNorm2d)"),
 )
 
 exercise.mistake(
-    "you go through the children of the network and miss the layers within them; "
-    "go through `model.modules()`",
+    "you prepare none of the normalizations, as `isinstance(…, BatchNorm)` finds none of PyTorch's "
+    "own; a normalization is any module that has the attribute `running_mean`",
+    ('hasattr(one, "running_mean")', "False"),
+)
+
+exercise.mistake(
+    "you go through the children of the network and miss the layers within them; go through "
+    "`model.modules()`",
     ("model.modules()", "model.children()"),
 )
 
@@ -141,15 +145,15 @@ exercise.mistake(
 
 exercise.mistake(
     "your statistics are those of the last minibatch; take the mean over all of them",
-    ("        layer.momentum = None\n", "        layer.momentum = 1.0\n"),
+    ("layer.momentum = None", "layer.momentum = 1.0"),
 )
 
 exercise.mistake(
     "you join all examples into one minibatch; here the statistics of the minibatches are averaged",
-    ("for x in batches:", "for x in [torch.cat(list(batches))]:"),
+    ("in batches:", "in [torch.cat(list(batches))]:"),
 )
 
 exercise.mistake(
     "you pass the minibatches twice; each counts once",
-    ("        model(x)\n", "        model(x)\n        model(x)\n"),
+    ("        model(x)\n", "        model(x), model(x)\n"),
 )

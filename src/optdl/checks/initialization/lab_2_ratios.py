@@ -113,7 +113,7 @@ exercise.mistake(
 
 exercise.mistake(
     "you subtract the norms of the weights; take the norm of their difference",
-    ("(value - before[name]).norm()", "(value.norm() - before[name].norm()).abs()"),
+    ("(value - before[name]).norm()", "(value.norm() - before[name].norm())"),
 )
 
 exercise.mistake(

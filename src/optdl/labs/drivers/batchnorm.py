@@ -35,29 +35,37 @@ def normalized(
     bias: np.ndarray,
     options: dict[str, Any],
 ) -> tuple[Any, ...]:
-    """Return what a module gives in training and in evaluation mode, and what it remembers."""
+    """Return how a module begins, what it gives in both modes, and what it remembers."""
     layer = kind(len(weight), **options).double()
+    trained, saved = _parameters_and_state(layer)
+    remembered = "running_mean", "running_var", "num_batches_tracked"
+    begins = tuple(_array(getattr(layer, name)) for name in ("weight", "bias", *remembered))
     _set(layer.weight, weight)
     _set(layer.bias, bias)
-    names = _names(layer)
-    trained = [_forward_and_back(layer, values) for values in batches]
+    outputs = [_forward_and_back(layer, values) for values in batches]
     layer.eval()
     tested = _forward_and_back(layer, batches[0])
-    kept = (layer.running_mean, layer.running_var, layer.num_batches_tracked)
+    kept = [getattr(layer, name) for name in remembered]
     other = kind(len(weight), **options).double()
     other.load_state_dict(layer.state_dict())
     with torch.no_grad():
         resumed = other.eval()(torch.tensor(batches[0]))
     return (
-        names,
-        tuple(y for y, _ in trained),
-        tuple(grad for _, grad in trained),
-        tuple(np.array(torch.as_tensor(value).detach(), float) for value in kept),
-        "a float" if torch.as_tensor(kept[2]).is_floating_point() else "an integer",
-        "with a graph" if kept[0].requires_grad else "without a graph",
+        trained == {"weight", "bias"},
+        saved == {"weight", "bias", *remembered},
+        begins,
+        tuple(y for y, _ in outputs),
+        tuple(grad for _, grad in outputs),
+        tuple(map(_array, kept)),
+        not torch.as_tensor(kept[2]).is_floating_point(),
+        any(torch.as_tensor(value).requires_grad for value in kept),
         *tested,
         resumed.numpy(),
     )
+
+
+def _array(value: Any) -> np.ndarray:
+    return np.array(torch.as_tensor(value).detach(), float)
 
 
 @torch.no_grad()
@@ -65,11 +73,10 @@ def _set(parameter: Tensor, values: np.ndarray) -> None:
     parameter.copy_(torch.tensor(values))
 
 
-def _names(module: Any) -> str:
+def _parameters_and_state(module: Any) -> tuple[set[str], set[str]]:
     """Return the names of what a module trains, and of what its ``state_dict`` saves."""
     saved = module.state_dict(keep_vars=True)  # one call, where ``named_parameters`` takes many
-    trained = sorted(name for name, value in saved.items() if isinstance(value, nn.Parameter))
-    return f"parameters {', '.join(trained)}; state_dict {', '.join(sorted(saved))}"
+    return {name for name, value in saved.items() if isinstance(value, nn.Parameter)}, {*saved}
 
 
 def _forward_and_back(layer: Any, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -99,7 +106,8 @@ def built(
 ) -> tuple[Any, ...]:
     """Return the names of a network's parts, its scores, and the losses of three steps."""
     model = kind(widths, nn.BatchNorm1d if normalized else None, 0.3).double()
-    names = _names(model)
+    trained, saved = map(sorted, _parameters_and_state(model))
+    names = f"parameters {', '.join(trained)}; state_dict {', '.join(saved)}"
     rng = np.random.default_rng(seed)
     shapes = {name: value.shape for name, value in model.state_dict().items()}
     model.load_state_dict({name: _drawn(rng, shape) for name, shape in shapes.items()})
@@ -139,17 +147,24 @@ def evaluated(
     model = nn.Sequential(nn.Linear(x.shape[1], 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3))
     _randomize(model.double(), seed)
     model.train(training)
-    seen: list[tuple[int, bool]] = []
+    seen: list[tuple[Tensor, bool]] = []
     hook = model.register_forward_hook(
-        lambda _, __, scores: seen.append((len(scores), scores.requires_grad))
+        lambda _, inputs, scores: seen.append((inputs[0], scores.requires_grad))
     )
-    answer = function(model, torch.tensor(x), torch.tensor(y), size)
+    examples = torch.tensor(x)
+    loss, accuracy = function(model, examples, torch.tensor(y), size)
     hook.remove()
-    kinds = ", ".join(type(number).__name__ for number in answer)
-    numbers = [float(number) for number in answer]
-    sizes = ", ".join(str(count) for count, _ in seen)
-    graph = "a graph" if any(graph for _, graph in seen) else "no graph"
-    return (*numbers, kinds, sizes, graph, _mode(model), _kept(model))
+    passed = torch.cat([inputs for inputs, _ in seen])
+    return (
+        np.array([len(inputs) for inputs, _ in seen]),
+        len(passed) < len(x) or torch.equal(passed, examples),
+        any(graph for _, graph in seen),
+        float(loss),
+        float(accuracy),
+        isinstance(loss, float) and isinstance(accuracy, float),
+        _in_training(model),
+        _kept(model),
+    )
 
 
 @torch.no_grad()
@@ -161,10 +176,9 @@ def _randomize(model: nn.Module, seed: int) -> None:
             value.copy_(_drawn(rng, value.shape))
 
 
-def _mode(model: nn.Module) -> str:
-    """Return the mode in which a network is."""
-    modes = {"training" if module.training else "evaluation" for module in model.modules()}
-    return " and ".join(sorted(modes))
+def _in_training(model: nn.Module) -> int:
+    """Return how many modules are in training mode."""
+    return sum(module.training for module in model.modules())
 
 
 def _kept(model: nn.Module) -> tuple[np.ndarray, ...]:
@@ -186,10 +200,10 @@ def recalibrated(
     _age(model)
     model.train(training)
     function(model, [torch.tensor(x) for x in batches])
-    momenta = ", ".join(str(layer.momentum) for layer in _normalizations(model))
+    momenta = [layer.momentum for layer in _normalizations(model)]
     counts = [int(layer.num_batches_tracked or 0) for layer in _normalizations(model)]
     weights = tuple(value.detach().numpy().copy() for value in model.parameters())
-    return _kept(model), np.array(counts), momenta, _mode(model), weights
+    return _kept(model), np.array(counts), np.array(momenta, float), _in_training(model), weights
 
 
 def _normalizations(model: nn.Module) -> list[Any]:
