@@ -39,7 +39,7 @@ exercise = Exercise(
     parts=(
         "the sizes of the minibatches",
         "whether the examples keep their order",
-        "whether the scores have a graph",
+        "whether the scores have no graph",
         "the loss",
         "the accuracy",
         "whether both are floats",

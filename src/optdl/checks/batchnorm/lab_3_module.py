@@ -62,8 +62,6 @@ class BatchNorm(nn.Module):
         self.running_var += share * (var * count / (count - 1) - self.running_var)
 
 
-_REMEMBERED = "running_mean", "running_var", "num_batches_tracked"
-
 exercise = Exercise(
     "LAB-3:module",
     BatchNorm,
@@ -71,14 +69,13 @@ exercise = Exercise(
     parts=(
         "whether weight and bias are the only parameters",
         "whether state_dict saves the parameters and the buffers",
-        tuple(f"{name} at the start" for name in ("weight", "bias", *_REMEMBERED)),
+        "the start values of weight, bias and the buffers",
         "outputs in training",
         "gradients of x in training",
-        _REMEMBERED,
+        ("running_mean", "running_var", "num_batches_tracked"),
         "whether num_batches_tracked is an integer",
-        "whether the running averages keep a graph",
-        "output in evaluation mode",
-        "gradient of x in evaluation mode",
+        "whether the running averages have no graph",
+        "output and gradient of x in evaluation mode",
         "output after load_state_dict",
     ),
     rtol=1e-6,
@@ -175,6 +172,16 @@ exercise.mistake(
     "`nn.Parameter`",
     ("nn.Parameter(torch.ones(features))", "torch.ones(features)"),
     ("nn.Parameter(torch.zeros(features))", "torch.zeros(features)"),
+)
+
+exercise.mistake(
+    "your weight begins with zeros; it begins with ones, so at first it changes nothing",
+    ("weight = nn.Parameter(torch.ones", "weight = nn.Parameter(torch.zeros"),
+)
+
+exercise.mistake(
+    "your running_var begins with zeros; it begins with ones",
+    ('"running_var", torch.ones', '"running_var", torch.zeros'),
 )
 
 exercise.mistake(

@@ -1,4 +1,4 @@
-"""The network."""
+"""The student builds a network of dense layers, with normalization and without."""
 
 from __future__ import annotations
 
@@ -50,24 +50,22 @@ class Network(nn.Module):
         return losses
 
 
-_NETWORK_PARTS = (
-    "its parameters and buffers",
-    "scores in evaluation mode",
-    "losses of three steps",
-    "scores in evaluation mode after them",
+exercise = Exercise(
+    "LAB-3:network",
+    Network,
+    use=drivers.built,
+    parts=(
+        "its parameters and buffers",
+        "scores in evaluation mode",
+        "losses of three steps",
+        "scores in evaluation mode after them",
+    ),
 )
-
-
-exercise = Exercise("LAB-3:network", Network, use=drivers.built, parts=_NETWORK_PARTS)
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for widths, normalized in [
-        ((2, 3, 2), False),
-        ((2, 4, 3), True),
-        ((3, 4, 5, 2), True),
-    ]:
+    for widths, normalized in [((2, 3, 2), False), ((2, 4, 3), True), ((3, 4, 5, 2), True)]:
         yield {
             "widths": widths,
             "normalized": normalized,
@@ -79,7 +77,6 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise.fact("with normalization the scale of the hidden weights changes no score in training")
 def _(kind: Any, rng: np.random.Generator) -> bool:
-    """Return whether the scale of the hidden weights changes no score in training."""
     x, weight = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
     factors = 1e2, 1e4  # so large that ε does not count
     small, large = observe(drivers.rescaled, kind, x, weight, factors)
@@ -87,92 +84,68 @@ def _(kind: Any, rng: np.random.Generator) -> bool:
 
 
 exercise.mistake(
-    "your layers before a normalization have a bias, which the mean removes "
-    "again; leave it out there with `bias=False`",
+    "your layers before a normalization have a bias, which the mean removes again; leave it out "
+    "there with `bias=False`",
     (", bias=normalization is None", ""),
 )
 
 exercise.mistake(
-    "your hidden layers have no bias where there is no normalization; leave it "
-    "out before a normalization only",
+    "your hidden layers have no bias where there is no normalization; leave it out before a "
+    "normalization only",
     ("bias=normalization is None", "bias=False"),
 )
 
 exercise.mistake(
     "your last layer has no bias; no normalization follows there",
-    (
-        "nn.Linear(widths[-2], widths[-1])",
-        "nn.Linear(widths[-2], widths[-1], bias=normalization is None)",
-    ),
+    ("widths[-1])", "widths[-1], bias=normalization is None)"),
 )
 
 exercise.mistake(
-    "your normalization stands behind the ReLU; here it stands between the dense "
-    "layer and the ReLU",
-    (
-        "            if normalization is not None:\n",
-        "            layers.append(nn.ReLU())\n            if normalization is not None:\n",
-    ),
+    "your normalization stands behind the ReLU; here it stands between the dense layer and the "
+    "ReLU",
+    ("            if norm", "            layers.append(nn.ReLU())\n            if norm"),
     ("            layers.append(nn.ReLU())\n        layers", "        layers"),
 )
 
 exercise.mistake(
     "you normalize the scores, too; the last layer has neither normalization nor ReLU",
     (
-        "        self.layers =",
-        "        if normalization is not None:\n"
-        "            layers.append(normalization(widths[-1], momentum=momentum))\n"
-        "        self.layers =",
+        "widths[-1]))",
+        "widths[-1]))\n        if normalization is not None:\n"
+        "            layers.append(normalization(widths[-1], momentum=momentum))",
     ),
 )
 
 exercise.mistake(
-    "you normalize the inputs of the network, too; only the outputs of the "
-    "hidden dense layers are normalized",
-    (
-        " = []\n        for k",
-        " = []\n        if normalization is not None:\n"
-        "            layers.append(normalization(widths[0], momentum=momentum))\n"
-        "        for k",
-    ),
+    "you normalize the inputs of the network, too; only the outputs of the hidden dense layers are "
+    "normalized",
+    ("] = []", "] = [normalization(widths[0], momentum=momentum)] if normalization else []"),
 )
 
 exercise.mistake(
     "only your first hidden layer is normalized; each hidden layer is",
-    (
-        "if normalization is not None:",
-        "if normalization is not None and not layers[1:]:",
-    ),
+    ("if normalization is not None:", "if normalization is not None and k == 0:"),
 )
 
 exercise.mistake(
     "you do not pass `momentum` on to the normalization, which takes its own default",
-    ("normalization(widths[k + 1], momentum=momentum)", "normalization(widths[k + 1])"),
+    (", momentum=momentum)", ")"),
 )
 
 exercise.mistake(
-    "you pass momentum by position, where `nn.BatchNorm1d` expects eps; pass it "
-    "by its name, `momentum=momentum`",
-    (
-        "normalization(widths[k + 1], momentum=momentum)",
-        "normalization(widths[k + 1], momentum)",
-    ),
+    "you pass momentum by position, where `nn.BatchNorm1d` expects eps; pass it by its name, "
+    "`momentum=momentum`",
+    ("momentum=momentum", "momentum"),
 )
 
 exercise.mistake(
     "your scores go through a ReLU; the last layer has none",
-    (
-        "nn.Linear(widths[-2], widths[-1]))",
-        "nn.Linear(widths[-2], widths[-1]))\n        layers.append(nn.ReLU())",
-    ),
+    ("widths[-1]))", "widths[-1]))\n        layers.append(nn.ReLU())"),
 )
 
 exercise.mistake(
     "your network ends with a softmax, which cross_entropy applies itself; return the scores",
-    (
-        "nn.Linear(widths[-2], widths[-1]))",
-        "nn.Linear(widths[-2], widths[-1]))\n        layers.append(nn.Softmax(dim=1))",
-    ),
+    ("return self.layers(x)", "return self.layers(x).softmax(dim=1)"),
 )
 
 exercise.mistake(
@@ -181,10 +154,7 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "your layers are those of a plain list, which a module does not know; put "
-    "them into `nn.Sequential`",
-    (
-        "self.layers = nn.Sequential(*layers)",
-        "self.layers = lambda x, run=nn.Sequential(*layers): run(x)",
-    ),
+    "your layers are those of a plain list, which a module does not know; put them into "
+    "`nn.Sequential`",
+    ("= nn.Sequential(*layers)", "= lambda x, run=nn.Sequential(*layers): run(x)"),
 )

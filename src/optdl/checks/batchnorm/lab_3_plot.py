@@ -1,4 +1,4 @@
-"""The figure."""
+"""The student draws curves over the number of examples seen, each with its name."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise.fact("each curve is a line with its name")
 def _(plot: Any, rng: np.random.Generator) -> bool:
-    """Return whether each of five curves is a line with its name."""
     curves = {f"curve {k}": rng.uniform(size=3).tolist() for k in rng.permutation(5)}
     lines = observe(drawn, plot, [10, 20, 30], curves, "loss")["lines"]
     return set(lines) == set(curves) and all(list(x) == [10, 20, 30] for x, _ in lines.values())
@@ -52,43 +51,37 @@ def _(plot: Any, rng: np.random.Generator) -> bool:
 
 exercise.mistake(
     "you draw the curves over 0, 1, 2, …; draw them over the numbers in `seen`",
-    ("ax.plot(seen, values,", "ax.plot(values,"),
+    ("plot(seen, values", "plot(values"),
 )
 
 exercise.mistake(
     "your axes are swapped; the examples seen lie on the x axis",
-    ("ax.plot(seen, values,", "ax.plot(values, seen,"),
+    ("plot(seen, values", "plot(values, seen"),
 )
 
 exercise.mistake("your curves have no labels; give each `label=name`", (", label=name", ""))
 
 exercise.mistake(
-    "there is no legend, so nobody knows which curve is which; call `ax.legend()`",
-    ("    ax.legend()", "    pass"),
+    "there is no legend that names all curves; call `ax.legend()` once they are drawn",
+    ("ax.legend()", "pass"),
 )
 
 exercise.mistake(
     "the x axis has no label; add it with `ax.set_xlabel`",
-    ('    ax.set_xlabel("training examples seen")\n', ""),
+    ('ax.set_xlabel("training examples seen")', "pass"),
 )
 
 exercise.mistake(
     "you give the y axis a label of your own; it is given as `ylabel`",
-    ("ax.set_ylabel(ylabel)", 'ax.set_ylabel("accuracy")'),
+    ("set_ylabel(ylabel)", 'set_ylabel("accuracy")'),
 )
 
 exercise.mistake(
     "your axis of the examples is logarithmic; here it is linear",
-    (
-        "    ax.set_ylabel(ylabel)",
-        '    ax.set_xscale("log")\n    ax.set_ylabel(ylabel)',
-    ),
+    ("ax.legend()", 'ax.legend(), ax.set_xscale("log")'),
 )
 
 exercise.mistake(
     "you draw the last curve only; put `ax.plot` into the loop",
-    (
-        '        ax.plot(seen, values, marker="o", label=name)\n',
-        '        pass\n    ax.plot(seen, values, marker="o", label=name)\n',
-    ),
+    ("        ax.plot", "        pass\n    ax.plot"),
 )

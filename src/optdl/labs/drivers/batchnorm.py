@@ -58,8 +58,8 @@ def normalized(
         tuple(grad for _, grad in outputs),
         tuple(map(_array, kept)),
         not torch.as_tensor(kept[2]).is_floating_point(),
-        any(torch.as_tensor(value).requires_grad for value in kept),
-        *tested,
+        not any(torch.as_tensor(value).requires_grad for value in kept),
+        tested,
         resumed.numpy(),
     )
 
@@ -158,7 +158,7 @@ def evaluated(
     return (
         np.array([len(inputs) for inputs, _ in seen]),
         len(passed) < len(x) or torch.equal(passed, examples),
-        any(graph for _, graph in seen),
+        not any(graph for _, graph in seen),
         float(loss),
         float(accuracy),
         isinstance(loss, float) and isinstance(accuracy, float),
