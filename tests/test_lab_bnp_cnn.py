@@ -232,7 +232,6 @@ def test_the_full_size_writes_its_record_and_goes_on(
     whole = lab.perform_full(PARTS, path=path, folder=tmp_path / "a", size=small_full, **options)
     assert [run.setting["method"] for run in whole.runs] == list(lab.METHODS)
     assert all(len(run.curves["loss"]) == 2 for run in whole.runs)
-    assert whole.weights == {}
     assert whole.device == "cpu"
     assert "CNN, BNP+GN: test accuracy" in lab.full_report(path)
     assert "BNP+GN: test accuracy" in lab.full_report(path)

@@ -1,10 +1,10 @@
 """Labs: their records are bounded, belong to one student, and are what a run would give."""
 
 import contextlib
-import importlib
 import inspect
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ from torch import nn
 
 from optdl.checks import CheckFailed, Exercise, check, lab_exercises, summary
 from optdl.checks.exercise import Misconception
-from optdl.checks.labs import check_reading, check_record
+from optdl.checks.labs import check_reading, check_record, records
 from optdl.checks.labs.records import RecordCheck, judge, judge_reading
 from optdl.labs import LabRecord, Run, perform, seed_of
 from optdl.labs.drivers.figures import drawn, labelled
 from optdl.labs.lab import Lab
-from optdl.labs.optimizers import LAB, accuracy, batches, examples, final_losses, network
-from optdl.labs.records import LARGEST, RecordError, pack, unpack
+from optdl.labs.optimizers import LAB, batches, examples, final_losses, network
+from optdl.labs.records import LARGEST, RecordError
 from tools import lab_records
 from tools.layout import ROOT
 
@@ -101,12 +101,11 @@ def run(path: Path, user: str = "ada", **options: Any) -> LabRecord:
     return perform(TOY, parts, user=user, predictions=predictions, path=path, progress=False)
 
 
-def test_a_run_leaves_its_curves_and_the_weights_of_the_best(tmp_path: Path) -> None:
+def test_a_run_leaves_its_curves(tmp_path: Path) -> None:
     record = run(tmp_path / "record.json")
     assert [one.setting["lr"] for one in record.runs] == [0.5, 0.1, 1e200]
     assert record.runs[0].curves["loss"] == [1, 0.5, 0.25, 0.125, 0.0625]
     assert (record.runs[2].stop, record.runs[2].curves["loss"]) == ("diverged", [1, 1e200])
-    assert unpack(record.weights)["weight"].item() == pytest.approx(0.1)
     assert LabRecord.load(tmp_path / "record.json") == record
 
 
@@ -126,7 +125,6 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert [one.curves for one in whole.runs] == [
         one.curves for one in run(tmp_path / "other.json").runs
     ]
-    assert unpack(whole.weights)["weight"].item() == pytest.approx(0.1)
 
 
 def test_a_prediction_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,29 +153,6 @@ def crc32(text: bytes) -> int:
 @pytest.mark.parametrize("name", ["ada", "ben", "", "Zoë"])
 def test_the_seed_is_the_checksum_of_the_name(name: str) -> None:
     assert seed_of(name) == crc32(name.encode())
-
-
-def test_weights_keep_every_bit() -> None:
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
-    back = unpack(json.loads(json.dumps(pack(model))))
-    for name, value in model.state_dict().items():
-        assert torch.equal(back[name], value.float())
-
-
-@pytest.mark.parametrize(
-    "packed",
-    [
-        {"w": {"shape": [2], "float32": "AAAA"}},
-        {"w": {"shape": [1], "float32": "!"}},
-        {"w": {"float32": "AAAAAA=="}},
-        {"w": 3},
-        {"w": {"shape": [1], "float32": "AADAfw=="}},  # nan
-    ],
-)
-def test_damaged_weights_are_refused(packed: Any) -> None:
-    with pytest.raises(RecordError, match="the weights in the record are"):
-        unpack(packed)
 
 
 def test_a_record_is_bounded(tmp_path: Path) -> None:
@@ -227,7 +202,7 @@ def test_the_record_of_the_source_is_believed(
     check_reading("LAB-1:reading", parts["reading"])
     told = capsys.readouterr().out
     assert "✓ LAB-1:record: it agrees with your functions" in told
-    assert "✓ LAB-1:reading: it agrees with the record" in told
+    assert "✓ LAB-1:reading: it agrees with the curves" in told
 
 
 Change = Callable[[dict[str, Any]], None]
@@ -236,29 +211,6 @@ Change = Callable[[dict[str, Any]], None]
 def halves_the_losses(content: dict[str, Any]) -> None:
     for one in content["runs"]:
         one["curves"]["loss"] = [loss / 2 for loss in one["curves"]["loss"]]
-
-
-def claims_more(content: dict[str, Any]) -> None:
-    content["runs"][4]["curves"]["accuracy"] = [1.0]
-
-
-def changes_the_weights(content: dict[str, Any]) -> None:
-    content["weights"]["4.bias"] = content["weights"]["0.bias"] | {"shape": [64]}
-
-
-def has_the_weights_of_another(content: dict[str, Any]) -> None:
-    parts = lab_records.answers_of(SOURCE / "lab.ipynb")
-    curves, model = LAB.experiment(parts, LAB.settings[9], seed_of("ben"), None)
-    content["weights"] = pack(model)
-    content["runs"][9]["curves"]["accuracy"] = curves["accuracy"]
-    for number in range(9):
-        content["runs"][number]["curves"]["accuracy"] = [0.5]
-
-
-def reaches_too_little(content: dict[str, Any]) -> None:
-    content["weights"] = pack(network(1))
-    for one in content["runs"]:
-        one["curves"]["accuracy"] = [accuracy(network(1))]
 
 
 def leaves_out_a_run(content: dict[str, Any]) -> None:
@@ -281,12 +233,8 @@ def predicts_afterwards(content: dict[str, Any]) -> None:
     ("change", "reason"),
     [
         (halves_the_losses, "the first losses with optimizer SGD, lr 0.001 are"),
-        (claims_more, "the best run claims 1, and the weights in the record reach 0.9132"),
-        (changes_the_weights, "the weights in the record do not fit the network"),
-        (reaches_too_little, "the best run must reach 0.88; yours reaches 0."),
-        (has_the_weights_of_another, "the weights in the record did not begin at those of your"),
         (leaves_out_a_run, "the run with optimizer SGD, lr 0.03 is missing"),
-        (has_no_curve, "the run with optimizer SGD, lr 0.03 has no curve of losses"),
+        (has_no_curve, "the first losses with optimizer SGD, lr 0.03 are none in the record"),
         (is_of_another_lab, "the record is one of LAB-2; this is LAB-1"),
         (predicts_afterwards, "your prediction of 'SGD' is not the one from before the run, 0.3"),
     ],
@@ -362,19 +310,72 @@ def test_other_functions_than_those_of_the_run_are_noticed(
     assert "a function that is needed here is not written yet" in judged(parts, train=missing)
 
 
+def toy_check(**fields: Any) -> RecordCheck:
+    """Return what the record of the toy lab has to hold, if nothing else is said."""
+    usual = {"predictions": {}, "evaluate": lambda weights: -0.0001, "level": -1}
+    return RecordCheck("LAB-0:record", TOY, **usual | {"readings": {}} | fields)
+
+
+def test_all_runs_are_trained_again_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(tmp_path / "record.json")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GRADEBOX_STUDENT", raising=False)
+    rates: list[float] = []
+    judge(toy_check(), lambda: "ada", dict, {"step": lambda lr: rates.append(lr) or lr})
+    assert rates == [0.5] * 5 + [0.1] * 5 + [1e200] * 5
+
+
 @pytest.mark.parametrize(
-    ("again", "computed"), [((), [0.5, 0.1, 1e200]), ([{"lr": 0.5}], [0.5, 0.1])]
+    ("fields", "reason"),
+    [
+        ({"level": 1.0}, "the best run must reach 1; yours reaches"),
+        ({"evaluate": lambda w: -3.0}, "says that it reaches -0.0001; its weights reach -3"),
+    ],
 )
-def test_the_first_steps_of_some_runs_and_of_the_best_are_computed_again_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: Any, computed: list[float]
+def test_the_best_run_is_judged_by_its_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], reason: str
 ) -> None:
     run(tmp_path / "record.json")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GRADEBOX_STUDENT", raising=False)
-    check = RecordCheck("LAB-0:record", TOY, {}, lambda weights: -0.0001, -1, {}, 3, again=again)
-    rates: list[float] = []
-    judge(check, lambda: "ada", dict, {"step": lambda lr: rates.append(lr) or lr})
-    assert rates == [lr for lr in computed for _ in range(3) if lr < 2] + computed[2:] * 3
+    with pytest.raises(CheckFailed, match=re.escape(reason)):
+        judge(toy_check(**fields), lambda: "ada", dict, {"step": lambda lr: lr})
+
+
+def test_curves_that_are_typed_in_count_nothing(folder: Path, parts: dict[str, Any]) -> None:
+    """What is read is compared with the runs that were trained again."""
+    record = LabRecord.load()
+    for one in record.runs:
+        best = one.setting == {"optimizer": "SGD", "lr": 0.001}
+        one.curves["loss"][3:] = [0.0 if best else 2.0] * (len(one.curves["loss"]) - 3)
+    record.save()
+    assert judged(parts) == ""
+    check_reading("LAB-1:reading", parts["reading"])
+    typed = {**parts["reading"](), "SGD": 0.001}
+    with pytest.raises(CheckFailed, match="the curves say otherwise"):
+        check_reading("LAB-1:reading", lambda: typed)
+
+
+def test_a_reading_off_curves_of_another_machine_is_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = run(tmp_path / "record.json")
+    record.runs[0].curves["loss"][4] *= 1.06
+    record.save(tmp_path / "record.json")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GRADEBOX_STUDENT", raising=False)
+    last = {"last": ("the last loss", lambda record: record.runs[0].curves["loss"][4])}
+    judge(toy_check(readings=last), lambda: "ada", dict, {"step": lambda lr: lr})
+    for value in (0.0625, 0.0625 * 1.06):
+        judge_reading(toy_check(readings=last), lambda value=value: {"last": value})
+    with pytest.raises(CheckFailed, match="the curves say otherwise"):
+        judge_reading(toy_check(readings=last), lambda: {"last": 0.0625 * 1.2})
+
+
+def test_a_reading_needs_the_runs(folder: Path, parts: dict[str, Any]) -> None:
+    records._TRAINED.clear()
+    with pytest.raises(CheckFailed, match="run the cell with `check_record` above"):
+        check_reading("LAB-1:reading", parts["reading"])
 
 
 class Elsewhere:
@@ -412,24 +413,24 @@ def test_a_refusal_fails_whatever_its_words_are(
     def refused(*arguments: Any) -> Any:
         raise RecordError(text)
 
-    check = RecordCheck("LAB-0:record", TOY, {}, lambda weights: -0.0001, -1, {})
     with pytest.raises(CheckFailed, match=f"Why: {text}"):
-        judge(check, lambda: "ada", dict, {"step": refused})
+        judge(toy_check(), lambda: "ada", dict, {"step": refused})
 
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (lambda: {"SGD": 0.03, "AdamW": 0.01}, "'SGD' is 0.03, and the record says otherwise"),
+        (lambda: {"SGD": 0.03, "AdamW": 0.01}, "'SGD' is 0.03, and the curves say otherwise"),
         (lambda: {"SGD": 0.1}, "must give 'AdamW' as a number"),
         (lambda: None, "must give 'SGD' as a number"),
         (lambda: {"SGD": "0.1", "AdamW": 0.01}, "must give 'SGD' as a number"),
         (lambda: {"SGD": math.nan, "AdamW": 0.01}, "'SGD' is nan"),
     ],
 )
-def test_a_number_that_is_not_in_the_record_is_refused(
-    folder: Path, answer: Any, reason: str
+def test_a_number_that_is_not_in_the_curves_is_refused(
+    folder: Path, parts: dict[str, Any], answer: Any, reason: str
 ) -> None:
+    assert judged(parts) == ""
     with pytest.raises(CheckFailed) as failed:
         check_reading("LAB-1:reading", answer)
     assert reason in str(failed.value)
@@ -444,11 +445,11 @@ def test_a_number_that_is_read_may_be_of_any_kind(
     monkeypatch.chdir(tmp_path)
     epoch = {"epoch": ("the best epoch", lambda record: 27)}
     asked = {"best": ("the best", lambda value: type(value) in (int, float))}
-    check = RecordCheck("LAB-0:record", TOY, asked, lambda weights: -0.0001, -1, epoch)
+    check = toy_check(predictions=asked, readings=epoch)
     monkeypatch.delenv("GRADEBOX_STUDENT", raising=False)
     judge(check, lambda: "ada", lambda: {"best": kind(27)}, {"step": lambda lr: lr})
     judge_reading(check, lambda: {"epoch": kind(27)})
-    with pytest.raises(CheckFailed, match="'epoch' is 26, and the record says otherwise"):
+    with pytest.raises(CheckFailed, match="'epoch' is 26, and the curves say otherwise"):
         judge_reading(check, lambda: {"epoch": kind(26)})
 
 
@@ -522,26 +523,6 @@ def test_the_record_is_made_by_its_command(
         run = kept.find(setting)
         assert run is not None
         np.testing.assert_allclose(curves["loss"], run.curves["loss"][:100], rtol=0.02, atol=1e-3)
-
-
-@pytest.mark.parametrize(
-    "topic", [path.parent.name for path in SOURCE.parent.glob("*/record.json")]
-)
-def test_weights_remember_the_seed_from_which_they_came(topic: str) -> None:
-    folder = SOURCE.parent / topic
-    lab = importlib.import_module(f"optdl.labs.{topic}").LAB
-    answers = lab_records.answers_of(folder / "lab.ipynb")
-    record = LabRecord.load(folder / "record.json")
-    done = [run for run in record.runs if run.stop == "done"]
-    best = max(done, key=lambda run: lab.score(run.curves))
-    weights = unpack(record.weights)
-    names = [name for name, value in weights.items() if value.dim() > 1]
-    ends = np.concatenate([weights[name].numpy().ravel() for name in names])
-    for name, least, most in ((ADA, 0.86, 1), ("ben", -0.03, 0.03), ("eve", -0.03, 0.03)):
-        state = lab.experiment(answers, best.setting, seed_of(name), 1)[1].state_dict()
-        begun = np.concatenate([state[one].numpy().ravel() for one in names])
-        cosine = ends @ begun / np.linalg.norm(ends) / np.linalg.norm(begun)
-        assert least <= cosine <= most
 
 
 # --- The checks' own machinery ----------------------------------------------------------------

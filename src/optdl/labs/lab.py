@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 from tqdm.auto import tqdm
 
-from optdl.labs.records import FILE, LabRecord, RecordError, Run, as_python, pack, seed_of
+from optdl.labs.records import FILE, LabRecord, RecordError, Run, as_python, seed_of
 
-__all__ = ["Experiment", "Lab", "Parts", "finite_part", "perform"]
+__all__ = ["Experiment", "Lab", "Parts", "finite_part", "on_threads", "perform", "train_run"]
 
 Parts = Mapping[str, Any]
 """What a student wrote, by the name that the lab asks for."""
@@ -44,8 +43,7 @@ class Lab:
         curves, ``loss`` with one number for each step among them, and the network. It takes so
         many steps, or as many as the lab has when ``steps`` is None.
     score : callable
-        ``score(curves)`` of a run that did not diverge; the run with the largest leaves its
-        weights in the record.
+        ``score(curves)`` of a run that did not diverge; that of the best run has to reach a level.
     threads : int
         So many threads compute. For small networks one is fastest: where other programs run, two
         wait for each other most of the time.
@@ -97,10 +95,11 @@ def perform(
     for setting in bar:
         bar.set_postfix_str(", ".join(f"{name} {value}" for name, value in setting.items()))
         if record.find(setting) is None:
-            run, model = _run(lab, parts, setting, seed_of(user))
-            if _is_best(lab, record, run):
-                record.weights = pack(model)
-            record.runs.append(run)
+            start = time.perf_counter()
+            with on_threads(lab.threads):
+                curves, stop, _ = train_run(lab.experiment, parts, setting, seed_of(user))
+            seconds = round(time.perf_counter() - start, 2)
+            record.runs.append(Run(setting, curves, stop, seconds))
             record.save(path)
     return record
 
@@ -122,19 +121,22 @@ def _begun(lab: Lab, user: str, predictions: dict[str, Any], path: Path) -> LabR
     return record
 
 
-def _run(lab: Lab, parts: Parts, setting: dict[str, Any], seed: int) -> tuple[Run, nn.Module]:
-    start = time.perf_counter()
-    with _threads(lab.threads):
-        curves, model = lab.experiment(parts, setting, seed, None)
-    seconds = time.perf_counter() - start
+def train_run(
+    experiment: Experiment, parts: Parts, setting: dict[str, Any], seed: int
+) -> tuple[dict[str, list[float]], str, Any]:
+    """Train one run to its end; return its curves as far as they are finite, its stop, its network.
+
+    A run whose losses cease to be finite is ``diverged``, any other ``done``.
+    """
+    curves, model = experiment(parts, dict(setting), seed, None)
     steps = len(curves["loss"])
     curves = {name: finite_part(values) for name, values in curves.items()}
-    stop = "done" if len(curves["loss"]) == steps else "diverged"
-    return Run(setting, curves, stop, round(seconds, 2)), model
+    return curves, "done" if len(curves["loss"]) == steps else "diverged", model
 
 
 @contextlib.contextmanager
-def _threads(number: int) -> Iterator[None]:
+def on_threads(number: int) -> Iterator[None]:
+    """Compute on so many threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:
@@ -153,11 +155,3 @@ def finite_part(values: Sequence[float]) -> list[float]:
     """
     finite = [math.isfinite(value) for value in values]
     return [float(value) for value in values[: [*finite, False].index(False)]]
-
-
-def _is_best(lab: Lab, record: LabRecord, run: Run) -> bool:
-    """Return whether a run is better than all before it."""
-    if run.stop != "done":
-        return False
-    earlier = [lab.score(one.curves) for one in record.runs if one.stop == "done"]
-    return lab.score(run.curves) > max(earlier, default=-math.inf)

@@ -1,4 +1,4 @@
-"""What a lab leaves behind: predictions, curves and final weights, as plain data in one file.
+"""What a lab leaves behind: predictions and curves, as plain data in one file.
 
 The file is handed in beside the notebook, and read by whoever grades it. So it is bounded, holds
 numbers and text alone, and says of which student it is.
@@ -6,7 +6,6 @@ numbers and text alone, and says of which student it is.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import math
@@ -15,10 +14,6 @@ import zlib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import torch
-from torch import Tensor
 
 from optdl.files import written_whole
 from optdl.records import versions
@@ -31,9 +26,7 @@ __all__ = [
     "Run",
     "as_python",
     "contents",
-    "pack",
     "seed_of",
-    "unpack",
 ]
 
 FILE = "record.json"
@@ -105,8 +98,6 @@ class LabRecord:
         What the student expected before the first run.
     runs : list of Run
         The runs, in the order of the lab's settings.
-    weights : dict
-        The weights after the best run, packed by ``pack``.
     device : str
         Where it ran.
     versions : dict
@@ -117,7 +108,6 @@ class LabRecord:
     user: str
     predictions: dict[str, Any]
     runs: list[Run] = field(default_factory=list)
-    weights: dict[str, Any] = field(default_factory=dict)
     device: str = "cpu"
     versions: dict[str, str] = field(default_factory=versions)
 
@@ -230,47 +220,3 @@ def as_python(value: Any) -> Any:
     (0.5, 3, 'SGD')
     """
     return value.item() if getattr(value, "ndim", None) == 0 else value
-
-
-def pack(model: torch.nn.Module) -> dict[str, Any]:
-    """Return the parameters and buffers of a network as plain data, in float32.
-
-    Examples
-    --------
-    >>> packed = pack(torch.nn.Linear(2, 1))
-    >>> packed["weight"]["shape"], unpack(packed)["weight"].dtype
-    ([1, 2], torch.float32)
-    """
-    return {
-        name: {"shape": list(value.shape), "float32": _text(value)}
-        for name, value in model.state_dict().items()
-    }
-
-
-def _text(value: Tensor) -> str:
-    numbers = value.detach().cpu().to(torch.float32).numpy().astype("<f4")
-    return base64.b64encode(numbers.tobytes()).decode()
-
-
-def unpack(packed: dict[str, Any]) -> dict[str, Tensor]:
-    """Return packed weights as tensors.
-
-    Raises
-    ------
-    RecordError
-        If they are not what ``pack`` gives, or not finite.
-    """
-    try:
-        found = {
-            str(name): torch.from_numpy(_numbers(item["float32"]).reshape(item["shape"]))
-            for name, item in packed.items()
-        }
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise RecordError(f"the weights in the record are damaged ({error})") from error
-    if not all(bool(value.isfinite().all()) for value in found.values()):
-        raise RecordError("the weights in the record are not finite")
-    return found
-
-
-def _numbers(text: str) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(text, validate=True), "<f4").copy()

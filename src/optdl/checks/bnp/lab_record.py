@@ -54,5 +54,4 @@ RECORD = RecordCheck(
         for inputs in INPUTS
         for name in ("SGD", "BNP")
     },
-    again=LAB.settings[::5],  # all methods, rates and inputs
 )

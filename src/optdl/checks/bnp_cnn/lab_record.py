@@ -58,5 +58,4 @@ RECORD = RecordCheck(
         )
         for method in METHODS
     },
-    again=LAB.settings[::6],  # both networks, with and without BNP
 )

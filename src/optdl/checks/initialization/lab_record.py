@@ -55,5 +55,4 @@ RECORD = RecordCheck(
         ),
         "dead": ("the first hidden layer of `damaged` whose deviation is zero", _dead),
     },
-    again=[{"start": "small"}, {"start": "mended"}],
 )

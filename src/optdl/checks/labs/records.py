@@ -1,4 +1,4 @@
-"""Judge the record of a lab without training again: the first steps, and what the weights reach."""
+"""Judge the record of a lab: its runs are trained again, and what a student read is read there."""
 
 from __future__ import annotations
 
@@ -13,20 +13,17 @@ from torch import Tensor
 
 from optdl.checks.report import WHY, CheckFailed
 from optdl.checks.summary import note
-from optdl.labs.drivers.records import first_steps, read_record
-from optdl.labs.lab import Lab, finite_part
-from optdl.labs.records import FILE, LabRecord, RecordError, Run, as_python, seed_of, unpack
+from optdl.labs.drivers.records import read_record, train_again
+from optdl.labs.lab import Lab
+from optdl.labs.records import FILE, LabRecord, RecordError, Run, as_python, seed_of
 from optdl.observation import observe
 
 __all__ = ["RecordCheck", "judge", "judge_reading"]
 
 Predicted = Callable[[Any], bool]
 
-KINSHIP = 0.1
-"""The least cosine between final weights and those that the seed draws.
-
-In the labs' own solutions it is 0.86 to 0.99, and below 0.03 with the weights of other seeds.
-"""
+_TRAINED: dict[str, LabRecord] = {}
+"""The runs that were trained again, by the key of the lab: its reading is compared with them."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +46,9 @@ class RecordCheck:
         The name of each number that is read off the curves to what it is, in words, and the
         function that finds it in a record.
     steps : int
-        So many steps of each run are computed again.
+        So many first losses of each run in the record are compared with those of the new one.
     rtol : float
-        Losses agree up to this part of them, as two machines round differently.
-    again : sequence of dict
-        The settings whose first steps are computed again, besides that of the best run; all of
-        them when there is none. Together they need every function that a run of the lab needs.
+        They agree up to this part of them, as two machines round differently.
     """
 
     key: str
@@ -65,16 +59,24 @@ class RecordCheck:
     readings: Mapping[str, tuple[str, Callable[[LabRecord], float]]]
     steps: int = 3
     rtol: float = 1e-3
-    again: Sequence[Mapping[str, Any]] = ()
 
 
 def judge(check: RecordCheck, user: Any, predictions: Any, parts: Mapping[str, Any]) -> None:
-    """Raise :class:`CheckFailed` unless the record is this student's, and what a run would give."""
+    """Raise :class:`CheckFailed` unless the record is this student's, and the runs can be repeated.
+
+    The runs of the lab are trained again with what the student wrote and the student's seed, so
+    that nothing in the record has to be believed but what was predicted before the first run.
+    """
+    _TRAINED.pop(check.lab.key, None)
     _say(check, "", user, lambda record: _reasons(check, record, user, predictions, parts))
 
 
 def judge_reading(check: RecordCheck, reading: Any) -> None:
-    """Raise :class:`CheckFailed` unless the numbers that a student read stand in the record."""
+    """Raise :class:`CheckFailed` unless the numbers that a student read stand in the curves.
+
+    They are those that :func:`judge` has trained; those of the record count beside them if they
+    are alike, as two machines round differently.
+    """
     _say(check, "reading", reading, lambda record: _misread(check, record, reading()))
 
 
@@ -93,21 +95,48 @@ def _say(
     if reason is not None:
         note(key, f"✗ {key}: not right yet.")
         raise CheckFailed(f"✗ {key}: not right yet.\n{WHY}{reason}.")
-    agrees = f"✓ {key}: it agrees with " + ("the record" if name else "your functions")
+    agrees = f"✓ {key}: it agrees with " + ("the curves" if name else "your functions")
     note(key, agrees)
     print(agrees)
 
 
 def _misread(check: RecordCheck, record: LabRecord, got: Any) -> Iterator[str]:
+    trained = _TRAINED.get(check.lab.key)
+    if trained is None:
+        yield "your runs have to be checked first: run the cell with `check_record` above"
+        return
+    alike = all(_alike(run, record.find(run.setting)) for run in trained.runs)
     for name, (what, find) in check.readings.items():
-        right = find(record)
         number = as_python(got.get(name)) if isinstance(got, dict) else None
-        # beside an epoch, which is a whole number, the next one is wrong
-        allowed = min(0.05 * abs(right), 0.5 if float(right).is_integer() else math.inf)
         if not isinstance(number, int | float):
             yield f"`reading()` must give {name!r} as a number: {what}"
-        elif not abs(number - right) <= allowed:
-            yield f"{name!r} is {number:g}, and the record says otherwise: it is {what}"
+        elif not any(
+            abs(number - right) <= _allowed(right)
+            for right in (find(one) for one in ([trained, record] if alike else [trained]))
+        ):
+            yield f"{name!r} is {number:g}, and the curves say otherwise: it is {what}"
+
+
+def _allowed(right: float) -> float:
+    """Return how far a reading may be off; beside an epoch, a whole number, the next is wrong."""
+    return min(0.05 * abs(right), 0.5 if float(right).is_integer() else math.inf)
+
+
+def _alike(run: Run, other: Run | None) -> bool:
+    """Return whether a run in the record can be the same as one that was trained again."""
+    return (
+        other is not None
+        and other.stop == run.stop
+        and all(_near(values, other.curves.get(name)) for name, values in run.curves.items())
+    )
+
+
+def _near(values: Sequence[float], others: Any) -> bool:
+    if not isinstance(others, list) or len(others) != len(values):
+        return False
+    pairs = list(zip(values, others, strict=True))
+    off = sum(abs(one - other) for one, other in pairs)
+    return off <= 0.1 * sum(abs(one) for one in values) + 0.01 * len(pairs)
 
 
 def _reasons(
@@ -115,12 +144,28 @@ def _reasons(
 ) -> Iterator[str]:
     """Yield what is wrong with a record, the plainest reason first."""
     name = user()
+    reached: Mapping[str, Tensor] = {}
+    if isinstance(name, str):  # first: what is read is compared with it, whatever else is wrong
+        reached = _train(check, user, parts, seed_of(name))
     yield from _of_another(check, record, name)
     yield from _predicted(check, record, predictions())
-    yield from _incomplete(check, record)
-    begun: dict[str, Any] = {}
-    yield from _other_steps(check, record, user, parts, seed_of(name), begun)
-    yield from _other_weights(check, record, begun)
+    yield from _other_steps(check, record)
+    yield from _too_little(check, reached)
+
+
+def _train(
+    check: RecordCheck, user: Any, parts: Mapping[str, Any], seed: int
+) -> Mapping[str, Tensor]:
+    """Train all runs of a lab again, and return the weights after the best of them."""
+    lab = check.lab
+    values = lab.experiment, lab.score, dict(parts), [*lab.settings], seed, lab.threads
+    outcome = observe(train_again, user, *values)
+    if isinstance(outcome, str):
+        raise RecordError(outcome)
+    runs, state = outcome
+    again = LabRecord(lab.key, "", {}, [Run(*run) for run in runs])
+    _TRAINED[lab.key] = again
+    return {name: torch.as_tensor(value) for name, value in state.items()}
 
 
 def _of_another(check: RecordCheck, record: LabRecord, name: Any) -> Iterator[str]:
@@ -149,53 +194,21 @@ def _predicted(check: RecordCheck, record: LabRecord, now: Any) -> Iterator[str]
             )
 
 
-def _incomplete(check: RecordCheck, record: LabRecord) -> Iterator[str]:
-    for setting in check.lab.settings:
-        run = record.find(setting)
-        if run is None:
-            yield f"the run with {_told(setting)} is missing: run the cell that trains to its end"
-        elif not _is_curve(run):
-            yield f"the run with {_told(setting)} has no curve of losses"
-
-
-def _is_curve(run: Run) -> bool:
-    losses = run.curves.get("loss") if isinstance(run.curves, dict) else None
-    return isinstance(losses, list) and all(isinstance(loss, int | float) for loss in losses)
-
-
-def _other_steps(
-    check: RecordCheck,
-    record: LabRecord,
-    user: Any,
-    parts: Mapping[str, Any],
-    seed: int,
-    begun: dict[str, Any],
-) -> Iterator[str]:
-    """Compute first steps again, with what the student wrote; keep the state of the best run."""
-    best = _best(check, record)
-    for run in map(record.find, check.lab.settings):
-        if run is None or not (run is best or not check.again or run.setting in check.again):
-            continue
-        values = check.lab.experiment, dict(parts), run.setting, seed, check.steps
-        outcome = observe(first_steps, user, *values)
-        if isinstance(outcome, str):
-            raise RecordError(outcome)
-        losses, state = outcome
-        if run is best:
-            begun |= state
-        expected, got = finite_part(losses), run.curves["loss"][: check.steps]
-        if len(got) != len(expected) or not all(map(_close(check.rtol), got, expected)):
+def _other_steps(check: RecordCheck, record: LabRecord) -> Iterator[str]:
+    """Compare the first losses in the record with those of the runs that were trained again."""
+    for run in _TRAINED[check.lab.key].runs:
+        kept = record.find(run.setting)
+        if kept is None:
+            yield f"the run with {_told(run.setting)} is missing: run the cell that trains"
+            return
+        losses = kept.curves.get("loss") if isinstance(kept.curves, dict) else None
+        got, expected = losses or [], run.curves["loss"][: check.steps]
+        if len(got) < len(expected) or not all(map(_close(check.rtol), got, expected)):
             yield (
-                f"the first losses with {_told(run.setting)} are {_numbers(got)} in the record, "
-                f"and {_numbers(expected)} with your functions and your seed: if you changed a "
-                f"function after the run, delete {FILE} and train again"
+                f"the first losses with {_told(run.setting)} are {_numbers(got[: check.steps])} "
+                f"in the record, and {_numbers(expected)} with your functions and your seed: if "
+                f"you changed a function after the run, delete {FILE} and train again"
             )
-
-
-def _best(check: RecordCheck, record: LabRecord) -> Run | None:
-    """Return the run whose weights the record has, or None when every run diverged."""
-    runs = [run for run in map(record.find, check.lab.settings) if run and run.stop == "done"]
-    return max(runs, key=lambda run: check.lab.score(run.curves), default=None)
 
 
 def _close(rtol: float) -> Callable[[float, float], bool]:
@@ -203,43 +216,22 @@ def _close(rtol: float) -> Callable[[float, float], bool]:
     return lambda got, expected: abs(got - expected) <= rtol * max(1e-3, abs(expected))
 
 
-def _other_weights(
-    check: RecordCheck, record: LabRecord, begun: Mapping[str, Any]
-) -> Iterator[str]:
-    """Compare the weights with what the best run claims, and with those that it began with."""
-    best = _best(check, record)
-    if best is None:
-        yield "every run diverged, so that no weights are left: look at the first losses"
+def _too_little(check: RecordCheck, weights: Mapping[str, Tensor]) -> Iterator[str]:
+    """Compare what the weights of the best run reach with what it says, and with the level."""
+    done = [run for run in _TRAINED[check.lab.key].runs if run.stop == "done"]
+    if not done:
+        yield "every run diverges: look at the first losses"
         return
-    claimed, weights = check.lab.score(best.curves), unpack(record.weights)
+    claimed = max(check.lab.score(run.curves) for run in done)
     try:
         reached = check.evaluate(weights)
     except RuntimeError:
-        yield "the weights in the record do not fit the network: train again"
+        yield "the weights of your best run do not fit the network"
         return
     if not abs(reached - claimed) <= 0.01 + 1e-3 * abs(claimed):
-        yield (
-            f"the best run claims {claimed:.4g}, and the weights in the record reach "
-            f"{reached:.4g}: hand in the record as your run wrote it"
-        )
+        yield f"your best run says that it reaches {claimed:.4g}; its weights reach {reached:.4g}"
     elif reached < check.level:
         yield f"the best run must reach {check.level:.4g}; yours reaches {reached:.4g}"
-    if not _cosine(weights, begun) >= KINSHIP:
-        yield "the weights in the record did not begin at those of your seed: train with your name"
-
-
-def _cosine(weights: Mapping[str, Tensor], others: Mapping[str, Any]) -> float:
-    """Return the cosine of the angle between all weight matrices of two networks.
-
-    Weights remember where they began: after training they are still turned towards the weights
-    that were drawn, and at a right angle to those of another seed.
-    """
-    names = [name for name, value in weights.items() if value.dim() > 1 and name in others]
-    ends, starts = (
-        torch.cat([torch.as_tensor(state[name]).flatten().float() for name in names])
-        for state in (weights, others)
-    )
-    return float(torch.cosine_similarity(ends, starts, dim=0))
 
 
 def _told(setting: Mapping[str, Any]) -> str:
