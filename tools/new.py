@@ -129,7 +129,7 @@ def _cell(
     cell_id: str, source: str, solution: bool = False, points: int | None = None
 ) -> NotebookNode:
     if cell_id.endswith("-task"):
-        return notebooks.node(new_markdown_cell(source, id=cell_id))
+        return notebooks.node(new_markdown_cell(source, id=cell_id))  # type: ignore[no-untyped-call]
     metadata = {
         "grade": points is not None,
         "grade_id": cell_id,
@@ -139,7 +139,8 @@ def _cell(
         "solution": solution,
         "task": False,
     }
-    return notebooks.node(new_code_cell(source, id=cell_id, metadata={"nbgrader": metadata}))
+    made = new_code_cell(source, id=cell_id, metadata={"nbgrader": metadata})  # type: ignore[no-untyped-call]
+    return notebooks.node(made)
 
 
 def command(options: argparse.Namespace) -> None:
