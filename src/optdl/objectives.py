@@ -31,6 +31,10 @@ __all__ = [
 ]
 
 
+Numbers = np.ndarray | float
+"""One prediction or label, or one for each example."""
+
+
 def named(formula: str, function: Callable[..., Any], *first: Any) -> Callable[..., Any]:
     """Fix the first arguments, and say in the name what is computed: a failing case shows it."""
     fixed = update_wrapper(partial(function, *first), function)
@@ -48,12 +52,12 @@ def times(factor: float, function: Callable[..., Any], *arguments: Any) -> Any:
     return factor * function(*arguments)
 
 
-def squared_error(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+def squared_error(f: Numbers, y: Numbers) -> Any:
     """Return (f − y)² of each example."""
     return (f - y) ** 2
 
 
-def pinball(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+def pinball(f: Numbers, y: Numbers) -> Any:
     """Return a loss that weighs predictions below the label three times as much."""
     return np.maximum(3 * (y - f), f - y)
 
