@@ -158,20 +158,20 @@ STUDENTS = (
     Student(
         "Quinn",
         "misconception 1",
-        "makes the first usual mistake of every exercise, and hands in no records",
+        "makes the first usual mistake, and adds no records",
         _misconception(0),
         lab=True,
     ),
     Student(
         "Rosa",
         "misconception 2",
-        "makes the second usual mistake of every exercise, or its last",
+        "makes the second usual mistake of every exercise",
         _misconception(1),
     ),
     Student(
         "Sven",
         "misconception 3",
-        "makes the third usual mistake of every exercise, or its last",
+        "makes the third usual mistake of every exercise",
         _misconception(2),
     ),
     Student(
@@ -183,7 +183,7 @@ STUDENTS = (
     Student(
         "Omar",
         "forger",
-        "answers nothing, sets check = print, and edits the visible tests",
+        "sets check = print, and edits the visible tests",
         _forges,
     ),
     Student(
@@ -203,7 +203,7 @@ STUDENTS = (
     Student(
         "Kofi",
         "other names",
-        "answers each exercise as my_f, and then writes f = my_f",
+        "names each function my_f, and then writes f = my_f",
         _other_names,
     ),
     Student(
