@@ -75,6 +75,11 @@ SAME = {
         "from IPython.display import display\nh = display('before', display_id='one')\n"
         "h.update('after')",
     ),
+    "a picture in bytes, as Pillow shows it": (
+        "class Picture:\n    def _repr_png_(self): return bytes(range(99))\n"
+        "    def __repr__(self): return 'picture'\ndisplay(Picture())",
+        "Picture()",
+    ),
     "cleared": ("from IPython.display import clear_output\nprint('gone')\nclear_output()",),
     "magic": ("%%capture kept\nprint('x')", "kept.stdout", "%who_ls"),
     "a shell without input": (
@@ -100,6 +105,14 @@ def test_cells_show_what_they_show_in_a_kernel(tmp_path: Path) -> None:
     for cell, other in zip(cells_of(WarmExecute, tmp_path, *sources), expected, strict=True):
         assert shown(cell) == shown(other), cell.source
         assert cell.execution_count == other.execution_count
+
+
+def test_what_no_notebook_keeps_fails_the_cell_alone(tmp_path: Path) -> None:
+    source = "display({'application/json': object()}, raw=True)"
+    for execute in (WarmExecute, Execute):
+        failed, after = cells_of(execute, tmp_path, source, "1 + 1")
+        assert [output.output_type for output in failed.outputs] == ["error"]
+        assert after.outputs[0].data["text/plain"] == "2"
 
 
 def test_a_notebook_sees_nothing_of_another(tmp_path: Path) -> None:

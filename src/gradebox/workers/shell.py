@@ -1,8 +1,10 @@
 """IPython in one process, with what a cell shows gathered as a notebook keeps it."""
 
 import io
+import json
 import subprocess
 import sys
+from binascii import b2a_base64
 from typing import Any
 
 from IPython.core.displayhook import DisplayHook
@@ -91,7 +93,7 @@ class _Publisher(DisplayPublisher):
     ) -> None:
         """Gather one display; an update replaces the display of the same name."""
         name = (transient or {}).get("display_id")
-        new = {"data": data, "metadata": metadata or {}}
+        new = _as_kept(data, metadata)
         if update:
             for output in self.outputs.items:
                 if name is not None and output.get("display_id") == name:
@@ -118,8 +120,7 @@ class _Hook(DisplayHook):
         """Gather the value in all its forms."""
         self.outputs.add(
             "execute_result",
-            data=format_dict,
-            metadata=md_dict or {},
+            **_as_kept(format_dict, md_dict),
             execution_count=self.prompt_count,
         )
 
@@ -215,6 +216,24 @@ class Shell(InteractiveShell):
         result = self.run_cell(source, store_history=True)  # type: ignore[no-untyped-call]
         self._keep_error(result.error_before_exec or result.error_in_exec)
         return result.execution_count, bool(result.success)
+
+
+def _as_kept(data: dict[str, Any], metadata: dict[str, Any] | None) -> Output:
+    """Return a display as a notebook keeps it, with pictures in base64.
+
+    Raises
+    ------
+    TypeError
+        If a notebook cannot keep it; raised here, this fails the cell and not the process.
+    """
+    kept: Output = json.loads(
+        json.dumps({"data": data, "metadata": metadata or {}}, default=_in_base64)
+    )
+    return kept
+
+
+def _in_base64(content: bytes) -> str:
+    return b2a_base64(content, newline=False).decode()
 
 
 def _text(value: Any) -> str:
