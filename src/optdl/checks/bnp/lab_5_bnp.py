@@ -1,4 +1,4 @@
-"""BNP."""
+"""The student writes BNP as a class that observes a network through hooks."""
 
 from __future__ import annotations
 
@@ -81,11 +81,13 @@ exercise = Exercise(
     BNP,
     use=drivers.follow,
     parts=(
-        "the gradients after each step",
-        ("the averages", "with a graph"),
-        "the saved averages at the end",
-        "a second step",
-        "hooks after remove()",
+        *("the weight gradients after step 1", "the bias gradients after step 1"),
+        *("the weight gradients after the last step", "the bias gradients after the last step"),
+        *("the means", "the variances", "whether the averages have a graph"),
+        *("the saved means at the end", "the saved variances at the end"),
+        "whether a second step without a pass raises RuntimeError",
+        "whether the gradients stay as they are then",
+        "the hooks after `remove()`",
     ),
     rtol=1e-4,
     atol=1e-5,
@@ -97,6 +99,7 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
     for event, widths, sizes in [
         ("none", [4, 3, 2], [3, 2]),
         ("evaluated", [3, 1], [4]),
+        ("two passes", [4, 2], [2, 3]),
         ("resumed", [2, 1], [4, 4]),
         ("frozen", [2, 3, 2], [3]),
         ("float32", [4, 3, 2], [2]),
@@ -112,118 +115,110 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise.fact("five steps are those of the course's own BNP")
 def _(kind: Any, rng: np.random.Generator) -> bool:
-    """Return whether five steps on one network are those of the course's own BNP."""
     x = list(rng.normal(1, 2, size=(5, 4, 3)))
     steps = observe(drivers.follow_with_defaults, kind, x, [3, 6, 2], 0, 0.9)
     expected = drivers.follow_with_defaults(optdl.bnp.BNP, x, [3, 6, 2], 0, 0.9)
-    return all(
-        np.allclose(*pair)
-        for step in zip(steps, expected, strict=True)
-        for pair in zip(*step, strict=True)
-    )
+    pairs = zip(sum(steps, ()), sum(expected, ()), strict=True)
+    return all(np.allclose(*pair) for pair in pairs)
 
 
 @exercise.fact("the network gives what it gave without BNP")
 def _(kind: Any, rng: np.random.Generator) -> bool:
-    """Return whether the outputs are those of a network without BNP, in training as in testing."""
     x = rng.normal(size=(5, 3))
     outputs = observe(drivers.output_around, kind, x, [3, 4, 2], 1)
     expected = drivers.nested_network([3, 4, 2], 1)(torch.tensor(x)).detach().numpy()
     return all(np.array_equal(output, expected) for output in outputs)
 
 
-_OBSERVE = "    def observe(self, layer: Any, inputs: tuple[Tensor, ...]) -> None:"
-
-
-_IS_DENSE = "self.layers = [one for one in model.modules() if isinstance(one, nn.Linear)]"
-
-
 exercise.mistake(
     "your averages take in what the layers give; they are those of what the layers read",
-    (
-        _OBSERVE,
-        "    def observe(self, layer, inputs, output) -> None:\n        inputs = [output]",
-    ),
-    ("register_forward_pre_hook", "register_forward_hook"),
+    ("inputs: tuple[Tensor, ...])", "inputs: tuple[Tensor, ...], output: Tensor)"),
+    ("inputs[0]", "output"),
+    ("forward_pre_hook", "forward_hook"),
 )
 
 exercise.mistake(
-    "your averages take in the passes in evaluation mode; leave the hook when "
-    "`layer.training` is False",
+    "your averages take in the passes in evaluation mode; leave the hook when `layer.training` is "
+    "False",
     ("if not layer.training:", "if False:"),
 )
 
 exercise.mistake(
-    "the hooks are still there after `remove()`; keep the handles that "
-    "registering gives you, and call `remove()` on each",
-    ("            handle.remove()", "            pass"),
+    "the hooks are still there after `remove()`; keep the handles that registering gives you, and "
+    "call `remove()` on each",
+    ("handle.remove()", "pass"),
 )
 
 exercise.mistake(
-    "your `remove()` takes away the hooks of others, too; keep the handles that "
-    "registering gives you, and call `remove()` on each",
-    (
-        "        for handle in self.handles:\n            handle.remove()",
-        "        for layer in self.layers:\n            layer._forward_pre_hooks.clear()",
-    ),
+    "your `remove()` takes away the first hook only; call `remove()` on each handle",
+    ("in self.handles:", "in self.handles[:1]:"),
 )
 
 exercise.mistake(
-    "your `state_dict()` gives the averages themselves, which change as the "
-    "training goes on; return copies, with `clone()`",
-    ("mean = [one.clone() for one in self.mean]", "mean = self.mean"),
-    ("var = [one.clone() for one in self.var]", "var = self.var"),
+    "your `remove()` takes away the hooks of others, too; keep the handles that registering gives "
+    "you, and call `remove()` on each",
+    ("for handle in self.handles:", "for layer in self.layers:"),
+    ("handle.remove()", "layer._forward_pre_hooks.clear()"),
 )
 
 exercise.mistake(
-    "your averages are saved under the layer objects of one network, and a new "
-    "network does not find them; save lists, in the order of the layers",
-    (
-        'return {"mean": mean, "var": var}',
-        'return {"mean": dict(zip(self.layers, mean)), "var": dict(zip(self.layers, var))}',
-    ),
+    "your `state_dict()` gives the averages themselves, which change as the training goes on; "
+    "return copies, with `clone()`",
+    ("[one.clone() for one in self.mean]", "self.mean"),
+    ("[one.clone() for one in self.var]", "self.var"),
+)
+
+exercise.mistake(
+    "your averages are saved under the layer objects of one network, and a new network does not "
+    "find them; save lists, in the order of the layers",
+    ('"mean": mean, "var": var', '"mean": dict(zip(self.layers, mean)), "var": {}'),
     ('state["mean"][k]', 'state["mean"][self.layers[k]]'),
-    ('state["var"][k]', 'state["var"][self.layers[k]]'),
 )
 
 exercise.mistake(
-    "`load_state_dict` does not take up what was saved, so that the averages "
-    "begin anew when training is resumed",
-    ('self.mean[k].copy_(state["mean"][k])', "pass"),
-    ('self.var[k].copy_(state["var"][k])', "pass"),
+    "`load_state_dict` does not take up what was saved, so the averages begin anew when training "
+    "is resumed",
+    ("in range(len(self.layers))", "in []"),
 )
 
 exercise.mistake(
-    "`load_state_dict` keeps the tensors of the state, and the passes that "
-    "follow change what was saved; copy their numbers, with `copy_` or `clone()`",
+    "`load_state_dict` keeps the tensors of the state, and the passes that follow change what was "
+    "saved; copy their numbers, with `copy_` or `clone()`",
     ('self.mean[k].copy_(state["mean"][k])', 'self.mean[k] = state["mean"][k]'),
     ('self.var[k].copy_(state["var"][k])', 'self.var[k] = state["var"][k]'),
 )
 
 exercise.mistake(
     "your variances begin at 0; BNP begins with the mean 0 and the variance 1",
-    ("torch.ones_like(layer.weight[0])", "torch.zeros_like(layer.weight[0])"),
+    ("torch.ones_like", "torch.zeros_like"),
+)
+
+_UNCORRECTED = "mean, var, rows = self.mean[k], self.var[k], self.rows[k]"
+_CORRECTED = (
+    ("        self.rows[k] = len(h)\n", "        self.rows[k] = len(h)\n        self.t[k] += 1\n"),
+    ("self.rows = ", "self.t = [0 for layer in self.layers]\n        self.rows = "),
+    (
+        _UNCORRECTED,
+        "rows, scale = self.rows[k], 1 - self.rho ** max(self.t[k], 1)\n"
+        "            mean, var = self.mean[k] / scale, self.var[k] / scale",
+    ),
 )
 
 exercise.mistake(
     "you divide the averages by 1 − ρᵗ, as Adam does; BNP does not correct for the start",
-    (
-        "        self.rows[k] = len(h)\n",
-        "        self.rows[k] = len(h)\n"
-        "        self.t = getattr(self, 't', {})\n"
-        "        self.t[k] = self.t.get(k, 0) + 1\n",
-    ),
-    (
-        "            if weight is None or",
-        "            correction = 1 - self.rho ** self.t.get(k, 1)\n"
-        "            mean, var = mean / correction, var / correction\n"
-        "            if weight is None or",
-    ),
+    *_CORRECTED,
 )
 
 exercise.mistake(
-    "your step leaves `eps1` and `eps2` at their default values; use those that "
-    "the constructor is given",
+    "your variances begin at 0, and you divide by 1 − ρᵗ, as Adam does; BNP begins with the "
+    "variance 1 and does not correct for the start",
+    *_CORRECTED,
+    ("torch.ones_like", "torch.zeros_like"),
+)
+
+exercise.mistake(
+    "your step leaves `eps1` and `eps2` at their default values; use those that the constructor is "
+    "given",
     ("self.eps1 * var.max() + self.eps2", "1e-2 * var.max() + 1e-4"),
 )
 
@@ -239,44 +234,35 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "ρ and 1 − ρ are the wrong way round; ρ is the share of the old average",
-    ("h.mean(dim=0), 1 - self.rho", "h.mean(dim=0), self.rho"),
-    (
-        "h.var(dim=0, correction=0), 1 - self.rho",
-        "h.var(dim=0, correction=0), self.rho",
-    ),
+    "ρ and 1 − ρ are the wrong way round; ρ is the weight of the old average",
+    ("= rho, eps1, eps2", "= 1 - rho, eps1, eps2"),
 )
 
 exercise.mistake(
     "your variance divides by N − 1; BNP divides by N, which is `correction=0`",
-    ("h.var(dim=0, correction=0)", "h.var(dim=0)"),
+    (", correction=0", ""),
 )
 
 exercise.mistake(
     "you precondition with the statistics of the last minibatch; BNP uses the running averages",
     (
-        "        self.rows[k] = len(h)\n",
-        "        self.rows[k] = len(h)\n"
-        "        self.last = getattr(self, 'last', {})\n"
-        "        self.last[k] = h.mean(dim=0), h.var(dim=0, correction=0)\n",
+        "self.rows[k] = len(h)",
+        "self.rows[k], layer.last = len(h), (h.mean(dim=0), h.var(dim=0, correction=0))",
     ),
-    (
-        "mean, var, rows = self.mean[k], self.var[k], self.rows[k]",
-        "mean, var = self.last[k]\n            rows = self.rows[k]",
-    ),
+    (_UNCORRECTED, "(mean, var), rows = layer.last, self.rows[k]"),
 )
 
 exercise.mistake(
-    "your averages hold the graphs of the passes, more with every step; compute "
-    "them without a graph, for example from `inputs[0].detach()`",
+    "your averages hold the graphs of the passes, more with every step; compute them without a "
+    "graph, for example from `inputs[0].detach()`",
     ("    @torch.no_grad()\n    def observe", "    def observe"),
-    ("[one.clone() for one in self.mean]", "[one.detach().clone() for one in self.mean]"),
-    ("[one.clone() for one in self.var]", "[one.detach().clone() for one in self.var]"),
+    ("clone() for one in self.mean", "detach().clone() for one in self.mean"),
+    ("clone() for one in self.var", "detach().clone() for one in self.var"),
 )
 
 exercise.mistake(
-    "your averages are in float32, whatever the network is; make them like the "
-    "weights, for example with `torch.zeros_like(layer.weight[0])`",
+    "your averages are in float32, whatever the network is; make them like the weights, for "
+    "example with `torch.zeros_like(layer.weight[0])`",
     ("torch.zeros_like(layer.weight[0])", "torch.zeros(layer.in_features)"),
     ("torch.ones_like(layer.weight[0])", "torch.ones(layer.in_features)"),
 )
@@ -287,39 +273,32 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "your step computes new gradients, and those of the parameters stay as they "
-    "are; change them in place",
-    (
-        "weight.sub_(torch.outer(bias, mean)).div_(",
-        "weight = weight.sub(torch.outer(bias, mean)).div(",
-    ),
+    "your step computes new gradients, and those of the parameters stay as they are; change them "
+    "in place",
+    ("weight.sub_(", "weight = weight.sub("),
+    (".div_(q2 *", ".div(q2 *"),
     ("bias.div_(q2).sub_(", "bias = bias.div(q2).sub("),
 )
 
 exercise.mistake(
-    "your hook returns something, and what a pre-hook returns takes the place of "
-    "the layer's input; let it return None",
+    "your hook returns something, and what a pre-hook returns takes the place of the layer's "
+    "input; let it return None",
     (
-        "        self.var[k].lerp_(h.var(dim=0, correction=0), 1 - self.rho)",
-        "        self.var[k].lerp_(h.var(dim=0, correction=0), 1 - self.rho)\n"
-        "        return h - self.mean[k]",
+        "correction=0), 1 - self.rho)",
+        "correction=0), 1 - self.rho)\n        return h - self.mean[k]",
     ),
 )
 
 exercise.mistake(
-    "you look at the children of the network alone and miss the layers in its "
-    "blocks; `modules()` finds layers at every depth",
+    "you look at the children of the network alone and miss the layers in its blocks; `modules()` "
+    "finds layers at every depth",
     ("model.modules()", "model.children()"),
 )
 
 exercise.mistake(
-    "you find a layer several times, once for each block around it, and "
-    "precondition it as often; `model.modules()` finds each once",
-    (
-        _IS_DENSE,
-        "self.layers = [one for block in model.modules() for one in block.modules() "
-        "if isinstance(one, nn.Linear)]",
-    ),
+    "you find a layer several times, once for each block around it, and precondition it as often; "
+    "`model.modules()` finds each once",
+    ("for one in model.modules()", "for block in model.modules() for one in block.modules()"),
 )
 
 exercise.mistake(
@@ -328,35 +307,29 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "a second step without a pass preconditions the gradients once more; forget "
-    "the pass in `step`, and raise RuntimeError when there was none",
+    "a second step without a pass preconditions the gradients once more; forget the pass in "
+    "`step`, and raise RuntimeError when there was none",
     ("            self.rows[k] = 0\n", ""),
 )
 
 exercise.mistake(
     "a second step without a pass must raise RuntimeError; yours gives no error",
-    (
-        'raise RuntimeError("no minibatch has passed since the last step: run the network first")',
-        "return",
-    ),
+    ("raise RuntimeError(", "return  # ("),
 )
 
 exercise.mistake(
-    "a pass in evaluation mode changes N, the size of the minibatch; leave the "
-    "hook at once when `layer.training` is False",
-    (
-        "        if not layer.training:\n            return\n"
-        "        k, h = self.place[layer], inputs[0]\n        self.rows[k] = len(h)\n",
-        "        k, h = self.place[layer], inputs[0]\n        self.rows[k] = len(h)\n"
-        "        if not layer.training:\n            return\n",
-    ),
+    "a pass in evaluation mode changes N, the size of the minibatch; leave the hook at once when "
+    "`layer.training` is False",
+    ("if not layer", "self.rows[self.place[layer]] = len(inputs[0])\n        if not layer"),
 )
 
 exercise.mistake(
     "you keep the size of the first minibatch; q² needs that of the last one",
-    (
-        "        self.rows[k] = len(h)\n",
-        "        self.first = getattr(self, 'first', {})\n"
-        "        self.rows[k] = self.first.setdefault(k, len(h))\n",
-    ),
+    ("self.rows[k] = len(h)", 'self.rows[k] = layer.first = getattr(layer, "first", len(h))'),
+)
+
+exercise.mistake(
+    "your N adds up the passes since the last step; it is the size of the minibatch that passed "
+    "last",
+    ("self.rows[k] = len(h)", "self.rows[k] += len(h)"),
 )

@@ -1,4 +1,4 @@
-"""The training loop."""
+"""The student writes a training loop in which BNP has its place."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ exercise = Exercise(
     train,
     use=drivers.train,
     parts=(
-        *("the losses", "their type", "the weights"),
-        *("calls of bnp.step", "calls without gradients"),
+        *("whether a list is returned", "whether each loss is a float", "the losses"),
+        *("the weights", "calls of `bnp.step`", "calls of `bnp.step` without gradients"),
     ),
 )
 
@@ -56,36 +56,28 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
         }
 
 
-@exercise.fact("with a rate of 0 the weights stay, and the same minibatch has the same loss")
+@exercise.fact("at a learning rate of 0 the weights stay, and a minibatch keeps its loss")
 def _(function: Any, rng: np.random.Generator) -> bool:
-    """Return whether weights stay and losses repeat when no step has a length."""
     seed, widths = int(rng.integers(1000)), [3, 4, 2]
     x, y = rng.normal(size=(4, 3)), np.array([0, 1, 1, 0])
     (first, second), weights = observe(drivers.train_at_rate_zero, function, x, y, widths, seed)
     before = (value.detach().numpy() for value in drivers.nested_network(widths, seed).parameters())
-    stay = zip(weights, before, strict=True)
-    return bool(first == second) and all(np.array_equal(*pair) for pair in stay)
+    return first == second and all(map(np.array_equal, weights, before))
 
+
+_BNP_STEP = "        if bnp is not None:\n            bnp.step()\n"
 
 exercise.mistake(
-    "you precondition after the optimizer's step, which has used the plain "
-    "gradients by then; call `bnp.step()` between `backward` and "
-    "`optimizer.step()`",
-    ("        if bnp is not None:\n            bnp.step()\n", ""),
-    (
-        "optimizer.step()",
-        "optimizer.step()\n        if bnp is not None:\n            bnp.step()",
-    ),
+    "you precondition after the optimizer's step, which has used the plain gradients by then; call "
+    "`bnp.step()` between `backward` and `optimizer.step()`",
+    (_BNP_STEP + "        optimizer.step()\n", "        optimizer.step()\n" + _BNP_STEP),
 )
 
 exercise.mistake(
-    "you precondition before `backward`, when there are no gradients; call "
-    "`bnp.step()` between `backward` and `optimizer.step()`",
-    ("        if bnp is not None:\n            bnp.step()\n", ""),
-    (
-        "        loss.backward()",
-        "        if bnp is not None:\n            bnp.step()\n        loss.backward()",
-    ),
+    "you precondition before `backward`, when there are no gradients; call `bnp.step()` between "
+    "`backward` and `optimizer.step()`",
+    (_BNP_STEP, ""),
+    ("        loss.backward()", _BNP_STEP + "        loss.backward()"),
 )
 
 exercise.mistake(
@@ -95,38 +87,35 @@ exercise.mistake(
 
 exercise.mistake(
     "you never call `bnp.step()`; its place is between `backward` and `optimizer.step()`",
-    ("            bnp.step()", "            pass"),
+    ("bnp.step()", "pass"),
 )
 
 exercise.mistake(
     "you precondition twice in each step; call `bnp.step()` once for each minibatch",
-    ("            bnp.step()", "            bnp.step()\n            bnp.step()"),
+    ("bnp.step()", "bnp.step(), bnp.step()"),
 )
 
 exercise.mistake(
-    "you never clear the gradients, and `backward` adds to those that were "
-    "preconditioned; call `optimizer.zero_grad()` in each step",
+    "you never clear the gradients, and `backward` adds to those that were preconditioned; call "
+    "`optimizer.zero_grad()` in each step",
     ("        optimizer.zero_grad()\n", ""),
 )
 
 exercise.mistake(
-    "you clear the gradients after `backward`, so that no step changes anything; clear them before",
+    "you clear the gradients after `backward`, so no step changes anything; clear them before",
     ("        optimizer.zero_grad()\n", ""),
-    (
-        "        loss.backward()",
-        "        loss.backward()\n        optimizer.zero_grad()",
-    ),
+    ("loss.backward()", "loss.backward(), optimizer.zero_grad()"),
 )
 
 exercise.mistake(
-    "you keep the loss as a tensor, and with it the nodes of the graph of every "
-    "step; keep the number, `loss.item()`",
+    "you keep the loss as a tensor, and with it the nodes of the graph of every step; keep the "
+    "number, `loss.item()`",
     ("loss.item()", "loss"),
 )
 
 exercise.mistake(
-    "your model stays in evaluation mode, in which dropout does nothing and the "
-    "hooks of BNP see nothing; call `model.train()` first",
+    "your model stays in evaluation mode, in which dropout does nothing and the hooks of BNP see "
+    "nothing; call `model.train()` first",
     ("    model.train()\n", ""),
 )
 

@@ -1,4 +1,4 @@
-"""The loop."""
+"""The student writes the loop that trains by epochs, validates, and stops early."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ exercise = Exercise(
     fit,
     use=drivers.fit,
     parts=(
-        *("the training losses", "the validation losses", "their type", "the weights"),
-        "whether the network is in training mode at the end",
-        *("the losses that the stopper saw", "what the stopper was asked"),
+        *("the training losses", "the validation losses", "whether each loss is a float"),
+        *("the weights", "whether the network is in training mode at the end"),
+        *("the losses that the stopper sees", "calls of `restore` after the last loss"),
     ),
 )
 
@@ -78,9 +78,8 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
         }
 
 
-@exercise.fact("at the rate 0 the losses are those of the network, in each epoch")
+@exercise.fact("at a learning rate of 0 both losses of each epoch are those of the network")
 def _(function: Any, rng: np.random.Generator) -> bool:
-    """Return whether both losses of each epoch are those of the network, when no step moves it."""
     seed, sizes = int(rng.integers(1000)), [4, 5, 3]
     x, y = rng.normal(size=(11, 4)), rng.integers(0, 3, size=11)
     curves = observe(drivers.train_at_rate_zero, function, x, y, sizes, seed)
@@ -97,58 +96,63 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "after the first validation your network stays in evaluation mode; call "
-    "`model.train()` in each epoch",
+    "after the first validation your network stays in evaluation mode; call `model.train()` in "
+    "each epoch",
     ("        model.train()\n", ""),
-    (
-        "    losses, checked = [], []\n",
-        "    losses, checked = [], []\n    model.train()\n",
-    ),
+    ("losses, checked = [], []", "losses, checked, _ = [], [], model.train()"),
 )
 
 exercise.mistake(
-    "your network is never in training mode, so that dropout does nothing; call "
-    "`model.train()` in each epoch",
+    "your network is never in training mode, so dropout does nothing; call `model.train()` in each "
+    "epoch",
     ("        model.train()\n", ""),
 )
 
 exercise.mistake(
     "your network is in training mode at the end; leave it in evaluation mode",
-    ("    return losses, checked", "    model.train()\n    return losses, checked"),
+    ("    return losses", "    model.train()\n    return losses"),
 )
 
 exercise.mistake(
-    "you never clear the gradients, and `backward` adds to them; call "
-    "`optimizer.zero_grad()` for each minibatch",
+    "you never clear the gradients, and `backward` adds to them; call `optimizer.zero_grad()` for "
+    "each minibatch",
     ("            optimizer.zero_grad()\n", ""),
 )
 
 exercise.mistake(
     "you clear the gradients once in an epoch; clear them for each minibatch",
     ("            optimizer.zero_grad()\n", ""),
-    ("        total = 0.0\n", "        total = 0.0\n        optimizer.zero_grad()\n"),
+    ("total = 0.0", "total = 0.0\n        optimizer.zero_grad()"),
 )
 
 exercise.mistake(
-    "you train on the validation examples, too: their loss needs no `backward`",
-    ("        with torch.no_grad():\n", "        with torch.enable_grad():\n"),
+    "you take a step with the validation loss, too; it needs no `backward`",
+    ("with torch.no_grad():", "if True:"),
     (
-        "            checked.append(nn.functional.cross_entropy(scores, validation[1]).item())\n",
-        "            loss = nn.functional.cross_entropy(scores, validation[1])\n"
-        "            optimizer.zero_grad()\n"
-        "            loss.backward()\n"
-        "            optimizer.step()\n"
-        "            checked.append(loss.item())\n",
+        "checked.append(nn.functional.cross_entropy(scores, validation[1]).item())",
+        "loss = nn.functional.cross_entropy(scores, validation[1])\n"
+        "            optimizer.zero_grad(), loss.backward(), optimizer.step()\n"
+        "            checked.append(loss.item())",
     ),
+)
+
+exercise.mistake(
+    "you train on the validation examples; take the steps with those of `train`",
+    ("x, y = train\n", "x, y = validation\n"),
+)
+
+exercise.mistake(
+    "you train on the examples of both sets; those for validation must stay unseen",
+    ("x, y = train\n", "x, y = map(torch.cat, zip(train, validation))\n"),
 )
 
 exercise.mistake(
     "you draw the order of the examples once; draw a new one in each epoch",
-    (
-        "    losses, checked = [], []\n",
-        "    losses, checked = [], []\n    order = torch.randperm(len(y), generator=generator)\n",
-    ),
     ("        order = torch.randperm(len(y), generator=generator)\n", ""),
+    (
+        "losses, checked = [], []",
+        "losses, checked, order = [], [], torch.randperm(len(y), generator=generator)",
+    ),
 )
 
 exercise.mistake(
@@ -158,74 +162,76 @@ exercise.mistake(
 
 exercise.mistake(
     "you draw the order from the global generator; use the one that you are given",
-    ("torch.randperm(len(y), generator=generator)", "torch.randperm(len(y))"),
+    (", generator=generator)", ")"),
 )
 
 exercise.mistake(
     "you shuffle the examples and not their labels; take the same rows of both",
-    ("x[rows]), y[rows])", "x[rows]), y[: len(rows)])"),
+    ("y[rows])", "y[: len(rows)])"),
 )
 
 exercise.mistake(
-    "you leave out the last examples of an epoch when their number is not a "
-    "multiple of `batch`; the last minibatch may be smaller",
-    ("        for rows in", "        for rows in [part for part in"),
-    (", batch):", ", batch) if len(part) == batch]:"),
+    "you leave out the last examples of an epoch when their number is not a multiple of `batch`; "
+    "the last minibatch may be smaller",
+    (", batch):", ", batch)[: len(y) // batch]:"),
 )
 
 exercise.mistake(
-    "your training loss is the mean over the minibatches, so that a small last "
-    "one counts too much; weight each by its number of examples",
-    ("loss.item() * len(rows)", "loss.item()"),
+    "your training loss is the mean over the minibatches, so a small last one counts too much; "
+    "weight each by its number of examples",
+    (" * len(rows)", ""),
     ("total / len(y)", "total / -(-len(y) // batch)"),
 )
 
 exercise.mistake(
-    "your training loss is that of the last minibatch; it is the mean over the "
-    "examples of the epoch",
-    ("losses.append(total / len(y))", "losses.append(loss.item())"),
+    "your training loss is that of the last minibatch; it is the mean over the examples of the "
+    "epoch",
+    ("total / len(y)", "loss.item()"),
 )
 
 exercise.mistake(
-    "you compute the training loss after the epoch, without dropout; it is the "
-    "mean of the losses from which the steps were taken",
+    "you compute the training loss after the epoch, without dropout; it is the mean of the losses "
+    "from which the steps were taken",
     ("        losses.append(total / len(y))\n", ""),
     (
-        "            scores = model(validation[0])\n",
-        "            losses.append(nn.functional.cross_entropy(model(x), y).item())\n"
-        "            scores = model(validation[0])\n",
+        "model.eval()",
+        "model.eval(), losses.append(nn.functional.cross_entropy(model(x), y).item())",
     ),
 )
 
 exercise.mistake(
-    "you divide the sum by the number of examples, but the losses in it are "
-    "means over minibatches; multiply each by its number of examples first",
-    ("loss.item() * len(rows)", "loss.item()"),
+    "you divide the sum by the number of examples, but the losses in it are means over "
+    "minibatches; multiply each by its number of examples first",
+    (" * len(rows)", ""),
 )
 
 exercise.mistake(
-    "your loss is a sum over the minibatch; cross_entropy takes the mean unless "
-    "you tell it otherwise",
-    (
-        "cross_entropy(model(x[rows]), y[rows])",
-        'cross_entropy(model(x[rows]), y[rows], reduction="sum")',
-    ),
-    ("loss.item() * len(rows)", "loss.item()"),
+    "your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it "
+    "otherwise",
+    ("y[rows])", 'y[rows], reduction="sum")'),
+    (" * len(rows)", ""),
 )
 
 exercise.mistake(
     "you keep losses as tensors; keep the numbers, with `item()`",
     ("validation[1]).item())", "validation[1]))"),
-    ("loss.item() * len(rows)", "loss.detach() * len(rows)"),
+    ("loss.item() *", "loss.detach() *"),
+)
+
+exercise.mistake(
+    "you return the validation losses first; return the training losses first",
+    ("return losses, checked", "return checked, losses"),
 )
 
 exercise.mistake(
     "you make a new optimizer in each epoch, which begins again with the velocity 0; make it once",
     (
-        "        total = 0.0\n",
-        "        total = 0.0\n"
-        "        optimizer = "
-        "torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)\n",
+        "total = 0.0",
+        "total, optimizer = 0.0, torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)",
+    ),
+    (
+        "    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)\n    losses",
+        "    losses",
     ),
 )
 
@@ -234,59 +240,60 @@ exercise.mistake(
 )
 
 exercise.mistake(
+    "you train with Adam; the task asks for `torch.optim.SGD` with `momentum=0.9`",
+    ("SGD(", "Adam("),
+    (", momentum=0.9", ""),
+)
+
+exercise.mistake(
     "you apply softmax before cross_entropy, which applies it itself; give it the scores",
     ("model(x[rows])", "model(x[rows]).softmax(dim=1)"),
-    ("scores = model(validation[0])", "scores = model(validation[0]).softmax(dim=1)"),
+    ("model(validation[0])", "model(validation[0]).softmax(dim=1)"),
 )
 
 exercise.mistake(
     "you take one step for each epoch; take one for each minibatch",
     ("            optimizer.step()\n", ""),
-    ("        losses.append(", "        optimizer.step()\n        losses.append("),
+    ("losses.append(total", "optimizer.step(), losses.append(total"),
 )
 
 exercise.mistake(
     "you compute the validation loss before the epoch; compute it after its steps",
     (
-        "        model.eval()\n        with torch.no_grad():\n"
-        "            scores = model(validation[0])\n"
-        "            checked.append(nn.functional.cross_entropy(scores, "
-        "validation[1]).item())\n",
-        "        model.eval()\n",
-    ),
-    (
         "        model.train()\n",
-        "        model.eval()\n        with torch.no_grad():\n"
-        "            scores = model(validation[0])\n"
-        "            checked.append(nn.functional.cross_entropy(scores, "
-        "validation[1]).item())\n        model.train()\n",
+        "        model.eval()\n"
+        "        before = nn.functional.cross_entropy(model(validation[0]), validation[1]).item()\n"
+        "        model.train()\n",
     ),
+    ("nn.functional.cross_entropy(scores, validation[1]).item()", "before"),
 )
 
 exercise.mistake(
-    "you restore the best weights only when training is stopped early; restore "
-    "them after the last epoch, too",
-    ("            break\n    if stopper is not None:\n", "            "),
-    ("        stopper.restore(model)\n", "stopper.restore(model)\n            break\n"),
+    "you restore the best weights only when training is stopped early; restore them after the last "
+    "epoch, too",
+    (
+        "            break\n    if stopper is not None:\n        stopper.restore(model)\n",
+        "            stopper.restore(model)\n            break\n",
+    ),
 )
 
 exercise.mistake(
     "you do not restore the best weights; call `stopper.restore(model)` at the end",
-    ("        stopper.restore(model)\n", "        pass\n"),
+    ("stopper.restore(model)", "pass"),
 )
 
 exercise.mistake(
     "your stopper sees the training loss; give it the validation loss",
-    ("stopper.update(model, checked[-1])", "stopper.update(model, losses[-1])"),
+    ("(model, checked[-1])", "(model, losses[-1])"),
 )
 
 exercise.mistake(
     "you ask the stopper and do not stop; leave the loop when `update` returns True",
-    ("            break\n", "            pass\n"),
+    ("break", "pass"),
 )
 
 exercise.mistake(
     "your loop fails without a stopper; `stopper` may be None",
     ("if stopper is not None and stopper.update", "if stopper.update"),
-    ("    if stopper is not None:\n        stopper.", "    stopper."),
+    ("if stopper is not None:\n        stopper", "stopper"),
 )

@@ -1,4 +1,4 @@
-"""Many passes."""
+"""The student averages the probabilities of many passes with dropout, and measures their spread."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ exercise = Exercise(
     use=drivers.average_passes,
     parts=(
         *("the mean", "the standard deviation", "whether they have a graph"),
-        *("the modes of all modules after it", "the running mean of the normalization"),
+        *("the modes of all modules afterwards", "the running mean of the normalization"),
     ),
+    atol=1e-7,  # the root of a difference of sums of squares has half their digits
 )
 
 
@@ -61,7 +62,6 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise.fact("a network that drops nothing keeps its probabilities, without a spread")
 def _(function: Any, rng: np.random.Generator) -> bool:
-    """Return whether a network that drops nothing has its own probabilities, without a spread."""
     seed, sizes = int(rng.integers(1000)), [4, 5, 3]
     x = rng.normal(size=(6, 4))
     mean, deviation = observe(drivers.average_masks, function, x, sizes, 0.0, 3, seed)
@@ -70,9 +70,8 @@ def _(function: Any, rng: np.random.Generator) -> bool:
     return np.allclose(mean, expected) and bool(abs(deviation).max() < 1e-12)
 
 
-@exercise.fact("many passes come near the mean over all masks")
+@exercise.fact("4000 passes come near the mean over all masks")
 def _(function: Any, rng: np.random.Generator) -> bool:
-    """Return whether 4000 passes of two units are near the mean over all four masks."""
     seed, sizes = int(rng.integers(1000)), [2, 2]
     x = rng.normal(size=(1, 2))
     mean, deviation = observe(drivers.average_masks, function, x, sizes, 0.5, 4000, seed)
@@ -85,50 +84,53 @@ def _(function: Any, rng: np.random.Generator) -> bool:
 
 
 exercise.mistake(
-    "your whole network is in training mode, and its normalization uses and "
-    "changes the statistics of the minibatch; switch on the dropout layers alone",
-    ("    model.eval()\n", "    model.train()\n"),
+    "your whole network is in training mode, and its normalization uses and changes the statistics "
+    "of the minibatch; switch on the dropout layers alone",
+    ("model.eval()", "model.train()"),
 )
 
 exercise.mistake(
-    "your dropout layers are not switched on, so that all passes are alike; call "
-    "`train()` of each module whose class is named Dropout",
-    ("            module.train()\n", "            pass\n"),
+    "your dropout layers are not switched on, so all passes are alike; call `train()` of each "
+    "module whose class is named Dropout",
+    ("module.train()", "pass"),
 )
 
 exercise.mistake(
     "you look at the outermost layers only; `model.modules()` goes into the blocks within",
-    ("    for module, _ in modes:\n", "    for module in model.children():\n"),
+    ("for module, _ in modes:", "for module in model.children():"),
 )
 
 exercise.mistake(
     "you leave the modes of the network changed; put back the mode of each module",
-    ("        module.training = mode\n", "        pass\n"),
+    ("module.training = mode\n", "pass\n"),
 )
 
 exercise.mistake(
     "you leave the whole network in evaluation mode; put back the mode in which each module came",
-    ("        module.training = mode\n", "        module.training = False\n"),
+    ("module.training = mode\n", "module.training = False\n"),
 )
 
 exercise.mistake(
     "you leave the whole network in training mode; put back the mode in which each module came",
-    ("        module.training = mode\n", "        module.training = True\n"),
+    ("module.training = mode\n", "module.training = True\n"),
 )
 
 exercise.mistake(
-    "you put back the mode of the network for all its modules; one of them may "
-    "have had another, so keep the mode of each",
-    ("        module.training = mode\n", "        module.training = modes[0][1]\n"),
+    "you put back the mode of the network for all its modules; one of them may have had another, "
+    "so keep the mode of each",
+    ("module.training = mode\n", "module.training = modes[0][1]\n"),
 )
 
 exercise.mistake(
     "you average the scores; average the probabilities of the passes",
     ("model(x).softmax(dim=1)", "model(x)"),
-    (
-        "return found.mean(dim=0), found.std(dim=0)",
-        "return found.mean(dim=0).softmax(dim=1), found.softmax(dim=2).std(dim=0)",
-    ),
+    ("found.mean(dim=0), found.std", "found.mean(dim=0).softmax(dim=1), found.softmax(dim=2).std"),
+)
+
+exercise.mistake(
+    "you average the scores, and measure their spread; take the softmax of each pass first",
+    ("model(x).softmax(dim=1)", "model(x)"),
+    ("found.mean(dim=0)", "found.mean(dim=0).softmax(dim=1)"),
 )
 
 exercise.mistake(
@@ -148,10 +150,7 @@ exercise.mistake(
 
 exercise.mistake(
     "you compute one pass and repeat it; draw new masks for each pass",
-    (
-        "[model(x).softmax(dim=1) for _ in range(passes)]",
-        "[model(x).softmax(dim=1)] * passes",
-    ),
+    ("[model(x).softmax(dim=1) for _ in range(passes)]", "[model(x).softmax(dim=1)] * passes"),
 )
 
 exercise.mistake(
@@ -159,15 +158,17 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you divide by the number of passes; the standard deviation here divides by "
-    "one less, as `std` does",
-    ("found.std(dim=0)", "found.std(dim=0, correction=0)"),
+    "you divide by the number of passes; the standard deviation here divides by one less, as `std` "
+    "does",
+    ("std(dim=0)", "std(dim=0, correction=0)"),
+)
+
+exercise.mistake(
+    "you return the standard error of the mean; do not divide the standard deviation by √T",
+    ("found.std(dim=0)", "found.std(dim=0) / passes**0.5"),
 )
 
 exercise.mistake(
     "your mean and deviation go over the examples; take them over the passes",
-    (
-        "return found.mean(dim=0), found.std(dim=0)",
-        "return found.mean(dim=1), found.std(dim=1)",
-    ),
+    ("found.mean(dim=0), found.std(dim=0)", "found.mean(dim=1), found.std(dim=1)"),
 )

@@ -1,4 +1,4 @@
-"""Early stopping."""
+"""The student writes early stopping, which keeps the weights of the best epoch."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ exercise = Exercise(
     "LAB-4:stopping",
     EarlyStopping,
     use=drivers.stop,
-    parts=("what `update` returned", "the restored weights", "the restored buffers"),
+    parts=("what `update` returns", "the restored weights", "the restored buffers"),
 )
 
 
@@ -57,6 +57,7 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
         ([4, 2, 2, 2, 2, 1], 3, 0.0),
         ([3, 2.9, 2.8, 2.7, 2.65, 2.6, 1], 2, 0.15),
         ([3, 2.5, nan, 2.6, nan, 1.5], 2, 0.0),
+        ([nan, 3, 2, 2.5, 2.6, 1], 2, 0.0),
         ([30, 18, 19.8, 17, 16.5, 16.8, 16.7, 1], 2, 0.4),
         ([3, 2, 1, 0.5], 1, 0.0),
     ]
@@ -72,67 +73,57 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 @exercise.fact("training goes on while the loss falls")
 def _(kind: Any, rng: np.random.Generator) -> bool:
     losses = np.sort(rng.uniform(0, 3, size=8))[::-1]
-    said, weights, _ = observe(drivers.stop, kind, losses.tolist(), 1, 0.0)
-    return not said.any() and np.array_equal(weights, [8])
+    returned, weights, _ = observe(drivers.stop, kind, losses.tolist(), 1, 0.0)
+    return not returned.any() and np.array_equal(weights, [8])
 
 
 @exercise.fact(
-    "a loss that only rises stops training after `patience` more epochs, and the first "
-    "weights come back"
+    "a loss that only rises stops training after `patience` more epochs, and the first weights "
+    "come back"
 )
 def _(kind: Any, rng: np.random.Generator) -> bool:
-    """Return whether a loss that only rises stops after patience more epochs, with the first."""
     patience = int(rng.integers(2, 6))
     losses = np.arange(1.0, 20.0).tolist()
-    said, weights, _ = observe(drivers.stop, kind, losses, patience, 0.0)
-    return len(said) == patience + 1 and np.array_equal(weights, [1])
+    returned, weights, _ = observe(drivers.stop, kind, losses, patience, 0.0)
+    return len(returned) == patience + 1 and np.array_equal(weights, [1])
 
 
 exercise.mistake(
-    "you keep the network's own tensors, which training goes on to change: "
-    "`state_dict()` gives no copies; clone each value, or use `copy.deepcopy`",
-    (
-        "{name: value.clone() for name, value in model.state_dict().items()}",
-        "model.state_dict()",
-    ),
+    "you keep the network's own tensors, which training goes on to change: `state_dict()` gives no "
+    "copies; clone each value, or use `copy.deepcopy`",
+    ("value.clone()", "value"),
 )
 
 exercise.mistake(
-    "you never start again with counting: the epochs without a new best loss "
-    "must follow each other",
+    "you never start counting again: the epochs without a new best loss must follow each other",
     ("self.best, self.waited = loss, 0", "self.best = loss"),
 )
 
 exercise.mistake(
     "you stop at the first epoch without a new best loss; wait for `patience` of them",
-    ("return self.waited >= self.patience", "return self.waited > 0"),
+    ("self.waited >= self.patience", "self.waited > 0"),
 )
 
 exercise.mistake(
-    "you wait one epoch too long; stop when `patience` epochs gave no new best loss",
-    ("self.waited >= self.patience", "self.waited > self.patience"),
+    "you wait one epoch too long; stop when `patience` epochs gave no new best loss", (">=", ">")
 )
 
 exercise.mistake(
     "you compare with the loss of the epoch before; compare with the best so far",
-    (
-        "        else:\n            self.waited += 1\n",
-        "        else:\n            self.waited += 1\n            self.best = loss\n",
-    ),
+    ("self.waited += 1", "self.waited, self.best = self.waited + 1, loss"),
 )
 
 exercise.mistake(
     "you take an equal loss for a new best one; it must be below the best by more than `min_delta`",
-    ("loss < self.best - self.min_delta", "loss <= self.best - self.min_delta"),
+    ("loss <", "loss <="),
 )
 
 exercise.mistake(
-    "you keep the weights of each epoch, and so those of the last one; keep them "
-    "only at a new best loss",
+    "you keep the weights of each epoch, and so those of the last one; keep them only at a new "
+    "best loss",
     (
-        "        return self.waited",
-        "        self.state = {name: value.clone() for name, value in "
-        "model.state_dict().items()}\n        return self.waited",
+        "self.waited += 1",
+        "self.waited += 1; self.state = {k: v.clone() for k, v in model.state_dict().items()}",
     ),
 )
 
@@ -143,67 +134,64 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you keep the weights with the largest value, as for an accuracy; a loss is "
-    "best when it is smallest",
+    "you keep the weights with the largest value, as for an accuracy; a loss is best when it is "
+    "smallest",
     ('float("inf")', '-float("inf")'),
-    ("loss < self.best - self.min_delta", "loss > self.best + self.min_delta"),
+    ("loss < self.best -", "loss > self.best +"),
 )
 
 exercise.mistake(
-    "you add `min_delta` to the best loss, so that a worse loss counts as a new "
-    "best one; subtract it",
-    ("self.best - self.min_delta", "self.best + self.min_delta"),
+    "you add `min_delta` to the best loss, so a worse loss counts as a new best one; subtract it",
+    ("best -", "best +"),
 )
 
 exercise.mistake(
     "you ignore `min_delta`; a new best loss is below the best by more than that",
-    ("self.best - self.min_delta", "self.best"),
+    (" - self.min_delta", ""),
 )
 
 exercise.mistake(
-    "you take `min_delta` as a share of the best loss; it is a difference",
+    "you take `min_delta` as a fraction of the best loss; it is a difference",
     ("self.best - self.min_delta", "self.best * (1 - self.min_delta)"),
 )
 
 exercise.mistake(
-    "you lower the best loss without counting it as a new best one, so that many "
-    "small gains never add up; leave `best` as it is until it is beaten by "
-    "`min_delta`",
-    (
-        "        else:\n            self.waited += 1\n",
-        "        else:\n            self.waited += 1\n"
-        "            self.best = min(self.best, loss)\n",
-    ),
+    "you lower the best loss without counting it as a new best one, so many small gains never add "
+    "up; leave `best` as it is until it is beaten by more than `min_delta`",
+    ("self.waited += 1", "self.waited, self.best = self.waited + 1, min(self.best, loss)"),
 )
 
 exercise.mistake(
-    "you take a loss that is NaN for a new best one, as no comparison with NaN "
-    "is true; ask whether the loss is smaller, not whether it is not larger",
-    (
-        "if loss < self.best - self.min_delta",
-        "if not loss >= self.best - self.min_delta",
-    ),
+    "you take a loss that is NaN for a new best one, as no comparison with NaN is true; ask "
+    "whether the loss is smaller, not whether it is not larger",
+    ("if loss <", "if not loss >="),
+)
+
+exercise.mistake(
+    "you take the first loss for a new best one even where it is NaN, and then no loss is below "
+    "it; begin with the best loss `float('inf')`",
+    ('float("inf")', "None"),
+    ("if loss <", "if self.best is None or loss <"),
 )
 
 exercise.mistake(
     "you keep the parameters and not the buffers, such as running means; `state_dict()` has both",
     ("in model.state_dict().items()", "in model.named_parameters()"),
     ("value.clone()", "value.detach().clone()"),
-    ("load_state_dict(self.state)", "load_state_dict(self.state, strict=False)"),
+    ("(self.state)", "(self.state, strict=False)"),
 )
 
 exercise.mistake(
     "you keep the weights once, at the first loss; keep them at each new best loss",
-    (
-        "            self.state = {",
-        "            self.state = self.state or {",
-    ),
+    ("self.state = {name", "self.state = self.state or {name"),
 )
 
 exercise.mistake(
-    "your `update` says nothing; return whether training should stop",
-    (
-        "        return self.waited >= self.patience",
-        "        self.waited >= self.patience",
-    ),
+    "your `update` returns nothing; return whether training should stop",
+    ("return self.waited >=", "self.waited >="),
+)
+
+exercise.mistake(
+    "your `update` returns None where training goes on; return False there",
+    ("return self.waited >= self.patience", "if self.waited >= self.patience: return True"),
 )

@@ -49,10 +49,6 @@ def _hooks(model: nn.Module) -> int:
     )
 
 
-def _yes_or_no(yes: bool) -> str:
-    return "yes" if yes else "no"
-
-
 # --- Precondition in place, and statistics ----------------------------------------------------
 
 
@@ -66,28 +62,29 @@ def change_gradients(function: Any, *arguments: Any) -> tuple[np.ndarray, ...]:
 def read_statistics(
     function: Any, x: np.ndarray, widths: list[int], seed: int, fails: bool
 ) -> tuple[Any, ...]:
-    """Return the statistics, whether they have a graph, the hooks left, and the network's mode.
+    """Return the statistics, whether they have a graph, and what is left of the pass.
 
     With ``fails`` a second pass gets examples that are too wide, and raises; and the last layer
     comes before the others in ``modules()``, as a child of a block that only passes on its input.
     """
     model = nested_network(widths, seed)
-    failure = ""
     if fails:
         early = nn.Identity()
         early.add_module("last", model[-1])
         model.insert(0, early)
     statistics = list(function(model, torch.tensor(x)))
+    passed_on = not fails
     if fails:
-        failure = "is hidden"
         try:
             function(model, torch.zeros(2, widths[0] + 1, dtype=torch.double))
         except RuntimeError:
-            failure = "is passed on"
-    numbers = tuple((mean.detach().numpy(), var.detach().numpy()) for mean, var in statistics)
-    graph = any(tensor.requires_grad for pair in statistics for tensor in pair)
-    mode = "training" if model.training else "evaluation"
-    return numbers, _yes_or_no(graph), _hooks(model), mode, failure
+            passed_on = True
+    means, variances = (
+        tuple(value.detach().numpy() for value in values)
+        for values in zip(*statistics, strict=True)
+    )
+    graph = any(value.requires_grad for pair in statistics for value in pair)
+    return means, variances, graph, _hooks(model), model.training, passed_on
 
 
 # --- BNP --------------------------------------------------------------------------------------
@@ -99,8 +96,9 @@ def follow(
     """Train a network with BNP, and return what can be seen of it.
 
     ``event`` is what happens on the way: ``evaluated`` between a backward pass and its step;
-    ``resumed`` with a new network of the same weights after the first half; a ``frozen`` first
-    layer; ``float32``, where the first layer has a hook of somebody else's, too.
+    ``two passes`` before each step; ``resumed`` with a new network of the same weights after the
+    first half; a ``frozen`` first layer; ``float32``, where the first layer has a hook of somebody
+    else's, too.
     """
     model = nested_network(widths, seed)
     saved: Any = {"mean": [], "var": []}
@@ -114,41 +112,47 @@ def follow(
     for number, rows in enumerate(x):
         if event == "resumed" and number == len(x) // 2:
             bnp, model, saved = _resumed(kind, bnp, model, rho, rows)
-        path.append(_step(model, bnp, rows, measured=event == "evaluated"))
-    averages, graph = _averages(bnp.state_dict())
-    graph |= any(map(_has_graph, vars(bnp).values()))
+        path.append(_step(model, bnp, rows, event))
+    state = bnp.state_dict()
+    averages, graph = _averages(state), _has_graph([state, *vars(bnp).values()])
     second = _second_step(model, bnp)
     bnp.remove()
-    return tuple(path), (averages, _yes_or_no(graph)), _averages(saved)[0], second, _hooks(model)
+    gradients = (step[part::2] for step in (path[0], path[-1]) for part in (0, 1))
+    return *gradients, *averages, graph, *_averages(saved), *second, _hooks(model)
 
 
 def _nothing(layer: nn.Module, inputs: Any) -> None:
     """Be a hook that is not BNP's."""
 
 
-def _second_step(model: nn.Module, bnp: Any) -> str:
-    """Return what a second step without a pass does."""
-    before = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+def _second_step(model: nn.Module, bnp: Any) -> tuple[bool, bool]:
+    """Return whether a second step without a pass raises, and leaves the gradients."""
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    before = [gradient.clone() for gradient in gradients]
     try:
         bnp.step()
     except RuntimeError:
-        return "RuntimeError"
+        raises = True
+    else:
+        raises = False
     after = [p.grad for p in model.parameters() if p.grad is not None]
-    same = all(torch.equal(*pair) for pair in zip(after, before, strict=True))
-    return f"no error, and the gradients {'stay' if same else 'change'}"
+    return raises, all(map(torch.equal, before, after))
 
 
 def _step(
-    model: nn.Module, bnp: Any, rows: np.ndarray, measured: bool = False
+    model: nn.Module, bnp: Any, rows: np.ndarray, event: str = "none"
 ) -> tuple[np.ndarray, ...]:
     """Return the gradients that BNP leaves, after a small step along them."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     for p in parameters:
         p.grad = None
     x = torch.tensor(rows).to(parameters[0].dtype)
+    if event == "two passes":
+        model(3 * x[:1] + 1)
     (model(x) - 1).square().mean().backward()
-    if measured:
-        _measure(model, rows)
+    if event == "evaluated":
+        model.eval()(3 * x[:1] + 1)
+        model.train()
     bnp.step()
     gradients = [p.grad.numpy().copy() for p in parameters if p.grad is not None]
     with torch.no_grad():
@@ -156,14 +160,6 @@ def _step(
             if p.grad is not None:
                 p.sub_(0.1 * p.grad)
     return tuple(gradients)
-
-
-def _measure(model: nn.Module, rows: np.ndarray) -> None:
-    """Run a network on another number of other examples, in evaluation mode."""
-    model.eval()
-    with torch.no_grad():
-        model(torch.tensor(3 * rows[:1] + 1))
-    model.train()
 
 
 def _resumed(
@@ -181,12 +177,14 @@ def _resumed(
     return resumed, fresh, state
 
 
-def _averages(state: Any) -> tuple[Any, bool]:
-    """Return the averages of a state as arrays, and whether one of them has a graph."""
-    averages = [average for name in ("mean", "var") for average in state[name]]
-    if not all(isinstance(average, Tensor) for average in averages):
-        return "no tensors", False
-    return tuple(average.detach().numpy().copy() for average in averages), _has_graph(averages)
+def _averages(state: Any) -> list[tuple[np.ndarray, ...]]:
+    """Return the means and the variances of a state, as far as they are tensors in a list."""
+    return [
+        tuple(
+            average.detach().numpy().copy() for average in state[name] if torch.is_tensor(average)
+        )
+        for name in ("mean", "var")
+    ]
 
 
 def _has_graph(value: Any) -> bool:
@@ -239,7 +237,7 @@ class Doubling:
 def train(
     function: Any, x: np.ndarray, y: np.ndarray, seed: int, preconditioned: bool
 ) -> tuple[Any, ...]:
-    """Return the losses, the type of each, the weights, and the calls of ``bnp.step``.
+    """Return whether losses are a list, and floats; losses, weights, and calls of ``bnp.step``.
 
     The network comes in evaluation mode, as one does that was tested before.
     """
@@ -252,11 +250,10 @@ def train(
     ]
     torch.manual_seed(seed + 1)
     losses = function(model, optimizer, bnp, batches)
-    kinds = {type(loss).__name__ for loss in losses} if isinstance(losses, list) else {"no list"}
+    kinds = isinstance(losses, list), all(isinstance(loss, float) for loss in losses)
     weights = tuple(value.detach().numpy().copy() for value in model.parameters())
-    numbers = [float(loss) for loss in losses] if "no list" not in kinds else losses
     calls = (bnp.calls, bnp.early) if bnp else (0, 0)
-    return np.array(numbers, float), " and ".join(sorted(kinds)), weights, *calls
+    return *kinds, np.array([*map(float, losses)]), weights, *calls
 
 
 def train_at_rate_zero(

@@ -44,39 +44,38 @@ def plain_network(sizes: Sequence[int], seed: int) -> nn.Sequential:
 def drop(
     kind: Any, x: np.ndarray, p: float, seed: int, modes: Sequence[str], dtype: str
 ) -> tuple[Any, ...]:
-    """Return what two layers make of x, call by call, with the gradients of the first one."""
+    """Return what two layers make of x, call by call; the gradients are those of the first one."""
     torch.manual_seed(seed + 5)
-    first, second = kind(p, seed), kind(p, seed + 1)
-    outputs, gradients, types = [], [], set()
+    layers = kind(p, seed), kind(p, seed + 1)
+    outputs: dict[str, list[np.ndarray]] = {"train": [], "eval": []}
+    gradients, has_dtype, stays = [], True, True
     for mode in modes:
-        first.train(mode == "train")
         given = torch.tensor(x).to(getattr(torch, dtype))
-        outputs += [_array(first(given)), _array(second(given)), _array(given)]
-        graded = given.clone().requires_grad_()
-        y = first(graded)
-        types.add(str(y.dtype))
+        before = given.clone()
+        for layer in layers:
+            y = layer.train(mode == "train")(given)
+            outputs[mode].append(_array(y))
+            has_dtype &= y.dtype == given.dtype
+        stays &= torch.equal(given, before)
+        graded = before.clone().requires_grad_()
+        y = layers[0](graded)
         if y.requires_grad:
-            (y * (1 + given)).sum().backward()
-        gradient = torch.zeros_like(graded) if graded.grad is None else graded.grad
-        gradients.append(_array(gradient))
-    learned = sorted(name for name, _ in first.named_parameters())
-    return tuple(outputs), tuple(gradients), ", ".join(sorted(types)), ", ".join(learned)
+            (y * (1 + before)).sum().backward()
+        gradients.append(_array(torch.zeros_like(graded) if graded.grad is None else graded.grad))
+    trained, evaluated = (np.array(calls) for calls in outputs.values())
+    learned = len([*layers[0].parameters()])
+    return trained != 0, trained, evaluated, np.array(gradients), has_dtype, stays, learned
 
 
 def insert_layers(function: Any, sizes: Sequence[int], p: float, seed: int) -> tuple[Any, ...]:
-    """Return the kinds of layers, all weights, and what each dropout layer makes of ones."""
-    model = function(plain_network(sizes, seed + 50), p, seed)
-    layers = list(model)
-    kinds = [type(layer).__name__ for layer in layers]
+    """Return where dropout layers are, whether the others are kept, and what they make of ones."""
+    given = plain_network(sizes, seed + 50)
+    layers = list(function(given, p, seed))
+    dropped = [type(layer).__name__ == "Dropout" for layer in layers]
+    others = [layer for layer, is_dropout in zip(layers, dropped, strict=True) if not is_dropout]
     torch.manual_seed(seed + 70)
-    masks = [
-        _array(layer(torch.ones(2, 6)))
-        for kind, layer in zip(kinds, layers, strict=True)
-        if kind == "Dropout"
-    ]
-    saved = model.state_dict(keep_vars=True).values()
-    weights = [_array(value) for value in saved if isinstance(value, nn.Parameter)]
-    return ", ".join(kinds), tuple(weights), tuple(masks)
+    masks = [_array(layers[k](torch.ones(2, 6))) for k in np.flatnonzero(dropped)]
+    return np.flatnonzero(dropped), others == list(given), np.array(masks)
 
 
 def score(function: Any, x: np.ndarray, sizes: Sequence[int], p: float, seed: int) -> np.ndarray:
@@ -90,7 +89,7 @@ def score(function: Any, x: np.ndarray, sizes: Sequence[int], p: float, seed: in
 
 
 def stop(kind: Any, losses: Sequence[float], patience: int, min_delta: float) -> tuple[Any, ...]:
-    """Return what `update` said, and the weights and buffers that `restore` gave.
+    """Return what `update` returned, with nan for None, and the weights and buffers restored.
 
     All numbers in the network are k in epoch k, from 1 on, and 99 when training has gone on after
     the last epoch. They are restored in another network of the same kind.
@@ -98,18 +97,21 @@ def stop(kind: Any, losses: Sequence[float], patience: int, min_delta: float) ->
     model = nn.BatchNorm1d(2).double()
     other = copy.deepcopy(model)
     stopper = kind(patience, min_delta)
-    update, said = stopper.update, []
+    update, returned = stopper.update, []
     for epoch, loss in enumerate(losses, start=1):
         _fill(model, epoch)
-        said.append(bool(update(model, float(loss))))
-        if said[-1]:
+        stops = update(model, float(loss))
+        returned.append(np.nan if stops is None else float(bool(stops)))
+        if stops:
             break
     _fill(model, 99)
     _fill(other, -1)
     stopper.restore(other)
-    weights = {float(value) for tensor in other.parameters() for value in tensor.detach().flatten()}
-    buffers = {float(value) for tensor in other.buffers() for value in tensor.flatten()}
-    return np.array(said, float), np.array(sorted(weights)), np.array(sorted(buffers))
+    weights, buffers = (
+        np.unique(np.concatenate([_array(value).ravel() for value in values]))
+        for values in (other.parameters(), other.buffers())
+    )
+    return np.array(returned), weights, buffers
 
 
 @torch.no_grad()
@@ -131,25 +133,24 @@ class Stopper:
     """
 
     def __init__(self, last: int) -> None:
-        self.last = last
+        self.last, self.restored = last, 0
         self.losses: list[float] = []
-        self.calls: list[str] = []
 
     def update(self, model: nn.Module, loss: Any) -> bool:
         """Remember a loss, and return whether it is time to stop."""
-        self.calls.append("update")
         self.losses.append(float(loss))
+        self.restored = 0
         return len(self.losses) >= self.last
 
     def restore(self, model: nn.Module) -> None:
-        """Remember that the best weights were asked for."""
-        self.calls.append("restore")
+        """Count how often the best weights are asked for, after the last loss."""
+        self.restored += 1
 
 
 def fit(
     function: Any, x: np.ndarray, y: np.ndarray, epochs: int, batch: int, seed: int, last: int
 ) -> tuple[Any, ...]:
-    """Return the losses, their types, the weights, the last mode, and what a stopper was asked.
+    """Return losses, whether all are floats, the weights, the last mode, and what a stopper saw.
 
     The network has dropout and comes in evaluation mode; a third of the examples is for validation.
     There is no stopper when ``last`` is 0.
@@ -163,14 +164,17 @@ def fit(
     )
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed + 1)
-    stopper = Stopper(last) if last else None
-    curves = function(model, train, validation, epochs, 0.2, batch, generator, stopper=stopper)
+    stopper = Stopper(last)
+    given = stopper if last else None
+    curves = function(model, train, validation, epochs, 0.2, batch, generator, stopper=given)
     losses, checked = (list(curve) for curve in curves)
-    types = {type(loss).__name__ for loss in losses + checked}
+    are_floats = all(isinstance(loss, float) for loss in losses + checked)
     weights = tuple(_array(value) for value in model.parameters())
-    asked = (np.array(stopper.losses), ", ".join(stopper.calls)) if stopper else (np.zeros(0), "")
-    numbers = (np.array([float(loss) for loss in curve]) for curve in (losses, checked))
-    return (*numbers, ", ".join(sorted(types)), weights, bool(model.training), *asked)
+    return (
+        *(np.array([*map(float, curve)]) for curve in (losses, checked)),
+        *(are_floats, weights, model.training),
+        *(np.array(stopper.losses), stopper.restored),
+    )
 
 
 def train_at_rate_zero(
@@ -207,9 +211,9 @@ def average_passes(
     model.train(mode != "eval")
     norm.train(mode == "train")
     mean, deviation = function(model, torch.tensor(x), passes)
-    graph = "has a graph" if mean.requires_grad or deviation.requires_grad else "no graph"
-    modes = ", ".join("train" if module.training else "eval" for module in model.modules())
-    return _array(mean), _array(deviation), graph, modes, _array(norm.state_dict()["running_mean"])
+    has_graph = mean.requires_grad or deviation.requires_grad
+    modes = np.array([module.training for module in model.modules()])
+    return _array(mean), _array(deviation), has_graph, modes, _array(norm.running_mean)
 
 
 def average_masks(
