@@ -136,21 +136,6 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "your accuracy is the number of correct answers; divide it by the number of examples",
-    ("correct / len(y)", "correct"),
-)
-
-exercise.mistake(
-    "your accuracy is in percent; here it is a share between 0 and 1",
-    ("correct / len(y)", "100 * correct / len(y)"),
-)
-
-exercise.mistake(
-    "you return the share of wrong answers; return the accuracy, the share of correct ones",
-    ("correct / len(y)", "1 - correct / len(y)"),
-)
-
-exercise.mistake(
     "you return tensors; return numbers, with `.item()`",
     ('"sum").item()', '"sum")'),
     (".sum().item()", ".sum()"),

@@ -42,7 +42,7 @@ exercise = Exercise(
     parts=(
         ("running_mean", "running_var", "running_mean of the last layer", "its running_var"),
         "num_batches_tracked of each normalization",
-        "the momentum of each normalization",
+        "the momentum of each normalization (−1 is None)",
         "the number of modules left in training mode",
         "the parameters",
     ),
@@ -108,11 +108,6 @@ exercise.mistake(
 exercise.mistake(
     "your layers have no momentum afterwards; give each its own back",
     ("layer.momentum = momentum", "pass"),
-)
-
-exercise.mistake(
-    "your layers have the momentum 0.1 afterwards; give each its own back",
-    ("layer.momentum = momentum", "layer.momentum = 0.1"),
 )
 
 exercise.mistake(

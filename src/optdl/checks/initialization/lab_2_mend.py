@@ -17,7 +17,6 @@ from optdl.checks.initialization.lab_shared import (
     NO_GRAD,
     OUTERMOST,
     UNBIASED,
-    VARIANCE,
 )
 from optdl.initialization import layer_outputs
 from optdl.labs.drivers import initialization as drivers
@@ -60,7 +59,7 @@ exercise = Exercise(
         "the weights of the later layers",
         "the biases",
         "whether they are the network's own, and learn",
-        "the number of hooks left",
+        "the number of hooks, of which one was there before",
     ),
     rtol=1e-4,
     atol=1e-5,
@@ -102,7 +101,9 @@ exercise.mistake(
     ),
 )
 
-exercise.mistake(VARIANCE, ("output.std(", "output.var("))
+exercise.mistake(
+    "you divide by the variance; divide by the standard deviation", ("output.std(", "output.var(")
+)
 
 exercise.mistake(UNBIASED, ("correction=0", "correction=1"))
 

@@ -122,11 +122,6 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you divide squared norms; take their roots",
-    (").item()", ").item() ** 2"),
-)
-
-exercise.mistake(
     "you include biases and the factors of normalization layers, which often begin at zero; take "
     "the parameters with two axes or more",
     (" if value.ndim > 1", ""),

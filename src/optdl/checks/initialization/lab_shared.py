@@ -22,8 +22,6 @@ OUTERMOST = (
     "within others"
 )
 
-VARIANCE = "you take the variance; take its root, the standard deviation"
-
 UNBIASED = (
     "your standard deviation divides by the number of values minus 1; divide by the number, with "
     "`correction=0`"

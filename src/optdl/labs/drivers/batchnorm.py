@@ -201,6 +201,7 @@ def recalibrated(
     model.train(training)
     function(model, [torch.tensor(x) for x in batches])
     momenta = [layer.momentum for layer in _normalizations(model)]
+    momenta = [-1.0 if momentum is None else momentum for momentum in momenta]
     counts = [int(layer.num_batches_tracked or 0) for layer in _normalizations(model)]
     weights = tuple(value.detach().numpy().copy() for value in model.parameters())
     return _kept(model), np.array(counts), np.array(momenta, float), _in_training(model), weights

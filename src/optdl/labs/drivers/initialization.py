@@ -45,6 +45,10 @@ def _hooks(model: nn.Module) -> int:
     )
 
 
+def _nothing(module: nn.Module, inputs: Any, output: Any) -> None:
+    """Be a hook of somebody else's, which stays."""
+
+
 def _same(before: Sequence[nn.Parameter], model: nn.Module) -> bool:
     """Return whether a network's parameters are the tensors that they were, and still learn."""
     after = list(model.parameters())
@@ -118,6 +122,7 @@ def watched(function: Any, count: int, x: np.ndarray, seed: int, training: bool)
     inputs = torch.tensor(x)
     function(blocks(3, seed), inputs)
     model = blocks(count, seed + 1).train(training)
+    model.register_forward_hook(_nothing)
     statistics = function(model, inputs)
     layers = statistics.values()
     columns = [np.array([float(layer[name]) for layer in layers]) for name in _MEASURED]
@@ -128,7 +133,7 @@ def watched(function: Any, count: int, x: np.ndarray, seed: int, training: bool)
     try:
         function(model, inputs[:, 1:])
     except Exception:
-        late = _hooks(model) - left
+        late = _hooks(model)
     else:
         late = -1
     return names, *columns, are_floats, modes, left, late
@@ -189,6 +194,7 @@ def _damaged(equal: float, depth: int, seed: int) -> nn.Sequential:
 def mended(function: Any, equal: float, depth: int, x: np.ndarray, seed: int) -> tuple[Any, ...]:
     """Return weights and biases, whether they are still the network's own, and hooks left."""
     model = _damaged(equal, depth, seed)
+    model.register_forward_hook(_nothing)
     before = list(model.parameters())
     torch.manual_seed(seed + 1)
     inputs = torch.tensor(x, dtype=torch.float32)
