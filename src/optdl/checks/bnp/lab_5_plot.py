@@ -81,7 +81,7 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "there is no legend, so nobody knows which line is which; call `ax.legend()`",
+    "there is no legend that names all lines; call `ax.legend()` once they are drawn",
     ("    ax.legend()", "    pass"),
 )
 
