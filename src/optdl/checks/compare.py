@@ -38,7 +38,7 @@ def _disagreement(
     """Return in words how one part differs; ``where`` says which part it is."""
     reason: str | None
     if expected is None or isinstance(expected, str):
-        agrees = isinstance(got, type(expected)) and expected == got
+        agrees = type(got) in (type(expected), np.str_) and expected == got
         reason = None if agrees else "the values differ"
     elif got is None:
         reason = "expected a value, got None: does every path of your function `return` something?"
