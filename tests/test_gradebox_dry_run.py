@@ -96,6 +96,9 @@ def test_the_report_gives_the_reasons_in_plain_words(found: dict[str, dry_run.Te
         "toy/helped: in-process, because isolated it gave: NameError: name 'helped' is not defined",
         "toy/wrong: your own answers get 0 of 2 points (AssertionError); correct the test or "
         "the answer",
+        # and not what it raised isolated, where it gets no __globals__
+        "toy/wrong inside: your own answers get 0 of 2 points (AssertionError); correct the test "
+        "or the answer",
         "toy/free: a blank notebook gets points; let it fail without an answer",
         "4 of 10 scores (8 points) come from tests in the student's process: a student who tries "
         "can forge them.",

@@ -84,7 +84,8 @@ class TestRun:
     answers, blank : float
         What the instructor's own answers get, and a notebook without answers.
     why : str
-        Why it does not run isolated, or fails: what it raised there.
+        Why it does not run isolated: what it raised there. Where it fails both ways, why it fails
+        in-process.
     usual : list of str
         What the own answers change themselves of what it uses in-process.
     in_fork : bool
@@ -210,7 +211,8 @@ class _Notebook:
         insisted |= {n: way for n, way in instructions(self._path).ways.items() if way in WAYS}
         given = {name for name, way in insisted.items() if way == IN_PROCESS}
         [last, blank] = self._run([self._answered, self._blank], given)
-        scores, reasons = last.scores, last.reasons  # of those that ran isolated, when they did
+        scores = last.scores  # of those that ran isolated, when they did
+        reasons = {name: why for name, why in last.reasons.items() if name not in given}
         in_process = {*given}
         while losing := {
             name
@@ -235,12 +237,15 @@ class _Notebook:
             [other] = self._run([self._answered], in_process, forks)
             forks = {name for name in forks if other.scores[name] > last.scores[name]}
             last.scores.update({name: other.scores[name] for name in forks})
-        # where neither way gives the points, isolated is the way that cannot be forged
-        in_process -= {
+        # where neither way gives the points, isolated is the way that cannot be forged, and
+        # in-process the one whose reason is not that something does not cross
+        neither = {
             name
             for name in in_process - given
             if last.scores[name] <= scores[name] < self._tests[name]
         }
+        in_process -= neither
+        reasons |= {name: last.reasons[name] for name in neither & last.reasons.keys()}
         again = {
             name
             for name, points in self._tests.items()

@@ -293,7 +293,7 @@ class Run:
         self.scores: dict[str, float] = {}
         self.events: list[Event] = []
         self.reasons: dict[str, str] = {}
-        """Why an isolated test gave no points, by its name."""
+        """Why a test gave no points, by its name."""
         self.changed: list[str] = []
         """What tests in the student's process use, and was changed."""
         self._notebook, self._name, self._released = notebook, name, released_by(parent)
@@ -354,6 +354,8 @@ class Run:
                 self._doubt(name, score)
                 continue
             self.scores[name] = score
+            for error in (output for output in outputs if output.output_type == "error"):
+                self.reasons[name] = f"{error.ename}: {error.evalue}".removesuffix(": ")
             self._keep(cell, result.outputs, result.execution_count)
             if changed := [part for part in result.changed if part not in self._usual]:
                 self._tell("tampering", name, what=", ".join(changed[:5]))
