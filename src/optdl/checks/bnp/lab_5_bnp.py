@@ -83,11 +83,11 @@ exercise = Exercise(
     parts=(
         *("the weight gradients after step 1", "the bias gradients after step 1"),
         *("the weight gradients after the last step", "the bias gradients after the last step"),
-        *("the means", "the variances", "whether the averages have a graph"),
+        *("the means", "the variances", "whether the averages have no graph"),
         *("the saved means at the end", "the saved variances at the end"),
         "whether a second step without a pass raises RuntimeError",
         "whether the gradients stay as they are then",
-        "the hooks after `remove()`",
+        "whether remove() takes away the hooks of BNP, and no others",
     ),
     rtol=1e-4,
     atol=1e-5,

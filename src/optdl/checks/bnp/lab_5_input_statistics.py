@@ -41,8 +41,8 @@ exercise = Exercise(
     input_statistics,
     use=drivers.read_statistics,
     parts=(
-        *("the means", "the variances", "whether they have a graph", "the hooks that are left"),
-        *("whether the network is in training mode", "whether the exception is passed on"),
+        *("the means", "the variances", "whether they have no graph", "whether no hook is left"),
+        *("whether the network stays in training mode", "whether the exception is passed on"),
     ),
 )
 
@@ -93,13 +93,6 @@ exercise.mistake(
 exercise.mistake(
     "your variance divides by N − 1; BNP divides by N, which is `correction=0`",
     (", correction=0", ""),
-)
-
-exercise.mistake("you return standard deviations; BNP averages variances", ("h.var", "h.std"))
-
-exercise.mistake(
-    "your pairs are (variance, mean), as `torch.var_mean` returns them; return the mean first",
-    ("h.mean(dim=0), h.var(dim=0, correction=0)", "h.var(dim=0, correction=0), h.mean(dim=0)"),
 )
 
 exercise.mistake(

@@ -40,7 +40,7 @@ exercise = Exercise(
     use=drivers.train,
     parts=(
         *("whether a list is returned", "whether each loss is a float", "the losses"),
-        *("the weights", "calls of `bnp.step`", "calls of `bnp.step` without gradients"),
+        *("the weights", "calls of bnp.step", "whether each of them finds gradients"),
     ),
 )
 
@@ -88,11 +88,6 @@ exercise.mistake(
 exercise.mistake(
     "you never call `bnp.step()`; its place is between `backward` and `optimizer.step()`",
     ("bnp.step()", "pass"),
-)
-
-exercise.mistake(
-    "you precondition twice in each step; call `bnp.step()` once for each minibatch",
-    ("bnp.step()", "bnp.step(), bnp.step()"),
 )
 
 exercise.mistake(

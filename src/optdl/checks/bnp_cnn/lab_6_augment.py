@@ -1,4 +1,4 @@
-"""Augmentation."""
+"""The student shifts and mirrors a whole minibatch of images at random, on their device."""
 
 from __future__ import annotations
 
@@ -39,7 +39,11 @@ exercise = Exercise(
     "LAB-6:augment",
     augment,
     use=drivers.augment,
-    parts=("the first minibatch", "the second", "the dtype", "x afterwards", "the indices lie"),
+    parts=(
+        *("the first minibatch", "the second minibatch", "whether the dtype is that of x"),
+        *("whether x stays as it was", "whether every index lies on the device of x"),
+        "whether all images are done at once",
+    ),
 )
 
 
@@ -65,7 +69,6 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise.fact("without padding each image is itself or mirrored, and both occur among 64")
 def _(function: Any, rng: np.random.Generator) -> bool:
-    """Return whether without padding each image is itself, or itself mirrored, and both occur."""
     x, seed = rng.normal(size=(64, 2, 5, 3)), int(rng.integers(1000))
     images = observe(drivers.augment, function, x, seed, {"padding": 0})[0]
     pairs = list(zip(images, x, strict=True))
@@ -74,24 +77,23 @@ def _(function: Any, rng: np.random.Generator) -> bool:
     return bool(np.logical_or(kept, mirrored).all()) and any(kept) and any(mirrored)
 
 
-_PARTS = "padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)"
-
-
 exercise.mistake(
     "all your images have the same shift; draw one for each image, (n, 1) numbers",
-    (
-        "top = torch.randint(0, 2 * padding + 1, (n, 1)",
-        "top = torch.randint(0, 2 * padding + 1, (1, 1)",
-    ),
-    (
-        "left = torch.randint(0, 2 * padding + 1, (n, 1)",
-        "left = torch.randint(0, 2 * padding + 1, (1, 1)",
-    ),
+    ("top = torch.randint(0, 2 * padding + 1, (n", "top = torch.randint(0, 2 * padding + 1, (1"),
+    ("left = torch.randint(0, 2 * padding + 1, (n", "left = torch.randint(0, 2 * padding + 1, (1"),
+)
+
+exercise.mistake(
+    "all your images have the same shift, and all are mirrored or none; draw (n, 1) numbers each "
+    "time, one for each image",
+    ("n, _, height", "m, _, height"),
+    ("how = ", "n, how = 1, "),
+    ("arange(n,", "arange(m,"),
 )
 
 exercise.mistake(
     "you mirror all images of a minibatch or none; draw for each image by itself",
-    ("torch.randint(0, 2, (n, 1)", "torch.randint(0, 2, (1, 1)"),
+    ("torch.randint(0, 2, (n", "torch.randint(0, 2, (1"),
 )
 
 exercise.mistake(
@@ -103,46 +105,45 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you mirror every image; half of them stay as they are",
-    ("torch.where(mirrored == 1, columns.flip(1), columns)", "columns.flip(1)"),
+    "you mirror every image; half of them stay as they are", ("mirrored == 1,", "mirrored >= 0,")
 )
 
 exercise.mistake(
+    "you draw numbers for the mirror even where `flip` is false, and the next draws are others; "
+    "draw them only if `flip` is true",
+    ("    if flip:\n        mirrored", "    mirrored"),
+    ("        columns = torch.where(mirrored", "    columns = torch.where(flip * mirrored"),
+)
+
+_PAD = "nn.functional.pad(x, (padding, padding, padding, padding))"
+
+exercise.mistake(
     "what leaves your image on one side comes in on the other; the border is zeros",
-    ("(padding, padding, padding, padding))", '(padding,) * 4, mode="circular")'),
-    ("n, _, height, width = x.shape", "n, _, height, width = x.shape; t = x.dtype"),
-    ("nn.functional.pad(x,", "nn.functional.pad(x.float(),"),
-    (".permute(0, 3, 1, 2)", ".permute(0, 3, 1, 2).to(t)"),
+    (_PAD, 'nn.functional.pad(x.double(), (padding,) * 4, mode="circular").to(x.dtype)'),
 )
 
 exercise.mistake(
     "your border repeats the outermost pixels; the border is zeros",
-    ("(padding, padding, padding, padding))", '(padding,) * 4, mode="replicate")'),
-    ("n, _, height, width = x.shape", "n, _, height, width = x.shape; t = x.dtype"),
-    ("nn.functional.pad(x,", "nn.functional.pad(x.float(),"),
-    (".permute(0, 3, 1, 2)", ".permute(0, 3, 1, 2).to(t)"),
+    (_PAD, 'nn.functional.pad(x.double(), (padding,) * 4, mode="replicate").to(x.dtype)'),
 )
 
 exercise.mistake(
-    "you draw from torch's global generator, so a run cannot be repeated by its "
-    "seed; draw from the one that you are given",
-    ('{"generator": generator, "device": x.device}', '{"device": x.device}'),
+    "you draw from torch's global generator, so a run cannot be repeated by its seed; draw from "
+    "the one that you are given",
+    ('"generator": generator, ', ""),
 )
 
 exercise.mistake(
-    "each minibatch gets the same draws, because your generator starts anew; use "
-    "the one that you are given, which goes on",
-    (
-        '{"generator": generator, "device": x.device}',
-        '{"generator": torch.Generator().manual_seed(generator.initial_seed()), '
-        '"device": x.device}',
-    ),
+    "each minibatch gets the same draws, because your generator starts anew; use the one that you "
+    "are given, which goes on",
+    (": generator, ", ": torch.Generator().manual_seed(generator.initial_seed()), "),
 )
 
 exercise.mistake(
-    "you change the images that you are given, which are those of the whole data "
-    "set; make new ones",
-    (_PARTS, f"x.copy_({_PARTS})"),
+    "you change the images that you are given, which are those of the whole data set; make new "
+    "ones",
+    ("return padded", "return x.copy_(padded"),
+    (".permute(0, 3, 1, 2)", ".permute(0, 3, 1, 2))"),
 )
 
 exercise.mistake(
@@ -151,22 +152,22 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "the largest shift never occurs: there are 2 · padding + 1 places, and "
-    "randint leaves out its upper end",
+    "the largest shift never occurs: there are 2 · padding + 1 places, and randint leaves out its "
+    "upper end",
     ("top = torch.randint(0, 2 * padding + 1", "top = torch.randint(0, 2 * padding"),
     ("left = torch.randint(0, 2 * padding + 1", "left = torch.randint(0, 2 * padding"),
 )
 
 exercise.mistake(
     "rows and columns have the same shift; draw each for itself",
-    ("    left = torch.randint(0, 2 * padding + 1, (n, 1), **how)", "    left = top"),
+    ("left = torch.randint(0, 2 * padding + 1, (n, 1), **how)", "left = top"),
 )
 
 exercise.mistake(
     "you draw the column before the row; the first row of the part is drawn first",
-    ("    top = torch", "    first = torch"),
-    ("    left = torch", "    top = torch"),
-    ("    first = torch", "    left = torch"),
+    ("top = torch", "first = torch"),
+    ("left = torch", "top = torch"),
+    ("first = torch", "left = torch"),
 )
 
 exercise.mistake(
@@ -175,13 +176,20 @@ exercise.mistake(
 
 exercise.mistake(
     "you mirror before you cut; mirror the part that was cut out",
-    ("columns.flip(1), columns)", "width + 2 * padding - 1 - columns, columns)"),
+    ("columns.flip(1)", "width + 2 * padding - 1 - columns"),
 )
 
 exercise.mistake(
-    "an index of yours lies on the CPU, wherever x is; give `torch.arange` the "
-    "device, too: `device=x.device`",
-    ("torch.arange(height, device=x.device)", "torch.arange(height)"),
-    ("torch.arange(width, device=x.device)", "torch.arange(width)"),
-    ("torch.arange(n, device=x.device)", "torch.arange(n)"),
+    "an index of yours lies on the CPU, wherever x is; give `torch.arange` the device, too: "
+    "`device=x.device`",
+    ("arange(height, device=x.device)", "arange(height)"),
+)
+
+exercise.mistake(
+    "you work on one image after the other, and on a GPU each small operation costs more time than "
+    "it computes; index all images at once",
+    (
+        "padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)",
+        "torch.stack([one[:, r][:, :, c] for one, r, c in zip(padded, rows, columns)])",
+    ),
 )

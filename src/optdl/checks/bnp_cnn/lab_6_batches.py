@@ -1,4 +1,4 @@
-"""Minibatches."""
+"""The student yields shuffled minibatches of examples that lie on a device."""
 
 from __future__ import annotations
 
@@ -40,8 +40,11 @@ exercise = Exercise(
     Batches,
     use=drivers.iterate,
     parts=(
-        *("the number of minibatches", "the first epoch", "the second epoch"),
-        *("the device of the examples", "the device of the order"),
+        "len(batches)",
+        *("the sizes of the minibatches", "the images of the first epoch"),
+        *("the labels of the first epoch", "the sizes in the second epoch"),
+        *("the images of the second epoch", "the labels of the second epoch"),
+        *("whether the examples lie on the device", "whether the order is drawn on the device"),
     ),
 )
 
@@ -60,37 +63,36 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise.fact("each epoch has every example once, with its own label")
 def _(kind: Any, rng: np.random.Generator) -> bool:
-    """Return whether each epoch has every example once, with its own label."""
     y, seed = np.arange(11), int(rng.integers(1000))
-    epochs = observe(drivers.iterate, kind, 10.0 * y, y, 4, seed, "cpu")[1:3]
-    for epoch in epochs:
-        pairs = [(float(a), int(b)) for xs, ys in epoch for a, b in zip(xs, ys, strict=True)]
-        if sorted(pairs) != [(10.0 * label, label) for label in range(11)]:
-            return False
-    return True
-
-
-_ORDER = "torch.randperm(len(self.y), generator=self.generator, device=self.y.device)"
+    _, *epochs, _, _ = observe(drivers.iterate, kind, 10.0 * y, y, 4, seed, "cpu")
+    epochs = [epochs[1:3], epochs[4:6]]
+    return all(
+        sorted(labels) == [*y] and np.array_equal(images, 10.0 * labels)
+        for images, labels in epochs
+    )
 
 
 exercise.mistake(
-    "all your epochs have the same order; draw one in `__iter__`, which begins "
-    "an epoch, with a generator that goes on",
+    "all your epochs have the same order; draw one in `__iter__`, which begins an epoch, with a "
+    "generator that goes on",
     (
-        "self.size, self.generator = size, generator",
-        "self.size = size\n        self.order = torch.randperm(len(y), generator=generator)",
+        "self.generator = size, generator",
+        "self.order = size, torch.randperm(len(y), generator=generator)",
     ),
-    (_ORDER, "self.order"),
+    ("torch.randperm(len(self.y), generator=self.generator, device=self.y.device)", "self.order"),
 )
 
 exercise.mistake(
-    "you leave out the last examples, where the size does not divide their "
-    "number; the last minibatch is smaller",
+    "you leave out the last examples, where the size does not divide their number; the last "
+    "minibatch is smaller",
     ("-(-len(self.y) // self.size)", "len(self.y) // self.size"),
-    (
-        "in order.split(self.size):",
-        "in order[: len(self) * self.size].split(self.size):",
-    ),
+    ("in order.split(self.size):", "in order.split(self.size)[: len(self)]:"),
+)
+
+exercise.mistake(
+    "your epoch leaves out the last examples, where the size does not divide their number; yield "
+    "them in a smaller minibatch",
+    ("in order.split(self.size):", "in order.split(self.size)[: len(self.y) // self.size]:"),
 )
 
 exercise.mistake(
@@ -104,13 +106,18 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "images and labels have orders of their own, so that labels are wrong; take "
-    "both by the same rows",
+    "your labels stay in the order in which they lie, and the images do not; take both by the same "
+    "rows",
     (
-        "            yield self.x[rows], self.y[rows]",
-        "            others = torch.randperm(len(rows), generator=self.generator)\n"
-        "            yield self.x[rows], self.y[rows[others]]",
+        "for rows in order.split(self.size):",
+        "for rows, y in zip(order.split(self.size), self.y.split(self.size)):",
     ),
+    ("self.y[rows]", "y"),
+)
+
+exercise.mistake(
+    "images and labels have orders of their own, so labels are wrong; take both by the same rows",
+    ("self.y[rows]", "self.y[rows[torch.randperm(len(rows), generator=self.generator)]]"),
 )
 
 exercise.mistake(
@@ -120,12 +127,15 @@ exercise.mistake(
 
 exercise.mistake(
     "your examples come in the order in which they lie; draw a new one for each epoch",
-    (_ORDER, "torch.arange(len(self.y))"),
+    (
+        "torch.randperm(len(self.y), generator=self.generator, device=self.y.device)",
+        "torch.arange(len(self.y))",
+    ),
 )
 
 exercise.mistake(
-    "you draw from torch's global generator, so a run cannot be repeated by its "
-    "seed; draw from the one that you are given",
+    "you draw from torch's global generator, so a run cannot be repeated by its seed; draw from "
+    "the one that you are given",
     ("generator=self.generator, ", ""),
 )
 
@@ -135,7 +145,7 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you draw the order on the CPU, where the generator of a GPU is refused; "
-    "give `torch.randperm` the device of the examples",
+    "you draw the order on the CPU, where the generator of a GPU is refused; give `torch.randperm` "
+    "the device of the examples",
     (", device=self.y.device", ""),
 )

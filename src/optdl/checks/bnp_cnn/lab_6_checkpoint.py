@@ -1,4 +1,4 @@
-"""Checkpoints."""
+"""The student writes a file from which a training goes on as if it had not ended."""
 
 from __future__ import annotations
 
@@ -52,64 +52,50 @@ exercise = Exercise(
     use=drivers.resume,
     parts=(
         "epochs done without a file",
-        "epochs done with one",
+        "epochs done with a file, or −1 if it is refused",
         "the losses of the next three epochs",
-        "the file after a save that was interrupted",
-        "the new file was written",
-        "a file with objects of other kinds",
+        "epochs in the file after a save that is interrupted, or −1 if it is damaged",
+        "whether the new file is written beside the old one",
+        "epochs in a file with other objects than numbers and text, or −1 if it is refused",
+        "whether torch.load has a map_location",
     ),
 )
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    yield {
-        "x": rng.normal(size=(3, 2)).round(2),
-        "epochs": 2,
-        "seed": int(rng.integers(1000)),
-    }
+    yield {"x": rng.normal(size=(3, 2)).round(2), "epochs": 2, "seed": int(rng.integers(1000))}
 
 
 @exercise.fact("a run in two parts has the losses of a run in one part, to the last bit")
 def _(kind: Any, rng: np.random.Generator) -> bool:
-    """Return whether a run in two parts gives the losses of a run in one part, to the last bit."""
     x, seed = rng.normal(size=(5, 3)), int(rng.integers(1000))
     losses: list[float] = observe(drivers.split, kind, x, (2, 4), seed)
     return losses == drivers.Session(x, seed).train(6)
 
 
-_TO_FILE = (
-    '        torch.save(content, self.path + ".part")\n'
-    '        os.replace(self.path + ".part", self.path)'
-)
-
-
 exercise.mistake(
     "your file has the state of the network alone; the momentum is in the optimizer's",
     (
-        "{name: part.state_dict() for name, part in parts.items()}",
-        '{name: part.state_dict() for name, part in parts.items() if name == "model"}',
+        '"parts": {',
+        '"parts": {} if "model" not in parts else {"model": parts["model"].state_dict()} or {',
     ),
     (
-        "        for name, part in parts.items():\n            part.load_state_dict",
-        "        for name, part in parts.items():\n"
-        '            if name == "model": part.load_state_dict',
+        "in parts.items():\n            part.load",
+        'in parts.items():\n            name == "model" and part.load',
     ),
 )
 
 exercise.mistake(
-    "you do not put the generators back, so that after an interruption other numbers are drawn",
-    (
-        "            generator.set_state(state)",
-        "            pass",
-    ),
+    "you do not put the generators back, so after an interruption other numbers are drawn",
+    ("generator.set_state(state)", "pass"),
 )
 
 exercise.mistake(
-    "you set the generators to their seeds, so that they draw once more what "
-    "they have drawn; keep their states",
-    ("one.get_state() for", "one.initial_seed() for"),
-    ("generator.set_state(state)", "generator.manual_seed(state)"),
+    "you set the generators to their seeds, so they draw once more what they have drawn; keep "
+    "their states",
+    ("get_state()", "initial_seed()"),
+    ("set_state(", "manual_seed("),
 )
 
 exercise.mistake(
@@ -122,43 +108,36 @@ exercise.mistake(
 
 exercise.mistake(
     "you return the epoch that comes next; return how many are done",
-    ('epoch: int = content["epoch"]', 'epoch = content["epoch"] + 1'),
+    ('content["epoch"]', 'content["epoch"] + 1'),
 )
 
 exercise.mistake(
     "your `load` fails before there is a file; return 0, for training begins",
-    (
-        "        if not os.path.exists(self.path):  # noqa: PTH110\n            return 0\n",
-        "",
-    ),
+    ("if not os.path.exists(self.path):", "if False:"),
 )
 
+_REPLACE = 'os.replace(self.path + ".part", self.path)'
+
 exercise.mistake(
-    "you write into the file itself, and an interruption then leaves no "
-    "checkpoint at all; write beside it, and put the new file in its place with "
-    "`os.replace`",
-    (_TO_FILE, "        torch.save(content, self.path)"),
+    "you write into the file itself, and an interruption then leaves no checkpoint at all; write "
+    "beside it, and put the new file in its place with `os.replace`",
+    ('content, self.path + ".part"', "content, self.path"),
+    (_REPLACE, "pass"),
 )
 
 exercise.mistake(
     "you remove the old file before the new one has its place; `os.replace` does both in one step",
-    (
-        '        os.replace(self.path + ".part", self.path)',
-        "        if os.path.exists(self.path):\n            os.remove(self.path)\n"
-        '        os.rename(self.path + ".part", self.path)',
-    ),
+    (_REPLACE, "os.path.exists(self.path) and os.remove(self.path)\n        " + _REPLACE),
 )
 
 exercise.mistake(
-    "you write the new file into another folder, which may be on another disk, "
-    "from where it cannot take its place in one step; write it beside the old one",
+    "you write the new file into another folder, which may be on another disk, from where it "
+    "cannot take its place in one step; write it beside the old one",
     (
-        _TO_FILE,
-        "        import tempfile\n"
-        "        with tempfile.TemporaryDirectory() as elsewhere:\n"
-        '            torch.save(content, elsewhere + "/new.pt")\n'
-        '            os.replace(elsewhere + "/new.pt", self.path)',
+        'torch.save(content, self.path + ".part")',
+        'elsewhere = __import__("tempfile").mktemp()\n        torch.save(content, elsewhere)',
     ),
+    ('os.replace(self.path + ".part",', "os.replace(elsewhere,"),
 )
 
 exercise.mistake(
@@ -167,24 +146,27 @@ exercise.mistake(
 )
 
 exercise.mistake(
+    "your tensors come back on the device on which they were saved, which the next machine may not "
+    'have; load with `map_location="cpu"`',
+    ('map_location="cpu", ', ""),
+)
+
+exercise.mistake(
     "your `load` hides every error and begins at 0; only a missing file means 0",
+    ("content = torch.load", "try:\n            content = torch.load"),
     (
-        '        content = torch.load(self.path, map_location="cpu", weights_only=True)\n',
-        "        try:\n            content = torch.load(self.path, weights_only=True)\n"
-        "        except Exception:\n            return 0\n",
+        "weights_only=True)\n",
+        "weights_only=True)\n        except Exception:\n            return 0\n",
     ),
 )
 
 exercise.mistake(
     "you pickle the objects themselves; save what their `state_dict()` returns",
-    (
-        "{name: part.state_dict() for name, part in parts.items()}",
-        "dict(parts)",
-    ),
+    ("part.state_dict() for", "part for"),
 )
 
 exercise.mistake(
-    "you read the file and leave network and optimizer as they are; hand each "
-    "its state with `load_state_dict`",
+    "you read the file and leave network and optimizer as they are; hand each its state with "
+    "`load_state_dict`",
     ('part.load_state_dict(content["parts"][name])', "pass"),
 )

@@ -1,4 +1,4 @@
-"""An epoch in mixed precision."""
+"""The student writes an epoch in mixed precision that never waits for the device."""
 
 from __future__ import annotations
 
@@ -75,21 +75,23 @@ exercise = Exercise(
     use=drivers.train,
     rtol=3e-3,
     atol=1e-4,
-    parts=("the losses", "their type", "the weights", "the loss scale"),
-)
-
-
-_OPTIONS: tuple[tuple[str, int, dict[str, Any]], ...] = (
-    ("bn", 3, {"lr": 0.5}),
-    ("none", 3, {"lr": 0.5, "max_norm": 0.2, "bnp": True}),
-    ("none", 4, {"lr": 0.1, "max_norm": 0.5, "dtype": "float16"}),
-    ("none", 2, {"lr": 0.1, "device": "meta"}),
+    parts=(
+        *("the steps before a number is read", "whether a list is returned"),
+        *("whether each loss is a float", "the losses", "the weights", "the loss scale"),
+        "whether the cross-entropy is computed under autocast",
+        "whether the backward pass runs outside of autocast",
+    ),
 )
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for norm, steps, options in _OPTIONS:
+    for norm, steps, options in [
+        ("bn", 3, {"lr": 0.5}),
+        ("none", 3, {"lr": 0.5, "max_norm": 0.2, "bnp": True}),
+        ("none", 4, {"lr": 0.1, "max_norm": 0.5, "dtype": "float16"}),
+        ("none", 2, {"lr": 0.1, "device": "meta"}),
+    ]:
         shape = (3, 8, 8) if "device" in options else (1, 4, 4)
         x = rng.normal(size=(steps, 4, *shape)).round(2)
         if "dtype" in options:
@@ -105,42 +107,22 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise.fact("with a loss scale, float16 gives the losses of float32 to two digits")
 def _(kind: Any, rng: np.random.Generator) -> bool:
-    """Return whether float16 with a loss scale follows float32, to the precision of float16."""
     x, y = rng.normal(size=(3, 4, 1, 4, 4)), rng.integers(0, 3, size=(3, 4))
     seed = int(rng.integers(1000))
     whole, half = (
-        observe(drivers.train, kind, x, y, {"lr": 0.1, "dtype": dtype}, "none", seed)[0]
+        observe(drivers.train, kind, x, y, {"lr": 0.1, "dtype": dtype}, "none", seed)[3]
         for dtype in (None, "float16")
     )
     return bool(np.allclose(half, whole, rtol=0.02, atol=0.01))
 
 
-_TO_DEVICE = (
-    "            x = x.to(self.device, memory_format=self.format, non_blocking=True)\n"
-    "            y = y.to(self.device, non_blocking=True)\n"
-)
-
-
-_STEP = "            self.scaler.step(self.optimizer)\n"
-
-
 _BNP_STEP = "            if self.bnp is not None:\n                self.bnp.step()\n"
-
-
 _CLIP = "            nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)\n"
 
-
-_FORWARD = (
-    "            with self.autocast:\n"
-    "                loss = nn.functional.cross_entropy(self.forward(x), y)\n"
-)
-
-
 exercise.mistake(
-    "you read the loss in the loop, and each time the program waits for the "
-    "device; keep `loss.detach()` there, and read all of them once, behind the "
-    "loop",
-    ("losses.append(loss.detach())", "losses.append(loss.item())"),
+    "you read the loss in the loop, and each time the program waits for the device; keep "
+    "`loss.detach()` there, and read all of them once, behind the loop",
+    ("loss.detach()", "loss.item()"),
     ("torch.stack(losses).tolist()", "losses"),
 )
 
@@ -157,22 +139,38 @@ exercise.mistake(
 
 exercise.mistake(
     "your forward pass calls `self.model`, which is never compiled; call `self.forward`",
-    ("cross_entropy(self.forward(x), y)", "cross_entropy(self.model(x), y)"),
+    ("self.forward(x)", "self.model(x)"),
 )
 
 exercise.mistake(
-    "your minibatches stay where they are; bring x and y to `self.device`", (_TO_DEVICE, "")
+    "your minibatches stay where they are; bring x and y to `self.device`",
+    ("x = x.to(self.device,", "x = x.to("),
+    ("y = y.to(self.device, ", "y = y.to(y.device, "),
 )
 
 exercise.mistake(
     "your forward pass runs in float32; put it and the loss into `with self.autocast:`",
-    (_FORWARD, "            loss = nn.functional.cross_entropy(self.forward(x), y)\n"),
+    ("with self.autocast:", "if True:"),
 )
 
 exercise.mistake(
-    "you run the backward pass from the loss itself; run it from "
-    "`self.scaler.scale(loss)`, which keeps small gradients above the smallest "
-    "number of float16",
+    "you compute the cross-entropy outside of autocast, in float16, which rounds it to three "
+    "digits; put it into `with self.autocast:`, where it is computed in float32",
+    (
+        "    loss = nn.functional.cross_entropy(self.forward(x), y)",
+        "    scores = self.forward(x)\n            loss = nn.functional.cross_entropy(scores, y)",
+    ),
+)
+
+exercise.mistake(
+    "your backward pass runs under autocast; end the `with` before it, as each operation has the "
+    "type of its forward pass anyway",
+    ("            self.scaler.scale(loss)", "                self.scaler.scale(loss)"),
+)
+
+exercise.mistake(
+    "you run the backward pass from the loss itself; run it from `self.scaler.scale(loss)`, which "
+    "keeps small gradients above the smallest number of float16",
     ("self.scaler.scale(loss).backward()", "loss.backward()"),
 )
 
@@ -187,36 +185,35 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you clip each entry of the gradients; clip the norm of all of them "
-    "together, with `clip_grad_norm_`",
+    "you clip each entry of the gradients; clip the norm of all of them together, with "
+    "`clip_grad_norm_`",
     ("clip_grad_norm_", "clip_grad_value_"),
 )
 
 exercise.mistake(
     "you limit each parameter's norm by itself; limit that of all together",
     (
-        _CLIP,
-        "            for p in self.model.parameters():\n"
-        "                nn.utils.clip_grad_norm_(p, self.max_norm)\n",
+        "nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)",
+        "[nn.utils.clip_grad_norm_(p, self.max_norm) for p in self.model.parameters()]",
     ),
 )
 
 exercise.mistake(
-    "you clip what BNP has made of the gradient; clip the gradient itself, "
-    "before `self.bnp.step()`",
+    "you clip what BNP has made of the gradient; clip the gradient itself, before "
+    "`self.bnp.step()`",
     (_CLIP + _BNP_STEP, _BNP_STEP + _CLIP),
 )
 
 exercise.mistake(
-    "BNP has no part in your steps: `self.bnp.step()` is missing, or comes after "
-    "the optimizer's step; it belongs before it",
-    (_BNP_STEP, ""),
+    "BNP has no part in your steps: `self.bnp.step()` is missing, or comes after the optimizer's "
+    "step; it belongs before it",
+    ("self.bnp.step()", "pass"),
 )
 
 exercise.mistake(
-    "you step where the gradients overflowed, and the weights are no numbers any "
-    "more; `self.scaler.step(self.optimizer)` leaves such a step out",
-    (_STEP, "            self.optimizer.step()\n"),
+    "you step where the gradients overflowed, and the weights are no numbers any more; "
+    "`self.scaler.step(self.optimizer)` leaves such a step out",
+    ("self.scaler.step(self.optimizer)", "self.optimizer.step()"),
 )
 
 exercise.mistake(
@@ -225,17 +222,14 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "your loss is a sum over the minibatch; cross_entropy takes the mean unless "
-    "you tell it otherwise",
-    (
-        "cross_entropy(self.forward(x), y)",
-        'cross_entropy(self.forward(x), y, reduction="sum")',
-    ),
+    "your loss is a sum over the minibatch; cross_entropy takes the mean unless you tell it "
+    "otherwise",
+    ("(self.forward(x), y)", '(self.forward(x), y, reduction="sum")'),
 )
 
 exercise.mistake(
     "you return the scaled losses; the scale is for `backward` alone",
-    ("losses.append(loss.detach())", "losses.append(self.scaler.scale(loss).detach())"),
+    ("loss.detach()", "loss.detach() * self.scaler.get_scale()"),
 )
 
 exercise.mistake(

@@ -40,7 +40,7 @@ exercise = Exercise(
     parts=(
         *("the masks", "the outputs in training", "the outputs in evaluation mode"),
         *("the gradients", "whether the outputs have the dtype of x", "whether x stays as it was"),
-        "the number of parameters",
+        "whether the layer has no parameters",
     ),
 )
 

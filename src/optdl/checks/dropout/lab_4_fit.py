@@ -59,8 +59,8 @@ exercise = Exercise(
     use=drivers.fit,
     parts=(
         *("the training losses", "the validation losses", "whether each loss is a float"),
-        *("the weights", "whether the network is in training mode at the end"),
-        *("the losses that the stopper sees", "calls of `restore` after the last loss"),
+        *("the weights", "whether the network is in evaluation mode at the end"),
+        *("the losses that the stopper sees", "calls of restore after the last loss"),
     ),
 )
 

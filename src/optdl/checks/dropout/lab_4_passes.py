@@ -36,7 +36,7 @@ exercise = Exercise(
     monte_carlo,
     use=drivers.average_passes,
     parts=(
-        *("the mean", "the standard deviation", "whether they have a graph"),
+        *("the mean", "the standard deviation", "whether they have no graph"),
         *("the modes of all modules afterwards", "the running mean of the normalization"),
     ),
     atol=1e-7,  # the root of a difference of sums of squares has half their digits

@@ -44,7 +44,7 @@ exercise = Exercise(
     "LAB-4:stopping",
     EarlyStopping,
     use=drivers.stop,
-    parts=("what `update` returns", "the restored weights", "the restored buffers"),
+    parts=("what update returns", "the restored weights", "the restored buffers"),
 )
 
 

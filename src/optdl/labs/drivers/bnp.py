@@ -84,7 +84,7 @@ def read_statistics(
         for values in zip(*statistics, strict=True)
     )
     graph = any(value.requires_grad for pair in statistics for value in pair)
-    return means, variances, graph, _hooks(model), model.training, passed_on
+    return means, variances, not graph, not _hooks(model), model.training, passed_on
 
 
 # --- BNP --------------------------------------------------------------------------------------
@@ -107,6 +107,7 @@ def follow(
         next(_dense(model)).register_forward_pre_hook(_nothing)
     if event == "frozen":
         next(_dense(model)).requires_grad_(False)
+    others = _hooks(model)
     bnp = kind(model, rho=rho, eps1=0.1, eps2=0.01)
     path: list[Any] = []
     for number, rows in enumerate(x):
@@ -118,7 +119,7 @@ def follow(
     second = _second_step(model, bnp)
     bnp.remove()
     gradients = (step[part::2] for step in (path[0], path[-1]) for part in (0, 1))
-    return *gradients, *averages, graph, *_averages(saved), *second, _hooks(model)
+    return *gradients, *averages, not graph, *_averages(saved), *second, _hooks(model) == others
 
 
 def _nothing(layer: nn.Module, inputs: Any) -> None:
@@ -252,7 +253,7 @@ def train(
     losses = function(model, optimizer, bnp, batches)
     kinds = isinstance(losses, list), all(isinstance(loss, float) for loss in losses)
     weights = tuple(value.detach().numpy().copy() for value in model.parameters())
-    calls = (bnp.calls, bnp.early) if bnp else (0, 0)
+    calls = (bnp.calls, not bnp.early) if bnp else (0, True)
     return *kinds, np.array([*map(float, losses)]), weights, *calls
 
 

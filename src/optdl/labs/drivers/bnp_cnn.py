@@ -16,6 +16,7 @@ from unittest import mock
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 __all__ = [
     "Draws",
@@ -45,41 +46,75 @@ def _recorded(name: str, devices: list[Any]) -> Any:
 # --- Augmentation and minibatches -------------------------------------------------------------
 
 
-def augment(function: Any, x: np.ndarray, seed: int, options: dict[str, Any]) -> tuple[Any, ...]:
-    """Return two minibatches of one generator, their type, what became of x, and where indices lie.
+class _Counter(TorchDispatchMode):
+    """Count the operations of torch that run meanwhile."""
 
-    Each index is looked at for the second minibatch of bytes.
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(
+        self, operation: Any, types: Any, arguments: Any = (), options: Any = None
+    ) -> Any:
+        self.count += 1
+        return operation(*arguments, **(options or {}))
+
+
+def augment(function: Any, x: np.ndarray, seed: int, options: dict[str, Any]) -> tuple[Any, ...]:
+    """Return two minibatches of one generator, whether dtype and x stay, and how it is done.
+
+    It is looked at for bytes alone where indices lie, and whether the operations are as many for
+    ten times as many images.
     """
     torch.manual_seed(seed + 1)
     images, generator = torch.tensor(x), torch.Generator().manual_seed(seed)
-    first = function(images, generator, **options)
+    first, second = (function(images, generator, **options) for _ in range(2))
+    kept = first.dtype == images.dtype, np.array_equal(images.numpy(), x)
+    done = _how(function, images, generator, options) if x.dtype == np.uint8 else (True, True)
+    return first.double().numpy().copy(), second.double().numpy().copy(), *kept, *done
+
+
+def _how(
+    function: Any, images: Tensor, generator: torch.Generator, options: dict[str, Any]
+) -> tuple[bool, bool]:
+    """Return whether every index lies where images do, and whether all images are done at once."""
     devices: list[Any] = []
-    with _recorded("torch.arange", devices) if x.dtype == np.uint8 else contextlib.nullcontext():
-        second = function(images, generator, **options)
-    same = "as it was" if np.array_equal(images.numpy(), x) else "changed"
-    kind = str(first.dtype).removeprefix("torch.")
-    indices = "on the CPU, wherever x is" if None in devices else "where x is"
-    return first.double().numpy().copy(), second.double().numpy().copy(), kind, same, indices
+    counts = []
+    with _recorded("torch.arange", devices):
+        for some in (images, images.repeat(10, 1, 1, 1)):
+            with _Counter() as counter:
+                function(some, generator, **options)
+            counts.append(counter.count)
+    return None not in devices, counts[1] < 2 * counts[0]
 
 
 def iterate(
     kind: Any, x: np.ndarray, y: np.ndarray, size: int, seed: int, device: str
 ) -> tuple[Any, ...]:
-    """Return the number of minibatches, the examples and labels of two epochs, and their device.
+    """Return how many minibatches there are, two epochs, and whether all is on the device.
 
-    On ``meta`` there are no numbers to return.
+    On ``meta`` there are no numbers, and so no epochs.
     """
     torch.manual_seed(seed + 1)
     generator = torch.Generator().manual_seed(seed)
     batches = kind(torch.tensor(x), torch.tensor(y), size, generator, device)
     if device == "meta":
-        return len(batches), (), (), *_devices(batches)
-    epochs = [[(a.numpy().copy(), b.numpy().copy()) for a, b in batches] for _ in range(2)]
-    return len(batches), *(tuple(epoch) for epoch in epochs), "cpu", "cpu"
+        return len(batches), *_epoch([]), *_epoch([]), *_on_meta(batches)
+    return len(batches), *_epoch(batches), *_epoch(batches), True, True
 
 
-def _devices(batches: Any) -> tuple[str, str]:
-    """Return where the examples of an epoch on ``meta`` lie, and where its order is drawn."""
+def _epoch(batches: Any) -> tuple[np.ndarray, ...]:
+    """Return the sizes of minibatches, and all their images and labels."""
+    pairs = list(batches)
+    images, labels = (
+        np.array([one.numpy() for part in parts for one in part])
+        for parts in (zip(*pairs, strict=True) if pairs else ((), ()))
+    )
+    return np.array([len(part) for _, part in pairs]), images, labels
+
+
+def _on_meta(batches: Any) -> tuple[bool, bool]:
+    """Return whether the examples of an epoch lie on ``meta``, and its order is drawn there."""
     devices: list[Any] = []
     with _recorded("torch.randperm", devices):
         try:
@@ -89,8 +124,7 @@ def _devices(batches: Any) -> tuple[str, str]:
             if "meta" not in str(error):
                 raise
             examples = {"meta"}
-    order = "meta" if set(devices) <= {"meta"} else "cpu"
-    return " and ".join(sorted(examples)), order
+    return examples == {"meta"}, {*devices} <= {"meta"}
 
 
 # --- An epoch in mixed precision --------------------------------------------------------------
@@ -107,24 +141,30 @@ def _model(norm: str, seed: int) -> nn.Sequential:
 def train(
     kind: Any, x: np.ndarray, y: np.ndarray, options: dict[str, Any], norm: str, seed: int
 ) -> tuple[Any, ...]:
-    """Return losses, their type, weights and loss scale after an epoch.
+    """Return what an epoch returns and leaves, and where autocast is on.
 
     The network is in float64, unless the options have a ``dtype``, be it None. Where there is BN,
-    ``forward`` is more than the model.
+    ``forward`` is more than the model. On ``meta`` the steps are counted alone.
     """
     single = "dtype" in options
     settings = {**options, "dtype": getattr(torch, options.get("dtype") or "", None)}
     if options.get("device") == "meta":
-        return _steps_before_the_first_look(kind, x, y, settings), "", (), 0.0
+        steps = _steps_before_the_first_look(kind, x, y, settings)
+        return steps, True, True, np.zeros(0), (), 0.0, True, True
     model = _model(norm, seed) if single else _model(norm, seed).double()
     trainer = kind(model, **settings)
     if norm == "bn":
         trainer.forward = nn.Sequential(model, nn.Softsign())
+    dtypes: set[torch.dtype] = set()
+    backward: list[bool] = []
+    scale = trainer.scaler.scale
+    trainer.scaler.scale = lambda loss: dtypes.add(loss.dtype) or scale(loss)
+    model[0].weight.register_hook(lambda _: backward.append(torch.is_autocast_enabled("cpu")))
     losses = trainer.epoch(_minibatches(x.astype(np.float32) if single else x, y))
-    kinds = {type(loss).__name__ for loss in losses} if isinstance(losses, list) else {"no list"}
-    weights = [_finite(tensor) for tensor in trainer.model.state_dict().values()]
-    numbers = _finite(losses) if "no list" not in kinds else losses
-    return numbers, " and ".join(sorted(kinds)), tuple(weights), float(trainer.scaler.get_scale())
+    kinds = isinstance(losses, list), all(isinstance(loss, float) for loss in losses)
+    weights = tuple(_finite(tensor) for tensor in trainer.model.state_dict().values())
+    in_autocast = torch.float16 not in dtypes, not any(backward)
+    return 0, *kinds, _finite(losses), weights, float(trainer.scaler.get_scale()), *in_autocast
 
 
 class Steps:
@@ -263,55 +303,74 @@ class Session:
 
 
 def resume(kind: Any, x: np.ndarray, epochs: int, seed: int) -> tuple[Any, ...]:
-    """Return what happens to a training that is interrupted, saved badly, and read badly."""
+    """Return what happens to a training that is interrupted, saved badly, and read badly.
+
+    Where pickle or ``weights_only`` refuses the file, no epochs are done, and none is kept.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/run.pt"
         first, second, third = (Session(x, seed + 10 * k) for k in range(3))
         begun = kind(path).load(first.generators, **first.parts)
         first.train(epochs)
+        places: list[Any] = []
         try:
             kind(path).save(epochs, first.generators, **first.parts)
-            done = kind(path).load(second.generators, **second.parts)
+            with _placed(places):
+                done = kind(path).load(second.generators, **second.parts)
         except Exception as error:
             if "Pickling" not in type(error).__name__ and "pickling" not in type(error).__name__:
                 raise
-            return begun, "refused by pickle or by weights_only", np.zeros(3), "", ""
-        losses = second.train(3)
+            return begun, -1, np.zeros(3), -1, False, -1, True
+        losses = np.array(second.train(3))
         kept = _after_failure(kind, path, third)
         foreign = _foreign(kind, f"{folder}/other.pt")
-    return begun, done, np.array(losses), *kept, foreign
+    return begun, done, losses, *kept, foreign, None not in places
 
 
-def _after_failure(kind: Any, path: str, session: Session) -> tuple[str, str]:
-    """Return what a file holds when a second one did not take its place, and where that one lay.
+def _placed(places: list[Any]) -> Any:
+    """Return a patch under which ``torch.load`` notes where it is told to put tensors."""
+    function = torch.load
 
-    The second one is written to its end, and the program ends as it is about to take the place.
+    def load(file: Any, map_location: Any = None, **more: Any) -> Any:
+        places.append(map_location)
+        return function(file, map_location, **more)
+
+    return mock.patch("torch.load", load)
+
+
+def _after_failure(kind: Any, path: str, session: Session) -> tuple[int, bool]:
+    """Return the epochs in a file after a save that failed, and whether it wrote beside the file.
+
+    The second file is written to its end, and the program ends as it is about to take the place.
+    A file that cannot be read has -1 epochs.
     """
-    folder, folders = os.path.dirname(path), []  # noqa: PTH120
+    folder, beside = os.path.dirname(path), []  # noqa: PTH120
 
     def crash(old: Any, new: Any, **_: Any) -> None:
-        beside = os.path.abspath(str(old)).startswith(f"{folder}{os.sep}")  # noqa: PTH100
-        folders.append("beside the old one" if beside else "in another folder")
+        beside.append(os.path.abspath(str(old)).startswith(f"{folder}{os.sep}"))  # noqa: PTH100
         raise OSError("the program has ended")
 
     ends = mock.patch("os.replace", crash), mock.patch("os.rename", crash)
     with ends[0], ends[1], contextlib.suppress(Exception):
         kind(path).save(99, session.generators, **session.parts)
-    where = " and ".join(folders) or "in its place"
     try:
-        return f"epoch {kind(path).load(session.generators, **session.parts)}", where
+        return kind(path).load(session.generators, **session.parts), beside == [True]
     except Exception:
-        return "damaged", where
+        return -1, beside == [True]
 
 
-def _foreign(kind: Any, path: str) -> str:
-    """Return whether a file is read that holds other things than plain numbers and text."""
+def _foreign(kind: Any, path: str) -> int:
+    """Return the epochs that are read from a file with other things than numbers and text, or -1.
+
+    -1 is an error, as it should be.
+    """
     odd = {"odd": Part({"array": np.zeros(2)})}
     try:
         kind(path).save(1, [], **odd)
-        return "read" if kind(path).load([], **odd) else "taken for none"
+        epochs: int = kind(path).load([], **odd)
     except Exception:
-        return "refused"
+        return -1
+    return epochs
 
 
 def split(kind: Any, x: np.ndarray, epochs: tuple[int, int], seed: int) -> list[float]:

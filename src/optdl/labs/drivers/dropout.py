@@ -63,8 +63,8 @@ def drop(
             (y * (1 + before)).sum().backward()
         gradients.append(_array(torch.zeros_like(graded) if graded.grad is None else graded.grad))
     trained, evaluated = (np.array(calls) for calls in outputs.values())
-    learned = len([*layers[0].parameters()])
-    return trained != 0, trained, evaluated, np.array(gradients), has_dtype, stays, learned
+    has_none = not [*layers[0].parameters()]
+    return trained != 0, trained, evaluated, np.array(gradients), has_dtype, stays, has_none
 
 
 def insert_layers(function: Any, sizes: Sequence[int], p: float, seed: int) -> tuple[Any, ...]:
@@ -172,7 +172,7 @@ def fit(
     weights = tuple(_array(value) for value in model.parameters())
     return (
         *(np.array([*map(float, curve)]) for curve in (losses, checked)),
-        *(are_floats, weights, model.training),
+        *(are_floats, weights, not model.training),
         *(np.array(stopper.losses), stopper.restored),
     )
 
@@ -211,9 +211,9 @@ def average_passes(
     model.train(mode != "eval")
     norm.train(mode == "train")
     mean, deviation = function(model, torch.tensor(x), passes)
-    has_graph = mean.requires_grad or deviation.requires_grad
+    no_graph = not (mean.requires_grad or deviation.requires_grad)
     modes = np.array([module.training for module in model.modules()])
-    return _array(mean), _array(deviation), has_graph, modes, _array(norm.running_mean)
+    return _array(mean), _array(deviation), no_graph, modes, _array(norm.running_mean)
 
 
 def average_masks(
