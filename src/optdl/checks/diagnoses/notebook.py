@@ -17,7 +17,7 @@ def tell_unwritten_plainly() -> None:
     """Show one line, in a notebook, where a cell calls a function that is not written yet.
 
     Checks say so themselves; a cell that trains or draws would show a long traceback. The shell
-    has room for one such handler, so that one which is there already stays.
+    has room for one handler; an existing one stays.
     """
     shell = _shell()
     if shell is not None and not shell.custom_exceptions:
@@ -57,14 +57,14 @@ def error_of(cells: Sequence[str], name: str, transform: Callable[[str], str] = 
     Examples
     --------
     >>> error_of(["def f(x):\n    return x", "def f(x)\n    return 2 * x"], "f")
-    'the cell of `f` has a syntax error in line 1, so that an earlier `f` was checked: mend ...'
+    'the cell of `f` has a syntax error in line 1, so an earlier `f` was checked: mend ...'
     """
     own = [cell for cell in cells if re.search(rf"^def {re.escape(name)}\b", cell, re.M)]
     try:
         ast.parse(transform(own[-1]) if own else "")
     except SyntaxError as error:
         return (
-            f"the cell of `{name}` has a syntax error in line {error.lineno}, so that an earlier "
+            f"the cell of `{name}` has a syntax error in line {error.lineno}, so an earlier "
             f"`{name}` was checked: mend it, and run the cell again"
         )
     return ""
