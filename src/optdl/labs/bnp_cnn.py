@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from optdl.data import load
-from optdl.labs.lab import Lab, Parts, perform
+from optdl.labs.lab import Lab, Parts, on_threads, perform
 from optdl.labs.optimizers import examples as flat_digits
 from optdl.labs.records import LabRecord
 from optdl.networks import CHANNEL_NORMALIZATIONS, cnn5, resnet_cifar
@@ -302,6 +302,7 @@ class _Curves:
         self.curves.update(state)
 
 
+@on_threads(1)
 def interrupted(parts: Parts) -> tuple[list[float], list[float]]:
     """Return the losses of two epochs in one piece, and with an interruption after the first."""
     size, setting = replace(SMALL, epochs=2), {"network": "ResNet-8", "method": "BNP+GN"}
@@ -464,6 +465,8 @@ def measure(
 ) -> dict[str, float | None]:
     """Measure images per second of each variant of training, with the student's functions.
 
+    On a CPU one thread computes: where other programs run, two wait for each other.
+
     Parameters
     ----------
     parts : mapping
@@ -483,12 +486,13 @@ def measure(
     """
     kind = kind or size.kinds[-1]
     on_gpu = size.device == "cuda"
-    return {
-        one.name: _speed(parts, size, kind, steps, one)
-        if on_gpu or one.augmented or not (one.compiled or one.images)
-        else None
-        for one in _variants(size.device)
-    }
+    with on_threads(torch.get_num_threads() if on_gpu else 1):
+        return {
+            one.name: _speed(parts, size, kind, steps, one)
+            if on_gpu or one.augmented or not (one.compiled or one.images)
+            else None
+            for one in _variants(size.device)
+        }
 
 
 def _speed(parts: Parts, size: Size, kind: str, steps: int, variant: _Variant) -> float:

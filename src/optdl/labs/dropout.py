@@ -5,15 +5,14 @@ Source: LAB-4.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from optdl.labs import optimizers
-from optdl.labs.lab import Lab, Parts
+from optdl.labs.lab import Lab, Parts, on_threads
 from optdl.labs.records import LabRecord, RecordError
 
 __all__ = [
@@ -72,18 +71,7 @@ def network(seed: int) -> nn.Sequential:
     return model
 
 
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """Compute in one thread: matrices this small gain nothing from more, and wait for them."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@_one_thread()
+@on_threads(1)
 def experiment(
     parts: Parts, setting: dict[str, Any], seed: int, steps: int | None = None
 ) -> tuple[dict[str, list[float]], Any]:

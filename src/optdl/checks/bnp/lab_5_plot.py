@@ -1,4 +1,4 @@
-"""The figure."""
+"""The student draws the training loss of each method over the steps."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise.fact("each line holds the losses of its method")
 def _(function: Any, rng: np.random.Generator) -> bool:
-    """Return whether lines hold the losses that were given, also of a single measurement."""
     curves = {name: rng.uniform(0.1, 2, size=n).tolist() for n, name in enumerate(METHODS, start=1)}
     lines = observe(drawn, function, curves, 7)["lines"]
     return sorted(lines) == sorted(curves) and all(
@@ -51,38 +50,34 @@ def _(function: Any, rng: np.random.Generator) -> bool:
 
 
 exercise.mistake(
-    "you draw the losses over 0, 1, 2, …; draw them over the steps, of which "
-    "there are `every` between two measurements",
+    "you draw the losses over 0, 1, 2, …; draw them over the steps, of which there are `every` "
+    "between two measurements",
     ("[every * (k + 1) for k in range(len(losses))]", "range(len(losses))"),
 )
 
 exercise.mistake(
-    "your first measurement stands at step 0; it was made after `every` steps",
-    ("every * (k + 1)", "every * k"),
-)
-
-exercise.mistake(
-    "your losses lie on a linear axis, where the small ones cannot be told "
-    'apart; use `ax.set_yscale("log")`',
-    ('    ax.set_yscale("log")\n', ""),
+    "your first measurement stands at step 0; it was made after `every` steps", ("(k + 1)", "k")
 )
 
 exercise.mistake(
     "your steps lie on a logarithmic axis; leave that axis linear",
-    (
-        '    ax.set_yscale("log")\n',
-        '    ax.set_yscale("log")\n    ax.set_xscale("log")\n',
-    ),
+    ("    ax.legend()", '    ax.set_xscale("log")\n    ax.legend()'),
 )
 
 exercise.mistake(
-    "an axis has no label; add it with `ax.set_xlabel` and `ax.set_ylabel`",
-    ('    ax.set_xlabel("step")\n', ""),
+    "your losses lie on a linear axis, where the small ones cannot be told apart; use "
+    '`ax.set_yscale("log")`',
+    ('ax.set_yscale("log")', "pass"),
+)
+
+exercise.mistake(
+    "an axis has no label; add it with `ax.set_xlabel` or `ax.set_ylabel`",
+    ('ax.set_xlabel("step")', "pass"),
 )
 
 exercise.mistake(
     "there is no legend that names all lines; call `ax.legend()` once they are drawn",
-    ("    ax.legend()", "    pass"),
+    ("ax.legend()", "pass"),
 )
 
 exercise.mistake("your lines have no labels; give each `label=name`", (", label=name", ""))

@@ -1,4 +1,4 @@
-"""The figure."""
+"""The student draws the mean loss of each epoch, a line for each method."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise.fact("each line has a point for each epoch")
 def _(function: Any, rng: np.random.Generator) -> bool:
-    """Return whether each line has a point for each epoch, also where there is one epoch."""
     losses = {name: rng.uniform(0.1, 2, size=n).tolist() for n, name in enumerate(METHODS, 1)}
     lines = observe(drawn, function, losses)["lines"]
     return sorted(lines) == sorted(losses) and all(
@@ -53,24 +52,24 @@ def _(function: Any, rng: np.random.Generator) -> bool:
 
 
 exercise.mistake(
-    "your losses lie on a linear axis, where the small ones cannot be told "
-    'apart; use `ax.set_yscale("log")`',
-    ('    ax.set_yscale("log")\n', ""),
-)
-
-exercise.mistake(
     "your epochs begin at 0; the mean loss of the first epoch stands at 1",
     ("range(1, len(values) + 1)", "range(len(values))"),
 )
 
 exercise.mistake(
-    "an axis has no label; add it with `ax.set_xlabel` and `ax.set_ylabel`",
-    ('    ax.set_xlabel("epoch")\n', ""),
+    "your losses lie on a linear axis, where the small ones cannot be told apart; use "
+    '`ax.set_yscale("log")`',
+    ('ax.set_yscale("log")', "pass"),
+)
+
+exercise.mistake(
+    "an axis has no label; add it with `ax.set_xlabel` or `ax.set_ylabel`",
+    ('ax.set_xlabel("epoch")', "pass"),
 )
 
 exercise.mistake(
     "there is no legend that names all lines; call `ax.legend()` once they are drawn",
-    ("    ax.legend()", "    pass"),
+    ("ax.legend()", "pass"),
 )
 
 exercise.mistake("your lines have no labels; give each `label=name`", (", label=name", ""))

@@ -1,4 +1,4 @@
-"""The figure."""
+"""The student draws the training and the validation loss of each run by epoch."""
 
 from __future__ import annotations
 
@@ -30,11 +30,10 @@ def plot_curves(ax: Any, curves: dict[str, dict[str, list[float]]]) -> None:
 exercise = Exercise("LAB-4:plot", plot_curves, use=drawn)
 
 
-@exercise.fact("runs of different lengths are drawn whole")
+@exercise.fact("runs of different lengths, as early stopping leaves them, are drawn whole")
 def _(function: Any, rng: np.random.Generator) -> bool:
-    """Return whether runs of different lengths, as early stopping leaves them, are drawn whole."""
     lengths = {f"run {number}": int(rng.integers(1, 9)) for number in range(3)}
-    kinds = ("training", "validation")
+    kinds = "training", "validation"
     curves = {
         name: {kind: [1.0 + k for k in range(length)] for kind in kinds}
         for name, length in lengths.items()
@@ -46,14 +45,14 @@ def _(function: Any, rng: np.random.Generator) -> bool:
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for names, epochs in [(("p = 0",), 3), (("p = 0", "p = 0.5"), 6), (("a", "b", "c"), 4)]:
+    for lengths in [{"p = 0": 3}, {"p = 0": 6, "p = 0.5": 4}, {"a": 4, "b": 2, "c": 5}]:
         yield {
             "curves": {
                 name: {
-                    kind: rng.uniform(0.01, 3, size=epochs).round(3).tolist()
+                    kind: rng.uniform(0.01, 3, size=length).round(3).tolist()
                     for kind in ("training", "validation")
                 }
-                for name in names
+                for name, length in lengths.items()
             }
         }
 
@@ -64,19 +63,19 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "your losses lie on a linear axis, where the small ones cannot be told "
-    'apart; use `ax.set_yscale("log")`',
-    ('    ax.set_yscale("log")\n', ""),
+    "your losses lie on a linear axis, where the small ones cannot be told apart; use "
+    '`ax.set_yscale("log")`',
+    ('ax.set_yscale("log")', "pass"),
 )
 
 exercise.mistake(
-    "an axis has no label; add it with `ax.set_xlabel` and `ax.set_ylabel`",
-    ('    ax.set_xlabel("epoch")\n', ""),
+    "an axis has no label; add it with `ax.set_xlabel` or `ax.set_ylabel`",
+    ('ax.set_xlabel("epoch")', "pass"),
 )
 
 exercise.mistake(
     "there is no legend that names all lines; call `ax.legend()` once they are drawn",
-    ("    ax.legend()", "    pass"),
+    ("ax.legend()", "pass"),
 )
 
 exercise.mistake(
@@ -86,20 +85,19 @@ exercise.mistake(
 
 exercise.mistake(
     "both lines of a run have the same label; say which is training and which is validation",
-    ('label=f"{name}, {kind}"', "label=name"),
+    ('f"{name}, {kind}"', "name"),
 )
 
 exercise.mistake(
-    "you draw the validation losses only; draw both losses of each run",
-    ('("training", "validation")', '("validation",)'),
+    "you draw the validation losses only; draw both losses of each run", ('"training", ', "")
 )
 
 exercise.mistake(
-    "you draw the training losses under the label of the validation losses, and "
-    "the other way round",
+    "you draw the training losses under the label of the validation losses, and the other way "
+    "round",
     (
-        "ax.plot(epochs, losses[kind],",
-        'ax.plot(epochs, losses["training" if kind == "validation" else "validation"],',
+        "plot(epochs, losses[kind]",
+        'plot(epochs, losses[{"training", "validation"}.difference([kind]).pop()]',
     ),
 )
 
