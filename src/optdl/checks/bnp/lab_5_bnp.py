@@ -193,27 +193,30 @@ exercise.mistake(
     ("torch.ones_like", "torch.zeros_like"),
 )
 
-_UNCORRECTED = "mean, var, rows = self.mean[k], self.var[k], self.rows[k]"
-_CORRECTED = (
-    ("        self.rows[k] = len(h)\n", "        self.rows[k] = len(h)\n        self.t[k] += 1\n"),
+_READ = "mean, var, rows = self.mean[k], self.var[k], self.rows[k]"
+
+exercise.mistake(
+    "you divide the averages by 1 − ρᵗ, with t the number of passes; BNP does not correct for the "
+    "start",
     ("self.rows = ", "self.t = [0 for layer in self.layers]\n        self.rows = "),
+    ("        self.rows[k] = len(h)\n", "        self.rows[k] = len(h)\n        self.t[k] += 1\n"),
     (
-        _UNCORRECTED,
+        _READ,
         "rows, scale = self.rows[k], 1 - self.rho ** max(self.t[k], 1)\n"
         "            mean, var = self.mean[k] / scale, self.var[k] / scale",
     ),
 )
 
 exercise.mistake(
-    "you divide the averages by 1 − ρᵗ, as Adam does; BNP does not correct for the start",
-    *_CORRECTED,
-)
-
-exercise.mistake(
-    "your variances begin at 0, and you divide by 1 − ρᵗ, as Adam does; BNP begins with the "
-    "variance 1 and does not correct for the start",
-    *_CORRECTED,
-    ("torch.ones_like", "torch.zeros_like"),
+    "you divide the averages by 1 − ρᵗ, with t the number of steps, as Adam does; BNP does not "
+    "correct for the start",
+    ("self.rows = ", "self.t = 0\n        self.rows = "),
+    ("        for k, layer in", "        self.t += 1\n        for k, layer in"),
+    (
+        _READ,
+        "rows, scale = self.rows[k], 1 - self.rho**self.t\n"
+        "            mean, var = self.mean[k] / scale, self.var[k] / scale",
+    ),
 )
 
 exercise.mistake(
@@ -249,7 +252,7 @@ exercise.mistake(
         "self.rows[k] = len(h)",
         "self.rows[k], layer.last = len(h), (h.mean(dim=0), h.var(dim=0, correction=0))",
     ),
-    (_UNCORRECTED, "(mean, var), rows = layer.last, self.rows[k]"),
+    (_READ, "(mean, var), rows = layer.last, self.rows[k]"),
 )
 
 exercise.mistake(
