@@ -82,12 +82,6 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "the gradient of your bias stays as it is; it changes, too, and in place, by an operation "
-    "whose name ends in _",
-    ("grad_bias.div_(", "grad_bias.div("),
-)
-
-exercise.mistake(
     "you smooth `var` in place and so spoil the running average, which belongs to the caller; "
     "compute a new tensor",
     ("var + eps1 * var.max() + eps2", "var.add_(eps1 * var.max() + eps2)"),

@@ -106,16 +106,6 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you leave the whole network in evaluation mode; put back the mode in which each module came",
-    ("module.training = mode\n", "module.training = False\n"),
-)
-
-exercise.mistake(
-    "you leave the whole network in training mode; put back the mode in which each module came",
-    ("module.training = mode\n", "module.training = True\n"),
-)
-
-exercise.mistake(
     "you put back the mode of the network for all its modules; one of them may have had another, "
     "so keep the mode of each",
     ("module.training = mode\n", "module.training = modes[0][1]\n"),
