@@ -86,12 +86,13 @@ exercise = Exercise(
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for norm, steps, options in [
+    settings: list[tuple[str, int, dict[str, Any]]] = [
         ("bn", 3, {"lr": 0.5}),
         ("none", 3, {"lr": 0.5, "max_norm": 0.2, "bnp": True}),
         ("none", 4, {"lr": 0.1, "max_norm": 0.5, "dtype": "float16"}),
         ("none", 2, {"lr": 0.1, "device": "meta"}),
-    ]:
+    ]
+    for norm, steps, options in settings:
         shape = (3, 8, 8) if "device" in options else (1, 4, 4)
         x = rng.normal(size=(steps, 4, *shape)).round(2)
         if "dtype" in options:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 import numpy as np
@@ -46,11 +46,11 @@ def _recorded(name: str, devices: list[Any]) -> Any:
 # --- Augmentation and minibatches -------------------------------------------------------------
 
 
-class _Counter(TorchDispatchMode):
+class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Count the operations of torch that run meanwhile."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.count = 0
 
     def __torch_dispatch__(
@@ -158,8 +158,17 @@ def train(
     dtypes: set[torch.dtype] = set()
     backward: list[bool] = []
     scale = trainer.scaler.scale
-    trainer.scaler.scale = lambda loss: dtypes.add(loss.dtype) or scale(loss)
-    model[0].weight.register_hook(lambda _: backward.append(torch.is_autocast_enabled("cpu")))
+
+    def noting(loss: Tensor) -> Tensor:
+        dtypes.add(loss.dtype)
+        return cast(Tensor, scale(loss))
+
+    trainer.scaler.scale = noting
+
+    def watching(_: Tensor) -> None:
+        backward.append(torch.is_autocast_enabled("cpu"))
+
+    next(model.parameters()).register_hook(watching)  # type: ignore[no-untyped-call]
     losses = trainer.epoch(_minibatches(x.astype(np.float32) if single else x, y))
     kinds = isinstance(losses, list), all(isinstance(loss, float) for loss in losses)
     weights = tuple(_finite(tensor) for tensor in trainer.model.state_dict().values())

@@ -213,7 +213,13 @@ def average_passes(
     mean, deviation = function(model, torch.tensor(x), passes)
     no_graph = not (mean.requires_grad or deviation.requires_grad)
     modes = np.array([module.training for module in model.modules()])
-    return _array(mean), _array(deviation), no_graph, modes, _array(norm.running_mean)
+    return (
+        _array(mean),
+        _array(deviation),
+        no_graph,
+        modes,
+        _array(norm.state_dict()["running_mean"]),
+    )
 
 
 def average_masks(
