@@ -380,6 +380,23 @@ def test_on_a_cpu_nothing_is_compiled() -> None:
     assert "| not measured |" in rows[5]
 
 
+def test_on_a_cpu_one_thread_is_measured_and_the_others_come_back() -> None:
+    seen: list[int] = []
+
+    def speed(step: Any, images: int, **options: Any) -> float:
+        seen.append(torch.get_num_threads())
+        return 1.0
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        lab.measure({**PARTS, "images_per_second": speed}, TINY, steps=1)
+        assert {*seen} == {1}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_channels_lie_last_unless_told_otherwise() -> None:
     setting = {"kind": "small CNN", "method": "GN", "seed": 0}
     for options, expected in (({}, True), ({"channels_last": False}, False)):
