@@ -216,7 +216,8 @@ def as_python(value: Any) -> Any:
 
     Examples
     --------
-    >>> as_python(np.float32(0.5)), as_python(torch.tensor(3)), as_python("SGD")
+    >>> import numpy as np
+    >>> as_python(np.float32(0.5)), as_python(np.array(3)), as_python("SGD")
     (0.5, 3, 'SGD')
     """
     return value.item() if getattr(value, "ndim", None) == 0 else value
