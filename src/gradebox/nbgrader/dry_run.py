@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -252,8 +253,12 @@ class _Notebook:
             if name not in in_process and name not in insisted and scores[name] >= points
         }
         if again:
-            [other] = self._run([self._answered], in_process, forks, again)
-            again = {name for name in again if other.scores[name] >= self._tests[name]}
+            [other] = self._run([self._answered], in_process, forks, again, in_place=False)
+            if again <= other.doubtful.keys():  # such as where all need a module that is stubbed
+                again = set()
+            elif other.doubtful:
+                [other] = self._run([self._answered], in_process, forks, again)
+                again = {name for name in again if other.scores[name] >= self._tests[name]}
         if again or in_process != given:
             [blank] = self._run([self._blank], in_process, forks, again)
         return [
@@ -301,18 +306,20 @@ class _Notebook:
         in_process: Collection[str],
         forks: Collection[str] = (),
         again: Collection[str] = (),
+        in_place: bool = True,
     ) -> list["Run"]:
         """Run versions of the notebook at once, each in a folder of its own."""
         plan = NotebookPlan([*in_process], forks=[*forks], again=[*again])
-        return [*self._processors.map(lambda version: self._run_one(version, plan), versions)]
+        one = partial(self._run_one, plan=plan, in_place=in_place)
+        return [*self._processors.map(one, versions)]
 
-    def _run_one(self, version: Any, plan: NotebookPlan) -> "Run":
+    def _run_one(self, version: Any, plan: NotebookPlan, in_place: bool) -> "Run":
         nb = deepcopy(version)
         with tempfile.TemporaryDirectory(prefix="gradebox-dry-run-") as private:
             folder = Path(private, "work")  # the copy gets the mode of the original
             ignored = shutil.ignore_patterns("*.ipynb", ".ipynb_checkpoints")
             shutil.copytree(self._path.parent, folder, ignore=ignored)
-            return self._execute.run(nb, folder, self._context, plan)
+            return self._execute.run(nb, folder, self._context, plan, in_place)
 
 
 def _name(cell: Any) -> str:
