@@ -18,8 +18,9 @@ from pathlib import Path
 
 from optdl.checks.catalog import blocks
 from optdl.checks.exercise import Function
+from tools.layout import ROOT, Course
 
-TOPICS = sorted({exercise.topic for exercise in blocks().values()})
+TOPICS = Course(ROOT).topics()
 
 
 def answers(topic: str) -> dict[str, tuple[Function, ...]]:

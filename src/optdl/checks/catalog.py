@@ -28,7 +28,6 @@ def _imported(names: Iterable[str]) -> dict[str, Exercise]:
         exercise: Exercise = importlib.import_module(name).exercise
         if exercise.key in found:
             raise ValueError(f"two exercises have the key {exercise.key}; keys must differ")
-        exercise.topic = name.split(".")[2]
         found[exercise.key] = exercise
     return found
 

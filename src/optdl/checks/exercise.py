@@ -80,8 +80,7 @@ class Misconception:
         return function
 
     def _source(self) -> str:
-        written = getattr(self._function, "source", None)
-        source = written or textwrap.dedent(inspect.getsource(self._function))
+        source = textwrap.dedent(inspect.getsource(self._function))
         for old, new in self._edits:
             if source.count(old) != 1:
                 raise ValueError(f"{old!r} stands {source.count(old)} times in:\n{source}")
@@ -184,8 +183,6 @@ class Exercise:
         self.rtol, self.atol, self.use = rtol, atol, use
         self.misconceptions, self.properties = [*misconceptions], [*properties]
         self._draw, self._answer = cases, reference
-        self.topic = ""
-        """The folder of the block; set when it is found there."""
 
     @property
     def name(self) -> str:
