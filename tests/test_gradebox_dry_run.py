@@ -266,6 +266,19 @@ def test_an_isolated_test_is_asked_again_in_process(
     assert bool(errors(nb.cells[1])) == (score == 0)
 
 
+def test_one_test_that_fails_in_process_keeps_no_other_from_being_asked_again(
+    tmp_path: Path,
+) -> None:
+    of_stubs = (
+        "try:\n    cost.__doc__\nexcept AttributeError:\n    pass\nelse:\n    raise TypeError"
+    )
+    found = runs(tmp_path, answer(RATES), *of_two_points({"stub": of_stubs, "cost": COST}))
+    assert {name: (run.way, run.again) for name, run in found.items()} == {
+        "stub": (ISOLATED, False),
+        "cost": (ISOLATED, True),
+    }
+
+
 TANK = """class Tank:
     ### BEGIN SOLUTION
     level = 0
