@@ -37,6 +37,7 @@ __all__ = [
     "empirical_risk",
     "empirical_risks",
     "error_amplification",
+    "examples_needed",
     "expected_least_squares_risks",
     "exponential_loss",
     "fit_polynomial",
@@ -54,7 +55,10 @@ __all__ = [
     "newton_direction",
     "per_example_gradients",
     "required_batch_size",
+    "risk_estimate",
     "sgd",
+    "sine_risk",
+    "softmax_noise",
     "squared_gradients",
     "squared_loss",
     "standard_error",
@@ -121,6 +125,40 @@ def empirical_risk(
             f"got {len(x)} examples and {len(y)} labels"
         )
     return float(np.mean(loss(model(x, theta), y)))
+
+
+def risk_estimate(
+    loss: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    model: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    theta: Float[np.ndarray, "..."],
+    x: Shaped[np.ndarray, "m ..."],
+    y: Shaped[np.ndarray, "m ..."],
+) -> tuple[float, float]:
+    r"""Estimate the risk of a fixed model, and the standard deviation of this estimate.
+
+    The parameters are those of :func:`empirical_risk`.
+
+    Returns
+    -------
+    estimate : float
+        The empirical risk, which is unbiased for a model that was fixed before the sample.
+    deviation : float
+        s/√m, with s² the mean square deviation of the m losses from their mean. For the 0–1 loss
+        it is √(J(1 − J)/m).
+
+    Notes
+    -----
+    Source: L1-01
+
+    Examples
+    --------
+    >>> risk_estimate(lambda f, y: abs(f - y), lambda x, w: w * x, np.array(1.0),
+    ...               x=np.zeros(4), y=np.array([1.0, 0.0, 1.0, 0.0]))
+    (0.5, 0.25)
+    """
+    losses = loss(model(x, theta), y)
+    deviation = float(np.std(losses)) / math.sqrt(len(y))
+    return empirical_risk(loss, model, theta, x, y), deviation
 
 
 @runtime_checkable
@@ -490,6 +528,32 @@ def capacity_sweep(
     fits = [fit_polynomial(x, y, degree) for degree in degrees]
     J = np.array([np.mean((fit(x) - y) ** 2) for fit in fits])
     return J, np.array([population.risk(fit) for fit in fits])
+
+
+def sine_risk(
+    frequencies: Float[np.ndarray, " s"], x: Float[np.ndarray, " m"], y: Float[np.ndarray, " m"]
+) -> tuple[Float[np.ndarray, " s"], Float[np.ndarray, " s"]]:
+    r"""Return the empirical risk of sin(πθx) at each frequency θ, and its derivative.
+
+    .. math:: J(\theta) = \frac1m \sum_{i=1}^m \bigl(\sin(\pi\theta x^{(i)}) - y^{(i)}\bigr)^2
+
+    It has many minima in its one parameter. On data with two frequencies the two best minima are
+    nearly as low as each other.
+
+    Notes
+    -----
+    Source: L1-38
+
+    Examples
+    --------
+    >>> J, slope = sine_risk(np.array([0.0, 1.0]), np.array([0.5, 0.5]), np.array([1.0, 1.0]))
+    >>> J.round(6)
+    array([1., 0.])
+    """
+    phase = np.pi * np.outer(frequencies, x)
+    residual = np.sin(phase) - y
+    slopes = 2 * np.pi * residual * np.cos(phase) * x
+    return np.mean(residual**2, axis=1), np.mean(slopes, axis=1)
 
 
 # --- Losses of the margin ---------------------------------------------------------------------
@@ -897,6 +961,13 @@ def log_likelihoods(
     return log_softmax(x @ weights)[np.arange(len(labels)), labels]
 
 
+def _residuals(
+    weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
+) -> Float[np.ndarray, "m c"]:
+    """Return e_y − softmax(Wᵀx) of each example."""
+    return np.eye(weights.shape[1])[labels] - np.exp(log_softmax(x @ weights))
+
+
 def per_example_gradients(
     weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
 ) -> Float[np.ndarray, "m d c"]:
@@ -913,7 +984,7 @@ def per_example_gradients(
     >>> per_example_gradients(np.zeros((1, 2)), np.array([[3.0]]), np.array([1]))
     array([[[-1.5,  1.5]]])
     """
-    residual = np.eye(weights.shape[1])[labels] - np.exp(log_softmax(x @ weights))
+    residual = _residuals(weights, x, labels)
     return x[:, :, None] * residual[:, None, :]
 
 
@@ -931,7 +1002,7 @@ def batch_gradient(
     >>> batch_gradient(np.zeros((1, 2)), np.array([[3.0], [1.0]]), np.array([1, 1]))
     array([[-1.,  1.]])
     """
-    residual = np.eye(weights.shape[1])[labels] - np.exp(log_softmax(x @ weights))
+    residual = _residuals(weights, x, labels)
     return x.T @ residual / len(labels)
 
 
@@ -986,6 +1057,43 @@ def standard_error(sigma: float, n: int, population: int | None = None) -> float
     return independent * math.sqrt((population - n) / max(population - 1, 1))
 
 
+def examples_needed(error: float, sigma: float, population: int | None = None) -> int:
+    r"""Return the smallest n whose mean has at most this standard error.
+
+    .. math::
+        n \ge n_0 = \frac{\sigma^2}{\text{error}^2} \ \text{(with replacement)}, \qquad
+        n \ge \frac{n_0 N}{N - 1 + n_0} \ \text{(without, from } N \text{)}
+
+    Parameters
+    ----------
+    error : float
+        The standard error that is allowed, above 0.
+    sigma, population
+        As in :func:`standard_error`, whose inverse this is.
+
+    Raises
+    ------
+    ValueError
+        If the error is not positive, or σ is negative.
+
+    Notes
+    -----
+    Source: L1-07
+
+    Examples
+    --------
+    >>> examples_needed(0.1, sigma=2.0), examples_needed(0.1, sigma=2.0, population=1000)
+    (400, 286)
+    """
+    if error <= 0 or sigma < 0:
+        raise ValueError(f"expected error > 0 and sigma ≥ 0; got {error} and {sigma}")
+    n = (sigma / error) ** 2
+    if population is not None:
+        n *= population / (population - 1 + n)
+    # rounding must not turn a whole number into the next one
+    return max(1, math.ceil(round(n, 9)))
+
+
 def gradient_spread(gradients: Float[np.ndarray, "m p"]) -> float:
     r"""Return σ of per-example gradients, the root mean square distance from their mean.
 
@@ -1003,6 +1111,41 @@ def gradient_spread(gradients: Float[np.ndarray, "m p"]) -> float:
     5.0
     """
     return float(np.sqrt(gradients.var(axis=0).sum()))
+
+
+def softmax_noise(
+    weights: Float[np.ndarray, "d c"], x: Features, labels: Classes
+) -> tuple[float, float]:
+    r"""Return ‖g‖ and σ of the gradients of softmax regression, without storing them.
+
+    The gradient of an example is the outer product of x and r, so its norm is ‖x‖‖r‖, and
+
+    .. math:: \sigma^2 = \frac1m\sum_i \lVert x_i\rVert^2\lVert r_i\rVert^2 - \lVert g\rVert^2.
+
+    Returns
+    -------
+    norm : float
+        ‖g‖, the norm of the mean gradient.
+    spread : float
+        σ, the root mean square distance of one example's gradient from g.
+
+    Notes
+    -----
+    The largest array has as many entries as x. Those of :func:`per_example_gradients` are c times
+    as many.
+
+    Source: L1-06, L1-07
+
+    Examples
+    --------
+    >>> norm, spread = softmax_noise(np.zeros((1, 2)), np.array([[2.0], [2.0]]), np.array([0, 1]))
+    >>> norm, round(spread, 6)     # the two gradients are (1, −1) and (−1, 1)
+    (0.0, 1.414214)
+    """
+    residual = _residuals(weights, x, labels)
+    norm = float(np.linalg.norm(x.T @ residual)) / len(x)
+    squares = np.sum(x**2, axis=1) * np.sum(residual**2, axis=1)
+    return norm, math.sqrt(max(0.0, float(np.mean(squares)) - norm**2))
 
 
 def minibatch_errors(
@@ -1248,12 +1391,13 @@ def error_amplification(
     hessian: Float[np.ndarray, "p p"],
     gradient: Float[np.ndarray, " p"],
     error: Float[np.ndarray, " p"],
+    damping: float = 0.0,
 ) -> float:
-    r"""Return the relative error of H⁻¹g divided by that of g.
+    r"""Return the relative error of (H + μI)⁻¹g divided by that of g.
 
     .. math::
         \frac{\lVert H^{-1} e\rVert / \lVert H^{-1} g\rVert}{\lVert e\rVert / \lVert g\rVert}
-        \le \kappa(H)
+        \le \kappa(H) \qquad (\mu = 0)
 
     Parameters
     ----------
@@ -1263,6 +1407,8 @@ def error_amplification(
         g, the exact gradient.
     error : (p,) array
         e; the estimate of the gradient is g + e.
+    damping : float, optional
+        μ, added to the eigenvalues of H.
 
     Raises
     ------
@@ -1282,7 +1428,8 @@ def error_amplification(
     """
     if not gradient.any() or not error.any():
         raise ValueError("a relative error needs a gradient and an error that are not zero")
-    after = newton_direction(hessian, error), newton_direction(hessian, gradient)
+    damped = hessian + damping * np.eye(len(gradient))
+    after = newton_direction(damped, error), newton_direction(damped, gradient)
     ratio = np.linalg.norm(after[0]) / np.linalg.norm(after[1])
     return float(ratio * np.linalg.norm(gradient) / np.linalg.norm(error))
 

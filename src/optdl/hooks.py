@@ -68,7 +68,8 @@ class Schedule(Hook):
     Parameters
     ----------
     optimizer : Optimizer
-        Its rate is the one after the warm-up; the hook sets it to that of the first step.
+        Its rates, one for each group of parameters, are those after the warm-up; the hook sets
+        them to those of the first step.
     steps : int
         Steps in an epoch.
     decay : sequence of int
@@ -101,24 +102,26 @@ class Schedule(Hook):
         start: float = 0.01,
         linear: bool = True,
     ) -> None:
-        self.full = float(optimizer.param_groups[0]["lr"])
+        self.full = [float(group["lr"]) for group in optimizer.param_groups]
         self.steps, self.decay, self.warmup = steps, tuple(decay), warmup
         self.start, self.linear = start, linear
-        self._set(optimizer, self.rate(0))
+        self._set(optimizer, 0)
 
-    def rate(self, step: int) -> float:
-        """Return the rate of a step, counted from 0."""
+    def rate(self, step: int, group: int = 0) -> float:
+        """Return the rate of a step, counted from 0, in one of the groups of parameters."""
+        full = self.full[group]
         if step < self.warmup:
             share = step / self.warmup if self.linear else 0.0
-            return self.start + share * (self.full - self.start)
-        return self.full / 10 ** sum(step >= self.steps * epoch for epoch in self.decay)
+            return self.start + share * (full - self.start)
+        return full / 10 ** sum(step >= self.steps * epoch for epoch in self.decay)
 
     def after_step(self, state: State) -> None:
         """Set the rate of the next step."""
-        self._set(state.optimizer, self.rate(state.step))
+        self._set(state.optimizer, state.step)
 
-    def _set(self, optimizer: torch.optim.Optimizer, rate: float) -> None:
-        for group in optimizer.param_groups:
+    def _set(self, optimizer: torch.optim.Optimizer, step: int) -> None:
+        for number, group in enumerate(optimizer.param_groups):
+            rate = self.rate(step, number)
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(rate)  # a recording reads it where it lies
             else:

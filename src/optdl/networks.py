@@ -15,13 +15,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils import skip_init
 
 __all__ = [
     "CHANNEL_NORMALIZATIONS",
@@ -151,15 +150,18 @@ def _he_normal(model: nn.Module, scale: float, seed: int) -> None:
             layer.weight.mul_(scale)
 
 
-# torch draws the weights of a new layer from its global generator; skip_init leaves it alone.
+# torch draws the weights of a new layer from its global generator, which is put back here; the
+# weights are drawn again by a generator of the network. (skip_init imports for half a second.)
 
 
 def _dense(inputs: int, outputs: int, bias: bool = True) -> nn.Module:
-    return skip_init(nn.Linear, inputs, outputs, bias=bias)  # type: ignore[no-untyped-call]
+    with torch.random.fork_rng(devices=[]):
+        return nn.Linear(inputs, outputs, bias=bias)
 
 
-def _convolution(inputs: int, outputs: int, kernel: int, **how: int) -> nn.Module:
-    return skip_init(nn.Conv2d, inputs, outputs, kernel, **how)  # type: ignore[no-untyped-call]
+def _convolution(inputs: int, outputs: int, kernel: int, **how: Any) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        return nn.Conv2d(inputs, outputs, kernel, **how)
 
 
 # --- Plain networks ---------------------------------------------------------------------------

@@ -18,6 +18,7 @@ __all__ = [
     "example_gradient",
     "line",
     "linear",
+    "log_cosh",
     "log_cosh_gradient",
     "log_cosh_hessian",
     "named",
@@ -91,6 +92,12 @@ def quadratic(a: float, c: np.ndarray, H: np.ndarray, w: np.ndarray) -> float:
 def cubic_gradient(A: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Return the gradient of ¼ Σ (Aw)⁴."""
     return A.T @ (A @ w) ** 3
+
+
+def log_cosh(A: np.ndarray, b: np.ndarray, w: np.ndarray) -> float:
+    """Return Σ log cosh(Aw − b) + ½‖w‖²."""
+    z = A @ w - b
+    return float(np.sum(np.logaddexp(z, -z) - np.log(2)) + w @ w / 2)
 
 
 def log_cosh_gradient(A: np.ndarray, b: np.ndarray, w: np.ndarray) -> np.ndarray:

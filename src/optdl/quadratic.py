@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from optdl.data import load
 from optdl.problems import Problem
 from optdl.special import expit
 
@@ -21,6 +22,7 @@ __all__ = [
     "alignment",
     "approximation_error",
     "approximation_order",
+    "contributions_from_gradient",
     "convergence_rate",
     "depth_norms",
     "eigen_contributions",
@@ -34,8 +36,11 @@ __all__ = [
     "mean_and_covariance",
     "measured_rates",
     "optimal_step",
+    "prediction_ratio",
+    "scheduled_coefficients",
+    "search_along",
     "second_moment",
-    "taylor_value",
+    "threes_and_eights",
     "zigzag",
 ]
 
@@ -53,7 +58,9 @@ class QuadraticModel:
 
     .. math:: J(w) \approx J(\hat w) + (w-\hat w)^T g + \tfrac12 (w-\hat w)^T H (w-\hat w)
 
-    Its gradient is :math:`g + H(w-\hat w)`. Both g and H are taken at the center ŵ.
+    Its gradient is :math:`g + H(w-\hat w)`. Both g and H are taken at the center ŵ. After a step of
+    gradient descent the model lies :math:`\tfrac12\eta^2 g^T H g` above the tangent: above, on or
+    below it for a positive, zero or negative curvature along the gradient.
 
     Parameters
     ----------
@@ -73,7 +80,7 @@ class QuadraticModel:
 
     Notes
     -----
-    Source: L1-12, L1-13
+    Source: L1-12, L1-13, L1-39
 
     Examples
     --------
@@ -133,23 +140,26 @@ class QuadraticModel:
         return self.center - np.linalg.solve(self.hessian, self.slope)
 
 
-def taylor_value(
+def prediction_ratio(
     value: Callable[[Vector], float],
     gradient: Callable[[Vector], Vector],
     hessian: Callable[[Vector], Matrix],
     center: Vector,
     w: Vector,
 ) -> float:
-    r"""Evaluate at ``w`` the quadratic model of J around ``center``.
+    r"""Divide the change of J from the center to ``w`` by the change that the model predicts.
 
-    .. math:: J(\hat w) + (w-\hat w)^T g + \tfrac12 (w-\hat w)^T H (w-\hat w)
+    .. math:: \frac{J(w) - J(\hat w)}{(w-\hat w)^T g + \tfrac12 (w-\hat w)^T H (w-\hat w)}
+
+    A ratio near 1 says that the model can be trusted as far as ``w``: trust-region methods choose
+    the length of their next step by it.
 
     Parameters
     ----------
     value, gradient, hessian : callables
         J, its gradient and its Hessian, each a function of an (n,) array.
     center, w : (n,) arrays
-        ŵ, where J is expanded, and w, where the model is evaluated.
+        ŵ, where J is expanded, and w; the model must predict a change.
 
     Notes
     -----
@@ -157,12 +167,12 @@ def taylor_value(
 
     Examples
     --------
-    >>> taylor_value(lambda w: float(np.exp(w[0])), np.exp, lambda w: np.diag(np.exp(w)),
-    ...              center=np.array([0.0]), w=np.array([0.5]))
-    1.625
+    >>> prediction_ratio(lambda w: float(w[0] ** 3), lambda w: 3 * w**2, lambda w: np.diag(6 * w),
+    ...                  center=np.array([1.0]), w=np.array([2.0]))
+    1.1666666666666667
     """
     model = QuadraticModel(float(value(center)), gradient(center), hessian(center), center)
-    return model(w)
+    return float((value(w) - model.value) / (model(w) - model.value))
 
 
 def approximation_error(
@@ -294,6 +304,32 @@ def eigen_contributions(hessian: Matrix, displacement: Vector) -> Vector:
     return 0.5 * eigenvalues * alpha**2
 
 
+def contributions_from_gradient(hessian: Matrix, gradient: Vector) -> Vector:
+    r"""Return the terms of :func:`eigen_contributions` where w* is unknown, from the gradient at w.
+
+    On a quadratic :math:`u_i^T g = \lambda_i\alpha_i`, so
+
+    .. math:: \tfrac12\lambda_i\alpha_i^2 = \frac{(u_i^T g)^2}{2\lambda_i}
+
+    Raises
+    ------
+    ValueError
+        If H is not positive definite: the gradient does not determine w* then.
+
+    Notes
+    -----
+    Source: L1-14
+
+    Examples
+    --------
+    >>> contributions_from_gradient(np.diag([1.0, 4.0]), np.array([2.0, 12.0]))
+    array([ 2., 18.])
+    """
+    eigenvalues, eigenvectors = eigenbasis(hessian)
+    _require_positive(eigenvalues)
+    return (eigenvectors.T @ gradient) ** 2 / (2.0 * eigenvalues)
+
+
 # --- Gradient descent -------------------------------------------------------------------------
 
 
@@ -355,6 +391,43 @@ def gd_coefficients(alpha0: Vector, eigenvalues: Vector, lr: float, steps: int) 
     _require_steps(steps)
     tau = np.arange(steps + 1)[:, None]
     return (1.0 - lr * eigenvalues) ** tau * alpha0
+
+
+def scheduled_coefficients(
+    alpha0: Vector, eigenvalues: Vector, lrs: Float[np.ndarray, " s"]
+) -> Trajectory:
+    r"""Return the eigenbasis coefficients of gradient descent whose learning rate changes.
+
+    .. math:: \alpha_i^{(\tau)} = \alpha_i^{(0)} \prod_{t=1}^{\tau} (1 - \eta_t\lambda_i)
+
+    The order of the learning rates does not matter after the last of them. With
+    :math:`\eta_t = 1/\lambda_t` all n coefficients are 0 after n steps.
+
+    Parameters
+    ----------
+    alpha0, eigenvalues : (n,) arrays
+        As for :func:`gd_coefficients`.
+    lrs : (s,) array
+        The learning rate of each step.
+
+    Returns
+    -------
+    (s + 1, n) array
+        Row τ holds the coefficients after τ steps; row 0 is ``alpha0``.
+
+    Notes
+    -----
+    Source: L1-15
+
+    Examples
+    --------
+    >>> scheduled_coefficients(np.array([4.0, 4.0]), np.array([1.0, 2.0]), np.array([0.25, 0.5]))
+    array([[4. , 4. ],
+           [3. , 2. ],
+           [1.5, 0. ]])
+    """
+    factors = 1.0 - lrs[:, None] * eigenvalues
+    return np.concatenate([[alpha0], alpha0 * np.cumprod(factors, axis=0)])
 
 
 def largest_stable_step(eigenvalues: Vector) -> float:
@@ -622,6 +695,46 @@ def exact_line_search(hessian: Matrix, start: Vector, steps: int) -> Trajectory:
     return np.array(iterates)
 
 
+def search_along(
+    hessian: Matrix, start: Vector, directions: Float[np.ndarray, "s n"]
+) -> Trajectory:
+    r"""Minimize ½ wᵀHw along each of the given directions in turn; return every iterate.
+
+    .. math:: w \leftarrow w + \eta v, \qquad
+              \eta = \arg\min_\eta J(w + \eta v) = -\frac{g^T v}{v^T H v}, \qquad g = Hw
+
+    Parameters
+    ----------
+    hessian : (n, n) array
+        H, symmetric positive definite; the minimum is at 0.
+    start : (n,) array
+        The first iterate.
+    directions : (s, n) array
+        One nonzero direction v in each row, of any length.
+
+    Returns
+    -------
+    (s + 1, n) array
+
+    Notes
+    -----
+    Source: L1-16
+
+    Examples
+    --------
+    >>> search_along(np.diag([1.0, 4.0]), np.array([1.0, 1.0]), np.array([[1.0, 0.0], [0.0, 3.0]]))
+    array([[1., 1.],
+           [0., 1.],
+           [0., 0.]])
+    """
+    _require_positive(eigenbasis(hessian)[0])
+    iterates = [start]
+    for v in directions:
+        g = hessian @ iterates[-1]
+        iterates.append(iterates[-1] - (g @ v) / (v @ hessian @ v) * v)
+    return np.array(iterates)
+
+
 def zigzag(b: float, steps: int) -> Float[np.ndarray, "t 2"]:
     r"""Return the exact line search on ½(x² + by²) from (b, 1), in closed form.
 
@@ -724,6 +837,28 @@ def depth_norms(
 
 
 # --- A real objective -------------------------------------------------------------------------
+
+
+def threes_and_eights() -> tuple[Float[np.ndarray, "m 65"], Float[np.ndarray, " m"]]:
+    """Return the training images of threes and eights, with their labels +1 and −1.
+
+    A row has the 64 pixels of an image and a one, whose weight is the bias.
+
+    Notes
+    -----
+    Source: L1-12, F-08
+
+    Examples
+    --------
+    >>> x, y = threes_and_eights()
+    >>> x.shape, int(np.sum(y == 1))
+    ((258, 65), 131)
+    """
+    digits = load("digits")
+    chosen = np.isin(digits.y_train, [3, 8])
+    pixels = digits.x_train[chosen].astype(float)
+    y = np.where(digits.y_train[chosen] == 3, 1.0, -1.0)
+    return np.column_stack([pixels, np.ones(len(y))]), y
 
 
 def logistic_regression(

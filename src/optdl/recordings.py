@@ -42,6 +42,8 @@ class Recording:
         Labels to the settings that belong to one training, ``seed`` among them.
     curves : sequence of str
         The curves of a training that are kept.
+    digits : int
+        Significant digits that are kept.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Recording:
     settings: Mapping[str, Any]
     trainings: Mapping[str, Mapping[str, Any]]
     curves: Sequence[str]
+    digits: int = 6
 
     @property
     def topic(self) -> str:
@@ -88,7 +91,7 @@ def perform(recording: Recording) -> Record:
     """Run all trainings of a recording on one thread, and return its record.
 
     The record's curves are named ``LABEL: CURVE``, with ``LABEL: first_losses`` for the losses of
-    the first minibatches; its seed is that of the first training. Six significant digits are kept.
+    the first minibatches; its seed is that of the first training.
     Its seconds are processor time, which other processes on the machine do not change.
     """
     began = time.process_time()
@@ -99,7 +102,8 @@ def perform(recording: Recording) -> Record:
         record = recording.train(**recording.settings, **own, hooks=[first])
         kept = {name: record.curves[name] for name in recording.curves}
         for name, values in {**kept, "first_losses": first.losses}.items():
-            curves[f"{label}: {name}"] = [float(f"{value:.6g}") for value in values]
+            short = (f"{value:.{recording.digits}g}" for value in values)
+            curves[f"{label}: {name}"] = [float(number) for number in short]
     return Record(
         curves,
         recording.config,

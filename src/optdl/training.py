@@ -204,7 +204,7 @@ def train(
     do: some on a GPU never give the same twice. On another device it goes on as well, with other
     rounding errors.
 
-    Source: L1-05, L1-09, L1-24
+    Source: L1-05, L1-09, L1-24, F-16
 
     Examples
     --------

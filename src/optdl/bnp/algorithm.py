@@ -7,11 +7,23 @@ Axis letters: ``N`` rows of H (examples), ``n`` features of the input, ``o`` out
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from jaxtyping import Float
+
+if TYPE_CHECKING or sys.modules.get("jaxtyping"):
+    from jaxtyping import Float as Float
+else:  # the tests check shapes; everyone else need neither install it nor wait for it
+
+    class Float:
+        """Stands for an array of a shape."""
+
+        def __class_getitem__(cls, item: Any) -> Any:
+            """Return the array's type."""
+            return item[0]
+
 
 Matrix = Float[np.ndarray, "N n"]
 Vector = Float[np.ndarray, " n"]
@@ -51,19 +63,10 @@ def update_statistics(
 
     The variance of a single example is measured from the new running mean.
 
-    Parameters
-    ----------
-    H : (N, n) array
-        The inputs of the layer, one example a row.
-    mean, var : (n,) arrays
-        The statistics so far.
-    rho : float
-        ρ in [0, 1): the share of the old statistics in the new ones.
-
     Raises
     ------
     ValueError
-        If ρ does not lie in [0, 1).
+        If ρ, the fraction of the old statistics in the new ones, does not lie in [0, 1).
 
     Notes
     -----
@@ -95,13 +98,6 @@ def running_statistics(
     ----------
     minibatches : sequence of (N, n) arrays
         The inputs of the layer, step by step; N may change.
-    rho : float
-        ρ in [0, 1): the share of the old statistics in the new ones.
-
-    Returns
-    -------
-    means, variances : (T, n) arrays
-        One row for each step.
 
     Raises
     ------
@@ -208,16 +204,12 @@ def precondition_dense(
 
     Parameters
     ----------
-    grad_weight : (o, n) array or tensor
-        The gradient of the weight, as ``nn.Linear`` has it.
-    grad_bias : (o,) array or tensor
-        The gradient of the bias.
+    grad_weight, grad_bias : (o, n) and (o,) arrays or tensors
+        The gradients, as ``nn.Linear`` has them.
     mean, var : (n,) arrays or tensors
         The running mean and variance of the layer's input.
     batch_size : int
         N, the number of rows that the gradient averages over.
-    eps1, eps2 : float
-        What is added to the variance: see :func:`smoothed_variance`.
 
     Returns
     -------
@@ -269,26 +261,10 @@ def precondition_conv(
     ----------
     grad_weight : (o, c, k, k) array or tensor
         The gradient of the kernel, as ``nn.Conv2d`` has it.
-    grad_bias : (o,) array or tensor
-        The gradient of the bias.
     mean, var : (c,) arrays or tensors
         The running mean and variance of each input channel.
-    batch_size : int
-        N, the images of the minibatch.
     height, width : int
-        r and s, the size of the output.
-    eps1, eps2 : float
-        What is added to the variance: see :func:`smoothed_variance`.
-
-    Returns
-    -------
-    grad_weight, grad_bias
-        New arrays; the arguments stay as they are.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree.
+        r and s, the size of the output. All else is as in :func:`precondition_dense`.
 
     Notes
     -----
@@ -331,10 +307,8 @@ def split_adam_step(
 
     Parameters
     ----------
-    grad_weight : (o, n) array or tensor
-        The gradient of the weight, as ``nn.Linear`` has it.
-    grad_bias : (o,) array or tensor
-        The gradient of the bias.
+    grad_weight, grad_bias : (o, n) and (o,) arrays or tensors
+        The gradients, as ``nn.Linear`` has them.
     mean, std : (n,) arrays or tensors
         :math:`\mu` and :math:`\tilde\sigma`, the diagonal of :math:`D^{-1}`.
     q : float
@@ -343,11 +317,6 @@ def split_adam_step(
         The learning rate η.
     eps : float
         Adam's ε.
-
-    Returns
-    -------
-    change_of_weight, change_of_bias
-        New arrays of the shapes of the gradients.
 
     Raises
     ------

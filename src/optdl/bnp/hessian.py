@@ -6,13 +6,8 @@ Axis letters: ``N`` rows of H (examples), ``n`` features of the input, ``o`` out
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
 
-from optdl.bnp.algorithm import batch_statistics, smoothed_variance
-from optdl.conditioning import condition_number
-
-Matrix = Float[np.ndarray, "N n"]
-Vector = Float[np.ndarray, " n"]
+from optdl.bnp.algorithm import Float, Matrix, Vector, batch_statistics, smoothed_variance
 
 
 def extended_activations(H: Matrix) -> Float[np.ndarray, "N n+1"]:
@@ -119,11 +114,6 @@ def condition_numbers(H: Matrix) -> tuple[float, float, float]:
     :math:`\kappa(\hat HU) \le \kappa(\hat H)`. Scaling by D comes within a factor
     :math:`\sqrt{n+1}` of the best diagonal matrix there is.
 
-    Parameters
-    ----------
-    H : (N, n) array
-        The inputs of the layer, one example a row.
-
     Returns
     -------
     as_it_is, centered, centered_and_scaled : float
@@ -144,6 +134,8 @@ def condition_numbers(H: Matrix) -> tuple[float, float, float]:
     >>> [round(kappa, 2) for kappa in condition_numbers(H)]
     [114.99, 2.0, 1.0]
     """
+    from optdl.conditioning import condition_number  # with its chapter's needs
+
     mean, var = batch_statistics(H)
     U, D = preconditioner(mean, np.sqrt(var))
     centered = extended_activations(H) @ U
@@ -159,16 +151,8 @@ def hessian_condition_numbers(
 ) -> tuple[float, float, float]:
     r"""Return κ of the Hessian of one unit, of :math:`P^T\nabla^2\mathcal L\,P`, and of D.
 
-    P is that of a step of BNP: its deviations are the root of :func:`smoothed_variance`.
-
-    Parameters
-    ----------
-    H : (N, n) array
-        The inputs of the layer, one example a row.
-    curvatures : (N,) array
-        :math:`L''` of each example's loss with respect to the unit's output.
-    eps1, eps2 : float
-        What is added to the variance.
+    P is that of a step of BNP: its deviations are the root of :func:`smoothed_variance`. The
+    curvatures are those of :func:`layer_hessian`.
 
     Returns
     -------
@@ -186,6 +170,8 @@ def hessian_condition_numbers(
     >>> [round(kappa) for kappa in kappas]
     [13223, 1, 2]
     """
+    from optdl.conditioning import condition_number
+
     mean, var = batch_statistics(H)
     U, D = preconditioner(mean, np.sqrt(smoothed_variance(var, eps1, eps2)))
     hessian, P = layer_hessian(H, curvatures), U @ D

@@ -1,45 +1,370 @@
-"""P for one layer: its running statistics, and its gradient.
+"""One layer of a network: what passes through it, its running statistics, and P for its gradient.
 
-A grouped convolution is several convolutions side by side: the statistics have one row for each
-group, and a dense layer or a plain convolution is one group.
+Data go down once. The forward pass takes the statistics of the rows, the backward pass counts
+them, and a step moves the running statistics, computes q², and transforms the gradient. A grouped
+convolution is several convolutions side by side: the statistics have one row for each group, and a
+dense layer or a plain convolution is one group.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 import weakref
-from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
 
-from optdl.bnp.algorithm import scale_conv, scale_dense
-from optdl.bnp.coordinates import Centered, Scaled
-from optdl.bnp.taps import Convolution, Dense, Rows, Tap
+from optdl.bnp.algorithm import scale_conv
+from optdl.bnp.coordinates import Coordinates
+
+Dense = nn.Linear
+Convolution = nn.Conv1d | nn.Conv2d | nn.Conv3d
+
+
+# --- The rows of H ----------------------------------------------------------------------------
+
+
+class Rows(NamedTuple):
+    """What some rows of H were: how many, and the spread of each feature about its mean."""
+
+    examples: int
+    rows: int
+    positions: int
+    """The rows of the output: as many as those of H, but for a convolution that is not 'same'."""
+    mean: torch.Tensor
+    var: torch.Tensor
+
+
+class Pass(NamedTuple):
+    """One forward pass, and the number of the last backward pass that came through it."""
+
+    rows: Rows
+    backward: int
+
+
+class Mask(NamedTuple):
+    """Which rows count, how many these are, and in how many examples."""
+
+    flags: torch.Tensor
+    rows: int
+    examples: int
+
+    @classmethod
+    def of(cls, flags: Any) -> Mask:
+        """Return the mask that a user has given as a tensor."""
+        if not isinstance(flags, torch.Tensor) or flags.is_floating_point() or not flags.ndim:
+            raise ValueError(
+                "a mask must be a tensor of bool or integers, (examples,) or (examples, "
+                f"positions), that is True where a row counts; got {flags!r:.80}"
+            )
+        flags = flags.detach().bool()
+        examples = flags.flatten(1).any(1) if flags.ndim > 1 else flags
+        return cls(flags, int(flags.sum()), int(examples.sum()))
+
+    def fitted(self, name: str, shape: tuple[int, ...]) -> Mask:
+        """Return the mask of inputs whose axes, but for the features, have this shape."""
+        given, one = tuple(self.flags.shape), len(shape) == 1
+        if given == shape[: len(given)]:
+            more = shape[len(given) :]
+            flags = self.flags.view(*given, *[1] * len(more)).expand(shape)
+            return Mask(flags, self.rows * math.prod(more), self.examples)
+        if one and shape[0] == self.flags.numel():  # the positions lie one after another
+            return Mask(self.flags.flatten(), self.rows, self.rows)
+        if one and shape[0] == given[0]:  # the positions are pooled
+            return Mask(self.flags.flatten(1).any(1), self.examples, self.examples)
+        raise ValueError(
+            f"the mask of shape {given} does not fit the input of {name!r}, which has "
+            f"{shape} beside its features. Run this part of the model in a block of its "
+            "own: with bnp.mask(...), or bnp.mask(None), where all rows count"
+        )
+
+
+def together(parts: Sequence[Rows]) -> Rows:
+    """Return the statistics of all rows of the parts together."""
+    whole, *others = parts
+    for other in others:
+        rows = whole.rows + other.rows
+        share = other.rows / rows
+        shift = other.mean - whole.mean
+        whole = Rows(
+            whole.examples + other.examples,
+            rows,
+            whole.positions + other.positions,
+            whole.mean + share * shift,
+            (1 - share) * whole.var + share * other.var + share * (1 - share) * shift**2,
+        )
+    return whole
+
+
+def statistics(inputs: torch.Tensor, shape: Any, mask: Mask | None) -> Rows | None:
+    """Return the statistics of (examples, features, ...), None without rows; half is widened.
+
+    ``shape`` holds the axes of the output that are positions.
+    """
+    examples, sizes = inputs.shape[0], inputs.shape[2:]
+    rows = examples * math.prod(sizes) if mask is None else mask.rows
+    if not rows or not inputs.numel():
+        return None
+    inputs = inputs if inputs.dtype == torch.float64 else inputs.float()
+    axes = (0, *range(2, inputs.ndim))
+    if mask is not None:
+        outside = mask.flags.logical_not().to(inputs.device).unsqueeze(1)
+        mean = inputs.masked_fill(outside, 0).sum(axes, keepdim=True) / rows
+        var = (inputs - mean).masked_fill_(outside, 0).square_().sum(axes) / rows
+        positions = rows * math.prod(shape) // math.prod(sizes)
+        return Rows(mask.examples, rows, positions, mean.flatten(), var)
+    if not sizes:
+        # batch norm's own kernel: half the time of two sums, a twentieth of var_mean's on a CPU
+        return Rows(rows, rows, rows, *torch.batch_norm_update_stats(inputs, None, None, 0.0))
+    mean = inputs.mean(axes, keepdim=True)
+    var = (inputs - mean).square_().mean(axes)
+    return Rows(examples, rows, examples * math.prod(shape), mean.flatten(), var)
+
+
+# --- A layer ----------------------------------------------------------------------------------
+
+
+class Counted(torch.autograd.Function):
+    """The identity, whose backward pass adds 1 to the gradient of an anchor, also if compiled."""
+
+    # functions without annotations: those with are wrapped in the tests, and a compiler stops there
+    forward = staticmethod(lambda ctx, output, anchor: output.view_as(output))
+    backward = staticmethod(lambda ctx, gradient: (gradient, torch.ones(())))
+
+
+class Surroundings:
+    """What the layers of a model have in common: positions, mask, processes; and where θ is."""
+
+    def __init__(self, positions: str, group: Any) -> None:
+        self.positions, self.group = positions, group
+        self.inside, self.masked = False, False
+        """Whether θ is elsewhere, and whether a pass since the last step had a mask."""
+        self.mask: Mask | None = None
+        self.anchor, self.differentiated = self._new_anchor(), 0
+        """What compiled passes are attached to, and how many were differentiated."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a file can hold: no group of processes, and no hook."""
+        kept = self.group if self.group is None else "auto"
+        return vars(self) | {"group": kept, "inside": False, "mask": None, "anchor": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Be a copy."""
+        vars(self).update(state, anchor=self._new_anchor())
+
+    def _new_anchor(self) -> torch.Tensor:
+        def count(gradient: torch.Tensor) -> None:
+            self.differentiated += int(gradient)
+
+        anchor: Any = torch.zeros((), requires_grad=True)
+        anchor.register_hook(count)
+        return anchor
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Surroundings:
+        """Return a copy with the same group, which cannot be copied."""
+        twin = copy.copy(self)
+        twin.group = self.group
+        return twin
+
+    def look(self, name: str) -> None:
+        """Refuse a forward pass that would go wrong; note the processes that share its batch."""
+        if self.inside:
+            raise RuntimeError(
+                f"the layer {name!r} ran inside bnp.split(), where its parameters are those of z. "
+                "Run the model before or after the block; optimizers that run it in their step, "
+                "such as LBFGS, cannot be preconditioned"
+            )
+        if self.group == "auto":
+            active = getattr(DistributedDataParallel, "_active_ddp_module", None)
+            if active is not None:
+                self.group = active.process_group
+
+    def processes(self) -> Any:
+        """Return the group to exchange statistics with, None for a process by itself.
+
+        Raises
+        ------
+        RuntimeError
+            If several processes run, and nothing says how they share a batch.
+        """
+        if self.group != "auto":
+            return self.group
+        if not (distributed.is_available() and distributed.is_initialized()):
+            return None
+        if distributed.get_world_size() > 1:
+            raise RuntimeError(
+                f"{distributed.get_world_size()} processes run, but BNP found no "
+                "DistributedDataParallel around the model. Give BNP what you train: "
+                "BNP(DistributedDataParallel(model)). Where gradients are averaged in another "
+                "way: BNP(model, process_group=torch.distributed.group.WORLD); where each process "
+                "trains alone: BNP(model, process_group=None)"
+            )
+        return None
 
 
 class Layer:
-    """One preconditioned layer: what passes through it, and its running statistics."""
+    """One preconditioned layer. It is the forward hook of its module.
 
-    def __init__(
-        self, name: str, module: Dense | Convolution, before: Callable[[str], None]
-    ) -> None:
-        self.name, self.module, self.tap = name, module, Tap(name, before)
+    A pass counts once the gradient comes back through it, and for as long as the weight holds
+    that gradient. So evaluation, a forward pass that nobody differentiates, and the two passes of
+    a checkpoint need no rule of their own.
+    """
+
+    LONGEST = 64
+    """So many passes are kept apart; a model that nobody steps then holds no more than that."""
+
+    def __init__(self, name: str, module: Any, surroundings: Surroundings) -> None:
+        self.name, self.module, self.surroundings = name, module, surroundings
         groups, weight = getattr(module, "groups", 1), module.weight
         exact = torch.float64 if weight.dtype == torch.float64 else torch.float32
         self.mean = torch.zeros(groups, weight.shape[1], dtype=exact, device=weight.device)
         self.var = torch.ones_like(self.mean)
-        self.q2: float | None = None
-        """That of the last step."""
+        self.q2 = 0.0
+        """That of the last step; 0 before the first one."""
         self.used: weakref.ref[torch.Tensor] | None = None
         self.version = -1
-        self.hook = module.register_forward_hook(self.tap, with_kwargs=True)
+        self.checks = True
+        """Whether passes are compared with the gradient that arrives at the weight."""
+        self.through: dict[int, torch.Tensor] = {}
+        self.passes: list[Pass] = []
+        self.seen = self.empty = self.beside = self.twice = False
+        self.hook = module.register_forward_hook(self, with_kwargs=True)
 
-    def scale(self, gathered: Rows) -> float:
-        """Return q² of the rows gathered."""
-        if isinstance(self.module, Dense):
-            return scale_dense(self.mean.shape[1], gathered.rows)
-        positions = gathered.positions / gathered.examples
-        return scale_conv(self.mean.shape[1], self.module.kernel_size, gathered.examples, positions)
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy takes along: all but the gradient that was used, which it has not."""
+        return vars(self) | {"used": None, "through": {}}
+
+    def __call__(
+        self,
+        module: Any,
+        inputs: tuple[Any, ...],
+        named: dict[str, Any],
+        output: torch.Tensor,
+    ) -> Any:
+        """Take the statistics of one forward pass; a compiled one returns the output, counted."""
+        compiling = torch.compiler.is_compiling()
+        if not compiling:
+            self.surroundings.look(self.name)
+        if not (torch.is_grad_enabled() and module.weight.requires_grad):
+            return None
+        # compiled code calls nobody during its backward pass: there the mode of the layer decides
+        if compiling and not module.training:
+            return None
+        self.seen = True
+        given = (inputs[0] if inputs else named["input"]).detach()
+        if torch.is_autocast_enabled(given.device.type):
+            with torch.autocast(given.device.type, enabled=False):
+                rows = self._rows(module, given, output.shape)
+        else:
+            rows = self._rows(module, given, output.shape)
+        if rows is None:
+            self.empty = True
+        elif compiling:
+            self._append(Pass(rows, -1))
+            identity: Any = Counted
+            return identity.apply(output, self.surroundings.anchor)
+        else:
+            self._wait(rows, output, module.weight)
+        return None
+
+    def _rows(self, module: Any, given: torch.Tensor, shape: torch.Size) -> Rows | None:
+        """Return the statistics of the input of a layer, as (examples, features, ...)."""
+        dense = isinstance(module, Dense)
+        if not dense and given.ndim < module.weight.ndim:
+            given = given.unsqueeze(0)
+        mask = self.surroundings.mask
+        if mask is not None:
+            others = given.shape[:-1] if dense else (given.shape[0], *given.shape[2:])
+            mask = mask.fitted(self.name, tuple(others))
+        if not dense:
+            return statistics(given, shape[2 - module.weight.ndim :], mask)
+        if given.ndim > 2 and self.surroundings.positions == "map":
+            return statistics(given.movedim(-1, 1), given.shape[1:-1], mask)
+        if mask is not None:
+            mask = Mask(mask.flags.reshape(-1), mask.rows, mask.rows)
+        return statistics(given.reshape(-1, given.shape[-1]), (), mask)
+
+    def _wait(self, rows: Rows, output: Any, weight: torch.Tensor) -> None:
+        """Count a pass when its gradient comes."""
+        if not weight.is_leaf:  # pruned since: the next step refuses it
+            return
+        unmasked = self.surroundings.masked and self.surroundings.mask is None
+        late = unmasked and torch._C._current_graph_task_id() != -1
+        output.register_hook(lambda _: self._count(rows, weight, late))
+        if self.checks:
+            self._compare(output, weight)
+
+    def _compare(self, output: torch.Tensor, weight: torch.Tensor) -> None:
+        """Notice where the weight gets more gradient than comes through its layer.
+
+        ``functional.linear(x, layer.weight)`` beside ``layer(x)`` adds a part whose inputs nobody
+        has seen. Only autograd knows of it: what the node in front of the weight hands on is
+        compared with what arrives at the weight. The closures hold no nodes, else the graph would
+        hold itself.
+        """
+        ends = _ends(output.grad_fn, weight)
+        if ends is None:
+            return
+        last, edge, target = ends
+        through = self.through
+
+        def leaves(gradients: Any, _: Any) -> None:
+            own, task = gradients[edge], torch._C._current_graph_task_id()
+            if own is not None and not torch.is_grad_enabled():
+                through[task] = through[task] + own if task in through else own
+
+        def arrives(gradients: Any) -> None:
+            handle.remove()  # DistributedDataParallel keeps the node
+            own, whole = through.pop(torch._C._current_graph_task_id(), None), gradients[0]
+            # one pass alone: the same memory, and a GPU need not be waited for; a penalty on
+            # derivatives of the network is differentiated twice, and comes by other ways
+            if own is None or own.data_ptr() == whole.data_ptr() or self.twice:
+                return
+            # a penalty on the weights may be in the loss: its gradient has the sign of the weight
+            added = (whole - own) * weight.detach().sign()
+            self.beside |= bool((added < -0.05 * own.abs().mean()).any())
+
+        last.register_hook(leaves)
+        handle = target.register_prehook(arrives)
+
+    def _count(self, rows: Rows, weight: torch.Tensor, late: bool) -> None:
+        """Count a pass, now that a gradient comes back through it on its way to the weight."""
+        if late:
+            raise RuntimeError(
+                f"the layer {self.name!r} ran again in the backward pass, in a reentrant "
+                "checkpoint, outside of bnp.mask. Put loss.backward() into the block as well"
+            )
+        self.twice |= torch.is_grad_enabled()
+        if not _reaches(weight):
+            return
+        backward = torch._C._current_graph_task_id()
+        kept = [one for one in self.passes if one.rows is not rows]
+        if weight.grad is None:  # what other backward passes left there was thrown away
+            kept = [one for one in kept if one.backward == backward]
+        self.passes = kept
+        self._append(Pass(rows, backward))
+
+    def _append(self, new: Pass) -> None:
+        if len(self.passes) == self.LONGEST:
+            whole = together([one.rows for one in self.passes])
+            self.passes = [Pass(whole, self.passes[-1].backward)]
+        self.passes.append(new)
+
+    def gathered(self) -> Rows | None:
+        """Return the statistics of all passes together, or None if there were none."""
+        return together([one.rows for one in self.passes]) if self.passes else None
+
+    def clear(self) -> None:
+        """Forget all passes."""
+        self.through.clear()
+        self.passes = []
+        self.seen = self.empty = self.beside = self.twice = False
+
+    # --- A step -------------------------------------------------------------------------------
 
     def update(self, gathered: Rows, rho: float) -> None:
         """Take the gathered statistics into the running ones: steps 1 and 2."""
@@ -50,12 +375,9 @@ class Layer:
         if gathered.rows == 1:  # one row has no spread: it is measured from the running mean
             var = (mean - self.mean).square_()
         self.var.lerp_(var, 1 - rho)
-        self.q2 = self.scale(gathered)
-
-    def smoothed(self, eps1: float, eps2: float) -> torch.Tensor:
-        """Return the variance of step 3, or the mean square where no bias takes up the mean."""
-        spread = self.var if self.bias is not None else self.var + self.mean**2
-        return torch.add(spread, spread.amax(1, keepdim=True), alpha=eps1).add_(eps2)
+        # a dense layer is a convolution whose examples have one position each
+        kernel, positions = self.module.weight.shape[2:], gathered.positions / gathered.examples
+        self.q2 = scale_conv(self.mean.shape[1], kernel, gathered.examples, positions)
 
     @property
     def bias(self) -> torch.Tensor | None:
@@ -64,54 +386,48 @@ class Layer:
         trained = isinstance(bias, torch.Tensor) and bias.requires_grad and bias.grad is not None
         return bias if trained else None
 
-    def precondition(self, gathered: Rows, eps1: float, eps2: float) -> None:
+    def smoothed(self, centered: bool, eps1: float, eps2: float) -> torch.Tensor:
+        """Return q² times the variance of step 3, or the mean square where no bias is there."""
+        spread = self.var if centered else self.var + self.mean**2
+        smoothed = torch.add(spread, spread.amax(1, keepdim=True), alpha=eps1)
+        return smoothed.add_(eps2).mul_(self.q2)
+
+    def precondition(self, eps1: float, eps2: float) -> None:
         """Transform the gradients in place: steps 3 to 5."""
-        weight = self.module.weight.grad
-        bias = None if self.bias is None else self.bias.grad
-        if weight is None:
-            return
-        scale = self.scale(gathered)
-        inverse = self.smoothed(eps1, eps2).mul_(scale).reciprocal_()
+        weight, bias, center = self.module.weight.grad, self.bias, self.mean
+        inverse = self.smoothed(bias is not None, eps1, eps2).reciprocal_()
         if bias is None:
             weight.mul_(self.aligned(inverse).to(weight.dtype))
-        elif weight.ndim == 2 and weight.dtype == inverse.dtype:
-            center = self.mean[0]
-            weight.addr_(bias, center, alpha=-1).mul_(inverse)
-            bias.div_(scale).addmv_(weight, center, alpha=-1)
-        else:
-            self._precondition_any(weight, bias, inverse, scale)
-
-    def _precondition_any(
-        self, weight: torch.Tensor, bias: torch.Tensor, inverse: torch.Tensor, scale: float
-    ) -> None:
-        """Transform gradients of any shape and precision, computing in that of the statistics."""
-        wide, center = bias.to(inverse.dtype), self.aligned(self.mean)
-        outputs = wide.view(-1, *[1] * (weight.ndim - 1))
-        new = (weight - outputs * center) * self.aligned(inverse)
+            return
+        outputs: Any = bias.grad
+        if weight.ndim == 2 and weight.dtype == inverse.dtype:
+            weight.addr_(outputs, center[0], alpha=-1).mul_(inverse)
+            outputs.div_(self.q2).addmv_(weight, center[0], alpha=-1)
+            return
+        # any shape and precision, computed in that of the statistics
+        wide, center = outputs.to(inverse.dtype), self.aligned(center)
+        new = (weight - wide.view(-1, *[1] * (weight.ndim - 1)) * center) * self.aligned(inverse)
         weight.copy_(new)
-        bias.copy_(wide / scale - (new * center).flatten(1).sum(1))
+        outputs.copy_(wide / self.q2 - (new * center).flatten(1).sum(1))
 
     def aligned(self, statistic: torch.Tensor) -> torch.Tensor:
         """Shape a (groups, inputs) statistic so that it meets the weight output by output."""
-        outputs = self.module.weight.shape[0] if len(statistic) > 1 else 1
-        each = (
-            statistic.repeat_interleave(outputs // len(statistic), 0) if outputs > 1 else statistic
-        )
-        return each.view(*each.shape, *[1] * (self.module.weight.ndim - 2))
+        weight, groups = self.module.weight, len(statistic)
+        if groups > 1:
+            statistic = statistic.repeat_interleave(len(weight) // groups, 0)
+        return statistic.view(*statistic.shape, *[1] * (weight.ndim - 2))
 
-    def split(self, eps1: float, eps2: float) -> Scaled | None:
+    def split(self, eps1: float, eps2: float) -> Coordinates | None:
         """Return θ = Pz, as the last step left P; None before the first one."""
         weight, bias = self.module.weight, self.bias
-        if self.q2 is None or weight.grad is None:
+        if not self.q2 or weight.grad is None:
             return None
-        deviation = self.aligned(self.smoothed(eps1, eps2).mul_(self.q2).sqrt_())
-        if bias is None:
-            return Scaled(weight, deviation)
-        return Centered(weight, deviation, bias, self.aligned(self.mean), math.sqrt(self.q2))
+        deviation = self.aligned(self.smoothed(bias is not None, eps1, eps2).sqrt_())
+        return Coordinates(weight, deviation, bias, self.aligned(self.mean), math.sqrt(self.q2))
 
     def mark(self) -> None:
         """Remember the gradient, which a step has used."""
-        gradient = self.module.weight.grad
+        gradient: Any = self.module.weight.grad
         if gradient is not None:
             self.used, self.version = weakref.ref(gradient), gradient._version
 
@@ -121,13 +437,47 @@ class Layer:
         Zeros are none; a frozen layer, or one whose turn is later, may hold that of an old step.
         """
         weight = self.module.weight
-        gradient = weight.grad
-        if gradient is None or not weight.requires_grad:
+        if weight.grad is None or not weight.requires_grad:
             return False
-        return not self.holds_used_gradient() and bool(gradient.any())
+        return not self.holds_used_gradient() and bool(weight.grad.any())
 
     def holds_used_gradient(self) -> bool:
         """Tell whether the gradient is still that which :meth:`mark` has seen."""
-        gradient = self.module.weight.grad
+        gradient: Any = self.module.weight.grad
         used = None if self.used is None else self.used()
-        return gradient is not None and gradient is used and gradient._version == self.version
+        return gradient is not None and gradient is used and self.version == used._version
+
+
+def _ends(root: Any, weight: torch.Tensor) -> tuple[Any, int, Any] | None:
+    """Return the node of a layer that hands on the gradient of its weight, which edge, and whither.
+
+    Whither: the weight itself, or the copy of lower precision that autocast shares between uses.
+    """
+    nodes = [root]
+    for _ in range(8):  # a layer is a few nodes; the rest is what computed its input
+        if not nodes:
+            return None
+        node = nodes.pop(0)
+        for edge, (after, _) in enumerate(node.next_functions):
+            if after is None:
+                continue
+            target, behind = after, after
+            if after.name() == "ToCopyBackward0":
+                behind = after.next_functions[0][0]
+            if getattr(behind, "variable", None) is weight:
+                return node, edge, target
+            nodes.append(after)
+    return None
+
+
+def _reaches(weight: torch.Tensor) -> bool:
+    """Tell whether the backward pass under way goes on to this parameter.
+
+    ``torch.autograd.grad(loss, inputs)`` comes through a layer, but leaves its weight out.
+    """
+    with torch.enable_grad():
+        view: Any = weight.view_as(weight)
+    try:
+        return bool(torch._C._will_engine_execute_node(view.grad_fn.next_functions[0][0]))
+    except RuntimeError:  # torch.autograd.grad(loss, weight): it is returned, not accumulated
+        return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,12 +12,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from optdl.bnp.coordinates import Scaled
-from optdl.bnp.layers import Layer
+from optdl.bnp.coordinates import Coordinates
+from optdl.bnp.layers import Layer, Mask, Rows, Surroundings
 from optdl.bnp.optimizers import Watch
-from optdl.bnp.processes import Processes, over_processes, unwrapped
+from optdl.bnp.processes import group_around, over_processes, unwrapped
 from optdl.bnp.support import supported_layers
-from optdl.bnp.taps import Rows
+
+CONSTANTS = ("rho", "eps1", "eps2")
+CHECKED = 100
+"""In each step of so many, gradients that come past the layers are looked for."""
 
 
 class BNP:
@@ -43,40 +47,21 @@ class BNP:
         with bnp.split():               # parameters and gradients are those of z, θ = Pz
             optimizer.step()
 
-    **Weight decay and clipping**, with :math:`z = P^{-1}\theta` and P held fixed:
-
-    * ``weight_decay`` of SGD, after ``step`` or in ``split``: both end at a minimum of
-      :math:`J + \frac\lambda2\lVert P^{-1}\theta\rVert^2`. So does that of Adam, in ``split``.
-    * Decoupled decay (AdamW): :math:`P(\lambda z) = \lambda\theta`, the same shrinking of θ as
-      without BNP. Without decay of the bias, :math:`b + W\mu` is what keeps its value in ``split``.
-    * A penalty :math:`\frac\lambda2\lVert\theta\rVert^2` in the loss stays what it is.
-    * Clipping by norm limits :math:`\lVert g\rVert` before ``step``, :math:`\lVert PP^Tg\rVert`
-      after it, and :math:`\lVert P^Tg\rVert`, the gradient with respect to z, in ``split``.
-
     **What counts.** A forward pass counts once a backward pass comes through it to the weight, and
     until a step uses it or the weight's gradient is set to None. So evaluation, in either mode, and
-    a forward pass that nobody differentiates leave no trace; a layer in ``eval()`` that is trained
-    is preconditioned; and checkpoints, reentrant or not, count once.
+    a forward pass that nobody differentiates leave no trace. The statistics are those of all rows
+    since the last step, and N counts them all. In a compiled model a pass counts when it runs, if
+    its layer is in training mode: where no backward pass follows, call :meth:`reset`.
 
-    * **Several passes** before a step (gradient accumulation, a module used twice): the statistics
-      are those of all rows together, and N counts them all.
-    * **More than two dimensions** at a dense layer: every position is a row.
-    * **Stride, dilation, padding of any mode**: the statistics are those of the input's channels,
-      without the padding; r and s are the size of the output.
-    * **Groups**: each group is a convolution of its own, with its own largest variance.
-    * **No bias** (or a frozen one): nothing can take up the mean, so the columns of H are only
-      scaled, by their root mean square :math:`\sqrt{\sigma^2 + \mu^2}`.
-    * **Frozen weights** and layers that did not run keep their gradient.
-    * **Half precision and autocast**: statistics in float32. ``model.double()`` and ``.to(device)``
-      may come at any time. With a ``GradScaler`` call ``step`` right after ``backward``, or write
-      ``with bnp.split(): scaler.step(optimizer)``: the scale passes through.
-    * **Several processes**: with ``DistributedDataParallel``, wherever it is around the model, the
-      statistics are those of the global batch.
-    * **torch.compile**: compile the model as ever, and with ``check_finite=False`` also
-      ``torch.compile(bnp.step)``. Compiled code does not look for hooks; where a model of the
-      same make was compiled before, without BNP, call ``torch.compiler.reset()`` first. Compiled
-      passes count when they run, if the layer is in training mode: where no backward pass follows,
-      call :meth:`reset`.
+    :ref:`What works with what <bnp-what-works>` has optimizers, loops, wrappers, precision and
+    kinds of layers line by line.
+
+    **Positions.** A dense layer follows Algorithm 2 on any number of axes: each position of its
+    input is a row, since the mean loss over tokens gives each of them the weight
+    :math:`1/(BT)`, as an example of its own has it, and q² is :math:`\max\{n/(BT), 1\}`. A
+    convolution follows Algorithm 3, whose loss is a mean over examples, with all positions of a map
+    in each. Where the loss is such a mean, :math:`q^2 = \max\{n/B, \sqrt T\}` is right for a dense
+    layer as well: ``positions="map"`` makes it equal to ``nn.Conv1d`` with kernel size 1.
 
     Parameters
     ----------
@@ -88,9 +73,13 @@ class BNP:
         What is added to the variance: :math:`\epsilon_1\max\sigma^2 + \epsilon_2`.
     skip : sequence of str and types
         Modules to leave alone, with all they contain: by name, or all of a type.
-    check_finite : bool
+    positions : "rows" or "map"
+        What the axes between the first and the last are at a dense layer: more rows, or a map.
+    check_finite : bool or "raise"
         Whether each step looks for NaN and infinity among the inputs of the layers. On a GPU
-        this waits for the device.
+        this waits for the device. Such a minibatch changes neither statistics nor gradients, which
+        are not finite themselves: a ``GradScaler`` skips its step, and any other step of the
+        optimizer raises the error. With ``"raise"`` it comes from ``bnp.step()`` at once.
     split : bool
         Which form :func:`optdl.training.train` gets from this hook: ``step``, or ``split``.
     process_group : process group, None or "auto"
@@ -125,23 +114,26 @@ class BNP:
         eps2: float = 1e-4,
         *,
         skip: Sequence[str | type[nn.Module]] = (),
-        check_finite: bool = True,
+        positions: str = "rows",
+        check_finite: bool | str = True,
         split: bool = False,
         process_group: Any = "auto",
     ) -> None:
-        if not 0 <= rho < 1:
-            raise ValueError(f"rho must lie in [0, 1), got {rho}: at 1 the statistics never move")
-        if eps1 < 0 or eps2 < 0 or eps1 + eps2 == 0:
-            raise ValueError(
-                f"eps1 and eps2 must be 0 or more, and not both 0; got {eps1} and {eps2}: "
-                "a constant feature would divide by zero"
-            )
+        _require_constants(rho, eps1, eps2)
         self.rho, self.eps1, self.eps2, self.check_finite = rho, eps1, eps2, check_finite
-        self._splits = split
-        self._forward = _Forward(Processes(model, process_group))
-        found = list(supported_layers(unwrapped(model), skip))
-        self._layers = [Layer(name, module, self._forward) for name, module in found]
+        if positions not in ("rows", "map"):
+            raise ValueError(f"positions must be 'rows' or 'map', got {positions!r}")
+        group = group_around(model) if process_group == "auto" else process_group
+        self._splits, self._surroundings = split, Surroundings(positions, group)
+        self._model, self._skip = unwrapped(model), skip
+        found = list(supported_layers(self._model, skip))
+        for name, module in found:
+            _require_free(name, module)
+        self._layers = [Layer(name, module, self._surroundings) for name, module in found]
+        self._shape = _shape(self._model)
+        _living.add(self)
         self._watch = Watch(self._layers)
+        self._steps, self._bad = 0, ""
 
     def __repr__(self) -> str:
         """Return the layers by name, and the constants."""
@@ -161,16 +153,17 @@ class BNP:
             If no gradient came through a layer since the last step, or came past all its forward
             passes; if several processes run and nothing says how they share a batch.
         FloatingPointError
-            If the inputs of a layer hold NaN or infinity; statistics and gradients stay as
-            they were.
+            If the inputs of a layer hold NaN or infinity and ``check_finite`` is ``"raise"``;
+            otherwise the optimizer's step raises it.
         ValueError
             If all inputs were empty.
         """
-        for layer, rows in self._update():
-            layer.precondition(rows, self.eps1, self.eps2)
+        for layer in self._update():
+            layer.precondition(self.eps1, self.eps2)
         if not torch.compiler.is_compiling():
-            self._mark()
-            self._watch.begin(split=False)
+            for layer in self._layers:
+                layer.mark()
+            self._watch.begin(split=False, bad=self._bad)
 
     @contextmanager
     def split(self) -> Iterator[None]:
@@ -214,21 +207,64 @@ class BNP:
                     part.restore()
             raise
         finally:
-            self._forward.inside = False
-            self._mark()
+            self._surroundings.inside = False
+            for layer in self._layers:
+                layer.mark()
             self._watch.begin(split=True)
 
     @torch.no_grad()
-    def _enter(self) -> list[Scaled]:
+    def _enter(self) -> list[Coordinates]:
         """Put z and its gradient in place, in all layers that have a gradient."""
         self._update()
+        if self._bad:
+            self._watch.begin(split=False, bad=self._bad)
+            return []
         self._watch.end()
         parts = [layer.split(self.eps1, self.eps2) for layer in self._layers]
         entered = [part for part in parts if part is not None]
         for part in entered:
             part.enter()
-        self._forward.inside = True
+        self._surroundings.inside = True
         return entered
+
+    @contextmanager
+    def mask(self, rows: Any) -> Iterator[None]:
+        """Leave padding out: in the forward passes of the block only these rows count.
+
+        The others count neither in the statistics nor in N. Their gradient is that of the loss,
+        which is to leave them out as well.
+
+        Parameters
+        ----------
+        rows : tensor of bool or integers, or None
+            True where a row counts (``key_padding_mask`` of torch is the opposite): one value for
+            each example, or for each position of each example. It fits inputs with these axes
+            before (in a convolution: around) the features, with further axes, with the positions
+            flattened, or without positions. None: all rows count.
+
+        Raises
+        ------
+        ValueError
+            If it is no such tensor; in a forward pass, if it does not fit the input of a layer.
+
+        Examples
+        --------
+        >>> layer, x = nn.Linear(2, 1), torch.tensor([[1.0, 3.0], [5.0, 7.0], [0.0, 0.0]])
+        >>> bnp = BNP(layer, rho=0.0)
+        >>> with bnp.mask(torch.tensor([True, True, False])):
+        ...     loss = layer(x)[:2].mean()
+        >>> loss.backward()
+        >>> bnp.step()
+        >>> bnp.state_dict()[""]["mean"]
+        tensor([[3., 5.]])
+        """
+        surroundings, before = self._surroundings, self._surroundings.mask
+        surroundings.mask = None if rows is None else Mask.of(rows)
+        surroundings.masked |= rows is not None
+        try:
+            yield
+        finally:
+            surroundings.mask = before
 
     def reset(self) -> None:
         """Forget the passes that no step has used yet; the running statistics stay.
@@ -236,15 +272,19 @@ class BNP:
         Call it where gradients are thrown away by filling them with zeros, and after compiled
         forward passes that nobody differentiates. All else is noticed.
         """
+        self._surroundings.masked = self._surroundings.mask is not None
+        self._surroundings.differentiated = 0
         for layer in self._layers:
-            layer.tap.clear()
+            layer.clear()
 
-    def _update(self) -> list[tuple[Layer, Rows]]:
+    def _update(self) -> list[Layer]:
         """Take the passes into the running statistics; return the layers that ran."""
         layers = self._layers
         try:
-            gathered = [layer.tap.gathered() for layer in layers]
-            group = self._forward.processes.found()
+            if not torch.compiler.is_compiling():
+                self._require_unchanged()
+            gathered = [layer.gathered() for layer in layers]
+            group = self._surroundings.processes()
             if group is not None and layers:
                 gathered = over_processes(layers, gathered, group)
             ran = [
@@ -252,18 +292,38 @@ class BNP:
                 for layer, rows in zip(layers, gathered, strict=True)
                 if rows is not None and layer.module.weight.grad is not None
             ]
-            _require_passes(layers, ran)
-            if self.check_finite:
-                _require_finite(ran)
+            _require_passes(layers, ran, self._surroundings.differentiated)
+            self._bad = _not_finite(ran) if self.check_finite else ""
+            if self._bad and self.check_finite == "raise":
+                raise FloatingPointError(self._bad)
+            if self._bad:  # the gradients are not finite either, and stay as they are
+                return []
             for layer, rows in ran:
                 layer.update(rows, self.rho)
-            return ran
+            return [layer for layer, _ in ran]
         finally:
             self.reset()
+            self._steps += 1
+            for layer in layers:
+                layer.checks = self._steps % CHECKED == 0
 
-    def _mark(self) -> None:
-        for layer in self._layers:
-            layer.mark()
+    def _require_unchanged(self) -> None:
+        """Refuse a model with other layers than those that have hooks.
+
+        A layer replaced, parametrized or pruned would have its plain gradient, at a rate chosen
+        for the others.
+        """
+        shape = _shape(self._model)
+        if not self._layers or shape == self._shape:
+            return
+        now = dict(supported_layers(self._model, self._skip))
+        before = {layer.name: layer.module for layer in self._layers}
+        if changed := [n for n in {**before, **now} if before.get(n) is not now.get(n)]:
+            raise RuntimeError(
+                f"the layers {changed} are not those that BNP(model) has found: they were "
+                "replaced, added or taken out since. Make a new one: bnp.remove(); bnp = BNP(model)"
+            )
+        self._shape = shape
 
     def after_backward(self, state: Any) -> None:
         """Take a step, or prepare the split form; so that BNP is a hook of ``training.train``."""
@@ -294,34 +354,48 @@ class BNP:
 
         optimizer.__dict__["step"] = step
 
-    def state_dict(self) -> dict[str, dict[str, torch.Tensor]]:
-        """Return copies of the running statistics of each layer, by name."""
+    def state_dict(self) -> dict[str, dict[str, Any]]:
+        """Return copies of the running statistics of each layer, by name, with ρ and ε."""
+        constants = {name: getattr(self, name) for name in CONSTANTS}
         return {
-            layer.name: {"mean": layer.mean.clone(), "var": layer.var.clone()}
+            layer.name: {"mean": layer.mean.clone(), "var": layer.var.clone(), **constants}
             for layer in self._layers
         }
 
-    def load_state_dict(self, state: Mapping[str, Mapping[str, torch.Tensor]]) -> None:
-        """Take over running statistics, as :meth:`state_dict` gave them.
+    def load_state_dict(self, state: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take over running statistics, ρ and ε, as :meth:`state_dict` gave them.
 
         Forward passes that no step has used yet are forgotten: they are not of that state.
 
         Raises
         ------
         ValueError
-            If the layers or their shapes differ; nothing is then taken over.
+            If the layers or their shapes differ, or something is missing or out of range; nothing
+            is then taken over.
         """
-        expected = {layer.name: tuple(layer.mean.shape) for layer in self._layers}
-        found = {name: tuple(values["mean"].shape) for name, values in state.items()}
+        expected = {layer.name: _described(vars(layer) | vars(self)) for layer in self._layers}
+        found = {name: _described(values) for name, values in state.items()}
         if expected != found:
             raise ValueError(
-                f"the state is that of another model: expected layers with shapes {expected}, "
+                f"the state is that of another model: expected layers with {expected}, "
                 f"found {found}"
             )
+        constants = {tuple(values[name] for name in CONSTANTS) for values in state.values()}
+        if len(constants) > 1:
+            raise ValueError(f"the layers of the state have different {CONSTANTS}: {constants}")
+        for values in constants:
+            _require_constants(*values)
+            self.rho, self.eps1, self.eps2 = values
         for layer in self._layers:
             layer.mean.copy_(state[layer.name]["mean"])
             layer.var.copy_(state[layer.name]["var"])
         self.reset()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Be the copy that was made of another object, together with its model."""
+        self.__dict__.update(state)
+        self._shape = _shape(self._model)
+        _living.add(self)
 
     def remove(self) -> None:
         """Take the hooks off the model; there is then nothing to step."""
@@ -331,24 +405,70 @@ class BNP:
         self._layers = []
 
 
-class _Forward:
-    """What happens before the forward pass of any layer: it is refused while θ is elsewhere."""
+def _require_constants(rho: float, eps1: float, eps2: float) -> None:
+    if not 0 <= rho < 1:
+        raise ValueError(f"rho must lie in [0, 1), got {rho}: at 1 the statistics never move")
+    if eps1 < 0 or eps2 < 0 or eps1 + eps2 == 0:
+        raise ValueError(
+            f"eps1 and eps2 must be 0 or more, and not both 0; got {eps1} and {eps2}: "
+            "a constant feature would divide by zero"
+        )
 
-    def __init__(self, processes: Processes) -> None:
-        self.processes, self.inside = processes, False
 
-    def __call__(self, name: str) -> None:
-        if self.inside:
-            raise RuntimeError(
-                f"the layer {name!r} ran inside bnp.split(), where its parameters are those of z. "
-                "Run the model before or after the block; optimizers that run it in their step, "
-                "such as LBFGS, cannot be preconditioned"
+def _described(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what must agree between a state and what takes it over."""
+    shapes = {name: tuple(values[name].shape) for name in ("mean", "var") if name in values}
+    return shapes | {name: "a number" for name in CONSTANTS if name in values}
+
+
+def _shape(model: nn.Module) -> list[int]:
+    """Return what tells whether layers or weights of a model were exchanged, in little time."""
+    found, modules = [], [model]
+    for module in modules:
+        weight = module._parameters.get("weight")
+        found += [id(module), id(weight), id(module._parameters.get("bias"))]
+        modules += [child for child in module._modules.values() if child is not None]
+    return found
+
+
+def _require_free(name: str, module: nn.Module) -> None:
+    """Refuse a layer that another BNP transforms; take off the hook of one that nobody holds.
+
+    The copy of a model has copies of its hooks, and no BNP.
+    """
+    for key, hook in list(module._forward_hooks.items()):
+        if not isinstance(hook, Layer):
+            continue
+        if any(hook in bnp._layers for bnp in _living):
+            raise ValueError(
+                f"the layer {name!r} has a BNP already: each gradient would be transformed "
+                "twice. Call remove() on the first one"
             )
-        self.processes.look()
+        del module._forward_hooks[key], module._forward_hooks_with_kwargs[key]
 
 
-def _require_passes(layers: Sequence[Layer], ran: Sequence[tuple[Layer, Rows]]) -> None:
-    """Refuse a step without passes, and a gradient that came past all passes of its layer."""
+_living: weakref.WeakSet[BNP] = weakref.WeakSet()
+
+
+def _require_passes(
+    layers: Sequence[Layer], ran: Sequence[tuple[Layer, Rows]], differentiated: int
+) -> None:
+    """Refuse a step without passes, or with too many, and a gradient that came past all passes."""
+    compiled = [one for layer in layers for one in layer.passes if one.backward == -1]
+    if 0 < differentiated < len(compiled):
+        raise RuntimeError(
+            f"{len(compiled)} compiled passes through layers since the last step, and only "
+            f"{differentiated} of them were differentiated: the others would be in the statistics. "
+            "After a forward pass that nobody differentiates call bnp.reset(), or run it under "
+            "torch.no_grad()"
+        )
+    if beside := tuple(layer.name for layer in layers if layer.beside):
+        raise RuntimeError(
+            f"the weights of {list(beside)} are also used outside of their layers, as in "
+            "functional.linear(x, layer.weight): their gradient has a part whose inputs were not "
+            f"seen. To leave them with their plain gradient: BNP(model, skip={beside}). If it is "
+            "a penalty on the weights, differentiate it apart, with penalty.backward()"
+        )
     if not ran:
         raise _nothing(layers)
     counted = {layer.name for layer, _ in ran}
@@ -366,12 +486,12 @@ def _require_passes(layers: Sequence[Layer], ran: Sequence[tuple[Layer, Rows]]) 
 
 def _nothing(layers: Sequence[Layer]) -> Exception:
     """Return why there is nothing to do."""
-    if any(layer.tap.empty for layer in layers):
+    if any(layer.empty for layer in layers):
         return ValueError(
             "expected at least one example since the last step; all inputs had 0 rows. Leave "
             "empty minibatches out"
         )
-    if any(layer.tap.seen for layer in layers):
+    if any(layer.seen for layer in layers):
         return RuntimeError("found no gradients: call loss.backward() before bnp.step()")
     compiled = (
         ". If the model is compiled, it may run code compiled before BNP was there: "
@@ -384,12 +504,13 @@ def _nothing(layers: Sequence[Layer]) -> Exception:
     )
 
 
-def _require_finite(ran: Sequence[tuple[Layer, Rows]]) -> None:
+def _not_finite(ran: Sequence[tuple[Layer, Rows]]) -> str:
+    """Return what is wrong with the inputs of the layers, or an empty string."""
     # one number for all layers: a GPU is waited for once; a mean that is not finite has no variance
     if math.isfinite(torch.cat([rows.var for _, rows in ran]).sum().item()):
-        return
+        return ""
     bad = [layer.name for layer, rows in ran if not torch.isfinite(rows.var.sum())]
-    raise FloatingPointError(
+    return (
         f"the inputs of {bad[0]!r} hold NaN or infinity (in all: {len(bad)} layers). "
         "Lower the learning rate, or look at the data; nothing was changed"
     )

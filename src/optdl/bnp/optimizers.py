@@ -17,21 +17,18 @@ LINEAR = (torch.optim.SGD, torch.optim.ASGD)
 
 
 class Watch:
-    """Looks at the optimizers that step on what BNP has made of the gradients.
-
-    Parameters
-    ----------
-    layers : sequence of Layer
-        The layers whose gradients BNP transforms.
-    """
+    """Looks at the optimizers that step on what BNP has made of the gradients of some layers."""
 
     def __init__(self, layers: Sequence[Layer]) -> None:
-        self.layers, self.warned, self.split = layers, False, False
+        self.layers, self.warned, self.split, self.bad = layers, False, False, ""
 
-    def begin(self, split: bool) -> None:
-        """Look at the optimizers that step from now on, in front of gradients of this form."""
+    def begin(self, split: bool, bad: str = "") -> None:
+        """Look at the optimizers that step from now on, in front of gradients of this form.
+
+        ``bad`` says why no optimizer may step on them.
+        """
         global _hook
-        self.split = split
+        self.split, self.bad = split, bad
         _watching.add(self)
         if _hook is None:
             _hook = register_optimizer_step_pre_hook(_look)
@@ -46,7 +43,11 @@ class Watch:
 
     def look(self, optimizer: torch.optim.Optimizer) -> None:
         """Refuse gradients of z outside of the block; warn of an optimizer that is not linear."""
-        if self.split:
+        if self.bad:
+            # a GradScaler that skips the step asks no optimizer, but for those that look themselves
+            if getattr(optimizer, "found_inf", None) is None and self._moved(optimizer):
+                raise FloatingPointError(self.bad)
+        elif self.split:
             if any(layer.holds_used_gradient() for layer in self._moved(optimizer)):
                 raise RuntimeError(
                     "optimizer.step() came after the block of bnp.split(), where the parameters "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,73 +9,25 @@ import torch
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from optdl.bnp.layers import Layer
-from optdl.bnp.taps import Rows
+from optdl.bnp.layers import Layer, Rows
 
 
-class Processes:
-    """The processes that share a batch: given, found around the model, or seen in a forward pass.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The model as the user has it.
-    group : process group, None or "auto"
-        None for a batch of its own in each process.
+def group_around(model: nn.Module) -> Any:
+    """Return the group of the DistributedDataParallel around a model or its parts, or "auto".
 
     Raises
     ------
     ValueError
         If parts of the model belong to different groups.
     """
-
-    def __init__(self, model: nn.Module, group: Any) -> None:
-        self.group: Any = group
-        if group == "auto":
-            found = {
-                id(part.process_group): part.process_group
-                for part in model.modules()
-                if isinstance(part, DistributedDataParallel)
-            }
-            if len(found) > 1:
-                raise ValueError(
-                    f"expected one group of processes around the model, found {len(found)}: make "
-                    "a BNP for each part, or name one with process_group"
-                )
-            self.group = next(iter(found.values()), "auto")
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Processes:
-        """Return a copy with the same group, which cannot be copied."""
-        return copy.copy(self)
-
-    def look(self) -> None:
-        """Note the group of the DistributedDataParallel that runs the forward pass, if one does."""
-        if self.group == "auto":
-            active = getattr(DistributedDataParallel, "_active_ddp_module", None)
-            if active is not None:
-                self.group = active.process_group
-
-    def found(self) -> Any:
-        """Return the group to exchange statistics with.
-
-        Raises
-        ------
-        RuntimeError
-            If several processes run, and nothing says how they share a batch.
-        """
-        if self.group != "auto":
-            return self.group
-        if not (distributed.is_available() and distributed.is_initialized()):
-            return None
-        if distributed.get_world_size() > 1:
-            raise RuntimeError(
-                f"{distributed.get_world_size()} processes run, but BNP found no "
-                "DistributedDataParallel around the model. Give BNP what you train: "
-                "BNP(DistributedDataParallel(model)). Where gradients are averaged in another "
-                "way: BNP(model, process_group=torch.distributed.group.WORLD); where each process "
-                "trains alone: BNP(model, process_group=None)"
-            )
-        return None
+    parts = [part for part in model.modules() if isinstance(part, DistributedDataParallel)]
+    found = {id(part.process_group): part.process_group for part in parts}
+    if len(found) > 1:
+        raise ValueError(
+            f"expected one group of processes around the model, found {len(found)}: make "
+            "a BNP for each part, or name one with process_group"
+        )
+    return next(iter(found.values()), "auto")
 
 
 def unwrapped(model: nn.Module) -> nn.Module:

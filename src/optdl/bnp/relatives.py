@@ -6,11 +6,8 @@ Axis letters: ``N`` rows of H (examples), ``n`` features of the input, ``o`` out
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
 
-from optdl.bnp.algorithm import batch_statistics, bnp_flops
-
-Matrix = Float[np.ndarray, "N n"]
+from optdl.bnp.algorithm import Float, Matrix, batch_statistics, bnp_flops
 
 
 def input_factor(H: Matrix, diagonal: bool = False) -> Float[np.ndarray, "n+1 n+1"]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from torch import nn
 from torch.nn.modules.lazy import LazyModuleMixin
 
-from optdl.bnp.taps import Convolution, Dense
+from optdl.bnp.layers import Convolution, Dense
 
 REFUSED: tuple[tuple[type, str], ...] = (
     (LazyModuleMixin, "run one batch through the model first: its shapes are open"),
@@ -34,41 +34,65 @@ def supported_layers(
     """
     _require_whole(model)
     skipped = _skipped(model, skip)
-    owners: dict[int, str] = {}
+    users = _users(model)
     count = 0
     for name, module in model.named_modules():
-        if any(name == other or name.startswith(f"{other}.") for other in skipped):
+        if id(module) in skipped:
             continue
-        plain = isinstance(module, Dense | Convolution)
         if reason := _reason(module):
             raise ValueError(_refusal(name, module, reason))
-        weight = module._parameters.get("weight")
-        if plain and weight is None:
-            raise ValueError(_refusal(name, module, "its weight is computed from other parameters"))
-        if weight is None or not (plain or isinstance(module, nn.Embedding)):
+        if not isinstance(module, Dense | Convolution):
             continue
-        if id(weight) in owners:
-            raise ValueError(
-                _refusal(name, module, f"it shares its weight with {owners[id(weight)]!r}")
-            )
-        owners[id(weight)] = name
-        if isinstance(module, Dense | Convolution):
-            count += 1
-            yield name, module
+        if module._parameters.get("weight") is None:
+            raise ValueError(_refusal(name, module, "its weight is computed from other parameters"))
+        for kind, parameter in module._parameters.items():
+            _require_alone(name, module, kind, users.get(id(parameter), []))
+        count += 1
+        yield name, module
     if not count:
         raise ValueError("expected a model with nn.Linear or nn.Conv1d to 3d layers, found none")
 
 
-def _skipped(model: nn.Module, skip: Sequence[str | type[nn.Module]]) -> list[str]:
-    """Return the names of the modules to skip; a type stands for all modules of its kind."""
+def _users(model: nn.Module) -> dict[int, list[tuple[str, nn.Module]]]:
+    """Return, for each parameter, the modules that hold it."""
+    users: dict[int, list[tuple[str, nn.Module]]] = {}
+    for name, module in model.named_modules():
+        for parameter in module._parameters.values():
+            if parameter is not None:
+                users.setdefault(id(parameter), []).append((name, module))
+    return users
+
+
+def _require_alone(
+    name: str, module: nn.Module, kind: str, users: Sequence[tuple[str, nn.Module]]
+) -> None:
+    """Refuse a parameter with several users: its gradient is a sum, over inputs of each of them.
+
+    The advice names all layers that BNP would precondition: to leave out one alone would apply the
+    statistics of another to the sum.
+    """
+    others = [other for other, user in users if user is not module]
+    if others:
+        plain = tuple(other for other, user in users if isinstance(user, Dense | Convolution))
+        raise ValueError(
+            f"BNP cannot precondition {name!r}: it shares its {kind} with "
+            f"{', '.join(map(repr, others))}, so the gradient is a sum over the inputs of all of "
+            f"them. To leave it with its plain gradient: BNP(model, skip={plain})"
+        )
+
+
+def _skipped(model: nn.Module, skip: Sequence[str | type[nn.Module]]) -> set[int]:
+    """Return the modules to skip, with all they contain; a type stands for all of its kind."""
     if isinstance(skip, str | type):
         raise ValueError(f"skip must be a sequence of names and types; got {skip!r}: add a comma")
-    modules = dict(model.named_modules())
+    modules = dict(model.named_modules(remove_duplicate=False))
     names = [part for part in skip if not isinstance(part, type)]
     if unknown := [name for name in names if name not in modules]:
         raise ValueError(f"skip names no module of this model: {unknown}")
     types = tuple(part for part in skip if isinstance(part, type))
-    return names + [name for name, module in modules.items() if isinstance(module, types)]
+    roots = [module for name, module in modules.items() if name in names]
+    roots += [module for module in modules.values() if isinstance(module, types)]
+    return {id(module) for root in roots for module in root.modules()}
 
 
 def _require_whole(model: nn.Module) -> None:

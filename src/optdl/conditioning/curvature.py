@@ -189,52 +189,52 @@ def _flat(parts: Sequence[Tensor]) -> Vector:
 
 @dataclass
 class CurvatureHook:
-    r"""Track :math:`\lVert g\rVert` and :math:`g^THg` through training, on fixed examples.
+    r"""Predict what each step against a minibatch's gradient does to the loss of all examples.
 
-    A hook for :func:`optdl.training.train`: after every ``every`` steps it measures both on the
-    examples given, with one Hessian-vector product.
+    A hook for :func:`optdl.training.train`. Before each step it computes :math:`g = \nabla J` on
+    the examples given, and one Hessian-vector product with the minibatch's gradient
+    :math:`g_B`. The change of J that the quadratic model predicts for the step,
+
+    .. math:: -\eta\,g^Tg_B + \tfrac12\eta^2\,g_B^THg_B,
+
+    then needs no further measurement.
 
     Parameters
     ----------
     x, y : tensors
-        Examples and labels on which to measure.
+        All examples and their labels.
     loss : callable
         Scores and labels to one number.
-    every : int
-        Steps from one measurement to the next.
-
-    Attributes
-    ----------
-    steps, gradient_norms, curvatures : lists
-        What was measured: the step, :math:`\lVert g\rVert` and :math:`g^THg`.
 
     Notes
     -----
+    Appends two curves to the record, each a mean over the steps of an epoch: ``slope``,
+    :math:`g^Tg_B`, and ``curvature``, :math:`g_B^THg_B`.
+
     Source: L1-19
     """
 
     x: Tensor
     y: Tensor
     loss: Callable[[Tensor, Tensor], Tensor]
-    every: int = 10
-    steps: list[int] = field(default_factory=list)
-    gradient_norms: list[float] = field(default_factory=list)
-    curvatures: list[float] = field(default_factory=list)
+    rows: list[tuple[float, float]] = field(default_factory=list, init=False)
 
-    def after_step(self, state: Any) -> None:
-        """Measure, when it is time."""
-        if state.step % self.every:
-            return
-        norm, curvature = self.measure(state.model)
-        self.steps.append(state.step)
-        self.gradient_norms.append(norm)
-        self.curvatures.append(curvature)
+    def after_backward(self, state: Any) -> None:
+        """Measure, with the minibatch's gradient that the backward pass left."""
+        parameters = [part for part in state.model.parameters() if part.grad is not None]
+        batch = [part.grad for part in parameters]
+        value = self.loss(state.model(self.x), self.y)
+        g = torch.autograd.grad(value, parameters, create_graph=True)
+        products = _differentiate_along(g, parameters, batch)
+        slope, curvature = _flat(batch) @ _flat(g), _flat(batch) @ _flat(products)
+        self.rows.append((float(slope), float(curvature)))
 
-    def measure(self, model: nn.Module) -> tuple[float, float]:
-        r"""Return :math:`\lVert g\rVert` and :math:`g^THg` of a model on the examples."""
-        parameters = [part for part in model.parameters() if part.requires_grad]
-        value = self.loss(model(self.x), self.y)
-        return _along_gradient(value, parameters)
+    def after_epoch(self, state: Any) -> None:
+        """Append the means of the epoch."""
+        means = np.mean(self.rows, axis=0)
+        for name, mean in zip(("slope", "curvature"), means, strict=True):
+            state.curves.setdefault(name, []).append(float(mean))
+        self.rows.clear()
 
 
 # --- Full-batch training, watched -------------------------------------------------------------
@@ -281,6 +281,8 @@ class Descent:
         :math:`\lambda_{max}`.
     predictions, changes : (k,) arrays
         :math:`-\eta\lVert g\rVert^2 + \frac12\eta^2g^THg`, and the measured change of the loss.
+    cosines : (steps − 1,) array
+        Of the angle between the gradients of two consecutive steps.
     """
 
     losses: Float[np.ndarray, " t"]
@@ -290,6 +292,7 @@ class Descent:
     sharpness: Float[np.ndarray, " k"]
     predictions: Float[np.ndarray, " k"]
     changes: Float[np.ndarray, " k"]
+    cosines: Float[np.ndarray, " s"]
 
 
 def track_descent(
@@ -327,8 +330,9 @@ def track_descent(
     >>> len(bowl.losses), bowl.steps, bowl.sharpness.round(3), bowl.curvatures.shape
     (5, array([0., 2.]), array([3., 3.]), (2,))
     """
-    parameters, losses, rows = list(model.parameters()), [], []
+    parameters, losses, rows, cosines = list(model.parameters()), [], [], []
     vector: Vector | None = None
+    last: Vector | None = None
     for step in range(steps):
         value = loss(model(x), y)
         losses.append(float(value.detach()))
@@ -336,6 +340,10 @@ def track_descent(
             sharpness, vector = largest_eigenvalue(value, parameters, vector, tolerance=1e-4)
             rows.append((float(step), *_along_gradient(value, parameters), sharpness))
         gradients = torch.autograd.grad(value, parameters)
+        g = _flat(gradients)
+        if last is not None:
+            cosines.append(float(g @ last / (np.linalg.norm(g) * np.linalg.norm(last))))
+        last = g
         with torch.no_grad():
             for parameter, gradient in zip(parameters, gradients, strict=True):
                 parameter.sub_(gradient, alpha=lr)
@@ -343,7 +351,9 @@ def track_descent(
     at, norms, curvatures, sharp = np.array(rows).T
     predictions = -lr * norms**2 + 0.5 * lr**2 * curvatures
     changes = np.diff(losses)[at.astype(int)]
-    return Descent(np.array(losses), at, norms, curvatures, sharp, predictions, changes)
+    return Descent(
+        np.array(losses), at, norms, curvatures, sharp, predictions, changes, np.array(cosines)
+    )
 
 
 def _along_gradient(value: Tensor, parameters: Sequence[Tensor]) -> tuple[float, float]:

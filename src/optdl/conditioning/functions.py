@@ -17,6 +17,7 @@ from optdl.problems import Problem
 
 __all__ = [
     "basins",
+    "canonical_units",
     "clip_by_norm",
     "clip_by_value",
     "clipped_limit",
@@ -24,11 +25,14 @@ __all__ = [
     "difference_hessian_vector_product",
     "distance_to_scalings",
     "equivalent_minima",
+    "excess_loss",
     "global_norm",
+    "gradient_cosines",
     "iterations_needed",
     "limit_point",
-    "minima_share",
+    "minima_fraction",
     "permute_hidden_units",
+    "power_iteration",
     "recurrent_cliff",
     "relu_descent",
     "relu_hessian_at_a_fit",
@@ -36,6 +40,7 @@ __all__ = [
     "scaling_tangents",
     "stationary_variance",
     "step_gain",
+    "steps_needed",
     "uphill_step",
 ]
 
@@ -130,10 +135,37 @@ def iterations_needed(kappa: float, tolerance: float) -> int:
     return math.ceil(math.log(tolerance) / math.log((kappa - 1) / (kappa + 1)) - 1e-12)
 
 
-def step_gain(gradient: Vector, hessian: Matrix, lr: float) -> float:
-    r"""Predict by how much one step of gradient descent changes the loss.
+def steps_needed(hessian: Matrix, q: float) -> int:
+    r"""Return after how many steps gradient descent has shrunk the error to a fraction q.
 
-    .. math:: J(w - \eta g) - J(w) \approx -\eta\,g^Tg + \tfrac12\eta^2\,g^THg
+    The learning rate is the best fixed one, the loss is quadratic, the error is the distance to
+    the nearest minimum, and the start is the worst. Directions without curvature do not count.
+
+    Parameters
+    ----------
+    hessian : (n, n) array
+        H, symmetric and positive semidefinite, not zero.
+    q : float
+        Between 0 and 1.
+
+    Notes
+    -----
+    Source: L1-17, P-06
+
+    Examples
+    --------
+    >>> steps_needed(np.diag([1.0, 1000.0]), 1e-3), steps_needed(np.diag([0.0, 2.0, 2.0]), 1e-3)
+    (3454, 1)
+    """
+    return iterations_needed(condition_number(hessian), q)
+
+
+def step_gain(
+    gradient: Vector, hessian: Matrix, lr: float, direction: Vector | None = None
+) -> float:
+    r"""Predict by how much a step against a direction changes the loss.
+
+    .. math:: J(w - \eta d) - J(w) \approx -\eta\,g^Td + \tfrac12\eta^2\,d^THd
 
     Exact for a quadratic. Negative is downhill.
 
@@ -145,6 +177,8 @@ def step_gain(gradient: Vector, hessian: Matrix, lr: float) -> float:
         H at the same point.
     lr : float
         η ≥ 0.
+    direction : (n,) array, optional
+        d, for example the gradient of a minibatch; g where it is left out.
 
     Raises
     ------
@@ -160,19 +194,34 @@ def step_gain(gradient: Vector, hessian: Matrix, lr: float) -> float:
     >>> g, H = np.array([2.0]), np.array([[4.0]])
     >>> step_gain(g, H, 0.25), step_gain(g, H, 0.5), step_gain(g, H, 1.0)
     (-0.5, 0.0, 4.0)
+    >>> step_gain(g, H, 0.25, direction=np.array([1.0]))
+    -0.375
     """
     if lr < 0:
         raise ValueError(f"expected a learning rate of 0 or more, got {lr:g}")
-    return float(-lr * gradient @ gradient + 0.5 * lr**2 * gradient @ hessian @ gradient)
+    d = gradient if direction is None else direction
+    return float(-lr * gradient @ d + 0.5 * lr**2 * d @ hessian @ d)
 
 
-def uphill_step(gradient: Vector, hessian: Matrix) -> float:
-    r"""Return the learning rate above which a step raises the quadratic model.
+def uphill_step(gradient: Vector, hessian: Matrix, direction: Vector | None = None) -> float:
+    r"""Return the learning rate up to which no step against a direction raises the quadratic model.
 
-    .. math:: \eta = \frac{2\,g^Tg}{g^THg} \quad\text{if } g^THg > 0
+    .. math:: \eta = \frac{2\,g^Td}{d^THd}
 
-    Infinite where the curvature along the gradient is not positive: there the model falls for
-    every learning rate.
+    Parameters
+    ----------
+    gradient : (n,) array
+        g.
+    hessian : (n, n) array
+        H at the same point.
+    direction : (n,) array, optional
+        d, for example the gradient of a minibatch; g where it is left out.
+
+    Returns
+    -------
+    float
+        0 where :math:`g^Td < 0`: even short steps go uphill. Otherwise η, or infinity where
+        :math:`d^THd \le 0`: the model then falls for every learning rate.
 
     Notes
     -----
@@ -184,9 +233,14 @@ def uphill_step(gradient: Vector, hessian: Matrix) -> float:
     0.5
     >>> uphill_step(np.array([2.0]), np.array([[-4.0]]))
     inf
+    >>> uphill_step(np.array([2.0]), np.array([[-4.0]]), direction=np.array([-1.0]))
+    0.0
     """
-    curvature = gradient @ hessian @ gradient
-    return float(2 * gradient @ gradient / curvature) if curvature > 0 else math.inf
+    d = gradient if direction is None else direction
+    slope, curvature = float(gradient @ d), float(d @ hessian @ d)
+    if slope < 0:
+        return 0.0
+    return 2 * slope / curvature if curvature > 0 else math.inf
 
 
 # --- Curvature without a Hessian --------------------------------------------------------------
@@ -228,6 +282,91 @@ def difference_hessian_vector_product(
     if step <= 0:
         raise ValueError(f"expected a positive step, got {step:g}")
     return (gradient(w + step * v) - gradient(w - step * v)) / (2 * step)
+
+
+def power_iteration(
+    gradient: Callable[[Vector], Vector], w: Vector, v: Vector, step: float, steps: int
+) -> Float[np.ndarray, " k"]:
+    r"""Estimate the eigenvalue of the Hessian with the largest absolute value, from gradients.
+
+    .. math:: v \leftarrow \frac{v}{\lVert v\rVert}, \qquad \lambda \approx v^THv,
+        \qquad v \leftarrow Hv
+
+    Parameters
+    ----------
+    gradient : callable
+        ∇J: (n,) array to (n,) array.
+    w, v : (n,) arrays
+        The point, and a vector to start with.
+    step : float
+        s > 0, the step of the two-sided difference.
+    steps : int
+        Number k of products Hv.
+
+    Returns
+    -------
+    (k,) array
+        The estimates vᵀHv, one for each product.
+
+    Notes
+    -----
+    Source: L1-19, F-02
+
+    Examples
+    --------
+    >>> H = np.diag([1.0, -3.0])
+    >>> power_iteration(lambda w: H @ w, np.ones(2), np.ones(2), step=0.1, steps=4).round(2)
+    array([-1.  , -2.6 , -2.95, -2.99])
+    """
+    estimates = []
+    for _ in range(steps):
+        v = v / np.linalg.norm(v)
+        product = difference_hessian_vector_product(gradient, w, v, step)
+        estimates.append(v @ product)
+        v = product
+    return np.array(estimates)
+
+
+def gradient_cosines(
+    gradient: Callable[[Vector], Vector], w: Vector, lr: float, steps: int
+) -> Float[np.ndarray, " k"]:
+    r"""Run gradient descent, and return the cosines of the angles between consecutive gradients.
+
+    .. math:: \frac{g_{t}^Tg_{t+1}}{\lVert g_t\rVert\,\lVert g_{t+1}\rVert}
+
+    Near 1 the gradient keeps its direction; near −1 the iterates oscillate across a valley.
+
+    Parameters
+    ----------
+    gradient : callable
+        ∇J: (n,) array to (n,) array.
+    w : (n,) array
+        The start.
+    lr : float
+        η.
+    steps : int
+        Number k of steps.
+
+    Returns
+    -------
+    (k,) array
+        For each step the cosine of the gradients before and after it.
+
+    Notes
+    -----
+    Source: F-02
+
+    Examples
+    --------
+    >>> gradient_cosines(lambda w: w, np.array([1.0, 1.0]), lr=1.5, steps=3).round(6)
+    array([-1., -1., -1.])
+    """
+    cosines, g = [], gradient(w)
+    for _ in range(steps):
+        w = w - lr * g
+        last, g = g, gradient(w)
+        cosines.append(last @ g / (np.linalg.norm(last) * np.linalg.norm(g)))
+    return np.array(cosines)
 
 
 # --- Many weights, one function ---------------------------------------------------------------
@@ -313,6 +452,45 @@ def rescale_hidden_units(
             f"expected positive factors, got {float(np.min(factors)):g}: relu(−z) is not −relu(z)"
         )
     return W * factors[:, None], b * factors, v / factors
+
+
+def canonical_units(
+    W: Float[np.ndarray, "h d"], b: Float[np.ndarray, " h"], v: Float[np.ndarray, " h"]
+) -> tuple[Float[np.ndarray, "h d"], Float[np.ndarray, " h"], Float[np.ndarray, " h"]]:
+    r"""Return the one setting that stands for all orders and scalings of ReLU units.
+
+    Each unit is scaled so that its incoming and its outgoing weights have the same norm,
+
+    .. math:: t_i = \sqrt{\lvert v_i\rvert\,/\,\lVert(w_i, b_i)\rVert},
+
+    which gives the smallest sum of squares, and the outgoing weights are in ascending order.
+
+    Parameters
+    ----------
+    W, b, v : (h, d), (h,) and (h,) arrays
+        Incoming weights, biases and outgoing weights.
+
+    Raises
+    ------
+    ValueError
+        If the incoming weights or the outgoing weight of a unit are all zero.
+
+    Notes
+    -----
+    Source: L1-20
+
+    Examples
+    --------
+    >>> W, b, v = np.array([[1.0], [3.0]]), np.array([0.0, 4.0]), np.array([1.0, -20.0])
+    >>> canonical_units(W, b, v)
+    (array([[6.],
+           [1.]]), array([8., 0.]), array([-10.,   1.]))
+    """
+    incoming = np.sqrt((W**2).sum(axis=1) + b**2)
+    if not (incoming * v).all():
+        raise ValueError("expected units whose incoming and outgoing weights are not zero")
+    W, b, v = rescale_hidden_units(W, b, v, np.sqrt(np.abs(v) / incoming))
+    return permute_hidden_units(W, b, v, np.argsort(v).tolist())
 
 
 def equivalent_minima(units: int, layers: int) -> int:
@@ -507,12 +685,11 @@ def distance_to_scalings(
 # --- Saddles, cliffs, basins ------------------------------------------------------------------
 
 
-def minima_share(n: int, draws: int, rng: np.random.Generator) -> float:
-    """Return the share of random symmetric matrices whose eigenvalues are all positive.
+def minima_fraction(n: int, draws: int, rng: np.random.Generator) -> float:
+    """Return the fraction of random symmetric matrices whose eigenvalues are all positive.
 
-    Read as Hessians of random critical points, it is the share of minima among them. The
-    matrices are Gaussian, with twice the variance on the diagonal, so that no direction counts
-    more than another.
+    For Hessians of random critical points it is the fraction of minima among them. The matrices
+    are Gaussian, with twice the variance on the diagonal, so no direction is preferred.
 
     Parameters
     ----------
@@ -529,7 +706,7 @@ def minima_share(n: int, draws: int, rng: np.random.Generator) -> float:
 
     Examples
     --------
-    >>> abs(minima_share(1, 20_000, np.random.default_rng(0)) - 0.5) < 0.02
+    >>> abs(minima_fraction(1, 20_000, np.random.default_rng(0)) - 0.5) < 0.02
     True
     """
     A = rng.normal(size=(draws, n, n))
@@ -782,7 +959,7 @@ def clipped_limit(examples: Float[np.ndarray, " m"], limit: float) -> float:
     .. math:: \frac1m\sum_i \min\bigl(\max(w - x^{(i)}, -c),\ c\bigr) = 0
 
     Unclipped gradients have their zero at the mean of the examples. Clipped ones are gradients of
-    Huber's loss, so that the limit lies between the median (c → 0) and the mean (c → ∞).
+    Huber's loss, so the limit lies between the median (c → 0) and the mean (c → ∞).
 
     Parameters
     ----------
@@ -820,9 +997,10 @@ def clipped_limit(examples: Float[np.ndarray, " m"], limit: float) -> float:
 def stationary_variance(eigenvalues: Vector, lr: float, sigma: float) -> Vector:
     r"""Return the variance that noisy gradients give the iterates, by eigendirection.
 
-    .. math:: \mathrm{Var}(\alpha_i) = \frac{\eta\,\sigma^2}{\lambda_i\,(2 - \eta\lambda_i)}
+    .. math:: \mathrm{Var}(\alpha_i) = \frac{\eta\,\sigma_e^2}{\lambda_i\,(2 - \eta\lambda_i)}
 
-    The mean is the minimum itself: variance, unlike bias, shrinks with the learning rate.
+    The mean is the minimum itself: variance, unlike bias, shrinks with the learning rate. The
+    errors of different steps are independent, and their variance does not depend on w.
 
     Parameters
     ----------
@@ -831,7 +1009,7 @@ def stationary_variance(eigenvalues: Vector, lr: float, sigma: float) -> Vector:
     lr : float
         η, below 2/λmax.
     sigma : float
-        Standard deviation of the noise in each eigendirection.
+        σₑ, the standard deviation of the noise in each eigendirection.
 
     Raises
     ------
@@ -853,3 +1031,41 @@ def stationary_variance(eigenvalues: Vector, lr: float, sigma: float) -> Vector:
             "outside it the iteration diverges"
         )
     return lr * sigma**2 / (eigenvalues * (2 - lr * eigenvalues))
+
+
+def excess_loss(hessian: Matrix, bias: Vector, lr: float, sigma: float) -> float:
+    r"""Return by how much the expected loss stays above its minimum with inexact gradients.
+
+    .. math:: \tfrac12\,\bar e^T H^{-1} \bar e + \tfrac12 \sum_i
+        \frac{\eta\,\sigma_e^2}{2 - \eta\lambda_i}
+
+    The first term is the loss at the limit of the bias; the second one comes from the variance.
+
+    Parameters
+    ----------
+    hessian : (n, n) array
+        H, positive definite.
+    bias : (n,) array
+        ē, the expected value of each gradient's error.
+    lr : float
+        η, below 2/λmax.
+    sigma : float
+        σₑ, the standard deviation of the noise in each direction.
+
+    Raises
+    ------
+    ValueError
+        If η is outside (0, 2/λmax): the iteration is not stable.
+
+    Notes
+    -----
+    Source: L1-23
+
+    Examples
+    --------
+    >>> excess_loss(np.diag([1.0, 2.0]), np.array([2.0, 0.0]), 0.5, 3.0)
+    5.75
+    """
+    eigenvalues = np.linalg.eigvalsh(hessian)
+    variance = stationary_variance(eigenvalues, lr, sigma)
+    return float(bias @ np.linalg.solve(hessian, bias) + eigenvalues @ variance) / 2

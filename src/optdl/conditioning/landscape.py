@@ -21,6 +21,7 @@ __all__ = [
     "escape_steps",
     "fit_from",
     "nearest_order",
+    "student_teacher",
     "tanh_regression",
     "two_weights",
 ]
@@ -234,15 +235,54 @@ def _jacobian(
     return np.concatenate([inner.reshape(len(x), -1), hidden], axis=1)
 
 
+def student_teacher(
+    seed: int,
+) -> tuple[Float[np.ndarray, "m 3"], Float[np.ndarray, " m"], Float[np.ndarray, "3 4"]]:
+    """Return 60 examples that a network with 3 tanh units labels without noise.
+
+    A student with at least as many units can fit them exactly: the smallest loss is 0.
+
+    Parameters
+    ----------
+    seed : int
+        Determines the inputs and the teacher.
+
+    Returns
+    -------
+    x : (60, 3) array
+        Two normally distributed inputs, and ones for the bias.
+    y : (60,) array
+        The teacher's outputs.
+    teacher : (3, 4) array
+        One unit in each row: incoming weights, bias, outgoing weight.
+
+    Notes
+    -----
+    Source: L1-37
+
+    Examples
+    --------
+    >>> x, y, teacher = student_teacher(0)
+    >>> float(tanh_regression(x, y, 3).value(np.append(teacher[:, :3].ravel(), teacher[:, 3])))
+    0.0
+    """
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([rng.normal(size=(60, 2)), np.ones(60)])
+    teacher = np.column_stack([1.5 * rng.normal(size=(3, 3)), [1.0, -1.0, 1.0]])
+    return x, np.tanh(x @ teacher[:, :3].T) @ teacher[:, 3], teacher
+
+
 def fit_from(
     x: Float[np.ndarray, "m d"],
     y: Float[np.ndarray, " m"],
     starts: Float[np.ndarray, "s n"],
+    evaluations: int = 500,
 ) -> Float[np.ndarray, "s n"]:
     """Minimize the loss of :func:`tanh_regression` from many starts, by Levenberg and Marquardt.
 
-    The method descends like gradient descent far from a minimum, and converges quadratically near
-    one, so that the gradient at the end can be zero to rounding.
+    The method descends like gradient descent far from a minimum. Near a minimum whose loss is not
+    zero it converges only linearly, because it leaves out the second derivatives of the network,
+    so Newton's method finishes the run where the Hessian is positive definite.
 
     Parameters
     ----------
@@ -250,6 +290,8 @@ def fit_from(
         Inputs and targets.
     starts : (s, n) array
         Initial parameters, W row by row, then v; n = h(d + 1) gives the number of units h.
+    evaluations : int
+        How often the method of Levenberg and Marquardt may evaluate the network.
 
     Returns
     -------
@@ -287,8 +329,25 @@ def fit_from(
     def jacobian(p: Vector) -> Float[np.ndarray, "m n"]:
         return _jacobian(x, hidden(p), p[units * d :])
 
-    kept = {"method": "lm", "max_nfev": 500, "xtol": 1e-12, "ftol": 1e-12, "gtol": 1e-12}
-    return np.array([least_squares(residual, start, jacobian, **kept).x for start in starts])
+    kept = {"method": "lm", "max_nfev": evaluations, "xtol": 1e-12, "ftol": 1e-12, "gtol": 1e-12}
+    problem = tanh_regression(x, y, units)
+    ends = [least_squares(residual, start, jacobian, **kept).x for start in starts]
+    return np.array([_finish(problem, end) for end in ends])
+
+
+def _finish(problem: Problem, point: Vector) -> Vector:
+    """Take Newton steps as long as they lead to a minimum: loss and gradient must not grow."""
+    for _ in range(20):
+        g, H = problem.gradient(point), problem.hessian(point)
+        values, vectors = np.linalg.eigh(H)
+        if values[0] <= 0:
+            return point
+        after = point - vectors @ ((vectors.T @ g) / values)
+        steeper = np.linalg.norm(problem.gradient(after)) >= np.linalg.norm(g)
+        if steeper or problem.value(after) > problem.value(point):
+            return point
+        point = after
+    return point
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from optdl.data import Dataset, Examples, load
-from optdl.ensembles import Ensemble, train_ensemble
 from optdl.experiments import examples, models, tuning
-from optdl.experiments.conditioning import last_unit_conditioning
+from optdl.experiments.conditioning import LastUnitConditioning
 from optdl.experiments.examples import Parts
 from optdl.experiments.judging import JudgedAnew
-from optdl.experiments.runs import FULLY_CONNECTED, Panel, Run, Tuning
+from optdl.experiments.runs import FULLY_CONNECTED, Panel, Run, Tuning, rates_name
 from optdl.images import PadCropFlip
 from optdl.records import Record, versions
 from optdl.training import order_seed, train
@@ -93,7 +92,7 @@ class Experiment:
         if tuned and self.options.smoke:
             first = tuned.rates[:1]
             tuned = replace(tuned, rates=first, epochs=1, seeds=1, examples=None, paper=0)
-        return Panel(panel.title, [run for run in runs if run], tuned)
+        return replace(panel, runs=[run for run in runs if run], tuning=tuned)
 
     def _asked_run(self, run: Run) -> Run | None:
         options = self.options
@@ -117,15 +116,15 @@ class Experiment:
                     if panel.tuning:
                         self.tune(run, panel.tuning)
                     for one in self.variants(panel, run):
-                        self._finish(one, self._seeds(panel, one))
+                        self._finish(one, self._seeds(panel, run, one))
         except KeyboardInterrupt:
             print("\ninterrupted: the same command goes on where the last epoch ended")
             sys.exit(130)
         return self.records()
 
-    def _seeds(self, panel: Panel, run: Run) -> tuple[int, ...]:
-        """Return the seeds of a run: a rate of the paper that was not chosen may have fewer."""
-        aside = panel.tuning and run != self.chosen(panel, run)
+    def _seeds(self, panel: Panel, run: Run, one: Run) -> tuple[int, ...]:
+        """Return the seeds of a variant: a rate of the paper that was not chosen may have fewer."""
+        aside = panel.tuning and one != self.chosen(panel, run)
         return self.seeds[: panel.tuning.paper] if panel.tuning and aside else self.seeds
 
     def variants(self, panel: Panel, run: Run) -> list[Run]:
@@ -140,7 +139,7 @@ class Experiment:
             return run
         record = self._tuning_record(run, panel.tuning)
         found = tuning.scores(record, self._classes(run))
-        if not found or (tuning.next_rates(found, panel.tuning.rates) and not self.options.smoke):
+        if not found or self._untried(run, panel.tuning, found):
             return None
         return run.at(tuning.best_rate(found))
 
@@ -149,11 +148,16 @@ class Experiment:
         found: dict[str, list[Record]] = {}
         for panel in self.panels:
             for run in (one for each in panel.runs for one in self.variants(panel, each)):
-                files = [self.file(run, seed) for seed in self.seeds]
-                records = [Record.load(file) for file in files if file.exists()]
-                if whole := [record for record in records if record.curves]:
-                    found[run.name] = whole
+                records = self.ended(run)
+                if any(record.curves for record in records):
+                    found[run.name] = records
         return found
+
+    def ended(self, run: Run) -> list[Record]:
+        """Return the records of a run whose training is over: completed, or diverged."""
+        files = [self.file(run, seed) for seed in self.seeds]
+        records = [Record.load(file) for file in files if file.exists()]
+        return [record for record in records if _ended(record)]
 
     def file(self, run: Run, seed: int) -> Path:
         """Return where the record of a run and a seed lies."""
@@ -180,7 +184,7 @@ class Experiment:
         """Train with one rate after the other until the best one is not at an end of the grid."""
         record, short = self._tuning_record(run, how), replace(run, epochs=how.epochs)
         found = tuning.scores(record, self._classes(run))
-        while rates := not (self.options.smoke and found) and tuning.next_rates(found, how.rates):
+        while rates := self._untried(run, how, found):
             for one in self._attempt(short.at(rates[0]), range(how.seeds), how):
                 if not _ended(one):
                     return  # it says nothing about the rate, and is tried again the next time
@@ -192,6 +196,14 @@ class Experiment:
             self.keep(record, self.tuning_file(run))
             found = tuning.scores(record, self._classes(run))
             print(f"{run.curve}: {_table(found)}", file=sys.stderr)
+
+    def _untried(self, run: Run, how: Tuning, found: dict[Any, float]) -> Sequence[Any]:
+        """Return the rates, or pairs of rates, that are to be tried before one is chosen."""
+        if self.options.smoke and found:
+            return []
+        if how.pairs:
+            return tuning.next_pairs(found, run.rate)
+        return tuning.next_rates(found, how.rates)
 
     def _classes(self, run: Run) -> int:
         return {"cifar100": 100, "imagenet": 1000}.get(run.data, 10)
@@ -208,18 +220,15 @@ class Experiment:
         self, run: Run, seeds: Sequence[int], how: Tuning | None = None
     ) -> Iterable[Record]:
         """Train, to choose or to be judged; what goes wrong becomes a record as well."""
-        together = [list(seeds)] if run.network in FULLY_CONNECTED else [[s] for s in seeds]
-        for some in together:
-            if not some:
-                continue
+        for seed in seeds:
             try:
-                yield from self._train(run, some, how)
+                yield self._train(run, seed, how)
             except Exception as error:
                 if (outcome := _outcome(error)) is None:
                     raise
                 print(f"{run.name}: {outcome}: {error}", file=sys.stderr)
                 reason = f"{outcome}: {str(error).splitlines()[0]}"
-                yield from (Record({}, seed=seed, stop=reason) for seed in some)
+                yield Record({}, seed=seed, stop=reason)
 
     def keep(self, record: Record, file: Path) -> None:
         """Complete a record and write it."""
@@ -227,19 +236,10 @@ class Experiment:
         record.device = _device_name(self.device)
         record.save(file)
 
-    def _train(self, run: Run, seeds: Sequence[int], how: Tuning | None) -> list[Record]:
-        numbers = "-".join(map(str, seeds))
+    def _train(self, run: Run, seed: int, how: Tuning | None) -> Record:
+        """Train one network, to choose or to be judged."""
         stage = f"{self.name}-tuning" if how else self.name
-        checkpoint = self.checkpoints / f"{stage}-{run.name}-{numbers}.pt"
-        if run.network in FULLY_CONNECTED:
-            records = self._train_side_by_side(run, seeds, how, checkpoint)
-        else:
-            records = [self._train_alone(run, seeds[0], how, checkpoint)]
-        checkpoint.unlink(missing_ok=True)
-        return records
-
-    def _train_alone(self, run: Run, seed: int, how: Tuning | None, checkpoint: Path) -> Record:
-        """Train one network by itself."""
+        checkpoint = self.checkpoints / f"{stage}-{run.name}-{seed}.pt"
         on_gpu = self.device.startswith("cuda")
         parts = self.parts(run, seed)
         if how and how.examples:
@@ -248,12 +248,13 @@ class Experiment:
         model = models.build(run, parts.shape, parts.classes, seed, depth)
         model.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         optimizer = models.optimizer(run, model)
-        hooks: list[Any] = [
-            models.schedule(run, optimizer, -(-len(parts.train) // run.batch)),
-            *models.preconditioner(run, model, check_finite=not on_gpu),
-        ]
+        bnp = models.preconditioner(run, model, check_finite=not on_gpu)
+        steps = -(-len(parts.train) // run.batch)
+        hooks: list[Any] = [models.schedule(run, optimizer, steps), *bnp]
         if not how and run.method in AVERAGING and isinstance(parts.train, Examples):
             hooks.append(JudgedAnew(parts.train.first(RECOMPUTED), parts.test, model))
+        if run.watch_every:
+            hooks.append(LastUnitConditioning(model, bnp[-1], run.watch_every))
         print(f"{run.name}, seed {seed}", file=sys.stderr)
         record = train(
             model,
@@ -270,43 +271,13 @@ class Experiment:
             checkpoint=checkpoint,
             augmentation=PadCropFlip() if run.settings.augment else None,
             autocast=torch.bfloat16 if on_gpu and run.network.startswith("resnet") else None,
-            record_steps=True,
+            # hooks that compute in Python would not be replayed
+            record_steps=not (run.settings.corrected or run.watch_every),
             measure_training=False,
         )
+        checkpoint.unlink(missing_ok=True)
         record.seed = seed
         return record
-
-    def _train_side_by_side(
-        self, run: Run, seeds: Sequence[int], how: Tuning | None, checkpoint: Path
-    ) -> list[Record]:
-        parts = self.parts(run)
-        if how and how.examples:
-            parts = replace(parts, train=parts.train.first(how.examples))
-        widths = (parts.train.x.shape[1], *FULLY_CONNECTED[run.network], parts.classes)
-        ensemble = Ensemble(
-            widths,
-            run.method,
-            seeds,
-            run.rate,
-            rule=run.optimizer,
-            settings=run.settings.given(),
-            outputs_last=run.batch < 20,
-            device=self.device,
-        )
-        return train_ensemble(
-            ensemble,
-            parts.train,
-            parts.validation,
-            test=None if how else parts.test,
-            recompute=0 if how or run.method not in AVERAGING else RECOMPUTED,
-            epochs=run.epochs,
-            batch_size=run.batch,
-            config={"name": run.name},
-            watch=last_unit_conditioning if run.watch_every else None,
-            watch_every=run.watch_every,
-            progress=True,
-            checkpoint=checkpoint,
-        )
 
     # --- Data
 
@@ -360,8 +331,8 @@ def plain(run: Run) -> dict[str, Any]:
     return Record({}, run.config()).config
 
 
-def _table(found: dict[float, float]) -> str:
-    return ", ".join(f"{rate:g}: {100 * right:.1f}" for rate, right in found.items())
+def _table(found: dict[Any, float]) -> str:
+    return ", ".join(f"{rates_name(each)}: {100 * right:.1f}" for each, right in found.items())
 
 
 def is_done(file: Path, run: Run) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -9,9 +10,16 @@ from torch import nn
 
 from optdl.batchnorm import BatchNorm, BatchRenorm, FourThingsNorm
 from optdl.bnp import BNP
-from optdl.experiments.runs import Run
-from optdl.hooks import Schedule
-from optdl.networks import Normalization, cnn5, group_norm, resnet18, resnet_cifar
+from optdl.experiments.runs import FULLY_CONNECTED, Run
+from optdl.hooks import Hook, Schedule, State
+from optdl.networks import (
+    Normalization,
+    cnn5,
+    fully_connected,
+    group_norm,
+    resnet18,
+    resnet_cifar,
+)
 
 __all__ = ["build", "optimizer", "preconditioner", "schedule"]
 
@@ -19,7 +27,7 @@ __all__ = ["build", "optimizer", "preconditioner", "schedule"]
 def build(
     run: Run, shape: tuple[int, int, int], classes: int, seed: int, depth: int | None = None
 ) -> nn.Module:
-    """Return the network of a run that trains by itself, with its initial weights.
+    """Return the network of a run, with its initial weights.
 
     Parameters
     ----------
@@ -27,6 +35,14 @@ def build(
         Another number of layers of a residual network than its name says.
     """
     make = _normalization(run)
+    if run.network in FULLY_CONNECTED:
+        pixels = math.prod(shape)
+        widths = (pixels, *FULLY_CONNECTED[run.network], classes)
+        model = fully_connected(widths, make, seed=seed)
+        if run.settings.input:
+            assert callable(make)
+            model.insert(1, make(pixels))
+        return model
     if run.network == "cnn5":
         model = cnn5(shape[0], shape[1], classes, make, seed=seed)
         if run.settings.input:
@@ -53,7 +69,7 @@ def _normalization(run: Run) -> Normalization:
         "vanilla": None,
         "BNP": None,
         "BN": "bn" if resnet else lambda width: BatchNorm(width, **moving),
-        "LN": "ln",
+        "LN": "ln" if run.network == "cnn5" else lambda width: nn.LayerNorm(width, moving["eps"]),
         "GN": group_norm(own.get("group_size", 4)),
         "BNP+GN": group_norm(own.get("group_size", 4)),
         "Renorm": lambda width: BatchRenorm(width, **moving, **limits),
@@ -71,20 +87,50 @@ def preconditioner(run: Run, model: nn.Module, check_finite: bool) -> list[Any]:
     layers = (nn.Linear, nn.Conv2d)
     first = next(name for name, module in model.named_modules() if isinstance(module, layers))
     skip = () if own.get("first", True) else (first,)
-    return [BNP(model, **constants, skip=skip, check_finite=check_finite)]
+    bnp = BNP(model, **constants, skip=skip, check_finite=check_finite)
+    return [Corrected(bnp), bnp] if own.get("corrected") else [bnp]
+
+
+class Corrected(Hook):
+    r"""Let the running averages of BNP begin with the first minibatch, not with μ = 0 and σ² = 1.
+
+    In step t the new statistics count :math:`(1-\rho)/(1-\rho^t)`. A moving average that starts at
+    0 and is divided by :math:`1-\rho^t`, as in Adam, has the same values.
+    """
+
+    def __init__(self, bnp: BNP) -> None:
+        self.bnp, self.rho = bnp, bnp.rho
+
+    def after_backward(self, state: State) -> None:
+        """Set the weight of the old statistics."""
+        self.bnp.rho = 1 - (1 - self.rho) / (1 - self.rho**state.step)
 
 
 def optimizer(run: Run, model: nn.Module) -> torch.optim.Optimizer:
     """Return the optimizer of a run."""
     on_gpu = next(model.parameters()).is_cuda
-    rate: Any = torch.tensor(run.rate, device="cuda") if on_gpu else run.rate
+    groups = _parameter_groups(run, model, on_gpu)
     decay = run.settings.weight_decay or 0.0
     if run.optimizer == "adam":
-        return torch.optim.Adam(model.parameters(), rate, weight_decay=decay, capturable=on_gpu)
+        return torch.optim.Adam(groups, weight_decay=decay, capturable=on_gpu)
     momentum = 0.9 if run.optimizer == "momentum" else 0.0
-    return torch.optim.SGD(
-        model.parameters(), rate, momentum=momentum, weight_decay=decay, fused=on_gpu or None
-    )
+    return torch.optim.SGD(groups, momentum=momentum, weight_decay=decay, fused=on_gpu or None)
+
+
+def _parameter_groups(run: Run, model: nn.Module, on_gpu: bool) -> list[dict[str, Any]]:
+    """Return the parameters with their rates: all together, or those of the first layer apart."""
+    rates, parts = [run.rate], [list(model.parameters())]
+    if run.settings.first_rate is not None:
+        first = next(module for module in model.modules() if isinstance(module, nn.Linear))
+        rates.append(run.settings.first_rate)
+        parts.append(list(first.parameters()))
+        ids = {id(p) for p in parts[1]}
+        parts[0] = [p for p in parts[0] if id(p) not in ids]
+    # a recording of a GPU reads the rate where it lies
+    return [
+        {"params": part, "lr": torch.tensor(rate, device="cuda") if on_gpu else rate}
+        for part, rate in zip(parts, rates, strict=True)
+    ]
 
 
 def schedule(run: Run, optimizer: torch.optim.Optimizer, steps: int) -> Schedule:

@@ -10,16 +10,16 @@ from typing import Any
 __all__ = ["DATA", "INPUTS", "METHODS", "NETWORKS", "Panel", "Run", "Settings", "Tuning"]
 
 FULLY_CONNECTED = {"fc3": (100, 100, 100), "fc2": (100, 100)}
-"""Networks that train side by side, by their hidden layers."""
+"""Fully connected networks, by their hidden layers."""
 
 RESIDUAL = ("resnet8", "resnet14", "resnet20", "resnet110", "resnet110-pre", "resnet18")
-CONVOLUTIONAL = ("cnn5", *RESIDUAL)
-"""Networks that train by themselves."""
-
-NETWORKS = (*FULLY_CONNECTED, *CONVOLUTIONAL)
+NETWORKS = (*FULLY_CONNECTED, "cnn5", *RESIDUAL)
 DATA = ("digits", "mnist", "cifar10", "cifar100", "imagenet", "generated")
 INPUTS = ("raw", "standardized")
 """Pixels between 0 and 1; or with mean 0 and variance 1 in each channel of the training images."""
+
+Pair = tuple[float, float]
+"""Two learning rates: that of the later layers, and that of the first."""
 
 OPTIMIZERS = ("sgd", "momentum", "adam")
 
@@ -34,10 +34,18 @@ class Settings:
         Whether BN, or Renorm, stands at the network's input, too.
     first : bool
         Whether BNP preconditions the first layer.
+    first_rate : float
+        Learning rate of the weights and the bias of the first layer. The default is that of the
+        run, which all other parameters have in any case.
     rho, eps, s_max, d_max : float
         Of BN and Renorm: see :class:`optdl.batchnorm.BatchRenorm`.
-    eps1, eps2, corrected, split
-        Of BNP: see :class:`optdl.ensembles.PreconditionedDense`.
+    eps1, eps2
+        Of BNP: see :class:`optdl.bnp.BNP`.
+    corrected : bool
+        Whether the running averages of BNP begin with the first minibatch.
+    split : bool
+        Whether the optimizer works in the coordinates z of θ = Pz, on which
+        :meth:`optdl.bnp.BNP.split` has more.
     groups, ghost_size, example_share
         Of 4 Things: see :class:`optdl.batchnorm.FourThingsNorm`.
     group_size : int
@@ -58,6 +66,7 @@ class Settings:
 
     input: bool | None = None
     first: bool | None = None
+    first_rate: float | None = None
     rho: float | None = None
     eps: float | None = None
     s_max: float | None = None
@@ -89,7 +98,7 @@ class Settings:
 
 _TRAINING = {"weight_decay", "augment", "decay", "warmup_steps", "warmup_epochs"}
 _OF_NETWORK: Mapping[str, set[str]] = {
-    **{name: set() for name in FULLY_CONNECTED},
+    **{name: {"first_rate"} for name in FULLY_CONNECTED},
     "cnn5": _TRAINING,
     **{name: {*_TRAINING, "init_scale"} for name in RESIDUAL},
     "resnet18": {*_TRAINING, "init_scale", "size"},
@@ -216,16 +225,27 @@ class Run:
     @property
     def name(self) -> str:
         """The beginning of the names of its files."""
-        return _file_name(f"{self.curve} {self.rate:g}")
+        first = self.settings.first_rate
+        rates = self.rate if first is None else (self.rate, first)
+        return _file_name(f"{self.curve} {rates_name(rates)}")
 
     def config(self) -> dict[str, Any]:
         """Return the configuration as a record holds it."""
         own = {one.name: getattr(self, one.name) for one in fields(self)}
         return own | {"settings": self.settings.given()}
 
-    def at(self, rate: float) -> Run:
-        """Return the same run with another learning rate."""
-        return replace(self, rate=rate)
+    def at(self, rates: float | Pair) -> Run:
+        """Return the same run with another learning rate, or with a pair of them."""
+        if not isinstance(rates, tuple):
+            return replace(self, rate=rates)
+        rate, first = rates
+        return replace(self, rate=rate, settings=replace(self.settings, first_rate=first))
+
+
+def rates_name(rates: float | Pair) -> str:
+    """Return how files name a learning rate, or a pair of them."""
+    each = rates if isinstance(rates, tuple) else (rates,)
+    return " first ".join(f"{rate:g}" for rate in each)
 
 
 def _file_name(words: str) -> str:
@@ -240,7 +260,7 @@ class Tuning:
     ----------
     rates : sequence of float
         The rates of the first round. Where the best one lies at an end, the next rates beyond it
-        are tried until it does not.
+        are tried until it does not. Not used with ``pairs``.
     epochs : int
         Passes through the training examples for each rate.
     seeds : int
@@ -249,6 +269,9 @@ class Tuning:
         So many training examples only, the first ones; all when not given.
     paper : int
         Runs with the paper's rate, where it was not chosen: seeds 0, 1, ...
+    pairs : bool
+        Whether the first layer has a rate of its own. The search for both begins with the rate of
+        the run: see :func:`optdl.experiments.tuning.next_pairs`.
     """
 
     rates: Sequence[float]
@@ -256,6 +279,7 @@ class Tuning:
     seeds: int = 3
     examples: int | None = None
     paper: int = 3
+    pairs: bool = False
 
 
 @dataclass(frozen=True)
@@ -270,8 +294,11 @@ class Panel:
         With the rates of the paper.
     tuning : Tuning, optional
         How other rates are chosen; without it there are none.
+    paper : bool
+        False if the rates of the runs are not those of the paper.
     """
 
     title: str
     runs: Sequence[Run]
     tuning: Tuning | None = None
+    paper: bool = True

@@ -1,37 +1,20 @@
-"""Networks of several seeds, trained side by side by any optimizer of chapter 4."""
+"""Networks of several seeds, trained one after another by any optimizer of chapter 4."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
-from torch.nn import functional
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from optdl.data import Examples
 from optdl.networks import fully_connected
 from optdl.optimizers import Optimizer
 from optdl.training import order_seed
 
-__all__ = ["members", "scores", "validation_errors"]
-
-
-def members(widths: Sequence[int], seeds: Sequence[int]) -> list[Tensor]:
-    """Return weights (s, n, o) and biases (s, 1, o), layer by layer, with Glorot's weights."""
-    models = [fully_connected(widths, seed=seed) for seed in seeds]
-    return [
-        torch.stack([leaf.detach().T if leaf.ndim == 2 else leaf.detach()[None] for leaf in leaves])
-        for leaves in zip(*(model.parameters() for model in models), strict=True)
-    ]
-
-
-def scores(theta: Sequence[Tensor], x: Tensor) -> Tensor:
-    """Return the (s, N, c) scores of every member for its own (s, N, n) examples."""
-    for weight, bias in zip(theta[:-2:2], theta[1:-2:2], strict=True):
-        x = torch.baddbmm(bias, x, weight).relu()
-    return torch.baddbmm(theta[-1], x, theta[-2])
+__all__ = ["validation_errors"]
 
 
 def validation_errors(
@@ -47,13 +30,13 @@ def validation_errors(
 ) -> list[list[float]]:
     """Train a network of each seed, and return its validation errors, one for each epoch.
 
-    A member whose parameters are no longer finite has the error 1 from then on.
+    They are measured at θ, where Nesterov momentum takes its gradients elsewhere. A network whose
+    scores are not finite has the error 1.
 
     Parameters
     ----------
     opt : Optimizer
-        Any of ``optdl.optimizers``. It steps the parameters of all members at once, and is given
-        the gradient of the sum of their losses: each member's own.
+        Any of ``optdl.optimizers``.
     hidden : sequence of int
         Widths of the hidden layers.
 
@@ -61,30 +44,52 @@ def validation_errors(
     -----
     Source: F-07
     """
-    theta = members((train.x.shape[1], *hidden, classes), seeds)
-    state = opt.init(theta)
+    curves = []
+    for seed in seeds:
+        network = fully_connected((train.x.shape[1], *hidden, classes), seed=seed)
+        generator = torch.Generator().manual_seed(order_seed(seed))
+        theta = [leaf.detach().clone() for leaf in network.parameters()]
+        state, errors = opt.init(theta), []
+        for _ in range(epochs):
+            theta, state = _epoch(opt, network, theta, state, train, batch, generator)
+            errors.append(_error(network, theta, validation))
+        curves.append(errors)
+    return curves
+
+
+def _epoch(
+    opt: Optimizer,
+    network: nn.Module,
+    theta: list[Tensor],
+    state: Any,
+    train: Examples,
+    batch: int,
+    generator: torch.Generator,
+) -> tuple[list[Tensor], Any]:
     x, y = torch.from_numpy(train.x), torch.from_numpy(train.y)
-    generators = [torch.Generator().manual_seed(order_seed(seed)) for seed in seeds]
-    errors: list[list[float]] = []
-    for _ in range(epochs):
-        order = torch.stack([torch.randperm(len(y), generator=g) for g in generators])
-        for rows in torch.split(order, batch, dim=1):
-            gradient = partial(_gradient, x=x[rows], y=y[rows])
-            theta, state = opt.step(theta, state, gradient, check_finite=False, in_place=True)
-        errors.append(_errors(theta, validation))
-    return np.array(errors).T.tolist()
+    for rows in torch.split(torch.randperm(len(y), generator=generator), batch):
 
+        def gradient(at: list[Tensor], rows: Tensor = rows) -> list[Tensor]:
+            leaves = _placed(network, at)
+            return list(torch.autograd.grad(cross_entropy(network(x[rows]), y[rows]), leaves))
 
-def _gradient(theta: Sequence[Tensor], x: Tensor, y: Tensor) -> list[Tensor]:
-    """Return the gradient of the sum of the members' mean losses."""
-    leaves = [leaf.detach().requires_grad_() for leaf in theta]
-    mean = functional.cross_entropy(scores(leaves, x).flatten(0, 1), y.flatten())
-    return list(torch.autograd.grad(mean * len(y), leaves))
+        theta, state = opt.step(theta, state, gradient, check_finite=False)
+    return theta, state
 
 
 @torch.no_grad()
-def _errors(theta: Sequence[Tensor], examples: Examples) -> list[float]:
-    x, y = torch.from_numpy(examples.x), torch.from_numpy(examples.y)
-    found = scores(theta, x.expand(len(theta[0]), *x.shape))
-    wrong = (found.argmax(2) != y).double().mean(1)
-    return torch.where(found.isfinite().all(2).all(1), wrong, 1.0).tolist()
+def _error(network: nn.Module, theta: list[Tensor], examples: Examples) -> float:
+    _placed(network, theta)
+    scores = network(torch.from_numpy(examples.x))
+    if not scores.isfinite().all():
+        return 1.0
+    return (scores.argmax(1) != torch.from_numpy(examples.y)).double().mean().item()
+
+
+@torch.no_grad()
+def _placed(network: nn.Module, theta: list[Tensor]) -> list[nn.Parameter]:
+    """Return the parameters of the network, to which these values were given."""
+    leaves = list(network.parameters())
+    for leaf, value in zip(leaves, theta, strict=True):
+        leaf.copy_(value)
+    return leaves

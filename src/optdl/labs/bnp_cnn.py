@@ -465,14 +465,15 @@ def measure(
 ) -> dict[str, float | None]:
     """Measure images per second of each variant of training, with the student's functions.
 
-    On a CPU one thread computes: where other programs run, two wait for each other.
+    The images are random: what they show does not change the speed. On a CPU one thread computes:
+    where other programs run, two wait for each other.
 
     Parameters
     ----------
     parts : mapping
         ``Trainer``, ``augment`` and ``images_per_second``.
     size : Size
-        Data, minibatches and device.
+        Shape of the images, minibatches and device.
     kind : str
         The network; the last of the size when empty.
     steps : int
@@ -507,7 +508,10 @@ def _speed(parts: Parts, size: Size, kind: str, steps: int, variant: _Variant) -
         compiled=variant.compiled,
     )
     place = variant.images or size.device
-    x, y = (one[: size.batch].to(place) for one in examples(size)[:2])
+    side = 32 if size.data == "cifar10" else 8
+    draws = torch.Generator().manual_seed(0)
+    x = torch.randn((size.batch, 3, side, side), generator=draws).to(place)
+    y = torch.randint(10, (size.batch,), generator=draws).to(place)
     generator = torch.Generator(place).manual_seed(0)
     how = {"padding": size.padding, "flip": size.flip}
 
@@ -523,10 +527,11 @@ def _speed(parts: Parts, size: Size, kind: str, steps: int, variant: _Variant) -
     return speed
 
 
-def table(speeds: Mapping[str, float | None]) -> str:
-    """Return measured speeds as a table in Markdown."""
+def table(speeds: Mapping[str, float | None], size: Size) -> str:
+    """Return measured speeds as a table in Markdown, which names the device."""
+    device = torch.cuda.get_device_name() if size.device == "cuda" else "one thread of the CPU"
     rows = [
         f"| {name} | {'not measured' if speed is None else f'{speed:,.0f}'} |"
         for name, speed in speeds.items()
     ]
-    return "\n".join(["| variant | images per second |", "|---|---|", *rows])
+    return "\n".join([f"| variant | images per second, {device} |", "|---|---|", *rows])

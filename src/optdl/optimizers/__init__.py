@@ -10,8 +10,7 @@
 
 ``theta`` is a NumPy array, a torch tensor on any device, or lists, tuples and dicts of them, nested
 as you like. ``step`` calls ``grad`` where the method wants the gradient, changes none of its
-arguments, and returns new parameters and a new state. Tensors come back detached. A large network
-is cheaper to step with ``in_place=True``.
+arguments, and returns new parameters and a new state. Tensors come back detached.
 
 Letters: θ parameters, g gradient, η learning rate, v velocity, α the share of it that is kept, r
 mean or sum of squared gradients, d mean of squared steps, m mean gradient, δ a guard against
@@ -20,25 +19,29 @@ of the **old** value, as in L1; L2 gives these names to the share of the **new**
 classmethods ``from_l2`` translate. L1 writes ε for the learning rate.
 
 * ``sgd``, ``momentum``, ``nesterov``, ``delta_bar_delta``, ``adagrad``, ``rmsprop``,
-  ``rmsprop_nesterov``, ``adadelta``, ``adam``, ``adamw``, ``newton``: one method each. Its
-  ``update`` is the formula.
-* ``schedules``: learning rates that depend on the iteration; ``convergence``: what they do to SGD.
+  ``rmsprop_nesterov``, ``adadelta``, ``adam``, ``adamw``, ``lion``, ``muon``, ``newton``: one
+  method each. Its ``update`` is the formula, and it is what runs.
+* ``schedules``: learning rates that depend on the iteration; ``averaging``: the noise floor of
+  SGD, and averages that get below it.
 * ``momentum_theory``: the rate of momentum on a quadratic; ``diagonals``: what adaptive methods
-  divide by; ``penalty``: L2 against decay; ``preconditioning``: other coordinates; ``cost``: what a
-  step costs.
+  divide by; ``preconditioning``: other coordinates; ``shampoo``: a preconditioner for the rows and
+  one for the columns of a matrix; ``cost``: what a step costs.
 * ``equivalents``: the same steps in torch.
-* ``base``: ``init``, ``step`` and ``run``, on ``trees`` and ``validation``; ``fused``: the same
-  updates in fewer passes of memory.
+* ``base``: ``init`` and ``step``, on ``trees`` and ``validation``; ``loop``: many steps.
 """
 
-from optdl.optimizers import fused as _fused  # noqa: F401  it registers its kernels
 from optdl.optimizers.adadelta import AdaDelta
 from optdl.optimizers.adagrad import AdaGrad
 from optdl.optimizers.adam import Adam
-from optdl.optimizers.adamw import AdamW
-from optdl.optimizers.base import FirstOrder, Optimizer, minibatch_gradient, run
-from optdl.optimizers.convergence import RobbinsMonro, noise_floor, robbins_monro
-from optdl.optimizers.cost import measured_seconds, scaling_exponent, solve_flops
+from optdl.optimizers.adamw import AdamW, with_l2_penalty
+from optdl.optimizers.averaging import (
+    average_of_iterates,
+    averaged_variance,
+    exponential_average,
+    noise_floor,
+)
+from optdl.optimizers.base import FirstOrder, Optimizer
+from optdl.optimizers.cost import measured_seconds, scaling_exponent
 from optdl.optimizers.delta_bar_delta import DeltaBarDelta
 from optdl.optimizers.diagonals import (
     Diagonals,
@@ -47,22 +50,22 @@ from optdl.optimizers.diagonals import (
     network_diagonals,
 )
 from optdl.optimizers.equivalents import torch_equivalent
-from optdl.optimizers.momentum import Momentum, terminal_velocity, velocity
+from optdl.optimizers.lion import Lion
+from optdl.optimizers.loop import minibatch_gradient, run
+from optdl.optimizers.momentum import Momentum, velocity
 from optdl.optimizers.momentum_theory import (
-    OptimalMomentum,
-    StandardNesterov,
+    MomentumConstants,
     momentum_coefficients,
     momentum_eigenvalues,
     momentum_matrix,
     momentum_rate,
-    momentum_regime,
     optimal_momentum,
     standard_nesterov,
     steps_to_reduce,
 )
+from optdl.optimizers.muon import Muon, newton_schulz
 from optdl.optimizers.nesterov import Nesterov
 from optdl.optimizers.newton import Newton
-from optdl.optimizers.penalty import with_l2_penalty
 from optdl.optimizers.preconditioning import change_of_variable, preconditioned_descent
 from optdl.optimizers.rmsprop import RMSProp
 from optdl.optimizers.rmsprop_nesterov import RMSPropNesterov
@@ -74,6 +77,7 @@ from optdl.optimizers.schedules import (
     Warmup,
 )
 from optdl.optimizers.sgd import SGD
+from optdl.optimizers.shampoo import shampoo_direction
 
 __all__ = [
     "SGD",
@@ -87,19 +91,22 @@ __all__ = [
     "ExponentialDecay",
     "FirstOrder",
     "LinearDecay",
+    "Lion",
     "Momentum",
+    "MomentumConstants",
+    "Muon",
     "Nesterov",
     "Newton",
-    "OptimalMomentum",
     "Optimizer",
     "PowerDecay",
     "RMSProp",
     "RMSPropNesterov",
-    "RobbinsMonro",
-    "StandardNesterov",
     "Warmup",
     "adaptive_diagonal",
+    "average_of_iterates",
+    "averaged_variance",
     "change_of_variable",
+    "exponential_average",
     "fisher_diagonal",
     "measured_seconds",
     "minibatch_gradient",
@@ -107,18 +114,16 @@ __all__ = [
     "momentum_eigenvalues",
     "momentum_matrix",
     "momentum_rate",
-    "momentum_regime",
     "network_diagonals",
+    "newton_schulz",
     "noise_floor",
     "optimal_momentum",
     "preconditioned_descent",
-    "robbins_monro",
     "run",
     "scaling_exponent",
-    "solve_flops",
+    "shampoo_direction",
     "standard_nesterov",
     "steps_to_reduce",
-    "terminal_velocity",
     "torch_equivalent",
     "velocity",
     "with_l2_penalty",

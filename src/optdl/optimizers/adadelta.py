@@ -8,8 +8,8 @@ from typing import ClassVar, NamedTuple
 
 from optdl.optimizers.base import FirstOrder, State
 from optdl.optimizers.schedules import Schedule
-from optdl.optimizers.trees import Array, Tree, map_arrays
-from optdl.optimizers.validation import require_share, require_small, require_steps_taken
+from optdl.optimizers.trees import Array, Tree
+from optdl.optimizers.validation import DIVISION, require_nonnegative, require_share
 
 __all__ = ["AdaDelta", "SquaresSteps"]
 
@@ -66,7 +66,7 @@ class AdaDelta(FirstOrder):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_share("rho", self.rho, "the newest gradient would not count")
-        require_small("delta", self.delta)
+        require_nonnegative("delta", self.delta, DIVISION)
         if self.delta == 0:
             raise ValueError(
                 "delta must be positive, got 0: the first step would be 0, and all others"
@@ -87,23 +87,9 @@ class AdaDelta(FirstOrder):
         """
         return cls(lr=eta, rho=1 - gamma, delta=delta)
 
-    def effective_lr(self, state: SquaresSteps) -> Tree:
-        """Return η √(δ + d) / √(δ + r), the factor of the gradient that the averages now give.
-
-        Notes
-        -----
-        Source: L2-05
-        """
-        require_steps_taken(state.t)
-        lr = self.rate(state.t)
-        return map_arrays(lambda r, d: lr * self._ratio(r, d), state.r, state.d)
-
     def update(self, t: int, theta: Array, g: Array, r: Array, d: Array) -> tuple[Array, ...]:
         """Return θ, r and d after step t."""
         r = self.rho * r + (1 - self.rho) * g * g
         step = -((self.delta + d) ** 0.5) / (self.delta + r) ** 0.5 * g
         d = self.rho * d + (1 - self.rho) * step * step
         return theta + self.rate(t) * step, r, d
-
-    def _ratio(self, r: Array, d: Array) -> Array:
-        return (self.delta + d) ** 0.5 / (self.delta + r) ** 0.5

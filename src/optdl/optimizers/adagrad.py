@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from optdl.optimizers.base import State
-from optdl.optimizers.diagonal_scaling import DiagonalScaling
-from optdl.optimizers.trees import Array, Tree
-from optdl.optimizers.validation import require_small
+from optdl.optimizers.base import FirstOrder, State
+from optdl.optimizers.trees import Array, Tree, tree_map
+from optdl.optimizers.validation import DIVISION, require_nonnegative
 
-__all__ = ["AdaGrad", "Squares"]
+__all__ = ["AdaGrad", "DiagonalScaling", "Squares"]
 
 
 class Squares(NamedTuple):
@@ -19,6 +18,48 @@ class Squares(NamedTuple):
 
     t: int
     r: Tree
+
+
+@dataclass(frozen=True)
+class DiagonalScaling(FirstOrder):
+    """A method that divides the gradient by ``divisor(r)``, one number for each parameter."""
+
+    def divisor(self, r: Array) -> Array:
+        """Return the diagonal of G for one array r."""
+        raise NotImplementedError
+
+    def diagonal(self, state: Any) -> Tree:
+        r"""Return the diagonal of G, by which the last step divided the gradient.
+
+        .. math:: \theta^{(t)} = \theta^{(t-1)} - \eta\,(G^{(t)})^{-1} g^{(t)}
+
+        G is diag(δ + √r) in AdaGrad, and diag(√(δ + r)) in RMSProp. It stands where Newton's method
+        has the Hessian. L2 prints the lagged :math:`G^{(t-1)}`, which divides by zero in the first
+        step, when nothing has been summed yet; the form in use has :math:`G^{(t)}`, with the newest
+        gradient in it.
+
+        Raises
+        ------
+        ValueError
+            If no step was taken: G would be zero up to δ.
+
+        Notes
+        -----
+        Source: L2-04
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> opt, theta = AdaGrad(lr=0.1, delta=0.5), np.array([1.0])
+        >>> _, state = opt.step(theta, opt.init(theta), grad=lambda theta: np.array([3.0]))
+        >>> opt.diagonal(state)
+        array([3.5])
+        """
+        if state.t < 1:
+            raise ValueError(
+                "expected a state after 1 step or more, got t = 0: it holds no gradient"
+            )
+        return tree_map(self.divisor, state.r)
 
 
 @dataclass(frozen=True)
@@ -56,7 +97,7 @@ class AdaGrad(DiagonalScaling):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_small("delta", self.delta)
+        require_nonnegative("delta", self.delta, DIVISION)
 
     def update(self, t: int, theta: Array, g: Array, r: Array) -> tuple[Array, ...]:
         """Return θ and r after step t."""

@@ -8,8 +8,8 @@ from typing import ClassVar, NamedTuple
 
 from optdl.optimizers.base import FirstOrder, State
 from optdl.optimizers.schedules import Schedule
-from optdl.optimizers.trees import Array, Tree, map_arrays
-from optdl.optimizers.validation import require_share, require_small, require_steps_taken
+from optdl.optimizers.trees import Array, Tree
+from optdl.optimizers.validation import DIVISION, require_nonnegative, require_share
 
 __all__ = ["Adam", "Moments"]
 
@@ -69,7 +69,7 @@ class Adam(FirstOrder):
         super().__post_init__()
         require_share("beta1", self.beta1, "the newest gradient would not count")
         require_share("beta2", self.beta2, "the newest gradient would not count")
-        require_small("delta", self.delta)
+        require_nonnegative("delta", self.delta, DIVISION)
 
     @classmethod
     def from_l2(cls, eta: float, beta1: float, beta2: float, delta: float = 1e-8) -> Adam:
@@ -90,17 +90,6 @@ class Adam(FirstOrder):
         Adam(lr=0.01, beta1=0.75, beta2=0.875, delta=1e-08)
         """
         return cls(lr=eta, beta1=1 - beta1, beta2=1 - beta2, delta=delta)
-
-    def effective_lr(self, state: Moments) -> Tree:
-        """Return the rate η / (√r̂ + δ) of each parameter in the last step.
-
-        Notes
-        -----
-        Source: L2-06
-        """
-        require_steps_taken(state.t)
-        lr, bias = self.rate(state.t), 1 - self.beta2**state.t
-        return map_arrays(lambda r: lr / ((r / bias) ** 0.5 + self.delta), state.r)
 
     def update(self, t: int, theta: Array, g: Array, m: Array, r: Array) -> tuple[Array, ...]:
         """Return θ, m and r after step t."""

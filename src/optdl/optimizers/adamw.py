@@ -1,22 +1,19 @@
-"""Adam with a decay of the weights that the averages do not see."""
+"""Adam with a decay of the weights that the averages do not see, and the penalty that they do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
 
-from optdl.optimizers.adam import Moments
-from optdl.optimizers.base import FirstOrder, State
-from optdl.optimizers.schedules import Schedule
-from optdl.optimizers.trees import Array
-from optdl.optimizers.validation import require_decay, require_share, require_small
+from optdl.optimizers.adam import Adam
+from optdl.optimizers.base import Gradient
+from optdl.optimizers.trees import Array, tree_map
+from optdl.optimizers.validation import GROWTH, require_nonnegative
 
-__all__ = ["AdamW"]
+__all__ = ["AdamW", "with_l2_penalty"]
 
 
 @dataclass(frozen=True)
-class AdamW(FirstOrder):
+class AdamW(Adam):
     r"""Adam with decoupled weight decay: θ shrinks by itself, beside the step of Adam.
 
     .. math:: m \leftarrow \beta_1 m + (1 - \beta_1)\, g, \qquad
@@ -54,26 +51,48 @@ class AdamW(FirstOrder):
     array([16., 12.,  9.])
     """
 
-    lr: float | Schedule = 0.001
-    beta1: float = 0.9
-    beta2: float = 0.999
     decay: float = field(default=0.01, kw_only=True)
-    delta: float = field(default=1e-8, kw_only=True)
-
-    memory: ClassVar[Callable[..., State]] = Moments
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_share("beta1", self.beta1, "the newest gradient would not count")
-        require_share("beta2", self.beta2, "the newest gradient would not count")
-        require_decay("decay", self.decay)
-        require_small("delta", self.delta)
+        require_nonnegative("decay", self.decay, GROWTH)
 
     def update(self, t: int, theta: Array, g: Array, m: Array, r: Array) -> tuple[Array, ...]:
         """Return θ, m and r after step t."""
-        m = self.beta1 * m + (1 - self.beta1) * g
-        r = self.beta2 * r + (1 - self.beta2) * g * g
-        m_hat = m / (1 - self.beta1**t)
-        r_hat = r / (1 - self.beta2**t)
-        theta = (1 - self.rate(t) * self.decay) * theta
-        return theta - self.rate(t) * m_hat / (r_hat**0.5 + self.delta), m, r
+        shrunken = (1 - self.rate(t) * self.decay) * theta
+        return super().update(t, shrunken, g, m, r)
+
+
+def with_l2_penalty(gradient: Gradient, decay: float) -> Gradient:
+    r"""Return the gradient of an objective with an L2 penalty.
+
+    .. math:: \nabla\Bigl(J(\theta) + \tfrac\omega2 \lVert\theta\rVert^2\Bigr)
+        = \nabla J(\theta) + \omega\,\theta
+
+    ``Adam`` on this gradient is ``torch.optim.Adam(weight_decay=decay)``. ``SGD`` multiplies θ
+    by 1 − ηω in each step on it, as decoupled decay does.
+
+    Parameters
+    ----------
+    gradient : callable
+        θ ↦ ∇J, a tree like θ.
+    decay : float
+        ω ≥ 0.
+
+    Raises
+    ------
+    ValueError
+        If ω is negative or not finite.
+
+    Notes
+    -----
+    Source: F-05
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> with_l2_penalty(lambda theta: 2 * theta, decay=0.5)(np.array([4.0]))
+    array([10.])
+    """
+    require_nonnegative("decay", decay, GROWTH)
+    return lambda theta: tree_map(lambda w, g: g + decay * w, theta, gradient(theta))

@@ -1,4 +1,4 @@
-"""What a step costs: counted operations, measured seconds, and how they grow."""
+"""What a step costs in seconds, and how costs grow."""
 
 from __future__ import annotations
 
@@ -9,29 +9,9 @@ import numpy as np
 
 from optdl.optimizers.validation import require_count
 
-__all__ = ["measured_seconds", "scaling_exponent", "solve_flops"]
+__all__ = ["measured_seconds", "scaling_exponent"]
 
 Numbers = Sequence[int] | Sequence[float] | np.ndarray
-
-
-def solve_flops(n: int) -> int:
-    r"""Return the additions and multiplications that solve Hx = g by elimination.
-
-    .. math:: \tfrac23 n^3 + \tfrac32 n^2 - \tfrac76 n
-
-    A step of gradient descent needs 2n.
-
-    Notes
-    -----
-    Source: L2-08
-
-    Examples
-    --------
-    >>> solve_flops(1), solve_flops(2), solve_flops(1000)
-    (1, 9, 668165500)
-    """
-    require_count("n", n)
-    return (4 * n**3 + 9 * n**2 - 7 * n) // 6
 
 
 def scaling_exponent(sizes: Numbers, costs: Numbers) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from optdl.optimizers.base import FirstOrder, State
-from optdl.optimizers.trees import Array, Tree, map_arrays
+from optdl.optimizers.trees import Array, Tree, tree_map
 from optdl.optimizers.validation import require_rate, require_share
 
 __all__ = ["DeltaBarDelta", "Rates"]
@@ -85,7 +85,7 @@ class DeltaBarDelta(FirstOrder):
     def init(self, theta: Tree) -> Rates:
         """Return the state before the first step: every rate is ``lr``."""
         t, rates, trend = super().init(theta)
-        return Rates(t, map_arrays(lambda zero: zero + self.rate(1), rates), trend)
+        return Rates(t, tree_map(lambda zero: zero + self.rate(1), rates), trend)
 
     def update(
         self, t: int, theta: Array, g: Array, rates: Array, trend: Array

@@ -7,12 +7,12 @@ gradient, F the empirical Fisher matrix, G the diagonal matrix of AdaGrad and RM
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-
-from optdl.optimizers.trees import load_torch
 
 if TYPE_CHECKING:
     import torch
@@ -104,7 +104,8 @@ def network_diagonals(
     Parameters
     ----------
     model : torch.nn.Module
-        From inputs to scores. The Hessian is formed whole: a few hundred parameters at most.
+        From inputs to scores, of at most a few hundred parameters: each costs a product with the
+        Hessian.
     x : (m, ...) tensor
         Inputs.
     y : (m,) tensor of int64
@@ -130,22 +131,23 @@ def network_diagonals(
     >>> network_diagonals(model, x, y, batch=2)
     Diagonals(adaptive=array([0., 0.]), hessian=array([1., 1.]), fisher=array([1., 1.]))
     """
-    torch = load_torch()
-    shapes = {name: leaf.shape for name, leaf in model.named_parameters()}
-    row = torch.cat([leaf.detach().double().reshape(-1) for leaf in model.parameters()])
+    import torch
 
-    def loss(row: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        leaves = row.split([shape.numel() for shape in shapes.values()])
-        theta = {
-            name: leaf.reshape(shape)
-            for (name, shape), leaf in zip(shapes.items(), leaves, strict=True)
-        }
-        scores = torch.func.functional_call(model, theta, (x.double(),))
-        return torch.nn.functional.cross_entropy(scores, y)
+    model, x = copy.deepcopy(model).double(), x.double()
+    leaves = list(model.parameters())
 
-    def loss_of_one(row: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return loss(row, x[None], y[None])
+    grad = torch.autograd.grad
 
-    each = torch.func.vmap(torch.func.grad(loss_of_one), in_dims=(None, 0, 0))(row, x, y).numpy()
-    hessian = torch.func.hessian(loss)(row, x, y).numpy()
-    return Diagonals(adaptive_diagonal(each, batch), np.diag(hessian).copy(), fisher_diagonal(each))
+    def loss(rows: slice) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(model(x[rows]), y[rows])
+
+    def flat(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+        return torch.cat([part.reshape(-1) for part in parts])
+
+    each = torch.stack([flat(grad(loss(slice(i, i + 1)), leaves)) for i in range(len(y))]).numpy()
+    hessian = []
+    for leaf, g in zip(leaves, grad(loss(slice(None)), leaves, create_graph=True), strict=True):
+        entries = g.reshape(-1)
+        for i in range(len(entries)):  # row i of the leaf's own block, and entry i of it
+            hessian.append(grad(entries[i], leaf, retain_graph=True)[0].reshape(-1)[i].item())
+    return Diagonals(adaptive_diagonal(each, batch), np.array(hessian), fisher_diagonal(each))

@@ -10,6 +10,7 @@ from optdl.optimizers.adam import Adam
 from optdl.optimizers.adamw import AdamW
 from optdl.optimizers.base import Optimizer
 from optdl.optimizers.momentum import Momentum
+from optdl.optimizers.muon import Muon
 from optdl.optimizers.nesterov import Nesterov
 from optdl.optimizers.rmsprop import RMSProp
 from optdl.optimizers.rmsprop_nesterov import RMSPropNesterov
@@ -54,10 +55,10 @@ def torch_equivalent(opt: Optimizer) -> tuple[str, dict[str, Any]]:
         case AdaDelta():
             return "Adadelta", lr | {"rho": opt.rho, "eps": opt.delta}
         case Adam():
-            return "Adam", lr | {"betas": (opt.beta1, opt.beta2), "eps": opt.delta}
-        case AdamW():
-            betas = (opt.beta1, opt.beta2)
-            return "AdamW", lr | {"betas": betas, "eps": opt.delta, "weight_decay": opt.decay}
+            moments = lr | {"betas": (opt.beta1, opt.beta2), "eps": opt.delta}
+            if isinstance(opt, AdamW):
+                return "AdamW", moments | {"weight_decay": opt.decay}
+            return "Adam", moments
     raise ValueError(f"torch.optim has no equal of {opt}; {_difference(opt)}")
 
 
@@ -66,4 +67,6 @@ def _difference(opt: Optimizer) -> str:
         return "its RMSprop takes the gradient at θ, not at the interim point"
     if isinstance(opt, RMSProp):
         return "its RMSprop adds eps outside the root; only delta=0 is the same"
+    if isinstance(opt, Muon):
+        return "its Muon computes in bfloat16, and takes matrices only"
     return f"it has no {type(opt).__name__}"

@@ -13,7 +13,7 @@ from optdl.optimizers.base import FirstOrder, State
 from optdl.optimizers.trees import Array, Tree
 from optdl.optimizers.validation import require_share
 
-__all__ = ["Momentum", "Velocity", "terminal_velocity", "velocity"]
+__all__ = ["Momentum", "Velocity", "velocity"]
 
 AnyShape = Float[np.ndarray, "..."]
 
@@ -103,23 +103,3 @@ def velocity(t: int, lr: float, alpha: float, g: float | AnyShape) -> float | An
     """
     require_share("alpha", alpha, "a velocity that is kept whole grows without end")
     return -lr * g * (1 - alpha**t) / (1 - alpha)
-
-
-def terminal_velocity(lr: float, alpha: float, g: float | AnyShape) -> float:
-    r"""Return the speed that momentum approaches under a constant gradient.
-
-    .. math:: \lVert v_\infty\rVert = \frac{\eta\,\lVert g\rVert}{1 - \alpha}
-
-    For α = 0.5, 0.9 and 0.99 it is 2, 10 and 100 times a step of gradient descent.
-
-    Notes
-    -----
-    Source: L1-26
-
-    Examples
-    --------
-    >>> round(terminal_velocity(lr=0.1, alpha=0.9, g=np.array([3.0, 4.0])), 12)
-    5.0
-    """
-    require_share("alpha", alpha, "a velocity that is kept whole grows without end")
-    return float(lr * np.linalg.norm(g) / (1 - alpha))

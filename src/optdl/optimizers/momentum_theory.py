@@ -11,7 +11,7 @@ Letters: λ eigenvalue of the Hessian, z eigenvalue of the 2×2 matrix, κ = λ_
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Complex, Float
@@ -21,13 +21,11 @@ from optdl.optimizers.validation import require_count, require_rate, require_sha
 from optdl.problems import Problem
 
 __all__ = [
-    "OptimalMomentum",
-    "StandardNesterov",
+    "MomentumConstants",
     "momentum_coefficients",
     "momentum_eigenvalues",
     "momentum_matrix",
     "momentum_rate",
-    "momentum_regime",
     "optimal_momentum",
     "standard_nesterov",
     "steps_to_reduce",
@@ -41,7 +39,10 @@ def momentum_matrix(lr: float, alpha: float, eigenvalue: float) -> Float[np.ndar
         \begin{pmatrix} 1 - \eta\lambda & \alpha \\ -\eta\lambda & \alpha \end{pmatrix}
         \begin{pmatrix} c \\ v \end{pmatrix}
 
-    Its determinant is α and its trace 1 + α − ηλ.
+    Its determinant is α and its trace 1 + α − ηλ. Its eigenvalues are complex, of modulus √α, for
+    :math:`(1 - \sqrt\alpha)^2 < \eta\lambda < (1 + \sqrt\alpha)^2`, where the coefficient
+    oscillates while it shrinks. At a bound both are equal, the critical case; outside they are
+    real, and the larger one has a modulus above √α.
 
     Parameters
     ----------
@@ -102,38 +103,6 @@ def momentum_eigenvalues(lr: float, alpha: float, eigenvalue: float) -> Complex[
     return np.array([half + sign * root, half - sign * root])
 
 
-def momentum_regime(
-    lr: float, alpha: float, eigenvalue: float
-) -> Literal["real", "critical", "complex"]:
-    r"""Return the regime of momentum along one eigenvector.
-
-    .. math:: (1 - \sqrt\alpha)^2 < \eta\lambda < (1 + \sqrt\alpha)^2
-
-    Between these bounds the eigenvalues are complex, of modulus √α, and the coefficient oscillates
-    while it shrinks. At a bound both eigenvalues are equal, the critical case; outside they are
-    real, and the larger one has a modulus above √α.
-
-    Parameters
-    ----------
-    lr, alpha, eigenvalue : float
-        η ≥ 0, α in [0, 1) and λ > 0. Bounds are met up to a relative error of 1e-12.
-
-    Notes
-    -----
-    Source: F-01
-
-    Examples
-    --------
-    >>> [momentum_regime(lr, alpha=0.25, eigenvalue=1.0) for lr in (0.125, 0.25, 1.0, 2.25, 2.4)]
-    ['real', 'critical', 'complex', 'critical', 'real']
-    """
-    _require_iteration(lr, alpha, eigenvalue)
-    bounds = [(1 - math.sqrt(alpha)) ** 2, (1 + math.sqrt(alpha)) ** 2]
-    if any(math.isclose(lr * eigenvalue, bound, rel_tol=1e-12) for bound in bounds):
-        return "critical"
-    return "complex" if bounds[0] < lr * eigenvalue < bounds[1] else "real"
-
-
 def momentum_rate(lr: float, alpha: float, eigenvalues: Float[np.ndarray, " n"]) -> float:
     r"""Return the factor by which momentum shrinks the error per step, in the long run.
 
@@ -161,18 +130,18 @@ def momentum_rate(lr: float, alpha: float, eigenvalues: Float[np.ndarray, " n"])
     return float(np.abs(largest).max())
 
 
-class OptimalMomentum(NamedTuple):
-    """The best constants of momentum on a quadratic."""
+class MomentumConstants(NamedTuple):
+    """Constants of momentum, and what they achieve on a quadratic."""
 
     lr: float
-    """η*."""
+    """η."""
     alpha: float
-    """α*."""
+    """α."""
     rate: float
-    """The factor by which each step shrinks the error, √α*."""
+    """The factor by which each step shrinks the error in the long run."""
 
 
-def optimal_momentum(smallest: float, largest: float) -> OptimalMomentum:
+def optimal_momentum(smallest: float, largest: float) -> MomentumConstants:
     r"""Return the constants with which momentum converges fastest on a quadratic.
 
     .. math:: \eta^* = \left(\frac{2}{\sqrt{\lambda_{min}} + \sqrt{\lambda_{max}}}\right)^2, \qquad
@@ -199,26 +168,15 @@ def optimal_momentum(smallest: float, largest: float) -> OptimalMomentum:
     Examples
     --------
     >>> optimal_momentum(smallest=1.0, largest=9.0)
-    OptimalMomentum(lr=0.25, alpha=0.25, rate=0.5)
+    MomentumConstants(lr=0.25, alpha=0.25, rate=0.5)
     """
     _require_spectrum(smallest, largest)
     low, high = math.sqrt(smallest), math.sqrt(largest)
     rate = (high - low) / (high + low)
-    return OptimalMomentum((2 / (low + high)) ** 2, rate**2, rate)
+    return MomentumConstants((2 / (low + high)) ** 2, rate**2, rate)
 
 
-class StandardNesterov(NamedTuple):
-    """The standard constants of Nesterov momentum."""
-
-    lr: float
-    """1/λ_max."""
-    alpha: float
-    """The best momentum for this learning rate on a quadratic."""
-    rate: float
-    """The factor by which each step shrinks the error on a quadratic, in the long run."""
-
-
-def standard_nesterov(smallest: float, largest: float) -> StandardNesterov:
+def standard_nesterov(smallest: float, largest: float) -> MomentumConstants:
     r"""Return the standard constants of Nesterov momentum, and what they achieve on a quadratic.
 
     .. math:: \eta = \frac{1}{\lambda_{max}}, \qquad
@@ -244,11 +202,11 @@ def standard_nesterov(smallest: float, largest: float) -> StandardNesterov:
     Examples
     --------
     >>> standard_nesterov(smallest=0.25, largest=4.0)
-    StandardNesterov(lr=0.25, alpha=0.6, rate=0.75)
+    MomentumConstants(lr=0.25, alpha=0.6, rate=0.75)
     """
     _require_spectrum(smallest, largest)
     root = math.sqrt(largest / smallest)
-    return StandardNesterov(1 / largest, (root - 1) / (root + 1), 1 - 1 / root)
+    return MomentumConstants(1 / largest, (root - 1) / (root + 1), 1 - 1 / root)
 
 
 def momentum_coefficients(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from optdl.optimizers.base import Gradient, Optimizer, State, Steps
 from optdl.optimizers.schedules import Schedule
-from optdl.optimizers.trees import Array, Tree, load_torch, match, ravel, rebuild, split
+from optdl.optimizers.trees import Array, Tree, require_gradient, tree_map
+from optdl.optimizers.validation import require_nonnegative
 
 __all__ = ["Newton"]
 
@@ -47,7 +49,7 @@ class Newton(Optimizer):
 
     Notes
     -----
-    Source: L1-32, L2-07
+    Source: L1-32, L2-07, F-17
 
     Examples
     --------
@@ -66,31 +68,17 @@ class Newton(Optimizer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.damping < math.inf:
-            raise ValueError(
-                f"damping must be 0 or more, got {self.damping}: it would lower the curvature"
-            )
+        require_nonnegative("damping", self.damping, "it would lower the curvature")
 
     def step(
-        self,
-        theta: Tree,
-        state: State,
-        grad: Gradient,
-        *,
-        check_finite: bool = True,
-        in_place: bool = False,
+        self, theta: Tree, state: State, grad: Gradient, *, check_finite: bool = True
     ) -> tuple[Tree, State]:
         """Take one step; see :meth:`Optimizer.step`."""
-        arrays = list(match(theta, theta, "theta"))
-        g = ravel(self._gradient(theta, state, grad, check_finite))
         t = state.t + 1
-        row = self.update(t, ravel(arrays), g, self._hessian(theta, len(g)))
-        new = list(split(row, arrays))
-        if in_place:
-            for before, after in zip(arrays, new, strict=True):
-                before[...] = after
-            new = arrays
-        return rebuild(theta, iter(new)), Steps(t)
+        g = grad(theta)
+        require_gradient(theta, g, t, check_finite)
+        row, slope = _ravel(theta, theta), _ravel(theta, g)
+        return _unravel(theta, self.update(t, row, slope, self._hessian(theta, len(row)))), Steps(t)
 
     def update(self, t: int, theta: Array, g: Array, H: Array) -> Array:
         """Return θ after step t, all its n entries in a row."""
@@ -107,16 +95,42 @@ class Newton(Optimizer):
         return H
 
 
+def _ravel(theta: Tree, tree: Tree) -> Array:
+    """Return the entries of all arrays in a row, in the order of θ."""
+    rows: list[Array] = []
+    tree_map(lambda _, array: rows.append(array.reshape(-1)), theta, tree)
+    return np.concatenate(rows) if isinstance(rows[0], np.ndarray) else _torch().cat(rows)
+
+
+def _unravel(theta: Tree, row: Array) -> Tree:
+    """Return the tree like θ whose entries stand in a row."""
+
+    def take(array: Array) -> Array:
+        nonlocal row
+        size = math.prod(array.shape)
+        part, row = row[:size], row[size:]
+        return part.reshape(array.shape)
+
+    return tree_map(take, theta)
+
+
 def _identity(H: Array) -> Array:
     """Return the identity matrix, of the kind and precision of H."""
     if isinstance(H, np.ndarray):
         return np.eye(len(H), dtype=H.dtype)
-    return load_torch().eye(len(H), dtype=H.dtype, device=H.device)
+    return _torch().eye(len(H), dtype=H.dtype, device=H.device)
+
+
+def _torch() -> Any:
+    """Return torch, which is loaded for tensors only: it takes a second."""
+    import torch
+
+    return torch
 
 
 def solve(H: Array, g: Array) -> Array:
     """Return H⁻¹g."""
-    linalg = np.linalg if isinstance(g, np.ndarray) else load_torch().linalg
+    linalg = np.linalg if isinstance(g, np.ndarray) else _torch().linalg
     try:
         return linalg.solve(H, g)
     except linalg.LinAlgError:

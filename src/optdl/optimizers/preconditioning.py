@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-from optdl.optimizers.base import run
+from optdl.optimizers.loop import run
 from optdl.optimizers.sgd import SGD
 from optdl.problems import Problem
 

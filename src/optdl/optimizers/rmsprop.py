@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from optdl.optimizers.adagrad import Squares
+from optdl.optimizers.adagrad import DiagonalScaling, Squares
 from optdl.optimizers.base import State
-from optdl.optimizers.diagonal_scaling import DiagonalScaling
 from optdl.optimizers.trees import Array
-from optdl.optimizers.validation import require_share, require_small
+from optdl.optimizers.validation import DIVISION, require_nonnegative, require_share
 
 __all__ = ["RMSProp"]
 
@@ -56,7 +55,7 @@ class RMSProp(DiagonalScaling):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_share("rho", self.rho, "the newest gradient would not count")
-        require_small("delta", self.delta)
+        require_nonnegative("delta", self.delta, DIVISION)
 
     @classmethod
     def from_l2(cls, eta: float, gamma: float, delta: float = 1e-6) -> RMSProp:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
+from optdl.optimizers.adagrad import DiagonalScaling
 from optdl.optimizers.base import State
-from optdl.optimizers.diagonal_scaling import DiagonalScaling
 from optdl.optimizers.trees import Array, Tree
-from optdl.optimizers.validation import require_share, require_small
+from optdl.optimizers.validation import DIVISION, require_nonnegative, require_share
 
 __all__ = ["RMSPropNesterov", "SquaresVelocity"]
 
@@ -69,19 +69,7 @@ class RMSPropNesterov(DiagonalScaling):
         super().__post_init__()
         require_share("rho", self.rho, "the newest gradient would not count")
         require_share("alpha", self.alpha, "a velocity that is kept whole never dies down")
-        require_small("delta", self.delta)
-
-    @classmethod
-    def from_l2(
-        cls, eta: float, gamma: float, delta: float = 1e-6, alpha: float = 0.9
-    ) -> RMSPropNesterov:
-        """Return the optimizer with γ = 1 − ρ, the share of the **new** gradient.
-
-        Notes
-        -----
-        Source: L2-04
-        """
-        return cls(lr=eta, rho=1 - gamma, alpha=alpha, delta=delta)
+        require_nonnegative("delta", self.delta, DIVISION)
 
     def look_ahead(self, theta: Array, r: Array, v: Array) -> Array:
         """Return θ̃, where the gradient is taken."""

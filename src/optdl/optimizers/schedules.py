@@ -10,9 +10,21 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from optdl.optimizers.validation import require_count, require_rate, require_share
+from optdl.optimizers.validation import (
+    require_count,
+    require_nonnegative,
+    require_rate,
+    require_share,
+)
 
-__all__ = ["CosineDecay", "ExponentialDecay", "LinearDecay", "PowerDecay", "Schedule", "Warmup"]
+__all__ = [
+    "CosineDecay",
+    "ExponentialDecay",
+    "LinearDecay",
+    "PowerDecay",
+    "Schedule",
+    "Warmup",
+]
 
 Schedule = Callable[[int], float]
 """k ↦ η_k, the learning rate of iteration k; the first iteration has k = 0."""
@@ -108,8 +120,7 @@ class PowerDecay:
     def __post_init__(self) -> None:
         require_rate("first", self.first)
         require_count("tau", self.tau)
-        if not 0 <= self.power < math.inf:
-            raise ValueError(f"power must be 0 or more, got {self.power}: the rate would grow")
+        require_nonnegative("power", self.power, "the rate would grow")
 
     def __call__(self, k: int) -> float:
         """Return η_k."""

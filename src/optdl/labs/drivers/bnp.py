@@ -109,6 +109,9 @@ def follow(
         next(_dense(model)).requires_grad_(False)
     others = _hooks(model)
     bnp = kind(model, rho=rho, eps1=0.1, eps2=0.01)
+    begun = bnp.state_dict()
+    dtypes = {a.dtype for name in ("mean", "var") for a in begun[name] if torch.is_tensor(a)}
+    alike = dtypes <= {next(model.parameters()).dtype}
     path: list[Any] = []
     for number, rows in enumerate(x):
         if event == "resumed" and number == len(x) // 2:
@@ -119,7 +122,15 @@ def follow(
     second = _second_step(model, bnp)
     bnp.remove()
     gradients = (step[part::2] for step in (path[0], path[-1]) for part in (0, 1))
-    return *gradients, *averages, not graph, *_averages(saved), *second, _hooks(model) == others
+    return (
+        *gradients,
+        *averages,
+        alike,
+        not graph,
+        *_averages(saved),
+        *second,
+        _hooks(model) == others,
+    )
 
 
 def _nothing(layer: nn.Module, inputs: Any) -> None:

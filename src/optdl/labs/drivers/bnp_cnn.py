@@ -97,6 +97,7 @@ def iterate(
     """
     torch.manual_seed(seed + 1)
     generator = torch.Generator().manual_seed(seed)
+    torch.rand(1, generator=generator)  # it has been used before
     batches = kind(torch.tensor(x), torch.tensor(y), size, generator, device)
     if device == "meta":
         return len(batches), *_epoch([]), *_epoch([]), *_on_meta(batches)
@@ -149,8 +150,8 @@ def train(
     single = "dtype" in options
     settings = {**options, "dtype": getattr(torch, options.get("dtype") or "", None)}
     if options.get("device") == "meta":
-        steps = _steps_before_the_first_look(kind, x, y, settings)
-        return steps, True, True, np.zeros(0), (), 0.0, True, True
+        steps, placed = _steps_before_the_first_look(kind, x, y, settings)
+        return steps, True, True, np.zeros(0), (), 0.0, True, True, placed
     model = _model(norm, seed) if single else _model(norm, seed).double()
     trainer = kind(model, **settings)
     if norm == "bn":
@@ -173,7 +174,15 @@ def train(
     kinds = isinstance(losses, list), all(isinstance(loss, float) for loss in losses)
     weights = tuple(_finite(tensor) for tensor in trainer.model.state_dict().values())
     in_autocast = torch.float16 not in dtypes, not any(backward)
-    return 0, *kinds, _finite(losses), weights, float(trainer.scaler.get_scale()), *in_autocast
+    return (
+        0,
+        *kinds,
+        _finite(losses),
+        weights,
+        float(trainer.scaler.get_scale()),
+        *in_autocast,
+        True,
+    )
 
 
 class Steps:
@@ -193,19 +202,25 @@ _LOOKS = ("Tensor.item()", "Cannot copy out", "to numpy", "Tensor.__format__")
 
 def _steps_before_the_first_look(
     kind: Any, x: np.ndarray, y: np.ndarray, settings: dict[str, Any]
-) -> int:
-    """Return how many steps BNP has taken before a number is read from the device.
+) -> tuple[int, bool]:
+    """Return how many steps BNP has taken before a number is read, and whether images lie right.
 
     On ``meta`` no number can be read, and an epoch ends with an error, at its end at the latest.
     """
     trainer = kind({"kind": "small CNN", "method": "BNP", "seed": 0}, **settings)
     trainer.bnp = steps = Steps()
+    placed: list[bool] = []
+
+    def watching(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        placed.append(inputs[0].is_contiguous(memory_format=trainer.format))
+
+    trainer.model.register_forward_pre_hook(watching)
     try:
         trainer.epoch(_minibatches(x.astype(np.float32), y))
     except Exception as error:
         if not any(text in str(error) for text in _LOOKS):
             raise
-    return steps.number
+    return steps.number, all(placed)
 
 
 def _minibatches(x: np.ndarray, y: np.ndarray) -> list[tuple[Tensor, Tensor]]:

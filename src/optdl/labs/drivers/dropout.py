@@ -68,14 +68,18 @@ def drop(
 
 
 def insert_layers(function: Any, sizes: Sequence[int], p: float, seed: int) -> tuple[Any, ...]:
-    """Return where dropout layers are, whether the others are kept, and what they make of ones."""
+    """Return where dropout layers are, whether the others are kept, and what they make of ones.
+
+    Behind that, whether the given network is what it was.
+    """
     given = plain_network(sizes, seed + 50)
+    before = list(given)
     layers = list(function(given, p, seed))
     dropped = [type(layer).__name__ == "Dropout" for layer in layers]
     others = [layer for layer, is_dropout in zip(layers, dropped, strict=True) if not is_dropout]
     torch.manual_seed(seed + 70)
     masks = [_array(layers[k](torch.ones(2, 6))) for k in np.flatnonzero(dropped)]
-    return np.flatnonzero(dropped), others == list(given), np.array(masks)
+    return np.flatnonzero(dropped), others == before, np.array(masks), list(given) == before
 
 
 def score(function: Any, x: np.ndarray, sizes: Sequence[int], p: float, seed: int) -> np.ndarray:
@@ -196,17 +200,21 @@ def train_at_rate_zero(
 # --- Many passes ------------------------------------------------------------------------------
 
 
+class Dropout(nn.AlphaDropout):
+    """Stands in for a student's own layer, which is no `nn.Dropout`."""
+
+
 def average_passes(
     function: Any, x: np.ndarray, p: float, passes: int, seed: int, mode: str
 ) -> tuple[Any, ...]:
     """Return mean and deviation, whether they have a graph, the modes, and the running mean.
 
-    The network has a normalization layer, and a block within; ``mode`` is that in which it comes,
-    ``frozen`` meaning training with the normalization in evaluation mode.
+    The network has two kinds of dropout, a normalization layer, and a block within; ``mode`` is
+    that in which it comes, ``frozen`` meaning training with the normalization in evaluation mode.
     """
     torch.manual_seed(seed)
     first, norm = nn.Linear(x.shape[1], 4), nn.BatchNorm1d(4)
-    block = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Dropout(p))
+    block = nn.Sequential(nn.Linear(4, 5), nn.Dropout(p), nn.Tanh(), Dropout(p))
     model = nn.Sequential(first, norm, nn.ReLU(), nn.Dropout(p), block, nn.Linear(5, 3)).double()
     model.train(mode != "eval")
     norm.train(mode == "train")

@@ -179,11 +179,14 @@ def stepped(function: Any, x: np.ndarray, y: np.ndarray, seed: int, adam: bool) 
 
 
 def _damaged(equal: float, depth: int, seed: int) -> nn.Sequential:
-    """Return a network with one layer of equal weights, between others that are too small."""
+    """Return a network with one layer of equal weights, between others that are too small.
+
+    The last layer has one unit, so its rows are equal, and its weights are not.
+    """
     layers: list[nn.Module] = [nn.Linear(3, 5), nn.ReLU()]
     for _ in range(depth):
         layers.append(nn.Sequential(nn.Linear(5, 5), nn.ReLU()))
-    model = nn.Sequential(*layers, nn.Linear(5, 2))
+    model = nn.Sequential(*layers, nn.Linear(5, 1))
     _fill(model, seed)
     with torch.no_grad():
         next(layers[2].parameters()).fill_(equal)

@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-__all__ = ["RESUMED", "ZEROED", "descend_quartic", "follow", "repeat", "trained"]
+__all__ = ["GROUPED", "RESUMED", "ZEROED", "descend_quartic", "follow", "repeat", "trained"]
 
 Weights = tuple[np.ndarray, ...]
 
+GROUPED = "group 2 has the default settings, and half the learning rate"
 RESUMED = "the state is saved halfway, and loaded by a new optimizer"
-ZEROED = "gradients are cleared to zeros, not to None"
+ZEROED = "gradients are cleared to zeros, not to None, and are zero in the last step"
 
 
 def follow(
@@ -33,15 +34,21 @@ def follow(
     and stands between the first two. ``rates`` are set before each step, as a schedule does.
     """
     *theta, unused = [nn.Parameter(torch.tensor(value)) for value in start]
-    groups = [{"params": [theta[0], unused, theta[1]]}, {"params": theta[2:]}]
+    groups: list[dict[str, Any]] = [
+        {"params": [theta[0], unused, theta[1]]},
+        {"params": theta[2:]},
+    ]
+    if event == GROUPED:
+        groups, options = [groups[0] | options, groups[1] | {"lr": rates[0] / 2}], {}
     optimizer = kind(groups, lr=rates[0], **options)
     path, kept = [], True
     for number, rate in enumerate(rates):
         if number and rate != rates[number - 1]:
             for group in optimizer.param_groups:
-                group["lr"] = rate
+                group["lr"] *= rate / rates[number - 1]
         optimizer.zero_grad(set_to_none=event != ZEROED)
-        _bowl(theta).backward()  # type: ignore[no-untyped-call]
+        if event != ZEROED or number < len(rates) - 1:
+            _bowl(theta).backward()  # type: ignore[no-untyped-call]
         before = [p.grad.clone() for p in theta if p.grad is not None]
         optimizer.step()
         after = [p.grad for p in theta if p.grad is not None]

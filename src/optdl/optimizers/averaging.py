@@ -1,0 +1,164 @@
+"""The noise floor of SGD with a constant rate, and the averages that get below it."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from optdl.optimizers.validation import require_count, require_share
+
+__all__ = ["average_of_iterates", "averaged_variance", "exponential_average", "noise_floor"]
+
+Path = Float[np.ndarray, "t ..."]
+
+
+def noise_floor(lr: float, curvature: float, sigma: float) -> float:
+    r"""Return the mean squared error at which SGD with a constant rate stalls.
+
+    On :math:`\tfrac12 \lambda\theta^2`, with gradients that carry noise of variance σ²,
+
+    .. math:: \mathbb E[\theta^2] \to \frac{\eta\,\sigma^2}{\lambda\,(2 - \eta\lambda)}
+
+    Parameters
+    ----------
+    lr : float
+        η, below 2/λ.
+    curvature : float
+        λ > 0.
+    sigma : float
+        Standard deviation of the gradient's noise. With minibatches of n examples it is that of
+        one example's gradient divided by √n, so for small ηλ the floor depends on η/n alone.
+
+    Raises
+    ------
+    ValueError
+        If the iteration is not stable: η outside (0, 2/λ).
+
+    Notes
+    -----
+    Source: L1-25, F-14
+
+    Examples
+    --------
+    >>> noise_floor(lr=1.0, curvature=1.0, sigma=3.0)
+    9.0
+    """
+    if not 0 < lr * curvature < 2:
+        raise ValueError(
+            f"lr · curvature must lie between 0 and 2, got {lr * curvature:g}: "
+            "outside it SGD diverges and has no floor"
+        )
+    return lr * sigma**2 / (curvature * (2 - lr * curvature))
+
+
+def averaged_variance(lr: float, curvature: float, sigma: float, steps: int) -> float:
+    r"""Return the variance of the mean of T iterates of SGD at its noise floor.
+
+    .. math:: \operatorname{Var}\Bigl[\frac1T \sum_{k=1}^{T} \theta_k\Bigr]
+        = \frac{s^2}{T^2} \left( T\,\frac{1 + a}{1 - a} - \frac{2a\,(1 - a^T)}{(1 - a)^2} \right),
+        \qquad a = 1 - \eta\lambda, \quad s^2 = \frac{\eta\,\sigma^2}{\lambda\,(2 - \eta\lambda)}
+
+    On :math:`\tfrac12 \lambda\theta^2`, with gradients that carry independent noise of variance σ²
+    and a constant rate; s² is :func:`noise_floor`. Neighboring iterates have the correlation a. For
+    large T the variance is σ²/(λ²T), whatever the learning rate.
+
+    Parameters
+    ----------
+    lr : float
+        η, below 2/λ.
+    curvature : float
+        λ > 0.
+    sigma : float
+        Standard deviation of the gradient's noise.
+    steps : int
+        T ≥ 1, the iterates in the mean; with one it is the noise floor.
+
+    Raises
+    ------
+    ValueError
+        If the iteration is not stable, η outside (0, 2/λ), or T is less than 1.
+
+    Notes
+    -----
+    Source: F-15
+
+    Examples
+    --------
+    >>> [round(averaged_variance(lr=0.5, curvature=1.0, sigma=3.0, steps=T), 3) for T in (1, 9, 90)]
+    [3.0, 0.852, 0.099]
+    """
+    require_count("steps", steps)
+    floor, a = noise_floor(lr, curvature, sigma), 1 - lr * curvature
+    together = steps * (1 + a) / (1 - a) - 2 * a * (1 - a**steps) / (1 - a) ** 2
+    return floor * together / steps**2
+
+
+def average_of_iterates(path: Path) -> Path:
+    r"""Return the mean of the iterates so far, after each step, as Polyak and Ruppert average.
+
+    .. math:: \bar\theta_k = \frac{1}{k + 1} \sum_{i=0}^{k} \theta_i
+
+    Pass ``path[burn_in:]`` to leave out the approach, which the mean never forgets.
+
+    Parameters
+    ----------
+    path : (t, ...) array
+        The iterates θ₀, θ₁, … along the first axis.
+
+    Returns
+    -------
+    (t, ...) array
+        Row k is the mean of the rows up to k.
+
+    Notes
+    -----
+    Source: F-15
+
+    Examples
+    --------
+    >>> average_of_iterates(np.array([4.0, 0.0, 2.0]))
+    array([4., 2., 2.])
+    """
+    counts = np.arange(1, len(path) + 1).reshape(-1, *[1] * (path.ndim - 1))
+    return np.cumsum(path, axis=0) / counts
+
+
+def exponential_average(path: Path, decay: float) -> Path:
+    r"""Return the exponential moving average of the iterates, after each step.
+
+    .. math:: \bar\theta_0 = \theta_0, \qquad
+        \bar\theta_k = \rho\,\bar\theta_{k-1} + (1 - \rho)\,\theta_k
+
+    It forgets the start, and remembers about the last 1/(1 − ρ) iterates.
+
+    Parameters
+    ----------
+    path : (t, ...) array
+        The iterates θ₀, θ₁, … along the first axis.
+    decay : float
+        ρ in [0, 1), the fraction of the old average that is kept.
+
+    Returns
+    -------
+    (t, ...) array
+        Row k is the average after the rows up to k.
+
+    Raises
+    ------
+    ValueError
+        If ρ is outside [0, 1).
+
+    Notes
+    -----
+    Source: F-15
+
+    Examples
+    --------
+    >>> exponential_average(np.array([4.0, 0.0, 2.0]), decay=0.75)
+    array([4.  , 3.  , 2.75])
+    """
+    require_share("decay", decay, "the average would stay at the start")
+    averages = np.array(path, dtype=float)
+    for k in range(1, len(averages)):
+        averages[k] = decay * averages[k - 1] + (1 - decay) * averages[k]
+    return averages
