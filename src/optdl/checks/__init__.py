@@ -1,12 +1,13 @@
 """Checks of the exercises: the reference, random cases, and the usual mistakes by name.
 
-A notebook calls :func:`check`, and :func:`summary` at its end. Each topic has a folder here, and in
-it each exercise a file.
+A notebook calls :func:`check`, and :func:`summary` at its end; :func:`hint` helps whoever is stuck.
+Each topic has a folder here, and in it each exercise a file.
 """
 
 from optdl.checks.catalog import exercises, lab_exercises
 from optdl.checks.diagnoses.notebook import tell_unwritten_plainly
 from optdl.checks.exercise import Exercise, Misconception, Property
+from optdl.checks.hints import hint
 from optdl.checks.report import CheckFailed
 from optdl.checks.runner import check, prepare
 from optdl.checks.summary import summary
@@ -20,6 +21,7 @@ __all__ = [
     "Property",
     "check",
     "exercises",
+    "hint",
     "lab_exercises",
     "prepare",
     "summary",

@@ -39,7 +39,7 @@ def _disagreement(
     reason: str | None
     if expected is None or isinstance(expected, str):
         agrees = type(got) in (type(expected), np.str_) and expected == got
-        reason = None if agrees else "the values differ"
+        reason = None if agrees else _text_disagreement(expected, got)
     elif got is None:
         reason = "expected a value, got None: does every path of your function `return` something?"
     elif isinstance(expected, Mapping):
@@ -49,6 +49,12 @@ def _disagreement(
     else:
         reason = _array_disagreement(expected, got, tolerance)
     return reason and _led(where, reason)
+
+
+def _text_disagreement(expected: Any, got: Any) -> str:
+    if isinstance(expected, str) and isinstance(got, str) and len(expected) + len(got) <= 60:
+        return f"expected '{expected}', got '{got}'"
+    return "the values differ"
 
 
 def _led(where: str, reason: str) -> str:
@@ -67,11 +73,13 @@ def _mapping_disagreement(
         return _led(where, f"expected a dict, got {with_article(type(got).__name__)}")
     if set(expected) != set(got):
         return _led(where, f"expected the keys {_listed(expected)}, got {_listed(got)}")
-    for key, value in expected.items():
-        at = f"{where}, at key {key!r}" if where else f"at key {key!r}"
-        if reason := _disagreement(value, got[key], tolerance, "", at):
-            return reason
-    return None
+    lead = f"{where}, " if where else ""
+    reasons = (
+        _disagreement(value, got[key], tolerance, "", f"{lead}at key {key!r}")
+        for key, value in expected.items()
+    )
+    found = filter(None, reasons)
+    return next(found, None) if where else "; ".join(found) or None
 
 
 def _listed(keys: Iterable[Any]) -> str:
@@ -110,7 +118,7 @@ def _place(number: int, count: int, name: Any, where: str) -> str:
         return where
     ordinal = ORDINALS[number] if number < len(ORDINALS) else f"{number + 1}th"
     part = f"the {ordinal} of {count} parts"
-    return f"{part} in {where}" if where else part
+    return f"{part} {where if where.startswith('at key') else f'in {where}'}" if where else part
 
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
@@ -146,7 +154,8 @@ def _array_disagreement(expected: Any, got: Any, tolerance: _Tolerance) -> str |
     if agree.all():
         return None
     if right.size == 1:
-        return "the values differ"
+        texts = f"expected {right.item()}, got {answer.item()}"
+        return texts if right.dtype == bool else "the values differ"
     return f"{int((~agree).sum())} of {right.size} values differ"
 
 

@@ -183,6 +183,7 @@ class Exercise:
         self.rtol, self.atol, self.use = rtol, atol, use
         self.misconceptions, self.properties = [*misconceptions], [*properties]
         self._draw, self._answer = cases, reference
+        self.hinted: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -202,6 +203,13 @@ class Exercise:
         function.__name__ = self.name
         self._answer = function
         return function
+
+    def hints(self, *texts: str) -> None:
+        """Take two or three hints, from a question to nearly the line; none is the answer.
+
+        They are told one after the other. Text is in Markdown, with formulas between dollars.
+        """
+        self.hinted = texts
 
     def cases(self, draw: Cases) -> Cases:
         """Take ``draw(rng)``, which gives the calls to compare, small and large ones."""

@@ -52,6 +52,16 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(found, expected, atol=1e-7))
 
 
+exercise.hints(
+    "Which entries of `x` belong to one feature, and along which axis do you therefore take the "
+    "mean?",
+    "The mean and the variance have one entry for each feature, shape `(d,)`. NumPy combines such "
+    "an array with every row of an array of shape `(m, d)`, so no loop is needed.",
+    r"Subtract the mean along axis 0, average the squared differences along axis 0, add $\epsilon$ "
+    r"and take the root. The differences over this root are $\hat x$; $\gamma$ over it is the "
+    r"factor.",
+)
+
 exercise.mistake(
     "your variance divides by m − 1; batch norm divides by m",
     ("(centered**2).mean(axis=0)", "(centered**2).sum(axis=0) / (len(x) - 1)"),

@@ -58,6 +58,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(sums, 0, atol=1e-12))
 
 
+exercise.hints(
+    r"`grad` is $\delta$, and `cache` holds $\hat x$ and the factor. Which other quantities does "
+    r"the first formula need, and along which axis do you compute them?",
+    r"It needs two means over the minibatch, each of shape `(d,)`. For $\overline{\delta\hat x}$, "
+    r"multiply $\delta$ and $\hat x$ entry by entry before you take the mean.",
+    r"Subtract from `grad` its mean and $\hat x$ times the mean of the products, and multiply the "
+    r"difference by the factor. The other gradients are the sums of the products and of `grad`.",
+)
+
 exercise.mistake(
     "you hold mean and variance constant; both depend on each example",
     ("(grad - grad.mean(axis=0) - along)", "grad"),

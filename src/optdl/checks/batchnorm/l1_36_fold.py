@@ -41,6 +41,14 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(h @ np.asarray(folded).T + shift, expected, rtol=1e-12))
 
 
+exercise.hints(
+    r"What is the right-hand side at $h = 0$, and what does this tell you about $\tilde b$?",
+    r"Let $a = \gamma / \sqrt{\sigma^2 + \epsilon}$. Expand $a \odot (Wh + b - \mu) + \beta$ into "
+    r"a part that contains $h$ and a part that does not.",
+    "Turn $a$ into a column of shape `(d, 1)`, so that it multiplies the rows of the weight. For "
+    "the bias, multiply the difference of `bias` and `mean` by $a$, and add `beta`.",
+)
+
 exercise.mistake(
     "you do not scale the old bias; it is a part of the value that is normalized",
     ("scale * (bias - mean)", "bias - scale * mean"),

@@ -33,6 +33,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(mean, x.mean(axis=0)) and np.allclose(var, x.var(axis=0)))
 
 
+exercise.hints(
+    "Which axis of `means` and `variances` counts the minibatches, and which axis counts the "
+    "features?",
+    r"The deviations are measured from the mean of the minibatch itself, so $\sigma_B^2$ is too "
+    r"small on average: $E_B[\sigma_B^2] = \frac{m-1}{m}\,V[x]$. Solve this for $V[x]$.",
+    "Average both arrays along axis 0. Then multiply the second average by $m$ and divide it by "
+    "$m - 1$.",
+)
+
 exercise.mistake(
     "your factor is inverted; multiply the variance by m/(m − 1)", ("m / (m - 1)", "(m - 1) / m")
 )

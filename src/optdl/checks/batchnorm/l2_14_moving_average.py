@@ -45,6 +45,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(weights, expected))
 
 
+exercise.hints(
+    "Which array does each update take from the update before, and which array takes its place in "
+    "the first update?",
+    r"The first value enters by the same formula as all others. If the start is that value "
+    r"itself, the first average equals it, since $\rho + (1 - \rho) = 1$.",
+    r"Go through the rows in a loop. Multiply the average by $\rho$, add $1 - \rho$ times the row, "
+    r"and append the new average to a list. Turn the list into an array at the end.",
+)
+
 exercise.mistake(
     "you start from 0; if no start is given, start from the first value",
     ("values[0] if", "np.zeros(values.shape[1]) if"),

@@ -71,6 +71,16 @@ def _(function: Any, rng: np.random.Generator) -> bool:
     return disagreement(whole, split, 1e-5, 1e-8) is None
 
 
+exercise.hints(
+    "How must the results of minibatches of different sizes be combined if each example is to "
+    "count equally?",
+    'Sum over the examples, and divide once at the end. With `reduction="sum"`, `cross_entropy` '
+    "returns the sum over a minibatch, and correct answers can be counted.",
+    "Remember the mode and switch to evaluation mode. Split `x` and `y` with `torch.split`, add up "
+    "the losses and the matches of `argmax` with the labels, restore the mode, and divide both "
+    "sums by `len(y)`.",
+)
+
 exercise.mistake(
     "you compute all scores at once; compute them in minibatches of `size` examples",
     ("zip(torch.split(x, size), torch.split(y, size), strict=True)", "[(x, y)]"),

@@ -79,6 +79,7 @@ exercise = Exercise(
         "output after load_state_dict",
     ),
     rtol=1e-6,
+    atol=1e-6,  # `1 / num_batches_tracked` is a number in float32
 )
 
 
@@ -137,6 +138,16 @@ exercise.fact("ten minibatches of images leave what nn.BatchNorm2d has")(
     _is_that_of_torch(nn.BatchNorm2d, (2, 3, 4, 5), 0.1)
 )
 
+
+exercise.hints(
+    "Which quantities in the formulas are trained, which are remembered from minibatch to "
+    "minibatch, and which are computed anew each time?",
+    "For features and for images, the statistics run over every axis except axis 1. To broadcast a "
+    "vector over `x`, reshape it to its length on axis 1 and to 1 on all other axes.",
+    "In training, compute the mean and the variance of the minibatch and, without autograd, move "
+    "each running average by $s$ times the difference. Otherwise use the averages. In both cases "
+    "normalize, scale and shift.",
+)
 
 exercise.mistake(
     "your running averages are parameters, which an optimizer would train; register them as "
@@ -286,4 +297,8 @@ exercise.mistake(
     "you take the momentum 0 for None, as `momentum or …` does; ask whether it `is None`: with the "
     "share 0 the running averages stay as they are",
     ("if share is None:", "if not share:"),
+)
+
+exercise.mistake(
+    "you leave out ε; it is added to the variance under the root", (" + self.eps)", ")")
 )

@@ -83,6 +83,17 @@ def _(kind: Any, rng: np.random.Generator) -> bool:
     return disagreement(large, small, 1e-6, 1e-7) is None
 
 
+exercise.hints(
+    "Which layers lead from one number in `widths` to the next, and for which pair of numbers is "
+    "the answer different?",
+    "Collect all layers in one list. Each pair of consecutive widths except the last gives a "
+    "linear layer, a normalization if there is one, and a ReLU; the last pair gives a linear layer "
+    "alone.",
+    "Loop over all pairs but the last and append their layers; the linear layer has a bias only if "
+    "there is no normalization. Append the last linear layer, and unpack the list into "
+    "`nn.Sequential`.",
+)
+
 exercise.mistake(
     "your layers before a normalization have a bias, which the mean removes again; leave it out "
     "there with `bias=False`",
@@ -157,4 +168,13 @@ exercise.mistake(
     "your layers are those of a plain list, which a module does not know; put them into "
     "`nn.Sequential`",
     ("= nn.Sequential(*layers)", "= lambda x, run=nn.Sequential(*layers): run(x)"),
+)
+
+exercise.mistake(
+    "each hidden layer of yours is an `nn.Sequential` of its own, so its parts are called "
+    "`layers.0.0`, `layers.0.1`, …; put all of them into one",
+    (
+        "layers.append(nn.ReLU())",
+        "layers = [*layers[:k], nn.Sequential(*layers[k:], nn.ReLU())]",
+    ),
 )

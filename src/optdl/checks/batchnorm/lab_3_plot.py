@@ -49,6 +49,16 @@ def _(plot: Any, rng: np.random.Generator) -> bool:
     return set(lines) == set(curves) and all(list(x) == [10, 20, 30] for x, _ in lines.values())
 
 
+exercise.hints(
+    "Which argument is common to all curves, and which argument gives each curve its values and "
+    "its name?",
+    "All curves have the numbers in `seen` as their x values. Each item of `curves` is a name and "
+    "the list of y values of one line.",
+    "Loop over the items of `curves`, and call `ax.plot` with `seen`, the values, and the name as "
+    "the label. After the loop, label the x axis with what it shows and the y axis with `ylabel`, "
+    "and add the legend.",
+)
+
 exercise.mistake(
     "you draw the curves over 0, 1, 2, …; draw them over the numbers in `seen`",
     ("plot(seen, values", "plot(values"),
@@ -84,4 +94,14 @@ exercise.mistake(
 exercise.mistake(
     "you draw the last curve only; put `ax.plot` into the loop",
     ("        ax.plot", "        pass\n    ax.plot"),
+)
+
+exercise.mistake(
+    "you draw the curves over 1, 2, 3, …; draw them over the numbers in `seen`",
+    ("plot(seen, values", "plot(range(1, len(values) + 1), values"),
+)
+
+exercise.mistake(
+    "you draw on other axes than `ax`, as `plt.plot` may do; call the methods of `ax`",
+    ("    for name,", "    ax = ax.figure.add_axes((0, 0, 1, 1))\n    for name,"),
 )

@@ -66,6 +66,16 @@ def _(function: Any, rng: np.random.Generator) -> bool:
     return disagreement(expected, observe(drivers.averaged, function, x), 1e-5, 1e-8) is None
 
 
+exercise.hints(
+    "For which value of `momentum` do all minibatches count equally, and which share must the "
+    "first one have if nothing of the old averages is to remain?",
+    "With `momentum=None` the $t$-th minibatch has the share $1/t$. If the count starts again at "
+    "0, the first minibatch has the share 1, and it replaces the old averages.",
+    "Remember the mode and each momentum. Set each count to 0 and each momentum to `None`, pass "
+    "all minibatches through the network in training mode without gradients, and restore what you "
+    "remembered.",
+)
+
 exercise.mistake(
     "your network is in evaluation mode during the pass, where the averages do not change; call "
     "`model.train()` first",
@@ -151,4 +161,18 @@ exercise.mistake(
 exercise.mistake(
     "you pass the minibatches twice; each counts once",
     ("        model(x)\n", "        model(x), model(x)\n"),
+)
+
+exercise.mistake(
+    "you give all normalizations one momentum at the end; give each its own back",
+    ("layer.momentum = momentum", "layer.momentum = momenta[-1]"),
+)
+
+exercise.mistake(
+    "you set the averages back and not the count, so the first minibatch has a share of less than "
+    "1; set num_batches_tracked to 0",
+    (
+        "layer.num_batches_tracked.zero_()",
+        "_ = layer.running_mean.zero_(), layer.running_var.fill_(1)",
+    ),
 )

@@ -62,6 +62,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(found, difference(loss, x), atol=1e-7))
 
 
+exercise.hints(
+    r"Which part of the output is batch normalization as in exercise 1, and what happens to "
+    r"$\hat x$ before $\gamma$ and $\beta$ are applied?",
+    r"For the backward pass $s$ and $d$ are constants. So $y = (\gamma s)\,\hat x + (\gamma d + "
+    r"\beta)$ is batch normalization with another scale and another shift.",
+    r"Compute $\mu_B$ and $\sigma_B$ along axis 0, then $s$, $d$ and $\hat x$, and from them $y$. "
+    r"The factor is that of exercise 1 with the new scale, $\gamma s$, in place of $\gamma$.",
+)
+
 exercise.mistake("your s is inverted; it is σ_B/σ", ("batch_std / std", "std / batch_std"))
 
 exercise.mistake(

@@ -42,6 +42,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(centered and np.allclose(grouped.std(axis=2), 1))
 
 
+exercise.hints(
+    "Which entries of `x` share one mean? How many means are there for $m$ examples and $G$ "
+    "groups?",
+    "Reshape `x` to three axes: the example, the group, and the feature within its group. "
+    "Neighboring features then stay together along the last axis.",
+    r"Take the mean and the variance along the last axis with `keepdims=True`, and normalize as in "
+    r"exercise 1. Restore the shape of `x`, and only then apply $\gamma$ and $\beta$.",
+)
+
 exercise.mistake(
     "your statistics of a group are over all examples; each example has its own",
     ("mean(axis=2", "mean(axis=(0, 2)"),

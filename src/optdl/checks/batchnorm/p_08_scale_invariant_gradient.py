@@ -55,6 +55,16 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(function(W, h, upstream), difference(loss, W), atol=1e-6))
 
 
+exercise.hints(
+    r"The function is a chain: $W$ determines $z = hW^T$, and $z$ determines $\mathrm{BN}(z)$. "
+    r"Through which of these two steps have you already propagated a gradient?",
+    r"Exercise 2 with the factor $1/\sigma$ gives $\partial f/\partial z$. Since $z_{ij} = \sum_k "
+    r"h_{ik} W_{jk}$, the chain rule then gives $\partial f/\partial W_{jk} = \sum_i "
+    r"(\partial f/\partial z_{ij})\, h_{ik}$.",
+    r"Normalize $hW^T$ along axis 0, and apply the formula of exercise 2 to `upstream`, with one "
+    r"over the standard deviation as the factor. Multiply the transpose of the result by `h`.",
+)
+
 exercise.mistake(
     "you hold mean and variance constant; both depend on W",
     ("(upstream - upstream.mean(axis=0) - along)", "upstream"),

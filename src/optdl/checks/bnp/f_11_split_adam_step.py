@@ -50,6 +50,16 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return all(map(np.allclose, function(*given), function(*given, 1e-8)))
 
 
+exercise.hints(
+    "For one output, what are the components of $P^Tg$: the first one, which belongs to the bias, "
+    "and the one that belongs to input $j$?",
+    r"$P^Tg$ is $G_b(i)/q$ for the bias and "
+    r"$\bigl(G_w(i,j)-\mu(j)\,G_b(i)\bigr)/(q\,\tilde\sigma(j))$ for a weight. Adam acts on each "
+    r"of these numbers, and $P$ acts on what Adam returns.",
+    r"For the weight, divide Adam's step by $q\,\tilde\sigma$ once more. For the bias, divide "
+    r"Adam's step by $q$, and subtract the finished change of the weight times `mean`.",
+)
+
 exercise.mistake(
     "you give P Pᵀ g to Adam, which divides each component by its own size; it takes Pᵀ g, and P "
     "comes after it",

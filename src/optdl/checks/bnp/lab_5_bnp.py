@@ -83,7 +83,8 @@ exercise = Exercise(
     parts=(
         *("the weight gradients after step 1", "the bias gradients after step 1"),
         *("the weight gradients after the last step", "the bias gradients after the last step"),
-        *("the means", "the variances", "whether the averages have no graph"),
+        *("the means", "the variances", "whether the averages begin in the dtype of the weights"),
+        "whether the averages have no graph",
         *("the saved means at the end", "the saved variances at the end"),
         "whether a second step without a pass raises RuntimeError",
         "whether the gradients stay as they are then",
@@ -129,6 +130,16 @@ def _(kind: Any, rng: np.random.Generator) -> bool:
     expected = drivers.nested_network([3, 4, 2], 1)(torch.tensor(x)).detach().numpy()
     return all(np.array_equal(output, expected) for output in outputs)
 
+
+exercise.hints(
+    "What must the object keep for each layer, and which of its methods read or change it?",
+    "For each layer, it keeps two averages, the size of the last minibatch, and the handle of the "
+    "hook. The hook sets the averages and the size; `step` reads them, and sets the size to 0 to "
+    "mark the pass as used.",
+    "The hook returns at once in evaluation mode; otherwise it moves both averages in place, "
+    "without a graph. `step` raises the error if all sizes are 0, and calls `precondition` for "
+    "each layer with gradients.",
+)
 
 exercise.mistake(
     "your averages take in what the layers give; they are those of what the layers read",

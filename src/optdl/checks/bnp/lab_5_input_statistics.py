@@ -66,6 +66,16 @@ def _(function: Any, rng: np.random.Generator) -> bool:
     return np.allclose(shifted[0], 2 * means[0] + 1) and np.allclose(scaled[0], 4 * variances[0])
 
 
+exercise.hints(
+    "At which moment of a forward pass can you see what a layer reads, and what must be undone "
+    "afterwards, even if the pass fails?",
+    "A pre-hook can store the statistics of `inputs[0]` in a dict, with the layer as the key. A "
+    "`try` with a `finally` around the pass removes the hooks in either case.",
+    "Collect the linear layers in a list, register the hook on each, and keep the handles. Run the "
+    "network without gradients, remove the hooks, and look up the statistics of the layers in the "
+    "order of the list.",
+)
+
 exercise.mistake(
     "your hooks stay on the network and go on working in each later pass; keep the handles and "
     "call `remove()` on each",
@@ -142,4 +152,16 @@ exercise.mistake(
 exercise.mistake(
     "you leave the network in evaluation mode; it is to stay in the mode in which it came",
     ("seen = {}", "seen, _ = {}, model.eval()"),
+)
+
+exercise.mistake(
+    "your hooks stay on the network when the pass fails, and your list is in the order in which "
+    "the layers were called; remove the hooks in `finally`, and go through `model.modules()`",
+    ("seen = {}", "seen = []"),
+    (
+        "seen[layer] = (h.mean(dim=0), h.var(dim=0, correction=0))",
+        "seen.append((h.mean(dim=0), h.var(dim=0, correction=0)))",
+    ),
+    ("finally:", "except ZeroDivisionError:\n        pass\n    else:"),
+    ("[seen[layer] for layer in layers]", "seen"),
 )

@@ -49,6 +49,16 @@ def _(function: Any, rng: np.random.Generator) -> bool:
     )
 
 
+exercise.hints(
+    "After how many steps was the first loss in a list measured, and after how many steps was the "
+    "last?",
+    "The x values of a line are the multiples of `every`, beginning with `every` itself, and there "
+    "are as many of them as there are losses in the list.",
+    "Loop over the items of `curves`, make the list of steps, and call `ax.plot` with the steps, "
+    "the losses, and the name as the label. After the loop, set the scale of the y axis and both "
+    "labels, and add the legend.",
+)
+
 exercise.mistake(
     "you draw the losses over 0, 1, 2, …; draw them over the steps, of which there are `every` "
     "between two measurements",
@@ -81,3 +91,8 @@ exercise.mistake(
 )
 
 exercise.mistake("your lines have no labels; give each `label=name`", (", label=name", ""))
+
+exercise.mistake(
+    "you draw on other axes than `ax`, as `plt.plot` may do; call the methods of `ax`",
+    ("    for name,", "    ax = ax.figure.add_axes((0, 0, 1, 1))\n    for name,"),
+)

@@ -58,6 +58,16 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
 
 @exercise.fact("ε₁ is 0.01 and ε₂ is 0.0001 where they are not given")
 def _(function: Any, rng: np.random.Generator) -> bool:
+    arrays, rows = [rng.uniform(0.1, 2, size=shape) for shape in ((3, 6), (3,), (6,), (6,))], 4
+    defaults, given = (
+        observe(drivers.change_gradients, function, *arrays, rows, *eps)
+        for eps in [(), (1e-2, 1e-4)]
+    )
+    return all(map(np.allclose, defaults, given))
+
+
+@exercise.fact("the gradients are those of `optdl.bnp.precondition_dense`")
+def _(function: Any, rng: np.random.Generator) -> bool:
     weight, bias, mean = rng.normal(size=(3, 6)), rng.normal(size=3), rng.normal(size=6)
     arrays = weight, bias, mean, rng.uniform(0.1, 2, size=6)
     gradients = observe(drivers.change_gradients, function, *arrays, 4)
@@ -72,6 +82,17 @@ def _(function: Any, rng: np.random.Generator) -> bool:
     weight, bias, *_ = observe(drivers.change_gradients, function, *arrays, 3, 0.0, 1.0)
     return np.allclose(weight, G_w / 2) and np.allclose(bias, G_b)
 
+
+exercise.hints(
+    "Which of the four tensors are to change, and which must stay as they are? Which operations in "
+    "the formulas can therefore be done in place?",
+    r"All products $\mu(j)\,G_b(i)$ together are the `torch.outer` of two vectors, and the sum "
+    r"over $j$ is a product of a matrix and a vector. Compute $\tilde\sigma^2$ and $q^2$ as new "
+    r"values first.",
+    r"In place, subtract the outer product from `grad_weight`, and divide by "
+    r"$q^2\,\tilde\sigma^2$. Then, again in place, divide `grad_bias` by $q^2$, and subtract the "
+    r"new `grad_weight` times `mean`.",
+)
 
 exercise.mistake(
     "you compute new tensors, and the gradients stay as they are: `a = a - b` gives the name a to "
@@ -160,4 +181,16 @@ exercise.mistake(
 exercise.mistake(
     "you add the means times the bias gradient; they are subtracted from the weight gradient",
     ("grad_weight.sub_(", "grad_weight.add_("),
+)
+
+exercise.mistake(
+    "you divide the bias gradient by q² first, and the weight gradient takes in the divided one; "
+    "the new G_w is made of the old G_b",
+    ("    grad_weight.sub_(", "    grad_bias.div_(q2)\n    grad_weight.sub_("),
+    ("    grad_bias.div_(q2).sub_(grad_weight", "    grad_bias.sub_(grad_weight"),
+)
+
+exercise.mistake(
+    "your quotient is upside down; q² is max{n/N, 1}",
+    ("grad_weight.shape[1] / batch_size", "batch_size / grad_weight.shape[1]"),
 )

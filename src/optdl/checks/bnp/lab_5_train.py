@@ -65,6 +65,16 @@ def _(function: Any, rng: np.random.Generator) -> bool:
     return first == second and all(map(np.array_equal, weights, before))
 
 
+exercise.hints(
+    "What must exist before `bnp.step()` can do its work, and which part of the loop uses the "
+    "result?",
+    "`bnp.step()` changes the gradients in place, so they have to be there, and the weights must "
+    "not have been changed by them yet. The rest is an ordinary training loop.",
+    "Switch to training mode. For each minibatch, clear the gradients, compute the mean "
+    "cross-entropy, run the backward pass, precondition if there is a `bnp`, take the step, and "
+    "append the loss as a number.",
+)
+
 _BNP_STEP = "        if bnp is not None:\n            bnp.step()\n"
 
 exercise.mistake(

@@ -40,6 +40,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(u @ np.asarray(function(H, curvatures)) @ u, expected))
 
 
+exercise.hints(
+    r"Which row vector, multiplied by $\hat w = [b; w]$, gives the output $a_j = b + w^Th_j$ of "
+    r"one example?",
+    "Each example contributes its curvature times the outer product of this row with itself. The "
+    "Hessian is the mean of these matrices over the minibatch.",
+    r"Stack the rows to get $\hat H$. Then multiply three matrices: the transpose of $\hat H$, the "
+    r"diagonal matrix of the curvatures divided by the number of rows, and $\hat H$.",
+)
+
 exercise.mistake(
     "the bias is a parameter too: Ĥ begins with a column of ones",
     ("np.column_stack([np.ones(len(H)), H])", "H"),

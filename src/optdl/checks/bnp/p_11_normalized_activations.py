@@ -31,6 +31,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(np.sum(one**2, 0), 9) and np.allclose(one, other, atol=1e-9))
 
 
+exercise.hints(
+    "Which axis of `H` runs over the examples, and how many means does a layer with $n$ features "
+    "need?",
+    "The mean and the standard deviation over the examples are vectors of length $n$. NumPy "
+    "broadcasts them over the rows of `H`, so no loop is needed.",
+    "Subtract from `H` its mean over axis 0, divide the difference by the standard deviation over "
+    "axis 0, and put a column of ones in front of the result with `np.column_stack`.",
+)
+
 exercise.mistake(
     "the column of ones is missing: Ĝ = [e, G]",
     ("np.column_stack([np.ones(len(H)), normalized])", "normalized"),

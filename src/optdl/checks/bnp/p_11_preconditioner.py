@@ -34,6 +34,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(row, np.concatenate([[1.0], (h - mean) / std]), rtol=1e-10))
 
 
+exercise.hints(
+    r"In column $k$ of $[1, h^T]\,U$, which entry of $U$ is multiplied by the leading 1, and what "
+    r"must it be to turn $h_k$ into $h_k - \mu_k$?",
+    "Each matrix differs from the identity in at most $n$ entries: $U$ in its first row, $D$ on "
+    "its diagonal. The entry at the top left, which belongs to the bias, is 1 in both.",
+    "For $U$, overwrite the first row of `np.eye` from its second entry on. For $D$, put a 1 in "
+    "front of the reciprocals of `std`, and make a diagonal matrix of them with `np.diag`.",
+)
+
 exercise.mistake("your D holds σ; it is an inverse, so it holds 1/σ", ("1 / std", "std"))
 
 exercise.mistake(

@@ -31,6 +31,8 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
         yield {"H": random_activations(rng, rows, features)}
     H = random_activations(rng, 6, 2)
     yield {"H": np.column_stack([H, H[:, 0]])}
+    # large entries, and so is the rounding in place of a zero
+    yield {"H": 1e6 * np.column_stack([H, H[:, 0]])}
     # 10⁻⁷ times the largest singular value is not zero, and its square is lost in rounding
     yield {"H": random_activations(rng, 6, 2) * [1.0, 1e7]}
     # with one feature the last two depend on what its variance divides by
@@ -58,6 +60,16 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     )
 
 
+exercise.hints(
+    r"What does multiplication by $U$, and then by $D$, do to the feature columns of $\hat H$, and "
+    r"what does it do to the column of ones?",
+    "The column of ones stays the same; $U$ centers the features, and $D$ then scales them. The "
+    "same computation is needed for three versions of the features, so write a loop.",
+    "For each version, put the column of ones in front, call `np.linalg.svd` with "
+    "`compute_uv=False`, keep the values above the threshold, and divide the first by the last: "
+    "they are in descending order.",
+)
+
 exercise.mistake(
     "the column of ones is missing: the matrix is Ĥ = [e, H]",
     ("np.column_stack([e, features])", "features"),
@@ -67,6 +79,11 @@ exercise.mistake(
     "you divide by a singular value that is zero up to rounding; divide by the smallest one that "
     "is not",
     ("values[values > 1e-12 * values[0]]", "values"),
+)
+
+exercise.mistake(
+    "you count what is below 1e-12 as zero; the limit is 1e-12 times the largest singular value",
+    ("1e-12 * values[0]", "1e-12"),
 )
 
 exercise.mistake(

@@ -51,6 +51,16 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(np.vstack([bias, weight.T]), right, rtol=1e-9) and downhill)
 
 
+exercise.hints(
+    "Which of the indices $i$ and $j$ counts the outputs, which counts the inputs, and which axis "
+    "of `grad_weight` does each of them run along?",
+    r"All products $\mu(j)\,G_b(i)$ together form an outer product of shape $(o, n)$, and the sum "
+    r"over $j$ in step 5 is a product of a matrix and a vector.",
+    r"From `grad_weight`, subtract the outer product of `grad_bias` and `mean`, and divide by "
+    r"$q^2\,\tilde\sigma^2$, which broadcasts over the rows. Then subtract the new matrix times "
+    r"`mean` from `grad_bias` over $q^2$.",
+)
+
 exercise.mistake(
     "your step 5 uses the old G_w; use the new one from step 4",
     ("- weight @ mean", "- grad_weight @ mean"),
@@ -174,4 +184,9 @@ exercise.mistake("your σ̃² lacks ε₂; it is σ² + ε₁ max σ² + ε₂",
 exercise.mistake(
     "you exchange ε₁ and ε₂; ε₁ multiplies the largest variance, and ε₂ stands alone",
     ("eps1 * var.max() + eps2", "eps2 * var.max() + eps1"),
+)
+
+exercise.mistake(
+    "you multiply ε₁ by the mean variance; the floor takes the largest",
+    ("var.max()", "var.mean()"),
 )

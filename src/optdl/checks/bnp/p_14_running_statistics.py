@@ -51,6 +51,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return all(map(np.allclose, function([H]), function([H], 0.99)))
 
 
+exercise.hints(
+    "Which quantities does each minibatch need from the one before it, and what are their values "
+    "before the first minibatch?",
+    r"Keep one variable for $\mu$, one for $\sigma^2$, and a list of results for each. A minibatch "
+    r"only changes the two variables and adds their new values to the lists.",
+    "In the loop, update the mean, compute the variance of the minibatch (for one row, from the "
+    "updated mean), update the variance, and append both. Finally make each list an array.",
+)
+
 exercise.mistake("your variance starts at 0; it starts at 1", ("0.0, 1.0", "0.0, 0.0"))
 
 exercise.mistake(
@@ -58,6 +67,14 @@ exercise.mistake(
     ("0.0, 1.0", "minibatches[0].mean(axis=0), minibatches[0].var(axis=0)"),
     ("[], []", "[mean], [var]"),
     ("in minibatches:", "in minibatches[1:]:"),
+)
+
+exercise.mistake(
+    "you leave μ as it is for a minibatch of one; it takes part in the average like the others",
+    (
+        "rho * mean + (1 - rho) * H.mean(axis=0)",
+        "rho * mean + (1 - rho) * H.mean(axis=0) if len(H) > 1 else mean + 0 * H[0]",
+    ),
 )
 
 exercise.mistake(

@@ -26,9 +26,13 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
         yield {"H": random_activations(rng, rows, features), "running_mean": running}
     yield {"H": random_activations(rng, 4, 2)}
     yield {"H": random_activations(rng, 1, 3)}
+    # the running mean at the start of BNP, which is given, too
+    yield {"H": random_activations(rng, 1, 3), "running_mean": np.zeros(3)}
 
 
-@exercise.fact("one example is measured from the running mean, several from their own mean")
+@exercise.fact(
+    "one example has the variance (h − μ)² with the running μ, several that from their own mean"
+)
 def _(function: Function, rng: np.random.Generator) -> bool:
     H, running = rng.normal(size=(6, 3)), rng.normal(size=3)
     _, alone = function(H[:1], running)
@@ -41,6 +45,16 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     )
 
 
+exercise.hints(
+    "Which two conditions must both be met before the running mean is used, and which of the two "
+    "results does it affect?",
+    "Apart from the variance of a single example, the results are the usual mean and variance over "
+    "the examples. One `if` with a `return` of its own is enough.",
+    "Take the mean over axis 0. For one row with a running mean, return this mean and the squared "
+    "difference between the row and the running mean; in all other cases, this mean and the "
+    "variance over axis 0.",
+)
+
 exercise.mistake(
     "your variance divides by N − 1; BNP divides by N", ("H.var(axis=0)", "H.var(axis=0, ddof=1)")
 )
@@ -49,6 +63,11 @@ exercise.mistake(
     "you measure one example from its own mean, so its variance is 0; measure it from the running "
     "mean",
     ("(H[0] - running_mean)", "(H[0] - mean)"),
+)
+
+exercise.mistake(
+    "you take a running mean of zeros for none; ask whether `running_mean` is None",
+    ("running_mean is not None", "np.any(running_mean)"),
 )
 
 exercise.mistake(

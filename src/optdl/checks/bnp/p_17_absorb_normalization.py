@@ -51,6 +51,14 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     )
 
 
+exercise.hints(
+    r"If you expand $W\,\dfrac{h-\mu_H}{\sigma_H} + b$, which terms contain $h$, and which do not?",
+    r"Two affine functions of $h$ agree for every $h$ if their coefficients and their constants "
+    r"agree. So $\hat W$ is whatever multiplies $h$, and $\hat b$ is everything else.",
+    "Divide each column of `W` by its own entry of `std`, which broadcasting does by itself. Then "
+    "subtract the product of the new matrix and `mean` from `b`.",
+)
+
 exercise.mistake(
     "your bias uses W; μ was divided by σ too, so it takes Ŵ", ("absorbed @ mean", "W @ mean")
 )

@@ -77,6 +77,16 @@ def _(function: Any, rng: np.random.Generator) -> bool:
     return bool(np.logical_or(kept, mirrored).all()) and any(kept) and any(mirrored)
 
 
+exercise.hints(
+    "If the part of one image starts at row $t$ of the padded image, which rows does it consist "
+    "of? What shape has an array of these rows for all $n$ images?",
+    "The sum of the $(n, 1)$ draws and an `arange` of the height broadcasts to the rows of all "
+    "images at once; likewise for the columns. To mirror an image, reverse its column numbers.",
+    "Give the image numbers the shape $(n, 1, 1)$, the rows $(n, h, 1)$ and the columns $(n, 1, "
+    "w)$. Index the padded tensor with them and a slice for the channels; then move the channels "
+    "from the end to axis 1.",
+)
+
 exercise.mistake(
     "all your images have the same shift; draw one for each image, (n, 1) numbers",
     ("top = torch.randint(0, 2 * padding + 1, (n", "top = torch.randint(0, 2 * padding + 1, (1"),
@@ -192,4 +202,10 @@ exercise.mistake(
         "padded[images, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)",
         "torch.stack([one[:, r][:, :, c] for one, r, c in zip(padded, rows, columns)])",
     ),
+)
+
+exercise.mistake(
+    "all your images have the shift of the first one; each image has its own",
+    ("rows = top +", "rows = top[:1] +"),
+    ("columns = left +", "columns = left[:1] +"),
 )

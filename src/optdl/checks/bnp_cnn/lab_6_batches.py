@@ -72,6 +72,16 @@ def _(kind: Any, rng: np.random.Generator) -> bool:
     )
 
 
+exercise.hints(
+    "Which work is done once for all epochs, and which is done at the beginning of each loop `for "
+    "x, y in batches`?",
+    "A method `__iter__` that contains `yield` starts from its first line in each new loop, so "
+    "this is where the order is drawn. Pieces of the permutation are the rows of the minibatches.",
+    "Draw the permutation on the device, cut it with its method `split`, and yield `x` and `y` "
+    "indexed with each piece. The length is the number of examples divided by the size, rounded "
+    "up.",
+)
+
 exercise.mistake(
     "all your epochs have the same order; draw one in `__iter__`, which begins an epoch, with a "
     "generator that goes on",
@@ -148,4 +158,43 @@ exercise.mistake(
     "you draw the order on the CPU, where the generator of a GPU is refused; give `torch.randperm` "
     "the device of the examples",
     (", device=self.y.device", ""),
+)
+
+exercise.mistake(
+    "you draw an order for the images and another one for the labels, so they no longer belong "
+    "together; draw one for both",
+    (
+        "yield self.x[rows], self.y[rows]",
+        "yield self.x[rows], self.y[other[:len(rows)]]\n            other = other[len(rows):]",
+    ),
+    (
+        "        for rows in",
+        "        other = torch.randperm(len(self.y), generator=self.generator, "
+        "device=self.y.device)\n        for rows in",
+    ),
+)
+
+exercise.mistake(
+    "you make a generator of your own, with the seed of the given one, which has drawn numbers "
+    "since and is to go on; draw from the given one",
+    (
+        "self.size, self.generator = size, generator",
+        "self.size, self.generator = size, torch.Generator().manual_seed(generator.initial_seed())",
+    ),
+)
+
+exercise.mistake(
+    "your object is used up after one epoch; begin a new epoch in each call of `__iter__`",
+    (
+        "self.size, self.generator = size, generator",
+        "self.size, self.generator = size, generator\n"
+        "        self.parts = iter(torch.randperm(len(y), generator=generator, device=device)"
+        ".split(size))",
+    ),
+    (
+        "        order = torch.randperm(len(self.y), generator=self.generator, "
+        "device=self.y.device)\n",
+        "",
+    ),
+    ("order.split(self.size)", "self.parts"),
 )

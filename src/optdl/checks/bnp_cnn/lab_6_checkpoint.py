@@ -74,6 +74,17 @@ def _(kind: Any, rng: np.random.Generator) -> bool:
     return losses == drivers.Session(x, seed).train(6)
 
 
+exercise.hints(
+    "Which methods return the state of a network or an optimizer and the state of a generator, and "
+    "which methods put them back?",
+    "Networks and optimizers have `state_dict` and `load_state_dict`; generators have `get_state` "
+    "and `set_state`. One dict can hold the epoch, the states of the parts by name, and a list of "
+    "the generators' states.",
+    "To save, write this dict with `torch.save` under another name in the same folder, and replace "
+    "the old file with it. To load, return 0 without a file; otherwise read it, and restore parts "
+    "by name and generators in order.",
+)
+
 exercise.mistake(
     "your file has the state of the network alone; the momentum is in the optimizer's",
     (

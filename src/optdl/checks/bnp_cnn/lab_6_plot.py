@@ -51,6 +51,15 @@ def _(function: Any, rng: np.random.Generator) -> bool:
     )
 
 
+exercise.hints(
+    "How many points does the line of one method have, and over which numbers are they drawn?",
+    "Each method gives one line. A run that diverged has a shorter list, so take the number of "
+    "epochs of each line from its own list.",
+    "Loop over the items of `losses`, and call `ax.plot` with the epochs, the values, and the name "
+    "as the label. After the loop, set the scale of the y axis and both labels, and add the "
+    "legend.",
+)
+
 exercise.mistake(
     "your epochs begin at 0; the mean loss of the first epoch stands at 1",
     ("range(1, len(values) + 1)", "range(len(values))"),
@@ -73,3 +82,8 @@ exercise.mistake(
 )
 
 exercise.mistake("your lines have no labels; give each `label=name`", (", label=name", ""))
+
+exercise.mistake(
+    "you draw on other axes than `ax`, as `plt.plot` may do; call the methods of `ax`",
+    ("    for name,", "    ax = ax.figure.add_axes((0, 0, 1, 1))\n    for name,"),
+)

@@ -64,9 +64,16 @@ def _(function: Any, rng: np.random.Generator) -> bool:
         observe(drivers.measure_speed, function, True, (seconds, work / 10), images, 2, 5)[0]
         for seconds in (work, 2 * work)
     ]
-    expected = images / work, images / (2 * work)
-    return bool(np.allclose(speeds, expected, rtol=0.05))
+    return bool(np.isclose(speeds[0], 2 * speeds[1], rtol=0.05))
 
+
+exercise.hints(
+    "At which two moments do you read the clock, and what must the device have finished by then?",
+    "Define a helper function that waits for the GPU, if there is one, and then returns the time. "
+    "Call it for both readings.",
+    "Run the warm-up, read the clock, make the `repeats` calls, and read the clock again. Divide "
+    "the number of images in all measured calls by the difference between the two readings.",
+)
 
 exercise.mistake(
     "you read the clock while the GPU is still at work; wait for it with "
@@ -114,4 +121,10 @@ exercise.mistake(
 exercise.mistake(
     "you return seconds for each image; divide the other way round",
     ("repeats * images / (now() - start)", "(now() - start) / (repeats * images)"),
+)
+
+exercise.mistake(
+    "you count the images of the warm-up, and its time is not measured; count those of the "
+    "`repeats` calls",
+    ("repeats * images /", "(warmup + repeats) * images /"),
 )

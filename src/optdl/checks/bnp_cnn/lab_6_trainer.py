@@ -80,6 +80,7 @@ exercise = Exercise(
         *("whether each loss is a float", "the losses", "the weights", "the loss scale"),
         "whether the cross-entropy is computed under autocast",
         "whether the backward pass runs outside of autocast",
+        "whether the images lie in memory as `self.format` says",
     ),
 )
 
@@ -116,6 +117,16 @@ def _(kind: Any, rng: np.random.Generator) -> bool:
     )
     return bool(np.allclose(half, whole, rtol=0.02, atol=0.01))
 
+
+exercise.hints(
+    "Which of the operations in the five points run under autocast, and which of them need the "
+    "gradients without the scale?",
+    "Only the forward pass and the loss run under autocast. The scaler is needed four times: "
+    "`scale` before the backward pass, then `unscale_`, and at the end `step` and `update`.",
+    "Switch to training mode, and turn each point into one to three lines, in the given order. "
+    "Keep the detached loss of each step in a list, and after the loop stack the losses and "
+    "convert them into numbers at once.",
+)
 
 _BNP_STEP = "            if self.bnp is not None:\n                self.bnp.step()\n"
 _CLIP = "            nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)\n"
@@ -237,4 +248,15 @@ exercise.mistake(
     "you return tensors; after the loop make numbers of them, all at once: "
     "`torch.stack(losses).tolist()`",
     ("torch.stack(losses).tolist()", "losses"),
+)
+
+exercise.mistake(
+    "you limit the norm to a number of your own; the limit is `self.max_norm`",
+    ("parameters(), self.max_norm)", "parameters(), 1.0)"),
+)
+
+exercise.mistake(
+    "your images lie in memory as they came; give `to` the format, too, with "
+    "`memory_format=self.format`",
+    ("x.to(self.device, memory_format=self.format,", "x.to(self.device,"),
 )

@@ -50,6 +50,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(output[:, 0], b[0]) and np.allclose(output[:, 1], moved + b[1]))
 
 
+exercise.hints(
+    r"What shape must the matrix of all kernels have if one product with $\mathcal H$, of shape "
+    r"$(Nrs, ck^2)$, is to give all $o$ output channels?",
+    "Each `w[d]`, flattened, is one column of a $(ck^2, o)$ matrix. The product has one row for "
+    "each position, ordered by image, row and column, and one column for each output channel.",
+    r"Build $\mathcal H$ as in exercise 1, multiply it by this matrix, and add `b`. Reshape the "
+    r"result to $(N, r, s, o)$, and move its last axis to the second position.",
+)
+
 exercise.mistake(
     "you flip the kernel; networks use it as it stands",
     ("w.reshape(o, -1)", "w[:, :, ::-1, ::-1].reshape(o, -1)"),
@@ -75,6 +84,12 @@ exercise.mistake(
     "you reshape to (N, o, r, s) with the numbers in the order N, r, s, o; move the axis, as "
     "np.moveaxis does",
     ("np.moveaxis(product.reshape(N, r, s, o), -1, 1)", "product.reshape(N, o, r, s)"),
+)
+
+exercise.mistake(
+    "you keep the last input channel alone, as `=` in a loop does; add up the channels",
+    ("np.array(rows)", "np.array(rows)[:, -k * k :]"),
+    ("w.reshape(o, -1)", "w[:, -1].reshape(o, -1)"),
 )
 
 exercise.mistake(

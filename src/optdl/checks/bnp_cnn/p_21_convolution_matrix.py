@@ -39,6 +39,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return np.array_equal(columns[..., p, i, j], moved)
 
 
+exercise.hints(
+    "Which rows and columns of the padded image does the kernel cover when its center lies at "
+    "position $(u, v)$ of the original image?",
+    r"Padding has moved the image by $\frac{k-1}2$ in both directions, so the window starts at "
+    r"$(u, v)$ of the padded image and covers $k$ rows and $k$ columns.",
+    "Pad axes 2 and 3 with `np.pad`. Loop over the images, their rows and their columns; each "
+    "time, cut the window out of all channels, flatten it, and append it to a list.",
+)
+
 exercise.mistake(
     "your windows are rotated by 180°, as if you flipped the kernel; use it as it is",
     (".reshape(-1)", "[:, ::-1, ::-1].reshape(-1)"),
@@ -77,6 +86,11 @@ exercise.mistake(
 exercise.mistake(
     "you continue the image beyond its border; pad with zeros",
     ("(m, m), (m, m))", '(m, m), (m, m)), mode="edge"'),
+)
+
+exercise.mistake(
+    "your image goes on at its opposite border; pad with zeros",
+    ("(m, m), (m, m))", '(m, m), (m, m)), mode="wrap"'),
 )
 
 exercise.mistake(

@@ -24,7 +24,10 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
         yield {"h": (center + 1 + spread * rng.normal(size=shape)).round(2)}
 
 
-@exercise.fact("shifting and scaling one channel changes the statistics of this channel only")
+@exercise.fact(
+    "the order of a channel's numbers does not matter; shifting and scaling them changes the mean "
+    "and the variance of this channel only"
+)
 def _(function: Function, rng: np.random.Generator) -> bool:
     h = rng.normal(size=(3, 4, 5, 6))
     mean, var = (np.asarray(part) for part in function(h))
@@ -34,6 +37,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     mean[1], var[1] = 10 + 3 * mean[1], 9 * var[1]
     return bool(np.allclose(moved, mean) and np.allclose(wider, var))
 
+
+exercise.hints(
+    "Over which of the four indices $n$, $p$, $u$ and $v$ do the sums run, and which index "
+    "remains?",
+    "The methods `mean` and `var` accept a tuple of axes, and treat all numbers along these axes "
+    "as one sample.",
+    "Call `h.mean` and `h.var`, each with a tuple of three axes: those of the images, the rows and "
+    "the columns.",
+)
 
 exercise.mistake(
     "you average over the images only; the positions are rows of the matrix, too",

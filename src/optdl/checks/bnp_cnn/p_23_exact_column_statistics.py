@@ -38,6 +38,16 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(mean, whole.mean(axis=2)) and np.allclose(var, whole.var(axis=2)))
 
 
+exercise.hints(
+    "Which part of the padded maps of channel $p$ does the kernel entry $(i, j)$ meet while the "
+    "kernel visits all positions?",
+    r"In each image, it meets a window of $r$ rows and $s$ columns that starts at row $i$ and "
+    r"column $j$ of the padded map. The numbers in these windows form column $(p, i, j)$ of "
+    r"$\mathcal H$.",
+    "Pad as in exercise 1. Loop over $p$, $i$ and $j$, cut this window out of all images at once, "
+    "take the mean and the variance of all its numbers, and collect them in two arrays.",
+)
+
 exercise.mistake(
     "you return the channel's statistics k² times; here each column has its own",
     ("padded[:, p, i : i + r, j : j + s]", "h[:, p]"),

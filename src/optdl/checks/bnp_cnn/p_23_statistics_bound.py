@@ -40,6 +40,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(reached, 2 * (1 - 0.75 * 5 / 6)))
 
 
+exercise.hints(
+    "Which factor of the bound depends only on the sizes, and which factor depends on the values "
+    "in a channel?",
+    r"$\nu$ is one number for all channels, computed from $k$, $r$ and $s$. The maximum runs over "
+    r"images, rows and columns, so there is one for each channel.",
+    r"Take $r$ and $s$ from the last two entries of the shape, compute $\nu$, and multiply it by "
+    r"the maximum of the absolute values over axes 0, 2 and 3.",
+)
+
 exercise.mistake(
     "you use k in place of k − 1; the center of the kernel misses nothing", ("k - 1", "k")
 )
@@ -82,3 +91,8 @@ exercise.mistake(
 )
 
 exercise.mistake("you take the mean of |h|; only the maximum makes it a bound", (".max(", ".mean("))
+
+exercise.mistake(
+    "you take the height of the maps for their width, too; they need not be square",
+    ("r, s = h.shape[2:]", "r = s = h.shape[2]"),
+)

@@ -23,7 +23,7 @@ def _(grad_weight, grad_bias, mean, var, batch_size, height, width, eps1=1e-2, e
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    for (o, c, k), N, r, s in (((2, 2, 1), 4, 4, 5), ((2, 2, 3), 1, 2, 3), ((3, 2, 3), 16, 5, 3)):
+    for (o, c, k), N, r, s in (((2, 2, 1), 4, 4, 5), ((1, 2, 3), 1, 2, 3), ((3, 2, 3), 16, 5, 3)):
         yield {
             "grad_weight": rng.normal(size=(o, c, k, k)).round(2),
             "grad_bias": rng.uniform(1, 2, size=o).round(2),
@@ -52,6 +52,16 @@ def _(function: Function, rng: np.random.Generator) -> bool:
         and np.allclose(new_bias, expected[0], rtol=1e-10, atol=1e-12)
     )
 
+
+exercise.hints(
+    r"Which axis of `grad_weight` belongs to the index $p$ of $\mu(p)$, and which to the index $d$ "
+    r"of $G_b(d)$? What shapes make both vectors broadcast?",
+    "NumPy aligns shapes from the last axis. A vector over the input channels needs the shape $(c, "
+    "1, 1)$, and a vector over the output channels needs the shape $(o, 1, 1, 1)$.",
+    r"From `grad_weight`, subtract `mean` times `grad_bias`, both reshaped, and divide by "
+    r"$q^2\,\tilde\sigma^2$. Then multiply by `mean`, sum over all axes but the first, and "
+    r"subtract the sum from `grad_bias` over $q^2$.",
+)
 
 exercise.mistake("you divide by σ̃; divide by its square", ("/ smoothed", "/ np.sqrt(smoothed)"))
 
@@ -122,6 +132,11 @@ exercise.mistake(
 )
 
 exercise.mistake(
+    "your q² counts the output channels; c counts the input channels",
+    ("c * k**2", "len(grad_weight) * k**2"),
+)
+
+exercise.mistake(
     "you take the q² of a dense layer, max{n/N, 1}; here √(rs) stands in place of 1",
     ("np.sqrt(height * width)", "1"),
 )
@@ -134,3 +149,5 @@ exercise.mistake(
 exercise.mistake(
     "your second line adds the sum; it subtracts it", ("grad_bias / q2 -", "grad_bias / q2 +")
 )
+
+exercise.mistake("your q² counts the channels alone; a unit reads c k² numbers", ("c * k**2", "c"))

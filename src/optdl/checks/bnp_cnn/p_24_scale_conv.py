@@ -41,6 +41,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(many, side) and np.isclose(one, c * k**2))
 
 
+exercise.hints(
+    "How many numbers does one unit of the layer read at one position, if the kernel need not be "
+    "square?",
+    r"It reads as many numbers as there are input channels times rows times columns of the kernel. "
+    r"This product takes the place of $c\,k^2$, and `positions` is already $rs$.",
+    "Divide the product by the number of images, take the square root of the number of positions, "
+    "and return the larger of the two.",
+)
+
 exercise.mistake("you use rs; take its square root", ("np.sqrt(positions)", "positions"))
 
 exercise.mistake(

@@ -35,6 +35,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(moments and np.allclose(np.ptp(both[1], (1, 2)), 2 * np.ptp(both[0], (1, 2))))
 
 
+exercise.hints(
+    "How many means does an array of shape $(N, c, r, s)$ need here, and in what shape can they be "
+    "subtracted from it directly?",
+    "The statistics run over the images and both axes of the positions. With `keepdims=True` they "
+    "have the shape $(1, c, 1, 1)$, which broadcasts against `h`.",
+    "Compute the mean and the standard deviation over axes 0, 2 and 3, keeping these axes. "
+    "Subtract the mean from `h`, and divide the difference by the standard deviation.",
+)
+
 exercise.mistake(
     "you normalize each pixel over the images; normalize each channel over images and positions",
     ("(0, 2, 3)", "0"),

@@ -41,6 +41,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(after[0] < 1 <= after[1] * (1 + 1e-9))
 
 
+exercise.hints(
+    r"By what factor does one step multiply the distance along an eigenvector with the eigenvalue "
+    r"$-\lambda$? What is the distance after $k$ steps?",
+    r"The factor is $1-\eta\cdot(-\lambda)$, so the distance after $k$ steps is "
+    r"$d\,(1+\eta\lambda)^k$. Set it equal to $R$, and take logarithms.",
+    "Divide the logarithm of a ratio of distances by the logarithm of the factor. Round the "
+    "quotient as the task says, and think of a start that is already far enough away.",
+)
+
 exercise.mistake(
     "you add a constant amount in each step; a step multiplies the distance by 1 + ηλ",
     ("np.log(radius / distance)", "(radius - distance)"),

@@ -1,4 +1,4 @@
-"""The change of the loss that the quadratic model predicts for a step."""
+"""The change of the loss that the quadratic model predicts for a step along any direction."""
 
 from collections.abc import Iterator
 
@@ -12,8 +12,8 @@ exercise = Exercise("L1-18:gain", step_gain)
 
 
 @exercise.answer
-def _(gradient, hessian, lr):
-    return -lr * gradient @ gradient + 0.5 * lr**2 * gradient @ hessian @ gradient
+def _(gradient, hessian, lr, direction):
+    return -lr * gradient @ direction + 0.5 * lr**2 * direction @ hessian @ direction
 
 
 @exercise.cases
@@ -23,31 +23,52 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
             "gradient": rng.normal(size=n).round(1) + 0.05,
             "hessian": random_positive(rng, n).round(1) + np.eye(n),
             "lr": round(float(rng.uniform(0.1, 0.9)), 2),
+            "direction": rng.normal(size=n).round(1) + 0.15,
         }
 
 
 @exercise.fact("the prediction is exact on a quadratic")
 def _(function: Function, rng: np.random.Generator) -> bool:
-    H, w = random_positive(rng, 3), rng.normal(size=3)
-    after = w - 0.3 * H @ w
-    return bool(np.isclose(function(H @ w, H, 0.3), after @ H @ after / 2 - w @ H @ w / 2))
+    H, w, d = random_positive(rng, 3), rng.normal(size=3), rng.normal(size=3)
+    after = w - 0.3 * d
+    return bool(np.isclose(function(H @ w, H, 0.3, d), after @ H @ after / 2 - w @ H @ w / 2))
 
 
-exercise.mistake("your curvature term lacks its factor ½; it is ½η² gᵀHg", ("0.5 * ", ""))
+exercise.hints(
+    "What is the displacement from the old point to the new one, and where does it appear in the "
+    "quadratic model of $J$?",
+    r"For a displacement $v$ the model changes by $g^Tv+\tfrac12\,v^THv$. Insert $v=-\eta d$: in "
+    r"which of the two terms does the minus sign remain?",
+    "Add two terms: one contains the learning rate and an inner product of two vectors, the other "
+    "contains the square of the learning rate and a product of vector, matrix and vector.",
+)
+
+exercise.mistake("your curvature term lacks its factor ½; it is ½η² dᵀHd", ("0.5 * ", ""))
 
 exercise.mistake("your curvature term has η; it has η²", ("lr**2", "lr"))
 
 exercise.mistake(
-    "your linear term is positive; a step against the gradient lowers the loss, by −η gᵀg",
+    "your linear term is positive; a step against d changes the loss by −η gᵀd",
     ("-lr", "lr"),
 )
 
 exercise.mistake(
-    "you take ‖g‖; the linear term has gᵀg = ‖g‖²",
-    ("gradient @ gradient", "np.linalg.norm(gradient)"),
+    "your linear term is −η dᵀd; along d the loss changes at the rate gᵀd",
+    ("gradient @ direction", "direction @ direction"),
 )
 
 exercise.mistake(
-    "your prediction has no curvature term; add ½η² gᵀHg",
-    (" + 0.5 * lr**2 * gradient @ hessian @ gradient", ""),
+    "your curvature term is that along the gradient; the step follows d, so it is ½η² dᵀHd",
+    ("direction @ hessian @ direction", "gradient @ hessian @ gradient"),
+)
+
+exercise.mistake(
+    "you predict a step against the gradient; this one goes against d, so it is −η gᵀd + ½η² dᵀHd",
+    ("gradient @ direction", "gradient @ gradient"),
+    ("direction @ hessian @ direction", "gradient @ hessian @ gradient"),
+)
+
+exercise.mistake(
+    "your prediction has no curvature term; add ½η² dᵀHd",
+    (" + 0.5 * lr**2 * direction @ hessian @ direction", ""),
 )

@@ -1,4 +1,4 @@
-"""The learning rate beyond which a step goes uphill in the quadratic model."""
+"""The learning rate up to which no step along a direction goes uphill in the quadratic model."""
 
 from collections.abc import Iterator
 
@@ -12,50 +12,102 @@ exercise = Exercise("L1-18:uphill", uphill_step)
 
 
 @exercise.answer
-def _(gradient, hessian):
-    curvature = gradient @ hessian @ gradient
-    return 2 * gradient @ gradient / curvature if curvature > 0 else np.inf
+def _(gradient, hessian, direction):
+    slope, curvature = gradient @ direction, direction @ hessian @ direction
+    if slope < 0:
+        return 0.0
+    return 2 * slope / curvature if curvature > 0 else np.inf
 
 
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
-    yield {"gradient": np.array([2.0]), "hessian": np.array([[5.0]])}
-    yield {"gradient": np.array([1.0, 2.0]), "hessian": np.array([[1.0, 0.0], [0.0, -3.0]])}
+    two = np.array([1.0, 2.0])
+    yield {"gradient": np.array([2.0]), "hessian": np.array([[5.0]]), "direction": np.array([3.0])}
+    yield {"gradient": two, "hessian": np.diag([1.0, -3.0]), "direction": np.array([1.0, 1.0])}
+    yield {"gradient": two, "hessian": np.diag([1.0, 3.0]), "direction": np.array([1.0, -1.0])}
+    yield {"gradient": two, "hessian": np.diag([1.0, -3.0]), "direction": np.array([1.0, -1.0])}
     for n in (2, 3, 4):
+        g = rng.normal(size=n).round(1) + 0.05
         yield {
-            "gradient": rng.normal(size=n).round(1) + 0.05,
+            "gradient": g,
             "hessian": random_positive(rng, n).round(1),
+            "direction": g + 0.3 * rng.normal(size=n).round(1),
         }
-    yield {"gradient": np.ones(2), "hessian": np.diag([1.0, -1.0])}
-    yield {"gradient": np.zeros(2), "hessian": np.eye(2)}
-    yield {"gradient": np.array([0.5, 0.0, 0.0]), "hessian": np.eye(3)}
+    yield {"gradient": np.ones(2), "hessian": np.diag([1.0, -1.0]), "direction": np.ones(2)}
+    yield {"gradient": np.ones(2), "hessian": np.diag([1.0, -1.0]), "direction": -np.ones(2)}
+    yield {"gradient": np.zeros(2), "hessian": np.eye(2), "direction": np.zeros(2)}
+    yield {
+        "gradient": np.array([0.5, 0, 0]),
+        "hessian": np.eye(3),
+        "direction": np.array([1.0, 1, 0]),
+    }
 
 
-@exercise.fact("there the predicted gain is zero")
+@exercise.fact("the predicted change is zero at a learning rate that is positive and finite")
 def _(function: Function, rng: np.random.Generator) -> bool:
-    g, H = rng.normal(size=4), random_positive(rng, 4)
-    rate = function(g, H)
-    return bool(np.isclose(-rate * g @ g + rate**2 * g @ H @ g / 2, 0))
+    d, H = rng.normal(size=4), random_positive(rng, 4)
+    g = d + 0.1 * rng.normal(size=4)
+    rate = function(g, H, d)
+    return bool(rate > 0 and np.isclose(-rate * g @ d + rate**2 * d @ H @ d / 2, 0))
 
+
+exercise.hints(
+    r"As a function of $\eta$ the predicted change is a parabola through 0. What do the signs of "
+    r"its linear and of its quadratic coefficient say about its shape?",
+    r"The change is $-\eta\,\bigl(g^Td-\tfrac12\eta\,d^THd\bigr)$. Apart from $\eta=0$, it is zero "
+    r"where the bracket is zero.",
+    "Compute $g^Td$ and $d^THd$ first. Then distinguish three cases: the parabola rises from the "
+    "start, it never rises above 0, or it falls and comes back to 0 at its second zero.",
+)
 
 exercise.mistake(
-    "you return the best learning rate along g; a step goes uphill beyond twice that",
+    "you return the best learning rate along d; a step goes uphill beyond twice that",
     ("2 * ", ""),
 )
 
 exercise.mistake(
-    "you return 2/λ_max, the bound for a gradient along the steepest eigenvector; for this "
-    "gradient it is 2gᵀg/gᵀHg",
-    ("2 * gradient @ gradient / curvature", "2 / np.linalg.eigvalsh(hessian)[-1]"),
+    "you return the bound for a step against the gradient; this one goes against d, so it is "
+    "2gᵀd/dᵀHd",
+    (
+        "gradient @ direction, direction @ hessian @ direction",
+        "gradient @ gradient, gradient @ hessian @ gradient",
+    ),
 )
 
 exercise.mistake(
-    "your ratio is upside down; gᵀg stands above and gᵀHg below",
-    ("gradient @ gradient / curvature", "curvature / (gradient @ gradient)"),
+    "your numerator is 2dᵀd; along d the loss falls at the rate gᵀd, so it is 2gᵀd",
+    ("gradient @ direction,", "direction @ direction,"),
 )
 
 exercise.mistake(
-    "you divide by gᵀHg whatever its sign is; where gᵀHg ≤ 0 the quadratic model falls for "
-    "every η, so return np.inf",
+    "your ratio is upside down; gᵀd stands above and dᵀHd below",
+    ("2 * slope / curvature", "2 * curvature / slope"),
+)
+
+exercise.mistake(
+    "you return a negative learning rate; where gᵀd < 0 even short steps go uphill, so return 0",
+    ("    if slope < 0:\n        return 0.0\n", ""),
+)
+
+exercise.mistake(
+    "you return 0 where gᵀd = 0; there the curvature alone decides, and with dᵀHd ≤ 0 no step "
+    "goes uphill: return np.inf",
+    ("slope < 0", "slope <= 0"),
+)
+
+exercise.mistake(
+    "you look at dᵀHd first; where gᵀd < 0 even short steps go uphill, so return 0, whatever the "
+    "curvature is",
+    ("slope < 0", "slope < 0 and curvature > 0"),
+)
+
+exercise.mistake(
+    "you take |dᵀHd|; with a negative curvature the model falls for every η, so return np.inf",
+    ("direction @ hessian @ direction", "abs(direction @ hessian @ direction)"),
+)
+
+exercise.mistake(
+    "you divide by dᵀHd whatever its sign is; where gᵀd > 0 and dᵀHd ≤ 0 the quadratic model "
+    "falls for every η, so return np.inf",
     (" if curvature > 0 else np.inf", ""),
 )

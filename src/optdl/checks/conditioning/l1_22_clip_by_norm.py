@@ -36,6 +36,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(cosine, 1) and np.isclose(np.linalg.norm(after), 2.0))
 
 
+exercise.hints(
+    "The arrays are the parts of one long vector. How do you compute its norm without building "
+    "it, and what must happen to all of its entries if its direction is to stay the same?",
+    "The squared norm is a sum over all entries of all arrays. Every entry is multiplied by the "
+    "same factor, which depends on whether the norm is above $c$.",
+    "Compute one norm from the sums of squares of the arrays, then one factor that is at most 1, "
+    "and multiply each array of the sequence by it.",
+)
+
 exercise.mistake(
     "you clip each array by its own norm, which turns the gradient; take one "
     "norm of all arrays together",

@@ -7,7 +7,17 @@ specific diagnosis to the least.
 
 from collections.abc import Callable, Iterator
 
-from optdl.checks.diagnoses import calls, factors, inputs, laws, order, places, swapped, values
+from optdl.checks.diagnoses import (
+    calls,
+    factors,
+    inputs,
+    laws,
+    loops,
+    order,
+    places,
+    swapped,
+    values,
+)
 from optdl.checks.diagnoses.evidence import Evidence, Part, listed
 
 OfAnswer = Callable[[Evidence], str]
@@ -30,10 +40,12 @@ CAUSES: tuple[tuple[OfPart, ...] | OfAnswer, ...] = (
         factors.factor,
         factors.term,
         factors.argument,
+        values.whole,
         values.close,
     ),
     inputs.hard_coded,
     inputs.other_call,
+    loops.turns,
     (values.function,),
     calls.generator,
     calls.ignored,
@@ -76,7 +88,12 @@ def _of_parts(group: tuple[OfPart, ...], evidence: Evidence) -> str:
         if found := _of_part(group, part):
             scope, text = found
             said.setdefault(f"{scope}{{}} {text}", []).append(part.name)
-    return "; ".join(_sentence(text, names) for text, names in said.items())
+    half = len(evidence.wrong) / 2  # where most parts are far off, one that is near says nothing
+    return "; ".join(
+        _sentence(text, names)
+        for text, names in said.items()
+        if len(names) >= half or not text.endswith(values.NOT_EXACT)
+    )
 
 
 def _sentence(text: str, names: list[str]) -> str:
@@ -108,7 +125,7 @@ def facts(evidence: Evidence) -> Iterator[str]:
         if told := next(filter(None, (fact(part) for fact in FACTS)), ""):
             yield f"in `{part.name}`, {told}" if part.name else told
             break
-    if told := _said(places.arguments, evidence):
+    if told := _said(places.arguments, evidence) or _said(places.branch, evidence):
         yield told
 
 

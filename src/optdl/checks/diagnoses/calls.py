@@ -1,10 +1,12 @@
 """Call the function again: a second time, with another value of an argument, with a generator."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from optdl.checks.diagnoses.evidence import Evidence
+from optdl.checks.exercise import Case
 from optdl.observation import generators, generators_after, observe
 
 
@@ -28,7 +30,7 @@ def state(evidence: Evidence) -> str:
 
 def untouched(evidence: Evidence) -> str:
     """Recognize a function that leaves the generator alone that it is given."""
-    states = _states(evidence)
+    states = _states(evidence, evidence.cases)
     drawing = any(right != before for before, right, _ in states)
     if drawing and all(got == before for before, _, got in states):
         return "your function does not draw from `rng`, the generator that it is given"
@@ -36,8 +38,10 @@ def untouched(evidence: Evidence) -> str:
 
 
 def generator(evidence: Evidence) -> str:
-    """Recognize a function that draws other numbers from the generator."""
-    drawing = [(right, got) for before, right, got in _states(evidence) if right != before]
+    """Recognize a function that draws other numbers from the generator wherever it is wrong."""
+    answers = zip(evidence.cases, evidence.expected, evidence.got, strict=True)
+    wrong = [case for case, right, got in answers if not evidence.agree(right, got)]
+    drawing = [(right, got) for before, right, got in _states(evidence, wrong) if right != before]
     if drawing and all(got != right for right, got in drawing):
         return (
             "your function draws from `rng` in another way than the task says: with another "
@@ -46,9 +50,11 @@ def generator(evidence: Evidence) -> str:
     return ""
 
 
-def _states(evidence: Evidence) -> list[tuple[list[str], list[str], list[str]]]:
+def _states(
+    evidence: Evidence, cases: Sequence[Case]
+) -> list[tuple[list[str], list[str], list[str]]]:
     """Return the states of each case's generators before, after the reference, and after yours."""
-    cases = [case for case in evidence.cases if generators(case)]
+    cases = [case for case in cases if generators(case)]
     exercise = evidence.exercise
     rights = generators_after(exercise.reference, exercise.use, cases)
     gots = observe(generators_after, evidence.function, exercise.use, cases) if cases else []
@@ -62,7 +68,7 @@ def _states(evidence: Evidence) -> list[tuple[list[str], list[str], list[str]]]:
 
 def ignored(evidence: Evidence) -> str:
     """Name an argument that changes the right answer, and never yours."""
-    names = [name for name in evidence.names if _never_matters(evidence, name)]
+    names = [name for name in evidence.arguments if _never_matters(evidence, name)]
     if len(names) != 1:
         return ""
     return f"your answer does not depend on `{names[0]}`, and has to"
@@ -75,18 +81,23 @@ def _never_matters(evidence: Evidence, name: str) -> bool:
         new_rights = evidence.tried(evidence.exercise.reference, others)
         new_gots = evidence.tried(evidence.function, others)
         for new_right, new_got in zip(new_rights, new_gots, strict=True):
+            if new_right is None:
+                continue
             if new_got is None or not evidence.agree(got, new_got):
                 return False
-            mattered = mattered or not (new_right is None or evidence.agree(right, new_right))
+            mattered = mattered or not evidence.agree(right, new_right)
     return mattered
 
 
 def _others(value: Any) -> list[Any]:
-    """Return other values of an argument, some of them far away."""
+    """Return other values of an argument, some of them far away.
+
+    Smaller integers, too: beside a maximum, as in max(n/N, 1), larger ones change nothing.
+    """
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
-        return [value + 1, value + 2]
+        return [value + 1, value + 2, value // 2, value // 8]
     if isinstance(value, float):
         return [0.75 * value, 0.5 * value, 8 * value, -value]
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,6 +124,12 @@ class Evidence:
         """Return the names of the arguments that every case has."""
         every = set.intersection(*(set(case) for case in self.cases)) if self.cases else set()
         return tuple(name for name in self.cases[0] if name in every) if every else ()
+
+    @cached_property
+    def arguments(self) -> tuple[str, ...]:
+        """Return the names that the student's code knows; others are those of a driver."""
+        known = signature(self.exercise.reference).parameters
+        return tuple(name for name in self.names if name in known)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:

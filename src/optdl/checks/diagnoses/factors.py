@@ -54,7 +54,8 @@ def factor(part: Part) -> str:
 def multiple(part: Part) -> str:
     """Recognize a factor without a name that is one number for all entries of a case."""
     ratios = _each(_ratio, part)
-    several = sum(np.count_nonzero(pair.right) >= 2 for pair in part.pairs)
+    wrong = [pair.right for pair in part.pairs if not near(pair.right, pair.got)]
+    several = sum(np.count_nonzero(right) >= 2 for right in wrong)
     if several < 2 or not ratios:
         return ""
     return "is a multiple of the expected one, by a number that changes from call to call"
@@ -204,7 +205,7 @@ def _formed(
 
 
 def symbols(case: Case) -> Iterator[tuple[str, float]]:
-    """Yield the scalar arguments of a call and the sizes of the others, by name."""
+    """Yield the scalar arguments of a call, and the sizes and norms of the others, by name."""
     for name, value in case.items():
         if isinstance(value, int | float | np.number) and not isinstance(value, bool):
             yield f"`{name}`", np.float64(value)
@@ -215,3 +216,5 @@ def symbols(case: Case) -> Iterator[tuple[str, float]]:
             for axis in range(1, value.ndim):
                 yield f"`{name}.shape[{axis}]`", np.float64(value.shape[axis])
             yield f"`{name}.size`", np.float64(value.size)
+            if value.ndim == 1 and value.dtype.kind == "f":
+                yield f"‖`{name}`‖", np.float64(np.linalg.norm(value))

@@ -64,7 +64,7 @@ USUAL = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.95, 0.99, 0.
 
 def hard_coded(evidence: Evidence) -> str:
     """Name the one value of an argument for which the answer is right, whatever is given."""
-    for name in evidence.names if _differ(evidence) else ():
+    for name in evidence.arguments if _differ(evidence) else ():
         fitting = [
             value
             for value in _fixed(evidence, name)
@@ -77,8 +77,10 @@ def hard_coded(evidence: Evidence) -> str:
 
 
 def _differ(evidence: Evidence) -> bool:
-    """Return whether every wrong part is further from the right one than rounding explains."""
-    return bool(evidence.wrong) and all(part.differs for part in evidence.wrong)
+    """Return whether every wrong part has numbers further from the right ones than by rounding."""
+    return bool(evidence.wrong) and all(
+        part.differs and any(pair.got.size for pair in part.pairs) for part in evidence.wrong
+    )
 
 
 def _set(name: str, value: Any) -> Change:

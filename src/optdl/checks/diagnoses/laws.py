@@ -70,6 +70,7 @@ def _matrix(array: np.ndarray) -> bool:
 
 FORMS: tuple[tuple[str, Callable[[np.ndarray], bool]], ...] = (
     ("is finite in these cases", lambda a: bool(np.isfinite(a.astype(float)).all())),
+    ("is 0 everywhere", lambda a: a.dtype.kind != "b" and a.size > 0 and not a.any()),
     ("is symmetric", lambda a: a.ndim == 2 and a.shape[0] == a.shape[1] and near(a, a.T)),
     ("adds up to 1", lambda a: a.size > 1 and near(a.sum(), 1.0)),
     ("has rows that add up to 1", lambda a: _matrix(a) and near(a.sum(1), np.ones(len(a)))),

@@ -1,6 +1,8 @@
 """The right numbers in another order or shape: transposed, shifted, collected without a copy."""
 
 from collections.abc import Callable
+from functools import partial
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -81,10 +83,21 @@ def order(part: Part) -> str:
     for text, change in ORDERS:
         if part.maps(change):
             return text
-    if text := shifted(part):
+    if text := shifted(part) or _turned(part):
         return text
     if part.same_shape and all(_permuted(pair) for pair in part.pairs):
         return "has the right numbers in another order"
+    return ""
+
+
+def _turned(part: Part) -> str:
+    """Recognize an array of three axes or more whose axes are in another order."""
+    ndim = part.pairs[0].right.ndim
+    if ndim < 3 or any(pair.right.ndim != ndim for pair in part.pairs):
+        return ""
+    for axes in permutations(range(ndim)):
+        if part.maps(partial(np.transpose, axes=axes)):
+            return f"has its axes in another order: it is np.transpose(expected, {axes})"
     return ""
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from optdl.checks.diagnoses.evidence import Evidence, Pair, Part, differing, kind, listed, near
 from optdl.checks.exercise import Case
+from optdl.checks.report import show
 
 
 def parts(evidence: Evidence) -> str:
@@ -51,10 +52,10 @@ PATTERNS: tuple[tuple[str, Callable[[tuple[int, ...]], Any]], ...] = (
     ("only the last row differs", lambda shape: _index(shape, 0) == shape[0] - 1),
     ("only the first column differs", lambda shape: _index(shape, 1) == 0),
     ("only the last column differs", lambda shape: _index(shape, 1) == shape[1] - 1),
-    ("only the diagonal differs", lambda shape: _index(shape, 0) == _index(shape, 1)),
-    ("only entries off the diagonal differ", lambda s: _index(s, 0) != _index(s, 1)),
-    ("only entries below the diagonal differ", lambda s: _index(s, 0) > _index(s, 1)),
-    ("only entries above the diagonal differ", lambda s: _index(s, 0) < _index(s, 1)),
+    ("only the diagonal differs", lambda shape: _offset(shape) == 0),
+    ("only entries below the diagonal differ", lambda shape: _offset(shape) < 0),
+    ("only entries above the diagonal differ", lambda shape: _offset(shape) > 0),
+    ("only entries off the diagonal differ", lambda shape: _offset(shape) != 0),
     (
         "only the last row and the last column differ",
         lambda s: (_index(s, 0) == s[0] - 1) | (_index(s, 1) == s[1] - 1),
@@ -77,14 +78,20 @@ def _index(shape: tuple[int, ...], axis: int) -> np.ndarray:
     return np.indices(shape)[axis]
 
 
+def _offset(shape: tuple[int, ...]) -> np.ndarray:
+    """Return how far each entry lies above the diagonal, which a path of 4 by 3 numbers has not."""
+    if len(set(shape)) > 1:
+        raise IndexError("only a square array has a diagonal")
+    return _index(shape, 1) - _index(shape, 0)
+
+
 def pattern(part: Part) -> str:
     """Name the rows, columns or entries to which the mistake is confined."""
     wrong = [pair for pair in part.pairs if not near(pair.right, pair.got)]
     if not part.same_shape or any(pair.right.ndim not in (1, 2) for pair in wrong):
         return ""
-    if any(min(pair.right.shape, default=0) < 2 for pair in wrong):
-        wrong = [pair for pair in wrong if min(pair.right.shape, default=0) >= 2]
-    if len(wrong) < 2:
+    # in a single row or column most places are all there are: such cases refute, and show nothing
+    if sum(min(pair.right.shape, default=0) >= 2 for pair in wrong) < 2:
         return ""
     tried = [(text, partial(_confined, places=places)) for text, places in PATTERNS]
     tried += [(text, partial(_is_alone, axis=axis, position=at)) for text, axis, at in ALONE]
@@ -122,13 +129,13 @@ def positions(part: Part) -> str:
 
 
 def _confined(pair: Pair, places: Callable[[tuple[int, ...]], Any]) -> bool:
-    """Return whether the entries in some places differ, and no others."""
+    """Return whether some entries in these places differ, and none outside them."""
     wrong = differing(pair.right, pair.got)
     try:
         inside = np.broadcast_to(places(pair.right.shape), wrong.shape)
     except IndexError:
         return False
-    return bool(wrong[inside].any() and not wrong[~inside].any() and not inside.all())
+    return bool(wrong[inside].any() and not wrong[~inside].any())
 
 
 def signs(part: Part, pair: Pair) -> Iterator[tuple[str, np.ndarray]]:
@@ -195,6 +202,22 @@ def arguments(evidence: Evidence) -> str:
         if all(text in one for one in told) and [one[text] for one in told] == wrong
     ]
     return f"your answer is wrong exactly when {found[0]}, right otherwise" if found else ""
+
+
+def branch(evidence: Evidence) -> str:
+    """Name the special value, such as that of a branch, that is right wherever the answer errs."""
+    answers = list(zip(evidence.expected, evidence.got, strict=True))
+    wrong = [right for right, got in answers if not evidence.agree(right, got)]
+    if len(wrong) < 2 or not all(map(_is_special, wrong)) or len(set(wrong)) > 1:
+        return ""
+    if not any(right != wrong[0] for right in evidence.expected):
+        return ""
+    return f"in every case that differs, the right answer is {show(wrong[0])}"
+
+
+def _is_special(right: Any) -> bool:
+    is_number = isinstance(right, int | float)
+    return isinstance(right, str) or (is_number and (right in (-1, 0, 1) or np.isinf(right)))
 
 
 def _divided(evidence: Evidence, wrong: list[bool]) -> tuple[list[Case], list[Case]]:

@@ -6,7 +6,11 @@ import numpy as np
 
 from optdl.checks.diagnoses.evidence import Pair, Part, near
 
-CLOSE = 1e-4
+CLOSE = 1e-3
+NOT_EXACT = (
+    "is close but not exact: is something rounded or approximated, in float32, or a small number "
+    "added?"
+)
 Change = Callable[[np.ndarray], np.ndarray]
 
 SIGN: tuple[tuple[str, Change], ...] = (
@@ -50,10 +54,27 @@ def _rounded(pair: Pair, digits: int) -> bool:
     )
 
 
+WHOLE: tuple[tuple[str, Change], ...] = (
+    ("is not rounded; round it up", lambda x: np.ceil(x - 1e-12)),
+    ("is not rounded; round it down", lambda x: np.floor(x + 1e-12)),
+    ("is not rounded; round it to the nearest whole number", np.round),
+)
+
+
+def whole(part: Part) -> str:
+    """Recognize numbers that only lack the rounding to whole ones."""
+    if not part.same_shape or not _informative(part) or not _whole(part):
+        return ""
+    for text, change in WHOLE:
+        if all(near(pair.right, change(pair.got.astype(float))) for pair in part.pairs):
+            return text
+    return ""
+
+
 def close(part: Part) -> str:
     """Recognize numbers that are right to a few digits."""
     if part.same_shape and _informative(part) and all(_close(pair) for pair in part.pairs):
-        return "is close but not exact: is something rounded, in float32, or a small number added?"
+        return NOT_EXACT
     return ""
 
 
@@ -108,12 +129,17 @@ def nothing(part: Part) -> str:
     gots = [pair.got for pair in part.pairs]
     if any(np.isnan(got.astype(float)).any() for got in gots) and _expects_numbers(part):
         return "has entries that are nan: is there 0/0, ∞ − ∞, or the root or log of a negative?"
-    if not _informative(part) or not all(got.size for got in gots):
+    if not _informative(part) or not all(got.size for got in gots) or _is_fixed(part):
         return ""
     constant = gots[0].flat[0]
     if all(near(np.full(got.shape, constant), got) for got in gots):
         return f"is always {constant:.6g}, whatever the arguments are"
     return ""
+
+
+def _is_fixed(part: Part) -> bool:
+    """Return whether the right numbers are the same, whatever the arguments are."""
+    return all(near(part.pairs[0].right, pair.right) for pair in part.pairs)
 
 
 def _expects_numbers(part: Part) -> bool:

@@ -23,6 +23,7 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
         (0.7, (3, 2), False),
         (0.25, (6, 5), True),
         (0.6, (5, 8), True),
+        (0.3, (4, 5), False),
     ):
         x = rng.uniform(1, 3, size=shape).round(2)
         yield {
@@ -49,6 +50,16 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     right = np.allclose(y, x * mask) and np.allclose(mask[~dropped], 1 / 0.7)
     return bool(right and abs(dropped.mean() - 0.3) < 0.03 and spread < 0)
 
+
+exercise.hints(
+    "What differs between training and inference: how the mask is made, how the output follows "
+    "from it, or both?",
+    "Only the mask differs: in training it is made from random draws as in exercise 1, and at "
+    "inference every entry is 1. The output is always the product of `x` and the mask.",
+    "In training, draw one number for each entry of `x`; set the entries with a draw below `p` to "
+    "0 and the others to the scale. At inference, use `np.ones`. Return the product, then the "
+    "mask.",
+)
 
 exercise.mistake(
     "you keep where u < 1 − p; that has the same probability, but here an entry is kept where "
@@ -91,6 +102,11 @@ exercise.mistake(
 exercise.mistake(
     "you keep or drop whole examples; draw a number for each entry of x",
     ("rng.random(x.shape)", "rng.random((len(x), 1))"),
+)
+
+exercise.mistake(
+    "you draw numbers of shape (n, m) and transpose them; draw them with the shape of x",
+    ("rng.random(x.shape)", "rng.random(x.shape[::-1]).T"),
 )
 
 exercise.mistake(

@@ -32,6 +32,14 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(means, 1.0))
 
 
+exercise.hints(
+    "What does NumPy return if you compare the whole array `u` with the number `p`?",
+    "The comparison returns an array of `True` and `False`, which count as 1 and 0 in arithmetic. "
+    "Up to the scale, such an array is already the mask.",
+    "Compare so that the entries to be kept are `True`, and divide the whole array by the "
+    "probability that an entry is kept.",
+)
+
 exercise.mistake("you divide by p, the probability of dropping; divide by 1 − p", ("(1 - p)", "p"))
 
 exercise.mistake(

@@ -31,6 +31,14 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return True
 
 
+exercise.hints(
+    "Which two values can $y_i$ take, and what is the probability of each?",
+    "The mean is the sum of the two values, each multiplied by its probability. The variance is "
+    "the mean of the squares minus the square of the mean.",
+    "The mean of $y_i^2$ is $x_i^2/(1 - p)$, since the value 0 contributes nothing. Subtract the "
+    "square of the mean, and write both terms over the denominator $1 - p$.",
+)
+
 exercise.mistake(
     "your moments are those of a mask without the scale; its kept entries are 1/(1 − p)",
     ("1.0 * x, p / (1 - p)", "(1 - p) * x, p * (1 - p)"),

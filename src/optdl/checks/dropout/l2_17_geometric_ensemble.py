@@ -33,6 +33,14 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(function(W, b, x, 0.3), product / product.sum()))
 
 
+exercise.hints(
+    "With two inputs, which four masks are there, and what is the probability $q_M$ of each?",
+    r"A logarithm turns the product into a sum: $\ln\tilde\pi_k = \sum_M q_M \ln\pi_{M,k}$. So "
+    r"each mask contributes one vector of length $c$.",
+    "Take the binary digits of each number from 0 to $2^n - 1$ as a mask. Add $q_M$ times the "
+    "logarithm of its prediction to a total. At the end, take the exponential and normalize.",
+)
+
 exercise.mistake(
     "you average the probabilities; average their logarithms",
     ("np.log(scores / scores.sum())", "scores / scores.sum()"),

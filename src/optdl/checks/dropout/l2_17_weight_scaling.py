@@ -28,6 +28,14 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(function(W, b, x, 0.3), means / means.sum()))
 
 
+exercise.hints(
+    "How does this prediction differ from that of the same layer without dropout?",
+    "Only the inputs differ: each is multiplied by `keep` before the weight is applied. A softmax "
+    "divides the exponential of each score by the sum of all exponentials.",
+    "Multiply the scaled inputs by the weight, and add the bias. Take the exponentials of these "
+    "scores, and divide them by their sum.",
+)
+
 exercise.mistake(
     "you divide by `keep`, as inverted dropout does in training; multiply by it here",
     ("keep * x", "x / keep"),

@@ -60,6 +60,26 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(rests and np.isclose(fallen, 1e-6 * gradient @ gradient, rtol=1e-3))
 
 
+@exercise.fact("all steps are the first one, and the others from where it ends")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    *_, case = exercise.draw(rng)
+    W, V, *data, lr = case.values()
+    begun = function(W, V, *(part[:1] for part in data), lr)
+    ended = function(*begun, *(part[1:] for part in data), lr)
+    return all(map(np.allclose, function(*case.values()), ended))
+
+
+exercise.hints(
+    "What are the shapes of $X_t$, $H$ and $(P - Y)/m$? Which two of them, one of them "
+    "transposed, have a product with the shape of $V$?",
+    r"The rows of the identity matrix at the labels form $Y$. With $\delta = (P - Y)/m$, the "
+    r"gradient with respect to $V$ is $\delta^T H$, and the gradient with respect to $H$ is "
+    r"$\delta V$.",
+    r"Multiply $\delta V$ entry by entry by the mask, and set it to 0 where $Z \le 0$. The "
+    r"transpose of the result times $X_t$ is the gradient with respect to $W$. Then update both "
+    r"weights.",
+)
+
 exercise.mistake("the mask is missing in your gradient of W; multiply by it", ("* mask", ""))
 
 exercise.mistake(

@@ -82,6 +82,16 @@ def _(kind: Any, rng: np.random.Generator) -> bool:
     return np.allclose(trained[0][both], expected[both]) and np.array_equal(evaluated[0], x)
 
 
+exercise.hints(
+    "What has to be made once, together with the layer, and what has to be drawn anew in each "
+    "forward pass in training?",
+    "Make and seed the generator in `__init__`; each call of `forward` in training draws further "
+    "numbers from it. Comparing the draws $u$ with $p$ gives a mask of truth values, by which `x` "
+    "can be multiplied.",
+    "In evaluation mode, return `x` at once. Otherwise draw $u$ in the shape of `x`, compare it "
+    "with $p$, multiply `x` by the mask of the entries that are kept, and divide by $1-p$.",
+)
+
 exercise.mistake(
     "you drop entries in evaluation mode, too; ask `self.training` (`self.train` is a method, and "
     "always true)",
@@ -192,4 +202,10 @@ exercise.mistake(
     "you call `torch.nn.functional.dropout`, which draws from the global generator; draw the mask "
     "with the layer's own",
     ("x * kept / (1 - self.p)", "torch.nn.functional.dropout(x, self.p)"),
+)
+
+exercise.mistake(
+    "you draw one number for each column, so all rows lose the same entries; draw one for each "
+    "entry",
+    ("rand(x.shape,", "rand(x.shape[-1:],"),
 )

@@ -90,6 +90,17 @@ def _(function: Any, rng: np.random.Generator) -> bool:
     return all(np.allclose(*pair) for pair in zip(curves, means, strict=True))
 
 
+exercise.hints(
+    "Which statements are executed once, which of them once for each epoch, and which once for "
+    "each minibatch?",
+    "Once: make the optimizer, and restore the best weights. For each epoch: switch both modes, "
+    "draw the order, compute both losses, ask the stopper. For each minibatch: clear the "
+    "gradients, run both passes, take the step.",
+    "Cut the order with `torch.split`, and index `x` and `y` with each piece. Add up the losses "
+    "times the lengths of their pieces, divide by `len(y)` after the epoch, and then compute the "
+    "validation loss.",
+)
+
 exercise.mistake(
     "you compute the validation loss with dropout; call `model.eval()` first",
     ("        model.eval()\n", ""),
@@ -296,4 +307,11 @@ exercise.mistake(
     "your loop fails without a stopper; `stopper` may be None",
     ("if stopper is not None and stopper.update", "if stopper.update"),
     ("if stopper is not None:\n        stopper", "stopper"),
+)
+
+exercise.mistake(
+    "your network is in evaluation mode at the end only; the validation loss of each epoch is "
+    "computed in evaluation mode, too",
+    ("        model.eval()\n", ""),
+    ("    return losses, checked", "    model.eval()\n    return losses, checked"),
 )

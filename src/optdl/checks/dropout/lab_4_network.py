@@ -38,6 +38,7 @@ exercise = Exercise(
         "the positions of the dropout layers",
         "whether the other layers are those of the given network",
         "what the dropout layers make of ones",
+        "whether the given network stays as it is",
     ),
 )
 
@@ -56,6 +57,16 @@ def _(function: Any, rng: np.random.Generator) -> bool:
     expected = drivers.plain_network(sizes, seed)(torch.tensor(x)).detach().numpy()
     return np.allclose(scores, expected)
 
+
+exercise.hints(
+    "An `nn.Sequential` can be iterated like a list. How do you recognize, in such a loop, a layer "
+    "that a dropout layer must follow?",
+    "Build a new list: each layer of the network goes into it, and each ReLU is followed by a new "
+    "`Dropout`. A counter of the ReLUs gives the seeds.",
+    "Loop over `model` and append each layer. If `isinstance` says that it is a ReLU, append a "
+    "dropout layer with its own seed, and increase the counter. Finally unpack the list into "
+    "`nn.Sequential`.",
+)
 
 exercise.mistake(
     "all your dropout layers have the same seed, so their masks are alike; the k-th has seed + k",
@@ -87,4 +98,21 @@ exercise.mistake(
 exercise.mistake(
     "you insert PyTorch's nn.Dropout, which has no generator of its own; insert your Dropout",
     ("(Dropout(p, seed + count))", "(nn.Dropout(p))"),
+)
+
+exercise.mistake(
+    "your seeds count all layers; k counts the ReLUs alone",
+    ("for layer in model:", "for count, layer in enumerate(model):"),
+    ("count += 1", "pass"),
+)
+
+exercise.mistake(
+    "you insert the dropout layers into the network that you are given; return a new one",
+    (
+        "return nn.Sequential(*layers)",
+        "for k, layer in enumerate(layers):\n"
+        "        if isinstance(layer, Dropout):\n"
+        "            model.insert(k, layer)\n"
+        "    return model",
+    ),
 )

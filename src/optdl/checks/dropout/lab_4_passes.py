@@ -83,6 +83,16 @@ def _(function: Any, rng: np.random.Generator) -> bool:
     return near and np.allclose(deviation[0], exact.std(axis=0), atol=0.04)
 
 
+exercise.hints(
+    "Which modules must be in training mode during the passes, and what must you know to restore "
+    "the modes of all modules afterwards?",
+    "Store the mode of every module in `model.modules()` first. Then put the whole network into "
+    "evaluation mode, and only the dropout layers back into training mode.",
+    "Without gradients, take the softmax over the classes in each pass, and stack the results "
+    "along a new first axis. Take the mean and the standard deviation over this axis, and give "
+    "each module its old mode.",
+)
+
 exercise.mistake(
     "your whole network is in training mode, and its normalization uses and changes the statistics "
     "of the minibatch; switch on the dropout layers alone",
@@ -161,4 +171,10 @@ exercise.mistake(
 exercise.mistake(
     "your mean and deviation go over the examples; take them over the passes",
     ("found.mean(dim=0), found.std(dim=0)", "found.mean(dim=1), found.std(dim=1)"),
+)
+
+exercise.mistake(
+    "you switch on PyTorch's nn.Dropout alone, and your own layer stays off; go by the name of the "
+    "class, which is Dropout in both cases",
+    ('type(module).__name__ == "Dropout"', "isinstance(module, nn.Dropout)"),
 )

@@ -57,6 +57,17 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
         }
 
 
+exercise.hints(
+    "How many lines does one run contribute to the figure, and how do you know how many epochs "
+    "each of them has?",
+    "You need two loops: one over the runs, and inside it one over the two kinds of loss. A run "
+    "that was stopped early has shorter lists, so take the number of epochs of each line from its "
+    "own list.",
+    "For each run and each kind of loss, call `ax.plot` with the epochs, the losses, and a label "
+    "made of both names. After the loops, set the scale of the y axis and both labels, and add the "
+    "legend.",
+)
+
 exercise.mistake(
     "your epochs are counted from 0; count them from 1",
     ("range(1, len(losses[kind]) + 1)", "range(len(losses[kind]))"),
@@ -104,4 +115,9 @@ exercise.mistake(
 exercise.mistake(
     "you draw the first run only; draw all of them",
     ("in curves.items():", "in list(curves.items())[:1]:"),
+)
+
+exercise.mistake(
+    "you draw on other axes than `ax`, as `plt.plot` may do; call the methods of `ax`",
+    ("    for name,", "    ax = ax.figure.add_axes((0, 0, 1, 1))\n    for name,"),
 )

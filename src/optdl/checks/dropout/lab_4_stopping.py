@@ -88,6 +88,17 @@ def _(kind: Any, rng: np.random.Generator) -> bool:
     return len(returned) == patience + 1 and np.array_equal(weights, [1])
 
 
+exercise.hints(
+    "What must the object remember from epoch to epoch to tell whether a loss is a new best loss, "
+    "and whether it is time to stop?",
+    "It needs the best loss, infinite at first, the number of epochs since then, and a copy of the "
+    "state from that epoch. A new best loss changes all three; any other loss changes only the "
+    "number.",
+    "If the loss is less than the best loss minus `min_delta`, store the loss and a copy of the "
+    "state, and set the counter to 0; otherwise increase the counter. Return whether it has "
+    "reached `patience`.",
+)
+
 exercise.mistake(
     "you keep the network's own tensors, which training goes on to change: `state_dict()` gives no "
     "copies; clone each value, or use `copy.deepcopy`",

@@ -50,10 +50,23 @@ def _(gradient: Function, rng: np.random.Generator) -> bool:
     return not np.any(gradient(safe, x, y))
 
 
+exercise.hints(
+    r"For which margins does $\max(0,\,1-y\,w^Tx)$ have a nonzero slope, and what is the gradient "
+    r"of the loss of one such example with respect to $w$?",
+    r"By the chain rule this gradient is the derivative of the hinge with respect to the margin, "
+    r"$-1$ or $0$, times the gradient of the margin $y\,w^Tx$ with respect to $w$.",
+    "Compute all margins and compare them with the threshold. Multiply the mask by the labels, "
+    "let one product with the transposed `x` add up the examples, and take the mean.",
+)
+
 exercise.mistake(
     "you count only misclassified examples; correctly classified ones with a "
     "margin below 1 contribute to the hinge too",
     ("< 1", "< 0"),
+)
+
+exercise.mistake(
+    "you count an example with a margin of exactly 1; it contributes nothing", ("< 1", "<= 1")
 )
 
 exercise.mistake(

@@ -44,6 +44,15 @@ def _(loss: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(np.asarray(loss(-margin)[0]) - loss(margin)[0], margin / np.log(2)))
 
 
+exercise.hints(
+    r"Write $-\log_2$ of the probability of the right label for $y=+1$ and for $y=-1$. Which "
+    r"single function of $yf$ gives both?",
+    r"It is $\log_2(1+e^{-yf})$, with the derivative $-\frac1{\ln 2}\,\frac1{1+e^{yf}}$. The form "
+    r"$\frac1{1+e^z}=\frac12\bigl(1-\tanh\frac z2\bigr)$ does not overflow.",
+    r"For the values, use NumPy's function for $\ln(e^a+e^b)$ with one exponent 0, then convert to "
+    r"bits. For the derivatives, insert $\tanh$ of half the margin.",
+)
+
 exercise.mistake(
     "you use the natural logarithm; in nats the loss is only 0.69 at margin 0 "
     "and does not bound the 0–1 loss; divide by ln 2",

@@ -52,6 +52,14 @@ def _(rule: Function, rng: np.random.Generator) -> bool:
     return all(tuple(rule(errors, patience)) == (5, 5 + patience) for patience in (1, 3, 9))
 
 
+exercise.hints(
+    "When an epoch has ended, what do you have to remember of the earlier epochs in order to "
+    "decide whether training halts now?",
+    "Two numbers are enough: the best epoch so far, and how many epochs have passed since then.",
+    "In a loop over the epochs, first update the best epoch, then compare the number of epochs "
+    "since then with `patience`. If the loop ends without a halt, the halt is the last epoch.",
+)
+
 exercise.mistake(
     "you never reset the count of bad epochs; patience counts the epochs in a "
     "row since the best one",

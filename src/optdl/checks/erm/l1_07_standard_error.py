@@ -48,6 +48,14 @@ def _(error: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(error(2.5, 1, int(rng.integers(5, 50))), 2.5))
 
 
+exercise.hints(
+    "What varies in a minibatch of one, and what remains of it in the mean of $n$ values?",
+    "For independent values, the variance of a mean of $n$ is the variance of one value, divided "
+    "by $n$. In a finite population a further factor falls from 1 at $n=1$ to 0 at $n=N$.",
+    "Divide `sigma` by one square root. For a population, multiply by another root, that of a "
+    "quotient: the members that are not drawn, over all members but one.",
+)
+
 exercise.mistake("your standard error divides by n; it is σ / √n", ("np.sqrt(n)", "n"))
 
 exercise.mistake(

@@ -41,6 +41,15 @@ def _(cut: Function, rng: np.random.Generator) -> bool:
     return [len(part) for part in cut(23, 5, rng)] == [5, 5, 5, 5, 3]
 
 
+exercise.hints(
+    "At which positions of the shuffled indices do the minibatches begin, and where does the last "
+    "one begin if $n$ does not divide $m$?",
+    r"They begin at $0, n, 2n, \dots$, below $m$. A slice that reaches beyond the end of an array "
+    r"is simply shorter; it raises no error.",
+    "Draw one permutation. For each start in a `range` with step `n`, take the slice of length `n` "
+    "that begins there, and collect the slices in a list.",
+)
+
 exercise.mistake(
     "you drop the remaining examples; they form a last, smaller minibatch",
     ("range(0, m, n)", "range(0, m - n + 1, n)"),

@@ -1,4 +1,4 @@
-"""The factor by which a Newton step amplifies the relative error of a gradient."""
+"""The factor by which a damped Newton step amplifies the relative error of a gradient."""
 
 from collections.abc import Iterator
 
@@ -12,10 +12,11 @@ exercise = Exercise("L1-10", error_amplification, use=without_inverse)
 
 
 @exercise.answer
-def _(hessian, gradient, error):
+def _(hessian, gradient, error, damping):
     norm = np.linalg.norm
     solve = np.linalg.solve
-    after = norm(solve(hessian, error)) / norm(solve(hessian, gradient))
+    H = hessian + damping * np.eye(len(gradient))
+    after = norm(solve(H, error)) / norm(solve(H, gradient))
     return after / (norm(error) / norm(gradient))
 
 
@@ -29,60 +30,85 @@ def _stiff_hessian(rng: np.random.Generator, p: int) -> np.ndarray:
 @exercise.cases
 def _(rng: np.random.Generator) -> Iterator[Case]:
     diagonal = np.diag([50.0, 2.0])
-    yield {"hessian": diagonal, "gradient": np.array([4.0, 1.0]), "error": np.array([0.1, 0.3])}
-    for p in (2, 3, 6):
+    yield {
+        "hessian": diagonal,
+        "gradient": np.array([4.0, 1.0]),
+        "error": np.array([0.1, 0.3]),
+        "damping": 1.0,
+    }
+    for p, damping in ((2, 0.5), (3, 0.0), (6, 2.0)):
         yield {
             "hessian": _stiff_hessian(rng, p),
             "gradient": rng.normal(size=p).round(2),
             "error": rng.normal(scale=0.1, size=p).round(3),
+            "damping": damping,
         }
 
 
-@exercise.fact("it is never above κ(H)")
+@exercise.fact("it is never above (λ_max + μ)/(λ_min + μ)")
 def _(amplify: Function, rng: np.random.Generator) -> bool:
     H = _stiff_hessian(rng, 4)
-    kappa = np.linalg.cond(H)
-    pairs = [(H, rng.normal(size=4), rng.normal(size=4)) for _ in range(50)]
+    kappa = np.linalg.cond(H + 3 * np.eye(4))
+    pairs = [(H, rng.normal(size=4), rng.normal(size=4), 3.0) for _ in range(50)]
     gains = observe(calls, amplify, *pairs)
     return bool(np.all(np.array(gains) <= kappa * (1 + 1e-9)) and max(gains) > 1)
 
 
-@exercise.fact("the worst directions attain κ(H)")
+@exercise.fact("the worst directions reach (λ_max + μ)/(λ_min + μ)")
 def _(amplify: Function, rng: np.random.Generator) -> bool:
     H = _stiff_hessian(rng, 4)
     _, u = np.linalg.eigh(H)
-    return bool(np.isclose(amplify(H, u[:, -1], 0.01 * u[:, 0]), np.linalg.cond(H)))
+    bound = np.linalg.cond(H + 3 * np.eye(4))
+    return bool(np.isclose(amplify(H, u[:, -1], 0.01 * u[:, 0], 3.0), bound))
 
 
-@exercise.fact("the scales of H, g and e do not matter")
+@exercise.fact("the scales of H with μ, of g and of e do not matter")
 def _(amplify: Function, rng: np.random.Generator) -> bool:
     H, g, e = _stiff_hessian(rng, 3), rng.normal(size=3), rng.normal(size=3)
-    return bool(np.isclose(amplify(7 * H, 3 * g, 0.1 * e), amplify(H, g, e)))
+    return bool(np.isclose(amplify(7 * H, 3 * g, 0.1 * e, 3.5), amplify(H, g, e, 0.5)))
 
+
+exercise.hints(
+    "Which linear system does the exact step solve, and which one does the step from $g+e$ solve? "
+    "What is the difference between the two steps?",
+    r"The error of the step solves $(H+\mu I)\,u=e$, and the exact step solves $(H+\mu I)\,v=g$. "
+    r"Compare $\lVert u\rVert/\lVert v\rVert$ with $\lVert e\rVert/\lVert g\rVert$.",
+    "Build the damped matrix and solve with it for `error` and for `gradient`. Form two ratios of "
+    "norms, one for the step and one for the gradient, and divide the first by the second.",
+)
 
 exercise.mistake(
-    "you multiply by H; a Newton step needs H⁻¹g", ("solve = np.linalg.solve", "solve = np.matmul")
+    "you leave the damping out; solve with H + μI", (" + damping * np.eye(len(gradient))", "")
+)
+
+exercise.mistake(
+    "you add μ to every entry of H; add it to the diagonal, μI", ("np.eye(len(gradient))", "1")
+)
+
+exercise.mistake(
+    "you multiply by H + μI; the step solves a linear system with it",
+    ("solve = np.linalg.solve", "solve = np.matmul"),
 )
 
 exercise.mistake(
     "you compare absolute errors; divide each by the norm of its own vector",
-    (" / norm(solve(hessian, gradient))", ""),
+    (" / norm(solve(H, gradient))", ""),
     ("(norm(error) / norm(gradient))", "norm(error)"),
 )
 
 exercise.mistake(
-    "you return the relative error of H⁻¹g; divide it by that of g",
+    "you return the relative error of the step; divide it by that of g",
     (" / (norm(error) / norm(gradient))", ""),
 )
 
 exercise.mistake(
-    "your ratio is upside down; divide the relative error of H⁻¹g by that of g",
+    "your ratio is upside down; divide the relative error of the step by that of g",
     ("after / (norm(error) / norm(gradient))", "(norm(error) / norm(gradient)) / after"),
 )
 
 exercise.mistake(
     "you divide by the norm of the estimate g + e; a relative error refers to the exact g",
-    ("solve(hessian, gradient)", "solve(hessian, gradient + error)"),
+    ("solve(H, gradient)", "solve(H, gradient + error)"),
     ("norm(gradient)", "norm(gradient + error)"),
 )
 
@@ -98,7 +124,13 @@ exercise.mistake(
 
 
 @exercise.mistake(
-    "you return the bound κ(H); compute the amplification of this error, which may be smaller"
+    "you return the bound; compute the amplification of this error, which may be smaller"
 )
-def _(hessian, gradient, error):
-    return np.linalg.cond(hessian)
+def _(hessian, gradient, error, damping):
+    return np.linalg.cond(hessian + damping * np.eye(len(gradient)))
+
+
+exercise.mistake(
+    "you solve for the estimate g + e; the error of the step is (H + μI)⁻¹e",
+    ("solve(H, error)", "solve(H, gradient + error)"),
+)

@@ -49,6 +49,15 @@ def _(run: Function, rng: np.random.Generator) -> bool:
     return bool(abs(np.mean(ends) - 1.5) < 5 * np.std(ends) / np.sqrt(100))
 
 
+exercise.hints(
+    "Which rows of `x` and which entries of `y` does step number $t$ use, and at which weights "
+    "is its gradient taken?",
+    r"The gradient of $\tfrac12(w^Tx-y)^2$ is $(w^Tx-y)\,x$. One product of the transposed rows "
+    r"with the residuals adds up the gradients of a minibatch.",
+    "In a loop over the starts of the minibatches, take a slice of `x` and `y`, compute the "
+    "residuals at the newest weights, and append these weights minus `lr` times the mean gradient.",
+)
+
 exercise.mistake("you add up the gradients of a minibatch; take their mean", (" / n", ""))
 
 exercise.mistake(
@@ -69,4 +78,9 @@ exercise.mistake(
 
 exercise.mistake(
     "your gradient is twice too large; the loss is ½(wᵀx − y)²", ("- lr *", "- 2 * lr *")
+)
+
+exercise.mistake(
+    "you divide by the length of the stream; take the mean over the n examples of a minibatch",
+    ("residual / n", "residual / len(y)"),
 )

@@ -55,6 +55,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(path, path[:, :1], rtol=1e-12) and not np.allclose(path[-1], W))
 
 
+exercise.hints(
+    "Through which intermediate quantities does an entry of $W$ affect the loss, and through which "
+    "does an entry of $v$? Write down the chain rule for one example.",
+    r"Let $h=\tanh(Wx)$. One example contributes $(f(x)-y)\,h$ to the gradient of $v$, and "
+    r"$(f(x)-y)\,\bigl(v\odot(1-h^2)\bigr)\,x^T$ to the gradient of $W$.",
+    "For `W`, take all examples at once: the outer product of residuals and `v`, times the slopes, "
+    "has one row for each example. Its transpose times `x`, divided by $m$, is the gradient.",
+)
+
 exercise.mistake(
     "you compute the gradient of W after v was updated; compute both gradients first",
     (
@@ -92,4 +101,9 @@ exercise.mistake(
 
 exercise.mistake(
     "your slope of tanh lacks the square; it is 1 − tanh²", ("1 - hidden**2", "1 - hidden")
+)
+
+exercise.mistake(
+    "your slope is 1 − tanh(h)², at the activation h; h is a tanh already, so it is 1 − h²",
+    ("1 - hidden**2", "1 - np.tanh(hidden) ** 2"),
 )

@@ -49,6 +49,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.all(norms[:-1] <= norms[1:] / 4 + 1e-12))
 
 
+exercise.hints(
+    "Which quantities of the forward pass does the backward formula need, and in which order does "
+    "it go through the layers?",
+    r"Go forward once and keep the slopes $\phi'(z_\ell)$ of every layer: $\phi(1-\phi)$ for the "
+    r"sigmoid, $1-\phi^2$ for tanh. Then apply the formula from layer $L$ down to layer 1.",
+    "Begin a list with the norm of `upstream`. For each layer, from last to first, multiply by the "
+    "slopes entry by entry, then by the transposed weight, and append the norm. Reverse the list.",
+)
+
 exercise.mistake(
     "you go back through the weights alone; multiply by the slope φ′(z), too",
     ("delta = s * upstream", "delta = upstream"),

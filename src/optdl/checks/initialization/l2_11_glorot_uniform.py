@@ -21,6 +21,15 @@ exercise.fact("the weights have mean 0, variance 2 / (fan_in + fan_out) and one 
     glorot_moments
 )
 
+exercise.hints(
+    r"What is the variance of the uniform distribution on $[-a, a]$? Its mean is 0, so this is the "
+    r"mean of $z^2$ over the interval.",
+    r"The variance is $\frac1{2a}\int_{-a}^a z^2\,dz$. Compute this integral, set it equal to "
+    r"Glorot's variance, and solve for $a$.",
+    "The variance is a third of the square of $a$. One square root gives $a$; the array has one "
+    "row for each output and one column for each input.",
+)
+
 exercise.mistake(
     "your bound is the standard deviation; the uniform distribution on [−a, a] has the variance "
     "a²/3",

@@ -32,6 +32,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(u @ function(x) @ u, loss(p + u) - 2 * loss(p) + loss(p - u)))
 
 
+exercise.hints(
+    r"Write the prediction $b+w^Tx$ as one inner product of the parameter vector $(b, w)$ with "
+    r"another vector. What are the entries of this vector?",
+    r"With $\hat x=(1, x)$ the Hessian of the loss of one example is $\hat x\hat x^T$, whatever "
+    r"$y$ is. The Hessian of the mean loss is the mean of these matrices.",
+    r"Stack all $\hat x$ as the rows of one array. A single product of this array with itself, one "
+    r"factor transposed, adds up the $m$ matrices; then divide by $m$.",
+)
+
 exercise.mistake(
     "the bias is a parameter, too; add a column of ones",
     ("np.column_stack([np.ones(len(x)), x])", "x"),

@@ -39,12 +39,26 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(centered and np.array_equal(one, again))
 
 
+exercise.hints(
+    "How many means and how many variances are there for $d$ features, and which examples do they "
+    "describe?",
+    "The means and the variances are arrays with $d$ entries, taken along the axis of the "
+    "examples. Broadcasting applies them to every row of an array, so no loop is needed.",
+    "Along the first axis of `train`, compute the mean, and the root of the variance plus `eps`. "
+    "Then subtract and divide in the same way for both arrays.",
+)
+
 exercise.mistake(
     "you normalize the other examples by their own statistics; use the training set's",
     (
         "(other - mean) / std",
         "(other - other.mean(axis=0)) / np.sqrt(other.var(axis=0) + eps)",
     ),
+)
+
+exercise.mistake(
+    "you divide the other examples by their own standard deviation; use the training set's",
+    ("(other - mean) / std", "(other - mean) / np.sqrt(other.var(axis=0) + eps)"),
 )
 
 exercise.mistake(

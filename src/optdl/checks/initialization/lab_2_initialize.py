@@ -68,6 +68,16 @@ def _(function: Any, rng: np.random.Generator) -> bool:
     return disagreement(tuple(expected), (*convolutions, *dense), 1e-5, 1e-8) is None
 
 
+exercise.hints(
+    "How many inputs does one unit of an `nn.Linear` add up, and how many does one output channel "
+    "of an `nn.Conv2d` add up at one position?",
+    r"In layers of both kinds, `weight[0]` holds all weights of the first unit, so its number of "
+    r"entries is the fan-in. The standard deviation is $g/\sqrt{n_{in}}$.",
+    "Go through `model.modules()`. For each linear or convolutional layer, draw the weight in "
+    "place, with mean 0, this standard deviation and the generator; then set the bias, if there is "
+    "one, to zero.",
+)
+
 exercise.mistake(
     "you pass the variance gain² / fan_in; `normal_` wants the standard deviation, its root",
     ("gain / fan_in**0.5", "gain**2 / fan_in"),
@@ -81,6 +91,11 @@ exercise.mistake(
 exercise.mistake(
     "you take the number of outputs, `weight.shape[0]`; fan_in is the number of inputs of one unit",
     ("layer.weight[0].numel()", "layer.weight.shape[0]"),
+)
+
+exercise.mistake(
+    "you take the fan-out, which counts the outputs; fan_in is the number of inputs of one unit",
+    ("layer.weight[0].numel()", "layer.weight[:, 0].numel()"),
 )
 
 exercise.mistake(

@@ -90,6 +90,17 @@ def _(function: Any, rng: np.random.Generator) -> bool:
     return bool(np.allclose(stds, 1, rtol=1e-3))
 
 
+exercise.hints(
+    "If you divide the weights of one layer, what changes in the layers after it? At which moment "
+    "of a forward pass must a layer be repaired?",
+    "A pre-hook receives the layer and its input just before the layer computes its output with "
+    "the weights that the hook has left. So one forward pass can repair all layers, one after "
+    "another.",
+    "In the hook, draw equal weights anew, set the bias to zero, compute the output for this input "
+    "with `nn.functional.linear`, and divide the weight in place by the standard deviation of this "
+    "output.",
+)
+
 exercise.mistake(
     "you measure all layers first and scale them afterwards, and each factor changes the inputs of "
     "the layers behind; scale a layer before you measure the next",
@@ -171,4 +182,10 @@ exercise.mistake(NO_GRAD, ("@torch.no_grad()\n", ""))
 exercise.mistake(
     NEW_PARAMETER,
     ("layer.weight.div_(", "layer.weight = nn.Parameter(layer.weight / "),
+)
+
+exercise.mistake(
+    "you draw a layer anew if its rows are equal, as the row of a single unit always is; draw it "
+    "anew only if all of its weights are one number",
+    ("layer.weight[0, 0]", "layer.weight[0]"),
 )

@@ -49,6 +49,16 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
         }
 
 
+exercise.hints(
+    "How many points does the line of one start have, and which numbers belong below them on the x "
+    "axis?",
+    "Each start gives one line: its list of deviations, drawn over the numbers of the hidden "
+    "layers. There are as many layers as the list has entries.",
+    "Loop over the items of `deviations`, and call `ax.plot` with the numbers of the layers, the "
+    "values, and the name as the label. After the loop, set the scale of the y axis and both "
+    "labels, and add the legend.",
+)
+
 exercise.mistake(
     "your deviations lie on a linear axis, where the small ones cannot be told apart; use "
     '`ax.set_yscale("log")`',
@@ -82,3 +92,8 @@ exercise.mistake(
 )
 
 exercise.mistake("your lines have no labels; give each `label=start`", (", label=start", ""))
+
+exercise.mistake(
+    "you draw on other axes than `ax`, as `plt.plot` may do; call the methods of `ax`",
+    ("    for start,", "    ax = ax.figure.add_axes((0, 0, 1, 1))\n    for start,"),
+)

@@ -74,6 +74,17 @@ def _(function: Any, rng: np.random.Generator) -> bool:
     return disagreement(expected, ratios, 1e-5, 1e-8) is None
 
 
+exercise.hints(
+    "Which quantities do you need from before `optimizer.step()`, and do they still exist after "
+    "it?",
+    "The step changes the weights in place, by a rule that you do not know. What you can measure "
+    "for any optimizer is the difference between the weights after the step and copies from before "
+    "it.",
+    "After `backward`, copy each parameter with two axes or more, and take the step. For each of "
+    "them, divide the norm of its change by the norm of its copy, and return the ratio as a number "
+    "under its name.",
+)
+
 exercise.mistake(
     "you keep the weights before the step without a copy, and they change with it; `detach()`, "
     "`.data` and `state_dict()` share memory, so add `clone()`",
@@ -141,4 +152,17 @@ exercise.mistake(
     "you return tensors, and with them the graph behind the weights; return numbers, with "
     "`.item()`",
     (".norm()).item()", ".norm())"),
+)
+
+exercise.mistake(
+    "you choose parameters by their names, and the weight of a normalization has one axis; ask for "
+    "two axes or more",
+    ("if value.ndim > 1", 'if "weight" in name'),
+)
+
+exercise.mistake(
+    "you take the spectral norm of a matrix; here the norm is the root of the sum of all squared "
+    "entries",
+    ("(value - before[name]).norm()", "torch.linalg.norm(value - before[name], 2)"),
+    ("before[name].norm()", "torch.linalg.norm(before[name], 2)"),
 )

@@ -87,6 +87,17 @@ def _(function: Any, rng: np.random.Generator) -> bool:
     return disagreement(expected, np.stack(columns[:3], axis=1), 1e-5, 1e-8) is None
 
 
+exercise.hints(
+    "What must be prepared before the forward pass, what is measured during it, and what must be "
+    "restored afterwards, even if it fails?",
+    "Before: register a hook on each `nn.ReLU`, keep the handles, and remember the mode. During: "
+    "each hook measures its output and stores the numbers. Afterwards, in `finally`: undo what you "
+    "did before.",
+    "Each hook stores, under the name of its module, the mean and the standard deviation of all "
+    "values. For `dead`, test for each column whether it is zero in all rows, and take the mean of "
+    "these truth values.",
+)
+
 exercise.mistake(
     "your hooks stay in the network, and are called in every forward pass from now on; remove "
     "each by its handle",

@@ -28,6 +28,7 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
         (0.1, 0.1, [4.0, 0.5]),  # the smallest eigenvalue decides
         (0.9, 0.1, [0.9, 2.3]),  # the largest, with a negative z
         (1.1, 0.4, [1.0, 0.5, 3.0]),  # divergence
+        (0.3, 0.0, [1.0, 2.5]),  # the first z that NumPy returns is not the largest
     ):
         noise = rng.uniform(0.98, 1.02, size=len(eigenvalues))
         drawn = (np.array(eigenvalues) * noise).round(4)
@@ -48,6 +49,14 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     expected = np.max(np.abs(1 - 0.3 * eigenvalues))
     return bool(np.isclose(function(0.3, 0.0, eigenvalues), expected, rtol=1e-8))
 
+
+exercise.hints(
+    "How can you write the new $c$ in terms of the old $c$ and the old $v$ alone?",
+    "Substitute the new $v$ into the second line. The coefficients of the old $c$ and $v$ there "
+    "are the first row of the matrix; the coefficients in the first line are the second row.",
+    r"For each $\lambda$, compute the eigenvalues of its matrix with `np.linalg.eigvals`, and keep "
+    r"the larger modulus. Return the largest of these moduli over all $\lambda$.",
+)
 
 exercise.mistake(
     "your result is always √α; that is the modulus of complex eigenvalues only",

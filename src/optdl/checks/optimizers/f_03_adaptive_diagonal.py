@@ -39,6 +39,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(function(gradients, 7), expected, rtol=1e-9))
 
 
+exercise.hints(
+    "Each row of `gradients` belongs to one example. What is the expected value of $g_B$ in terms "
+    "of these rows?",
+    r"Every example is equally likely to be in $B$, so $\mathbb E\,g_B$ is the mean of all rows. "
+    r"Take the mean and the variance along axis 0, separately for each parameter.",
+    "`np.var` along axis 0 divides by $m$, as the task asks. Divide its result by $b$, multiply it "
+    "by $(m - b)/(m - 1)$, add the square of the mean along axis 0, and take the root.",
+)
+
 exercise.mistake(
     "you return the size of the mean gradient; under the root, add the variance of a minibatch",
     ("mean**2 + variance", "mean**2"),

@@ -45,6 +45,16 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(np.add(rates, rates[::-1]), 0.8, rtol=1e-9))
 
 
+exercise.hints(
+    "The schedule has three parts: the warm-up, the cosine and a constant. For which $k$ does each "
+    "part apply, and what is $s$ at the beginning and at the end of the cosine?",
+    r"At $s = 1$ the formula gives 0. If $s$ is never allowed to exceed 1, the formula therefore "
+    r"covers the part after iteration $w + \tau$, too.",
+    r"In the warm-up, return the fraction $(k + 1)/w$ of $\eta_0$. Otherwise let $s$ be the "
+    r"smaller of 1 and $(k - w)/\tau$, and return half of $\eta_0$ times one plus the cosine of "
+    r"$\pi s$.",
+)
+
 exercise.mistake(
     "your first learning rate is 0; in iteration k of the warm-up it is (k + 1)/w · η₀",
     ("(k + 1)", "k"),

@@ -9,6 +9,7 @@ import torch
 from optdl.checks.exercise import Exercise
 from optdl.checks.optimizers.lab_shared import (
     AUTOGRAD,
+    FIRST_GROUP,
     GRADIENTS,
     PARTS,
     agrees_with_torch,
@@ -78,6 +79,16 @@ exercise.fact("a parameter without a slope and without decay stays where it is")
     rests_where_there_is_no_slope(weight_decay=0.0)
 )
 
+exercise.hints(
+    r"Which three quantities must be remembered for each parameter from step to step, and are "
+    r"$\hat m$ and $\hat r$ among them?",
+    r"The structure is that of your `SGD`, with $t$, $m$ and $r$ in `self.state[p]`, all of which "
+    r"begin at 0. $\hat m$ and $\hat r$ are only needed within one step.",
+    r"Increase $t$, update $m$ and $r$ in place, and compute $\hat m$ and $\hat r$ as new tensors. "
+    r"Then multiply `p` by $1-\epsilon\lambda$, and subtract $\epsilon\,\hat m$ divided by "
+    r"$\sqrt{\hat r}+\delta$ from it.",
+)
+
 exercise.mistake(AUTOGRAD, ("@torch.no_grad()\n", "\n"))
 
 exercise.mistake(GRADIENTS, ("p.sub_(group", "_ = g.zero_(), p.sub_(group"))
@@ -127,4 +138,30 @@ exercise.mistake(
 exercise.mistake(
     "you have β₁ and β₂ the wrong way round: the first is for the gradient",
     ("beta1, beta2 = ", "beta2, beta1 = "),
+)
+
+exercise.mistake(
+    FIRST_GROUP,
+    (
+        "for group in self.param_groups:",
+        "group = self.param_groups[0]\n        for own in self.param_groups:",
+    ),
+    ('group["params"]', 'own["params"]'),
+)
+
+exercise.mistake(
+    "you shrink the weights after the step, and the step with them; shrink them first",
+    ('p.mul_(1 - group["lr"] * group["weight_decay"])', "pass"),
+    (
+        '(r.sqrt() + group["eps"]))',
+        '(r.sqrt() + group["eps"]))\n                '
+        'p.mul_(1 - group["lr"] * group["weight_decay"])',
+    ),
+)
+
+exercise.mistake(
+    "you keep the corrected averages, and the next step corrects them once more; keep m and r, and "
+    "give m̂ and r̂ names of their own",
+    ("m = state", 'm = state["m"] = state'),
+    ("r = state", 'r = state["r"] = state'),
 )

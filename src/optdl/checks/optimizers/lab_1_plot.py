@@ -51,6 +51,15 @@ def _(rng: np.random.Generator) -> Iterator[Case]:
         }
 
 
+exercise.hints(
+    "What does `losses` contain for one optimizer, and which part of it belongs on the x axis?",
+    "For each optimizer there is a dict from rates to losses. A list of its rates in increasing "
+    "order and a list of the losses in the same order make one line.",
+    "Loop over the items of `losses`, sort the rates, and call `ax.plot` with the rates, their "
+    "losses, and the name as the label. After the loop, set both scales and both labels, and add "
+    "the legend.",
+)
+
 exercise.mistake(
     "your learning rates lie on a linear axis, where the small ones cannot be told apart; use "
     '`ax.set_xscale("log")`',
@@ -84,4 +93,9 @@ exercise.mistake(
     "you draw the learning rates in the order in which they come, so the line runs back and "
     "forth; sort them",
     ("sorted(found)", "list(found)"),
+)
+
+exercise.mistake(
+    "you draw on other axes than `ax`, as `plt.plot` may do; call the methods of `ax`",
+    ("    for name,", "    ax = ax.figure.add_axes((0, 0, 1, 1))\n    for name,"),
 )

@@ -9,6 +9,7 @@ import torch
 from optdl.checks.exercise import Exercise
 from optdl.checks.optimizers.lab_shared import (
     AUTOGRAD,
+    FIRST_GROUP,
     GRADIENTS,
     PARTS,
     agrees_with_torch,
@@ -50,6 +51,16 @@ exercise.fact("ten steps are those of torch.optim.SGD with momentum 0.9")(
 )
 
 exercise.fact("a parameter without a slope stays where it is")(rests_where_there_is_no_slope())
+
+exercise.hints(
+    "Which quantity must be remembered for each parameter from one call of `step` to the next, and "
+    "where does it belong?",
+    'Loop over the groups, and over `group["params"]` in each of them. `self.state[p]` is an empty '
+    "dict at first: put a tensor of zeros with the shape of `p` into it then.",
+    "For each parameter with a gradient, multiply its velocity by the momentum and add the "
+    "gradient, both in place. Then subtract the learning rate of its group times the velocity from "
+    "`p`, in place.",
+)
 
 exercise.mistake(AUTOGRAD, ("@torch.no_grad()\n", "\n"))
 
@@ -110,4 +121,28 @@ exercise.mistake(
 exercise.mistake(
     "you step along the gradient; the step goes against it",
     ("p.sub_(", "p.add_("),
+)
+
+exercise.mistake(
+    FIRST_GROUP,
+    (
+        "for group in self.param_groups:",
+        "group = self.param_groups[0]\n        for own in self.param_groups:",
+    ),
+    ('group["params"]', 'own["params"]'),
+)
+
+exercise.mistake(
+    "your velocity is forgotten from step to step; keep it in `self.state[p]`",
+    ('state["v"].mul_(group["momentum"]).add_(p.grad)', 'state["v"] = p.grad.clone()'),
+)
+
+exercise.mistake(
+    "you step along g + μ v, as Nesterov momentum does; here the step is v",
+    ('* state["v"])', '* (p.grad + group["momentum"] * state["v"]))'),
+)
+
+exercise.mistake(
+    'you write a number for the momentum; take `group["momentum"]`',
+    ('group["momentum"]', "0.9"),
 )

@@ -69,6 +69,15 @@ def _(function: Any, rng: np.random.Generator) -> bool:
     return rests and len(losses) == steps and all(b < a for a, b in itertools.pairwise(losses))
 
 
+exercise.hints(
+    "What does each of `zero_grad`, `backward` and `step` read, and what does it change?",
+    "Each minibatch is one step. The network turns the examples into scores, "
+    "`nn.functional.cross_entropy` turns scores and labels into one loss, and `backward` puts its "
+    "gradients where the optimizer reads them.",
+    "Switch to training mode. For each minibatch, do the four things of the task in their order, "
+    "and append the loss, as a number, to a list that you return after the loop.",
+)
+
 exercise.mistake(
     "you never clear the gradients, and `backward` adds to them; call `optimizer.zero_grad()` in "
     "each step",

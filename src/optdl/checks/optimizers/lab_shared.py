@@ -20,6 +20,14 @@ PARTS = (
 )
 """The names of what ``drivers.follow`` returns."""
 
+EVENTS = {2: drivers.GROUPED, 3: drivers.RESUMED, 4: drivers.ZEROED}
+"""What happens in a case, by its number."""
+
+FIRST_GROUP = (
+    "you take the settings of the first group for all groups; read those of each `group` in the "
+    "loop, as its rate may differ"
+)
+
 AUTOGRAD = (
     "you change a leaf that requires a gradient while autograd records: put `@torch.no_grad()` "
     "above `step`"
@@ -40,7 +48,7 @@ def paths(options: Sequence[dict[str, Any]]) -> Callable[[np.random.Generator], 
                 "start": [rng.normal(size=shape).round(2) for shape in shapes],
                 "options": chosen,
                 "rates": [0.1] * 4 if number < 2 else [0.1, 0.1, 0.05, 0.02, 0.02],
-                "event": {3: drivers.RESUMED, 4: drivers.ZEROED}.get(number, ""),
+                "event": EVENTS.get(number, ""),
             }
 
     return cases

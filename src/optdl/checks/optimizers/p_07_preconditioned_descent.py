@@ -28,8 +28,9 @@ def _(gradient, preconditioner, start, lr, steps):
 def _(rng: np.random.Generator) -> Iterator[Case]:
     for n, steps in ((2, 3), (2, 5), (4, 8)):
         gradient, _ = objective(rng, n)
-        # far from symmetric, so that P, Pᵀ, PPᵀ and PᵀP differ
-        P = np.eye(n) + np.triu(rng.uniform(0.2, 0.6, size=(n, n))).round(2)
+        # far from symmetric, so that P, Pᵀ, PPᵀ and PᵀP differ, and no entry is 0
+        drawn = rng.uniform(0.2, 0.6, size=(n, n))
+        P = (np.eye(n) + np.triu(drawn) - np.tril(drawn, -1) / 2).round(2)
         start = random_start(rng, n)
         case = {"gradient": gradient, "preconditioner": P, "start": start, "lr": 0.02}
         yield {**case, "steps": steps}
@@ -51,6 +52,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     path = np.asarray(function(partial(linear, H), P, random_start(rng, 3), 1.0, 2))
     return bool(np.allclose(path[1:], 0, atol=1e-9))
 
+
+exercise.hints(
+    r"With $\theta_i = \sum_j P_{ij} z_j$, what is $\partial \theta_i / \partial z_j$, and what "
+    r"does the chain rule give for $\partial L / \partial z_j$?",
+    r"In $\partial L / \partial z_j = \sum_i P_{ij}\, \partial L / \partial \theta_i$ the sum runs "
+    r"over the first index of $P$. Which matrix must therefore multiply $\nabla L(\theta)$?",
+    r"Multiply the step of $z$ by $P$ from the left, and replace $Pz$ by $\theta$. Two matrices "
+    r"then multiply the gradient at $\theta$: first the matrix of the chain rule, then $P$.",
+)
 
 exercise.mistake("you multiply by P alone; by the chain rule it is PPᵀ∇L", ("P @ P.T @", "P @"))
 

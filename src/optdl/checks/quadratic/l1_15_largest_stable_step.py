@@ -33,6 +33,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(function(with_flat_ones), function(eigenvalues), rtol=1e-9))
 
 
+exercise.hints(
+    r"For which values of $1-\eta\lambda$ does a coefficient shrink? Which coefficient is the "
+    r"first to stop shrinking as $\eta$ grows?",
+    r"The condition $|1-\eta\lambda_i|<1$ means $0<\eta\lambda_i<2$, and it must be satisfied for "
+    r"every $i$.",
+    r"Solve the right-hand inequality for $\eta$. Each eigenvalue gives an upper bound; return the "
+    r"strictest of these bounds.",
+)
+
 exercise.mistake(
     "your limit is 1/λ_max, where one step removes the steepest coefficient; "
     "gradient descent is stable up to 2/λ_max",

@@ -44,6 +44,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(function(W, 2) @ function(W, 3), function(W, 5), atol=1e-10))
 
 
+exercise.hints(
+    r"Write $W^2$ as $V\,\mathrm{diag}(\lambda)\,V^{-1}\;V\,\mathrm{diag}(\lambda)\,V^{-1}$. What "
+    r"cancels in the middle, and what is the $k$-th power of a diagonal matrix?",
+    r"Between the factors of $W^k$ each product $V^{-1}V$ cancels, so $W^k$ is the product of $V$, "
+    r"a diagonal matrix of powers, and $V^{-1}$.",
+    "Compute the eigenvalues and eigenvectors of a general square matrix, raise the eigenvalues to "
+    "the power, multiply the three matrices, and take the real part at the very end.",
+)
+
 exercise.mistake(
     "you use Vᵀ; V is not orthogonal here, so it takes the inverse V⁻¹",
     ("np.linalg.inv(V)", "V.T"),
@@ -84,3 +93,10 @@ exercise.mistake(
 )
 def _(weight, k):
     return weight**k
+
+
+exercise.mistake(
+    "you drop the imaginary parts of the eigenvalues before you raise them to the power k; only "
+    "the product is real",
+    ("eigenvalues**k", "eigenvalues.real**k"),
+)

@@ -40,6 +40,15 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(function(0.0, random_spectrum(rng, 3)), 1.0))
 
 
+exercise.hints(
+    "If the start differs from the minimum along a single eigenvector, by what factor does one "
+    "step multiply the distance? Which eigenvector is the worst one to start along?",
+    r"Along $u_i$ the distance is multiplied by $|1-\eta\lambda_i|$. A start that mixes directions "
+    r"is never worse than the worst single direction.",
+    "Compute the factors of all eigenvalues as one array, and reduce this array to the number that "
+    "belongs to the worst start.",
+)
+
 exercise.mistake(
     "you look only at λ_min; at a large learning rate λ_max is the slower direction",
     ("np.max(np.abs(1 - lr * eigenvalues))", "abs(1 - lr * np.min(eigenvalues))"),

@@ -39,11 +39,28 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.allclose(rates, [0.9, 0.7, 0.8], atol=1e-6))
 
 
+exercise.hints(
+    r"What is the gradient of $\tfrac12w^T Hw$, and which two iterates does the factor of the last "
+    r"step compare?",
+    r"One step is $w\leftarrow w-\eta Hw$. Only the last two iterates of a run are needed, so "
+    r"remember what $w$ was before each step.",
+    "Use two nested loops, over the learning rates and over the steps. In the inner loop keep the "
+    "old `w` under a second name; after it, append the quotient of the two norms.",
+)
+
 exercise.mistake(
     "you average over all steps; early steps are faster, so use the last step alone",
     (
         "np.linalg.norm(w) / np.linalg.norm(before)",
         "(np.linalg.norm(w) / np.linalg.norm(start)) ** (1 / steps)",
+    ),
+)
+
+exercise.mistake(
+    "you return the predicted rates; run gradient descent and measure",
+    (
+        "np.linalg.norm(w) / np.linalg.norm(before)",
+        "np.max(np.abs(1 - lr * np.linalg.eigvalsh(hessian)))",
     ),
 )
 

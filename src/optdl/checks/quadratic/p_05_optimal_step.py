@@ -33,6 +33,14 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(np.isclose(rate, (kappa - 1) / (kappa + 1), rtol=1e-9))
 
 
+exercise.hints(
+    r"Sketch $|1-\eta\lambda|$ against $\eta$, for the smallest and for the largest eigenvalue. "
+    r"Where is the higher of the two curves lowest?",
+    r"It is lowest where the curves cross: $1-\eta\lambda_{min}=-(1-\eta\lambda_{max})$.",
+    r"Solve this equation for $\eta$. Two NumPy functions find the two eigenvalues in it, whatever "
+    r"the order of the array.",
+)
+
 exercise.mistake(
     "you multiply the eigenvalues; the best step is 2/(λ_min + λ_max), over their sum",
     (" + ", " * "),
@@ -52,4 +60,9 @@ exercise.mistake(
 exercise.mistake(
     "you average all eigenvalues; only the smallest and the largest matter",
     ("2 / (np.min(eigenvalues) + np.max(eigenvalues))", "1 / np.mean(eigenvalues)"),
+)
+
+exercise.mistake(
+    "you take the first and the last eigenvalue for λ_min and λ_max; they come in any order",
+    ("np.min(eigenvalues) + np.max(eigenvalues)", "eigenvalues[0] + eigenvalues[-1]"),
 )

@@ -1,0 +1,96 @@
+"""The steps of gradient descent that a Hessian, which may be singular, costs."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.checks.conditioning.shared import random_positive
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.conditioning import steps_needed
+
+exercise = Exercise("L1-17", steps_needed)
+
+
+@exercise.answer
+def _(hessian, q):
+    values = np.linalg.eigvalsh(hessian)
+    values = values[values > 1e-12 * values[-1]]
+    low, high = values[0], values[-1]
+    if low == high:
+        return 1
+    return int(np.ceil(np.log(q) / np.log((high - low) / (high + low))))
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    yield {"hessian": np.diag([6.0, 4.0]), "q": 1e-6}
+    yield {"hessian": np.diag([0.0, 0.5, 4.0]), "q": 0.01}
+    yield {"hessian": np.diag([0.0, 3.0, 3.0]), "q": 0.001}
+    yield {"hessian": np.diag([50.0, 0.3, 7.0, 20.0]), "q": 1e-6}
+    flat = rng.normal(size=(3, 5))
+    yield {"hessian": flat.T @ flat, "q": 0.02}
+    # zero is what is small beside the largest: not these, but the rounding of large entries
+    yield {"hessian": np.diag([3e-13, 1e-13]), "q": 0.3}
+    yield {"hessian": np.diag([1.0, 1e-5]), "q": 0.5}
+    row = rng.normal(size=(1, 3))
+    yield {"hessian": 1e5 * row.T @ row, "q": 0.1}
+
+
+@exercise.fact("gradient descent with the best fixed learning rate needs so many steps")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    H, q = random_positive(rng, 3), 0.003
+    values, U = np.linalg.eigh(H)
+    start = w = U[:, 0] + U[:, -1]
+    count, lr = 0, 2 / (values[0] + values[-1])
+    while np.linalg.norm(w) > q * np.linalg.norm(start):
+        w, count = w - lr * H @ w, count + 1
+    return bool(function(H, q) == count)
+
+
+exercise.hints(
+    "Along which eigenvectors does gradient descent move at all? Which two of their eigenvalues "
+    "decide how fast it converges at the best fixed learning rate?",
+    r"Let $\kappa$ be the ratio of the largest to the smallest nonzero eigenvalue. At worst a step "
+    r"multiplies the error by $r=\frac{\kappa-1}{\kappa+1}$. Find the first $k$ with $r^k\le q$.",
+    "Remove the eigenvalues that count as zero, and compute $r$ from the first and the last one "
+    "left. Solve $r^k=q$ with two logarithms, and treat $r=0$ as a case of its own.",
+)
+
+exercise.mistake(
+    "you keep eigenvalues that are rounding errors; count all below 1e-12 times the largest "
+    "as zero",
+    ("values > 1e-12 * values[-1]", "values > 0"),
+)
+
+exercise.mistake(
+    "you count as zero what is below 1e-12; compare with 1e-12 times the largest eigenvalue",
+    ("values > 1e-12 * values[-1]", "values > 1e-12"),
+)
+
+exercise.mistake(
+    "you count the steps after which the loss has fallen to the fraction q; a step shrinks "
+    "the distance by r and the loss by r²",
+    ("np.log(q)", "np.log(q) / 2"),
+)
+
+exercise.mistake(
+    "your learning rate is 1/λmax, which shrinks the flattest direction by 1 − λmin/λmax; the "
+    "best one shrinks it by (κ − 1)/(κ + 1)",
+    ("(high + low)", "high"),
+)
+
+exercise.mistake(
+    "you return ½κ ln(1/q), which is close for a large κ only; take the exact expression",
+    ("    if low == high:\n        return 1\n", ""),
+    ("np.log(q) / np.log((high - low) / (high + low))", "np.log(1 / q) * high / low / 2"),
+)
+
+exercise.mistake(
+    "your formula gives 0 steps where one eigenvalue is left; one step with η = 1/λ is needed, "
+    "so return 1",
+    ("    if low == high:\n        return 1\n", ""),
+)
+
+exercise.mistake(
+    "you round down; after that many steps the error is still too large", ("np.ceil(", "np.floor(")
+)

@@ -1,0 +1,87 @@
+"""The eigenvalue of a Hessian with the largest absolute value, from gradients alone."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from optdl.checks.conditioning.shared import random_positive
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.conditioning import power_iteration
+from optdl.objectives import cubic_gradient, linear, named
+
+exercise = Exercise("L1-19", power_iteration)
+
+
+@exercise.answer
+def _(gradient, w, v, step, steps):
+    estimates = []
+    for _ in range(steps):
+        v = v / np.linalg.norm(v)
+        Hv = (gradient(w + step * v) - gradient(w - step * v)) / (2 * step)
+        estimates.append(v @ Hv)
+        v = Hv
+    return np.array(estimates)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    H = np.diag([1.0, -3.0])
+    yield {
+        "gradient": named(f"w ↦ H @ w, H = {H.tolist()}", linear, H),
+        "w": np.array([0.5, 1.0]),
+        "v": np.array([3.0, 2.0]),
+        "step": 0.1,
+        "steps": 4,
+    }
+    for n, steps in ((2, 3), (3, 5)):
+        A = rng.uniform(0.5, 1.5, size=(n + 1, n)).round(1)
+        yield {
+            "gradient": named(f"w ↦ A.T @ (A @ w) ** 3, A = {A.tolist()}", cubic_gradient, A),
+            "w": rng.uniform(0.5, 1, size=n).round(1),
+            "v": rng.normal(size=n).round(1) + 0.05,
+            "step": round(float(rng.uniform(0.1, 0.3)), 2),
+            "steps": steps,
+        }
+
+
+@exercise.fact("after many products the estimate is the eigenvalue with the largest absolute value")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    H, w, v = random_positive(rng, 4), rng.normal(size=4), rng.normal(size=4)
+    dominant = np.linalg.eigvalsh(H)[-1]
+    estimates = np.asarray(function(partial(linear, -H), w, v, 0.1, 400))
+    return bool(np.isclose(estimates[-1], -dominant, rtol=1e-4))
+
+
+exercise.hints(
+    "What does a product with $H$ do to the components of $v$ along the eigenvectors? Which "
+    "component dominates after many products?",
+    r"Each product multiplies the component along $u_i$ by $\lambda_i$, and takes two gradients: "
+    r"$Hv\approx\bigl(\nabla J(w+sv)-\nabla J(w-sv)\bigr)/(2s)$.",
+    "In each round, scale the vector, compute its product from two gradients, append the inner "
+    "product of the two to a list, and let the product be the next vector.",
+)
+
+exercise.mistake(
+    "you do not scale v; make it a unit vector before each product",
+    (" / np.linalg.norm(v)", ""),
+)
+
+exercise.mistake(
+    "your estimate is ‖Hv‖, which is never negative; vᵀHv keeps the sign of the eigenvalue",
+    ("v @ Hv", "np.linalg.norm(Hv)"),
+)
+
+exercise.mistake(
+    "each of your rounds begins with the same v; go on with Hv", ("        v = Hv\n", "")
+)
+
+exercise.mistake(
+    "you take a one-sided difference, whose error is of order s; use w + sv and w − sv",
+    ("gradient(w - step * v)", "gradient(w)"),
+    ("/ (2 * step)", "/ step"),
+)
+
+exercise.mistake(
+    "you divide by s; the two points are 2s apart, so divide by 2s", ("/ (2 * step)", "/ step")
+)

@@ -1,0 +1,45 @@
+"""Hints for whoever does not know how to begin or to go on, one after the other."""
+
+import sys
+from collections import Counter
+from typing import Any
+
+from optdl.checks.catalog import find
+
+_TOLD: Counter[str] = Counter()
+"""How many hints of each exercise were told."""
+
+
+def hint(key: str) -> None:
+    """Tell the next hint for an exercise: first a question, at last nearly the line.
+
+    Parameters
+    ----------
+    key : str
+        The exercise, such as ``L1-07``.
+
+    Raises
+    ------
+    KeyError
+        When there is no such exercise.
+
+    Examples
+    --------
+    >>> hint("L1-07")  # doctest: +ELLIPSIS
+    Hint 1 of 3 for L1-07 standard_error. ...
+    """
+    exercise = find(key)
+    texts = exercise.hinted
+    _TOLD[key] += 1
+    number = min(_TOLD[key], len(texts))
+    more = f'`hint("{key}")` tells the next one.' if number < len(texts) else "There is no further."
+    _show(f"Hint {number} of {len(texts)} for {key} {exercise.name}. {texts[number - 1]} {more}")
+
+
+def _show(text: str) -> None:
+    """Show Markdown as a notebook does, and as it is written elsewhere."""
+    shell: Any = sys.modules.get("IPython")
+    if shell is not None and shell.get_ipython() is not None:
+        shell.display.display({"text/markdown": text, "text/plain": text}, raw=True)
+    else:
+        print(text)

@@ -1,0 +1,88 @@
+"""Draw the weight of a layer whose units are leaky ReLUs."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.initialization.shared import variance_is, weight_cases
+
+
+def leaky_normal(fan_in: int, fan_out: int, slope: float, rng: np.random.Generator) -> np.ndarray:
+    """Draw normal weights that keep the mean square through leaky ReLUs.
+
+    Source: L2-11.
+    """
+    std = np.sqrt(2 / ((1 + slope**2) * fan_in))
+    return rng.normal(0, std, size=(fan_out, fan_in))
+
+
+exercise = Exercise("L2-11:leaky", leaky_normal)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for case, slope in zip(weight_cases(rng), (0.0, 0.5, 0.3), strict=True):
+        generator = case.pop("rng")
+        yield {**case, "slope": slope, "rng": generator}
+
+
+@exercise.fact("with the slope 0 the weights are those of He, with variance 2 / fan_in")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    return variance_is(2 / 300, lambda n, k, r: function(n, k, 0.0, r), rng)
+
+
+@exercise.fact("with the slope 1 the units are linear, and the variance is 1 / fan_in")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    return variance_is(1 / 300, lambda n, k, r: function(n, k, 1.0, r), rng)
+
+
+@exercise.fact("a layer of leaky ReLUs keeps the mean square of normal inputs")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    x = rng.normal(size=(300, 300))
+    z = np.asarray(function(300, 400, 0.6, rng)) @ x
+    return bool(np.isclose(np.mean(np.maximum(z, 0.6 * z) ** 2), np.mean(x**2), rtol=0.05))
+
+
+exercise.hints(
+    r"Positive and negative $z$ contribute one half each to $\mathbb E\,z^2$. What does the leaky "
+    r"ReLU leave of the first half, and what does it leave of the second?",
+    r"A layer multiplies the mean square by $n_{in}\,\mathrm{Var}(W)$ and by the fraction that the "
+    r"leaky ReLU keeps. The product of these two factors must be 1.",
+    "Solve this equation for the variance. `rng.normal` takes the mean, the square root of the "
+    "variance and the shape, with one row for each output.",
+)
+
+exercise.mistake(
+    "your variance is He's for the ReLU; a leaky ReLU also lets through a² of the square where "
+    "z < 0, so it keeps (1 + a²)/2 of the mean square",
+    ("(1 + slope**2) * fan_in", "fan_in"),
+)
+
+exercise.mistake(
+    "you count the negative half with a; squares are multiplied by a²", ("slope**2", "slope")
+)
+
+exercise.mistake(
+    "the 2 is missing; each half of the signal holds half of the mean square", ("2 / (", "1 / (")
+)
+
+exercise.mistake(
+    "you multiply by the factor that the layer keeps; the variance has to undo it: divide",
+    ("2 / ((1 + slope**2) * fan_in)", "(1 + slope**2) / 2 / fan_in"),
+)
+
+exercise.mistake(
+    "you divide by fan_out; to keep the signal forward, divide by fan_in",
+    ("* fan_in))", "* fan_out))"),
+)
+
+exercise.mistake(
+    "this is the variance; NumPy expects the standard deviation",
+    ("np.sqrt(2 / ((1 + slope**2) * fan_in))", "2 / ((1 + slope**2) * fan_in)"),
+)
+
+exercise.mistake(
+    "your factor is (1 − a)²/2; the two halves of a symmetric signal add up: (1 + a²)/2",
+    ("1 + slope**2", "(1 - slope) ** 2"),
+)

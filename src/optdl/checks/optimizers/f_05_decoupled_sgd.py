@@ -1,0 +1,134 @@
+"""Compute the path of momentum in PyTorch's form with decoupled weight decay."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.optimizers.shared import Gradient, objective, random_start
+from optdl.objectives import constant
+
+
+def decoupled_sgd(
+    gradient: Gradient, start: np.ndarray, rates: Sequence[float], alpha: float, decay: float
+) -> np.ndarray:
+    """Return every iterate; the velocity is a sum of gradients, without rates and decay."""
+    theta, b, path = start, np.zeros_like(start), [start]
+    for lr in rates:
+        b = alpha * b + gradient(theta)
+        theta = (1 - lr * decay) * theta - lr * b
+        path.append(theta)
+    return np.array(path)
+
+
+exercise = Exercise("F-05:decoupled", decoupled_sgd)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for n, rates, alpha, decay in (
+        (1, [0.1, 0.05, 0.02], 0.5, 0.5),
+        (2, [0.02, 0.04, 0.04, 0.01], 0.9, 0.8),
+        (3, [0.05, 0.05, 0.02, 0.02, 0.01, 0.0, 0.01], 0.8, 0.3),
+    ):
+        gradient, _ = objective(rng, n)
+        case = {"gradient": gradient, "start": random_start(rng, n), "rates": rates}
+        yield {**case, "alpha": alpha, "decay": decay}
+
+
+@exercise.fact("where the gradient is zero, a step multiplies θ by 1 − ηω")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    start, rates = random_start(rng, 3), rng.uniform(0.05, 0.3, size=6).tolist()
+    path = function(partial(constant, np.zeros(3)), start, rates, 0.9, 0.4)
+    factors = np.cumprod([1, *(1 - 0.4 * np.array(rates))])
+    return bool(np.allclose(path, np.outer(factors, start), rtol=1e-9))
+
+
+@exercise.fact("a step with η = 0 leaves θ where it is, however large the velocity is")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    gradient, _ = objective(rng, 2)
+    path = np.asarray(function(gradient, random_start(rng, 2), [0.1, 0.1, 0.0, 0.1], 0.9, 0.2))
+    return bool(np.array_equal(path[3], path[2]) and not np.allclose(path[4], path[3]))
+
+
+@exercise.fact("with α = 0 the decay is an L2 penalty")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    gradient, _ = objective(rng, 2)
+    theta, rates = random_start(rng, 2), [0.05, 0.1, 0.02, 0.05]
+    path = function(gradient, theta, rates, 0.0, 0.3)
+    expected = [theta]
+    for lr in rates:
+        theta = theta - lr * (gradient(theta) + 0.3 * theta)
+        expected.append(theta)
+    return bool(np.allclose(path, expected, rtol=1e-9))
+
+
+exercise.hints(
+    r"Both $b$ and $\theta$ change in a step. In which of the two updates does $\omega$ occur, and "
+    r"in which does $\eta_k$ occur?",
+    r"Begin with the step without decay, $\theta \leftarrow \theta - \eta_k b$. The decay changes "
+    r"a single factor in it, the factor of the old $\theta$.",
+    r"Multiply $b$ by $\alpha$ and add the gradient at $\theta$. Then multiply the old $\theta$ by "
+    r"its new factor, subtract $\eta_k$ times the new $b$, and append the result to the path.",
+)
+
+exercise.mistake(
+    "you add ωθ to the gradient, so the velocity remembers it: this is the L2 penalty that PyTorch "
+    "calls weight_decay; let θ shrink outside the velocity",
+    ("gradient(theta)", "gradient(theta) + decay * theta"),
+    ("(1 - lr * decay) * theta", "theta"),
+)
+
+exercise.mistake(
+    "your velocity holds the learning rates of the old steps; here it is a sum of gradients, and "
+    "the newest η multiplies all of it",
+    ("+ gradient(theta)", "+ lr * gradient(theta)"),
+    ("theta - lr * b", "theta - b"),
+)
+
+exercise.mistake(
+    "you multiply θ by 1 − ω; the decay is multiplied by η: 1 − ηω", ("1 - lr * decay", "1 - decay")
+)
+
+exercise.mistake("your θ grows; it shrinks by 1 − ηω", ("1 - lr * decay", "1 + lr * decay"))
+
+exercise.mistake(
+    "you shrink θ after the step; only the old θ shrinks: (1 − ηω)θ − ηb",
+    ("(1 - lr * decay) * theta - lr * b", "(1 - lr * decay) * (theta - lr * b)"),
+)
+
+exercise.mistake(
+    "you take the gradient at the θ that has shrunk; take it at the old θ",
+    ("(1 - lr * decay) * theta", "theta"),
+    ("b = alpha", "theta = (1 - lr * decay) * theta\n        b = alpha"),
+)
+
+exercise.mistake(
+    "you multiply the new gradient by 1 − α; here its weight is 1: b ← αb + g",
+    ("+ gradient(theta)", "+ (1 - alpha) * gradient(theta)"),
+)
+
+exercise.mistake(
+    "you use the first learning rate throughout; each step has its own",
+    ("for lr in rates:", "for lr in [rates[0]] * len(rates):"),
+)
+
+exercise.mistake(
+    "your velocity decays, too; only θ is multiplied by 1 − ηω",
+    ("        path.append", "        b = (1 - lr * decay) * b\n        path.append"),
+)
+
+exercise.mistake(
+    "you step with the old velocity; put the new gradient into b first",
+    (
+        "b = alpha * b + gradient(theta)\n        theta = (1 - lr * decay) * theta - lr * b",
+        "g = gradient(theta)\n        theta = (1 - lr * decay) * theta - lr * b\n"
+        "        b = alpha * b + g",
+    ),
+)
+
+exercise.mistake(
+    "you multiply by η in the velocity and again in the step; the velocity is a sum of gradients",
+    ("+ gradient(theta)", "+ lr * gradient(theta)"),
+)

@@ -1,0 +1,119 @@
+"""Compute the iterates of Newton and Schulz that lead to the polar factor of a matrix."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+
+
+def polar_iterates(matrix: np.ndarray, steps: int) -> np.ndarray:
+    """Return the matrix over its Frobenius norm, and what each step makes of it."""
+    X = matrix / np.linalg.norm(matrix)
+    path = [X]
+    for _ in range(steps):
+        X = 1.5 * X - 0.5 * X @ X.T @ X
+        path.append(X)
+    return np.array(path)
+
+
+exercise = Exercise("F-13", polar_iterates)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for rows, columns, steps in ((1, 2, 3), (2, 2, 4), (2, 3, 4), (4, 2, 6), (3, 3, 5)):
+        yield {"matrix": rng.normal(size=(rows, columns)).round(1) + 0.05, "steps": steps}
+
+
+def _of_known_values(rng: np.random.Generator, values: list[float]) -> tuple[np.ndarray, ...]:
+    """Return a (3, 5) matrix with these singular values, and its polar factor."""
+    U, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    V, _ = np.linalg.qr(rng.normal(size=(5, 3)))
+    return U @ np.diag(values) @ V.T, U @ V.T
+
+
+@exercise.fact("it converges to UVᵀ, whatever the singular values are")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    matrix, factor = _of_known_values(rng, [5.0, 0.5, 0.01])
+    return bool(np.allclose(np.asarray(function(matrix, 40))[-1], factor, atol=1e-9))
+
+
+@exercise.fact("a singular value s becomes (3s − s³)/2, and the singular vectors stay")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    matrix, factor = _of_known_values(rng, [6.0, 3.0, 2.0])
+    path = np.asarray(function(matrix, 1))
+    # the norm is 7, and the diagonal of UᵀXV is read off by projections on the factor
+    s = np.array([6.0, 3.0, 2.0]) / 7
+    norms = np.linalg.svd(path[1], compute_uv=False)
+    return bool(
+        np.allclose(norms, (3 * s - s**3) / 2, rtol=1e-9)
+        and np.isclose(np.sum(path[1] * factor), norms.sum(), rtol=1e-9)
+    )
+
+
+@exercise.fact("a multiple of the matrix gives the same iterates")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    matrix = rng.normal(size=(2, 4))
+    return bool(np.allclose(function(1000 * matrix, 4), function(matrix, 4), rtol=1e-9))
+
+
+exercise.hints(
+    "Which two equations for $a$ and $b$ follow from $p(1) = 1$ and $p'(1) = 0$?",
+    "With $p(s) = as + bs^3$ the derivative is $p'(s) = a + 3bs^2$, so $a + b = 1$ and "
+    "$a + 3b = 0$. Subtract one equation from the other to find $b$.",
+    "Before the loop, divide the matrix by its Frobenius norm, which `np.linalg.norm` returns. In "
+    "each step, add $a$ times $X$ and $b$ times the matrix product of $X$, $X^T$ and $X$.",
+)
+
+exercise.mistake(
+    "you start with the matrix as it is; divide it by its Frobenius norm, so that no singular "
+    "value is above 1",
+    ("matrix / np.linalg.norm(matrix)", "matrix"),
+)
+
+exercise.mistake(
+    "you divide by the largest singular value; divide by the Frobenius norm, which costs less",
+    ("np.linalg.norm(matrix)", "np.linalg.norm(matrix, 2)"),
+)
+
+exercise.mistake(
+    "you cube each entry; the odd power of a matrix that cubes its singular values is X Xᵀ X",
+    ("X @ X.T @ X", "X**3"),
+)
+
+exercise.mistake(
+    "your polynomial is 2s − s³: it leaves 1 at 1, but its slope there is −1; both conditions "
+    "together give 3/2 and −1/2",
+    ("1.5 * X - 0.5 * X", "2 * X - X"),
+)
+
+exercise.mistake(
+    "your polynomial is (s + s³)/2, which has the value 1 at 1 but not the slope 0; both "
+    "conditions together give 3/2 and −1/2",
+    ("1.5 * X - 0.5 * X", "0.5 * X + 0.5 * X"),
+)
+
+exercise.mistake(
+    "you divide by the norm in each step; once, at the beginning, is enough",
+    ("        path.append(X)", "        X = X / np.linalg.norm(X)\n        path.append(X)"),
+)
+
+exercise.mistake(
+    "your polynomial is the quintic of Muon, which ends near 1 only; here p is cubic with p(1) = 1 "
+    "and p′(1) = 0",
+    (
+        "1.5 * X - 0.5 * X @ X.T @ X",
+        "3.4445 * X - 4.775 * X @ X.T @ X + 2.0315 * X @ X.T @ X @ X.T @ X",
+    ),
+)
+
+exercise.mistake(
+    "your path begins with the matrix; its first entry is the matrix over its norm",
+    ("path = [X]", "path = [matrix]"),
+)
+
+exercise.mistake(
+    "your a and b are exchanged; a = 3/2 multiplies X, and b = −1/2 the cube",
+    ("1.5 * X - 0.5 * X", "-0.5 * X + 1.5 * X"),
+)

@@ -1,0 +1,140 @@
+"""Compute the path of Nesterov momentum that grows, and restarts when it leads uphill."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.optimizers.shared import Gradient, objective, random_start
+from optdl.objectives import constant, linear
+
+
+def restarted_nesterov(gradient: Gradient, start: np.ndarray, lr: float, steps: int) -> np.ndarray:
+    """Return every iterate; α = k/(k + 3) in the k-th step after the start or a restart."""
+    theta, v, k, path = start, np.zeros_like(start), 0, [start]
+    for _ in range(steps):
+        alpha = k / (k + 3)
+        g = gradient(theta + alpha * v)
+        v = alpha * v - lr * g
+        theta = theta + v
+        k = k + 1
+        if g @ v > 0:
+            v, k = np.zeros_like(v), 0
+        path.append(theta)
+    return np.array(path)
+
+
+exercise = Exercise("L1-26, L1-27", restarted_nesterov)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for n, lr, steps in ((1, 0.1, 4), (1, 0.1, 12), (2, 0.15, 16), (4, 0.04, 30), (2, 0.2, 12)):
+        gradient, _ = objective(rng, n)
+        yield {"gradient": gradient, "start": random_start(rng, n), "lr": lr, "steps": steps}
+
+
+@exercise.fact("under a constant gradient g it never restarts, and step t is −ηg (t + 3)/4")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    g = rng.normal(size=2)
+    path = np.asarray(function(partial(constant, g), np.zeros(2), 0.1, 20))
+    expected = [-0.1 * g * (t + 3) / 4 for t in range(1, 21)]
+    return bool(np.allclose(np.diff(path, axis=0), expected, rtol=1e-9))
+
+
+@exercise.fact("it evaluates the gradient at θ + αv")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    asked = []
+
+    def gradient(theta: np.ndarray) -> np.ndarray:
+        asked.append(float(theta[0]))
+        return np.ones(1)
+
+    function(gradient, np.zeros(1), 1.0, 4)
+    # v is −1, −5/4, −3/2 and α is 1/4, 2/5, 1/2; so θ is −1, −9/4, −15/4
+    return {0, -1.25, -2.75, -4.5} <= set(np.round(asked, 9).tolist())
+
+
+@exercise.fact("a rotation of the surface rotates the path, and changes nothing else")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    gradient, _ = objective(rng, 2)
+    start, Q = random_start(rng, 2), np.array([[0.6, -0.8], [0.8, 0.6]])
+    path = np.asarray(function(gradient, start, 0.1, 15))
+
+    def rotated(theta: np.ndarray) -> np.ndarray:
+        return Q @ gradient(Q.T @ theta)
+
+    return bool(np.allclose(function(rotated, Q @ start, 0.1, 15), path @ Q.T, rtol=1e-8))
+
+
+@exercise.fact("with κ = 100 it is 10⁻⁸ from the minimum after 400 steps: its restarts help")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    path = function(partial(linear, np.diag([1.0, 0.01])), random_start(rng, 2), 1.0, 400)
+    return bool(np.linalg.norm(np.asarray(path)[-1]) < 1e-8)
+
+
+exercise.hints(
+    "Which three quantities does one step hand on to the next, and what are their values at the "
+    "start?",
+    "$k$ is one of them. It counts the steps since the start or the last restart, so the number "
+    "of the step in your loop cannot replace it.",
+    r"Compute $\alpha$ from $k$, then $g$ at the interim point, the new $v$ and the new $\theta$, "
+    r"and add 1 to $k$. If the inner product of $g$ and the new $v$ is positive, set $v$ and $k$ "
+    r"to zero.",
+)
+
+exercise.mistake(
+    "you take the gradient at θ; Nesterov takes it at the interim point θ + αv",
+    ("gradient(theta + alpha * v)", "gradient(theta)"),
+)
+
+exercise.mistake(
+    "you never restart; where g·v > 0 the velocity leads uphill, and is set to zero",
+    ("        if g @ v > 0:\n            v, k = np.zeros_like(v), 0\n", ""),
+)
+
+exercise.mistake(
+    "your velocity is lost in each step, so the path is that of gradient descent; α is "
+    "k/(k + 3), and only g·v > 0 restarts it",
+    ("g @ v > 0", "g @ v < 0"),
+)
+
+exercise.mistake(
+    "your α is one step ahead; the first step after a restart has k = 0, the second k = 1",
+    ("k / (k + 3)", "(k + 1) / (k + 4)"),
+)
+
+exercise.mistake(
+    "your α stays large after a restart; count k from 0 again",
+    ("v, k = np.zeros_like(v), 0", "v = np.zeros_like(v)"),
+)
+
+exercise.mistake(
+    "you take back the step that leads uphill; keep it, and drop the velocity only",
+    ("v, k = np", "theta = theta - v\n            v, k = np"),
+)
+
+exercise.mistake(
+    "you test with the gradient at the new θ; the test uses the g of this step",
+    ("g @ v > 0", "gradient(theta) @ v > 0"),
+)
+
+exercise.mistake(
+    "you test with the old velocity, before the step; test with the new one",
+    (
+        "        v = alpha * v - lr * g\n        theta = theta + v\n        k = k + 1\n"
+        "        if g @ v > 0:\n            v, k = np.zeros_like(v), 0\n",
+        "        k = k + 1\n        if g @ v > 0:\n            v, k = np.zeros_like(v), 0\n"
+        "        v = alpha * v - lr * g\n        theta = theta + v\n",
+    ),
+)
+
+exercise.mistake(
+    "you return the interim points; return θ",
+    ("path.append(theta)", "path.append(interim)"),
+    (
+        "        g = gradient(theta",
+        "        interim = theta + alpha * v\n        g = gradient(theta",
+    ),
+)

@@ -1,0 +1,133 @@
+"""Compute the path of AdaGrad with the whole matrix of products in place of its diagonal."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.optimizers.shared import Gradient, objective, random_paths, random_start
+from optdl.objectives import constant
+
+
+def full_adagrad(
+    gradient: Gradient, start: np.ndarray, lr: float, delta: float, steps: int
+) -> np.ndarray:
+    """Return every iterate of AdaGrad with the root of δI + Σ g gᵀ."""
+    theta, path = start, [start]
+    S = delta * np.eye(len(start))
+    for _ in range(steps):
+        g = gradient(theta)
+        S = S + np.outer(g, g)
+        values, vectors = np.linalg.eigh(S)
+        theta = theta - lr * vectors @ ((vectors.T @ g) / np.sqrt(values))
+        path.append(theta)
+    return np.array(path)
+
+
+exercise = Exercise("L1-29", full_adagrad)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    return random_paths(rng, lr=(0.2, 0.1, 0.3), delta=(0.1, 0.3, 0.2))
+
+
+@exercise.fact("a rotation of the surface rotates the path, and changes nothing else")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    gradient, _ = objective(rng, 3)
+    start, Q = random_start(rng, 3), np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    path = np.asarray(function(gradient, start, 0.2, 0.1, 6))
+
+    def rotated(theta: np.ndarray) -> np.ndarray:
+        return Q @ gradient(Q.T @ theta)
+
+    return bool(np.allclose(function(rotated, Q @ start, 0.2, 0.1, 6), path @ Q.T, rtol=1e-8))
+
+
+@exercise.fact("under a constant gradient g step t is −ηg/√(δ + t‖g‖²)")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    g = rng.uniform(0.5, 3.0, size=3) * np.array([1, -1, 1])
+    path = np.asarray(function(partial(constant, g), np.zeros(3), 0.2, 0.1, 10))
+    t = np.arange(1, 11)[:, None]
+    expected = -0.2 * g / np.sqrt(0.1 + t * (g @ g))
+    return bool(np.allclose(np.diff(path, axis=0), expected, rtol=1e-8))
+
+
+exercise.hints(
+    "What does $S^{-1/2}$ do to a vector that points along an eigenvector of $S$?",
+    r"Let the columns of $Q$ be the eigenvectors and $\Lambda$ the diagonal matrix of the "
+    r"eigenvalues. Then $S = Q \Lambda Q^T$ and $S^{-1/2} g = Q \Lambda^{-1/2} Q^T g$.",
+    r"Add the outer product of $g$ with itself to $S$, and decompose $S$. Multiply $g$ by $Q^T$, "
+    r"divide entry by entry by the roots of the eigenvalues, and multiply by $Q$.",
+)
+
+STEP = "vectors @ ((vectors.T @ g) / np.sqrt(values))"
+
+exercise.mistake(
+    "you take the root of each entry of S; the root of a matrix has the same eigenvectors and the "
+    "roots of the eigenvalues",
+    (STEP, "np.linalg.solve(np.sqrt(S), g)"),
+)
+
+exercise.mistake(
+    "you use Cholesky's factor of S, which is not symmetric and depends on the axes; take the "
+    "symmetric root, from the eigenvectors",
+    (STEP, "np.linalg.solve(np.linalg.cholesky(S), g)"),
+)
+
+exercise.mistake(
+    "you solve with S itself; AdaGrad divides by the root of the sum",
+    (" / np.sqrt(values)", " / values"),
+)
+
+exercise.mistake(
+    "you multiply by the root of S; divide by it", (" / np.sqrt(values)", " * np.sqrt(values)")
+)
+
+exercise.mistake(
+    "your path is that of AdaGrad with one rate for each entry; add the whole matrix g gᵀ to S",
+    ("np.outer(g, g)", "np.diag(g * g)"),
+)
+
+exercise.mistake(
+    "g @ g is a number, and you add it to each entry; add the matrix g gᵀ, np.outer(g, g)",
+    ("np.outer(g, g)", "g @ g"),
+)
+
+exercise.mistake(
+    "your S has the newest product alone; add to the S of the step before",
+    ("S = S + np", "S = delta * np.eye(len(g)) + np"),
+)
+
+exercise.mistake(
+    "you divide by the S of the earlier steps; add the newest g gᵀ first",
+    ("        S = S + np.outer(g, g)\n", ""),
+    ("        path.append", "        S = S + np.outer(g, g)\n        path.append"),
+)
+
+exercise.mistake(
+    "your eigenvectors are transposed; they are the columns of what eigh returns",
+    (STEP, "vectors.T @ ((vectors @ g) / np.sqrt(values))"),
+)
+
+exercise.mistake(
+    "you forget to turn back: the quotient belongs to the eigenvectors; multiply by their matrix",
+    (STEP, "((vectors.T @ g) / np.sqrt(values))"),
+)
+
+exercise.mistake(
+    "you add δI in each step; S starts at δI, and only products g gᵀ are added",
+    ("S = S + np.outer(g, g)", "S = S + np.outer(g, g) + (t > 0) * delta * np.eye(len(g))"),
+    ("for _ in", "for t in"),
+)
+
+exercise.mistake(
+    "S ** -0.5 is the power of each entry; that of a matrix acts on its eigenvalues",
+    (STEP, "np.abs(S) ** -0.5 @ g"),
+)
+
+exercise.mistake(
+    "you divide by one number, the root of the sum of all squares; S is a matrix",
+    (STEP, "g / np.sqrt(np.trace(S) - (len(g) - 1) * delta)"),
+)

@@ -1,0 +1,154 @@
+"""Compute the path of centered RMSProp with Nesterov momentum."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.optimizers.shared import Gradient, objective, random_paths, random_start
+from optdl.objectives import constant, times
+
+
+def centered_rmsprop(
+    gradient: Gradient,
+    start: np.ndarray,
+    lr: float,
+    rho: float,
+    delta: float,
+    alpha: float,
+    steps: int,
+) -> np.ndarray:
+    """Return every iterate of RMSProp with Nesterov momentum, divided by a standard deviation."""
+    theta, path = start, [start]
+    m, r, v = np.zeros_like(start), np.zeros_like(start), np.zeros_like(start)
+    for _ in range(steps):
+        g = gradient(theta + alpha * v)
+        m = rho * m + (1 - rho) * g
+        r = rho * r + (1 - rho) * g * g
+        v = alpha * v - lr / np.sqrt(delta + r - m * m) * g
+        theta = theta + v
+        path.append(theta)
+    return np.array(path)
+
+
+exercise = Exercise("L1-30, L1-31", centered_rmsprop)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    return random_paths(
+        rng,
+        lr=(0.1, 0.05, 0.02),
+        rho=(0.8, 0.9, 0.7),
+        delta=(0.3, 0.2, 0.1),
+        alpha=(0.0, 0.9, 0.8),
+    )
+
+
+@exercise.fact("with δ = 0 the first step has the size η/√(ρ(1 − ρ)) in each parameter")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    g = rng.uniform(0.5, 5.0, size=3) * np.array([1, -1, 1])
+    path = np.asarray(function(partial(constant, g), np.zeros(3), 0.1, 0.8, 0.0, 0.5, 3))
+    return bool(np.allclose(path[1], -0.1 * np.sign(g) / 0.4, rtol=1e-9))
+
+
+@exercise.fact("a constant gradient has no variance, so its last steps are −ηg/√δ")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    g = rng.normal(size=2)
+    path = np.asarray(function(partial(constant, g), np.zeros(2), 0.1, 0.5, 0.04, 0.0, 80))
+    return bool(np.allclose(path[-1] - path[-2], -0.5 * g, rtol=1e-7))
+
+
+@exercise.fact("with δ = 0 the units of the loss do not matter")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    gradient, _ = objective(rng, 2)
+    start = random_start(rng, 2)
+    settings = (start, 0.05, 0.8, 0.0, 0.7, 4)
+    scaled = function(partial(times, 100, gradient), *settings)
+    return bool(np.allclose(function(gradient, *settings), scaled, rtol=1e-6))
+
+
+exercise.hints(
+    "What does RMSProp with Nesterov momentum keep between steps, and which new quantity do you "
+    "have to keep in addition?",
+    r"Both averages have the same form: $\rho$ times the old average plus $1 - \rho$ times a new "
+    r"value, which is $g$ for $m$ and $g \odot g$ for $r$.",
+    r"Multiply $v$ by $\alpha$ and subtract $\eta g$ divided by a root, entry by entry. Under the "
+    r"root, use the updated averages: $\delta$ plus $r$ minus the square of $m$.",
+)
+
+exercise.mistake(
+    "you divide by the root of the mean square, as RMSProp does; subtract the square of the mean m "
+    "first",
+    ("delta + r - m * m", "delta + r"),
+)
+
+exercise.mistake(
+    "you subtract m; a variance is the mean of the squares minus the square of the mean: r − m ⊙ m",
+    ("delta + r - m * m", "delta + np.abs(r - m)"),
+)
+
+exercise.mistake(
+    "your r averages (g − m)²; it averages g ⊙ g, and m ⊙ m is subtracted from it",
+    ("(1 - rho) * g * g", "(1 - rho) * (g - m) ** 2"),
+    ("delta + r - m * m", "delta + r"),
+)
+
+exercise.mistake(
+    "you take the gradient at θ; with Nesterov momentum it is taken at θ + αv",
+    ("gradient(theta + alpha * v)", "gradient(theta)"),
+)
+
+exercise.mistake(
+    "you step along the mean m; m serves the divisor only, and the step goes along g",
+    ("r - m * m) * g", "r - m * m) * m"),
+)
+
+exercise.mistake(
+    "you step along g − m; m serves the divisor only, and the step goes along g",
+    ("r - m * m) * g", "r - m * m) * (g - m)"),
+)
+
+exercise.mistake(
+    "your δ stands outside the root, as in torch; here it stands inside: √(δ + r − m ⊙ m)",
+    ("np.sqrt(delta + r - m * m)", "(np.sqrt(r - m * m) + delta)"),
+)
+
+exercise.mistake(
+    "you divide the old velocity by the root, too; only the gradient is divided",
+    (
+        "alpha * v - lr / np.sqrt(delta + r - m * m) * g",
+        "(alpha * v - lr * g) / np.sqrt(delta + r - m * m)",
+    ),
+)
+
+exercise.mistake(
+    "your path has no momentum; the velocity keeps αv",
+    ("gradient(theta + alpha * v)", "gradient(theta)"),
+    ("alpha * v - lr", "-lr"),
+)
+
+exercise.mistake(
+    "you add the square of the mean; a variance is the mean square minus the square of the mean",
+    ("r - m * m", "r + m * m"),
+)
+
+exercise.mistake(
+    "you subtract the square of the old mean; put the new gradient into m first",
+    ("        m = rho * m + (1 - rho) * g\n", ""),
+    ("        theta = theta + v", "        m = rho * m + (1 - rho) * g\n        theta = theta + v"),
+    ("delta + r - m * m", "np.abs(delta + r - m * m)"),
+)
+
+exercise.mistake(
+    "you divide by the variance; divide by its root, √(δ + r − m ⊙ m)",
+    ("np.sqrt(delta + r - m * m)", "(delta + r - m * m)"),
+)
+
+exercise.mistake(
+    "you divide m and r by 1 − ρᵗ, as Adam does; RMSProp does not correct the bias",
+    ("for _ in", "for t in"),
+    ("range(steps)", "range(1, steps + 1)"),
+    ("delta + r - m * m", "delta + r / (1 - rho**t) - (m / (1 - rho**t)) ** 2"),
+)

@@ -1,0 +1,128 @@
+"""Compute the path of AdaDelta without δ, from a length that the user knows."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.optimizers.shared import Gradient, objective, random_paths, random_start
+from optdl.objectives import times
+
+
+def unitless_adadelta(
+    gradient: Gradient, start: np.ndarray, length: float, lr: float, rho: float, steps: int
+) -> np.ndarray:
+    """Return every iterate of AdaDelta whose averages start at the first g² and at ℓ²."""
+    theta, path = start, [start]
+    r, d = gradient(start) ** 2, length**2 * np.ones_like(start)
+    for _ in range(steps):
+        g = gradient(theta)
+        r = rho * r + (1 - rho) * g * g
+        change = -np.sqrt(d / r) * g
+        d = rho * d + (1 - rho) * change * change
+        theta = theta + lr * change
+        path.append(theta)
+    return np.array(path)
+
+
+exercise = Exercise("L2-05", unitless_adadelta)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    return random_paths(rng, length=(0.1, 0.3, 0.2), lr=(0.6, 0.5, 0.8), rho=(0.8, 0.9, 0.7))
+
+
+@exercise.fact("the first step has the length ηℓ in each parameter")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    gradient, _ = objective(rng, 3)
+    start = random_start(rng, 3)
+    path = np.asarray(function(gradient, start, 0.2, 0.7, 0.9, 3))
+    return bool(np.allclose(path[1] - start, -0.14 * np.sign(gradient(start)), rtol=1e-9))
+
+
+@exercise.fact("a loss that is 1000 times as large gives the same path")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    gradient, _ = objective(rng, 2)
+    settings = (random_start(rng, 2), 0.2, 0.7, 0.9, 6)
+    scaled = function(partial(times, 1000, gradient), *settings)
+    return bool(np.allclose(function(gradient, *settings), scaled, rtol=1e-9))
+
+
+@exercise.fact("with θ and ℓ in a unit that is c times as large it takes the same path")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    gradient, _ = objective(rng, 2)
+    start, c = random_start(rng, 2), 4.0
+
+    def in_the_other_unit(z: np.ndarray) -> np.ndarray:
+        return c * gradient(c * z)
+
+    path = function(gradient, start, 0.2, 0.7, 0.9, 6)
+    other = function(in_the_other_unit, start / c, 0.2 / c, 0.7, 0.9, 6)
+    return bool(np.allclose(c * np.asarray(other), path, rtol=1e-9))
+
+
+exercise.hints(
+    "What do $r$ and $d$ hold before the first step, and what shape does each of them have?",
+    r"In the first step $g$ is $g_0$ again. An update with $g_0 \odot g_0$ does not change an $r$ "
+    r"that already equals it, so the first step needs no special case.",
+    r"Update $r$ with $g \odot g$, compute $\Delta$ from $d$, $r$ and $g$, update $d$ with "
+    r"$\Delta \odot \Delta$, and add $\eta \Delta$ to $\theta$. Each average keeps the fraction "
+    r"$\rho$ of its old value.",
+)
+
+exercise.mistake(
+    "your r starts at zero, so the first step is 1/√(1 − ρ) times too long; it starts at the "
+    "square of the first gradient",
+    ("gradient(start) ** 2", "np.zeros_like(start)"),
+)
+
+exercise.mistake(
+    "your d starts at ℓ; it is an average of squares, and starts at ℓ²", ("length**2", "length")
+)
+
+exercise.mistake(
+    "your r starts at the first gradient; it starts at its square, g ⊙ g",
+    ("gradient(start) ** 2", "np.abs(gradient(start))"),
+)
+
+exercise.mistake(
+    "your d is never updated; it averages the squares of the steps",
+    ("\n        d = rho * d + (1 - rho) * change * change", ""),
+)
+
+exercise.mistake(
+    "your d averages the squares of ηΔ; it averages those of Δ, before the multiplication by η",
+    ("change * change", "(lr * change) ** 2"),
+)
+
+exercise.mistake(
+    "you update d before you step; the step Δ is made with the old d",
+    ("theta + lr * change", "theta - lr * np.sqrt(d / r) * g"),
+)
+
+exercise.mistake(
+    "your quotient is inverted; √d is its numerator, √r its denominator", ("d / r", "r / d")
+)
+
+exercise.mistake("your quotient lacks the root; it is √d over √r", ("np.sqrt(d / r)", "(d / r)"))
+
+exercise.mistake(
+    "you step with the r of the earlier gradients; put the new g ⊙ g into r first",
+    (
+        "r = rho * r + (1 - rho) * g * g\n        change = -np.sqrt(d / r) * g",
+        "change = -np.sqrt(d / r) * g\n        r = rho * r + (1 - rho) * g * g",
+    ),
+)
+
+exercise.mistake(
+    "all your parameters share one r, the squared length of the gradient; each has its own g²",
+    ("gradient(start) ** 2", "gradient(start) @ gradient(start)"),
+    ("(1 - rho) * g * g", "(1 - rho) * (g @ g)"),
+)
+
+exercise.mistake(
+    "your d averages the sizes of the steps; it averages their squares",
+    ("change * change", "np.abs(change)"),
+)

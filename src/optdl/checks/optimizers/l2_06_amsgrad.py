@@ -1,0 +1,127 @@
+"""Compute the path of AMSGrad: Adam, divided by the largest average so far."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.optimizers.shared import Gradient, objective, random_paths, random_start
+from optdl.objectives import constant
+
+
+def amsgrad(
+    gradient: Gradient,
+    start: np.ndarray,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    delta: float,
+    steps: int,
+) -> np.ndarray:
+    """Return every iterate of Adam with the largest corrected average of squares so far."""
+    theta, path = start, [start]
+    m, r, largest = np.zeros_like(start), np.zeros_like(start), np.zeros_like(start)
+    for t in range(1, steps + 1):
+        g = gradient(theta)
+        m = beta1 * m + (1 - beta1) * g
+        r = beta2 * r + (1 - beta2) * g * g
+        m_hat = m / (1 - beta1**t)
+        r_hat = r / (1 - beta2**t)
+        largest = np.maximum(largest, r_hat)
+        theta = theta - lr * m_hat / (np.sqrt(largest) + delta)
+        path.append(theta)
+    return np.array(path)
+
+
+exercise = Exercise("L2-06", amsgrad)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    return random_paths(
+        rng,
+        lr=(0.4, 0.3, 0.3),
+        beta1=(0.5, 0.9, 0.8),
+        beta2=(0.75, 0.5, 0.7),
+        delta=(0.1, 0.3, 0.2),
+    )
+
+
+@exercise.fact("with β₁ = 0 no entry's factor before g ever rises")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    gradient, _ = objective(rng, 3)
+    path = np.asarray(function(gradient, random_start(rng, 3), 0.1, 0.0, 0.6, 0.1, 12))
+    factors = np.diff(path, axis=0) / [-gradient(theta) for theta in path[:-1]]
+    return bool(np.all(np.diff(factors, axis=0) < 1e-9) and np.all(factors > 0))
+
+
+@exercise.fact("with δ = 0 and a constant gradient every step has the size η")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    g = rng.uniform(0.1, 10, size=3) * np.array([1, -1, 1])
+    path = np.asarray(function(partial(constant, g), np.zeros(3), 0.1, 0.9, 0.999, 0.0, 6))
+    return bool(np.allclose(np.diff(path, axis=0), -0.1 * np.sign(g), rtol=1e-7))
+
+
+exercise.hints(
+    "Which lines of Adam stay as they are, and what do you have to keep between steps in addition?",
+    r"The largest $\hat r$ so far is a running maximum, one number for each parameter. If it "
+    r"starts at zero, the first step needs no special case, since $\hat r$ is never negative.",
+    r"After both bias corrections, keep for each entry the larger of the old maximum and $\hat r$. "
+    r"Add $\delta$ to the root of the result, divide $\hat m$ by the sum, and multiply by $\eta$.",
+)
+
+exercise.mistake(
+    "your path is that of Adam; divide by the root of the largest r̂ so far",
+    ("np.maximum(largest, r_hat)", "r_hat"),
+)
+
+exercise.mistake(
+    "you take the largest r and correct its bias afterwards, as torch does; correct it first, and "
+    "keep the largest r̂",
+    ("np.maximum(largest, r_hat)", "np.maximum(largest, r)"),
+    ("np.sqrt(largest)", "np.sqrt(largest / (1 - beta2**t))"),
+)
+
+exercise.mistake(
+    "you keep the largest r and correct no bias of it; keep the largest r̂",
+    ("np.maximum(largest, r_hat)", "np.maximum(largest, r)"),
+)
+
+exercise.mistake(
+    "you put the largest one into the average; r goes on as in Adam, and the largest r̂ is kept "
+    "beside it",
+    ("r = beta2 * r +", "r = beta2 * largest +"),
+)
+
+exercise.mistake(
+    "you take one maximum for all parameters; each entry has its own, with np.maximum",
+    ("np.maximum(largest, r_hat)", "np.max(np.maximum(largest, r_hat))"),
+)
+
+exercise.mistake(
+    "you take the smaller one; the divisor is the largest r̂ so far",
+    ("np.maximum(largest, r_hat)", "np.minimum(largest, r_hat) if t > 1 else r_hat"),
+)
+
+exercise.mistake(
+    "you do not correct the bias of m; divide it by 1 − β₁ᵗ", (" / (1 - beta1**t)", "")
+)
+
+exercise.mistake(
+    "you compare this r̂ with the one before only; compare it with the largest of all so far",
+    ("r_hat = r", "before, r_hat = (r_hat if t > 1 else 0), r"),
+    ("np.maximum(largest, r_hat)", "np.maximum(before, r_hat)"),
+)
+
+exercise.mistake(
+    "you divide by the largest r̂ of the earlier steps; that of this step belongs to them",
+    ("        largest = np.maximum(largest, r_hat)\n", ""),
+    ("np.sqrt(largest)", "np.sqrt(largest if t > 1 else r_hat)"),
+    ("        path.append", "        largest = np.maximum(largest, r_hat)\n        path.append"),
+)
+
+exercise.mistake(
+    "your δ stands inside the root; in Adam it stands outside",
+    ("(np.sqrt(largest) + delta)", "np.sqrt(largest + delta)"),
+)

@@ -1,0 +1,124 @@
+"""The change of a loss, divided by the change that its quadratic model predicts."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.quadratic.shared import random_hessian
+from optdl.objectives import (
+    affine,
+    constant,
+    named,
+    quadratic,
+    sum_exp,
+    sum_exp_gradient,
+    sum_exp_hessian,
+)
+from optdl.quadratic import prediction_ratio
+
+exercise = Exercise("L1-12", prediction_ratio)
+
+
+@exercise.answer
+def _(value, gradient, hessian, center, w):
+    d = w - center
+    g, H = gradient(center), hessian(center)
+    predicted = d @ g + 0.5 * d @ H @ d
+    return (value(w) - value(center)) / predicted
+
+
+def _objective(A: np.ndarray) -> dict[str, Callable[..., Any]]:
+    """Return J(w) = Σ exp(Aw), whose Hessian is full and changes from point to point."""
+    where = f"A = {A.tolist()}"
+    return {
+        "value": named(f"w ↦ sum(exp(A @ w)), {where}", sum_exp, A),
+        "gradient": named(f"w ↦ A.T @ exp(A @ w), {where}", sum_exp_gradient, A),
+        "hessian": named(f"w ↦ A.T @ diag(exp(A @ w)) @ A, {where}", sum_exp_hessian, A),
+    }
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for rows, n in ((2, 1), (3, 2), (5, 3), (6, 4)):
+        center = rng.normal(size=n).round(1)
+        J = _objective(rng.uniform(-1, 1, size=(rows, n)).round(1))
+        # along the gradient, where the predicted change is not small
+        uphill = J["gradient"](center)
+        length = rng.uniform(0.3, 0.8) / max(float(np.linalg.norm(uphill)), 0.1)
+        yield {**J, "center": center, "w": center + (length * uphill).round(2)}
+    # too far: the loss falls where the model predicts that it has risen again
+    yield {**_objective(np.eye(1)), "center": np.zeros(1), "w": np.array([-3.0])}
+
+
+@exercise.fact("the ratio is 1 for every quadratic loss")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    H, c = random_hessian(rng, 3), rng.normal(size=3)
+    center = rng.normal(size=3)
+    w = center + affine(c, H, center)
+    loss = partial(quadratic, 2.0, c, H)
+    ratio = function(loss, partial(affine, c, H), partial(constant, H), center, w)
+    return bool(np.isclose(ratio, 1.0, rtol=1e-9))
+
+
+@exercise.fact("half the distance leaves a quarter of the difference to 1")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    J, center = _objective(rng.uniform(-1, 1, size=(4, 2))), rng.normal(size=2)
+    d = J["gradient"](center)
+    d = d / np.linalg.norm(d)
+    errors = [abs(function(*J.values(), center, center + h * d) - 1) for h in (0.02, 0.01)]
+    # an error of third order, divided by a change of first order
+    return bool(errors[1] < errors[0] / 3)
+
+
+exercise.hints(
+    r"What value does the quadratic model have at $w$, and what value at $\hat w$? Which terms are "
+    r"left in the difference?",
+    r"With $d=w-\hat w$ the model predicts the change $g^Td+\tfrac12\,d^THd$, because its constant "
+    r"term cancels.",
+    "Compute $d$, and call `gradient` and `hessian` once each. The two products with $d$ give the "
+    "denominator, and two calls of `value` give the numerator.",
+)
+
+exercise.mistake("your quadratic term lacks its factor ½; it is ½ (w−ŵ)ᵀH(w−ŵ)", ("0.5 * ", ""))
+
+exercise.mistake(
+    "your g and H are taken at w; the model uses both at the center ŵ",
+    ("gradient(center), hessian(center)", "gradient(w), hessian(w)"),
+)
+
+exercise.mistake(
+    "your H is taken at w; the model uses the Hessian at the center ŵ",
+    ("hessian(center)", "hessian(w)"),
+)
+
+exercise.mistake(
+    "you predict with the tangent alone; the model's change has the term ½ (w−ŵ)ᵀH(w−ŵ) too",
+    (" + 0.5 * d @ H @ d", ""),
+)
+
+exercise.mistake(
+    "you divide values of the loss and of the model; both must lose J(ŵ) first, the ratio is "
+    "that of two changes",
+    ("(value(w) - value(center)) / predicted", "value(w) / (value(center) + predicted)"),
+)
+
+exercise.mistake(
+    "your ratio is never negative; a negative one says that the loss falls where the model rises",
+    ("(value(w) - value(center)) / predicted", "abs((value(w) - value(center)) / predicted)"),
+)
+
+exercise.mistake(
+    "your ratio is upside down; divide the change of J by the predicted change",
+    (
+        "(value(w) - value(center)) / predicted",
+        "predicted / (value(w) - value(center))",
+    ),
+)
+
+exercise.mistake(
+    "you divide J(w) by the predicted change; divide the change of J, J(w) − J(ŵ)",
+    ("(value(w) - value(center))", "value(w)"),
+)

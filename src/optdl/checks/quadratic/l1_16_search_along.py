@@ -1,0 +1,94 @@
+"""The path of exact line searches along given directions on a quadratic."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from optdl.checks.exercise import Case, Exercise, Function
+from optdl.checks.quadratic.shared import random_hessian
+from optdl.quadratic import search_along
+
+exercise = Exercise("L1-16", search_along)
+
+
+@exercise.answer
+def _(hessian, start, directions):
+    path = [start]
+    for v in directions:
+        g = hessian @ path[-1]
+        lr = -(g @ v) / (v @ hessian @ v)
+        path.append(path[-1] + lr * v)
+    return np.array(path)
+
+
+@exercise.cases
+def _(rng: np.random.Generator) -> Iterator[Case]:
+    for n, steps in ((2, 3), (3, 5), (5, 8)):
+        directions = rng.normal(size=(steps, n)) * rng.uniform(0.5, 2, size=(steps, 1))
+        yield {
+            "hessian": random_hessian(rng, n),
+            "start": rng.normal(size=n),
+            "directions": directions.round(2),
+        }
+
+
+@exercise.fact("each new gradient is orthogonal to the direction that was just searched")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    H, directions = random_hessian(rng, 4), rng.normal(size=(6, 4))
+    gradients = np.asarray(function(H, rng.normal(size=4), directions))[1:] @ H
+    return bool(np.abs((gradients * directions).sum(axis=1)).max() < 1e-9)
+
+
+@exercise.fact("a longer direction, or the opposite one, leads to the same point")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    H, start, directions = random_hessian(rng, 3), rng.normal(size=3), rng.normal(size=(4, 3))
+    scaled = directions * np.array([[2.0], [-1.0], [0.5], [-3.0]])
+    return bool(np.allclose(function(H, start, directions), function(H, start, scaled)))
+
+
+@exercise.fact("the n eigenvectors lead to the minimum in n steps")
+def _(function: Function, rng: np.random.Generator) -> bool:
+    H = random_hessian(rng, 4)
+    eigenvectors = np.linalg.eigh(H)[1].T
+    path = np.asarray(function(H, rng.normal(size=4), eigenvectors))
+    return bool(np.allclose(path[-1], 0, atol=1e-9))
+
+
+exercise.hints(
+    r"Write $J(w+\eta v)$ as a polynomial in $\eta$. What are its linear and its quadratic "
+    r"coefficient?",
+    r"It is $J(w)+\eta\,g^Tv+\tfrac12\eta^2\,v^THv$, where $g=Hw$ is the gradient at the current "
+    r"point. Set its derivative with respect to $\eta$ to zero.",
+    r"For each row of `directions`, compute the gradient at the last point of the path, then "
+    r"$\eta$ as a quotient of two numbers, and append the point that you reach.",
+)
+
+exercise.mistake(
+    "your step is gᵀg/vᵀHv, which is right only along v = −g; along v it is −gᵀv/vᵀHv",
+    ("-(g @ v)", "(g @ g)"),
+)
+
+exercise.mistake(
+    "your curvature is gᵀHg, that along the gradient; the line runs along v, so it is vᵀHv",
+    ("(v @ hessian @ v)", "(g @ hessian @ g)"),
+)
+
+exercise.mistake(
+    "you walk uphill: the derivative at η = 0 is gᵀv, so the minimum is at η = −gᵀv/vᵀHv",
+    ("-(g @ v)", "(g @ v)"),
+)
+
+exercise.mistake(
+    "your step divides by vᵀv; that is the minimum only where the curvature along v is 1",
+    ("(v @ hessian @ v)", "(v @ v)"),
+)
+
+exercise.mistake(
+    "you keep the gradient of the start; compute g again at each new point",
+    ("hessian @ path[-1]", "hessian @ path[0]"),
+)
+
+exercise.mistake(
+    "your step never goes backwards; where v points uphill, the minimum is at a negative η",
+    ("-(g @ v)", "abs(g @ v)"),
+)
