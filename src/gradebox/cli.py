@@ -24,6 +24,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from gradebox.processors import cores
+
 if TYPE_CHECKING:
     from gradebox.nbgrader.course import Course
     from gradebox.run import batch
@@ -105,7 +107,7 @@ def check_tests(arguments: argparse.Namespace) -> int:
         raise Problem(f"expected your own notebooks in {course.source}, got none")
     try:
         with batch.grading(), console.status("Running the tests on your own answers"):
-            tests = Executor(course).dry_run(batch.cores())
+            tests = Executor(course).dry_run(cores())
     except NotPython as error:
         raise Problem(str(error)) from error
     report.show_tests(console, tests)
@@ -161,7 +163,7 @@ def _run(
     from gradebox.run import batch
 
     if arguments.scheduler is None:
-        return batch.Batch(course, arguments.jobs or batch.cores(), arguments.resume)
+        return batch.Batch(course, arguments.jobs or cores(), arguments.resume)
     from gradebox import cluster
 
     try:

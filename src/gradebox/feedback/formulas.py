@@ -30,7 +30,7 @@ PATIENCE = 60.0
 
 _TAGS = (
     "math|mi|mo|mn|mtext|mspace|mrow|mfrac|msqrt|mroot|msub|msup|msubsup|munder|mover|munderover|"
-    "mmultiscripts|mprescripts|mtable|mtr|mtd|mstyle|mpadded|mphantom|menclose|code"
+    "mmultiscripts|mprescripts|mtable|mtr|mtd|mstyle|mpadded|mphantom|menclose|code|b|i"
 )
 _LENGTH = r"-?(?:\d{1,2}(?:\.\d{1,9})?|\.\d{1,9})(?:em|ex|px|pt|%)?"
 _STYLES = (

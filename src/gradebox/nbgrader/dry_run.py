@@ -8,17 +8,19 @@ another, unless it needs what the other defines.
 An isolated test sees copies. Where it asks about something else, such as whether an argument is
 left as it was, a wrong answer could pass. So what passes isolated is asked again in-process, where
 that gives the own answers their points as well; the lower score counts, which nobody can forge.
+
+An answer may use a name that an earlier test defines, such as data to try. Where the own answers
+lose points otherwise, the text of that test that students have runs among their cells, too.
 """
 
 import json
 import shutil
 import tempfile
 import threading
-from collections.abc import Collection, Iterable, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,12 +60,15 @@ class NotebookPlan:
         later cells change them.
     again : list of str
         The isolated tests that are asked again in the student's process.
+    released : list of str
+        The tests whose text, as students have it, also runs among the student's cells.
     """
 
     in_process: list[str] = field(default_factory=list)
     usual: list[str] = field(default_factory=list)
     forks: list[str] = field(default_factory=list)
     again: list[str] = field(default_factory=list)
+    released: list[str] = field(default_factory=list)
 
 
 Plan = Mapping[str, NotebookPlan]
@@ -93,6 +98,9 @@ class TestRun:
         Whether it runs in a fork of the student's process that was made where the test stands.
     again : bool
         Whether it runs isolated, and then in-process.
+    released : bool
+        Whether its text, as students have it, also runs among the student's cells, because later
+        cells need the names that it defines.
     """
 
     notebook: str
@@ -105,6 +113,7 @@ class TestRun:
     usual: tuple[str, ...] = ()
     in_fork: bool = False
     again: bool = False
+    released: bool = False
 
     @property
     def fails(self) -> bool:
@@ -178,6 +187,8 @@ def planned(runs: Iterable[TestRun]) -> Plan:
         notebook = plan.setdefault(run.notebook, NotebookPlan())
         if run.again:
             notebook.again.append(run.cell)
+        if run.released:
+            notebook.released.append(run.cell)
         if run.way == IN_PROCESS:
             notebook.in_process.append(run.cell)
             if run.in_fork:
@@ -202,6 +213,8 @@ class _Notebook:
             for cell in filter(is_test, answered.cells):
                 cell.source = written.get(_name(cell), cell.source)
         self._answered, self._blank = answered, _blank(answered, execute)
+        self._released: list[str] = []
+        """The tests whose text runs among the student's cells, too."""
 
     def runs(self) -> list[TestRun]:
         """Return how each test runs."""
@@ -210,8 +223,23 @@ class _Notebook:
         default = self._execute.way
         insisted = {name: default for name in self._tests if default in WAYS}
         insisted |= {n: way for n, way in instructions(self._path).ways.items() if way in WAYS}
+        found = self._runs(insisted)
+        if failing := {run.cell for run in found if run.fails}:
+            needed = self._needed_by(lambda cell: not is_test(cell) or _name(cell) in failing)
+            self._released = [name for name in needed if insisted.get(name) != ISOLATED]
+            if self._released and _is_better(others := self._runs(insisted), found):
+                return others
+        return found
+
+    def _runs(self, insisted: Mapping[str, str]) -> list[TestRun]:
+        """Return how each test runs, by itself or as is insisted."""
         given = {name for name, way in insisted.items() if way == IN_PROCESS}
-        [last, blank] = self._run([self._answered, self._blank], given)
+        free = self._tests.keys() - insisted.keys()
+        asked = set() if given else free
+        of_blank = self._start(self._blank, given)
+        # all are asked again at once: where all can be, or none, that is known now
+        last = self._run(self._answered, given, again=asked, in_place=False)
+        blank, doubtful = of_blank.result(), last.doubtful
         scores = last.scores  # of those that ran isolated, when they did
         reasons = {name: why for name, why in last.reasons.items() if name not in given}
         in_process = {*given}
@@ -221,22 +249,23 @@ class _Notebook:
             if last.scores[name] < points and name not in in_process and name not in insisted
         }:
             in_process |= self._to_move(losing, last)
-            [last] = self._run([self._answered], in_process)
+            last = self._run(self._answered, in_process)
             isolated = self._tests.keys() - in_process
             scores |= {name: last.scores[name] for name in isolated}
             reasons |= {name: last.reasons.get(name, "") for name in isolated}
         failing = {n for n in in_process - given if last.scores[n] < self._tests[n]}
-        if needed := self._needed_by(failing) - in_process - insisted.keys():
+        needed = self._needed_by(lambda cell: is_test(cell) and _name(cell) in failing)
+        if needed := needed - in_process - insisted.keys():
             # what an earlier test defines is there only where that runs
-            [other] = self._run([self._answered], in_process | needed)
+            other = self._run(self._answered, in_process | needed)
             gains = any(other.scores[name] > last.scores[name] for name in failing)
             if gains and all(other.scores[name] >= self._tests[name] for name in needed):
                 in_process, last = in_process | needed, other
                 reasons |= dict.fromkeys(needed, "names that a later test in-process lacks")
         forks = {name for name in in_process if last.scores[name] < self._tests[name]}
-        if forks:
-            [other] = self._run([self._answered], in_process, forks)
-            forks = {name for name in forks if other.scores[name] > last.scores[name]}
+        if forks := forks | (in_process & {*self._released}):
+            other = self._run(self._answered, in_process, forks)
+            forks = {name for name in forks if other.scores[name] >= last.scores[name]}
             last.scores.update({name: other.scores[name] for name in forks})
         # where neither way gives the points, isolated is the way that cannot be forged, and
         # in-process the one whose reason is not that something does not cross
@@ -247,20 +276,17 @@ class _Notebook:
         }
         in_process -= neither
         reasons |= {name: last.reasons[name] for name in neither & last.reasons.keys()}
-        again = {
-            name
-            for name, points in self._tests.items()
-            if name not in in_process and name not in insisted and scores[name] >= points
-        }
-        if again:
-            [other] = self._run([self._answered], in_process, forks, again, in_place=False)
-            if again <= other.doubtful.keys():  # such as where all need a module that is stubbed
-                again = set()
-            elif other.doubtful:
-                [other] = self._run([self._answered], in_process, forks, again)
-                again = {name for name in again if other.scores[name] >= self._tests[name]}
+        again = {name for name in free - in_process if scores[name] >= self._tests[name]}
+        if again and again != asked:
+            other = self._run(self._answered, in_process, forks, again, in_place=False)
+            doubtful = other.doubtful
+        if again <= doubtful.keys():  # such as where all need a module that is stubbed
+            again = set()
+        elif again & doubtful.keys():
+            other = self._run(self._answered, in_process, forks, again)
+            again = {name for name in again if other.scores[name] >= self._tests[name]}
         if again or in_process != given:
-            [blank] = self._run([self._blank], in_process, forks, again)
+            blank = self._run(self._blank, in_process, forks, again)
         return [
             TestRun(
                 self._path.stem,
@@ -273,6 +299,7 @@ class _Notebook:
                 tuple(dict.fromkeys(last.changed)) if name in in_process else (),
                 name in forks & in_process,
                 name in again,
+                name in self._released,
             )
             for name, points in self._tests.items()
         ]
@@ -288,30 +315,33 @@ class _Notebook:
                     break
         return move
 
-    def _needed_by(self, names: Collection[str]) -> set[str]:
-        """Return the tests that define names which these use, or which those use in their turn."""
+    def _needed_by(self, needs: Callable[[Any], bool]) -> set[str]:
+        """Return the tests that define names which some cells use, or those tests in their turn."""
         needed: set[str] = set()
         used: set[str] = set()
-        for cell in reversed([*filter(is_test, self._answered.cells)]):
+        for cell in reversed([c for c in self._answered.cells if c.cell_type == "code"]):
             defined = bound_names(cell)
-            if _name(cell) not in names and defined & used:
+            is_needed = is_test(cell) and bool(defined & used)
+            if is_needed:
                 needed.add(_name(cell))
-            if _name(cell) in needed or _name(cell) in names:
+            if is_needed or needs(cell):
                 used = (used - defined) | used_names(cell)
         return needed
 
-    def _run(
+    def _run(self, *arguments: Any, **more: Any) -> "Run":
+        return self._start(*arguments, **more).result()
+
+    def _start(
         self,
-        versions: Iterable[Any],
+        version: Any,
         in_process: Collection[str],
         forks: Collection[str] = (),
         again: Collection[str] = (),
         in_place: bool = True,
-    ) -> list["Run"]:
-        """Run versions of the notebook at once, each in a folder of its own."""
-        plan = NotebookPlan([*in_process], forks=[*forks], again=[*again])
-        one = partial(self._run_one, plan=plan, in_place=in_place)
-        return [*self._processors.map(one, versions)]
+    ) -> "Future[Run]":
+        """Run a version of the notebook beside others, in a folder of its own."""
+        plan = NotebookPlan([*in_process], forks=[*forks], again=[*again], released=self._released)
+        return self._processors.submit(self._run_one, version, plan, in_place)
 
     def _run_one(self, version: Any, plan: NotebookPlan, in_place: bool) -> "Run":
         nb = deepcopy(version)
@@ -320,6 +350,16 @@ class _Notebook:
             ignored = shutil.ignore_patterns("*.ipynb", ".ipynb_checkpoints")
             shutil.copytree(self._path.parent, folder, ignore=ignored)
             return self._execute.run(nb, folder, self._context, plan, in_place)
+
+
+def _is_better(others: list[TestRun], found: list[TestRun]) -> bool:
+    """Return whether tests gain points, and none is less safe that had all of its points."""
+    pairs = [*zip(others, found, strict=True)]
+    return any(other.answers > run.answers for other, run in pairs) and all(
+        other.answers >= run.answers
+        and (run.fails or (other.way in (run.way, ISOLATED) and other.again >= run.again))
+        for other, run in pairs
+    )
 
 
 def _name(cell: Any) -> str:

@@ -175,10 +175,11 @@ class WarmExecute(Execute):  # type: ignore[misc]
         if run.doubtful and in_place:
             # unless later cells have spoilt what it asks about, it fails where it stands, too
             copy = deepcopy(nb)
-            copy.cells = [c for c in copy.cells if not is_test(c) or _name_of(c) in run.doubtful]
+            kept = {*run.doubtful, *plan.released}
+            copy.cells = [c for c in copy.cells if not is_test(c) or _name_of(c) in kept]
             while not is_test(copy.cells[-1]):  # cells after the last such test may end the process
                 copy.cells.pop()
-            at_once = NotebookPlan([*run.doubtful], forks=[*run.doubtful])
+            at_once = NotebookPlan([*kept], forks=[*kept], released=plan.released)
             run.lower(nb, self._run(copy, folder, context, at_once), copy)
         return run
 
@@ -306,6 +307,7 @@ class Run:
         self._notebook, self._name, self._released = notebook, name, released_by(parent)
         self._in_process, self._usual = {*plan.in_process}, {*plan.usual}
         self._forks, self._again = {*plan.forks}, {*plan.again}
+        self._shared = {*plan.released}
         self.doubtful: dict[str, float] = {}
         """The tests that gave points isolated, and so many in the student's process."""
         self._source = source
@@ -317,16 +319,18 @@ class Run:
         """Execute one cell where it belongs."""
         metadata = cell.metadata.get("nbgrader", {})
         name = metadata.get("grade_id", "")
-        if is_test(cell) and name in self._in_process:
-            # no test is in the student's process before the last cell of the student's has run
-            self._notebook.remember(name, name in self._forks)
-            self._waiting.append(cell)
-        elif is_test(cell):
-            if name in self._again:
-                self._notebook.remember(name)
+        if is_test(cell):
+            # no test is in the student's process before the last cell of the student's has run,
+            # but for what students were given of it
+            if name in self._in_process | self._again:
+                self._notebook.remember(name, name in self._forks)
                 self._waiting.append(cell)
-            tested = self._notebook.test(cell.source, float(metadata.get("points", 0)))
-            self._score(cell, tested)
+            if name in self._shared:
+                self._student(deepcopy(cell), self._released(cell.source), when_late)
+            if name not in self._in_process:
+                points = float(metadata.get("points", 0))
+                tested = self._notebook.test(cell.source, points, self._source.seconds.get(name))
+                self._score(cell, tested)
         elif metadata.get("locked"):
             tested = self._notebook.test(cell.source, 0.0)
             helpers = self._source.helpers.get(name, ()) if self._in_process else ()
@@ -345,7 +349,8 @@ class Run:
             points = float(cell.metadata.nbgrader.get("points", 0))
             is_asked_again = name in self._again
             try:
-                result, late = self._notebook.test_in_process(name, cell.source)
+                seconds = self._source.seconds.get(name)
+                result, late = self._notebook.test_in_process(name, cell.source, seconds)
             except Ended as ended:
                 if is_asked_again:
                     self._doubt(name, 0.0)

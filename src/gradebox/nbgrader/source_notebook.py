@@ -4,7 +4,7 @@ import ast
 import builtins
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -38,6 +38,9 @@ class Instructions:
     ways : mapping
         The way that the metadata of a test insist on, by its name: ``"gradebox": {"way":
         "isolated"}`` or ``"in-process"``.
+    seconds : mapping
+        How long a test may run, by its name, where its metadata say so: ``"gradebox": {"seconds":
+        120}``.
     helpers : mapping
         The functions that a locked cell alone defines.
     watched : tuple of str
@@ -56,6 +59,7 @@ class Instructions:
     modules: tuple[str, ...] = ()
     answers: frozenset[str] = frozenset()
     ways: Mapping[str, str] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
     helpers: Names = field(default_factory=dict)
     watched: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
@@ -91,11 +95,8 @@ def _instructions(notebook: Path, changed: int) -> Instructions:
         imports=tuple(plain),
         modules=tuple(ast.unparse(node) for node in solutions if isinstance(node, ast.Import)),
         answers=frozenset(defined & set(dir(builtins))),
-        ways={
-            _of(cell).grade_id: cell.metadata["gradebox"]["way"]
-            for cell in named
-            if "way" in cell.metadata.get("gradebox", {})
-        },
+        ways=_wanted(named, "way"),
+        seconds=_wanted(named, "seconds"),
         helpers=_helpers(code),
         watched=tuple(dict.fromkeys(name for node in others for name in _imported(node))),
         order=tuple(_of(cell).grade_id for cell in named),
@@ -109,6 +110,12 @@ def _instructions(notebook: Path, changed: int) -> Instructions:
             for name in _bound(node)
         ),
     )
+
+
+def _wanted(cells: Iterable[NotebookNode], what: str) -> dict[str, Any]:
+    """Return what the metadata of some cells ask for, by their names."""
+    asked = {_of(cell).grade_id: cell.metadata.get("gradebox", {}) for cell in cells}
+    return {name: wishes[what] for name, wishes in asked.items() if what in wishes}
 
 
 def given_texts(step: Any, assignment: str, notebook: str) -> frozenset[str]:

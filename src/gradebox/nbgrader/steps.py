@@ -47,8 +47,7 @@ class LatePenalties(AssignLatePenalties):  # type: ignore[misc]
             entry = book.find_submission_notebook(context["notebook"], assignment, student)
             entry.late_submission_penalty = None
             if late > 0:
-                book.db.flush()
-                book.db.refresh(entry)  # its score is what the database says it is
+                book.db.flush()  # the database sums the score when it is first asked for, here
                 penalty = self.plugin_inst.late_submission_penalty(student, entry.score, late)
                 self.log.warning(
                     Event("late", fields={"seconds": late, "duration": duration(late)})

@@ -8,7 +8,6 @@ is killed at any instant goes on where it stopped.
 
 import contextlib
 import json
-import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -295,9 +294,3 @@ def grading() -> Iterator[None]:
     finally:
         pool.close()
         sys.setswitchinterval(interval)
-
-
-def cores() -> int:
-    """Return how many processors this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1

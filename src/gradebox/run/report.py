@@ -107,6 +107,11 @@ def _sentences(test: TestRun) -> list[str]:
     if test.way == IN_PROCESS:
         why = test.why or "its metadata or the configuration ask for that"
         sentences.append(f"in-process, because isolated it gave: {why}" if test.why else why)
+    if test.released:
+        sentences.append(
+            "what students see of it also runs among their cells, because later cells use names "
+            "that it defines"
+        )
     if test.fails:
         why = f" ({test.why})" if test.why and test.way != IN_PROCESS else ""
         sentences.append(

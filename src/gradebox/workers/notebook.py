@@ -96,19 +96,23 @@ class Notebook:
             with contextlib.suppress(Gone):
                 send(self._student.channel, Remember(test, fork))
 
-    def test_in_process(self, test: str, source: str) -> tuple[Tampered, str]:
+    def test_in_process(
+        self, test: str, source: str, seconds: float | None = None
+    ) -> tuple[Tampered, str]:
         """Run a test in the student's process; return what it showed, and why it was interrupted.
+
+        ``seconds`` is its limit, where it is not that of the other cells.
 
         Raises
         ------
         Ended
             If the process ended, or had to be ended.
         """
-        return self._ask(RunInProcess(test, source), Tampered)
+        return self._ask(RunInProcess(test, source), Tampered, seconds)
 
-    def _ask(self, message: Any, kind: Any) -> tuple[Any, str]:
+    def _ask(self, message: Any, kind: Any, seconds: float | None = None) -> tuple[Any, str]:
         self._require_time()
-        student, limit = self._student, min(self._seconds, self._budget - self._spent)
+        student, limit = self._student, min(seconds or self._seconds, self._budget - self._spent)
         deadline = Deadline(limit, OwnTime(student.pid).seconds, look=pace(limit))
         try:
             try:
@@ -144,9 +148,10 @@ class Notebook:
         self._ended = Ended(why, kind)
         return self._ended
 
-    def test(self, source: str, points: float) -> Tested:
+    def test(self, source: str, points: float, seconds: float | None = None) -> Tested:
         """Run an isolated test, or a locked cell worth nothing; return what it came to.
 
+        ``seconds`` is its limit, where it is not that of the other cells.
         Whatever the student's process does meanwhile, or the test itself, costs no more than this
         cell's points and those of the cells that need what is lost.
         """
@@ -159,7 +164,8 @@ class Notebook:
                 return _failed(str(ended))
         tests, student = self._tests, self._student
         clock = OwnTime(tests.pid, student.pid)
-        deadline = Deadline(self._seconds, clock.seconds, look=pace(self._seconds))
+        limit = seconds or self._seconds
+        deadline = Deadline(limit, clock.seconds, look=pace(limit))
 
         def tested(seconds: float) -> Tested:
             return receive(tests.channel, seconds, Tested)
