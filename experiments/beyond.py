@@ -5,6 +5,8 @@ Three hidden layers of 100 units, minibatches of 60, CIFAR-10. ::
     python experiments/beyond.py
 """
 
+import warnings
+
 from optdl.experiments import Experiment, Panel, Run, Settings, Tuning, draw_curves, table
 from optdl.experiments.runs import INPUTS
 
@@ -65,6 +67,8 @@ STARTS = [
 PANELS = [*OTHERS, *STARTS]
 
 if __name__ == "__main__":
+    # the form that BNP warns of is one of the two that are compared
+    warnings.filterwarnings("ignore", message=r"bnp\.step\(\) before")
     experiment = Experiment(__file__, PANELS, description=__doc__)
     experiment.perform()
     draw_curves(experiment)

@@ -74,6 +74,7 @@ def other_rates():
     return Panel(
         "ResNet-14, other rates",
         [replace(runs[name].at(rate), label=f"{name}, rate {rate:g}") for name, rate in others],
+        paper=False,
     )
 
 

@@ -8,17 +8,20 @@
 """
 
 import sys
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from optdl import batchnorm, bnp, erm, optimizers
+from optdl import batchnorm, bnp, conditioning, dropout, erm, optimizers
 from optdl.data import Examples, load
+from optdl.hooks import Hook, Schedule, State
 from optdl.initialization import InputNormalizer
 from optdl.networks import cnn5, fully_connected
 from optdl.recordings import Recording, main
-from optdl.training import train
+from optdl.records import Record
+from optdl.training import order_seed, train
 
 FOLDER = Path(__file__).resolve().parent / "results" / "recorded"
 SEEDS = range(3)
@@ -91,6 +94,163 @@ ERM = [
 ]
 
 
+# --- Ill-conditioning and the landscape -------------------------------------------------------
+
+
+def fit_students(seed, units, epochs, hooks):
+    """Fit students to one teacher, each epoch from another start, and describe where each ends.
+
+    The losses that the hooks see are those of the first students after 5 evaluations.
+    """
+    x, y, _ = conditioning.student_teacher(seed)
+    problem = conditioning.tanh_regression(x, y, units)
+    state = State(torch.nn.Identity(), torch.optim.SGD([torch.zeros(1)]), {})
+    starts = np.random.default_rng([seed, units]).normal(size=(epochs, 4 * units))
+    for start in starts:
+        early = conditioning.fit_from(x, y, start[None], evaluations=5)
+        state.loss = problem.value(early[0])
+        for hook in hooks:
+            hook.after_step(state)
+        if state.stop:
+            return Record(state.curves)
+        [end] = conditioning.fit_from(x, y, early, evaluations=3000)
+        description = {
+            "loss": problem.value(end),
+            "gradient_norm": np.linalg.norm(problem.gradient(end)),
+            "smallest_eigenvalue": np.linalg.eigvalsh(problem.hessian(end))[0],
+            "largest_weight": np.abs(end).max(),
+        }
+        for name, value in description.items():
+            state.curves.setdefault(name, []).append(value)
+    return Record(state.curves)
+
+
+def search_critical_points(seed, epochs, hooks):
+    """Solve ∇J = 0 for a student with 3 units, each epoch from another point of a descent.
+
+    ``negative_eigenvalues`` is −1 where no solution with weights below 20 was found.
+    """
+    x, y, _ = conditioning.student_teacher(seed)
+    problem = conditioning.tanh_regression(x, y, 3)
+    state = State(
+        torch.nn.Identity(),
+        torch.optim.SGD([torch.zeros(1)]),
+        {"loss": [], "negative_eigenvalues": []},
+    )
+    rng = np.random.default_rng(seed)
+    for epoch in range(epochs):
+        point = rng.normal(size=12)
+        for _ in range((0, 5, 20, 60, 200)[epoch % 5]):
+            point = point - 0.3 * problem.gradient(point)
+        point = point + 0.1 * rng.normal(size=12)
+        state.loss = problem.value(point)
+        for hook in hooks:
+            hook.after_step(state)
+        if state.stop:
+            break
+        solution = conditioning.critical_points(problem, point[None])
+        found = len(solution.points) == 1 and np.abs(solution.points).max() < 20
+        state.curves["loss"].append(solution.losses[0] if found else state.loss)
+        state.curves["negative_eigenvalues"].append(solution.indices[0] if found else -1)
+    return Record(state.curves)
+
+
+def tanh_network(seed):
+    """Return 16 tanh units between 64 pixels and 10 scores, and 300 digits to train them on."""
+    torch.manual_seed(seed)
+    layers = torch.nn.Linear(64, 16), torch.nn.Tanh(), torch.nn.Linear(16, 10)
+    part = load("digits").split(validation=300, seed=0).train
+    digits = Examples(part.x[:300].astype(float), part.y[:300])
+    return torch.nn.Sequential(*layers).double(), digits
+
+
+def train_with_curvature(seed, lr, hooks, drop=(), **loop):
+    """Train by minibatches, and predict the effect of each step on the loss of all digits."""
+    network, digits = tanh_network(seed)
+    sgd = torch.optim.SGD(network.parameters(), lr=lr)
+    x, y = torch.from_numpy(digits.x), torch.from_numpy(digits.y)
+    curvature = conditioning.CurvatureHook(x, y, conditioning.squared_error)
+    hooks = [curvature, Schedule(sgd, steps=30, decay=drop), *hooks]
+    return train(
+        network, digits, sgd, hooks=hooks, seed=seed, loss=conditioning.squared_error, **loop
+    )
+
+
+def descend_to_the_edge(seed, lr, epochs, hooks, every=30):
+    """Train by full-batch gradient descent, and describe each stretch of a few steps."""
+    network, digits = tanh_network(seed)
+    data = torch.from_numpy(digits.x), torch.from_numpy(digits.y), conditioning.squared_error
+    state = State(network, torch.optim.SGD(network.parameters(), lr=lr), {})
+    for _ in range(epochs):
+        run = conditioning.track_descent(network, *data, lr, steps=every, every=every)
+        for state.loss in run.losses[:-1]:
+            for hook in hooks:
+                hook.after_step(state)
+        if state.stop:
+            break
+        description = {
+            "loss": run.losses[-1],
+            "rises": np.mean(np.diff(run.losses) > 0),
+            "sharpness": run.sharpness[0],
+            "gradient_norm": run.gradient_norms[0],
+            "curvature": run.curvatures[0],
+            "opposed": np.mean(run.cosines < 0),
+            "cosine": np.median(run.cosines),
+        }
+        for name, value in description.items():
+            state.curves.setdefault(name, []).append(float(value))
+    return Record(state.curves)
+
+
+CONDITIONING = [
+    Recording(
+        "conditioning-minibatches",
+        train_with_curvature,
+        {"batch_size": 10, "epochs": 60},
+        {
+            f"{label}, seed {seed}": {"lr": lr, "drop": drop, "seed": seed}
+            for label, lr, drop in (
+                ("0.02", 0.02, []),
+                ("0.05", 0.05, []),
+                ("0.2", 0.2, []),
+                ("0.05 and 0.005", 0.05, [40]),
+            )
+            for seed in SEEDS
+        },
+        ("train_loss", "gradient_norm", "slope", "curvature"),
+    ),
+    Recording(
+        "conditioning-edge",
+        descend_to_the_edge,
+        {"epochs": 50},
+        {
+            f"{lr}, seed {seed}": {"lr": lr, "seed": seed}
+            for lr in (0.05, 0.15, 0.25)
+            for seed in SEEDS
+        },
+        ("loss", "rises", "sharpness", "gradient_norm", "curvature", "opposed", "cosine"),
+    ),
+    Recording(
+        "conditioning-students",
+        fit_students,
+        {"epochs": 30},
+        {
+            f"teacher {seed}, {units} units": {"seed": seed, "units": units}
+            for seed in range(8)
+            for units in (3, 5, 8)
+        },
+        ("loss", "gradient_norm", "smallest_eigenvalue", "largest_weight"),
+    ),
+    Recording(
+        "conditioning-saddles",
+        search_critical_points,
+        {"epochs": 300},
+        {f"teacher {seed}": {"seed": seed} for seed in range(8)},
+        ("loss", "negative_eigenvalues"),
+    ),
+]
+
+
 # --- Optimizers -------------------------------------------------------------------------------
 
 
@@ -112,14 +272,157 @@ class Stepped(torch.optim.Optimizer):
             leaf.copy_(ahead)
 
 
-def train_by_method(seed, method, lr, hooks, **loop):
-    """Train one hidden layer on digits by an optimizer of the course."""
-    network = fully_connected((64, 32, 10), seed=seed)
-    opt = Stepped(network.parameters(), getattr(optimizers, method)(lr=lr))
+class Turned(torch.optim.Optimizer):
+    """A method that is given the parameters in turned coordinates: θ = Qz, and it moves z."""
+
+    def __init__(self, parameters, method, turn):
+        super().__init__(parameters, {})
+        self.leaves, self.turn = self.param_groups[0]["params"], turn
+        flat = torch.nn.utils.parameters_to_vector(self.leaves).detach()
+        self.z = torch.nn.Parameter(turn.T @ flat)
+        self.method = method([self.z])
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        """Take a step of the method with the gradient Qᵀg."""
+        self.z.grad = self.turn.T @ torch.cat([leaf.grad.flatten() for leaf in self.leaves])
+        self.method.step()
+        torch.nn.utils.vector_to_parameters(self.turn @ self.z, self.leaves)
+
+
+def one_hidden_layer(seed, hidden=32):
+    """Return a ReLU network, 2,410 parameters with 32 hidden units, and 1,138 digits and 300."""
     split = load("digits").split(validation=300, seed=0)
-    return train(
-        network, split.train, opt, validation=split.validation, hooks=hooks, seed=seed, **loop
-    )
+    return fully_connected((64, hidden, 10), seed=seed), split.train, split.validation
+
+
+def train_by_method(seed, method, lr, hooks, **loop):
+    """Train one hidden layer on digits by an optimizer of the course.
+
+    Biases have the rule of the weights, except with ``Muon``, which is made for matrices: they
+    have momentum 0.95 in Nesterov's form, with the same rate, as in ``optimizers.Muon``.
+    """
+    network, examples, validation = one_hidden_layer(seed)
+    opt = Stepped(network.parameters(), getattr(optimizers, method)(lr=lr))
+    return train(network, examples, opt, validation=validation, hooks=hooks, seed=seed, **loop)
+
+
+@lru_cache(maxsize=5)
+def random_turn(n, seed):
+    """Return a random orthogonal matrix, uniformly distributed."""
+    torch.manual_seed(seed)
+    Q, R = torch.linalg.qr(torch.randn(n, n))
+    return Q * R.diagonal().sign()
+
+
+def train_turned(seed, method, lr, turned, hooks, **loop):
+    """Train one hidden layer on digits, in its own or in randomly turned coordinates.
+
+    The trainings are named ``METHOD, straight, RATE, SEED`` and ``METHOD, turned, RATE, SEED``.
+    A seed has its own turn, the same for all methods and rates. In exact arithmetic SGD does not
+    notice it: the difference between the two is rounding, enlarged by the training.
+    """
+    network, examples, _ = one_hidden_layer(seed)
+    rule = partial(getattr(torch.optim, method), lr=lr)
+    parameters = list(network.parameters())
+    opt = rule(parameters)
+    if turned:
+        opt = Turned(parameters, rule, random_turn(sum(p.numel() for p in parameters), seed))
+    return train(network, examples, opt, hooks=hooks, seed=seed, **loop)
+
+
+class GradientNoise(Hook):
+    """Measure the gradient and the noise of a minibatch after each epoch.
+
+    ``batch_gradient_norm`` is ‖∇J‖ over all m examples. ``gradient_noise`` is the root mean square
+    of ‖g − ∇J‖, g the gradient of n examples that are drawn without replacement: the square is
+    (m − n) / (m − 1) / n times the mean of ‖gᵢ − ∇J‖² over the examples.
+    """
+
+    def __init__(self, examples, batch_size):
+        self.x, self.y = torch.from_numpy(examples.x), torch.from_numpy(examples.y)
+        m = len(self.y)
+        self.factor = (m - batch_size) / (m - 1) / batch_size
+
+    def after_epoch(self, state):
+        """Append to the curves."""
+        parameters = {name: p.detach() for name, p in state.model.named_parameters()}
+
+        def loss(parameters, x, y):
+            scores = torch.func.functional_call(state.model, parameters, x[None])
+            return torch.nn.functional.cross_entropy(scores, y[None])
+
+        each = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(parameters, self.x, self.y)
+        rows = torch.cat([g.flatten(1) for g in each.values()], dim=1).double()
+        mean = rows.mean(0)
+        squares = (rows - mean).square().sum(1).mean()
+        curves = {
+            "batch_gradient_norm": mean.norm().item(),
+            "gradient_noise": (self.factor * squares).sqrt().item(),
+        }
+        for name, value in curves.items():
+            state.curves.setdefault(name, []).append(value)
+
+
+def train_at_constant_rate(seed, hidden, lr, batch_size, hooks, **loop):
+    """Train on normalized digits by SGD at a constant rate, and watch the gradient's noise.
+
+    With 32 hidden units the network interpolates: it fits all examples, so all gradients vanish
+    together. With 4 it cannot, and at the minimum gradients of examples remain that cancel.
+    """
+    examples, _ = prepared_digits("normalized")
+    network = fully_connected((64, hidden, 10), seed=seed)
+    sgd = torch.optim.SGD(network.parameters(), lr=lr)
+    hooks = [GradientNoise(examples, batch_size), *hooks]
+    return train(network, examples, sgd, batch_size=batch_size, hooks=hooks, seed=seed, **loop)
+
+
+def count_steps(seed, method, batch_size, target, limit, smallest, epochs, hooks):
+    """Count the steps to a training loss, at each of several rates; an "epoch" is a rate.
+
+    The curve ``rate`` is ``smallest``, 2 and 4 times ``smallest``, and so on. The curve ``steps``
+    is the number of the first step after which the loss of all 1,024 examples is ``target`` or
+    less; it is 0 if ``limit`` steps were not enough, or the loss was no longer finite.
+    The loss is computed whenever 32 examples were seen, or after each step of a larger minibatch.
+    """
+    split = load("digits").split(validation=300, seed=0)
+    examples = torch.from_numpy(split.train.x[:1024]), torch.from_numpy(split.train.y[:1024])
+    state = State(torch.nn.Identity(), torch.optim.SGD([torch.zeros(1)]), {"rate": [], "steps": []})
+    for number in range(epochs):
+        state.model = fully_connected((64, 32, 10), seed=seed)
+        lr = smallest * 2**number
+        state.optimizer = getattr(torch.optim, method)(state.model.parameters(), lr=lr)
+        steps = steps_to(target, limit, state, *examples, batch_size, seed, hooks)
+        state.curves["rate"].append(lr)
+        state.curves["steps"].append(steps)
+        if state.stop:
+            break
+    return Record(state.curves)
+
+
+def steps_to(target, limit, state, x, y, batch_size, seed, hooks):
+    """Train until the loss of all examples is at the target; return the number of steps, or 0."""
+    cross_entropy = torch.nn.functional.cross_entropy
+    generator = torch.Generator().manual_seed(seed)
+    rows = iter(())
+    for step in range(1, limit + 1):
+        if (batch := next(rows, None)) is None:
+            rows = iter(torch.randperm(len(y), generator=generator).split(batch_size))
+            batch = next(rows)
+        loss = cross_entropy(state.model(x[batch]), y[batch])
+        state.loss = loss.item()
+        state.optimizer.zero_grad()
+        loss.backward()
+        state.optimizer.step()
+        for hook in hooks:
+            hook.after_step(state)
+        if state.stop or not np.isfinite(state.loss):
+            return 0
+        if step * batch_size % 32 == 0:
+            with torch.no_grad():
+                if cross_entropy(state.model(x), y) <= target:
+                    return step
+    return 0
 
 
 METHOD_RATES = {
@@ -132,7 +435,30 @@ METHOD_RATES = {
     "AdaDelta": (0.3, 1, 3, 10, 30),
     "Adam": (0.003, 0.01, 0.03, 0.1, 0.3),
     "AdamW": (0.003, 0.01, 0.03, 0.1, 0.3),
+    "Lion": (0.0003, 0.001, 0.003, 0.01, 0.03),
+    "Muon": (0.003, 0.01, 0.03, 0.1, 0.3),
 }
+CHOSEN_RATES = {  # the lowest mean validation error in optimizers-rates
+    "SGD": 0.3,
+    "Momentum": 0.1,
+    "Nesterov": 0.1,
+    "AdaGrad": 0.1,
+    "RMSProp": 0.01,
+    "AdaDelta": 3,
+    "Adam": 0.01,
+    "AdamW": 0.01,
+    "Lion": 0.003,
+    "Muon": 0.01,
+}
+TURNED_RATES = {
+    "SGD": (0.03, 0.1, 0.3, 1, 3),
+    "Adagrad": (0.01, 0.03, 0.1, 0.3, 1),
+    "RMSprop": (0.0003, 0.001, 0.003, 0.01, 0.03),
+    "Adam": (0.001, 0.003, 0.01, 0.03, 0.1),
+}
+BATCH_SIZES = (1, 2, 4, 8, 16, 32, 128, 512)
+BATCH_RATES = {"SGD": 2**-5, "Adam": 2**-9}  # the smallest
+
 OPTIMIZERS = [
     Recording(
         "optimizers-rates",
@@ -144,15 +470,78 @@ OPTIMIZERS = [
             for lr in rates
             for seed in range(5)
         },
+        ("train_loss", "validation_error"),
+        digits=4,
+    ),
+    Recording(  # other seeds than those by which the rates were chosen
+        "optimizers-curves",
+        train_by_method,
+        {"batch_size": 32, "epochs": 10},
+        {
+            f"{method}, seed {seed}": {"method": method, "lr": lr, "seed": seed}
+            for method, lr in CHOSEN_RATES.items()
+            for seed in range(5, 10)
+        }
+        | {
+            f"SGD at {lr:g}, seed {seed}": {"method": "SGD", "lr": lr, "seed": seed}
+            for lr in (0.03, 1, 3)
+            for seed in range(5, 10)
+        },
+        ("train_loss", "validation_error"),
+    ),
+    Recording(
+        "optimizers-rotation",
+        train_turned,
+        {"batch_size": 32, "epochs": 10},
+        {
+            f"{method}, {name}, {lr:g}, {seed}": {
+                "method": method,
+                "turned": name == "turned",
+                "lr": lr,
+                "seed": seed,
+            }
+            for method, rates in TURNED_RATES.items()
+            for name in ("straight", "turned")
+            for lr in rates
+            for seed in SEEDS
+        },
         ("train_loss",),
-    )
+    ),
+    Recording(
+        "optimizers-interpolation",
+        train_at_constant_rate,
+        {"lr": 0.2, "batch_size": 32, "epochs": 200},
+        {
+            f"{hidden} hidden units, seed {seed}": {"hidden": hidden, "seed": seed}
+            for hidden in (32, 4)
+            for seed in SEEDS
+        },
+        ("train_loss", "batch_gradient_norm", "gradient_noise"),
+    ),
+    Recording(
+        "optimizers-batches",
+        count_steps,
+        {"target": 0.1, "limit": 3000, "epochs": 7},
+        {
+            f"{method}, {size}, seed {seed}": {
+                "method": method,
+                "batch_size": size,
+                "smallest": smallest,
+                "seed": seed,
+            }
+            for method, smallest in BATCH_RATES.items()
+            for size in BATCH_SIZES
+            for seed in SEEDS
+        },
+        ("rate", "steps"),
+    ),
 ]
 
 
 # --- Initialization ---------------------------------------------------------------------------
 
-HIDDEN = {
-    "sigmoid": (torch.nn.Sigmoid, 1.0),
+HIDDEN = {  # with the gain that the equations of the chapter ask for
+    "sigmoid": (torch.nn.Sigmoid, 4.0),
     "tanh": (torch.nn.Tanh, 1.0),
     "ReLU": (torch.nn.ReLU, 2**0.5),
 }
@@ -173,12 +562,12 @@ def prepared_digits(inputs):
     ]
 
 
-def three_hidden_layers(activation, factor, seed):
-    """Return a network with He's weights for the ReLU, Glorot's otherwise, times a factor."""
+def hidden_layers(activation, factor, seed, depth=3):
+    """Return a network with the initial weights of its activation, times a factor."""
     function, gain = HIDDEN[activation]
     torch.manual_seed(seed)
     parts = []
-    for _ in range(3):
+    for _ in range(depth):
         parts += [torch.nn.Linear(64, 64), function()]
         torch.nn.init.xavier_normal_(parts[-2].weight, gain * factor)
     parts.append(torch.nn.Linear(64, 10))
@@ -188,12 +577,16 @@ def three_hidden_layers(activation, factor, seed):
     return torch.nn.Sequential(*parts)
 
 
-def train_three_layers(seed, activation, factor, inputs, lr, hooks, **loop):
-    """Train three hidden layers of 64 units on digits."""
-    network = three_hidden_layers(activation, factor, seed)
+def train_hidden_layers(seed, activation, factor, inputs, lr, hooks, depth=3, **loop):
+    """Train hidden layers of 64 units on digits; a run that diverges counts as a guess."""
+    network = hidden_layers(activation, factor, seed, depth)
     examples, validation = prepared_digits(inputs)
     sgd = torch.optim.SGD(network.parameters(), lr=lr)
-    return train(network, examples, sgd, validation=validation, hooks=hooks, seed=seed, **loop)
+    try:
+        return train(network, examples, sgd, validation=validation, hooks=hooks, seed=seed, **loop)
+    except FloatingPointError:
+        guess = {"train_loss": np.log(10), "validation_error": 0.9}
+        return Record({name: [value] * loop["epochs"] for name, value in guess.items()})
 
 
 def grid_of_rates(rates, seeds, **own):
@@ -207,17 +600,25 @@ def grid_of_rates(rates, seeds, **own):
 
 
 ACTIVATION_RATES = {
-    "sigmoid": (0.4, 0.8, 1.6, 3.2),
-    "tanh": (0.1, 0.2, 0.4, 0.8, 1.6),
-    "ReLU": (0.05, 0.1, 0.2, 0.4, 0.8),
+    "sigmoid": (0.8, 1.6, 3.2, 6.4),
+    "tanh": (0.2, 0.4, 0.8, 1.6),
+    "ReLU": (0.1, 0.2, 0.4, 0.8),
 }
-FACTOR_RATES = {  # twice the largest rate makes the ReLU networks diverge
-    ("tanh", 0.5): (0.4, 0.8, 1.6),
+FACTOR_RATES = {
+    ("sigmoid", 0.25): (0.8, 1.6, 3.2, 6.4),  # the weights of tanh
     ("tanh", 2): (0.4, 0.8, 1.6, 3.2),
-    ("tanh", 4): (0.4, 0.8, 1.6),
-    ("ReLU", 0.5): (0.1, 0.2, 0.4),
-    ("ReLU", 2): (0.05, 0.1, 0.2),
+    ("tanh", 4): (0.2, 0.4, 0.8, 1.6),
+    ("ReLU", 2): (0.025, 0.05, 0.1, 0.2),
     ("ReLU", 4): (0.005, 0.01, 0.02, 0.04),
+}
+DEEP_RATES = {
+    ("sigmoid", 1): (0.2, 0.4, 0.8, 1.6),
+    ("tanh", 1): (0.05, 0.1, 0.2, 0.4),
+    ("tanh", 2): (0.05, 0.1, 0.2, 0.4),
+    ("tanh", 4): (0.05, 0.1, 0.2, 0.4),
+    ("ReLU", 1): (0.025, 0.05, 0.1, 0.2),
+    ("ReLU", 2): (0.00025, 0.0005, 0.001),  # at twice the largest rate all runs diverge
+    ("ReLU", 4): (1e-8, 1e-7, 1e-6),
 }
 INPUT_RATES = {
     "raw": (0.05, 0.1, 0.2, 0.4, 0.8),
@@ -228,7 +629,7 @@ INPUT_RATES = {
 INITIALIZATION = [
     Recording(
         "initialization-rates",
-        train_three_layers,
+        train_hidden_layers,
         {"factor": 1, "inputs": "normalized", "batch_size": 32, "epochs": 8},
         {
             label: own
@@ -237,20 +638,28 @@ INITIALIZATION = [
         },
         ("train_loss", "validation_error"),
     ),
-    Recording(
-        "initialization-factors",
-        train_three_layers,
-        {"inputs": "normalized", "batch_size": 32, "epochs": 8},
-        {
-            label: own
-            for (name, factor), rates in FACTOR_RATES.items()
-            for label, own in grid_of_rates(rates, SEEDS, activation=name, factor=factor).items()
-        },
-        ("train_loss", "validation_error"),
+    *(
+        Recording(
+            name,
+            train_hidden_layers,
+            {"depth": depth, "inputs": "normalized", "batch_size": 32, "epochs": 8},
+            {
+                label: own
+                for (kind, factor), rates in grids.items()
+                for label, own in grid_of_rates(
+                    rates, range(5), activation=kind, factor=factor
+                ).items()
+            },
+            ("train_loss", "validation_error"),
+        )
+        for name, depth, grids in (
+            ("initialization-factors", 3, FACTOR_RATES),
+            ("initialization-deep", 10, DEEP_RATES),
+        )
     ),
     Recording(
         "initialization-inputs",
-        train_three_layers,
+        train_hidden_layers,
         {"activation": "ReLU", "factor": 1, "batch_size": 32, "epochs": 6},
         {
             label: own
@@ -276,19 +685,25 @@ RELATIVES = {
     ),
 }
 SIZES = (1, 2, 4, 8, 16, 32, 64)
+AHEAD = (0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+
+
+def few_digits():
+    """Return 1024 training digits, without a last minibatch of one, and those for validation."""
+    split = load("digits").split(validation=300, seed=0)
+    return Examples(split.train.x[:1024], split.train.y[:1024]), split.validation
 
 
 def train_by_size(seed, normalization, batch_size, hooks, **loop):
     """Train two hidden layers at a rate in proportion to the minibatch."""
     network = fully_connected((64, 50, 50, 10), RELATIVES[normalization], seed=seed)
     sgd = torch.optim.SGD(network.parameters(), lr=0.1 * batch_size / 32)
-    split = load("digits").split(validation=300, seed=0)
-    examples = Examples(split.train.x[:1024], split.train.y[:1024])
+    examples, validation = few_digits()
     return train(
         network,
         examples,
         sgd,
-        validation=split.validation,
+        validation=validation,
         batch_size=batch_size,
         hooks=hooks,
         seed=seed,
@@ -296,7 +711,59 @@ def train_by_size(seed, normalization, batch_size, hooks, **loop):
     )
 
 
+def train_by_rate(seed, normalization, lr, factor, hooks, **loop):
+    """Train two hidden layers, all initial weights times a factor; who diverges guesses."""
+    make = {"none": None, "bn": lambda features: batchnorm.BatchNorm(features, 0.9, 1e-3)}
+    network = fully_connected((64, 50, 50, 10), make[normalization], seed=seed)
+    with torch.no_grad():
+        for layer in network:
+            if isinstance(layer, torch.nn.Linear):
+                layer.weight *= factor
+    sgd = torch.optim.SGD(network.parameters(), lr=lr)
+    examples, validation = few_digits()
+    loop |= {"validation": validation, "hooks": hooks, "seed": order_seed(seed)}
+    try:
+        return train(network, examples, sgd, **loop)
+    except FloatingPointError:
+        return Record({"validation_error": [0.9] * loop["epochs"]})
+
+
+def train_along_steps(seed, normalization, batch_size, hooks, **loop):
+    """Train two hidden layers, and look along the gradient after the first step of each epoch."""
+    network = fully_connected((64, 50, 50, 10), batchnorm.NORMALIZATIONS[normalization], seed=seed)
+    sgd = torch.optim.SGD(network.parameters(), lr=0.1)
+    examples, _ = few_digits()
+    whole = torch.from_numpy(examples.x), torch.from_numpy(examples.y)
+    along = batchnorm.AlongStepHook(*whole, AHEAD, every=len(examples.y) // batch_size)
+    loop |= {"batch_size": batch_size, "hooks": [along, *hooks], "seed": seed}
+    train(network, examples, sgd, **loop)
+    return Record(
+        {
+            f"{what} {rate:g}": [float(getattr(step, what)[k]) for step in along.results]
+            for what in ("loss", "change")
+            for k, rate in enumerate(AHEAD)
+        }
+    )
+
+
+RATES_AND_FACTORS = {
+    **{f"rate {lr:g}": {"lr": lr, "factor": 1} for lr in (0.01, 0.03, 0.1, 0.3, 1, 3)},
+    **{f"factor {f:g}": {"lr": 0.1, "factor": f} for f in (0.03, 0.1, 0.3, 1, 3, 10)},
+}
+
 BATCHNORM = [
+    Recording(
+        "batchnorm-rates",
+        train_by_rate,
+        {"batch_size": 32, "epochs": 5},
+        {
+            f"{name}, {label}, seed {seed}": {"normalization": name, **own, "seed": seed}
+            for name in ("none", "bn")
+            for label, own in RATES_AND_FACTORS.items()
+            for seed in range(5)
+        },
+        ("validation_error",),
+    ),
     Recording(
         "batchnorm-sizes",
         train_by_size,
@@ -313,7 +780,77 @@ BATCHNORM = [
             if size > 1 or name not in ("BN", "ghost BN")
         },
         ("validation_error",),
+    ),
+    Recording(
+        "batchnorm-smoothness",
+        train_along_steps,
+        {"batch_size": 32, "epochs": 10},
+        {
+            f"{name}, seed {seed}": {"normalization": name, "seed": seed}
+            for name in ("none", "bn")
+            for seed in range(5)
+        },
+        [f"{what} {rate:g}" for what in ("loss", "change") for rate in AHEAD],
+    ),
+]
+
+
+# --- Dropout ----------------------------------------------------------------------------------
+
+
+def relabelled_digits(seed):
+    """Return 300 digits, a tenth with a random label, those that are wrong, and all others.
+
+    The first half of the others chooses the epoch, and the second half measures the error.
+    """
+    digits = load("digits")
+    split = digits.split(len(digits.y_train) - 300, seed=seed)
+    rng = np.random.default_rng(seed)
+    noisy = rng.random(300) < 0.1
+    labels = np.where(noisy, rng.integers(10, size=300), split.train.y)
+    wrong, half = labels != split.train.y, len(split.validation) // 2
+    others = split.validation
+    return (
+        Examples(split.train.x, labels),
+        Examples(split.train.x[wrong], labels[wrong]),
+        Examples(others.x[:half], others.y[:half]),
+        Examples(others.x[half:], others.y[half:]),
     )
+
+
+def train_dropped(seed, p, epochs, hooks, **network):
+    """Train with dropout, and measure the whole network on several sets of digits.
+
+    The losses that the hooks see are those of the training digits before each epoch.
+    """
+    examples, wrong, validation, test = relabelled_digits(seed)
+    state = State(torch.nn.Identity(), torch.optim.SGD([torch.zeros(1)]), {})
+    early = dropout.train_with_dropout(examples, wrong, p, seed, epochs=9, **network)
+    for state.loss in early.train_loss:
+        for hook in hooks:
+            hook.after_step(state)
+        if state.stop:
+            return Record(state.curves)
+    for name, part in {"wrong": wrong, "validation": validation, "test": test}.items():
+        curves = dropout.train_with_dropout(examples, part, p, seed, epochs=epochs, **network)
+        state.curves["train_loss"] = curves.train_loss[1:]
+        state.curves[f"{name}_loss"] = curves.validation_loss[1:]
+        state.curves[f"{name}_error"] = curves.validation_error[1:]
+    return Record(state.curves)
+
+
+DROPOUT = [
+    Recording(
+        "dropout-digits",
+        train_dropped,
+        {"hidden": 200, "lr": 0.1, "batch_size": 20, "epochs": 60},
+        {
+            f"p = {p:g}, seed {seed}": {"p": p, "seed": seed}
+            for p in (0.0, 0.25, 0.5, 0.75, 0.95)
+            for seed in range(8)
+        },
+        ("train_loss", "wrong_error", "validation_loss", "validation_error", "test_error"),
+    ),
 ]
 
 
@@ -364,18 +901,6 @@ CNN_METHODS = {
     "BN, groups": lambda c: batchnorm.FourThingsNorm(c, groups=c // 4),
     "BNP": None,
 }
-CNN_SHARED = {
-    "BN": "bn",
-    "ghost BN": lambda c: batchnorm.GhostBatchNorm(c, ghost_size=8),
-    "GN": "gn",
-    "four things": lambda c: batchnorm.FourThingsNorm(
-        c, groups=c // 4, ghost_size=8, example_share=0.1
-    ),
-}
-SHARED_RATES = {
-    32: {"BN": 0.1, "ghost BN": 0.1, "GN": 0.1, "four things": 0.03},
-    2: {"BN": 0.01, "GN": 0.003, "four things": 0.003},
-}
 CNN_RATES = {32: (0.1, 0.3, 0.1, 1.0), 2: (0.03, 0.03, 0.01, 0.3), 1: (0.03, None, 0.003, 1.0)}
 CNN_EPOCHS = {32: 10, 2: 5, 1: 4}
 
@@ -389,8 +914,7 @@ def large_digits():
 
 def train_convolutions(method, lr, hooks, **loop):
     """Train the network of five layers by one of the methods."""
-    normalization = {**CNN_METHODS, **CNN_SHARED}[method]
-    network = cnn5(1, 24, normalization=normalization, seed=loop["seed"])
+    network = cnn5(1, 24, normalization=CNN_METHODS[method], seed=loop["seed"])
     sgd = torch.optim.SGD(network.parameters(), lr=lr)
     if method == "BNP":
         hooks = [bnp.BNP(network), *hooks]
@@ -417,27 +941,18 @@ CONVOLUTIONS = [
         },
         ("validation_error",),
     ),
-    Recording(
-        "bnp_cnn-shared",
-        train_convolutions,
-        {},
-        {
-            f"{method}, {size}, seed {seed}": {
-                "method": method,
-                "lr": lr,
-                "batch_size": size,
-                "epochs": CNN_EPOCHS[size],
-                "seed": seed,
-            }
-            for size, rates in SHARED_RATES.items()
-            for method, lr in rates.items()
-            for seed in SEEDS
-        },
-        ("validation_error",),
-    ),
 ]
 
-RECORDINGS = [*ERM, *OPTIMIZERS, *INITIALIZATION, *BATCHNORM, *DENSE, *CONVOLUTIONS]
+RECORDINGS = [
+    *ERM,
+    *CONDITIONING,
+    *OPTIMIZERS,
+    *INITIALIZATION,
+    *BATCHNORM,
+    *DROPOUT,
+    *DENSE,
+    *CONVOLUTIONS,
+]
 
 if __name__ == "__main__":
     sys.exit(main(RECORDINGS, FOLDER, sys.argv[1:]))

@@ -1,0 +1,101 @@
+"""The first layer at a learning rate of its own, with BNP in the later layers and without it.
+
+"BNP, not the first layer" divides the gradients of the later layers by q² and leaves that of the
+first as it is, so one rate for both suits neither. Here the first layer has its own rate: with BNP
+in the later layers, with plain gradient descent and with LN. ::
+
+    python experiments/first_layer.py
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from optdl.experiments import (
+    DENSE_METHODS,
+    Experiment,
+    Panel,
+    Run,
+    Tuning,
+    draw_curves,
+    spread,
+)
+from optdl.experiments.tables import accuracy
+from optdl.records import Record
+
+METHODS = ("BNP, not the first layer", "vanilla", "LN")
+# the rates for all layers alike that figures 3 and 4 chose: where the searches begin
+COMMON = {
+    ("standardized", 6): (0.01, 0.003, 0.03),
+    ("standardized", 1): (0.001, 0.001, 0.003),
+    ("raw", 6): (0.01, 0.003, 0.01),
+    ("standardized", 60): (0.1, 0.03, 0.3),
+    ("raw", 60): (0.03, 0.03, 0.03),
+    ("raw", 1): (0.003, 0.001, 0.0003),
+}
+# the figure with these minibatches, and epochs of a final run and of a search, as there
+SCHEDULES = {60: ("fig3", 20, 5), 6: ("fig4", 10, 3), 1: ("fig4", 3, 1)}
+# the pairs (later layers, first layer) with the second-best validation accuracy, where the best two
+# differ by less than 0.1 points for some method
+SECOND = {("standardized", 1): ((0.1, 0.001), (0.001, 0.003), (0.01, 0.003))}
+
+
+def run_of(label: str, inputs: str, batch: int, rate: float) -> Run:
+    """Return a run as figures 3 and 4 have it."""
+    method, settings = DENSE_METHODS[label]
+    epochs = SCHEDULES[batch][1]
+    return Run(
+        label, "cifar10", "fc3", method, batch, rate, epochs, inputs=inputs, settings=settings
+    )
+
+
+PANELS = [
+    Panel(
+        f"minibatches of {batch}, {inputs} inputs",
+        [run_of(label, inputs, batch, rate) for label, rate in zip(METHODS, rates, strict=True)],
+        Tuning((), epochs=SCHEDULES[batch][2], paper=0, pairs=True),
+    )
+    for (inputs, batch), rates in COMMON.items()
+]
+PANELS += [
+    Panel(
+        f"minibatches of {batch}, {inputs} inputs, second-best pairs",
+        [
+            replace(run_of(label, inputs, batch, 1.0).at(pair), label=f"{label}, second")
+            for label, pair in zip(METHODS, pairs, strict=True)
+        ],
+    )
+    for (inputs, batch), pairs in SECOND.items()
+]
+
+HEAD = (
+    "| Method | One rate | Accuracy | Training loss | First layer | Other layers "
+    "| Accuracy, two rates | Training loss, two rates |\n|---|---:|---|---:|---:|---:|---|---:|"
+)
+
+
+def comparison(experiment: Experiment, panel: Panel) -> str:
+    """Return the runs of a panel as a table: with one rate, from figures 3 and 4, and with two."""
+    rows = []
+    for run in panel.runs:
+        folder = Path(__file__).parent / "results" / SCHEDULES.get(run.batch, SCHEDULES[60])[0]
+        one = [Record.load(file) for file in sorted(folder.glob(f"{run.name}-[0-9].json"))]
+        chosen = experiment.chosen(panel, run)
+        two = experiment.ended(chosen) if chosen else []
+        rates = (chosen.settings.first_rate, chosen.rate) if chosen and two else ("", "")
+        cells = [run.label, run.rate if panel.tuning else "", *_last(one), *rates, *_last(two)]
+        rows.append("| " + " | ".join(f"{cell}" for cell in cells) + " |")
+    return "\n".join([f"**{panel.title}**", "", HEAD, *rows])
+
+
+def _last(records: list[Record]) -> list[str]:
+    """Return the test accuracy and the training loss after the last epoch."""
+    loss = f"{spread(records, 'minibatch_loss')[0][-1]:.3f}" if records else ""
+    return [accuracy(records, "test_error"), loss]
+
+
+if __name__ == "__main__":
+    experiment = Experiment(__file__, PANELS, description=__doc__)
+    experiment.perform()
+    draw_curves(experiment)
+    for panel in experiment.panels:
+        print(f"\n{comparison(experiment, panel)}")
