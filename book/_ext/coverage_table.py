@@ -20,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools.coverage import Chapter, Evidence, Kind, Row, gather, read_rows  # noqa: E402
+from tools.coverage import Chapter, Evidence, Kind, Row, gather, read_rows, sections  # noqa: E402
 
 STYLE = "coverage_table.css"
 COLUMNS: tuple[tuple[str, Kind], ...] = (
@@ -38,6 +38,8 @@ MANY: dict[Kind, str] = {
 FEW = 3
 PAGE = "book/coverage"
 """The page that holds the tables of the rows."""
+GATHERED = {"src/optdl": "*.py", "tests": "*.py", "solutions": "*.ipynb", "book": "rows.yml"}
+"""Folders, and files below them, of which the tables are made."""
 ROW = re.compile(r"\b(?:L1|L2|P|F)-\d\d\b")
 UNLINKED = (nodes.literal, nodes.literal_block, nodes.reference, nodes.title, nodes.raw, nodes.math)
 """Where the name of a row stays as it is."""
@@ -124,12 +126,29 @@ def breakable(name: str) -> html:
     return element("code", *inside[:-1])
 
 
+def section_titles() -> list[tuple[str, str, str]]:
+    """Return the label of each row with the heading and the page at which it stands."""
+    return [(place.id, place.name, place.file) for place in sections(ROOT)]
+
+
+def outdated(
+    app: Sphinx, env: Any, added: set[str], changed: set[str], gone: set[str]
+) -> list[str]:
+    """Return the page of the tables when the section of a row has changed."""
+    known = getattr(env, "coverage_sections", None)
+    return [PAGE] if known is not None and known != section_titles() else []
+
+
 class CoverageTable(SphinxDirective):
     """Draw one section with a table for each chapter."""
 
     def run(self) -> list[nodes.Node]:
         """Return the sections, in the order of the book."""
-        self.env.note_reread()  # what it shows is gathered from other files
+        # what it shows is gathered from other files; `outdated` looks after the pages of the book
+        for folder, pattern in GATHERED.items():
+            for path in (ROOT / folder).rglob(pattern):
+                self.env.note_dependency(str(path))
+        self.env.coverage_sections = section_titles()  # type: ignore[attr-defined]
         chapters = gather(ROOT).chapters
         return [self._section(number, chapter) for number, chapter in enumerate(chapters, 1)]
 
@@ -189,7 +208,11 @@ class CoverageTable(SphinxDirective):
         name = breakable(place.name.split("::", 1)[-1].removeprefix(own))
         name["entry"] = place.name  # of the API
         if place.kind == "exercise":
-            return to_label("", name, page=f"book/{chapter.topic}", anchor="assignment")
+            topic = chapter.topic.replace("_", "-")
+            if place.id.startswith("LAB"):
+                return to_label("", name, page=f"book/{chapter.topic}/index", anchor=topic)
+            page = f"book/exercises/{chapter.topic}"
+            return to_label("", name, page=page, anchor=f"exercises-{topic}")
         return name
 
     def _inline(self, text: str) -> list[nodes.Node]:
@@ -287,6 +310,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("coverage-table", CoverageTable)
     app.add_directive("stacking-table", StackingTable)
     app.connect("config-inited", _add_static)
+    app.connect("env-get-outdated", outdated)
     app.connect("doctree-resolved", resolve)
     app.connect("doctree-resolved", link_rows)
     app.connect("html-page-context", add_style)

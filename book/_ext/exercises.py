@@ -80,7 +80,7 @@ def exercises(path: Path) -> dict[str, Exercise]:
 
 
 class ExerciseDirective(SphinxDirective):
-    """One exercise; the argument is its name, such as ``erm-empirical-risk``.
+    """One exercise; the argument is its name, such as ``erm-risk-estimate``.
 
     The content, if there is any, stands in the answer in place of the placeholder; then the first
     button runs the check at once.

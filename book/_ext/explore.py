@@ -15,28 +15,37 @@ from sphinx.util.docutils import SphinxDirective
 FOLDER = "book/_static/explore"
 """Where the scripts and the still pictures are."""
 
+BUILD = "</div><script>window.Explore?.build()</script>"
+"""Ends the place of a figure, and builds it before what follows it has a place to move from."""
+
 
 class Explore(SphinxDirective):
     """A figure to explore: the argument is its name, the content its caption.
 
-    The option ``alt`` describes the still picture.
+    The option ``alt`` describes the still picture. A figure may stand on a second page with another
+    task, which the option ``task`` names; its script reads the name as ``fig.task``.
     """
 
     has_content = True
     required_arguments = 1
-    option_spec = {"alt": directives.unchanged_required}  # noqa: RUF012
+    option_spec = {  # noqa: RUF012
+        "alt": directives.unchanged_required,
+        "task": directives.unchanged_required,
+    }
 
     def run(self) -> list[nodes.Node]:
         """Return the figure, with the scripts that it needs."""
         name = self.arguments[0]
         self._require(name)
-        stage = f'<div class="explore-stage" data-explore="{name}">'
+        task = self.options.get("task", "")
+        mark = f' data-task="{task}"' if task else ""
+        stage = f'<div class="explore-stage" data-explore="{name}"{mark}>'
         still = nodes.image(uri=f"/{FOLDER}/{name}.svg", alt=self.options["alt"], loading="lazy")
         figure = nodes.figure(
-            "", _raw(self._head(name) + stage), still, _raw("</div>"), classes=["explore"]
+            "", _raw(self._head(name) + stage), still, _raw(BUILD), classes=["explore"]
         )
         figure += self._caption()
-        self.options["name"] = f"explore-{name}"
+        self.options["name"] = "-".join(filter(None, ("explore", name, task)))
         self.set_source_info(figure)
         self.add_name(figure)
         return [figure]
@@ -58,9 +67,9 @@ class Explore(SphinxDirective):
         self.env.temp_data["explore"] = True
         shared = (
             f'<link rel="stylesheet" href="{static}/explore.css">'
-            f'<script defer src="{static}/explore.js"></script>'
+            f'<script src="{static}/explore.js"></script>'
         )
-        return (shared if first else "") + f'<script defer src="{static}/{name}.js"></script>'
+        return (shared if first else "") + f'<script src="{static}/{name}.js"></script>'
 
     def _caption(self) -> nodes.caption:
         """Return the caption, whose formulas and references are read."""

@@ -58,8 +58,9 @@ def typeset(app: Sphinx, error: Exception | None) -> None:
     if error is not None or app.builder.format != "html":
         return
     out = Path(app.outdir)
-    texts = {path: path.read_text("utf-8") for path in sorted(out.rglob("*.html"))}
-    texts = {path: text for path, text in texts.items() if _MATH.search(text)}
+    pages = {path: path.read_text("utf-8") for path in sorted(out.rglob("*.html"))}
+    # pages of an earlier build have been typeset
+    texts = {path: text for path, text in pages.items() if formulas(text)}
     places = {formula: path for path, text in texts.items() for formula in formulas(text)}
     shown, css = _typeset(places, Path(app.srcdir) / "build" / "formulas.json")
     wrong = [
@@ -69,13 +70,15 @@ def typeset(app: Sphinx, error: Exception | None) -> None:
         lines = [f"{page.relative_to(out)}: {html}: {tex.strip()}" for page, tex, html in wrong[:5]]
         raise ExtensionError("\n".join(["formulas that MathJax cannot typeset:", *lines]))
     for path, text in texts.items():
-        texts[path] = _place(text, shown, "../" * (len(path.relative_to(out).parts) - 1))
-        path.write_text(texts[path], "utf-8")
-    _write_style(out / "_static" / STYLE, css, texts.values())
+        pages[path] = _place(text, shown, "../" * (len(path.relative_to(out).parts) - 1))
+        path.write_text(pages[path], "utf-8")
+    _write_style(out / "_static" / STYLE, css, pages.values())
 
 
 def formulas(page: str) -> list[Formula]:
     """Return the formulas of a page that are not typeset yet."""
+    if "\\(" not in page and "\\[" not in page:
+        return []
     return [
         (unescape(tex[1] or tex[2]), tex[1] is None)
         for math in _MATH.finditer(page)

@@ -19,6 +19,7 @@ from sphinx.jinja2glue import BuiltinTemplateLoader
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import api
+import lessons
 import reading
 import room
 import styles
@@ -99,6 +100,7 @@ class MendedTemplates(BuiltinTemplateLoader):
         if name := context.get("pagename"):
             app, root = self.builder.app, context.get("content_root", "")
             reading.offer_notebook(soup, app, name, root)
+            lessons.mark_contents(soup, app, name)
             api.link_code(soup, app, name)
             if name in app.env.all_docs:
                 reading.keep_words(soup, Path(app.outdir), name)
@@ -283,12 +285,15 @@ def mark_not_printed(soup: BeautifulSoup) -> None:
 
 
 def mend_roles(soup: BeautifulSoup) -> None:
-    """Remove roles that promise a structure the page does not have."""
+    """Remove roles and headers that promise a structure the page does not have."""
     for part in tags(soup, True):
         role = part.get("role", "")
         wrong = role in ("list", "listitem") or role.startswith("doc-biblio")
         if wrong and part.name not in ("ul", "ol", "li"):
             del part["role"]
+    for part in tags(soup, "th"):
+        if not part.get_text(strip=True) and part.find("img") is None:
+            part.name = "td"  # the corner of a table heads nothing
 
 
 def keep_one_title(soup: BeautifulSoup) -> None:
@@ -417,19 +422,10 @@ def read_side_by_side(app: Sphinx, env: Any, names: list[str]) -> None:
         numbering.parallel_read_safe = True
 
 
-def executed(
-    app: Sphinx, env: Any, added: set[str], changed: set[str], gone: set[str]
-) -> list[str]:
-    """Return the pages whose outputs have changed, although their text may not have."""
-    return [page for page in app.config.executed_pages if page in env.found_docs]
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the mends with Sphinx."""
     # The tool passes on a value of an extension that is not loaded here.
     app.add_config_value("comments_config", {}, "", types=[dict])
-    app.add_config_value("executed_pages", [], "", types=[list])
-    app.connect("env-get-outdated", executed)
     app.connect("env-before-read-docs", read_side_by_side)
     # Before the bare redirect, which is only written where no page is.
     app.connect("build-finished", write_front_door, priority=400)

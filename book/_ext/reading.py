@@ -12,8 +12,8 @@ from bs4 import BeautifulSoup, NavigableString, Tag
 from sphinx.application import Sphinx
 from sphinx.errors import ConfigError
 
-FRAGMENTS = "_search"
-"""The folder of the words of each page, until they are joined."""
+FRAGMENTS = "words"
+"""The folder of the words of each page, beside that of the site."""
 TEXTS = "searchtexts.js"
 SILENT = {"script", "style", "svg", "button", "input", "select", "nav", "annotation"}
 """Elements whose words nobody looks for."""
@@ -149,7 +149,7 @@ def keep_words(soup: BeautifulSoup, outdir: Path, page: str) -> None:
     """Keep the words of a page for the search."""
     article = soup.select_one("article.bd-article")
     if article is not None:
-        folder = outdir / FRAGMENTS
+        folder = outdir.parent / FRAGMENTS
         folder.mkdir(exist_ok=True, parents=True)
         name = f"{quote(page, safe='')}.json"
         (folder / name).write_text(json.dumps(sections(article), ensure_ascii=False), "utf-8")
@@ -157,7 +157,7 @@ def keep_words(soup: BeautifulSoup, outdir: Path, page: str) -> None:
 
 def join_words(app: Sphinx, error: Exception | None) -> None:
     """Write the words of all pages as one script."""
-    folder = Path(app.outdir) / FRAGMENTS
+    folder = Path(app.outdir).parent / FRAGMENTS
     if error is not None or not folder.is_dir():
         return
     texts = {}
@@ -165,8 +165,6 @@ def join_words(app: Sphinx, error: Exception | None) -> None:
         file = folder / f"{quote(page, safe='')}.json"
         if file.is_file():
             texts[page] = json.loads(file.read_text("utf-8"))
-            file.unlink()
-    folder.rmdir()
     script = f"window.SEARCH_TEXTS = {json.dumps(texts, ensure_ascii=False)};\n"
     (Path(app.outdir) / "_static" / TEXTS).write_text(script, "utf-8")
 
@@ -211,7 +209,9 @@ def check_launch(app: Sphinx, config: Any) -> None:
 
 def notebook_name(page: str) -> str:
     """Return the file name of a page's notebook; an assignment has the name of its topic alone."""
-    return f"chapter-{page.rsplit('/', 1)[-1]}.ipynb"
+    *folders, stem = page.removeprefix("book/").split("/")
+    parts = [*folders, stem] if stem != "index" or not folders else folders
+    return f"chapter-{'-'.join(parts)}.ipynb"
 
 
 def launch_links(config: Any, page: str) -> list[tuple[str, str]]:

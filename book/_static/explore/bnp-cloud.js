@@ -182,7 +182,8 @@
         planes[i].dots([[0, 0]], { shape: "cross", radius: 4 });
         planes[i].node.firstChild.textContent = `${name}: ${number(count, 0)} step${count === 1 ? "" : "s"}`;
       });
-      fig.say(describe(state, all));
+      const gain = all[1].kappa2 / all[2].kappa2;
+      fig.say(describe(state, all), state.s1 === state.s2 && gain > 99.9 && "Task solved: D also makes the features as large as the column of ones.");
     });
 
     fig.expose({ points: () => white[0].map((a, k) => place(state, [a, white[1][k]])), systems: () => all, starts: () => starts(state) });

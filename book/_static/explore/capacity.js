@@ -10,6 +10,7 @@
   const NOISE = 0.3;
   const BAYES = NOISE ** 2;
   const SAMPLES = 100;
+  const TARGET = 0.2; // a median risk that is to be reached
   const truth = (x) => Math.sin(Math.PI * x);
 
   /** Legendre polynomials, orthonormal under the uniform distribution on [−1, 1]. */
@@ -133,7 +134,8 @@
       const least = now.reduce((best, one, k) => (one.risk < now[best].risk ? k : best), 0);
       const regime = empirical >= BAYES ? "" : degree === m - 1 ? " The fit passes through every example." : " The empirical risk lies below the Bayes risk: the fit follows the noise.";
       fig.say(`Degree ${degree} on ${m} examples: empirical risk ${number(empirical)}, risk ${number(risk)}, gap ${number(risk - empirical)} `
-        + `(median over samples ${number(lines[degree].risk - lines[degree].empirical)}). The Bayes risk is ${BAYES}.${regime} On this sample degree ${least} has the lowest risk.`);
+        + `(median over samples ${number(lines[degree].risk - lines[degree].empirical)}). The Bayes risk is ${BAYES}.${regime} On this sample degree ${least} has the lowest risk.`,
+        lines.findLastIndex((one) => one.risk < TARGET) === degree && `Task solved: no higher degree has a median risk below ${TARGET} for m = ${m}.`);
     });
     fig.expose({ sample, risks, medians, now: () => now, seed: () => seed });
   });

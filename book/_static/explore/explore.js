@@ -52,6 +52,20 @@
     return next;
   }
 
+  const times = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+
+  /** The iterates of gradient descent, the start first; the last one may be far away. */
+  function descend(gradient, start, lr, steps, { momentum = 0, far = 1e3 } = {}) {
+    const path = [start];
+    let velocity = start.map(() => 0);
+    while (path.length <= steps && path.at(-1).every((x) => Math.abs(x) < far)) {
+      const g = gradient(path.at(-1));
+      velocity = velocity.map((v, i) => momentum * v - lr * g[i]);
+      path.push(path.at(-1).map((x, i) => x + velocity[i]));
+    }
+    return path;
+  }
+
   // --- elements ---
 
   function el(tag, attributes = {}, ...children) {
@@ -200,18 +214,21 @@
       const { box } = this;
       const xs = Array.from({ length: n + 1 }, (_, i) => box.left + (i / n) * (box.right - box.left));
       const ys = Array.from({ length: n + 1 }, (_, i) => box.top + (i / n) * (box.bottom - box.top));
-      const z = ys.map((b) => xs.map((a) => f(this.x.invert(a), this.y.invert(b))));
+      const [us, vs] = [xs.map(this.x.invert), ys.map(this.y.invert)];
+      const z = vs.map((v) => us.map((u) => f(u, v)));
       let d = "";
-      for (const h of heights) {
-        for (let i = 0; i < n; i += 1) {
-          for (let j = 0; j < n; j += 1) {
+      for (let i = 0; i < n; i += 1) {
+        for (let j = 0; j < n; j += 1) {
+          const values = [z[i][j], z[i][j + 1], z[i + 1][j + 1], z[i + 1][j]];
+          const [low, high] = [Math.min(...values), Math.max(...values)];
+          for (const h of heights) {
+            if (!(low < h && h <= high)) continue; // as nearly everywhere
             const corners = [[j, i], [j + 1, i], [j + 1, i + 1], [j, i + 1]];
             const cuts = [];
-            corners.forEach(([a, b], k) => {
-              const [c, e] = corners[(k + 1) % 4];
-              const [u, v] = [z[b][a] - h, z[e][c] - h];
-              if ((u < 0) !== (v < 0)) {
-                const t = u / (u - v);
+            values.forEach((value, k) => {
+              const next = (k + 1) % 4, [a, b] = corners[k], [c, e] = corners[next];
+              if ((value < h) !== (values[next] < h)) {
+                const t = (value - h) / (value - values[next]);
                 cuts.push(`${(xs[a] + t * (xs[c] - xs[a])).toFixed(1)},${(ys[b] + t * (ys[e] - ys[b])).toFixed(1)}`);
               }
             });
@@ -376,6 +393,11 @@
       this.text = "";
     }
 
+    /** The name of the task, where a page gives another than the usual one. */
+    get task() {
+      return this.root.dataset.task;
+    }
+
     /** Keep a value in the state; `show` tells its control about a new one. */
     keep(id, value, show) {
       this.state[id] = value;
@@ -499,11 +521,12 @@
       return list;
     }
 
-    /** Say what is seen now. Readers of the screen hear it when the changes pause. */
-    say(text) {
-      this.text = text;
+    /** Say what is seen now, after what is reached of the task. Readers of the screen hear it when the changes pause. */
+    say(text, reached) {
+      this.text = reached ? `✓ ${reached} ${text}` : text;
+      this.words.classList.toggle("ex-reached", Boolean(reached));
       clearTimeout(this.speaking);
-      if (!this.words.textContent) this.words.textContent = text;
+      if (!this.words.textContent) this.words.textContent = this.text;
       else this.speaking = setTimeout(() => { this.words.textContent = this.text; }, QUIET);
     }
 
@@ -558,5 +581,5 @@
   }
 
   document.addEventListener("DOMContentLoaded", buildAll);
-  window.Explore = { figure, figures, number, clamp, random, ticksBetween, el, svg, swatch, power };
+  window.Explore = { figure, figures, build: buildAll, number, times, descend, clamp, random, ticksBetween, el, svg, swatch, power };
 })();

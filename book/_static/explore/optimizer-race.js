@@ -13,7 +13,7 @@
   const beale = ([x, y]) => C.map((c, i) => c - x * (1 - y ** (i + 1)));
   const SURFACES = {
     valley: {
-      label: "Long valley", where: "in the long valley", start: [1, 1], minimum: [0, 0], window: [-1.95, 1.95, -1.5, 1.5], lr: 0.3, steps: 60,
+      label: "Long valley", where: "in the long valley", start: [0.6, 1], minimum: [0, 0], window: [-1.95, 1.95, -1.5, 1.5], lr: 0.3, steps: 60,
       value: ([x, y]) => 0.5 * (x * x + B * y * y), gradient: ([x, y]) => [x, B * y], hessian: () => [1, 0, B],
     },
     saddle: {
@@ -109,7 +109,13 @@
     },
   };
   const NAMES = Object.keys(METHODS);
+  const FIRST = new Set(["SGD", "Momentum", "Adam"]); // the others come with "More methods"
   const ROTATION_INVARIANT = new Set(["SGD", "Momentum", "Nesterov", "Newton"]);
+
+  const TASKS = {
+    valley: { solves: ({ name, loss }, angle, step) => angle === 45 && step <= 60 && name === "Adam" && loss < 1e-4, words: "Task 1 solved: with another learning rate Adam loses nothing by the rotation." },
+    rosenbrock: { solves: ({ name, loss }) => name !== "Newton" && loss < 1e-3, words: "Task 2 solved." },
+  };
 
   /** Rates that suit SGD and its relatives depend on the surface, those of the others do not. */
   const ratesFor = ({ lr }) => [lr, lr / 2, lr / 2, 0.3, 0.02, 0.005, 1, 0.05, 1];
@@ -136,7 +142,7 @@
     const plot = fig.plot({
       title: "Paths: drag the start, or click", width: 400, height: 310, bare: true,
       x: { min: -1, max: 1 }, y: { min: -1, max: 1 },
-      alt: () => `Level curves, and the paths of ${shown().length} methods after ${state.step} steps ${SURFACES[state.surface].where}.`,
+      alt: () => `Level curves, and the paths of ${list(shown())} after ${state.step} steps ${SURFACES[state.surface].where}.`,
     });
     const angle = () => (state.surface === "valley" ? state.angle : 0);
     const radians = () => (angle() * Math.PI) / 180;
@@ -149,12 +155,13 @@
 
     // one row for each method: whether it is shown, its learning rate, its loss
     const body = el("tbody");
-    const cells = NAMES.map((name, i) => {
+    const rows = NAMES.map((name, i) => {
       const [head, rate, loss] = [el("th", { scope: "row" }), el("td"), el("td", { class: "ex-number" })];
-      fig.check({ id: name, label: name, value: true, into: head }).node.lastChild.prepend(swatch(i + 1, "dashed"));
-      fig.slider({ id: id(i), label: `Learning rate of ${name}`, min: 1e-4, max: name === "Newton" ? 2 : 4, value: 1, log: true, compact: true, format: (v) => String(Number(v.toPrecision(2))), into: rate });
-      body.append(el("tr", {}, head, rate, loss));
-      return loss;
+      fig.check({ id: name, label: `${i + 1} ${name}`, value: FIRST.has(name), into: head }).node.lastChild.prepend(swatch(i + 1, "dashed"));
+      const slider = fig.slider({ id: id(i), label: `Learning rate of ${name}`, min: 1e-4, max: name === "Newton" ? 2 : 4, value: 1, log: true, compact: true, format: (v) => String(Number(v.toPrecision(2))), into: rate });
+      const row = el("tr", {}, head, rate, loss);
+      body.append(row);
+      return { row, slider: slider.node, loss };
     });
     const head = ["Method", "Learning rate η", "Loss"].map((words) => el("th", { scope: "col" }, words));
     fig.panels.append(el("table", { class: "race-table" }, el("thead", {}, el("tr", {}, ...head)), body));
@@ -164,10 +171,10 @@
       fig.assign({ start: surface.start, angle: 0, step: surface.steps || STEPS, ...Object.fromEntries(ratesFor(surface).map((lr, i) => [id(i), lr])) });
     };
     reset();
-    fig.button("All methods", () => fig.assign(Object.fromEntries(NAMES.map((name) => [name, true]))));
+    fig.check({ id: "more", label: "More methods" });
     fig.button("Back to the beginning", () => reset());
 
-    const shown = () => NAMES.filter((name) => state[name]);
+    const shown = () => NAMES.filter((name) => state[name] && (state.more || FIRST.has(name)));
     const kept = {};
     /** What a function returns, kept until its key changes. */
     function keep(what, key, compute) {
@@ -198,10 +205,18 @@
       const still = state.surface === "saddle" && Math.hypot(...at) < 1e-3;
       return { at, gone, still, when: path.length - 1, loss: f.value(at) };
     }
+    /** The point of a path at a fraction of its length inside the window: there its number stands. */
+    function along(path, fraction, [left, right, bottom, top]) {
+      const inside = path.filter(([x, y]) => left <= x && x <= right && bottom <= y && y <= top);
+      const lengths = inside.map((p, k) => (k ? Math.hypot(p[0] - inside[k - 1][0], p[1] - inside[k - 1][1]) : 0));
+      const wanted = fraction * lengths.reduce((a, b) => a + b, 0);
+      let sum = 0;
+      return inside[lengths.findIndex((d) => (sum += d) >= wanted)] || path[0];
+    }
     const list = (names) => (names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}`);
 
     function describe(results) {
-      const seen = results.filter(({ name }) => state[name]);
+      const seen = results.filter(({ name }) => shown().includes(name));
       if (!seen.length) return "No method is shown. Tick one in the table.";
       const gone = seen.filter((r) => r.gone);
       const left = seen.filter((r) => !r.gone);
@@ -245,14 +260,20 @@
       plot.text(star, surface.minimum ? "★" : "✕", { anchor: "middle", dy: 4 });
       const all = paths(angle());
       const results = all.map((path, i) => ({ name: NAMES[i], ...outcome(path, f) }));
+      const names = shown();
       results.forEach((result, i) => {
         const { name, at, gone, when, still } = result;
-        cells[i].textContent = !gone ? (still ? "at the saddle" : lossText(result.loss)) : `${state.surface === "saddle" ? "escaped" : "diverged"}, step ${when}`;
-        if (!state[name]) return;
+        rows[i].row.hidden = !state.more && !FIRST.has(name);
+        rows[i].slider.hidden = !state[name];
+        rows[i].loss.textContent = !gone ? (still ? "at the saddle" : lossText(result.loss)) : `${state.surface === "saddle" ? "escaped" : "diverged"}, step ${when}`;
+        if (!names.includes(name)) return;
         plot.curve(all[i].slice(0, state.step + 1), { series: i + 1, dash: true, width: 1.8 });
         plot.dots([at], { series: i + 1, radius: 4.5 });
+        const beside = along(all[i].slice(0, state.step + 1), (names.indexOf(name) + 1) / (names.length + 1), surface.window);
+        plot.text(beside, String(i + 1), { series: i + 1, anchor: "middle", dy: -5, bold: true });
       });
-      fig.say(describe(results));
+      const task = TASKS[state.surface];
+      fig.say(describe(results), task && results.some((r) => names.includes(r.name) && !r.gone && task.solves(r, angle(), state.step)) && task.words);
     });
 
     fig.expose({
@@ -260,7 +281,7 @@
       paths: () => paths(angle()),
       path: (name) => paths(angle())[NAMES.indexOf(name)],
       losses: () => paths(angle()).map((path) => outcome(path, rotated(SURFACES[state.surface], angle())).loss),
-      outcomes: () => cells.map((cell) => cell.textContent),
+      outcomes: () => rows.map(({ loss }) => loss.textContent),
     });
   });
 })();

@@ -12,6 +12,7 @@
   const spectrum = (kappa) => ({ flat: 1 / kappa, steep: 1 });
   const rate = (lr, lambda) => Math.max(Math.abs(1 - lr * lambda.flat), Math.abs(1 - lr * lambda.steep));
   const bestStep = (lambda) => 2 / (lambda.flat + lambda.steep);
+  const digit = (r) => Math.ceil(Math.log(10) / -Math.log(r) - 1e-9); // steps for one more digit
   const turn = ([x, y], angle) => [Math.cos(angle) * x - Math.sin(angle) * y, Math.sin(angle) * x + Math.cos(angle) * y];
 
   /** The iterates in the coordinates of the eigenvectors, the start first. */
@@ -32,10 +33,10 @@
     if (r > 1 + 1e-9) return `The iteration diverges: each step multiplies the steep coefficient by ${number(factor, 2)}. It converges for learning rates below 2/λmax = 2.`;
     if (r > 1 - 1e-9) return "The learning rate is exactly 2/λmax: the steep coefficient changes its sign at each step and never shrinks.";
     const slow = lambda.flat === lambda.steep ? "Both directions have the same curvature."
-      : Math.abs(lr - best) < 0.006 ? "Both ends of the spectrum are equally slow, so this is the best learning rate."
+      : Math.abs(lr - best) < 0.006 ? "Both ends of the spectrum are equally slow."
         : lr < best ? "The flat direction is the slower of the two." : "The steep direction is the slower of the two.";
     const manner = factor < -1e-9 ? "The iteration converges, and the steep coefficient changes its sign at each step." : "The iteration converges without overshooting.";
-    const steps = Math.ceil(Math.log(10) / -Math.log(r) - 1e-9);
+    const steps = digit(r);
     const pace = r < 1e-3 ? "One step is enough." : `One more correct digit takes ${steps} step${steps === 1 ? "" : "s"}.`;
     return `${manner} ${slow} The rate is ${number(r)}. ${pace}`;
   }
@@ -116,7 +117,12 @@
       rates.curve((v) => Math.abs(1 - v * lambda.flat), { series: 1 });
       rates.curve((v) => Math.abs(1 - v * lambda.steep), { series: 2, dash: true });
       rates.guide(lr, null);
-      fig.say(describe(lr, lambda));
+      const best = Math.abs(lr - bestStep(lambda)) < 0.006;
+      const reached = {
+        limit: lr < 2 && lr > 1.985 && "Task solved: a slightly larger learning rate does not converge.",
+        digits: best && digit(rate(lr, lambda)) === 24 && "Task solved: twice as many steps as with κ = 10.",
+      }[fig.task] ?? (kappa > 1 && best && "Task solved: this is the best learning rate.");
+      fig.say(describe(lr, lambda), reached);
     });
 
     fig.expose({ path, rate: () => rate(state.lr, spectrum(state.kappa)) });

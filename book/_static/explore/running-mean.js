@@ -10,6 +10,8 @@
   const MEAN = 2, DEVIATION = 1, MOVE = 0.02; // of the population, and how far its mean moves in a step
   const PLACE = 1.5; // where the example lies: deviations above the mean of the population
   const EPS = 1e-5;
+  const LAG = 0.1; // of the task
+  const WORTH = 60; // examples, of the task "memory"
 
   /** Standard normal numbers, a row of 256 for each step: a minibatch of m takes the first m. */
   function draw(seed) {
@@ -48,13 +50,15 @@
 
   const rms = (values) => Math.sqrt(values.reduce((sum, v) => sum + v * v, 0) / values.length);
 
+  const lag = (rho) => (MOVE * rho) / (1 - rho);
+
   /** The numbers of the sentence; the gap is taken over the second half, after the start. */
   function summarize({ truth, means, running, training, inference }, { size: m, rho, moves }) {
     const half = STEPS / 2;
     return {
       jitter: rms(means.map((mean, t) => mean - truth[t])), predicted: DEVIATION / Math.sqrt(m),
       memory: 1 / (1 - rho), start: rho ** STEPS,
-      behind: truth.at(-1) - running.at(-1), lag: moves ? (MOVE * rho) / (1 - rho) : 0,
+      behind: truth.at(-1) - running.at(-1), lag: moves ? lag(rho) : 0,
       gap: inference && rms(training.slice(half).map((v, t) => v - inference[half + t])),
     };
   }
@@ -66,7 +70,7 @@
     const steps = { min: 0, max: STEPS, label: "step" };
     let seed = 1, drawn = draw(seed), shown, numbers;
     fig.slider({ id: "doublings", label: "Minibatch size m", min: 0, max: 8, step: 1, value: 3, format: (k) => String(2 ** k) });
-    fig.slider({ id: "rho", label: "Share ρ of the old average", min: 0, max: 0.99, step: 0.01, value: 0.9 });
+    fig.slider({ id: "rho", label: "Weight ρ of the old average", min: 0, max: 0.99, step: 0.01, value: 0.9 });
     fig.button("Draw anew", () => { drawn = draw((seed += 1)); });
     fig.check({ id: "moves", label: "The mean of the population moves" });
     const left = fig.plot({
@@ -100,8 +104,13 @@
         1: "In a minibatch of one the example is its own mean, x̂ = 0, and no variance can be estimated for inference. The layer raises an error.",
         2: `With two examples x̂ is −1 or 1, up to ε, whatever the values are; training and inference differ by ${number(numbers.gap, 2)}.`,
       }[m] || `In training x̂ differs from x̂ at inference by ${number(numbers.gap, 2)} (root mean square, second half).`;
+      const worth = (m * (1 + rho)) / (1 - rho), memory = fig.task === "memory";
+      const noise = memory ? ` The running mean has the noise of the mean of ${number(worth, 0)} examples.` : "";
       fig.say(`Means of ${m === 1 ? "single examples" : `${m} examples`} deviate by ${number(numbers.jitter, 2)} (root mean square; predicted: σ/√m = ${number(numbers.predicted, 2)}). `
-        + `The running mean averages over about 1/(1 − ρ) = ${number(numbers.memory, 0)} ${numbers.memory < 1.5 ? "step" : "steps"}; ${late} ${gap}`);
+        + `The running mean averages over about 1/(1 − ρ) = ${number(numbers.memory, 0)} ${numbers.memory < 1.5 ? "step" : "steps"}; ${late}${noise} ${gap}`,
+        memory
+          ? m === 1 && Math.abs(worth - WORTH) < 6 && `Task solved: single examples, about as accurate as minibatches of ${WORTH}.`
+          : moves && numbers.lag < LAG && lag(rho + 0.01) >= LAG && `Task solved: the predicted lag is ${number(numbers.lag, 3)}.`);
     });
     fig.expose({ draw, simulate, summarize, shown: () => shown, numbers: () => numbers });
   });

@@ -1,5 +1,5 @@
 /* The scale of the first weights: mean squares of the activations and of the gradients through 50
-   layers, measured and predicted, and histograms of the activations. */
+   layers, measured and predicted, where the predictions cross 1, and histograms of the activations. */
 (function () {
   "use strict";
   const { number, clamp, random } = Explore;
@@ -7,12 +7,13 @@
   // --- the mathematics ---
 
   const WIDTH = 100, DEPTH = 50, EXAMPLES = 10;
+  const SCALES = { min: 0.2, max: 16 };
   const sigmoid = (z) => 1 / (1 + Math.exp(-z));
   const ACTIVATIONS = {
-    tanh: { value: Math.tanh, slope: (z) => 1 - Math.tanh(z) ** 2, steepest: 1 },
-    relu: { value: (z) => Math.max(z, 0), slope: (z) => (z > 0 ? 1 : 0), steepest: 1 },
-    sigmoid: { value: sigmoid, slope: (z) => sigmoid(z) * sigmoid(-z), steepest: 0.25 },
-    linear: { value: (z) => z, slope: () => 1, steepest: 1 },
+    tanh: { value: Math.tanh, slope: (z) => 1 - Math.tanh(z) ** 2 },
+    relu: { value: (z) => Math.max(z, 0), slope: (z) => (z > 0 ? 1 : 0) },
+    sigmoid: { value: sigmoid, slope: (z) => sigmoid(z) * sigmoid(-z) },
+    linear: { value: (z) => z, slope: () => 1 },
   };
   const meanSquare = (values) => values.reduce((sum, v) => sum + v * v, 0) / values.length;
 
@@ -83,10 +84,31 @@
     return { activations, gradients };
   }
 
+  /** Predicted mean squares after 50 layers for many scales, and the scales where they cross 1. */
+  function sweep(activation) {
+    const ends = (factor) => {
+      const { activations, gradients } = predict(factor, activation);
+      return { forward: activations[DEPTH], backward: gradients[0] };
+    };
+    const scales = Array.from({ length: 81 }, (_, k) => SCALES.min * (SCALES.max / SCALES.min) ** (k / 80));
+    const values = scales.map(ends);
+    const cross = (kind) => {
+      const k = values.findIndex((v, i) => i > 0 && values[i - 1][kind] < 1 && v[kind] >= 1);
+      if (k < 0) return null;
+      let [low, high] = [scales[k - 1], scales[k]];
+      for (let i = 0; i < 30; i += 1) {
+        const middle = Math.sqrt(low * high);
+        if (ends(middle)[kind] < 1) low = middle;
+        else high = middle;
+      }
+      return high;
+    };
+    return { scales, values, crossings: { forward: cross("forward"), backward: cross("backward") } };
+  }
+
   const measure = (drawn, factor, activation) => {
     const { layers, sums } = forward(drawn, factor, activation);
-    const flat = sums.at(-1).filter((z) => activation.slope(z) < 0.05 * activation.steepest).length / sums[0].length;
-    return { layers, flat, activations: layers.map(meanSquare), gradients: backward(drawn, factor, activation, sums) };
+    return { layers, activations: layers.map(meanSquare), gradients: backward(drawn, factor, activation, sums) };
   };
 
   /** A histogram of 60 bins from −1.5 to 1.5; what lies beyond is counted in the outer bins. */
@@ -100,25 +122,40 @@
 
   const SHOWN = [1, 10, 20, 30, 40, 50];
 
+  /** What fifty layers make of a mean square of 1. */
+  const fate = (v) => (v < 1e-3 ? "vanishes" : v < 0.1 ? "shrinks" : v <= 10 ? "keeps its size" : v <= 1e3 ? "grows" : "explodes");
+
   const axis = (k) => ({ min: 10 ** -k, max: 10 ** k, log: true, label: "mean square", ticks: [-k, 0, k].map((e) => [10 ** e, Explore.power(e)]) });
 
   Explore.figure("signal", (fig) => {
     let seed = 1, drawn = draw(seed), measured, predicted, shown;
-    fig.slider({ id: "factor", label: "Weight scale √n · σ", min: 0.2, max: 6, value: 1, log: true });
+    const sweeps = {};
+    const swept = () => (sweeps[fig.state.activation] ??= sweep(ACTIVATIONS[fig.state.activation]));
+    fig.slider({ id: "factor", label: "Weight scale √n · σ", ...SCALES, value: 1, log: true });
     fig.choice({ id: "activation", label: "Activation", options: [["tanh", "tanh"], ["relu", "ReLU"], ["sigmoid", "sigmoid"], ["linear", "linear"]], value: "tanh" });
     fig.button("Glorot: 1", () => fig.assign({ factor: 1 }));
     fig.button("He: √2", () => fig.assign({ factor: Math.SQRT2 }));
     fig.button("New weights", () => { drawn = draw((seed += 1)); });
     const chart = fig.plot({
-      title: "Mean squares through 50 layers", height: 300, x: { min: 0, max: DEPTH, label: "layer (0 is the input)" },
+      title: "Mean squares through 50 layers", height: 420, x: { min: 0, max: DEPTH, label: "layer (0 is the input)" },
       y: axis(20),
       alt: () => `Mean squares of activations and of gradients by layer, on a logarithmic axis.`,
     });
+    const column = fig.column();
+    const scales = fig.plot({
+      title: "After 50 layers, by scale", height: 190, into: column, x: { ...SCALES, log: true, label: "weight scale √n · σ", ticks: [0.2, 0.5, 1, 2, 5, 10].map((v) => [v, String(v)]) }, y: axis(6),
+      alt: () => `Predicted mean squares after 50 layers against the scale of the weights, on logarithmic axes. ${crossings()}`,
+    });
     const histograms = fig.plot({
-      title: "Histograms of the activations", height: 300, x: { min: -1.5, max: 1.5, label: "activation" }, y: { min: 0, max: 6.2, ticks: SHOWN.map((l, k) => [5 - k, String(l)]), label: "layer" },
+      title: "Histograms of the activations", height: 200, into: column, x: { min: -1.5, max: 1.5, label: "activation" }, y: { min: 0, max: 6.2, ticks: SHOWN.map((l, k) => [5 - k, String(l)]), label: "layer" },
       alt: () => `Histograms of the activations in layers ${SHOWN.join(", ")}.`,
     });
-    fig.legend([[1, "activations, forward", "circle"], [2, "gradients, backward", "square"], [0, "lines: predicted", "line"]]);
+    fig.legend([[1, "activations, forward", "circle"], [2, "gradients, backward", "square"], [0, "lines: predicted", "line"], [0, "the predicted mean square is 1", "ring"]]);
+    const crossings = () => {
+      const { forward, backward } = swept().crossings;
+      const at = (v) => (v ? `at scale ${number(v, 2)}` : "at no scale");
+      return `By the prediction, the mean square of the activations in layer 50 crosses 1 ${at(forward)}, that of the gradient at the input ${at(backward)}.`;
+    };
 
     fig.draw(({ factor, activation: name }) => {
       const activation = ACTIVATIONS[name];
@@ -135,6 +172,12 @@
         chart.curve(predicted[kind].map((v, l) => [l, v]), { series });
         chart.dots(measured[kind].map((v, l) => [l, clamp(v, y.min, y.max)]), { series, shape, radius: 2.2 });
       });
+      scales.guide(factor, 1);
+      [["forward", 1], ["backward", 2]].forEach(([kind, series]) => {
+        scales.curve(swept().values.map((v, k) => [swept().scales[k], v[kind]]), { series });
+        const crossing = swept().crossings[kind];
+        if (crossing) scales.dots([[crossing, 1]], { series, shape: "ring", radius: series === 1 ? 4 : 6.5 });
+      });
       SHOWN.forEach((layer, row) => {
         const heights = counts(measured.layers[layer]);
         const most = Math.max(...heights), at = (k) => -1.5 + k / 20;
@@ -143,11 +186,11 @@
         histograms.curve(outline, { series: 1, width: 1 });
       });
       const [last, first] = [measured.activations[DEPTH], measured.gradients[0]];
-      const size = (v) => (v < 1e-3 ? "vanishes" : v > 1e3 ? "explodes" : "neither vanishes nor explodes");
+      const kept = [last, first].every((v) => fate(v) === "keeps its size");
       fig.say(`${name === "relu" ? "ReLU" : name}, weights of standard deviation ${number(factor, 2)}/√n. `
-        + `Forward, the signal ${size(last)}: mean square ${number(last)} in layer 50. Backward, the gradient ${size(first)}: mean square ${number(first)} at the input. `
-        + `In layer 50 the slope is below 5 % of its maximum for ${number(100 * measured.flat, 0)} % of the activations.`);
+        + `Forward, the signal ${fate(last)}: mean square ${number(last)} in layer 50. Backward, the gradient ${fate(first)}: mean square ${number(first)} at the input. ${crossings()}`,
+        name === "tanh" && kept && `Task solved: with scale ${number(factor, 2)} neither mean square changes by more than a factor of 10.`);
     });
-    fig.expose({ draw, measure, counts, predict, ACTIVATIONS, measured: () => measured, predicted: () => predicted });
+    fig.expose({ draw, measure, counts, predict, sweep, ACTIVATIONS, measured: () => measured, predicted: () => predicted });
   });
 })();

@@ -1,5 +1,5 @@
 /* Along one step of gradient descent: J(θ − ηg) against η, with what g alone and what g and H predict.
-   J(x, y) = ½(x² + κy²) + ¼c(x⁴ + y⁴) with κ = 5; for c = 0 it is a quadratic. */
+   J(x, y) = ½(x² + κy²) + c(¼(x⁴ + y⁴) − x²) with κ = 5: a quadratic for c = 0, not convex for c > ½. */
 (function () {
   "use strict";
   const { number } = Explore;
@@ -7,27 +7,30 @@
   // --- the mathematics ---
 
   const KAPPA = 5;
-  const value = ([x, y], c) => (x * x + KAPPA * y * y) / 2 + (c * (x ** 4 + y ** 4)) / 4;
-  const gradient = ([x, y], c) => [x + c * x ** 3, KAPPA * y + c * y ** 3];
-  const curvatures = ([x, y], c) => [1 + 3 * c * x * x, KAPPA + 3 * c * y * y]; // H is diagonal
+  const value = ([x, y], c) => (x * x + KAPPA * y * y) / 2 + c * ((x ** 4 + y ** 4) / 4 - x * x);
+  const gradient = ([x, y], c) => [x + c * (x ** 3 - 2 * x), KAPPA * y + c * y ** 3];
+  const curvatures = ([x, y], c) => [1 + c * (3 * x * x - 2), KAPPA + 3 * c * y * y]; // H is diagonal
   const after = (p, c, lr) => p.map((v, i) => v - lr * gradient(p, c)[i]);
 
-  /** What g and H say about a step from p: gᵀg, gᵀHg, the best rate and the uphill bound. */
+  /** What g and H say about a step from p: gᵀg, gᵀHg, the best rate and the uphill bound, infinite without one. */
   function model(p, c) {
     const g = gradient(p, c), h = curvatures(p, c);
     const slope = g[0] ** 2 + g[1] ** 2;
     const curvature = h[0] * g[0] ** 2 + h[1] * g[1] ** 2;
-    return { slope, curvature, best: slope / curvature, bound: (2 * slope) / curvature };
+    const best = curvature > 0 ? slope / curvature : Infinity;
+    return { slope, curvature, best, bound: 2 * best };
   }
 
   const linear = (p, c, lr) => value(p, c) - lr * model(p, c).slope;
   const quadratic = (p, c, lr) => linear(p, c, lr) + (lr * lr * model(p, c).curvature) / 2;
   const actual = (p, c, lr) => value(after(p, c, lr), c);
 
-  /** The rate from which on the step goes uphill, by bisection: J is convex, so there is one. */
+  /** The first rate at which the step goes uphill: a search in steps of 0.01, then bisection. */
   function uphill(p, c) {
-    let low = 0, high = 4;
-    for (let k = 0; k < 60; k += 1) {
+    let high = 0.01;
+    while (high < 20 && actual(p, c, high) < value(p, c)) high += 0.01;
+    let low = high - 0.01;
+    for (let k = 0; k < 50; k += 1) {
       const middle = (low + high) / 2;
       if (actual(p, c, middle) < value(p, c)) low = middle;
       else high = middle;
@@ -44,8 +47,8 @@
     let top = 1;
     Object.assign(state, { x: 1.5, y: 0.4 });
     fig.slider({ id: "lr", label: "Learning rate η", min: 0, max: 2.2, step: 0.01, value: 0.3 });
-    fig.slider({ id: "c", label: "Weight of the fourth powers", min: 0, max: 1, step: 0.05, value: 0.3 });
-    fig.button("Take the best step", () => fig.assign({ lr: model(p(), state.c).best || 0 }));
+    fig.slider({ id: "c", label: "Weight c of the part that is not convex", min: 0, max: 1, step: 0.05, value: 0.8 });
+    fig.button("Take the best step", () => { const { best } = model(p(), state.c); if (best < Infinity) fig.assign({ lr: best }); });
     fig.button("Go on from there", () => Object.assign(state, { x: after(p(), state.c, state.lr)[0], y: after(p(), state.c, state.lr)[1] }));
     const plane = fig.plot({
       title: "The step on the level curves", height: 250, x: { min: -2, max: 2, label: "x" }, y: { min: -1.3, max: 1.3, label: "y" },
@@ -67,11 +70,12 @@
 
     fig.draw(({ lr, c }) => {
       const here = value(p(), c), next = actual(p(), c, lr), { slope, curvature, best, bound } = model(p(), c);
-      const [end, lowest, edge] = [lr, best, bound].map((rate) => after(p(), c, rate));
-      top = Math.max(0.05, 2 * here);
-      plane.contours((x, y) => value([x, y], c), [0.02, 0.1, 0.3, 0.6, 1, 1.5, 2.2, 3, 4, 5]);
+      const [end, lowest, edge] = [lr, best, bound].map((rate) => after(p(), c, Math.min(rate, 100)));
+      const floor = c > 0.5 ? -((1 - 2 * c) ** 2) / (4 * c) : 0; // the lowest value of J
+      top = Math.max(0.05, here + (here - floor));
+      plane.contours((x, y) => value([x, y], c), [-0.2, -0.1, 0, 0.1, 0.3, 0.6, 1, 1.5, 2.2, 3, 4, 5]);
       plane.contours((x, y) => value([x, y], c), [here]).style.strokeOpacity = 1;
-      chart.axes(RATES, { ...chart.yAxis, max: top });
+      chart.axes(RATES, { ...chart.yAxis, min: floor, max: top });
       chart.guide(null, here);
       chart.curve((rate) => actual(p(), c, rate), { series: 1, width: 3 });
       if (slope === 0) return fig.say("The gradient is zero here: no step moves the point, whatever the rate. Drag the point away from the minimum.");
@@ -80,14 +84,15 @@
       plane.dots([end], { series: 1, shape: "square", radius: 4 });
       chart.curve((rate) => linear(p(), c, rate), { series: 3, dash: true });
       chart.curve((rate) => quadratic(p(), c, rate), { series: 2, dash: true });
-      for (const [plot, low, back] of [[plane, lowest, edge], [chart, [best, quadratic(p(), c, best)], [bound, here]]]) {
+      if (curvature > 0) for (const [plot, low, back] of [[plane, lowest, edge], [chart, [best, quadratic(p(), c, best)], [bound, here]]]) {
         plot.dots([low], { series: 2, shape: "diamond", radius: 5 });
         plot.dots([back], { series: 4, shape: "cross", radius: 5 });
       }
       const change = lr === 0 ? "stays as it is" : Math.abs(next - here) < 1e-9 ? "comes back to its value" : next < here ? "falls" : "rises";
       const own = c === 0 ? "J is quadratic, and the parabola is exact." : `J itself goes uphill from η = ${number(uphill(p(), c))}.`;
-      fig.say(`With η = ${number(lr, 2)}, J ${change}: ${number(here)} before the step, ${number(next)} after it. `
-        + `gᵀg = ${number(slope, 2)} and gᵀHg = ${number(curvature, 2)}: the model is lowest at η = ${number(best)} and back at its first value at ${number(bound)}. ${own}`);
+      const said = curvature > 0 ? `the model is lowest at η = ${number(best)} and back at its first value at ${number(bound)}.` : "the model falls for every η.";
+      fig.say(`With η = ${number(lr, 2)}, J ${change}: ${number(here)} before the step, ${number(next)} after it. gᵀg = ${number(slope, 2)} and gᵀHg = ${number(curvature, 2)}: ${said} ${own}`,
+        curvature <= 0 && "Task solved: the model has no uphill bound here.");
     });
     fig.expose({ model, linear, quadratic, actual, uphill, point: p });
   });

@@ -1,0 +1,271 @@
+"""What makes a page a lesson: its first line, its cards, the numbers in its prose, its lists.
+
+``lesson`` stands below the title, ``cards`` at the end of the page, ``lessons`` on the first page
+of a chapter. The role ``number`` prints what a cell has computed; `tools.execution` evaluates it.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bs4 import BeautifulSoup
+from coverage_table import element
+from docutils import nodes
+from docutils.parsers.rst import directives
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+ROW = re.compile(r"^\(((?:L1|L2|P|F)-\d\d)\)=", re.MULTILINE)
+NUMBERS = "numbers.json"
+"""The numbers of all pages, beside the folder of the site; `tools.book` writes it."""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What a reader is told of a lesson before it begins.
+
+    Parameters
+    ----------
+    minutes : int
+        An honest reading time.
+    needs : tuple of str
+        The labels of the lessons that come before.
+    spine : bool
+        Whether it belongs to the short way through the course.
+    appendix : bool
+        Whether the way through the chapter goes past it.
+    """
+
+    minutes: int
+    needs: tuple[str, ...] = ()
+    spine: bool = False
+    appendix: bool = False
+
+
+def known(env: BuildEnvironment) -> dict[str, Lesson]:
+    """Return the lessons that have been read, by their pages."""
+    if not hasattr(env, "lessons"):
+        env.lessons = {}  # type: ignore[attr-defined]
+    lessons: dict[str, Lesson] = env.lessons  # type: ignore[attr-defined]
+    return lessons
+
+
+# --- The line below a title ---------------------------------------------------------------------
+
+
+class LessonDirective(SphinxDirective):
+    """The line below the title of a lesson: minutes, what it needs, the rows that it teaches."""
+
+    option_spec = {  # noqa: RUF012
+        "minutes": directives.positive_int,
+        "needs": directives.unchanged,
+        "spine": directives.flag,
+        "appendix": directives.flag,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        """Return the line, and remember the lesson."""
+        if "minutes" not in self.options:
+            raise self.error("a lesson needs the option :minutes:, the time to read it")
+        needs = tuple(re.findall(r"[\w-]+", self.options.get("needs") or ""))
+        flags = {name: name in self.options for name in ("spine", "appendix")}
+        lesson = Lesson(self.options["minutes"], needs, **flags)
+        known(self.env)[self.env.docname] = lesson
+        line = nodes.container(classes=["lesson-line"])
+        self.state.nested_parse(StringList([" · ".join(self.parts(lesson))], ""), 0, line)
+        return [line]
+
+    def parts(self, lesson: Lesson) -> Iterator[str]:
+        """Yield the parts of the line as Markdown."""
+        yield f"{lesson.minutes} minutes"
+        if lesson.spine:
+            yield "on the {ref}`spine <spine>`"
+        if lesson.appendix:
+            yield "appendix"
+        if lesson.needs:
+            yield "needs " + ", ".join(f"{{ref}}`{label}`" for label in lesson.needs)
+        source = Path(self.env.doc2path(self.env.docname)).read_text(encoding="utf-8")
+        if rows := ROW.findall(source):
+            yield "teaches " + ", ".join(rows)
+
+
+# --- Lists of lessons ---------------------------------------------------------------------------
+
+
+class lesson_list(nodes.General, nodes.Element):  # noqa: N801
+    """Stands where a list of lessons will be, when all pages have been read."""
+
+
+class LessonsDirective(SphinxDirective):
+    """The lessons of the chapter that begins with this page; with ``spine``, those of the spine."""
+
+    optional_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return the place of the list."""
+        if self.arguments not in ([], ["spine"]):
+            raise self.error(f"expected no argument, or spine; got {self.arguments[0]}")
+        return [lesson_list(spine=bool(self.arguments))]
+
+
+def fill_lists(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Put the lists of lessons in their places."""
+    for place in list(doctree.findall(lesson_list)):
+        lessons = known(app.env)
+        if place["spine"]:
+            names = [name for name in in_order(app.env) if name in lessons and lessons[name].spine]
+        else:
+            names = [name for name in app.env.toctree_includes.get(page, ()) if name in lessons]
+        main = [name for name in names if not lessons[name].appendix]
+        more = [name for name in names if lessons[name].appendix]
+        items = (_item(app, page, name, main) for name in main)
+        filled: list[nodes.Node] = [element("ol", *items, class_="lessons")]
+        if more:
+            appendices = nodes.paragraph("", "Not needed on the way: ")
+            for number, name in enumerate(more):
+                appendices += [nodes.Text(" · " if number else ""), _link(app, page, name)]
+            filled.append(appendices)
+        place.replace_self(filled)
+
+
+def in_order(env: BuildEnvironment) -> list[str]:
+    """Return all pages in the order of the contents."""
+
+    def below(page: str) -> Iterator[str]:
+        yield page
+        for child in env.toctree_includes.get(page, ()):
+            yield from below(child)
+
+    return list(dict.fromkeys(below(env.config.root_doc)))
+
+
+def _item(app: Sphinx, page: str, name: str, main: list[str]) -> nodes.Element:
+    """Return a lesson as an item of a list: its title, its minutes, and what it needs.
+
+    A lesson of the same list is named by its number there, one of another chapter by its title.
+    """
+    lesson = known(app.env)[name]
+    item = element("li", _link(app, page, name), nodes.Text(f" · {lesson.minutes} minutes"))
+    if lesson.spine:
+        item += [nodes.Text(" · "), element("span", nodes.Text("spine"), class_="spine")]
+    labels = app.env.get_domain("std").labels  # type: ignore[attr-defined]
+    needed = [labels[label][0] for label in lesson.needs if label in labels]
+    for number, other in enumerate(needed):
+        item += nodes.Text(", " if number else " · needs ")
+        if other in main:
+            item += nodes.Text(str(main.index(other) + 1))
+        else:
+            item += _link(app, page, other)
+    return item
+
+
+def _link(app: Sphinx, page: str, name: str) -> nodes.reference:
+    uri = app.builder.get_relative_uri(page, name)
+    link = nodes.reference("", "", internal=True, refuri=uri)
+    link += [child.deepcopy() for child in app.env.titles[name].children]
+    return link
+
+
+def mark_contents(soup: BeautifulSoup, app: Sphinx, page: str) -> None:
+    """Show in the sidebar how long each lesson takes, and which belong to the spine."""
+    lessons = known(app.env)
+    for link in soup.select("nav.bd-links a.reference.internal"):
+        name = posixpath.normpath(posixpath.join(posixpath.dirname(page), link["href"]))
+        name = page if link["href"].startswith("#") else name.removesuffix(".html")
+        if lesson := lessons.get(name):
+            mark = soup.new_tag("span", attrs={"class": "minutes"})
+            mark.string = f"{lesson.minutes} min"
+            if lesson.spine:
+                star = soup.new_tag("span", attrs={"class": "spine", "title": "on the spine"})
+                star.string = "spine"
+                link.extend((" ", star))
+            link.extend((" ", mark))
+
+
+# --- Cards --------------------------------------------------------------------------------------
+
+
+class CardsDirective(SphinxDirective):
+    """What is worth knowing in a year: questions with short answers, as a definition list."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """Return each card as a question that unfolds its answer."""
+        holder = nodes.container()
+        self.state.nested_parse(self.content, self.content_offset, holder)
+        if len(holder) != 1 or not isinstance(holder[0], nodes.definition_list):
+            raise self.error(
+                "cards are questions, each with its answer below it after a colon and a space"
+            )
+        cards = element("div", class_="cards")
+        cards += element("p", nodes.Text("To remember"), class_="cards-title")
+        for item in holder[0].children:
+            term, definition = item.children[0], item.children[-1]
+            card = element("details", element("summary", *term.children), class_="card")
+            card["ids"] = [f"card-{nodes.make_id(term.astext())[:60].strip('-')}"]
+            card += definition.children
+            cards += card
+        return [cards]
+
+
+# --- Numbers in the prose -----------------------------------------------------------------------
+
+
+class NumberRole(SphinxRole):
+    """A number that the page computes: a field of an f-string, such as ``error[-1]:.2f``."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """Return the number as text."""
+        numbers = _numbers(Path(self.env.app.outdir).parent / NUMBERS)
+        name = " ".join(self.text.split())
+        value = numbers.get(self.env.docname, {}).get(name)
+        if value is None:
+            message = self.inliner.reporter.error(
+                f"no cell of this page has computed the number {name}", line=self.lineno
+            )
+            return [], [message]
+        return [nodes.Text(value)], []
+
+
+@cache
+def _numbers(file: Path) -> Mapping[str, Mapping[str, str]]:
+    found: Mapping[str, Mapping[str, str]] = (
+        json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    )
+    return found
+
+
+# --- Sphinx -------------------------------------------------------------------------------------
+
+
+def purge(app: Sphinx, env: BuildEnvironment, page: str) -> None:
+    """Forget a page that is read again."""
+    known(env).pop(page, None)
+
+
+def merge(app: Sphinx, env: BuildEnvironment, pages: Sequence[str], other: Any) -> None:
+    """Take the lessons that another process has read."""
+    known(env).update({name: known(other)[name] for name in pages if name in known(other)})
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Tell Sphinx about the directives and the role."""
+    app.add_node(lesson_list)
+    app.add_directive("lesson", LessonDirective)
+    app.add_directive("lessons", LessonsDirective)
+    app.add_directive("cards", CardsDirective)
+    app.add_role("number", NumberRole())
+    app.connect("doctree-resolved", fill_lists)
+    app.connect("env-purge-doc", purge)
+    app.connect("env-merge-info", merge)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,103 @@
+"""What lets a build read and write only what has changed: an edit of a lesson costs that lesson.
+
+A page is read again when its own text or outputs have changed. All pages are written again when
+something has changed that any of them may show.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.environment.collectors.toctree import TocTreeCollector
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import lessons
+
+
+def executed(
+    app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], gone: set[str]
+) -> list[str]:
+    """Return the pages whose outputs have changed, although their text may not have."""
+    return [page for page in app.config.executed_pages if page in env.found_docs]
+
+
+def shared(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Return all pages when something has changed that any of them may show.
+
+    These are titles and numbers (in the sidebar and in references), lessons, labels and the names
+    of the API.
+    """
+    standard: Any = env.get_domain("std")
+    python: Any = env.get_domain("py")
+    titles = {name: title.astext() for name, title in env.titles.items()}
+    tables = [titles, env.toc_secnumbers, env.toc_fignumbers, lessons.known(env)]
+    tables += [standard.labels, standard.objects, python.objects]
+    return list(env.found_docs) if _changed(env, "shared", tables) else []
+
+
+def _changed(env: BuildEnvironment, name: str, tables: list[dict[Any, Any]]) -> bool:
+    """Tell whether tables differ from those of the last build, and remember them."""
+    parts = [sorted((key, repr(value)) for key, value in table.items()) for table in tables]
+    now = hashlib.sha256(repr(parts).encode()).hexdigest()
+    before = getattr(env, f"{name}_tables", "")
+    setattr(env, f"{name}_tables", now)
+    return before != now
+
+
+# --- Numbers of figures and equations -------------------------------------------------------------
+# To count them Sphinx loads the trees of all pages, which takes longer than all else that an edit
+# of one page asks for. So it counts only when a page has other figures, equations or sections.
+
+COUNTED = (nodes.section, nodes.figure, nodes.table, nodes.container, nodes.math_block)
+count = TocTreeCollector.assign_figure_numbers
+
+
+def counted(env: BuildEnvironment) -> dict[str, str]:
+    """Return what may have a number on each page."""
+    if not hasattr(env, "counted"):
+        env.counted = {}  # type: ignore[attr-defined]
+    known: dict[str, str] = env.counted  # type: ignore[attr-defined]
+    return known
+
+
+def note(app: Sphinx, doctree: nodes.document) -> None:
+    """Remember what may have a number on a page that was read."""
+    found = [
+        (type(node).__name__, node["ids"])
+        for node in doctree.findall(lambda node: isinstance(node, COUNTED))
+    ]
+    counted(app.env)[app.env.docname] = repr(found)
+
+
+def merge(app: Sphinx, env: BuildEnvironment, pages: set[str], other: BuildEnvironment) -> None:
+    """Take what another process has noted."""
+    counted(env).update({name: counted(other)[name] for name in pages})
+
+
+def count_if_changed(collector: TocTreeCollector, env: BuildEnvironment) -> list[str]:
+    """Count as Sphinx does where that may change a number; return the pages to be written."""
+    if _changed(env, "numbered", [counted(env), env.toc_secnumbers, env.toctree_includes]):
+        again = count(collector, env)
+        env.last_numbers = dict(env.toc_fignumbers)  # type: ignore[attr-defined]
+        return again
+    env.toc_fignumbers = dict(env.last_numbers)  # type: ignore[attr-defined]
+    return []
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register what decides about pages."""
+    TocTreeCollector.assign_figure_numbers = count_if_changed  # type: ignore[method-assign]
+    app.add_config_value("executed_pages", [], "", types=[list])
+    app.connect("doctree-read", note)
+    app.connect("env-merge-info", merge)
+    app.connect("env-get-outdated", executed)
+    # after the numbers
+    app.connect("env-get-updated", shared, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
