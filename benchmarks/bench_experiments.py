@@ -1,10 +1,9 @@
 """Compare the experiments' training with a plain loop: ``python benchmarks/bench_experiments.py``.
 
-The plain loop is what a tutorial shows: a ``DataLoader`` over the images, eager PyTorch, one seed,
-``loss.item()`` in each step. Ours is what the experiments run: data on the device, no waiting, five
-seeds side by side for the fully connected network, and on a GPU recorded steps, with autocast and
-channels last for the ResNet. Both take turns; the numbers are images a second, over all seeds, in
-the best of the rounds: what disturbs a machine only slows it down. ::
+The plain loop is what a tutorial shows: a ``DataLoader`` over the images, eager PyTorch,
+``loss.item()`` in each step. Ours is what the experiments run: data on the device, and on a GPU
+recorded steps, with autocast and channels last for the ResNet. Both take turns; the numbers are
+images a second in the best of the rounds: what disturbs a machine only slows it down. ::
 
     python benchmarks/bench_experiments.py        # fully connected, minibatches of 60 and 6
     python benchmarks/bench_experiments.py --network cnn5
@@ -21,11 +20,10 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 from optdl.bnp import BNP
-from optdl.ensembles import Ensemble
 from optdl.networks import cnn5, fully_connected, resnet_cifar
 from optdl.training import recorded
 
-WIDTHS, SEEDS, ROUNDS = (3072, 100, 100, 100, 10), 5, 15
+WIDTHS, ROUNDS = (3072, 100, 100, 100, 10), 15
 BATCHES = {"fc3": (60, 6), "cnn5": (128, 2), "resnet110": (128,)}
 STEPS = {60: 40, 6: 200, 128: 12, 2: 100}
 METHODS = ("vanilla", "BN", "BNP")
@@ -70,34 +68,9 @@ def plain(name: str, method: str, batch: int, x: torch.Tensor, y: torch.Tensor, 
 
 
 def ours(name: str, method: str, batch: int, x: torch.Tensor, y: torch.Tensor, device: str):
-    """Return a round of the experiments' loop; it returns its images a second, over all seeds."""
-    x, y = x.to(device), y.to(device)
-    if name == "fc3":
-        members = SEEDS
-        ensemble = Ensemble(
-            WIDTHS, method, range(SEEDS), 1e-3, outputs_last=batch < 20, device=device
-        )
-
-        def step(rows: torch.Tensor) -> torch.Tensor:
-            inputs = x.index_select(0, rows.reshape(-1)).view(*rows.shape, -1)
-            return ensemble.step(inputs, y[rows])
-    else:
-        step, members = alone(name, method, x.view(-1, 3, 32, 32), y, device), 1
-    take, shape = recorded(step), (SEEDS, batch) if name == "fc3" else (batch,)
-
-    def once() -> float:
-        began, losses = time.perf_counter(), []
-        for _ in range(STEPS[batch]):
-            losses.append(take(torch.randint(len(y), shape, device=device)).clone())
-        torch.stack(losses).sum().item()
-        return STEPS[batch] * batch * members / (time.perf_counter() - began)
-
-    return once
-
-
-def alone(name: str, method: str, x: torch.Tensor, y: torch.Tensor, device: str):
-    """Return a step of one network, as ``optdl.training`` takes it."""
-    on_gpu = device.startswith("cuda")
+    """Return a round of the experiments' loop; it returns its images a second."""
+    x, y, on_gpu = x.to(device), y.to(device), device.startswith("cuda")
+    images = x if name == "fc3" else x.view(-1, 3, 32, 32)
     model = network(name, method, device).to(memory_format=torch.channels_last)
     bnp = BNP(model, check_finite=not on_gpu) if method == "BNP" else None
     sgd = torch.optim.SGD(model.parameters(), lr=1e-3, fused=on_gpu or None)
@@ -106,7 +79,7 @@ def alone(name: str, method: str, x: torch.Tensor, y: torch.Tensor, device: str)
     def step(rows: torch.Tensor) -> torch.Tensor:
         sgd.zero_grad()
         with torch.autocast("cuda" if on_gpu else "cpu", torch.bfloat16, enabled=narrow):
-            scores = model(x[rows])
+            scores = model(images[rows])
         loss = LOSS(scores.float(), y[rows])
         loss.backward()
         if bnp is not None:
@@ -114,7 +87,16 @@ def alone(name: str, method: str, x: torch.Tensor, y: torch.Tensor, device: str)
         sgd.step()
         return loss.detach()
 
-    return step
+    take = recorded(step)
+
+    def once() -> float:
+        began, losses = time.perf_counter(), []
+        for _ in range(STEPS[batch]):
+            losses.append(take(torch.randint(len(y), (batch,), device=device)).clone())
+        torch.stack(losses).sum().item()
+        return STEPS[batch] * batch / (time.perf_counter() - began)
+
+    return once
 
 
 def main() -> None:

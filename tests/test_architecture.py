@@ -34,10 +34,8 @@ MAY_IMPORT = {
     "checkpoints": {"files", "hooks"},
     "training": {"data", "records", "hooks", "checkpoints"},
     "recordings": {"records", "hooks", "training"},
-    "ensembles": {"topic", "data", "networks", "records", "checkpoints", "training"},
     "experiments": {
-        *("topic", "data", "images", "networks", "records", "hooks", "training", "ensembles"),
-        "plotting",
+        *("topic", "data", "images", "networks", "records", "hooks", "training", "plotting"),
     },
     "labs": {"files", "topic", "data", "networks", "records"},
     # beside a student's answer: what holds no answer itself
@@ -57,6 +55,7 @@ ROOMS = {
     "events": set(),
     "files": set(),
     "observation": set(),
+    "processors": set(),
     "values": set(),
     "sandbox": set(),
     "workers": {"observation", "values", "sandbox"},
@@ -65,7 +64,7 @@ ROOMS = {
     "feedback": {"workers", "nbgrader"},
     "exchange": {"files"},
     "cluster": {"files", "nbgrader", "run"},
-    "cli": {"workers", "nbgrader", "run", "cluster"},
+    "cli": {"processors", "workers", "nbgrader", "run", "cluster"},
 }
 PRIVATE = tuple(
     f"nbgrader.{part}"
@@ -81,7 +80,7 @@ def places(topic: str) -> list[str]:
     """Return all files that a topic has; its code is a module, or a package."""
     package = f"src/optdl/{topic}/__init__.py"
     return [
-        f"book/{topic}.md",
+        f"book/{topic}/index.md",
         package if (ROOT / package).exists() else f"src/optdl/{topic}.py",
         f"src/optdl/checks/{topic}/__init__.py",
         f"solutions/{topic}/{topic}.ipynb",
@@ -91,14 +90,14 @@ def places(topic: str) -> list[str]:
 
 
 def existing_topics() -> list[str]:
-    return [topic for topic in TOPICS if (ROOT / "book" / f"{topic}.md").exists()]
+    return [topic for topic in TOPICS if (ROOT / "book" / topic).is_dir()]
 
 
 def numbered_pages() -> list[str]:
     """Return the pages of the numbered part of the contents, in the order of the book."""
     parts = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["parts"]
     return [
-        page["file"].removeprefix("book/")
+        page["file"].split("/")[1]
         for part in parts
         if part.get("numbered")
         for page in part["chapters"]
@@ -113,7 +112,7 @@ def test_the_numbered_pages_of_the_contents_are_the_chapters() -> None:
 @pytest.mark.parametrize("topic", existing_topics())
 def test_a_topic_has_the_same_name_everywhere(topic: str) -> None:
     missing = [place for place in places(topic) if not (ROOT / place).exists()]
-    assert not missing, f"book/{topic}.md exists, and these do not: {', '.join(missing)}"
+    assert not missing, f"book/{topic} exists, and these do not: {', '.join(missing)}"
 
 
 @pytest.mark.parametrize("folder", ["src/optdl/checks", "solutions", "exercises"])
@@ -121,7 +120,7 @@ def test_folders_of_topics_hold_nothing_else(folder: str) -> None:
     found = {
         path.stem for path in (ROOT / folder).iterdir() if not path.name.startswith((".", "_"))
     }
-    machinery = {"catalog", "compare", "diagnoses", "exercise", "labs"}
+    machinery = {"catalog", "compare", "diagnoses", "exercise", "hints", "labs"}
     machinery |= {"report", "runner", "summary"}
     strange = found - set(existing_topics()) - (machinery if folder.endswith("checks") else set())
     assert not strange, f"{folder} has {', '.join(sorted(strange))}, for which there is no chapter"
@@ -152,17 +151,18 @@ def test_a_record_stands_beside_a_lab() -> None:
 
 @pytest.mark.parametrize("topic", existing_topics())
 def test_a_chapter_hands_out_its_lab(topic: str) -> None:
-    text = (ROOT / "book" / f"{topic}.md").read_text(encoding="utf-8")
-    assert (f"../exercises/{topic}/lab.ipynb" in text) == (topic in labs())
+    text = (ROOT / "book" / topic / "index.md").read_text(encoding="utf-8")
+    assert (f"../../exercises/{topic}/lab.ipynb" in text) == (topic in labs())
 
 
 @pytest.mark.parametrize("topic", existing_topics())
-def test_a_chapter_has_its_label_and_its_last_sections(topic: str) -> None:
-    text = (ROOT / "book" / f"{topic}.md").read_text(encoding="utf-8")
-    headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
-    assert f"\n({topic})=\n# " in text, f"book/{topic}.md needs ({topic})= before its title"
-    assert headings[-4:] == ["Summary", "Assignment", "Sources", "References"]
-    assert f"../exercises/{topic}/{topic}.ipynb" in text
+def test_a_chapter_has_its_label_its_assignment_and_its_sources(topic: str) -> None:
+    pages = {path.stem: path.read_text("utf-8") for path in (ROOT / "book" / topic).glob("*.md")}
+    first, text = pages["index"], "".join(pages.values())
+    assert f"\n({topic})=\n# " in first, f"book/{topic}/index.md needs ({topic})= before its title"
+    assert f"../../exercises/{topic}/{topic}.ipynb" in first
+    assert len(re.findall(r"^(?:##|```\{admonition\}) Assignment$", first, re.MULTILINE)) == 1
+    assert len(re.findall(r"^## Sources$", text, re.MULTILINE)) == 1
 
 
 # --- Imports go one way -----------------------------------------------------------------------
@@ -332,8 +332,11 @@ def programs() -> dict[str, str]:
     """Return all code that is neither notebook, test nor tool: the package, the book, figures."""
     files = [*sources("src"), *sources("book"), *sources("experiments")]
     code = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in files}
-    pages = {path.name: path.read_text("utf-8") for path in (ROOT / "book").glob("*.md")}
-    return code | {f"book/{name}": without_options(cells(text)) for name, text in pages.items()}
+    pages = {path: path.read_text("utf-8") for path in (ROOT / "book").rglob("*.md")}
+    return code | {
+        path.relative_to(ROOT).as_posix(): without_options(cells(text))
+        for path, text in pages.items()
+    }
 
 
 def users_of_checks(code: dict[str, str]) -> list[str]:
@@ -483,7 +486,7 @@ def test_each_color_that_a_style_sheet_names_is_there() -> None:
 
 
 def test_each_reference_is_cited_and_each_citation_is_there() -> None:
-    text = "".join(path.read_text("utf-8") for path in (ROOT / "book").glob("*.md"))
+    text = "".join(path.read_text("utf-8") for path in (ROOT / "book").rglob("*.md"))
     roles = re.findall(r"\{(?:foot)?cite(?::\w+)?\}`([^`]+)`", text)
     cited = {key.strip() for keys in roles for key in keys.split(",")}
     bibliography = (ROOT / "book" / "references.bib").read_text("utf-8")

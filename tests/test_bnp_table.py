@@ -1,13 +1,16 @@
-"""The table "What works with what" of the chapter: each of its lines is tried."""
+"""The table "What works with what" of the API: each of its lines is tried."""
 
 import copy
 import inspect
+import io
+import pickle
 import re
 import warnings
 from pathlib import Path
 
 import pytest
 import torch
+import typechecking
 from torch import distributed, nn
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
@@ -19,9 +22,13 @@ from optdl.data import Examples
 from optdl.training import train
 
 torch.set_num_threads(1)
-pytestmark = pytest.mark.xdist_group("bnp_table")  # several lines share two processes
+pytestmark = [
+    pytest.mark.xdist_group("bnp_table"),  # several lines share two processes
+    # of Dynamo itself, wherever it meets an autograd.Function
+    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
+]
 
-PAGE = Path(__file__).resolve().parent.parent / "book" / "bnp.md"
+PAGE = Path(__file__).resolve().parent.parent / "book" / "api" / "optdl_bnp.md"
 TITLE = "## What works with what\n"
 LINES = {}
 
@@ -423,11 +430,84 @@ def _():
 def _():
     model, x = network(), batch()
     x[0, 0] = torch.inf
-    preconditioner = BNP(model)
+    preconditioner = BNP(model, check_finite="raise")
     loss_of(model(x)).backward()
     with pytest.raises(FloatingPointError, match="inputs of '0' hold NaN or infinity"):
         preconditioner.step()
     assert not preconditioner.state_dict()["0"]["mean"].any()
+
+
+@line("Padding")
+def _():
+    model, rows = network(), torch.arange(12) % 3 < 2
+    preconditioner = BNP(model)
+    x = torch.full((12, 5), 99.0).double()
+    x[rows] = batch()
+    with preconditioner.mask(rows):
+        loss_of(model(x)[rows]).backward()
+    preconditioner.step()
+    assert_same(gradients(model), expected())
+
+
+@line("A penalty on the weights in the loss")
+def _():
+    for penalty in (
+        lambda w: w.abs().sum(),
+        lambda w: w.square().sum(),
+        lambda w: w.norm(dim=1).sum(),
+    ):
+        model = network()
+        preconditioner = BNP(model)
+        (loss_of(model(batch())) + sum(penalty(model[at].weight) for at in (0, 2))).backward()
+        preconditioner.step()
+    model = network()
+    preconditioner = BNP(model)
+    loss_of(model(batch())).backward()
+    (model[2].weight @ model[2].weight.T - torch.eye(3)).square().sum().backward()
+    preconditioner.step()
+
+
+@line("A penalty on derivatives of the network")
+def _():
+    """The gradient is that of the whole loss, the rows are those of the forward pass."""
+    for alone in (False, True):
+        model, twin = network(), network()
+        preconditioner, other = BNP(model), BNP(twin)
+        for net in (model, twin):
+            x = batch().requires_grad_()
+            value = loss_of(net(x))
+            (slope,) = torch.autograd.grad(value, x, create_graph=True)
+            penalty = slope.square().sum()
+            (penalty if alone else value + penalty).backward()
+        plain = gradients(twin)
+        twin.zero_grad()
+        other.reset()
+        loss_of(twin(batch())).backward()
+        for parameter, gradient in zip(twin.parameters(), plain, strict=True):
+            parameter.grad.copy_(gradient)
+        other.step()
+        preconditioner.step()
+        assert_same(gradients(model), gradients(twin))
+
+
+@line("A layer replaced, parametrized or pruned since")
+def _():
+    model = network()
+    preconditioner = BNP(model)
+    stepped(model, preconditioner, batch())
+    model[2] = nn.Linear(6, 3).double()
+    with pytest.raises(RuntimeError, match=r"the layers \['2'\] are not those that BNP"):
+        stepped(model, preconditioner, batch())
+
+
+@line("A second `BNP` on a layer")
+def _():
+    model = network()
+    first = BNP(model)
+    with pytest.raises(ValueError, match="'0' has a BNP already"):
+        BNP(model)
+    first.remove()
+    BNP(model)
 
 
 @line("`functional.linear(x, layer.weight)`")
@@ -448,7 +528,7 @@ def _():
         x = batch().requires_grad_()  # reentrant checkpoints differentiate only such inputs
         loss_of(checkpoint(model, x, use_reentrant=reentrant)).backward()
         for layer in preconditioner._layers:
-            assert [one.rows.rows for one in layer.tap.passes] == [8]
+            assert [one.rows.rows for one in layer.passes] == [8]
         preconditioner.step()
         assert_same(gradients(model), expected())
 
@@ -458,9 +538,10 @@ def _():
     model = network()
     preconditioner = BNP(model)
     stepped(model, preconditioner, batch(seed=1))
-    resumed = BNP(model)
-    resumed.load_state_dict(preconditioner.state_dict())
+    saved = preconditioner.state_dict()
     preconditioner.remove()
+    resumed = BNP(model)
+    resumed.load_state_dict(saved)
     found = stepped(model, resumed, batch())
     model = network()
     preconditioner = BNP(model)
@@ -468,12 +549,19 @@ def _():
     assert all(map(torch.equal, found, stepped(model, preconditioner, batch())))
 
 
-@line("`copy.deepcopy((model, bnp))`")
+@line("`copy.deepcopy((model, bnp))`, pickle, `torch.save`")
 def _():
     model = network()
     preconditioner = BNP(model)
-    twin, copied = copy.deepcopy((model, preconditioner))
-    assert_same(stepped(twin, copied, batch()), expected())
+    file = io.BytesIO()
+    torch.save((model, preconditioner), file)
+    file.seek(0)
+    for twin, copied in (
+        copy.deepcopy((model, preconditioner)),
+        pickle.loads(pickle.dumps((model, preconditioner))),
+        torch.load(file, weights_only=False),
+    ):
+        assert_same(stepped(twin, copied, batch()), expected())
     assert not preconditioner.state_dict()["0"]["mean"].any()
 
 
@@ -583,6 +671,7 @@ def _(two_processes):
 
 @line("`torch.compile(model)`")
 def _():
+    typechecking.end()
     torch.compiler.reset()
     model = network()
     compiled = torch.compile(model, backend="aot_eager")
@@ -697,9 +786,14 @@ def _():
         layer = dense()
         assert_same(stepped(layer, BNP(layer, rho=0.0), x.reshape(shape)), right)
     layer = dense()
-    assert_same(
-        stepped(layer, BNP(layer, rho=0.0), x[0]), stepped(layer, BNP(layer, rho=0.0), x[:1])
-    )
+    preconditioner = BNP(layer, rho=0.0)
+    assert_same(stepped(layer, preconditioner, x[0]), stepped(layer, preconditioner, x[:1]))
+    for count, length in ((2, 12), (12, 2)):
+        layer, twin, h = dense(), nn.Conv1d(5, 3, 1).double(), batch(count, shape=(length, 5))
+        twin.load_state_dict({"weight": layer.weight[..., None], "bias": layer.bias})
+        found = stepped(layer, BNP(layer, positions="map"), h)
+        right = stepped(twin, BNP(twin), h, forward=lambda x, m=twin: m(x.mT).mT)
+        assert_same([found[0][..., None], found[1]], right)
 
 
 @line("`nn.Conv1d`, `nn.Conv2d`, `nn.Conv3d`")

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from bs4 import BeautifulSoup
 
 from tools import book, execution, modules, pages
+from tools.terminal import ToolError
 
 pytestmark = pytest.mark.xdist_group("book")
 
@@ -132,9 +134,9 @@ def test_a_page_depends_on_modules_that_its_modules_import(toy: Toy) -> None:
         assert after["plain"] == before["plain"], name
 
 
-def test_a_change_of_dropout_executes_the_page_on_dropout_only() -> None:
+def test_a_change_of_dropout_executes_the_page_that_calls_it_only() -> None:
     file = ROOT / "src" / "optdl" / "dropout" / "functions.py"
-    assert [page.name for page in pages.find(ROOT) if file in page.code] == ["dropout"]
+    assert [page.name for page in pages.find(ROOT) if file in page.code] == ["dropout-mask"]
 
 
 def test_every_module_that_a_page_loads_is_among_those_it_depends_on() -> None:
@@ -316,3 +318,73 @@ def test_what_changes_elsewhere_reaches_a_page_that_does_not_change(toy: Toy) ->
     toy.write(index=index, other="## A section\n\nWords.\n")
     with pytest.raises(book.BookError, match=r"book/index\.md:.*label"):
         book.build(out=toy.root)
+
+
+# --- numbers in the prose ---
+
+
+def printed(toy: Toy, text: str) -> str:
+    """Return the words of a page after its build."""
+    toy.write(index=text)
+    page = book.build(out=toy.root) / "book" / "index.html"
+    return " ".join(
+        BeautifulSoup(page.read_text("utf-8"), "html.parser").article.get_text().split()
+    )
+
+
+def test_a_number_of_the_prose_is_the_one_that_its_cell_computed(toy: Toy) -> None:
+    text = (
+        cell("rate, small = 0.25, -2e-7") + "It is {number}`rate:.1%`, not {number}`small:.0e`.\n"
+    )
+    assert "It is 25.0 %, not −2·10⁻⁷." in printed(toy, text)
+    file = toy.root / "_build" / "html" / "_notebooks" / "chapter-index.ipynb"
+    assert "It is 25.0\N{NO-BREAK SPACE}%, not −2·10⁻⁷." in file.read_text("utf-8")
+    # another format of the same words is another number
+    assert "It is 0.2" in printed(toy, text.replace(":.1%", ":.1f"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (cell("x = 1") + "{number}`y`\n", "{number}`y`: NameError: name 'y' is not defined"),
+        (cell("x = 1") + "{number}`x`\n\n" + cell("x = 2") + "{number}`x`\n", "names of their own"),
+        ("{number}`x`\n\n" + cell("x = 1"), "before its first code cell"),
+    ],
+)
+def test_a_number_that_cannot_be_printed_is_named(toy: Toy, text: str, message: str) -> None:
+    toy.write(index=text)
+    with pytest.raises((book.BookError, ToolError), match=re.escape(message)):
+        book.build(out=toy.root)
+
+
+# --- only what has changed is written ---
+
+
+def test_other_words_write_one_page_and_another_title_all(toy: Toy) -> None:
+    toy.write(index="See {ref}`there`.\n", second="(there)=\n## A section\n\nWords.\n")
+    first, second = (toy.root / "book" / f"{name}.md" for name in ("index", "second"))
+    site = book.build(out=toy.root)
+    written = toy.root / "_build" / "next" / "_build" / "html" / "book" / "second.html"
+    before = written.stat().st_mtime_ns
+    first.write_text(first.read_text("utf-8").replace("See", "Look at"), "utf-8")
+    book.build(out=toy.root)
+    assert "Look at" in (site / "book" / "index.html").read_text("utf-8")
+    assert written.stat().st_mtime_ns == before
+    second.write_text(second.read_text("utf-8").replace("A section", "Another"), "utf-8")
+    book.build(out=toy.root)
+    assert "Another" in (site / "book" / "index.html").read_text("utf-8")
+
+
+def test_what_is_kept_of_a_chapter_outlives_that_of_its_lessons(toy: Toy) -> None:
+    toy.write(index="Words.\n", first=cell("1"))
+    (toy.root / "book" / "first").mkdir()
+    lesson = toy.root / "book" / "first" / "lesson.md"
+    lesson.write_text(HEADER + ONCE)
+    toc = toy.root / "_toc.yml"
+    toc.write_text(toc.read_text() + "- file: book/first/lesson\n")
+    toy.execute("first-lesson")
+    for number in range(pages.KEPT + 1):
+        toy.write(index="Words.\n", first=cell(str(number)))
+        toc.write_text(toc.read_text() + "- file: book/first/lesson\n")
+        toy.execute("first")
+    assert toy.mark("first-lesson")

@@ -1,27 +1,27 @@
-"""What the chapter on batch normalization says in words about its own figures and examples."""
+"""What the lessons on batch normalization say in words, and what they compute by hand."""
 
 import copy
 import math
-import re
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from chapters import text
+from torch import nn
 
 from optdl import batchnorm as bn
 from optdl.batchnorm import batchnorm_backward, batchnorm_forward
 from optdl.data import Examples, load
-from optdl.ensembles import Ensemble, train_ensemble
 from optdl.hooks import State
 from optdl.networks import fully_connected
 from optdl.records import Record
-from optdl.training import train
+from optdl.training import order_seed, train
 
 ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "experiments/results/fig3"
-TEXT = re.sub(r"\s+", " ", (ROOT / "book/batchnorm.md").read_text("utf-8"))
+RECORDED = ROOT / "experiments/results/recorded"
+TEXT = text("batchnorm")
 X = np.array([[0.0], [0.0], [4.0], [4.0]])
 
 
@@ -67,46 +67,16 @@ def test_two_examples_normalized_in_two_ways() -> None:
     assert over_features[0].tolist() == pytest.approx([-1, 1], abs=1e-9)
 
 
-def test_what_the_lag_of_the_averages_costs() -> None:
+def test_the_first_epoch_forgets_the_initial_value() -> None:
+    says("An epoch has 750 minibatches, and $0.99^{750} = 0.0005$")
     assert 45_000 / 60 == 750
     assert round(0.99**750, 4) == 0.0005
-    cost, changes = {}, {}
-    for name in ("raw-0.01", "standardized-0.1"):
-        records = [
-            Record.load(RESULTS / f"cifar10-fc3-60-bn-{name}-{seed}.json") for seed in range(5)
-        ]
-        lagging, anew = (
-            100 * np.array([record.curves[curve] for record in records])
-            for curve in ("test_error", "recomputed_error")
-        )
-        cost[name] = (lagging - anew).mean(axis=0)
-        changes[name] = [np.abs(np.diff(e[:, 9:], axis=1)).mean() for e in (lagging, anew)]
-    says("cost 1.9 to 5.8 points, 3.4 after 20 epochs")
-    raw, standardized = cost["raw-0.01"], cost["standardized-0.1"]
-    assert [round(value, 1) for value in (raw.min(), raw.max(), raw[-1])] == [1.9, 5.8, 3.4]
-    says("it changes by 1.8 points from one epoch to the next", "computed anew by 0.4 points")
-    assert [round(change, 1) for change in changes["raw-0.01"]] == [1.8, 0.4]
-    says("differ by at most 0.4 points after each epoch, and by less than 0.1 points after 20")
-    assert round(np.abs(standardized).max(), 1) == 0.4
-    assert abs(standardized[-1]) < 0.1
-    says(
-        "the cost on the same raw pixels is 0.2 points after 20 epochs", "On MNIST it is below 0.1"
-    )
-    for name, low, high in (
-        ("cifar10-fc3-60-bn-and-input-raw-0.3", 0.15, 0.25),
-        ("mnist-fc3-60-bn-raw-0.3", 0, 0.1),
-    ):
-        ends = [
-            record.curves["test_error"][-1] - record.curves["recomputed_error"][-1]
-            for record in map(Record.load, sorted(RESULTS.glob(f"{name}-*.json")))
-        ]
-        assert low < 100 * np.mean(ends) < high, name
 
 
 def says(*parts: str) -> None:
-    """Make sure that the chapter still says what a test is about."""
+    """Make sure that a lesson still says what a test is about."""
     for part in parts:
-        assert part in TEXT, f"the chapter no longer says: {part}"
+        assert part in TEXT, f"no lesson says any more: {part}"
 
 
 def digits() -> tuple[Examples, Examples]:
@@ -136,20 +106,12 @@ def test_the_lag_behind_a_mean_that_moves() -> None:
         assert behind[0] == pytest.approx(lag, abs=1e-6)
 
 
-def test_how_far_training_is_from_inference() -> None:
-    """Repeat the chapter's figure: the last of 200 minibatches, by its size."""
-    says("is 7.7 to 9.4 times smaller")
-    gaps: dict[type[bn.BatchNorm], list[float]] = {bn.BatchNorm: [], bn.BatchRenorm: []}
-    for make, measured in gaps.items():
-        for m in (2, 4, 8, 16, 32, 64, 128):
-            layer = make(20, rho=0.9).double()
-            draws = torch.randn(200, m, 20, generator=torch.Generator().manual_seed(0)).double()
-            trained = [layer(batch) for batch in draws][-1]
-            measured.append((trained - layer.eval()(draws[-1])).square().mean().sqrt().item())
-    plain, renorm = (np.array(measured) for measured in gaps.values())
-    assert [round(f(plain / renorm), 1) for f in (min, max)] == [7.7, 9.4]
-    for curve in (plain, renorm):  # "From 8 examples on, both differences fall about as 1/√m"
-        assert curve[2] / curve[6] == pytest.approx(4, rel=0.15)
+def test_a_shorter_memory_has_less_lag_and_more_noise() -> None:
+    says("ρ = 0.83. The running mean", "mean of one minibatch, 0.30 instead of 0.23")
+    assert 0.02 * 0.83 / 0.17 < 0.1 < 0.02 * 0.84 / 0.16
+    for rho, noise in ((0.83, 0.30), (0.9, 0.23)):
+        weights = bn.moving_average(np.eye(500)[0][:, None], rho, start=np.zeros(1))
+        assert round(float(np.linalg.norm(weights)), 2) == noise
 
 
 def test_a_relu_before_the_normalization_keeps_the_invariance() -> None:
@@ -163,149 +125,124 @@ def test_a_relu_before_the_normalization_keeps_the_invariance() -> None:
     np.testing.assert_allclose(outputs[0], outputs[1], atol=1e-12)
 
 
-@pytest.fixture(scope="module")
-def along_steps() -> dict[str, np.ndarray]:
-    """Return loss and change of the gradient: (seed, step, quantity, rate) for each network."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    examples, _ = digits()
-    x, y = torch.from_numpy(examples.x), torch.from_numpy(examples.y)
-    measured: dict[str, np.ndarray] = {}
-    for name in ("none", "bn"):
-        runs = []
-        for seed in range(3):
-            model = fully_connected((64, 50, 50, 10), bn.NORMALIZATIONS[name], seed=seed)
-            watch = bn.AlongStepHook(x, y, [0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6], every=16)
-            sgd = torch.optim.SGD(model.parameters(), lr=0.1)
-            train(model, examples, sgd, epochs=5, batch_size=32, seed=seed, hooks=[watch])
-            runs.append([[step.loss.numpy(), step.change.numpy()] for step in watch.results])
-        measured[name] = np.array(runs)
-    torch.set_num_threads(threads)
-    return measured
+AHEAD = [0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6]
 
 
-@pytest.mark.row("L2-15")
-def test_the_loss_is_smoother_along_long_steps(along_steps: dict[str, np.ndarray]) -> None:
-    says("It reaches 2 at η = 0.4, where about half of the steps raise $J$")
-    says("stays below 1 on average up to η = 0.8, and no measured step raises $J$, even at η = 1.6")
-    change = {name: steps[:, :, 1].mean(axis=1) for name, steps in along_steps.items()}
-    raised = {
-        name: (steps[:, :, 0] > steps[:, :, 0, :1]).mean(axis=(0, 1))
-        for name, steps in along_steps.items()
-    }
-    assert change["none"].mean(axis=0)[4] == pytest.approx(2, abs=0.1)
-    assert raised["none"][4] == pytest.approx(0.5, abs=0.1)
-    assert raised["bn"].max() == 0
-    assert (change["bn"].mean(axis=0)[:6] < 1).all()
-    for column in (4, 5, 6):  # in every seed
-        assert change["none"][:, column].min() > change["bn"][:, column].max()
-    says("For short steps, up to η = 0.1, the ranges of the three seeds overlap")
-    for column in (1, 2):
-        assert change["none"][:, column].min() < change["bn"][:, column].max()
-        assert change["bn"][:, column].min() < change["none"][:, column].max()
-    ratios = change["none"].mean(axis=0)[1:] / [0.05, 0.1, 0.2, 0.4, 0.8, 1.6]
-    assert ratios.max() < 1.1 * ratios.min()  # "nearly proportional to η"
-    assert 4 < change["none"].mean(axis=0)[5] / change["bn"].mean(axis=0)[5] < 5
-
-
-@pytest.mark.row("L2-15")
-def test_the_loss_is_no_smoother_along_short_steps(along_steps: dict[str, np.ndarray]) -> None:
-    first, last = (
-        {name: steps[:, k, 1, 1] for name, steps in along_steps.items()} for k in (0, -1)
+def along_steps(network: str, what: str) -> np.ndarray:
+    """Return the loss or the change of the gradient by seed, epoch and rate."""
+    curves = Record.load(RECORDED / "batchnorm-smoothness.json").curves
+    return np.array(
+        [
+            np.transpose([curves[f"{network}, seed {s}: {what} {r:g}"] for r in AHEAD])
+            for s in range(5)
+        ]
     )
-    assert first["bn"].min() > first["none"].max()  # in every seed
-    assert first["bn"].mean() > 3 * first["none"].mean()
-    says("and η = 0.05 the gradient of the plain network changes *less*, by 0.07 of its length")
-    assert first["none"].mean() == pytest.approx(0.07, abs=0.006)
-    assert first["bn"].mean() == pytest.approx(0.23, abs=0.006)
-    says("the means are 0.34 without and 0.23 with normalization, but the ranges overlap")
-    assert last["none"].mean() == pytest.approx(0.34, abs=0.02)
-    assert last["bn"].mean() == pytest.approx(0.23, abs=0.02)
-    assert last["bn"].max() > last["none"].min()
-    assert last["none"].max() > last["bn"].min()
 
 
 @pytest.mark.row("L2-15")
-def test_the_comparison_at_equal_loss(along_steps: dict[str, np.ndarray]) -> None:
-    says(
-        "after 113 steps without normalization and 17 with it, the change at η = 0.8 is 5.7 and 1.2"
-    )
-    for name, step, change in (("none", 113, 5.7), ("bn", 17, 1.2)):
-        measured = along_steps[name][:, (step - 1) // 16].mean(axis=0)
-        assert measured[0, 0] == pytest.approx(0.4, abs=0.03)
-        assert measured[1, 5] == pytest.approx(change, abs=0.25)
+def test_the_loss_is_smoother_along_long_steps() -> None:
+    says("With batch normalization it stays below 1 on average up to η = 0.8, and no measured step")
+    plain, normal = (along_steps(name, "change").mean(axis=1) for name in ("none", "bn"))
+    loss = along_steps("bn", "loss")
+    assert (loss <= loss[:, :, :1]).all()
+    assert (normal.mean(axis=0)[:6] < 1).all()
+    for rate in (3, 4, 5, 6):  # in every seed
+        assert plain[:, rate].min() > normal[:, rate].max()
+    says("For short steps, up to η = 0.1, the ranges of the five seeds overlap")
+    for rate in (1, 2):
+        assert plain[:, rate].min() < normal[:, rate].max()
+        assert normal[:, rate].min() < plain[:, rate].max()
+    says("the relative change of the gradient is nearly proportional to η")
+    ratios = plain.mean(axis=0)[1:] / AHEAD[1:]
+    assert ratios.max() < 1.15 * ratios.min()
 
 
-def errors_after(
-    epochs: int, method: str, rates: list[float], factors: list[float], seeds: int
-) -> np.ndarray:
-    """Return the mean error of networks with these rates and factors on their initial weights."""
+@pytest.mark.row("L2-15")
+def test_the_loss_is_no_smoother_at_the_start() -> None:
+    says("At the start it is larger *with* batch normalization")
+    plain, normal = (along_steps(name, "change")[:, 0, 1] for name in ("none", "bn"))
+    assert normal.min() > plain.max()  # in every seed
+
+
+@pytest.mark.row("L2-15")
+def test_the_comparison_at_equal_loss() -> None:
+    says("at a loss of about 0.2, after 193 steps without normalization and 33 with it")
+    changes = []
+    for name, step in (("none", 193), ("bn", 33)):
+        epoch = (step - 1) // 32
+        assert along_steps(name, "loss")[:, epoch, 0].mean() == pytest.approx(0.2, abs=0.04)
+        changes.append(along_steps(name, "change")[:, epoch, 5])
+    assert changes[0].min() > changes[1].max()  # in every seed
+
+
+def trained(factor: float, seed: int, epochs: int) -> tuple[list[torch.Tensor], nn.Module, Record]:
+    """Train the normalized network from weights times a factor; return these, too."""
     examples, validation = digits()
-    networks = Ensemble(
-        (64, 50, 50, 10),
-        method,
-        [seed for seed in range(seeds) for _ in rates],
-        [*rates] * seeds,
-        settings={"rho": 0.9},
+    network = fully_connected(
+        (64, 50, 50, 10), lambda features: bn.BatchNorm(features, 0.9, 1e-3), seed=seed
     )
-    for layer in networks.dense:
-        layer.weight *= torch.tensor(factors * seeds)[:, None, None]
-    records = train_ensemble(networks, examples, validation, epochs=epochs, batch_size=32)
-    errors = [record.curves["validation_error"][-1] for record in records]
-    return np.reshape(errors, (seeds, -1)).mean(axis=0)
+    weights = [layer.weight for layer in network if isinstance(layer, nn.Linear)]
+    with torch.no_grad():
+        before = [weight.mul_(factor).clone() for weight in weights]
+    record = train(
+        network,
+        examples,
+        torch.optim.SGD(network.parameters(), lr=0.1),
+        validation=validation,
+        epochs=epochs,
+        batch_size=32,
+        seed=order_seed(seed),
+    )
+    return before, network, record
 
 
 @pytest.mark.row("L2-15")
 def test_larger_rates_and_other_initial_weights() -> None:
-    rates, factors = [0.01, 0.03, 0.1, 0.3, 1.0], [0.03, 0.1, 0.3, 3.0, 10.0]
-    plain, normalized = (
-        errors_after(5, method, [*rates, *[0.1] * 5], [*[1.0] * 5, *factors], seeds=5)
-        for method in ("vanilla", "BN")
-    )
-    says(
-        "the mean error is below 15 % at five rates, from 0.01 to 1, and without it at two, 0.1 and"
-    )
-    assert (normalized[:5] < 0.15).all()
-    assert (plain[:5] < 0.15).tolist() == [False, False, True, True, False]
-    assert (plain[0], plain[4]) > (0.5, 0.5)
-    says("The best mean errors, both at 0.3, are 5.1 % with and 9.5 % without normalization")
-    assert plain[:5].argmin() == normalized[:5].argmin() == 3
-    assert normalized[3] == pytest.approx(0.051, abs=0.004)
-    assert plain[3] == pytest.approx(0.095, abs=0.004)
-    says("is below 10 % for factors from 0.03 to 3. Without it, it is below 15 % only for 1 and 3")
-    assert (normalized[[2, 5, 6, 7, 8]] < 0.1).all()
-    assert normalized[9] == pytest.approx(0.2, abs=0.04)
-    assert (plain[[5, 6, 7, 2, 8, 9]] < 0.15).tolist() == [False, False, False, True, True, False]
-    assert (plain[5:7] > 0.85).all()
+    curves = Record.load(RECORDED / "batchnorm-rates.json").curves
+
+    def means(name: str, what: str, values: str) -> np.ndarray:
+        labels = [[f"{name}, {what} {v}, seed {s}" for s in range(5)] for v in values.split()]
+        return np.array(
+            [np.mean([curves[f"{x}: validation_error"][-1] for x in row]) for row in labels]
+        )
+
+    says("The lowest mean errors, both at 0.3,")
+    for name in ("none", "bn"):
+        assert means(name, "rate", "0.01 0.03 0.1 0.3 1 3").argmin() == 3
+    says("it is below 15 % only for 1 and 3, and for factors of 0.1 and less the network does no")
+    plain = means("none", "factor", "0.03 0.1 0.3 1 3 10")
+    assert (plain < 0.15).tolist() == [False, False, False, True, True, False]
+    assert (plain[:2] > 0.85).all()
 
 
 @pytest.mark.row("L2-15")
 def test_large_initial_weights_need_more_epochs() -> None:
-    says("the mean error at the factor 10 is about 20 % after 5 epochs, and 9 % after 40")
-    assert errors_after(40, "BN", [0.1], [10.0], seeds=3)[0] == pytest.approx(0.09, abs=0.02)
+    says("after 5 epochs, and 9 % after 40 (three seeds)")
+    errors = [trained(10.0, seed, 40)[2].curves["validation_error"][-1] for seed in range(3)]
+    assert np.mean(errors) == pytest.approx(0.09, abs=0.02)
 
 
 @pytest.mark.row("L2-15")
 def test_large_initial_weights_turn_less() -> None:
     says("turn by 2 to 3 degrees on average, instead of 14 to 15")
     says("output layer, which are ten times as long, turn by 3 degrees instead of 21")
-    examples, validation = digits()
     for factor, expected in ((1.0, [15, 14, 21]), (10.0, [3, 2, 3])):
-        networks = Ensemble((64, 50, 50, 10), "BN", [0, 1, 2], 0.1, settings={"rho": 0.9})
-        before = []
-        for layer in networks.dense:
-            layer.weight *= factor
-            before.append(layer.weight.clone())
-        train_ensemble(networks, examples, validation, epochs=5, batch_size=32)
-        turned = [  # the columns are the weight vectors of the units
-            torch.cosine_similarity(old, layer.weight, dim=1)
-            .clamp(max=1)
-            .arccos()
-            .rad2deg()
-            .mean()
-            .item()
-            for old, layer in zip(before, networks.dense, strict=True)
-        ]
+        turned = []
+        for seed in range(3):
+            before, network, _ = trained(factor, seed, 5)
+            after = [layer.weight for layer in network if isinstance(layer, nn.Linear)]
+            turned.append(
+                [  # the rows are the weight vectors of the units
+                    torch.cosine_similarity(old, new, dim=1)
+                    .clamp(max=1)
+                    .arccos()
+                    .rad2deg()
+                    .mean()
+                    .item()
+                    for old, new in zip(before, after, strict=True)
+                ]
+            )
+        turned = np.mean(turned, axis=0)
         assert turned == pytest.approx(expected, abs=0.5)
 
 
@@ -347,7 +284,7 @@ def test_a_long_step_hardly_lengthens_the_normalized_weights() -> None:
 
 def errors_by_size(name: str) -> dict[int, np.ndarray]:
     """Return the errors of the three seeds in percent, by the size of the minibatch."""
-    curves = Record.load(ROOT / "experiments/results/recorded/batchnorm-sizes.json").curves
+    curves = Record.load(RECORDED / "batchnorm-sizes.json").curves
     return {
         m: 100
         * np.array([curves[f"{name}, {m}, seed {s}: validation_error"][-1] for s in range(3)])
@@ -358,19 +295,14 @@ def errors_by_size(name: str) -> dict[int, np.ndarray]:
 
 @pytest.mark.row("P-04", "L2-15")
 def test_small_minibatches_and_the_relatives() -> None:
-    says("error of 35.7 %, 2.9 times that", "have 6.4 to 7.6 % there, and 6.6 to 8.7 % with")
-    says("From 8 examples on batch normalization has 6.1 to 6.6 %")
+    says("on no other layer has a mean error below the range of batch normalization's three seeds")
+    says("At 32 no layer has a lower mean error than batch normalization")
     means = {
         name: {m: errors.mean() for m, errors in errors_by_size(name).items()}
         for name in ("none", "BN", "ghost BN", "LN", "GN", "four things")
     }
-    assert round(means["BN"][2], 1) == 35.7
-    assert round(means["BN"][2] / means["none"][2], 1) == 2.9
     others = [means[name] for name in ("LN", "GN", "four things")]
-    for m, low, high in ((2, 6.4, 7.6), (1, 6.6, 8.7)):
-        assert [round(f(other[m] for other in others), 1) for f in (min, max)] == [low, high]
-    large = [means["BN"][m] for m in (8, 16, 32, 64)]
-    assert [round(min(large), 1), round(max(large), 1)] == [6.1, 6.6]
+    assert max(other[2] for other in others) < means["none"][2] < means["ghost BN"][2]
     ranges = errors_by_size("BN")
     for name in ("ghost BN", "LN", "GN", "four things"):
         for m in (8, 16, 32, 64):  # none is clearly better: its best seed is in BN's range or worse
@@ -378,13 +310,5 @@ def test_small_minibatches_and_the_relatives() -> None:
     for m in (2, 4, 8, 16):
         assert means["ghost BN"][m] == means["BN"][m]
     assert all(means["ghost BN"][m] >= means["BN"][m] for m in (32, 64))
-    # "At 32 examples none of them has a lower mean error than batch normalization"
     assert min(other[32] for other in [*others, means["ghost BN"]]) >= means["BN"][32]
     assert {1} == {*means["none"]} - {*means["BN"]}
-
-
-def test_from_which_size_on_ghost_batches_are_parts() -> None:
-    x = torch.randn(32, 3, generator=torch.Generator().manual_seed(0))
-    for m, same in ((16, True), (31, True), (32, False)):
-        outputs = bn.GhostBatchNorm(3, ghost_size=16)(x[:m]), bn.BatchNorm(3)(x[:m])
-        assert torch.allclose(*outputs, atol=1e-6) == same

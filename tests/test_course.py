@@ -1091,7 +1091,7 @@ def test_a_site_that_fails_does_not_hide_the_gradebook(
     whole: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def build(**_: Any) -> Path:
-        raise book.BookError("book/erm.md, cell 3: x = [1]\nMend: correct the cell")
+        raise book.BookError("book/erm/risk.md, cell 3: x = [1]\nMend: correct the cell")
 
     status, _ = whole(build)
     said = capsys.readouterr().out
@@ -1099,7 +1099,7 @@ def test_a_site_that_fails_does_not_hide_the_gradebook(
     assert _has_gradebook(said)
     assert "Not all is ready" in said
     end = said.split("Not all is ready")[-1]
-    assert re.search(r"Failed: site\n +book/erm.md, cell 3: x = \[1\]\n +Mend: correct", end)
+    assert re.search(r"Failed: site\n +book/erm/risk.md, cell 3: x = \[1\]\n +Mend: correct", end)
     assert end.count("Mend: ") == 1
     assert "html/index.html" not in said
 

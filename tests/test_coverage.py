@@ -75,11 +75,11 @@ def write(root: Path, **files: str) -> Path:
     """Write a small course; names hold ``__`` for ``/`` and end in their type."""
     base = {
         "book/rows.yml": ROWS,
-        "book/bowls.md": CHAPTER,
+        "book/bowls/index.md": CHAPTER,
         "src/optdl/bowls.py": MODULE,
         "tests/test_bowls.py": TESTS,
         "solutions/bowls/bowls.ipynb": notebook('check("L1-01:depth", depth)'),
-        "_toc.yml": "chapters:\n  - file: book/bowls\n",
+        "_toc.yml": "chapters:\n  - file: book/bowls/index\n",
     }
     for name, text in (base | files).items():
         path = root / name
@@ -126,8 +126,8 @@ def test_places_carry_heading_and_qualified_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "old", "hole"),
     [
-        ("book/bowls.md", "(L1-01)=\n", ("L1-01", "section", "book/bowls.md")),
-        ("book/bowls.md", "(P-01)=\n", ("L1-02, P-01", "section", "book/bowls.md")),
+        ("book/bowls/index.md", "(L1-01)=\n", ("L1-01", "section", "book/bowls")),
+        ("book/bowls/index.md", "(P-01)=\n", ("L1-02, P-01", "section", "book/bowls")),
         ("src/optdl/bowls.py", "L1-02, ", ("L1-02, P-01", "code", "src/optdl/bowls.py")),
         ("tests/test_bowls.py", ', "P-01"', ("L1-02, P-01", "test", "tests/test_bowls.py")),
         (
@@ -152,7 +152,7 @@ def test_holes_of_a_lab_are_filled_in_its_own_files(tmp_path: Path) -> None:
     write(tmp_path, **{"book/rows.yml": rows})
     holes = [hole for hole in problems(tmp_path) if hole[0] == "LAB-1"]
     assert holes == [
-        ("LAB-1", "section", "book/bowls.md"),
+        ("LAB-1", "section", "book/bowls"),
         ("LAB-1", "code", "src/optdl/checks/bowls/lab_1_*.py"),
         ("LAB-1", "test", "tests/test_lab_bowls.py"),
         ("LAB-1", "exercise", "solutions/bowls/lab.ipynb"),
@@ -214,7 +214,7 @@ def test_marks_count_wherever_pytest_takes_them(tmp_path: Path, text: str) -> No
 @pytest.mark.parametrize(
     ("file", "text"),
     [
-        ("book/bowls.md", CHAPTER.replace("(L1-01)=", "(L1-01)=\n(L9-01)=")),
+        ("book/bowls/index.md", CHAPTER.replace("(L1-01)=", "(L1-01)=\n(L9-01)=")),
         ("src/optdl/bowls.py", MODULE.replace("L1-02, ", "L1-02, L9-01, ")),
         ("tests/test_bowls.py", TESTS.replace('"P-01"', '"P-01", "L9-01"')),
         (
@@ -229,21 +229,22 @@ def test_an_id_that_is_no_row_is_an_error(tmp_path: Path, file: str, text: str) 
 
 def test_a_label_in_the_wrong_chapter_is_an_error(tmp_path: Path) -> None:
     wrong = CHAPTER + "\n(L2-01)=\n## A valley\n"
-    [item] = coverage.gather(write(tmp_path, **{"book/bowls.md": wrong})).problems
+    [item] = coverage.gather(write(tmp_path, **{"book/bowls/index.md": wrong})).problems
     assert (item.row, item.kind) == ("L2-01", "id")
-    assert "belongs to book/valleys.md" in item.message
+    assert "belongs to a page of book/valleys" in item.message
 
 
 @pytest.mark.parametrize("after", ["\nA sentence.\n", "\n```{note}\nA box.\n```\n", ""])
 def test_a_label_without_a_heading_is_an_error(tmp_path: Path, after: str) -> None:
     lone = CHAPTER.replace("(P-01)=\n", "") + "\n(P-01)=\n" + after
-    assert ("P-01", "id", "book/bowls.md") in problems(write(tmp_path, **{"book/bowls.md": lone}))
+    written = write(tmp_path, **{"book/bowls/index.md": lone})
+    assert ("P-01", "id", "book/bowls/index.md") in problems(written)
 
 
 def test_a_label_that_stands_twice_is_an_error(tmp_path: Path) -> None:
     twice = CHAPTER + "\n(L1-01)=\n## Again\n"
-    assert problems(write(tmp_path, **{"book/bowls.md": twice})) == [
-        ("L1-01", "id", "book/bowls.md")
+    assert problems(write(tmp_path, **{"book/bowls/index.md": twice})) == [
+        ("L1-01", "id", "book/bowls/index.md")
     ]
 
 
@@ -294,7 +295,7 @@ def draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Beauti
     """Return a function that builds the site of the small course and gives its table."""
     monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))
     monkeypatch.setattr(importlib.import_module("coverage_table"), "ROOT", tmp_path)
-    contents = "# Course\n\n```{toctree}\nbook/bowls\nbook/coverage\n```\n"
+    contents = "# Course\n\n```{toctree}\nbook/bowls/index\nbook/coverage\n```\n"
     write(tmp_path, **{"index.md": contents, "book/coverage.md": PAGE})
     settings = {
         "extensions": ["myst_parser", "coverage_table"],
@@ -325,7 +326,7 @@ def test_the_page_links_each_row_to_its_section_and_says_what_is_to_come(
 ) -> None:
     page = draw()
     links = [link["href"] for link in cell(page, "L1-01", "Section").select("a")]
-    assert links == ["bowls.html#l1-01"]
+    assert links == ["bowls/index.html#l1-01"]
     names = [name.text for name in cell(page, "L1-01", "Code").select("code")]
     assert names == ["Bowl", "Bowl.value"]
     assert cell(page, "L1-02, P-01", "Exercise").text == "not asked"

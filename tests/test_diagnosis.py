@@ -78,6 +78,7 @@ def arrays(rng):
         (lambda y: y.round(2), "is rounded to 2 decimals"),
         (lambda y: y + 1e-6, "is the expected one + 1e-06"),
         (lambda y: y * (1 + 1e-6 * y), "is close but not exact"),
+        (lambda y: y * (1 + 2e-4 * y), "is close but not exact"),
         (lambda y: y[::-1], "has its rows in the opposite order"),
         (lambda y: np.roll(y, 1, axis=0), "is one row late"),
         (lambda y: np.vstack([y[1:], y[:1]]), "is one row early"),
@@ -102,6 +103,38 @@ def test_a_change_of_the_right_numbers_is_recognized(course, mistake, cause):
     assert cause in text.split("Likely cause: ")[1]
 
 
+def test_numbers_that_are_always_the_same_ones_depend_on_no_argument(course):
+    course(lambda x: (x, np.array([2.0, 3.0])), arrays_alone, parts=("y", "fixed"))
+    assert "whatever the arguments" not in said(lambda x: (x, np.array([3.0, 3.0])))
+
+
+def test_one_part_of_many_that_is_near_says_nothing(course):
+    course(lambda x: (x, x + 1, x + 2), arrays_alone, parts=("y", "z", "w"))
+    text = said(lambda x: (x + x**3, x**2 + 1, (x + 2) * (1 + 1e-6 * x)))
+    assert "close but not exact" not in text
+    assert "close but not exact" in said(lambda x: (x, x + 1, (x + 2) * (1 + 1e-6 * x)))
+
+
+def test_a_single_number_is_a_multiple_of_any_other(course):
+    def cases(rng):
+        return [{"x": rng.uniform(1, 2, size=k)} for k in (1, 1, 1, 5, 6)]
+
+    course(lambda x: np.sin(9 * x), cases)
+    assert "is a multiple" not in said(lambda x: np.sin(9 * x) + (len(x) == 1) * np.cos(5 * x))
+
+
+def test_an_empty_answer_is_right_for_no_call(course):
+    def cases(rng):
+        return [{"x": rng.normal(size=k), "kind": kind} for k, kind in ((4, "all"), (5, "none"))]
+
+    course(lambda x, kind: x if kind == "all" else x[:0], cases)
+    assert "only for `kind`" not in said(lambda x, kind: x[:0])
+
+
+def arrays_alone(rng):
+    return [{"x": rng.normal(size=(k, 3))} for k in (3, 4)]
+
+
 @pytest.mark.parametrize(
     ("mistake", "told"),
     [
@@ -119,11 +152,32 @@ def test_a_whole_number_has_not_always_lost_its_decimals(course, mistake, told):
 
 
 @pytest.mark.parametrize(
+    ("rounded", "told"),
+    [
+        (np.ceil, "is not rounded; round it up"),
+        (np.floor, "is not rounded; round it down"),
+        (np.round, "is not rounded; round it to the nearest whole number"),
+    ],
+)
+def test_a_number_that_lacks_its_rounding_is_recognized(course, rounded, told):
+    sizes = (10.6, 7.3, 3.2, 8.0)
+    course(lambda n: int(rounded(n)), lambda rng: [{"n": n} for n in sizes])
+    assert told in said(lambda n: n)
+    assert "rounded; " not in said(lambda n: n + 2.5)
+
+
+def test_the_norm_of_a_vector_is_recognized_as_a_factor(course):
+    def cases(rng):
+        return [{"g": rng.normal(size=k), "a": rng.normal(size=3)} for k in (2, 3, 5)]
+
+    course(lambda g, a: a * g.sum(), cases)
+    assert "is 1/‖`g`‖² times the expected one" in said(lambda g, a: a * g.sum() / (g @ g))
+
+
+@pytest.mark.parametrize(
     ("mistake", "fact"),
     [
         (lambda x, y: np.vstack([y[:2], y[2:] + x[2:]]), "ows 0 to 1 are right in every case"),
-        (lambda x, y: y + np.eye(*y.shape) * x, "only the diagonal differs"),
-        (lambda x, y: y + (1 - np.eye(*y.shape)) * x, "only entries off the diagonal differ"),
         (lambda x, y: y + [0, 0, 1] * x, "only the last column differs"),
         (lambda x, y: np.where(x < 0, y + x**2, y), "it differs exactly where `x` is negative"),
         (lambda x, y: np.where(x > 0.5, y + x**2, y), "it differs exactly where `x` is 0.5"),
@@ -133,6 +187,25 @@ def test_the_place_of_a_mistake_is_told(course, mistake, fact):
     course(scaled_root, arrays)
     text = said(lambda x, eps: mistake(x, scaled_root(x, eps)))
     assert fact.lower() in text.lower()
+
+
+@pytest.mark.parametrize(
+    ("some", "fact"),
+    [
+        (lambda n: np.eye(n), "only the diagonal differs"),
+        (lambda n: 1 - np.eye(n), "only entries off the diagonal differ"),
+        (lambda n: np.tri(n, k=-1).T, "only entries above the diagonal differ"),
+    ],
+)
+def test_only_square_arrays_have_a_diagonal(course, some, fact):
+    def mistaken(x):
+        n = len(x)
+        return squares(x) + np.tile(some(n), (1, x.shape[1] // n)) * x
+
+    course(squares, lambda rng: [{"x": rng.normal(size=(n, n))} for n in (3, 4, 6)])
+    assert fact in said(mistaken).lower()
+    course(squares, lambda rng: [{"x": rng.normal(size=(n, 2 * n))} for n in (3, 4, 6)])
+    assert "diagonal" not in said(mistaken)
 
 
 NUMBERS = (-2.0, -1.5, -1.0, 0.0, 0.0, 0.5, 1.25, 3.0, 4.0)
@@ -148,6 +221,20 @@ NUMBERS = (-2.0, -1.5, -1.0, 0.0, 0.0, 0.5, 1.25, 3.0, 4.0)
 def test_the_numbers_for_which_an_answer_is_wrong_are_told(course, mistake, fact):
     course(lambda x: x**3 + 1, lambda rng: [{"x": x} for x in NUMBERS])
     assert f"Your answer is {fact}, right otherwise" in said(mistake)
+
+
+def test_the_branch_of_a_special_answer_is_told(course):
+    def cases(rng):
+        return [{"x": sign * rng.uniform(1, 2, size=3)} for sign in (1, -1, 1, -1)]
+
+    course(lambda x: x.sum() ** 2 if x[0] > 0 else np.inf, cases)
+    text = said(lambda x: x.sum() ** 2 if x[0] > 0 else x[1] * x[2])
+    assert "In every case that differs, the right answer is inf" in text
+
+
+def test_axes_in_another_order_are_told(course):
+    course(lambda x: x**2, lambda rng: [{"x": rng.normal(size=(2, k, 4))} for k in (3, 5)])
+    assert "it is np.transpose(expected, (0, 2, 1))" in said(lambda x: (x**2).swapaxes(1, 2))
 
 
 def test_the_entries_that_differ_are_diagnosed_alone(course):
@@ -180,6 +267,13 @@ def squares(x):
     [
         # other entries than the first differ, and not all of them
         (squares, vectors, lambda x: np.where(x < -9, sum(x[:2]), squares(x)), "the others differ"),
+        # in the smallest case, which is the one shown, a second row is right, too
+        (
+            squares,
+            lambda rng: [{"x": np.array([2, 0, 1, 3])[:, None] + np.arange(k)} for k in (1, 2, 3)],
+            lambda x: np.vstack([squares(x[:1]), squares(x[1:]) + x[1:]]),
+            "the others differ",
+        ),
         # numbers that are wrong behind the ninth decimal are not rounded ones
         (lambda n, x: x / n, constants, lambda n, x: x / n * (1 + 3e-9), "is rounded"),
         # between 0.3 and 0.8 there is a factor, which is none of the code
@@ -202,6 +296,13 @@ def squares(x):
             lambda rng: [{"x": rng.uniform(2, 9, size=k)} for k in (3, 5, 7)],
             lambda x: float(np.sum(np.arange(len(x))[x > 0] ** 1.5)),
             "does not depend on `x`",
+        ),
+        # a maximum hides `n` wherever it is larger
+        (
+            lambda n, x: x / max(9 / n, 1),
+            lambda rng: [{"n": n, "x": rng.normal()} for n in (5, 6, 7)],
+            lambda n, x: x**2 / max(4 / n, 1),
+            "does not depend on `n`",
         ),
         # a whole number is no cause
         (
@@ -269,6 +370,27 @@ def test_the_right_answer_to_another_call_is_recognized(course, function, cause)
     assert cause in said(function)
 
 
+@pytest.mark.parametrize(
+    ("function", "cause"),
+    [
+        (lambda x, y: x[0] @ x[0] * y[0], "`x[:1]` and `y[:1]` in place of `x` and `y`"),
+        (lambda x, y: x[-1] @ x[-1] * y[-1], "`x[-1:]` and `y[-1:]` in place of `x` and `y`"),
+        (lambda x, y: weighted(x[:-1], y[:-1]), "does the loop end too early?"),
+        (lambda x, y: weighted(x[1:], y[1:]), "does the loop begin too late?"),
+    ],
+)
+def test_a_loop_that_leaves_out_some_turns_is_recognized(course, function, cause):
+    def cases(rng):
+        return [{"x": rng.normal(size=(k, 2)), "y": rng.normal(size=k)} for k in (3, 4, 6)]
+
+    course(weighted, cases)
+    assert cause in said(function)
+
+
+def weighted(x, y):
+    return sum(b * a @ a for a, b in zip(x, y, strict=True))
+
+
 def test_a_gradient_with_the_wrong_sign_is_recognized(course):
     def descend(gradient, start, steps):
         path = [start]
@@ -322,6 +444,15 @@ def test_the_use_of_the_generator_is_looked_at(course, function, cause):
 
     course(lambda n, rng: rng.normal(size=n), cases)
     assert cause in said(function)
+
+
+def test_more_draws_are_told_also_where_some_cases_are_right(course):
+    def cases(rng):
+        return [{"n": n, "rng": np.random.default_rng(n)} for n in (1, 3, 4)]
+
+    course(lambda n, rng: rng.permutation(5)[:n], cases)
+    text = said(lambda n, rng: np.array([rng.permutation(5)[k] for k in range(n)]))
+    assert "draws from `rng` in another way" in text
 
 
 def test_a_function_that_draws_in_the_other_cases_draws(course):
@@ -440,6 +571,17 @@ def test_a_property_is_tried_on_the_answer_itself(course, monkeypatch):
     assert "does not satisfy this: it returns a list" in said(
         lambda x: (float(np.ptp(x) + x[0] ** 3),)
     )
+
+
+def test_an_argument_that_the_answer_does_not_get_is_not_one_to_depend_on(course):
+    def cases(rng):
+        return [{"x": rng.uniform(1, 2, size=k), "late": k > 4} for k in (3, 4, 5, 6)]
+
+    def use(function, x, late):
+        return function(x)[:: -1 if late else 1]
+
+    course(lambda x: x, cases, use=use)
+    assert "`late`" not in said(lambda x: np.full(len(x), x[0] ** 3 + x[1] * x[2]))
 
 
 def test_a_diagnosis_that_fails_breaks_no_check(course, monkeypatch):

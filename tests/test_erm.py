@@ -28,6 +28,7 @@ from optdl.erm import (
     empirical_risk,
     empirical_risks,
     error_amplification,
+    examples_needed,
     expected_least_squares_risks,
     exponential_loss,
     fit_polynomial,
@@ -45,7 +46,10 @@ from optdl.erm import (
     newton_direction,
     per_example_gradients,
     required_batch_size,
+    risk_estimate,
     sgd,
+    sine_risk,
+    softmax_noise,
     squared_gradients,
     squared_loss,
     standard_error,
@@ -184,6 +188,26 @@ def test_too_few_examples_have_no_expected_risk():
         expected_least_squares_risks(5, 6, 1.0)
 
 
+@pytest.mark.row("L1-01")
+def test_the_deviation_of_a_risk_estimate_is_that_of_many_samples(rng):
+    """The oracle is the scatter of the estimates themselves."""
+    population = NoisyCurve(np.sin, noise=0.5)
+
+    def squared(f, y):
+        return (f - y) ** 2
+
+    def twice(x, theta):
+        return theta * x
+
+    drawn = [population.sample(200, rng) for _ in range(1000)]
+    estimates, deviations = np.transpose(
+        [risk_estimate(squared, twice, np.array(2.0), x, y) for x, y in drawn]
+    )
+    assert estimates.std() == pytest.approx(deviations.mean(), rel=0.08)
+    risk = population.risk(lambda x: 2 * x)
+    assert abs(estimates.mean() - risk) < 4 * deviations.mean() / np.sqrt(1000)
+
+
 # --- Overfitting
 
 CURVE = NoisyCurve(lambda x: np.sin(np.pi * x), noise=0.3)
@@ -223,6 +247,37 @@ def test_empirical_risk_falls_to_zero_while_the_risk_rises(seed):
 def test_a_degree_without_a_unique_fit_is_refused(degree):
     with pytest.raises(ValueError, match=f"0 to 2; got {degree}"):
         fit_polynomial(np.arange(3.0), np.ones(3), degree)
+
+
+@pytest.mark.row("L1-38")
+def test_risk_and_slope_of_a_sine_are_those_of_autograd(rng):
+    x, y, frequencies = rng.uniform(-1, 1, size=9), rng.normal(size=9), np.array([0.3, 2.0, 7.1])
+    omega, inputs, labels = in_torch(frequencies, x, y)
+    omega.requires_grad_(True)
+    losses = ((torch.sin(torch.pi * omega[:, None] * inputs) - labels) ** 2).mean(axis=1)
+    losses.sum().backward()
+    J, slope = sine_risk(frequencies, x, y)
+    np.testing.assert_allclose(J, losses.detach(), rtol=1e-12)
+    np.testing.assert_allclose(slope, omega.grad, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.row("L1-38")
+def test_three_starts_of_one_descent_end_at_a_good_an_acceptable_and_a_bad_minimum():
+    """The oracle is a search of all minima on a fine grid, which knows nothing of slopes."""
+
+    def h(t):
+        return np.sin(2 * np.pi * t) + 0.9 * np.sin(5 * np.pi * t)
+
+    x, y = NoisyCurve(h, noise=0.3).sample(20, np.random.default_rng(1))
+    grid = np.linspace(1, 9.5, 4001)
+    J = np.mean((np.sin(np.pi * np.outer(grid, x)) - y) ** 2, axis=1)
+    minima = grid[1:-1][(J[1:-1] < J[:-2]) & (J[1:-1] < J[2:])]
+    starts = [np.array([start]) for start in (1.3, 4.2, 8.6)]
+    ends = [sgd(lambda w, _: sine_risk(w, x, y)[1], w, [x] * 400, lr=0.02)[-1] for w in starts]
+    np.testing.assert_allclose(np.concatenate(ends), minima, atol=3e-3)
+    good, acceptable, bad = np.interp(minima, grid, J)
+    assert good < acceptable < 1.05 * good
+    assert bad > 2 * good
 
 
 # --- Losses of the margin
@@ -645,6 +700,35 @@ def test_merged_examples_keep_gradient_and_labels_with_uneven_copies(softmax, rn
     np.testing.assert_allclose(merged, W.grad, atol=1e-14)
 
 
+@pytest.mark.row("L1-07")
+@pytest.mark.parametrize("population", [None, 1, 2, 37, 400])
+def test_the_examples_needed_are_the_first_that_are_enough(population):
+    """The oracle tries one size after the other."""
+    for error in (0.05, 0.21, 0.9, 3.0):
+        sizes = itertools.count(1)
+        first = next(n for n in sizes if standard_error(1.3, n, population) <= error)
+        assert examples_needed(error, 1.3, population) == first
+    with pytest.raises(ValueError, match="got 0 and 1"):
+        examples_needed(0, 1)
+
+
+@pytest.mark.row("L1-06", "L1-07")
+def test_noise_of_softmax_regression_is_that_of_all_gradients_by_autograd(softmax):
+    W, x, labels = softmax
+    W, x, labels = in_torch(W, x, labels)
+    W.requires_grad_(True)
+    gradients = []
+    for features, label in zip(x, labels, strict=True):
+        loss = torch.nn.functional.cross_entropy((features @ W)[None], label[None])
+        gradients.append(torch.autograd.grad(loss, W)[0].ravel())
+    each = torch.stack(gradients)
+    spread = torch.sqrt(each.var(dim=0, correction=0).sum())
+    expected = each.mean(dim=0).norm().item(), spread.item()
+    np.testing.assert_allclose(softmax_noise(*softmax), expected, rtol=1e-10)
+    one = [array[:1] for array in softmax[1:]]
+    assert softmax_noise(softmax[0], *one)[1] == pytest.approx(0, abs=1e-7)
+
+
 # --- Batch, minibatch, online
 
 
@@ -759,6 +843,14 @@ def test_the_worst_pair_of_directions_reaches_kappa(stiff):
     _, u = np.linalg.eigh(stiff)
     assert error_amplification(stiff, u[:, -1], 0.1 * u[:, 0]) == pytest.approx(1000)
     assert error_amplification(stiff, u[:, 0], 0.1 * u[:, -1]) == pytest.approx(1 / 1000)
+
+
+@pytest.mark.row("L1-10")
+def test_damping_bounds_the_amplification_and_ends_it(stiff):
+    _, u = np.linalg.eigh(stiff)
+    worst = error_amplification(stiff, u[:, -1], 0.1 * u[:, 0], damping=99.0)
+    assert worst == pytest.approx((1000 + 99) / (1 + 99))
+    assert error_amplification(stiff, u[:, -1], u[:, 0], damping=1e9) == pytest.approx(1, abs=1e-5)
 
 
 @pytest.mark.row("L1-10")

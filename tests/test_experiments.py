@@ -19,6 +19,7 @@ from hang import HANG
 from torch import nn
 
 from optdl.batchnorm import BatchNorm
+from optdl.bnp import running_statistics
 from optdl.data import Examples, load
 from optdl.experiments import (
     Experiment,
@@ -31,6 +32,7 @@ from optdl.experiments import (
     draw_rates,
     drawing,
     generated_images,
+    models,
     sensitivity,
     spread,
     table,
@@ -42,7 +44,7 @@ from optdl.experiments import (
 from optdl.experiments.examples import parts, standardized
 from optdl.experiments.judging import JudgedAnew
 from optdl.experiments.models import build, preconditioner
-from optdl.experiments.runs import METHODS, NETWORKS, kind
+from optdl.experiments.runs import FULLY_CONNECTED, METHODS, NETWORKS, kind, rates_name
 from optdl.hooks import State
 from optdl.networks import fully_connected
 from optdl.optimizers import SGD, Momentum
@@ -75,7 +77,7 @@ def test_each_runs_and_draws(name, tmp_path, monkeypatch, capsys):
         (one.label, one.network, min(one.batch, 32), one.inputs, rate)
         for panel in panels["PANELS"]
         for one in panel.runs
-        for rate in (panel.tuning.rates[:1] if panel.tuning else [one.rate])
+        for rate in (panel.tuning and panel.tuning.rates[:1]) or [one.rate]
     }
     assert len(found) == len(wanted)
     for record in found:
@@ -168,33 +170,51 @@ def test_an_interruption_is_not_an_error(tmp_path, monkeypatch, capsys):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(performing, "train_ensemble", interrupt)
+    monkeypatch.setattr(performing, "train", interrupt)
     with pytest.raises(SystemExit) as stop:
         experiment(tmp_path).perform()
     assert stop.value.code == 130
     assert "the same command goes on" in capsys.readouterr().out
 
 
-def test_a_run_that_diverges_is_recorded_and_not_repeated(tmp_path, capsys):
-    one = experiment(tmp_path, method="vanilla", rate=1e30)
-    one.perform()
+@pytest.mark.parametrize(("network", "data"), [("fc2", "digits"), ("cnn5", "generated")])
+def test_a_run_that_diverges_is_recorded_and_not_repeated(tmp_path, capsys, network, data):
+    change = {"network": network, "data": data, "method": "vanilla", "rate": 1e30}
+    one = experiment(tmp_path, **change)
+    assert one.perform() == {}  # it has no curves
     files = sorted((tmp_path / "toy").glob("*.json"))
     assert len(files) == 2
     stop = Record.load(files[0]).stop
-    assert stop.startswith("diverged at step ")
-    assert stop in capsys.readouterr().out
-    draw_curves(one)  # what there is can be drawn
+    assert re.match("diverged: the loss is nan at step", stop)
+    output = capsys.readouterr()
+    assert stop in output.out
+    assert "try a smaller learning rate" in output.err.lower()
+    assert draw_curves(one) == []
     times = [file.stat().st_mtime_ns for file in files]
-    experiment(tmp_path, method="vanilla", rate=1e30).perform()
+    experiment(tmp_path, **change).perform()
     assert [file.stat().st_mtime_ns for file in files] == times
 
 
-def test_a_network_that_diverges_by_itself_is_recorded(tmp_path, capsys):
-    one = experiment(tmp_path, network="cnn5", data="generated", method="vanilla", rate=1e30)
-    assert one.perform() == {}  # it has no curves
-    record = Record.load(one.file(one.panels[0].runs[0], 0))
-    assert record.stop.startswith("diverged: the loss is nan at step")
-    assert "try a smaller learning rate" in capsys.readouterr().err.lower()
+def test_seeds_that_diverged_are_counted_beside_those_that_did_not(tmp_path, capsys):
+    one = experiment(tmp_path)
+    one.perform()
+    [panel], [run] = one.panels, one.panels[0].runs
+    Record({}, run.config(), 1, "diverged: the loss is nan at step 7").save(one.file(run, 1))
+    [records] = one.records().values()
+    assert len(records) == 2
+    assert "1 of 2 diverged" in table(one, panel)
+    assert draw_curves(one)
+
+
+def test_only_rates_of_the_paper_stand_under_its_name(tmp_path):
+    one = experiment(tmp_path)
+    one.perform()
+    [panel], [run] = one.panels, one.panels[0].runs
+    rows = [table(one, each).splitlines()[-1] for each in (panel, replace(panel, paper=False))]
+    paper, other = ([cell.strip() for cell in row.split("|")[1:-1]] for row in rows)
+    rate, end = paper[4:]
+    assert (rate, paper[1:3]) == (f"{run.rate:g}", ["", ""])
+    assert (other[1:3], other[4:]) == ([rate, end], ["", ""])
 
 
 @pytest.mark.row("F-12")
@@ -322,7 +342,7 @@ def test_what_goes_wrong_is_said_recorded_and_tried_again(
     def fail(*arguments, **options):
         raise error
 
-    monkeypatch.setattr(performing, "train_ensemble", fail)
+    monkeypatch.setattr(performing, "train", fail)
     one = experiment(tmp_path)
     assert one.perform() == {}
     assert outcome.split(":")[0] in capsys.readouterr().err
@@ -338,7 +358,7 @@ def test_a_fault_of_the_program_is_not_an_outcome(tmp_path, monkeypatch):
     def fail(*arguments, **options):
         raise RuntimeError("shapes")
 
-    monkeypatch.setattr(performing, "train_ensemble", fail)
+    monkeypatch.setattr(performing, "train", fail)
     with pytest.raises(RuntimeError, match="shapes"):
         experiment(tmp_path).perform()
 
@@ -398,18 +418,21 @@ def test_settings_are_typed():
         Run("BNP", "digits", "fc2", "BNP", 60, 0.1, 4, settings={"rho": 0.5})
 
 
-@pytest.mark.parametrize("network", [name for name in NETWORKS if not name.startswith("fc")])
+@pytest.mark.parametrize("network", NETWORKS)
 def test_each_method_of_a_network_puts_in_what_its_name_says(network):
     found = {}
     for method in METHODS[kind(network)]:
         run = Run(method, "cifar10", network, method, 8, 0.1, 1)
         model = build(run, (3, 32, 32), 10, seed=0)
-        names = {type(module).__name__ for module in model.modules() if hasattr(module, "eps")}
+        norms = [module for module in model.modules() if hasattr(module, "eps")]
+        names = {type(module).__name__ for module in norms}
+        if kind(network) == "fully connected":
+            assert [module.eps for module in norms] in ([], [1e-3] * len(FULLY_CONNECTED[network]))
         found[method] = (sorted(names), len(preconditioner(run, model, check_finite=True)))
     expected = {
         "vanilla": ([], 0),
-        "BN": (["BatchNorm2d"] if network != "cnn5" else ["BatchNorm"], 0),
-        "LN": (["GroupNorm", "LayerNorm"], 0),
+        "BN": (["BatchNorm2d"] if network.startswith("resnet") else ["BatchNorm"], 0),
+        "LN": (["GroupNorm", "LayerNorm"] if network == "cnn5" else ["LayerNorm"], 0),
         "Renorm": (["BatchRenorm"], 0),
         "Four": (["FourThingsNorm"], 0),
         "GN": (["GroupNorm"], 0),
@@ -417,6 +440,37 @@ def test_each_method_of_a_network_puts_in_what_its_name_says(network):
         "BNP+GN": (["GroupNorm"], 1),
     }
     assert found == {method: expected[method] for method in found}
+
+
+@pytest.mark.parametrize("method", ["BN", "Renorm"])
+def test_the_input_of_a_dense_network_can_be_normalized(method):
+    own = {"s_max": 3.0} if method == "Renorm" else {}
+    run = Run("BN", "digits", "fc2", method, 8, 0.1, 1, settings=Settings(input=True, **own))
+    model = build(run, (1, 8, 8), 10, seed=0)
+    norms = [module for module in model if hasattr(module, "features")]
+    assert [norm.features for norm in norms] == [64, 100, 100]
+    assert model[1] is norms[0]
+    assert {(norm.rho, norm.eps) for norm in norms} == {(0.99, 1e-3)}
+    assert {getattr(norm, "s_max", None) for norm in norms} == {own.get("s_max")}
+
+
+@pytest.mark.row("P-18")
+def test_corrected_statistics_are_averages_that_start_at_zero_over_what_they_count(rng):
+    run = Run("BNP", "digits", "fc2", "BNP", 8, 0.1, 1, settings=Settings(rho=0.9, corrected=True))
+    model = build(run, (1, 1, 3), 2, seed=0)
+    hooks = preconditioner(run, model, check_finite=True)
+    state = State(model, torch.optim.SGD(model.parameters(), 0.1), curves={})
+    batches = [rng.normal(2.0, 3.0, size=(8, 3)) for _ in range(5)]
+    for x in batches:
+        state.step += 1
+        model(torch.from_numpy(x).float()).square().sum().backward()
+        for hook in hooks:
+            hook.after_backward(state)
+    means, variances = running_statistics(batches, rho=0.9)
+    count, first = 1 - 0.9**5, hooks[-1].state_dict()["1"]
+    np.testing.assert_allclose(first["mean"][0], means[-1] / count, rtol=1e-5)
+    # there the variance starts at 1: take its part away
+    np.testing.assert_allclose(first["var"][0], (variances[-1] - 0.9**5) / count, rtol=1e-5)
 
 
 def test_the_input_can_be_normalized_and_the_first_layer_left_alone():
@@ -490,12 +544,89 @@ def test_the_best_rate_is_not_at_an_end(tmp_path, capsys):
     assert file.stat().st_mtime_ns == before
 
 
+def test_no_neighbor_of_the_best_pair_is_better():
+    """The best rate of the first layer depends on that of the others."""
+
+    def score(pair):
+        rest, first = np.log10(pair) - (-1.0, -2.5)
+        return 1 - rest**2 - first**2 - 0.8 * rest * first
+
+    found = {}
+    while pairs := tuning.next_pairs(found, 0.03):
+        found[pairs[0]] = score(pairs[0])
+    best = tuning.best_rate(found)
+    grid = [float(f"{digit}e{power}") for power in range(-5, 2) for digit in (1, 3)]
+    for place in (0, 1):
+        number = grid.index(best[place])
+        for rate in (grid[number - 1], grid[number + 1]):
+            neighbor = (rate, best[1]) if place == 0 else (best[0], rate)
+            assert found[neighbor] == score(neighbor) < score(best)
+    assert best == (0.1, 0.003)
+    assert len(found) < 20
+
+
+def test_pairs_of_rates_are_chosen_trained_and_kept(tmp_path, capsys):
+    how = Tuning((), epochs=1, seeds=2, paper=0, pairs=True)
+    change = {"method": "vanilla", "label": "vanilla", "epochs": 2}
+    one = experiment(tmp_path, tuning=how, **change)
+    records = one.perform()
+    [panel], [run] = one.panels, one.panels[0].runs
+    found = tuning.scores(Record.load(one.tuning_file(run)), 10)
+    chosen = one.chosen(panel, run)
+    best = (chosen.rate, chosen.settings.first_rate)
+    assert (0.1, 0.1) in found
+    assert found[best] == max(found.values())
+    assert chosen.name == f"{run.curve}-{best[0]:g}-first-{best[1]:g}"
+    assert {name: len(kept) for name, kept in records.items()} == {chosen.name: 2}
+    times = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
+    experiment(tmp_path, tuning=how, **change).perform()
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == times
+
+
+@pytest.mark.row("F-10")
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+@pytest.mark.parametrize("method", ["vanilla", "LN", "BNP"])
+def test_the_first_layer_moves_by_its_own_rate(method, optimizer):
+    """One step at two rates: each layer moves as it does when all have its rate."""
+
+    def moved(rate, first):
+        bnp = {"first": False, "split": optimizer == "adam"} if method == "BNP" else {}
+        own = Settings(first_rate=first, **bnp)
+        one = Run(method, "digits", "fc2", method, 60, rate, 1, optimizer, settings=own)
+        model = build(one, (1, 8, 8), 10, seed=0)
+        before = [p.detach().clone() for p in model.parameters()]
+        moving = models.optimizer(one, model)
+        examples = Examples(*(part[:60] for part in (digits.x_train, digits.y_train)))
+        hooks = [models.schedule(one, moving, 1), *preconditioner(one, model, True)]
+        train(model, examples, moving, epochs=1, batch_size=60, hooks=hooks)
+        return [(p - q).detach() for p, q in zip(model.parameters(), before, strict=True)]
+
+    digits = load("digits")
+    both, alike, slow = moved(0.1, 0.02), moved(0.1, None), moved(0.02, None)
+    for step, expected in zip(both, [*slow[:2], *alike[2:]], strict=True):
+        torch.testing.assert_close(step, expected)
+    assert not torch.equal(slow[0], alike[0])
+
+
+@pytest.mark.row("F-10")
+def test_the_pairs_begin_with_the_rates_of_figures_3_and_4():
+    program = runpy.run_path(str(FOLDER / "first_layer.py"))
+    for panel in program["PANELS"]:
+        for run in panel.runs if panel.tuning else []:
+            folder = FOLDER / "results" / program["SCHEDULES"][run.batch][0]
+            record = Record.load(folder / "tuning" / f"{run.curve}.json")
+            assert tuning.best_rate(tuning.scores(record, 10)) == run.rate
+            assert record.config["epochs"] == panel.tuning.epochs
+            final = Record.load(folder / f"{run.name}-4.json")
+            assert final.config == Record({}, run.config()).config
+
+
 def test_what_goes_wrong_while_a_rate_is_chosen_is_no_score(tmp_path, monkeypatch, capsys):
     def fail(*arguments, **options):
         raise MemoryError("too large")
 
     grid = Tuning(rates=(0.01, 0.1), epochs=1, seeds=1)
-    monkeypatch.setattr(performing, "train_ensemble", fail)
+    monkeypatch.setattr(performing, "train", fail)
     one = experiment(tmp_path, "--seeds", "1", tuning=grid)
     assert one.perform() == {}
     assert not one.tuning_file(one.panels[0].runs[0]).exists()
@@ -594,6 +725,20 @@ RESULTS = sorted(
 )
 
 
+@pytest.mark.parametrize("seed", [0, 4])
+def test_the_first_epochs_of_committed_results_on_digits_are_trained_again(tmp_path, seed):
+    file = FOLDER / "beyond.py"
+    panels = runpy.run_path(str(file))["PANELS"]
+    kept = Experiment(str(file), panels, ["--only=digits"])
+    again = Experiment(str(file), panels, ["--only=digits", "--epochs=2", f"--results={tmp_path}"])
+    # the corrected averages make the first steps so long that they enlarge rounding
+    [[run, _]] = [panel.runs for panel in again.panels if panel.runs]
+    curves = Record.load(kept.file(run, seed)).curves
+    [record] = again._attempt(run, [seed])
+    for name in ("minibatch_loss", "validation_loss", "test_loss"):
+        np.testing.assert_allclose(record.curves[name], curves[name][:2], rtol=1e-3)
+
+
 def test_committed_results_are_small_and_those_of_the_code():
     assert RESULTS
     assert sum(file.stat().st_size for file in RESULTS) < 3e6
@@ -620,13 +765,19 @@ def test_committed_results_are_small_and_those_of_the_code():
             continue
         record = Record.load(file)
         curve, _, seed = file.stem.rpartition("-")
-        curve = curve.removesuffix(f"-{record.config['rate']:g}")
+        first = record.config["settings"].pop("first_rate", None)
+        rates = record.config["rate"] if first is None else (record.config["rate"], first)
+        curve = curve.removesuffix("-" + rates_name(rates).replace(" ", "-"))
         one, panel = runs[file.parent.name, curve]
         expected = Record({}, one.config()).config | {"epochs": None, "rate": None}
+        expected["settings"].pop("first_rate", None)
         assert record.config | {"epochs": None, "rate": None} == expected, file.name
         assert record.seed == int(seed)
         assert record.stop.startswith(("all ", "diverged"))
-        if record.config["rate"] != one.rate:  # then it was chosen, and inside the grid
+        if panel.tuning and rates != one.rate:  # then it was chosen, and inside the grid
             found = tuned[file.parent.name, curve]
-            assert record.config["rate"] == tuning.best_rate(found)
-            assert not tuning.next_rates(found, panel.tuning.rates), file.name
+            assert rates == tuning.best_rate(found)
+            if panel.tuning.pairs:
+                assert not tuning.next_pairs(found, one.rate), file.name
+            else:
+                assert not tuning.next_rates(found, panel.tuning.rates), file.name

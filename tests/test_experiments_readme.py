@@ -150,6 +150,87 @@ def anew(run: str) -> str:
     return "" if np.isnan(last).any() else f"{np.mean(last):.1f}"
 
 
+TWO_RATES = re.findall(r"^\*\*(Minibatches of (\d+), (\w+) pixels)", TEXT, re.MULTILINE)
+
+
+@pytest.mark.row("F-10")
+@pytest.mark.parametrize(("title", "batch", "inputs"), TWO_RATES)
+def test_the_rates_of_the_first_layer_are_those_of_the_files(
+    title: str, batch: str, inputs: str
+) -> None:
+    for row in lines(f"**{title}"):
+        method, rate, *one, first, rest, accuracy, loss = row.values()
+        run = f"cifar10-fc3-{batch}-{DENSE[method]}-{inputs}"
+        common = f"{'fig3' if batch == '60' else 'fig4'}/{run}-{rate}"
+        assert one == [outcome(common), f"{final_loss(common):.3f}"]
+        two = f"first_layer/{run}-{rest}-first-{first}"
+        assert [accuracy, loss] == [outcome(two), f"{final_loss(two):.3f}"]
+        assert len(seeds(two)) == 5
+
+
+@pytest.mark.row("F-10")
+def test_what_is_said_of_the_rates_of_the_first_layer() -> None:
+    table = {
+        (size, row["Method"]): [*row.values()][1:]
+        for title, size, _ in TWO_RATES
+        if title.endswith("standardized pixels")
+        for row in lines(f"**{title}")
+    }
+    prefix = {
+        "hidden": "first_layer/cifar10-fc3-6-bnp-not-the-first-layer-standardized-0.1-first-0.003",
+        "vanilla": "first_layer/cifar10-fc3-6-vanilla-standardized-0.01-first-0.003",
+        "LN": "first_layer/cifar10-fc3-6-ln-standardized-0.03-first-0.01",
+        "BNP": "fig4/cifar10-fc3-6-bnp-standardized-0.3",
+    }
+    losses = {
+        name: [one["curves"]["minibatch_loss"][-1] for one in seeds(run)]
+        for name, run in prefix.items()
+    }
+    for values in losses.values():
+        assert f"{np.mean(values):.3f} ({min(values):.3f}–{max(values):.3f})" in PLAIN
+    hidden, *others = losses.values()
+    assert max(hidden) < min(min(values) for values in others)
+    changes = {
+        cell: abs(float(row[after].split()[0]) - float(row[before].split()[0]))
+        for (size, method), row in table.items()
+        if method in ("vanilla", "LN")
+        for cell, before, after in (((size, method, 0), 1, 5), ((size, method, 1), 2, 6))
+    }
+    assert max(value for cell, value in changes.items() if cell[2] == 0) < 0.41
+    assert max(value for cell, value in changes.items() if cell[2] == 1) < 0.0051
+    one = {method: row for (size, method), row in table.items() if size == "1"}
+    for method in ("vanilla", "LN"):
+        assert one[method][0] == one[method][3] == one[method][4]
+    own = RESULTS / "first_layer/tuning/cifar10-fc3-1-bnp-not-the-first-layer-standardized.json"
+    search = json.loads(own.read_text())["curves"]
+    chosen, next_one = (
+        np.mean([100 - 100 * search[f"{rate} first 0.001, seed {k}"][-1] for k in range(3)])
+        for rate in ("0.03", "0.1")
+    )
+    assert f"only {chosen - next_one:.2f} points lower" in PLAIN
+
+
+@pytest.mark.row("F-10")
+def test_the_second_best_pairs_are_those_of_the_searches() -> None:
+    for row in lines("**The pairs with the second-best"):
+        method, first, rest, accuracy, loss = row.values()
+        run = f"cifar10-fc3-1-{DENSE[method]}"
+        search = json.loads((RESULTS / f"first_layer/tuning/{run}-standardized.json").read_text())
+        errors: dict[str, float] = {}
+        for name, curve in search["curves"].items():
+            pair = name.partition(",")[0]
+            errors[pair] = errors.get(pair, 0.0) + curve[-1]
+        assert sorted(errors, key=lambda pair: errors[pair])[1] == f"{rest} first {first}"
+        second = f"first_layer/{run}-second-standardized-{rest}-first-{first}"
+        assert [accuracy, loss] == [outcome(second), f"{final_loss(second):.3f}"]
+
+
+def final_loss(run: str) -> np.floating:
+    """Return the training loss of the last epoch, the mean of the seeds that did not diverge."""
+    ended = [one for one in seeds(run) if not one["stop"].startswith("diverged")]
+    return np.mean([one["curves"]["minibatch_loss"][-1] for one in ended])
+
+
 @pytest.mark.row("P-27")
 def test_the_other_rates_of_the_residual_network_are_those_of_the_files() -> None:
     prefix, compared = "fig6/cifar10-resnet14-128-", {}
@@ -172,6 +253,40 @@ def test_the_other_rates_of_the_residual_network_are_those_of_the_files() -> Non
         np.mean(compared[one]).round(1) for one in (("BNP", 0.1), ("GN", 0.3), ("BNP+GN", 0.1))
     )
     assert f"{paper}, {bnp - first:.1f} points more than BNP+GN and {bnp - best:.1f} more" in TEXT
+
+
+@pytest.mark.row("P-27")
+def test_what_happens_when_the_rate_of_the_residual_network_drops() -> None:
+    prefix = "fig6/cifar10-resnet14-128-"
+    right, loss = {}, {}
+    for run in ("bn-standardized-0.3", "gn-standardized-0.03", "bnp-standardized-0.3",
+                "bnp-and-gn-standardized-0.1", "gn-rate-0.1-standardized-0.1",
+                "bnp-rate-0.1-standardized-0.1"):  # fmt: skip
+        curves = [one["curves"] for one in seeds(prefix + run)]
+        name = run.replace("-standardized", "").replace("-rate-0.1", "")
+        right[name] = 100 - 100 * np.array([one["test_error"] for one in curves])
+        loss[name] = np.mean([one["minibatch_loss"] for one in curves], axis=0)
+        settings = [one["config"]["settings"] for one in seeds(prefix + run)]
+        assert {each["weight_decay"] for each in settings} == {0.0001}
+        assert not any("init_scale" in each for each in settings)
+    gains = {name: each[:, 8] - each[:, 7] for name, each in right.items()}
+    mean = {name: each.mean().round(1) for name, each in gains.items()}
+    bnp, bn = right["bnp-0.1"].mean(axis=0)[:8], right["bn-0.3"].mean(axis=0)[:8]
+    assert (
+        f"in {(bnp > bn).sum()} of the first 8 epochs, with {bnp[7]:.1f} % against {bn[7]:.1f} %"
+        in PLAIN
+    )
+    assert f"then {loss['bnp-0.1'][7]:.2f} and {loss['bn-0.3'][7]:.2f}." in PLAIN
+    assert (
+        f"BNP gains {mean['bnp-0.1']} points in epoch 9, BNP+GN {mean['bnp-and-gn-0.1']} and "
+        f"GN {mean['gn-0.1']}, in both seeds"
+    ) in PLAIN
+    assert max(gains["bnp-0.1"]) < min(gains["bnp-and-gn-0.1"])
+    assert max(gains["bnp-and-gn-0.1"]) < min(gains["gn-0.1"])
+    assert (
+        f"BN gains {mean['bn-0.3']} points, GN {mean['gn-0.03']}, BNP {mean['bnp-0.3']}, "
+        f"BNP+GN {mean['bnp-and-gn-0.1']}."
+    ) in PLAIN
 
 
 def test_what_is_said_of_mnist_with_small_minibatches() -> None:

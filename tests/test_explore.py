@@ -48,23 +48,25 @@ def set_state(page: Any, name: str, **state: Any) -> None:
 # --- all figures ---
 
 FIGURES = stills.names()
-SHARED_KILOBYTES = 33
+SHARED_KILOBYTES = 34
 PAGE_KILOBYTES = 60
 
 
 def figures_of_pages() -> dict[str, list[str]]:
     """Return the names of the figures on each page that has some."""
     found = {}
-    for path in sorted((ROOT / "book").glob("*.md")):
+    for path in sorted((ROOT / "book").rglob("*.md")):
         names = re.findall(r"^```\{explore\} ([\w-]+)$", path.read_text("utf-8"), re.MULTILINE)
         if names:
-            found[path.stem] = names
+            found[path.relative_to(ROOT / "book").as_posix()] = names
     return found
 
 
-def test_each_figure_stands_on_one_page() -> None:
-    placed = [name for names in figures_of_pages().values() for name in names]
-    assert sorted(placed) == FIGURES
+def test_each_figure_stands_on_a_page_and_on_a_second_one_with_another_task() -> None:
+    text = "\n".join(path.read_text("utf-8") for path in (ROOT / "book").rglob("*.md"))
+    placed = re.findall(r"^```\{explore\} ([\w-]+)\n(?:(?::task: ([\w-]+))\n)?", text, re.MULTILINE)
+    assert sorted({name for name, _ in placed}) == FIGURES
+    assert len(placed) == len(set(placed))
 
 
 @pytest.mark.parametrize("page", figures_of_pages())
@@ -412,11 +414,12 @@ def test_the_rotated_valley_is_the_valley_in_other_coordinates(
     open_figure: OpenFigure, degrees: int
 ) -> None:
     page = open_figure(RACE)
+    set_state(page, RACE, more=True, **dict.fromkeys(ask(page, RACE, "fig.names()"), True))
     straight = np.array(ask(page, RACE, "fig.losses()"))
     set_state(page, RACE, angle=degrees)
     turn = np.deg2rad(degrees)
     R = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
-    compare_paths(page, change_of_variable(SURFACES["valley"], R.T), R @ np.ones(2))
+    compare_paths(page, change_of_variable(SURFACES["valley"], R.T), R @ np.array([0.6, 1.0]))
     names, rotated = ask(page, RACE, "fig.names()"), np.array(ask(page, RACE, "fig.losses()"))
     same = np.abs(rotated - straight) <= 1e-6 * straight + 1e-15
     diagonal = {"AdaGrad", "RMSProp", "RMSProp + Nesterov", "AdaDelta", "Adam"}
@@ -443,6 +446,7 @@ def test_a_rate_that_is_too_large_is_said_to_diverge(open_figure: OpenFigure) ->
                         strict=True))  # fmt: skip
     assert outcomes["SGD"].startswith("escaped")
     assert outcomes["Newton"] == "at the saddle"
+    set_state(page, RACE, more=True, Newton=True)
     assert "Newton is at the saddle point" in ask(page, RACE, "fig.sentence()")
 
 
@@ -457,8 +461,11 @@ def test_the_race_is_run_from_the_keyboard_alone(open_figure: OpenFigure) -> Non
     page.get_by_role("slider", name="Learning rate of Adam").focus()
     page.keyboard.press("ArrowRight")
     assert ask(page, RACE, "fig.state['lr-Adam']") > 0.05
-    page.get_by_role("checkbox", name="Newton").press("Space")
-    assert ask(page, RACE, "fig.state.Newton") is False
+    newton = page.get_by_role("checkbox", name="9 Newton")
+    assert not newton.is_visible()
+    page.get_by_role("checkbox", name="More methods").press("Space")
+    newton.press("Space")
+    assert ask(page, RACE, "fig.state.Newton") is True
     before = ask(page, RACE, "fig.state.step")
     page.get_by_role("button", name="One step on").press("Enter")
     assert ask(page, RACE, "fig.state.step") == before + 1
@@ -480,7 +487,8 @@ def test_steps_still_go_one_by_one_without_motion(open_figure: OpenFigure) -> No
 
 def test_a_notebook_has_the_caption_of_a_figure() -> None:
     text = "```{explore} quadratic-bowl\n:alt: A path on a bowl.\nA bowl with $1/\\kappa$.\n```\n"
-    written = chapters.markdown(text, chapters.Book(ROOT), [])
+    context = chapters.Context(chapters.Book(ROOT), "book/quadratic/rate")
+    written = chapters.markdown(text, context)
     assert written.endswith("A bowl with $1/\\kappa$.")
     assert "A path on a bowl" not in written
 

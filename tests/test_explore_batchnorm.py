@@ -1,4 +1,4 @@
-"""The figure on running statistics computes what optdl computes."""
+"""The figures on running statistics and on a minibatch of two compute what optdl computes."""
 
 import itertools
 import re
@@ -134,7 +134,7 @@ def test_what_the_chapter_says_about_the_gap(open_figure: OpenFigure) -> None:
         for rho in (0.9, 0.97)
     }
     first = [simulated(page, 1, m, 0.9, moves=False)[1]["gap"] for m in (8, 32, 128)]
-    text = re.sub(r"\s+", " ", (ROOT / "book/batchnorm.md").read_text("utf-8"))
+    text = re.sub(r"\s+", " ", (ROOT / "book/batchnorm/averages.md").read_text("utf-8"))
     told = "from 8 to 32 examples, from {:.2f} to {:.2f} in the first draw, and by half from 32 to"
     assert f"{told.format(*first)} 128, to {first[2]:.2f}." in text
     assert first[1] == pytest.approx(first[0] * 2 / 3, rel=0.05)
@@ -155,7 +155,7 @@ def test_it_is_used_from_the_keyboard(open_figure: OpenFigure) -> None:
     size.press("ArrowRight")
     assert size.get_attribute("aria-valuetext") == "16"
     assert ask(page, NAME, "fig.shown().m") == 16
-    page.get_by_role("slider", name="Share ρ of the old average").press("ArrowLeft")
+    page.get_by_role("slider", name="Weight ρ of the old average").press("ArrowLeft")
     assert ask(page, NAME, "fig.state.rho") == pytest.approx(0.89)
     before = ask(page, NAME, "fig.shown().means[0]")
     page.get_by_role("button", name="Draw anew").press("Enter")
@@ -163,3 +163,59 @@ def test_it_is_used_from_the_keyboard(open_figure: OpenFigure) -> None:
     page.get_by_role("checkbox", name="The mean of the population moves").press("Space")
     assert ask(page, NAME, "fig.state.moves") is True
     assert "behind the mean" in ask(page, NAME, "fig.sentence()")
+
+
+# --- a minibatch of two and one of sixty-four ---
+
+TWO = "batch-of-two"
+
+
+def others(seed: int) -> np.ndarray:
+    """Return the other examples of forty minibatches as the figure draws them."""
+    return 3 + 2 * normals(uniforms(seed, 2 * 40 * 63)).reshape(40, 63)
+
+
+@pytest.mark.parametrize(("seed", "x"), [(1, 3.6), (2, 5.0), (3, -4.0)])
+def test_the_lines_of_both_minibatches_are_those_of_optdl(
+    open_figure: OpenFigure, seed: int, x: float
+) -> None:
+    page = open_figure(TWO)
+    there = bn.batchnorm_inference(np.array([[x]]), ONE, ZERO, 3 * ONE, 4 * ONE)[0, 0]
+    for shown in ask(page, TWO, f"fig.simulate({x}, fig.draw({seed}))"):
+        rest = others(seed)[:, : shown["m"] - 1]
+        batches = np.column_stack([np.full(40, x), rest]).T  # a feature for each minibatch
+        outputs, _ = bn.batchnorm_forward(batches, np.ones(40), np.zeros(40))
+        np.testing.assert_allclose(shown["outputs"], outputs[0], rtol=1e-6, atol=1e-9)
+        means, deviations = np.transpose([(s["mean"], s["deviation"]) for s in shown["statistics"]])
+        np.testing.assert_allclose((batches - means) / deviations, outputs, atol=1e-6)
+        assert shown["gap"] == pytest.approx(rms(outputs[0] - there))
+
+
+def test_a_minibatch_of_two_agrees_with_inference_at_one_standard_deviation_alone(
+    open_figure: OpenFigure,
+) -> None:
+    page = open_figure(TWO)
+    for seed in range(1, 7):
+        other = others(seed)[0, 0]
+        inputs = np.arange(-5, 11.01, 0.25).tolist()
+        solved = {x for x in inputs if "✓" in said_of_two(page, x)}
+        assert solved == {x for x, possible in ((1.0, other > 1), (5.0, other < 5)) if possible}
+        page.get_by_role("button", name="Draw other examples").press("Enter")
+
+
+def said_of_two(page: Any, x: float) -> str:
+    """Return the sentence with the example at an input."""
+    set_state(page, TWO, x=x)
+    return str(ask(page, TWO, "fig.sentence()"))
+
+
+def test_the_sentence_says_the_outputs_of_both_modes(open_figure: OpenFigure) -> None:
+    page = open_figure(TWO)
+    said_of_64 = bn.batchnorm_forward(np.r_[7.0, others(1)[0]][:, None], ONE, ZERO)[0][0, 0]
+    words = said_of_two(page, 7.0)
+    assert (
+        "The output is 2.00 at inference. In training it is 1.00 in the minibatch of two" in words
+    )
+    assert f"and {said_of_64:.2f} among 64" in words
+    gaps = re.search(r"by ([\d.]+) and by ([\d.]+) \(root", words)
+    assert float(gaps[1]) > 5 * float(gaps[2])

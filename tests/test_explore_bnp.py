@@ -1,7 +1,6 @@
-"""The figure of the cloud computes the condition numbers and the steps that optdl computes."""
+"""The figures of BNP compute the condition numbers and the steps that optdl computes."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,13 +8,12 @@ import pytest
 from test_explore import OpenFigure, ask, set_state
 from test_explore_conditioning import drag
 
-from optdl import bnp, problems
+from optdl import bnp, conditioning, problems
 from optdl.optimizers import SGD, run
 
 pytestmark = pytest.mark.xdist_group("site")
 
 CLOUD = "bnp-cloud"
-PAGE = Path(__file__).resolve().parent.parent / "book" / "bnp.md"
 CLOUDS = {
     "the start": {},
     "far away": {"mean": [-2.7, 5.1], "s1": 0.1, "s2": 1.75, "r": -0.95},
@@ -115,24 +113,6 @@ def test_the_sentence_tells_the_numbers_and_which_step_gains(open_figure: OpenFi
     assert "(1 + 0.60) / (1 − 0.60) = 4.00" in ask(page, CLOUD, "fig.sentence()")
 
 
-def test_the_page_states_the_numbers_of_the_figure(open_figure: OpenFigure) -> None:
-    page, text = open_figure(CLOUD), re.sub(r"\s+", " ", PAGE.read_text("utf-8"))
-    kappas = np.array(bnp.condition_numbers(shown(page)[0])) ** 2
-    answer = re.search(
-        r"\\kappa\(\\hat H\)\^2\$ is ([\d.]+), \$\\kappa\(\\hat HU\)\^2\$ is ([\d.]+), and "
-        r"\$\\kappa\(\\hat HUD\)\^2\$ is ([\d.]+)\. Centering gains a factor of ([\d.]+), scaling "
-        r"a factor of ([\d.]+)",
-        text,
-    )
-    expected = [*kappas, kappas[0] / kappas[1], kappas[1] / kappas[2]]
-    np.testing.assert_allclose(np.array(answer.groups(), float), expected, rtol=2e-3)
-    steps = re.search(r"gradient descent needs at most (\d+), (\d+) and (\d+) steps", text).groups()
-    assert [one["count"] for one in shown(page)[1]] == [int(number) for number in steps]
-    left = re.search(r"a correlation of ([\d.]+) leaves \$\\kappa\(\\hat HUD\)\^2 = (\d+)\$", text)
-    set_state(page, CLOUD, r=float(left[1]))
-    assert bnp.condition_numbers(shown(page)[0])[2] ** 2 == pytest.approx(float(left[2]))
-
-
 def test_the_first_path_jumps_along_the_mean_and_hardly_advances(open_figure: OpenFigure) -> None:
     system = shown(open_figure(CLOUD))[1][0]
     path = np.array(system["path"])
@@ -142,9 +122,7 @@ def test_the_first_path_jumps_along_the_mean_and_hardly_advances(open_figure: Op
     assert np.all(np.abs(cosines) > 0.99)
     assert np.all(cosines[1:] * cosines[:-1] < 0)
     distance = np.linalg.norm(path, axis=1)
-    text = re.sub(r"\s+", " ", PAGE.read_text("utf-8"))
-    told = re.search(r"after 20 steps (\d+) % of the distance remain", text)[1]
-    assert 100 * distance[-1] / distance[0] == pytest.approx(float(told), abs=0.5)
+    assert distance[-1] > 0.95 * distance[0]
 
 
 def test_the_mean_changes_the_first_number_alone_and_deviations_not_the_third(
@@ -187,3 +165,63 @@ def test_the_cloud_moves_by_keyboard_mouse_and_button(open_figure: OpenFigure) -
     np.testing.assert_allclose(kappas, kappas[2], rtol=1e-6)
     page.get_by_role("button", name="Back to the beginning").press("Enter")
     assert state() == [3, 2, 1.2, 0.3, 0.5]
+
+
+# --- two layers that share one learning rate ---
+
+LAYERS = {
+    "plain": (0, 0),
+    "inputs centered": (1, 0),
+    "BN": (0, 2),
+    "BNP": (2, 2),
+}
+"""Which of I, U and UD each layer has, by method."""
+
+
+@pytest.mark.parametrize(("inputs", "hidden"), [(3.0, 0.8), (0.0, 0.8), (1.5, 3.0), (6.0, 0.0)])
+def test_the_gain_is_that_of_the_spectra_of_both_layers(
+    open_figure: OpenFigure, inputs: float, hidden: float
+) -> None:
+    page = open_figure("gain")
+    set_state(page, "gain", inputs=inputs, hidden=hidden)
+    spectra = []
+    for mean, std in ((inputs, 1.0), (hidden, 0.6)):
+        H = np.array(ask(page, "gain", f"fig.points({mean}, {std})"))
+        np.testing.assert_allclose(H.mean(axis=0), mean, atol=1e-9)
+        np.testing.assert_allclose(H.std(axis=0), std, rtol=1e-9)
+        assert np.corrcoef(H.T)[0, 1] == pytest.approx(0.5)
+        whole = bnp.layer_hessian(H, np.ones(len(H)))
+        spectra.append([np.linalg.eigvalsh(P.T @ whole @ P) for P in preconditioners(H)])
+    found = ask(page, "gain", "fig.methods()")
+    assert [one["name"] for one in found] == list(LAYERS)
+    said = ask(page, "gain", "fig.sentence()")
+    for one, kinds in zip(found, LAYERS.values(), strict=True):
+        values = [np.sort(spectra[layer][kind]) for layer, kind in enumerate(kinds)]
+        np.testing.assert_allclose(np.sort(one["values"]), values, rtol=1e-9)
+        kappa = np.max(values) / np.min(values)
+        assert one["kappa"] == pytest.approx(kappa)
+        assert one["count"] == conditioning.iterations_needed(kappa, 0.01)
+        assert f" {one['count']} " in said
+    assert ("BN and BNP agree" in said) == (inputs == 0)
+
+
+def test_centered_inputs_leave_bn_and_bnp_alike_whatever_the_hidden_mean(
+    open_figure: OpenFigure,
+) -> None:
+    page = open_figure("gain")
+    page.get_by_role("button", name="Center the inputs").press("Enter")
+    for hidden in (0.0, 2.0, 6.0):
+        set_state(page, "gain", hidden=hidden)
+        counts = {one["name"]: one["count"] for one in ask(page, "gain", "fig.methods()")}
+        assert counts["BN"] == counts["BNP"] == 7
+        assert counts["plain"] == counts["inputs centered"] > 7
+
+
+def test_the_means_of_both_layers_are_dragged_along_the_diagonal(open_figure: OpenFigure) -> None:
+    page = open_figure("gain")
+    drag(page, "Mean of the hidden activations", (60, 40))
+    state = ask(page, "gain", "[fig.state.inputs, fig.state.hidden]")
+    assert state[0] == 3
+    assert 2.5 < state[1] < 4.5
+    page.get_by_role("slider", name="Mean of the inputs", exact=True).press("ArrowLeft")
+    assert ask(page, "gain", "fig.state.inputs") == 2.9

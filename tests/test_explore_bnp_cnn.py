@@ -1,6 +1,7 @@
 """The figure of a kernel's entry computes the columns and the statistics that optdl computes."""
 
 import itertools
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from optdl import bnp_cnn
 pytestmark = pytest.mark.xdist_group("site")
 
 KERNEL = "kernel-entry"
-PAGE = Path(__file__).resolve().parent.parent / "book" / "bnp_cnn.md"
+PAGE = Path(__file__).resolve().parent.parent / "book" / "bnp_cnn" / "statistics.md"
 
 
 def unrolled(image: np.ndarray, stride: int, padding: int) -> np.ndarray:
@@ -127,32 +128,18 @@ def test_entry_column_and_pixel_are_chosen_by_keyboard_and_mouse(open_figure: Op
     assert entry(page) == [2, 2]
 
 
-def test_the_page_states_the_numbers_of_the_figure(open_figure: OpenFigure) -> None:
+def test_the_tasks_have_the_answers_of_the_page(open_figure: OpenFigure) -> None:
     page, text = open_figure(KERNEL), re.sub(r"\s+", " ", PAGE.read_text("utf-8"))
-    h = maps(page)
-    mean, var = bnp_cnn.exact_column_statistics(h, 3)
-    channel, channel_var = bnp_cnn.channel_statistics(h)
-    corner = re.search(
-        r"deviation of the channel, ([\d.]+) and ([\d.]+), exactly\. The corner \$\(2,2\)\$ meets "
-        r"16 pixels and 9 zeros, which lower the mean to ([\d.]+) and raise the standard deviation "
-        r"to ([\d.]+); the means differ by ([\d.]+), where the bound allows ([\d.]+)\.",
-        text,
-    )
-    expected = [
-        mean[4], np.sqrt(var[4]), mean[8], np.sqrt(var[8]), channel[0] - mean[8],
-        bnp_cnn.statistics_bound(h, 3)[0],
-    ]  # fmt: skip
-    np.testing.assert_allclose(np.array(corner.groups(), float), expected, atol=0.005)
-    np.testing.assert_allclose(mean[4], channel[0])
-    np.testing.assert_allclose(var[4], channel_var[0])
-    ones = bnp_cnn.exact_column_statistics(np.ones((1, 1, 5, 5)), 3)[0]
-    np.testing.assert_allclose(np.unique(ones.round(12)), [0.64, 0.8, 1])
-    assert "The means are 1, 0.8 and 0.64, and $\\nu = " in text
-    both = unrolled(h[0, 0], 1, 2)
-    assert np.ptp(both.mean(axis=0)) < 1e-12
-    assert np.ptp(both.std(axis=0)) < 1e-12
-    skipped = unrolled(h[0, 0], 2, 0).mean(axis=0)
-    told = re.search(
-        r"these are four pixels, and the nine means range from ([\d.]+) to ([\d.]+)\.", text
-    )
-    np.testing.assert_allclose(np.array(told.groups(), float), [skipped.min(), skipped.max()])
+    image = re.search(r"image = np\.array\((\[\[.*?\]\])\)", text)[1]
+    np.testing.assert_array_equal(maps(page)[0, 0], json.loads(image))
+    page.get_by_role("button", name="All pixels 1").press("Enter")
+    assert "The means differ by 0.36; the bound allows 0.36." in ask(page, KERNEL, "fig.sentence()")
+    set_state(page, KERNEL, u=1, v=1)
+    page.get_by_role("slider", name="Value of the framed pixel").press("End")
+    assert "The means differ by 0.36; the bound allows 3.24." in ask(page, KERNEL, "fig.sentence()")
+    assert "The difference comes from the pixels that the corner misses and stays 0.36" in text
+    page.get_by_role("group", name="zeros").get_by_label("2").check(force=True)
+    moments = np.array(ask(page, KERNEL, "fig.moments()"))
+    assert np.ptp(moments, axis=0).max() < 1e-12
+    assert "Each entry now meets the whole image and 24 zeros" in text
+    assert abs(moments[0] - ask(page, KERNEL, "fig.channel()")).min() > 0.1

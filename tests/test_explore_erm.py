@@ -1,4 +1,4 @@
-"""The figure on capacity and sample size computes what optdl.erm computes."""
+"""The figures on capacity and on the number of errors compute what optdl.erm computes."""
 
 import re
 from typing import Any
@@ -9,6 +9,7 @@ from mulberry import normals, uniforms
 from test_explore import OpenFigure, ask, set_state
 
 from optdl import erm
+from optdl.problems import TwoGaussians
 
 pytestmark = pytest.mark.xdist_group("site")
 
@@ -111,3 +112,35 @@ def test_it_is_used_from_the_keyboard(open_figure: OpenFigure) -> None:
     page.get_by_role("button", name="New sample").press("Enter")
     assert ask(page, "capacity", "fig.seed()") == 2
     assert not np.allclose(risks(page, "now()"), before)
+
+
+# --- the needle ---
+
+
+def test_the_needle_has_the_points_and_the_risks_of_the_lesson(open_figure: OpenFigure) -> None:
+    page = open_figure("needle")
+    x, y = TwoGaussians(np.array([1.0, 0.5]), prior=0.4).sample(40, np.random.default_rng(2))
+
+    def w(phi: float) -> np.ndarray:
+        return 2 * np.array([np.cos(np.radians(phi)), np.sin(np.radians(phi))])
+
+    def risk(phi: float) -> float:
+        return float(np.mean(np.log2(1 + np.exp(-y * (x @ w(phi))))))
+
+    for phi in (-137.5, -20.0, 34.5, 61.0, 179.5):
+        assert ask(page, "needle", f"fig.errors({phi})") == np.sum(y * (x @ w(phi)) <= 0)
+        assert ask(page, "needle", f"fig.logistic({phi})") == pytest.approx(risk(phi), abs=1e-4)
+        slope = np.degrees(risk(phi + 0.01) - risk(phi - 0.01)) / 0.02
+        assert ask(page, "needle", f"fig.slope({phi})") == pytest.approx(slope, abs=1e-3)
+    middle, width = ask(page, "needle", "fig.needle()")
+    assert (middle, width) == (pytest.approx(45.08, abs=0.01), pytest.approx(0.0196, abs=0.001))
+
+
+def test_steps_on_the_logistic_risk_end_where_it_is_smallest(open_figure: OpenFigure) -> None:
+    page = open_figure("needle")
+    for _ in range(20):
+        page.get_by_role("button", name="One step down").click()
+    assert ask(page, "needle", "fig.state.phi") == pytest.approx(34.5, abs=0.5)
+    assert "4 errors of 40" in ask(page, "needle", "fig.sentence()")
+    page.get_by_role("button", name="Go to the needle").click()
+    assert "3 errors of 40" in ask(page, "needle", "fig.sentence()")

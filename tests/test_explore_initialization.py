@@ -33,22 +33,22 @@ def drawn(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def measured(page: Any, seed: int, factor: float, name: str) -> dict[str, Any]:
     """Return what the figure measures."""
-    keep = "(({activations, gradients, flat}) => ({activations, gradients, flat}))"
+    keep = "(({activations, gradients}) => ({activations, gradients}))"
     call = f"fig.measure(fig.draw({seed}), {factor}, fig.ACTIVATIONS.{name})"
     return dict(ask(page, "signal", f"{keep}({call})"))
 
 
 def by_torch(
     x: np.ndarray, upstream: np.ndarray, layers: list[np.ndarray], name: str
-) -> tuple[list[float], np.ndarray]:
-    """Return the mean square of the gradient at each layer and the last pre-activations."""
+) -> list[float]:
+    """Return the mean square of the gradient at each layer."""
     h = [torch.tensor(x, requires_grad=True)]
     for W in layers:
-        h.append(TORCH[name](z := h[-1] @ torch.tensor(W).T))
+        h.append(TORCH[name](h[-1] @ torch.tensor(W).T))
     for activation in h[1:]:
         activation.retain_grad()
     h[-1].backward(torch.tensor(upstream))
-    return [float((activation.grad**2).mean()) for activation in h], z.detach().numpy()
+    return [float((activation.grad**2).mean()) for activation in h]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -59,11 +59,9 @@ def test_both_mean_squares_are_those_of_optdl_and_torch(open_figure: OpenFigure,
         layers = list(weights * factor / np.sqrt(WIDTH))
         shown = measured(page, 7, factor, name)
         forward = init.measured_second_moments(x, layers, name)
-        backward, z = by_torch(x, upstream, layers, name)
+        backward = by_torch(x, upstream, layers, name)
         both = np.array([shown["activations"], shown["gradients"]], dtype=float)
         np.testing.assert_allclose(both, [forward, backward], rtol=1e-6)
-        flat = init.saturated_share(z, init.ACTIVATIONS[name])
-        assert shown["flat"] == pytest.approx(flat)
 
 
 def mean_square(f: Callable[[np.ndarray], np.ndarray], variance: float) -> float:
@@ -93,19 +91,46 @@ def test_the_prediction_is_that_of_wide_layers(open_figure: OpenFigure) -> None:
         np.testing.assert_allclose(np.array(shown["activations"], dtype=float), moments, rtol=1e-4)
 
 
-def test_the_words_agree_with_the_numbers(open_figure: OpenFigure) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_the_curves_cross_one_where_quadrature_does(open_figure: OpenFigure, name: str) -> None:
     page = open_figure("signal")
-    for name, factor in (("relu", 1.0), ("relu", 2**0.5), ("relu", 2.0), ("tanh", 3.0)):
+    crossings = ask(page, "signal", f"fig.sweep(fig.ACTIVATIONS.{name}).crossings")
+
+    def ends(factor: float) -> tuple[float, float]:
+        activation, forward, backward = init.ACTIVATIONS[name], 1.0, 1.0
+        for _ in range(DEPTH):
+            variance = factor**2 * forward
+            forward = mean_square(activation.value, variance)
+            backward *= factor**2 * mean_square(activation.slope, variance)
+        return forward, backward
+
+    for k, kind in enumerate(("forward", "backward")):
+        if (crossing := crossings[kind]) is None:
+            assert max(ends(factor)[k] for factor in (0.2, 1, 4, 16)) < 1
+        else:
+            assert ends(0.99 * crossing)[k] < 1 < ends(1.01 * crossing)[k]
+    bounded = name in ("tanh", "sigmoid")
+    assert (crossings["forward"] is None) == bounded
+    assert crossings["backward"] is not None
+
+
+FATES = {"vanishes": 1e-3, "shrinks": 0.1, "keeps its size": 10, "grows": 1e3, "explodes": np.inf}
+
+
+def test_the_words_agree_with_the_numbers(open_figure: OpenFigure) -> None:
+    page, words = open_figure("signal"), set()
+    for name, factor in itertools.product(("relu", "tanh"), (1.0, 1.35, 2**0.5, 1.5, 2.0, 3.0)):
         set_state(page, "signal", activation=name, factor=factor)
         forward = ask(page, "signal", "fig.measured().activations[50]")
         backward = ask(page, "signal", "fig.measured().gradients[0]")
         said = ask(page, "signal", "fig.sentence()")
         for whose, value in (("signal", forward), ("gradient", backward)):
-            word = "vanishes" if value < 1e-3 else "explodes" if value > 1e3 else "neither"
-            assert f"the {whose} {word}" in said, (name, factor, said)
-    # what the caption tells the reader to find
-    assert "the signal neither" in said
-    assert "the gradient explodes" in said
+            word = next(word for word, limit in FATES.items() if value <= limit)
+            assert f"the {whose} {word}:" in said, (name, factor, said)
+            words.add(word)
+        solved = name == "tanh" and 0.1 <= forward <= 10 and 0.1 <= backward <= 10
+        assert said.startswith("✓") == solved
+    assert words == FATES.keys()
 
 
 def test_the_histograms_count_every_activation(open_figure: OpenFigure) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
-from notebooks import CONTEXT, OF_R, answer, cell, step, write_source
+from notebooks import CONTEXT, OF_R, answer, cell, shown, step, write_source
 from rich.console import Console
 from traitlets.config import Config
 
@@ -70,6 +70,13 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dry_run.TestRun
     return runs(tmp_path_factory.mktemp("course"), *cells)
 
 
+def shown_tests(found: dict[str, dry_run.TestRun]) -> str:
+    """Return what ``gradebox check`` prints."""
+    text = StringIO()
+    report.show_tests(Console(file=text, width=200), [*found.values()])
+    return text.getvalue()
+
+
 def test_each_cell_goes_its_own_way(found: dict[str, dry_run.TestRun]) -> None:
     assert {name: run.way for name, run in found.items()} == dict.fromkeys(TESTS, ISOLATED) | {
         "inside": IN_PROCESS,
@@ -87,9 +94,7 @@ def test_own_answers_that_lose_points_and_blank_ones_that_get_some_are_named(
 
 
 def test_the_report_gives_the_reasons_in_plain_words(found: dict[str, dry_run.TestRun]) -> None:
-    text = StringIO()
-    report.show_tests(Console(file=text, width=200), [*found.values()])
-    lines = text.getvalue().splitlines()
+    lines = shown_tests(found).splitlines()
     for line in (
         "toy/inside: in-process, because isolated it gave: AttributeError: 'Stub' object has no "
         "attribute '__globals__'",
@@ -151,6 +156,48 @@ def test_an_answer_may_use_what_a_test_defines(tmp_path: Path) -> None:
     assert {name: (run.way, run.answers) for name, run in found.items()} == {
         "side": (IN_PROCESS, 2),
         "other": (ISOLATED, 2),
+    }
+
+
+GAUGE = """gauge = [1, 5, 2]
+assert square(2) == 4
+### BEGIN HIDDEN TESTS
+hidden = 16
+assert square(4) == hidden
+### END HIDDEN TESTS"""
+WET = "wet = [depth for depth in gauge if depth > 1]"
+
+
+def test_an_answer_may_use_at_once_what_an_earlier_test_defines(tmp_path: Path) -> None:
+    """The text that students have of that test runs among their cells, and nothing hidden."""
+    tests = [cell("gauge", GAUGE, 2), cell("wet", "assert wet == [5, 2]", 2)]
+    found = runs(tmp_path, answer(SQUARE), tests[0], answer(WET, "uses"), tests[1])
+    assert {name: (run.way, run.answers, run.released) for name, run in found.items()} == {
+        "gauge": (ISOLATED, 2, True),
+        "wet": (ISOLATED, 2, False),
+    }
+    assert "what students see of it also runs among their cells" in shown_tests(found)
+    looks = answer(f"{WET}\nprint(sorted(globals()))", "uses")
+    nb = new_notebook(cells=[answer(SQUARE), tests[0], looks, tests[1]])
+    run = step(tmp_path).run(nb, tmp_path, CONTEXT, planned(found.values())["toy"])
+    assert run.scores == {"gauge": 2, "wet": 2}
+    assert "'gauge'" in shown(looks)
+    assert "'hidden'" not in shown(looks)
+    found = runs(tmp_path, answer(SQUARE), tests[0], answer(WET, "uses"), tests[1], way=ISOLATED)
+    assert {name: (run.answers, run.released) for name, run in found.items()} == {
+        "gauge": (2, False),
+        "wet": (0, False),
+    }
+
+
+def test_no_score_becomes_forgeable_for_what_a_later_answer_uses(tmp_path: Path) -> None:
+    count = answer("calls = []\ndef count():\n    calls.append(1)\n    return len(calls)")
+    tests = {"first": "gauge = [1, 5, 2]\nassert count() == 1", "wet": "assert wet == [5, 2]"}
+    first, wet = of_two_points(tests)
+    found = runs(tmp_path, count, first, answer(WET, "uses"), wet)
+    assert {name: (run.way, run.answers) for name, run in found.items()} == {
+        "first": (ISOLATED, 2),
+        "wet": (ISOLATED, 0),
     }
 
 

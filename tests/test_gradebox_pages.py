@@ -273,6 +273,7 @@ def test_it_is_done_once_and_for_all(rng: np.random.Generator) -> None:
         (r"\mathbb{R}^n", "ℝn"),
         (r"\begin{aligned} a &= b \\ c &= d \end{aligned}", "a=bc=d"),
         (r"\text{<b>}", "<b>"),
+        (r"\textbf{while } x", "whilex"),
     ],
 )
 def test_a_formula_is_mathml(formula: str, text: str) -> None:

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,18 @@ def test_so_may_an_honest_answer(tmp_path: Path) -> None:
     later = cell("later", "assert computes(0) == 0", 1)
     _, run = executed(tmp_path, COMPUTES, test, later, timeout=1)
     assert run.scores == {"test": 3, "later": 1}
+
+
+@pytest.mark.parametrize("way", [(), ("long", "short")], ids=["isolated", "in-process"])
+def test_a_test_may_have_a_limit_of_its_own_which_no_student_changes(
+    tmp_path: Path, way: tuple[str, ...]
+) -> None:
+    long, short = (cell(name, "assert computes(1.5) == 1.5", 1) for name in ("long", "short"))
+    source = [deepcopy(node) for node in (long, short)]
+    source[0].metadata["gradebox"] = {"seconds": 20}
+    short.metadata["gradebox"] = {"seconds": 20}  # a student's
+    _, run = executed(tmp_path, COMPUTES, long, short, source=source, in_process=way, timeout=1)
+    assert run.scores == {"long": 1, "short": 0}
 
 
 @slow_and_sealed

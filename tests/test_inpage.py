@@ -59,7 +59,8 @@ TRY = re.compile(r"^```\{try\} (\S+)\n(.*?)^```$", re.M | re.S)
 CELLS = {
     f"try-{name}": source
     for topic in TOPICS
-    for name, source in TRY.findall((ROOT / "book" / f"{topic}.md").read_text(encoding="utf-8"))
+    for page in (ROOT / "book" / topic).glob("*.md")
+    for name, source in TRY.findall(page.read_text(encoding="utf-8"))
 }
 """The free cells of the chapters, by name."""
 
@@ -584,7 +585,7 @@ def test_python_is_loaded_on_the_first_press_and_kept_afterwards(
     sheet.page.reload(wait_until="networkidle")
     assert [url for url in asked if url.endswith(".gz")] == []
     assert "MB, once" in sheet.page.locator(".exercise-hint").first.inner_text()
-    cell = "quadratic-taylor-value"
+    cell = "quadratic-prediction-ratio"
     sheet.write(cell, sample_class.sheet(COURSE, "quadratic").right[cell])
     assert sheet.run(cell).startswith("✓")
     assert len([url for url in asked if url.endswith(".gz")]) == 3

@@ -375,7 +375,8 @@ def test_on_a_cpu_nothing_is_compiled() -> None:
         "channels_last, autocast, images on the CPU",
     ]
     assert read == [2, 2, 2, 1, 1, 2], "one variant reads its losses in each step"
-    rows = lab.table(speeds).splitlines()
+    rows = lab.table(speeds, TINY).splitlines()
+    assert rows[0] == "| variant | images per second, one thread of the CPU |"
     assert rows[2] == "| float32 | 256 |"
     assert "| not measured |" in rows[5]
 

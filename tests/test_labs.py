@@ -372,6 +372,14 @@ def test_a_reading_off_curves_of_another_machine_is_right(
         judge_reading(toy_check(readings=last), lambda: {"last": 0.0625 * 1.2})
 
 
+def test_losses_that_rounding_made_large_and_small_are_those_of_the_same_run() -> None:
+    steady = [1 / (1 + k / 40) for k in range(400)]
+    scattered = [loss * (1.3 if k % 2 else 0.7) for k, loss in enumerate(steady)]
+    assert records._near(steady, scattered)
+    assert not records._near(steady, [1.2 * loss for loss in steady])
+    assert not records._near(steady, sorted(steady))
+
+
 def test_a_reading_needs_the_runs(folder: Path, parts: dict[str, Any]) -> None:
     records._TRAINED.clear()
     with pytest.raises(CheckFailed, match="run the cell with `check_record` above"):

@@ -27,7 +27,9 @@ from optdl.optimizers import (
     ExponentialDecay,
     FirstOrder,
     LinearDecay,
+    Lion,
     Momentum,
+    Muon,
     Nesterov,
     Newton,
     Optimizer,
@@ -36,8 +38,10 @@ from optdl.optimizers import (
     RMSPropNesterov,
     Warmup,
     adaptive_diagonal,
-    base,
+    average_of_iterates,
+    averaged_variance,
     change_of_variable,
+    exponential_average,
     fisher_diagonal,
     measured_seconds,
     minibatch_gradient,
@@ -45,18 +49,16 @@ from optdl.optimizers import (
     momentum_eigenvalues,
     momentum_matrix,
     momentum_rate,
-    momentum_regime,
     network_diagonals,
+    newton_schulz,
     noise_floor,
     optimal_momentum,
     preconditioned_descent,
-    robbins_monro,
     run,
     scaling_exponent,
-    solve_flops,
+    shampoo_direction,
     standard_nesterov,
     steps_to_reduce,
-    terminal_velocity,
     torch_equivalent,
     velocity,
     with_l2_penalty,
@@ -78,6 +80,7 @@ EVERY = {
     "AdaDelta": AdaDelta(lr=1.0),
     "Adam": Adam(lr=0.05),
     "AdamW": AdamW(lr=0.05, decay=0.1),
+    "Lion": Lion(lr=0.02, decay=0.1),
 }
 """Every method of first order, with constants that suit a bowl."""
 
@@ -108,6 +111,12 @@ def states(opt, grad, theta, steps):
         theta, state = opt.step(theta, state, grad)
         found.append(state)
     return found
+
+
+def run_python(code):
+    """Run a program in a fresh interpreter and return what it prints."""
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 # --- against torch.optim ----------------------------------------------------------------------
@@ -152,37 +161,29 @@ def our_path(opt, grad, start, steps):
     return np.array(path)
 
 
-def deviations(steps=100):
+def deviations(steps=120):
     """The largest deviation from torch.optim of each method, over some smooth problems."""
     objectives = (bowl(), problems.valley(0.1), problems.mixture())
     found = {}
     for label, opt in SAME_IN_TORCH.items():
         name, settings = torch_equivalent(opt)
-        found[label] = max(
-            np.abs(
-                our_path(opt, objective.gradient, objective.start, steps)
-                - torch_path(name, settings, objective.gradient, objective.start, steps)
-            ).max()
-            for objective in objectives
-        )
+        found[label] = 0.0
+        for objective in objectives:
+            ours = our_path(opt, objective.gradient, objective.start, steps)
+            theirs = torch_path(name, settings, objective.gradient, objective.start, steps)
+            # a comparison of two paths that stand still would prove nothing
+            assert np.linalg.norm(ours[-1] - ours[0]) > 0.05
+            found[label] = max(found[label], np.abs(ours - theirs).max())
     return found
 
 
 @pytest.mark.row("L1-24", "L1-26", "L1-27", "L1-29", "L1-30", "L2-05", "L2-06", "F-05")
-def test_largest_deviation_from_torch_over_100_steps():
+def test_largest_deviation_from_torch_over_120_steps():
     # pytest -s -k deviation prints the numbers
     found = deviations()
     for label, deviation in found.items():
         print(f"{label:20} {deviation:.1e}")
-    assert max(found.values()) <= 1e-12, found
-
-
-@pytest.mark.row("L1-24")
-@pytest.mark.parametrize("label", SAME_IN_TORCH)
-def test_the_methods_move_at_all_when_compared_with_torch(label):
-    # a comparison of two paths that stand still would prove nothing
-    path = our_path(SAME_IN_TORCH[label], bowl().gradient, bowl().start, 100)
-    assert np.linalg.norm(path[-1] - path[0]) > 0.05
+    assert max(found.values()) <= 4e-15, found
 
 
 @pytest.mark.row("L1-30")
@@ -201,17 +202,6 @@ def test_rmsprop_approaches_torch_as_delta_vanishes():
     assert gaps[0] > 1e-4
     assert gaps[1] < gaps[0] / 30
     assert gaps[2] < gaps[1] / 60
-
-
-@pytest.mark.row("L1-30")
-def test_delta_inside_the_root_is_not_eps_outside():
-    # one step from g = 1: 1/√(δ + 0.1) inside, 1/(√0.1 + eps) outside
-    [_, inside] = run(RMSProp(1.0, rho=0.9, delta=0.01), constant(1.0), np.zeros(1), 1)
-    outside = torch_path(
-        "RMSprop", {"lr": 1.0, "alpha": 0.9, "eps": 0.01}, constant(1.0), np.zeros(1), 1
-    )
-    assert inside[0] == pytest.approx(-1 / math.sqrt(0.11), rel=1e-14)
-    assert outside[1, 0] == pytest.approx(-1 / (math.sqrt(0.1) + 0.01), rel=1e-14)
 
 
 @pytest.mark.row("L1-26")
@@ -248,6 +238,8 @@ def test_momentum_with_one_minus_alpha_is_momentum_with_a_smaller_rate():
         (RMSPropNesterov(0.1), "at θ, not at the interim point"),
         (DeltaBarDelta(0.1), "no DeltaBarDelta"),
         (Newton(hessian=lambda theta: np.eye(1)), "no Newton"),
+        (Muon(0.1), "in bfloat16"),
+        (Lion(0.1), "no Lion"),
         (SGD(LinearDecay(0.1, tau=5)), "lr_scheduler"),
     ],
 )
@@ -340,56 +332,6 @@ def test_a_step_changes_none_of_its_arguments(label, tensor):
         theta, state = new, after
 
 
-@pytest.mark.parametrize("label", OBJECT)
-@pytest.mark.parametrize("tensor", [False, True], ids=["numpy", "torch"])
-def test_a_step_in_place_gives_the_same_and_writes_over_its_arguments(label, tensor):
-    kind = torch.tensor if tensor else np.array
-    opt = OBJECT[label]
-    if isinstance(opt, Newton):
-        opt = dataclasses.replace(opt, hessian=lambda theta: kind(bowl().hessian(np.zeros(5))))
-
-    def grad(tree):
-        return [kind(part) for part in np.split(bowl().gradient(np.concatenate(tree)), [2])]
-
-    old = [kind(part) for part in np.split(bowl().start, [2])]
-    new = copy.deepcopy(old)
-    old_state, new_state = opt.init(old), opt.init(new)
-    for _ in range(5):
-        old, old_state = opt.step(old, old_state, grad)
-        after, state = opt.step(new, new_state, grad, in_place=True)
-        for tree, written in zip((after, *state[1:]), (new, *new_state[1:]), strict=True):
-            for array, place in zip(tree, written, strict=True):
-                assert np.shares_memory(np.asarray(array), np.asarray(place))
-        new_state = state
-        for tree, expected in zip((new, *state[1:]), (old, *old_state[1:]), strict=True):
-            np.testing.assert_array_equal(np.concatenate(tree), np.concatenate(expected))
-
-
-def test_a_step_in_place_trains_a_module():
-    # oracle: torch.optim on a copy of the module
-    torch.manual_seed(0)
-    net = torch.nn.Linear(3, 2).double()
-    twin = copy.deepcopy(net)
-    x = torch.randn(8, 3, dtype=torch.float64)
-    opt, optimizer = Adam(0.05), torch.optim.Adam(twin.parameters(), lr=0.05, foreach=False)
-    theta = dict(net.named_parameters())
-    state = opt.init(theta)
-
-    def grad(theta):
-        net.zero_grad()
-        net(x).square().mean().backward()
-        return {name: parameter.grad for name, parameter in theta.items()}
-
-    for _ in range(100):
-        _, state = opt.step(theta, state, grad, in_place=True)
-        optimizer.zero_grad()
-        twin(x).square().mean().backward()
-        optimizer.step()
-    for ours, theirs in zip(net.parameters(), twin.parameters(), strict=True):
-        assert ours.requires_grad
-        np.testing.assert_allclose(ours.detach(), theirs.detach(), rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize("label", EVERY)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_precision_and_shape_stay_and_the_history_is_dropped(label, dtype):
@@ -445,63 +387,70 @@ def test_a_tensor_stays_on_its_device():
         assert {tensor.device.type for tensor in (theta, *state[1:])} == {"meta"}
 
 
-# --- the formula and its fast form ------------------------------------------------------------
+# --- the formula that the book shows is what runs ---------------------------------------------
 
 
-def formula_path(opt, grad, theta, steps):
-    """The iterates by ``update`` and ``look_ahead`` alone, without the rest of the package."""
-    memory, path = [0 * theta for _ in opt.memory._fields[1:]], [theta]
-    for t in range(1, steps + 1):
-        g = grad(opt.look_ahead(theta, *memory) if opt.look_ahead else theta)
-        theta, *memory = opt.update(t, theta, g, *memory)
-        path.append(theta)
-    return path
+@pytest.mark.parametrize("label", OBJECT)
+def test_the_formula_that_the_book_shows_is_what_runs(label, monkeypatch):
+    # oracle: with another formula in its place the step is another one, whatever the method
+    opt, objective, asked = OBJECT[label], bowl(), []
+    expected = run(opt, objective, objective.start, 5)
+    formula = type(opt).update
+
+    def doubled(self, t, theta, *rest):
+        asked.append(t)
+        new = formula(self, t, theta, *rest)
+        if isinstance(new, tuple):
+            return 2 * new[0] - theta, *new[1:]
+        return 2 * new - theta
+
+    monkeypatch.setattr(type(opt), "update", doubled)
+    path = run(opt, objective, objective.start, 5)
+    np.testing.assert_allclose(path[1] - path[0], 2 * (expected[1] - expected[0]), rtol=1e-12)
+    assert asked == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("label", [label for label in EVERY if label != "DeltaBarDelta"])
-@pytest.mark.parametrize("kind", [np.array, torch.tensor], ids=["numpy", "torch"])
-@pytest.mark.parametrize("schedule", [False, True], ids=["constant", "schedule"])
-def test_the_fast_step_is_the_formula(label, kind, schedule):
-    opt, H = EVERY[label], kind(bowl().hessian(bowl().start))
-    opt = dataclasses.replace(opt, lr=LinearDecay(opt.lr, tau=30)) if schedule else opt
-    start = kind(bowl().start)
-    formula = formula_path(opt, lambda theta: H @ theta, start, 50)
-    fast = run(opt, lambda theta: H @ theta, start, 50)
-    assert type(opt) in base.KERNELS
-    for t, (ours, expected) in enumerate(zip(fast, formula, strict=True)):
-        np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-15 * (t + 1))
-
-
-@pytest.mark.parametrize("label", EVERY)
-@pytest.mark.parametrize("in_place", [False, True])
-def test_a_step_needs_no_fast_form(label, in_place, monkeypatch):
-    monkeypatch.setattr(base, "KERNELS", {})
-    opt, grad = EVERY[label], bowl().gradient
-    theta, state = bowl().start.copy(), opt.init(bowl().start)
-    for _ in range(20):
-        new, state = opt.step(theta, state, grad, in_place=in_place)
-        assert (new is theta) == in_place
-        theta = new
-    monkeypatch.undo()
-    np.testing.assert_allclose(theta, run(opt, grad, bowl().start, 20)[-1], rtol=0, atol=1e-14)
-
-
-def test_a_new_method_is_a_formula_and_needs_no_fast_form():
+def test_a_method_is_its_formula_in_a_subclass():
     class Sign(FirstOrder):
         def update(self, t, theta, g):
             return (theta - self.rate(t) * g / (g * g) ** 0.5,)
 
+    class Halved(Momentum):
+        def update(self, t, theta, g, v):
+            return theta - 0.5 * self.rate(t) * g, v
+
     path = run(Sign(lr=0.5), lambda theta: theta, np.array([2.0, -2.0]), 3)
     np.testing.assert_array_equal(path, [[2, -2], [1.5, -1.5], [1, -1], [0.5, -0.5]])
-
-
-def test_a_subclass_with_another_formula_does_not_get_the_fast_form_of_its_parent():
-    class Halved(SGD):
-        def update(self, t, theta, g):
-            return (theta - 0.5 * self.rate(t) * g,)
-
     path = run(Halved(lr=1.0), lambda theta: theta, np.array([8.0]), 2)
     np.testing.assert_array_equal(path.ravel(), [8, 4, 2])
+
+
+def test_the_interim_point_is_where_the_book_shows_it(monkeypatch):
+    monkeypatch.setattr(Nesterov, "look_ahead", lambda self, theta, v: theta + 100.0)
+    asked = []
+    run(Nesterov(lr=1.0), lambda theta: asked.append(theta) or np.ones(1), np.zeros(1), 1)
+    np.testing.assert_array_equal(asked, [[100.0]])
+
+
+def test_a_step_is_one_pass_down():
+    # a reader who follows it goes from the step to the trees to the formula
+    program = """
+import sys
+import numpy as np
+from optdl.optimizers import Momentum
+opt, theta, calls = Momentum(0.1), np.array([1.0, 2.0, 3.0]), []
+state = opt.init(theta)
+def profile(frame, event, arg):
+    if event == "call" and "optdl" in frame.f_code.co_filename:
+        calls.append(frame.f_code.co_filename)
+sys.setprofile(profile)
+opt.step(theta, state, lambda theta: theta)
+sys.setprofile(None)
+print(len(calls), len(set(calls)), sum(a != b for a, b in itertools.pairwise(calls)))
+"""
+    calls, files, changes = map(int, run_python("import itertools" + program).split())
+    assert (files, changes) == (3, 3)
+    assert calls <= 10
 
 
 def test_newton_has_a_formula_of_its_own():
@@ -524,6 +473,85 @@ def test_arguments_by_position_mean_what_the_signature_says():
     for method in (AdaGrad, RMSProp, RMSPropNesterov, AdaDelta, Adam, AdamW):
         parameters = inspect.signature(method).parameters
         assert parameters["delta"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+# --- by hand ----------------------------------------------------------------------------------
+
+
+ROOT2 = math.sqrt(2)
+# method, start, gradients one after the other or the rule of θ, and the steps
+BY_HAND = {
+    # v = −4, −4, −2
+    "Momentum": (Momentum(0.5, 0.5), 8.0, lambda theta: theta, [-4, -4, -2]),
+    # θ̃ = 8, 2, −½ and v = −4, −3, −1¼
+    "Nesterov": (Nesterov(0.5, 0.5), 8.0, lambda theta: theta, [-4, -3, -1.25]),
+    # the first trend is 0. Same sign, rate ¾; same sign, rate 1; with g = 0 nothing changes
+    "DeltaBarDelta": (
+        DeltaBarDelta(0.5, increase=0.25, decrease=0.5, rho=0.0),
+        8.0,
+        lambda theta: theta,
+        [-4, -3, -1, 0],
+    ),
+    # r = 9, 25, 169: roots 3, 5, 13
+    "AdaGrad": (AdaGrad(1.0, delta=0.0), 0.0, [3.0, 4.0, 12.0], [-1, -0.8, -12 / 13]),
+    "AdaGrad, δ": (AdaGrad(1.0, delta=1.0), 0.0, [3.0, 4.0, 12.0], [-3 / 4, -2 / 3, -6 / 7]),
+    # ρ = ¾: r = 1, 1¾, 1⁹⁄₁₆, and with δ = 3 the roots of 4, 4¾, 4⁹⁄₁₆
+    "RMSProp": (
+        RMSProp(1.0, rho=0.75, delta=0.0),
+        0.0,
+        [2.0, 2.0, 1.0],
+        [-2, -2 / 1.75**0.5, -0.8],
+    ),
+    "RMSProp, δ": (
+        RMSProp(1.0, rho=0.75, delta=3.0),
+        0.0,
+        [2.0, 2.0, 1.0],
+        [-1, -2 / 4.75**0.5, -1 / 4.5625**0.5],
+    ),
+    # ρ = 0 makes r = g², each step sign(g): v = −1, −1.5, −1.75
+    "RMSPropNesterov": (
+        RMSPropNesterov(1.0, 0.0, 0.5, delta=0.0),
+        8.0,
+        lambda theta: theta,
+        [-1, -1.5, -1.75],
+    ),
+    # ρ = ½, δ = 1: r = 1, 1½, 1¾ and d = 0, ½, 17⁄20, of which each step takes the old one
+    "AdaDelta": (
+        AdaDelta(1.0, rho=0.5, delta=1.0),
+        0.0,
+        [ROOT2, ROOT2, ROOT2],
+        [-1, -((1.5 / 2.5) ** 0.5) * ROOT2, -((1.85 / 2.75) ** 0.5) * ROOT2],
+    ),
+    # β₁ = ½, β₂ = ¾: m̂ = 2, 2, 2/7; r̂ = 4, 4, 100/37
+    "Adam": (
+        Adam(1.0, 0.5, 0.75, delta=0.0),
+        0.0,
+        [2.0, 2.0, -1.0],
+        [-1, -1, -(2 / 7) * 0.37**0.5],
+    ),
+    # δ stands outside the root, beside r̂: 2/(2 + 2)
+    "Adam, δ": (Adam(1.0, 0.5, 0.75, delta=2.0), 0.0, [2.0], [-0.5]),
+    # as Adam, and η = 1, ω = ½ halve θ = 8, 3, ½ besides
+    "AdamW": (
+        AdamW(1.0, 0.5, 0.75, decay=0.5, delta=0.0),
+        8.0,
+        [2.0, 2.0, -1.0],
+        [-5, -2.5, -0.25 - (2 / 7) * 0.37**0.5],
+    ),
+    # β₁ = ½, β₂ = ¾: c = 2, ¼, −29/16, −27/64; the sign of zero is zero
+    "Lion": (Lion(1.0, 0.5, 0.75), 0.0, [4.0, -0.5, -4.0, 0.0], [-1, -1, 1, 1]),
+    "Lion at rest": (Lion(1.0), 1.0, [0.0, 0.0], [0, 0]),
+}
+
+
+@pytest.mark.row("L1-26", "L1-27", "L1-28", "L1-29", "L1-30", "L1-31")
+@pytest.mark.row("L2-05", "L2-06", "F-05", "F-18")
+@pytest.mark.parametrize("label", BY_HAND)
+def test_a_few_steps_by_hand(label):
+    opt, start, gradients, steps = BY_HAND[label]
+    grad = gradients if callable(gradients) else given(gradients)
+    path = run(opt, grad, np.array([start]), len(steps)).ravel()
+    np.testing.assert_allclose(np.diff(path), steps, rtol=1e-14)
 
 
 # --- gradient descent and its schedules: L1-24, L1-25 -----------------------------------------
@@ -575,14 +603,6 @@ def test_linear_decay_is_a_line_and_then_a_constant():
     rates = [schedule(k) for k in range(100)]
     np.testing.assert_allclose(rates, np.interp(np.arange(100), [0, 40], [0.5, 0.005]), rtol=1e-13)
     assert schedule.final == 0.005
-    torch_rates = []
-    optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.5)
-    scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.01, total_iters=40)
-    for _ in range(100):
-        torch_rates.append(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        scheduler.step()
-    np.testing.assert_allclose(rates, torch_rates, rtol=1e-12)
 
 
 @pytest.mark.row("L1-25")
@@ -611,10 +631,9 @@ def test_a_schedule_gives_its_first_rate_to_the_first_step():
         (Warmup(0.1, steps=5), (True, False)),
     ],
 )
-def test_robbins_monro_conditions_agree_with_the_tails_of_the_sums(schedule, expected):
-    # oracle: the condensation test of Cauchy. Σ aₖ converges exactly when Σ 2ʲ a(2ʲ) does; for
-    # these sequences exactly when the terms 2ʲ a(2ʲ) shrink geometrically
-    assert robbins_monro(schedule) == expected
+def test_which_schedules_satisfy_the_conditions_of_robbins_and_monro(schedule, expected):
+    # Σ η_k = ∞ and Σ η_k² < ∞, by the condensation test of Cauchy. Σ aₖ converges exactly when
+    # Σ 2ʲ a(2ʲ) does; for these sequences exactly when the terms 2ʲ a(2ʲ) shrink geometrically
     at = schedule if callable(schedule) else lambda k: schedule
 
     def converges(power):
@@ -624,16 +643,14 @@ def test_robbins_monro_conditions_agree_with_the_tails_of_the_sums(schedule, exp
     assert (not converges(1), converges(2)) == expected
 
 
-@pytest.mark.row("L1-25")
-def test_sgd_with_a_constant_rate_stalls_at_its_noise_floor(rng):
-    # oracle: the average of θ² over a long run
-    lr, curvature, sigma = 0.3, 2.0, 1.5
-    noise = sigma * rng.normal(size=20_000)
-    grad = (g for g in noise)
-    path = run(
-        SGD(lr), lambda theta: curvature * theta + next(grad), np.zeros(1), len(noise)
-    ).ravel()
-    assert np.mean(path[100:] ** 2) == pytest.approx(noise_floor(lr, curvature, sigma), rel=0.05)
+@pytest.mark.row("F-14")
+@pytest.mark.parametrize(("lr", "n"), [(0.05, 2), (0.2, 8), (0.2, 2)])
+def test_the_noise_floor_of_minibatches(rng, lr, n):
+    y = rng.normal(size=2000)
+    gradient = minibatch_gradient(lambda theta, rows: theta - y[rows].mean(), 2000, n, rng)
+    path = run(SGD(lr), gradient, np.array([y.mean()]), 40_000)
+    floor = noise_floor(lr, 1.0, y.std() / math.sqrt(n))
+    assert np.mean((path[1000:] - y.mean()) ** 2) == pytest.approx(floor, rel=0.1)
 
 
 @pytest.mark.row("L1-25")
@@ -668,24 +685,6 @@ def test_velocity_under_a_constant_gradient_is_a_geometric_sum(alpha):
         np.testing.assert_allclose(velocity(t, 0.1, alpha, g), geometric, rtol=1e-11)
     speed = np.linalg.norm(found[-1].v)
     assert speed == pytest.approx(0.1 * 5 / (1 - alpha), rel=1e-8)
-    assert terminal_velocity(0.1, alpha, g) == pytest.approx(0.1 * 5 / (1 - alpha), rel=1e-14)
-
-
-@pytest.mark.row("L1-26")
-def test_momentum_on_a_bowl_is_the_power_of_its_matrix():
-    # oracle: (θ, v) ↦ (θ + αv − ηλθ, αv − ηλθ) for each eigenvalue
-    lam, lr, alpha = 2.0, 0.1, 0.8
-    M = np.array([[1 - lr * lam, alpha], [-lr * lam, alpha]])
-    path = run(Momentum(lr, alpha), lambda theta: lam * theta, np.array([1.0]), 50)
-    expected = [(np.linalg.matrix_power(M, t) @ [1, 0])[0] for t in range(51)]
-    np.testing.assert_allclose(path.ravel(), expected, atol=1e-13)
-
-
-@pytest.mark.row("L1-26")
-def test_three_steps_of_momentum_on_paper():
-    # v = −1, −1.5 + 0.5 …: θ' = 8 − 4 = 4; v = −2 − 2 = −4, θ = 0; v = −2 − 0, θ = −2
-    path = run(Momentum(lr=0.5, alpha=0.5), lambda theta: theta, np.array([8.0]), 3)
-    np.testing.assert_array_equal(path.ravel(), [8, 4, 0, -2])
 
 
 @pytest.mark.row("L2-03")
@@ -702,37 +701,7 @@ def test_the_notation_with_friction_gives_the_same_path():
     assert isinstance(Nesterov.from_l2(eta, gamma), Nesterov)
 
 
-@pytest.mark.row("L2-03")
-def test_less_gamma_is_more_friction():
-    # without a gradient the ball keeps γᵗ of its velocity, and rolls v/(1 − γ) γ in all
-    grads = [-1.0] + [0.0] * 200
-    for gamma in (0.5, 0.9):
-        path = run(Momentum.from_l2(1.0, gamma), given(grads), np.zeros(1), 201)
-        assert path[-1, 0] == pytest.approx(1 / (1 - gamma), rel=1e-8)
-
-
 # --- Nesterov: L1-27 --------------------------------------------------------------------------
-
-
-@pytest.mark.row("L1-27")
-def test_nesterov_asks_for_the_gradient_at_the_interim_point():
-    asked = []
-
-    def grad(theta):
-        asked.append(theta.copy())
-        return np.ones(1)
-
-    opt = Nesterov(lr=1.0, alpha=0.5)
-    run(opt, grad, np.zeros(1), 3)
-    # by hand: v = −1, −1.5, so that θ = 0, −1, −2.5 and θ̃ = θ + v/2 = 0, −1.5, −3.25
-    np.testing.assert_array_equal(np.ravel(asked), [0, -1.5, -3.25])
-
-
-@pytest.mark.row("L1-27")
-def test_three_steps_of_nesterov_on_paper():
-    # θ̃ = 8, v = −4, θ = 4; θ̃ = 2, v = −2 − 1 = −3, θ = 1; θ̃ = −½, v = −1½ + ¼, θ = −¼
-    path = run(Nesterov(lr=0.5, alpha=0.5), lambda theta: theta, np.array([8.0]), 3)
-    np.testing.assert_array_equal(path.ravel(), [8, 4, 1, -0.25])
 
 
 @pytest.mark.row("L1-27")
@@ -767,15 +736,6 @@ def test_nesterov_is_stable_where_momentum_is_too_and_damps_more():
 
 
 # --- rates from signs: L1-28 ------------------------------------------------------------------
-
-
-@pytest.mark.row("L1-28")
-def test_three_steps_of_delta_bar_delta_on_paper():
-    # ρ = 0, κ = ¼, φ = ½, rate ½ from 8. The first trend is 0: θ = 4. Same sign, rate ¾: θ = 1.
-    # Same sign, rate 1: θ = 0. With the trend 1 and g = 0 nothing changes.
-    opt = DeltaBarDelta(lr=0.5, increase=0.25, decrease=0.5, rho=0.0)
-    path = run(opt, lambda theta: theta, np.array([8.0]), 4)
-    np.testing.assert_array_equal(path.ravel(), [8, 4, 1, 0, 0])
 
 
 @pytest.mark.row("L1-28")
@@ -832,16 +792,6 @@ def test_adagrad_under_a_constant_gradient_steps_like_one_over_the_root_of_t():
     np.testing.assert_allclose(np.diff(path, axis=0), -0.1 * g / (delta + np.abs(g) * np.sqrt(t)))
 
 
-@pytest.mark.row("L1-29")
-def test_three_steps_of_adagrad_on_paper():
-    # r = 9, 25, 169: roots 3, 5, 13. With δ = 0 the steps are 3/3, 4/5, 12/13
-    path = run(AdaGrad(1.0, delta=0.0), given([3.0, 4.0, 12.0]), np.zeros(1), 3)
-    np.testing.assert_allclose(path.ravel(), [0, -1, -1.8, -1.8 - 12 / 13], rtol=1e-15)
-    # with δ = 1: 3/4, 4/6, 12/14
-    path = run(AdaGrad(1.0, delta=1.0), given([3.0, 4.0, 12.0]), np.zeros(1), 3)
-    np.testing.assert_allclose(np.diff(path.ravel()), [-3 / 4, -2 / 3, -6 / 7], rtol=1e-14)
-
-
 def rmsprop_box(grad, theta, lr, rho, delta, steps, alpha=0.0):
     """The boxes of the lecture, one number after the other."""
     theta = [float(value) for value in theta]
@@ -858,13 +808,17 @@ def rmsprop_box(grad, theta, lr, rho, delta, steps, alpha=0.0):
     return np.array(path)
 
 
-@pytest.mark.row("L1-30")
+@pytest.mark.row("L1-30", "L1-31")
 @pytest.mark.parametrize("delta", [0.0, 1e-6, 0.1])
-def test_rmsprop_is_the_box_of_the_lecture(delta):
+@pytest.mark.parametrize("alpha", [0.0, 0.8])
+def test_rmsprop_is_the_box_of_the_lecture_with_momentum_and_without(alpha, delta):
     objective = bowl()
-    expected = rmsprop_box(objective.gradient, objective.start, 0.02, 0.9, delta, 100)
-    path = run(RMSProp(0.02, rho=0.9, delta=delta), objective, objective.start, 100)
-    np.testing.assert_allclose(path, expected, rtol=0, atol=1e-12)
+    opt = RMSPropNesterov(0.005, 0.9, alpha, delta=delta)
+    expected = rmsprop_box(objective.gradient, objective.start, 0.005, 0.9, delta, 100, alpha)
+    opts = [opt] if alpha else [opt, RMSProp(0.005, rho=0.9, delta=delta)]
+    for each in opts:
+        path = run(each, objective, objective.start, 100)
+        np.testing.assert_allclose(path, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.row("L1-30")
@@ -876,48 +830,6 @@ def test_rmsprop_under_a_constant_gradient():
     np.testing.assert_allclose(np.diff(path, axis=0), -0.1 * np.sign(g) / np.sqrt(1 - rho**t))
 
 
-@pytest.mark.row("L1-30")
-def test_three_steps_of_rmsprop_on_paper():
-    # ρ = ¾, g = 2, 2, 1: r = 1, 1¾, 1⁹⁄₁₆ with roots 1, √1.75, 1¼
-    path = run(RMSProp(1.0, rho=0.75, delta=0.0), given([2.0, 2.0, 1.0]), np.zeros(1), 3)
-    steps = [-2, -2 / math.sqrt(1.75), -0.8]
-    np.testing.assert_allclose(np.diff(path.ravel()), steps, rtol=1e-14)
-    # with δ = 3: roots of 4, 4¾, 4⁹⁄₁₆
-    path = run(RMSProp(1.0, rho=0.75, delta=3.0), given([2.0, 2.0, 1.0]), np.zeros(1), 3)
-    steps = [-1, -2 / math.sqrt(4.75), -1 / math.sqrt(4.5625)]
-    np.testing.assert_allclose(np.diff(path.ravel()), steps, rtol=1e-14)
-
-
-@pytest.mark.row("L1-31")
-@pytest.mark.parametrize("delta", [0.0, 1e-6, 0.1])
-def test_rmsprop_with_nesterov_is_the_box_of_the_lecture(delta):
-    objective = bowl()
-    expected = rmsprop_box(objective.gradient, objective.start, 0.005, 0.9, delta, 100, alpha=0.8)
-    path = run(RMSPropNesterov(0.005, 0.9, 0.8, delta=delta), objective, objective.start, 100)
-    np.testing.assert_allclose(path, expected, rtol=0, atol=1e-12)
-
-
-@pytest.mark.row("L1-31")
-def test_rmsprop_with_nesterov_joins_its_two_parents():
-    objective = bowl()
-    # without momentum it is RMSProp
-    alone = run(RMSPropNesterov(0.02, 0.9, 0.0), objective, objective.start, 50)
-    parent = run(RMSProp(0.02, 0.9), objective, objective.start, 50)
-    np.testing.assert_allclose(alone, parent, atol=1e-14)
-    # with a huge δ the root is √δ for all, and it is Nesterov with the rate η/√δ
-    alone = run(RMSPropNesterov(0.02e8, 0.9, 0.8, delta=1e16), objective, objective.start, 50)
-    parent = run(Nesterov(0.02, 0.8), objective, objective.start, 50)
-    np.testing.assert_allclose(alone, parent, atol=1e-12)
-
-
-@pytest.mark.row("L1-31")
-def test_three_steps_of_rmsprop_with_nesterov_on_paper():
-    # ρ = 0 makes r = g², each step sign(g): J = θ²/2 from 8 with η = 1, α = ½.
-    # v = −1, −1.5, −1.75
-    path = run(RMSPropNesterov(1.0, 0.0, 0.5, delta=0.0), lambda theta: theta, np.array([8.0]), 3)
-    np.testing.assert_array_equal(path.ravel(), [8, 7, 5.5, 3.75])
-
-
 @pytest.mark.row("L2-04")
 def test_the_methods_divide_by_the_diagonal_that_they_report(rng):
     # θ' − θ = −η G⁻¹ g, whatever the gradients were: G is read off the step itself
@@ -927,7 +839,6 @@ def test_the_methods_divide_by_the_diagonal_that_they_report(rng):
             g = rng.normal(size=4)
             new, state = opt.step(theta, state, lambda theta, g=g: g)
             np.testing.assert_allclose(opt.diagonal(state), -0.3 * g / (new - theta), rtol=1e-12)
-            np.testing.assert_allclose(opt.effective_lr(state), -(new - theta) / g, rtol=1e-12)
             theta = new
 
 
@@ -957,7 +868,6 @@ def test_l2_counts_the_share_of_the_new_gradient():
         expected.append(theta)
     path = run(RMSProp.from_l2(eta, gamma, delta=0.0), objective, objective.start, 100)
     np.testing.assert_allclose(path, expected, atol=1e-12)
-    assert RMSPropNesterov.from_l2(eta, gamma).rho == 1 - gamma
 
 
 @pytest.mark.row("L2-04")
@@ -973,19 +883,6 @@ def test_the_diagonal_approaches_the_hessian_up_to_a_factor_in_one_case_only():
 
 
 # --- AdaDelta and Adam: L2-05, L2-06 ----------------------------------------------------------
-
-
-@pytest.mark.row("L2-05")
-def test_three_steps_of_adadelta_on_paper():
-    # ρ = ½, δ = 1, g = √2, …: r = 1, 1½, 1¾; Δ = √(1 + d)/√(1 + r) g with the old d
-    g = math.sqrt(2)
-    d1 = 0.5 * 1.0  # Δ² = (1 + 0)/2 · 2 = 1
-    s2 = (1 + d1) / 2.5 * 2  # Δ² of step 2
-    d2 = 0.5 * d1 + 0.5 * s2
-    s3 = (1 + d2) / 2.75 * 2
-    path = run(AdaDelta(1.0, rho=0.5, delta=1.0), constant(g), np.zeros(1), 3)
-    steps = [-1, -math.sqrt(s2), -math.sqrt(s3)]
-    np.testing.assert_allclose(np.diff(path.ravel()), steps, rtol=1e-14)
 
 
 @pytest.mark.row("L2-05")
@@ -1012,14 +909,6 @@ def test_adadelta_does_not_feel_the_units_of_the_loss():
     np.testing.assert_allclose(small, large, rtol=1e-9)
 
 
-@pytest.mark.row("L2-05")
-def test_adadelta_reports_its_effective_rate():
-    opt, objective = AdaDelta(0.5, rho=0.9, delta=1e-3), bowl()
-    state = states(opt, objective.gradient, objective.start, 7)[-1]
-    expected = 0.5 * np.sqrt((state.d + 1e-3) / (state.r + 1e-3))
-    np.testing.assert_allclose(opt.effective_lr(state), expected, rtol=1e-13)
-
-
 @pytest.mark.row("L2-06")
 def test_adam_under_a_constant_gradient_steps_by_its_rate_from_the_first_step():
     # both hats undo the bias exactly: m̂ = g, r̂ = g²
@@ -1028,17 +917,6 @@ def test_adam_under_a_constant_gradient_steps_by_its_rate_from_the_first_step():
     np.testing.assert_allclose(
         np.diff(path, axis=0), np.tile(-0.1 * np.sign(g), (50, 1)), rtol=1e-9
     )
-
-
-@pytest.mark.row("L2-06")
-def test_three_steps_of_adam_on_paper():
-    # β₁ = ½, β₂ = ¾, g = 2, 2, −1: m̂ = 2, 2, 2/7; r̂ = 4, 4, 100/37
-    path = run(Adam(1.0, 0.5, 0.75, delta=0.0), given([2.0, 2.0, -1.0]), np.zeros(1), 3)
-    steps = [-1, -1, -(2 / 7) / math.sqrt(100 / 37)]
-    np.testing.assert_allclose(np.diff(path.ravel()), steps, rtol=1e-14)
-    # δ stands outside the root, beside r̂: 2/(2 + 2)
-    [_, first] = run(Adam(1.0, 0.5, 0.75, delta=2.0), constant(2.0), np.zeros(1), 1)
-    assert first[0] == pytest.approx(-0.5, rel=1e-15)
 
 
 @pytest.mark.row("L2-06")
@@ -1055,18 +933,6 @@ def test_l2s_adam_with_beta_on_the_new_gradient():
         expected.append(theta)
     path = run(Adam.from_l2(eta, beta1, beta2, delta=0.0), objective, objective.start, 100)
     np.testing.assert_allclose(path, expected, atol=1e-12)
-
-
-@pytest.mark.row("L2-06")
-def test_adam_reports_its_effective_rate(rng):
-    # oracle: with β₁ = 0 a step is −rate · g
-    opt, theta = Adam(0.3, beta1=0.0, delta=0.1), np.zeros(4)
-    state = opt.init(theta)
-    for _ in range(4):
-        g = rng.normal(size=4)
-        new, state = opt.step(theta, state, lambda theta, g=g: g)
-        np.testing.assert_allclose(opt.effective_lr(state), (theta - new) / g, rtol=1e-12)
-        theta = new
 
 
 # --- Newton's method: L1-32, L2-07, L2-08 -----------------------------------------------------
@@ -1099,7 +965,7 @@ def test_newton_never_forms_the_inverse(monkeypatch):
     assert residual < 1e-13
 
 
-@pytest.mark.row("L1-32")
+@pytest.mark.row("L1-32", "F-17")
 def test_newton_converges_quadratically_where_the_hessian_is_positive_definite():
     objective = problems.rosenbrock()
     path = run(Newton(hessian=objective.hessian), objective, np.array([1.1, 1.1]), 6)
@@ -1124,25 +990,6 @@ def test_newton_is_attracted_by_a_saddle_and_damping_turns_it_downhill():
     expected = [saddle.start * np.array([2 / 3, 2.0]) ** t for t in range(4)]
     np.testing.assert_allclose(path, expected, rtol=1e-13)
     assert saddle.value(path[-1]) < saddle.value(path[0])
-
-
-@pytest.mark.row("L1-32")
-def test_strong_damping_is_gradient_descent_with_a_short_step():
-    objective = bowl()
-    path = run(Newton(hessian=objective.hessian, damping=1e9), objective, objective.start, 3)
-    expected = run(SGD(1e-9), objective, objective.start, 3)
-    np.testing.assert_allclose(path - path[0], expected - expected[0], rtol=1e-6, atol=1e-15)
-
-
-@pytest.mark.row("L1-32")
-def test_newton_takes_hessians_of_autograd():
-    def loss(theta):
-        return torch.exp(theta[0]) + torch.exp(-theta[0] + theta[1] ** 2) + theta[1] ** 2
-
-    opt = Newton(hessian=torch.func.hessian(loss))
-    start = torch.tensor([0.3, 0.2], dtype=torch.float64)
-    last = run(opt, torch.func.grad(loss), start, 8)[-1]
-    np.testing.assert_allclose(last, 0, atol=1e-12)
 
 
 @pytest.mark.row("L1-32")
@@ -1189,33 +1036,11 @@ def test_newton_does_not_feel_linear_coordinates(name, rng):
 
 
 @pytest.mark.row("L2-08")
-def test_flops_are_those_of_an_elimination_that_counts_them(rng):
-    def solve_and_count(H, g):
-        H, g, n, count = H.copy(), g.copy(), len(g), 0
-        for k in range(n):
-            for i in range(k + 1, n):
-                factor = H[i, k] / H[k, k]
-                H[i, k + 1 :] -= factor * H[k, k + 1 :]
-                g[i] -= factor * g[k]
-                count += 1 + 2 * (n - k - 1) + 2
-        for i in reversed(range(n)):
-            g[i] = (g[i] - H[i, i + 1 :] @ g[i + 1 :]) / H[i, i]
-            count += 2 * (n - i - 1) + 1
-        return g, count
-
-    for n in (1, 2, 3, 8, 20):
-        M = rng.normal(size=(n, n))
-        H, g = M @ M.T + np.eye(n), rng.normal(size=n)
-        solution, count = solve_and_count(H, g)
-        np.testing.assert_allclose(solution, np.linalg.solve(H, g), rtol=1e-9)
-        assert solve_flops(n) == count
-
-
-@pytest.mark.row("L2-08")
 def test_the_exponent_of_the_cost_is_three_for_newton_and_one_for_a_gradient_step():
-    sizes = np.geomspace(100, 10_000, 9).astype(int)
-    newton = scaling_exponent(sizes, [float(solve_flops(int(n))) for n in sizes])
-    assert newton == pytest.approx(3, abs=0.01)
+    sizes = np.geomspace(100, 10_000, 9)
+    # additions and multiplications of an elimination with one right-hand side
+    solve = 2 / 3 * sizes**3 + 3 / 2 * sizes**2 - 7 / 6 * sizes
+    assert scaling_exponent(sizes, solve) == pytest.approx(3, abs=0.01)
     assert scaling_exponent(sizes, [2.0 * n for n in sizes]) == pytest.approx(1, abs=1e-12)
     with pytest.raises(ValueError, match="two points or more"):
         scaling_exponent([10], [1.0])
@@ -1266,18 +1091,18 @@ def test_momentum_takes_the_2_by_2_iteration_along_each_eigenvector(rng):
 def test_the_three_regimes_of_momentum(alpha):
     root = math.sqrt(alpha)
     low, high = (1 - root) ** 2, (1 + root) ** 2
-    assert momentum_regime(0.9 * low, alpha, 1.0) == "real"
-    assert momentum_regime(low, alpha, 1.0) == "critical"
-    assert momentum_regime((low + high) / 2, alpha, 1.0) == "complex"
-    assert momentum_regime(high / 4, alpha, 4.0) == "critical"
-    assert momentum_regime((low + high) / 8, alpha, 4.0) == "complex"  # what counts is ηλ
-    assert momentum_regime(1.1 * high, alpha, 1.0) == "real"
+    z = {x: momentum_eigenvalues(x / 4, alpha, 4.0) for x in (0.9 * low, (low + high) / 2, high)}
+    real, complex_z, critical = z.values()
+    assert real.imag.tolist() == [0, 0]
+    assert abs(real[0]) > root
+    assert complex_z[0].imag > 0.1
+    np.testing.assert_allclose(np.abs(complex_z), root, rtol=1e-12)
+    np.testing.assert_allclose(critical, -root, atol=1e-7)  # a double root is ill-conditioned
     # real: the coefficient approaches 0 from one side; complex: it oscillates with modulus √α
     assert (momentum_coefficients(0.9 * low, alpha, 1.0, 40) > 0).all()
     complex_ = momentum_coefficients((low + high) / 2, alpha, 1.0, 40)
     assert (complex_ > 0).any()
     assert (complex_ < 0).any()
-    assert abs(momentum_eigenvalues((low + high) / 2, alpha, 1.0)[0]) == pytest.approx(root)
     # critical: c_k = (1 + slope · k) √αᵏ, with the slope that c₀ = 1 and c₁ = 1 − ηλ ask for
     k = np.arange(41)
     slope = (1 - low) / root - 1
@@ -1292,12 +1117,6 @@ def test_momentum_converges_exactly_below_twice_one_plus_alpha():
         bound = 2 * (1 + alpha)
         assert momentum_rate(0.999 * bound, alpha, np.array([1.0])) < 1
         assert momentum_rate(1.001 * bound, alpha, np.array([1.0])) > 1
-        end = [
-            abs(run(Momentum(f * bound, alpha), lambda w: w, np.ones(1), 9000)[-1, 0])
-            for f in (0.999, 1.001)
-        ]
-        assert end[0] < 1e-2
-        assert end[1] > 1e2
 
 
 @pytest.mark.row("F-01")
@@ -1338,8 +1157,10 @@ def test_no_constants_of_momentum_are_better_than_the_optimal_ones(smallest, lar
     kappa = largest / smallest
     assert best.rate == pytest.approx((kappa**0.5 - 1) / (kappa**0.5 + 1), rel=1e-12)
     assert best.lr == pytest.approx(4 / (smallest**0.5 + largest**0.5) ** 2, rel=1e-12)
-    for end in (smallest, largest):
-        assert momentum_regime(best.lr, best.alpha, end) == "critical"
+    for end in (smallest, largest):  # both ends are critical: one root, of modulus √α*
+        z = momentum_eigenvalues(best.lr, best.alpha, end)
+        np.testing.assert_allclose(np.abs(z), best.rate, atol=1e-6)
+        assert abs(z[0] - z[1]) < 1e-6
 
 
 @pytest.mark.row("F-01", "L1-27")
@@ -1383,42 +1204,6 @@ def test_steps_grow_like_the_root_of_kappa_with_momentum():
     assert scaling_exponent(kappas, descent) == pytest.approx(1, abs=0.01)
     assert scaling_exponent(kappas, momentum) == pytest.approx(0.5, abs=0.05)
     assert momentum[-1] < descent[-1] / 50
-
-
-@pytest.mark.row("F-01", "L1-26")
-def test_tuned_momentum_wins_in_the_long_valley():
-    valley, start = problems.valley(0.05), np.ones(2)
-    best = optimal_momentum(0.05, 1.0)
-    loss = {
-        name: valley.value(run(opt, valley, start, 60)[-1])
-        for name, opt in {
-            "descent": SGD(2 / 1.05),
-            "untuned": Momentum(0.3, 0.9),
-            "tuned": Momentum(best.lr, best.alpha),
-        }.items()
-    }
-    assert loss["tuned"] < 1e-19
-    assert loss["descent"] > 1e-6
-    assert loss["untuned"] > 1e-4
-
-
-@pytest.mark.row("F-01")
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: optimal_momentum(0.0, 1.0), "0 < smallest ≤ largest, got 0.0 and 1.0"),
-        (lambda: optimal_momentum(2.0, 1.0), "0 < smallest ≤ largest"),
-        (lambda: standard_nesterov(0.0, 1.0), "0 < smallest ≤ largest, got 0.0 and 1.0"),
-        (lambda: momentum_matrix(0.1, 0.5, 0.0), "eigenvalue must be positive and finite, got 0.0"),
-        (lambda: momentum_regime(0.1, 1.0, 1.0), r"alpha must lie in \[0, 1\)"),
-        (lambda: momentum_coefficients(0.1, 0.5, 1.0, 0), "steps must be 1 or more; got 0"),
-        (lambda: steps_to_reduce(SGD(0.1), problems.saddle(), 0.1), "known minimum, got saddle"),
-        (lambda: steps_to_reduce(SGD(0.1), problems.valley(1.0), 0.1, 5), "by the factor 0.1 in 5"),
-    ],
-)
-def test_what_has_no_rate_is_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
 
 
 # --- what adaptive methods divide by: F-03 ----------------------------------------------------
@@ -1519,7 +1304,7 @@ def test_rmsprop_at_rest_approaches_the_adaptive_diagonal(rng):
     grad = minibatch_gradient(lambda theta, rows: gradients[rows].mean(axis=0), 20, 4, rng)
     state = opt.init(theta)
     for _ in range(20_000):
-        _, state = opt.step(theta, state, grad, in_place=True)
+        _, state = opt.step(theta, state, grad)
     np.testing.assert_allclose(opt.diagonal(state), adaptive_diagonal(gradients, 4), rtol=0.05)
 
 
@@ -1610,34 +1395,6 @@ def test_warmup_then_cosine_is_that_of_torch():
 
 
 @pytest.mark.row("F-05")
-def test_adamw_with_a_schedule_takes_the_path_of_torch():
-    objective = bowl()
-    schedule = Warmup(CosineDecay(0.1, tau=60), steps=10)
-    theta = torch.tensor(objective.start, requires_grad=True)
-    optimizer = torch.optim.AdamW([theta], lr=0.1, weight_decay=0.2, foreach=False)
-    expected = [objective.start]
-    for k in range(70):
-        optimizer.param_groups[0]["lr"] = schedule(k)
-        theta.grad = torch.tensor(objective.gradient(theta.detach().numpy()))
-        optimizer.step()
-        expected.append(theta.detach().numpy().copy())
-    path = run(AdamW(schedule, decay=0.2), objective, objective.start, 70)
-    np.testing.assert_allclose(path, expected, rtol=0, atol=1e-12)
-
-
-@pytest.mark.row("F-05")
-def test_three_steps_of_adamw_on_paper():
-    # g = 2, 2, −1 as for Adam, whose steps are −1, −1, −(2/7)/√(100/37); η = 1 and ω = ½ halve θ
-    opt = AdamW(1.0, 0.5, 0.75, decay=0.5, delta=0.0)
-    path = run(opt, given([2.0, 2.0, -1.0]), np.array([8.0]), 3).ravel()
-    np.testing.assert_allclose(path, [8, 3, 0.5, 0.25 - (2 / 7) / math.sqrt(100 / 37)], rtol=1e-14)
-    # without decay it is Adam
-    objective = bowl()
-    plain = run(AdamW(0.05, decay=0.0), objective, objective.start, 50)
-    np.testing.assert_array_equal(plain, run(Adam(0.05), objective, objective.start, 50))
-
-
-@pytest.mark.row("F-05")
 @pytest.mark.parametrize("name", ["SGD", "Adam"])
 def test_the_l2_penalty_is_the_weight_decay_of_torchs_sgd_and_adam(name):
     objective = bowl()
@@ -1675,24 +1432,209 @@ def test_penalty_and_decay_are_one_for_sgd_and_two_for_adam():
     assert penalty[1] > 0.95 * still[1]
 
 
-@pytest.mark.row("F-05")
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: AdamW(decay=-0.1), "decay must be 0 or more and finite, got -0.1"),
-        (lambda: AdamW(beta1=1.0), r"beta1 must lie in \[0, 1\)"),
-        (lambda: AdamW(delta=-1.0), "delta must be 0 or more, got -1.0"),
-        (lambda: with_l2_penalty(np.cos, -1.0), "decay must be 0 or more and finite, got -1.0"),
-        (lambda: CosineDecay(-0.1, tau=3), "first must be 0 or more"),
-        (lambda: CosineDecay(0.1, tau=0), "tau must be 1 or more; got 0"),
-        (lambda: CosineDecay(0.1, tau=3, last=-0.1), "last must be 0 or more"),
-        (lambda: Warmup(0.1, steps=0), "steps must be 1 or more; got 0"),
-        (lambda: Warmup(-0.1, steps=2), "schedule must be 0 or more"),
-    ],
-)
-def test_decay_and_schedules_outside_their_range_are_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+# --- Lion: F-18 -------------------------------------------------------------------------------
+
+
+@pytest.mark.row("F-18")
+def test_lion_is_its_pseudo_code():
+    # oracle: the program of Chen et al., number by number, with the standard library
+    grads = np.random.default_rng(4).normal(size=(40, 3)) * [0.01, 1.0, 100.0]
+    theta, m = [1.0, -2.0, 3.0], [0.0] * 3
+    expected = [list(theta)]
+    for g in grads:
+        for i in range(3):
+            interpolated = 0.8 * m[i] + 0.2 * g[i]
+            theta[i] -= 0.1 * (math.copysign(1, interpolated) + 0.3 * theta[i])
+            m[i] = 0.95 * m[i] + 0.05 * g[i]
+        expected.append(list(theta))
+    opt, remaining = Lion(0.1, beta1=0.8, beta2=0.95, decay=0.3), iter(grads)
+    path = run(opt, lambda theta: next(remaining), np.array(expected[0]), 40)
+    np.testing.assert_allclose(path, expected, rtol=0, atol=1e-14)
+
+
+@pytest.mark.row("F-18", "L2-06")
+def test_lion_and_adam_without_memory_are_the_same_method():
+    objective = bowl()
+    lion = run(Lion(0.03, beta1=0.0, beta2=0.0), objective, objective.start, 50)
+    adam = run(Adam(0.03, beta1=0.0, beta2=0.0, delta=0.0), objective, objective.start, 50)
+    np.testing.assert_allclose(lion, adam, rtol=0, atol=1e-14)
+    with_memory = run(Lion(0.03), objective, objective.start, 50)
+    assert np.abs(with_memory - lion).max() > 0.1
+
+
+# --- Muon and Shampoo: F-13 -------------------------------------------------------------------
+
+
+def polar(G):
+    """The polar factor by the singular value decomposition."""
+    U, _, Vt = np.linalg.svd(G, full_matrices=False)
+    return U @ Vt
+
+
+def muon_path(start, gradients, **settings):
+    """The iterates of torch.optim.Muon without weight decay."""
+    theta = torch.tensor(start, requires_grad=True)
+    optimizer = torch.optim.Muon([theta], weight_decay=0.0, **settings)
+    path = [start]
+    for g in gradients:
+        theta.grad = torch.tensor(g)
+        optimizer.step()
+        path.append(theta.detach().numpy().copy())
+    return np.array(path)
+
+
+@pytest.mark.row("F-13")
+@pytest.mark.parametrize("shape", [(3, 5), (4, 4), (6, 2), (1, 3)])
+@pytest.mark.parametrize("nesterov", [True, False])
+def test_muon_takes_the_path_of_torch(shape, nesterov, monkeypatch, rng):
+    start, gradients = rng.normal(size=shape), rng.normal(size=(50, *shape))
+    opt, remaining = Muon(0.05, alpha=0.9, nesterov=nesterov), iter(gradients)
+    path = np.array(run(opt, lambda theta: next(remaining), start, 50))
+    settings = {"lr": 0.05, "momentum": 0.9, "nesterov": nesterov}
+    # torch orthogonalizes in bfloat16, of 8 bits
+    np.testing.assert_allclose(path, muon_path(start, gradients, **settings), rtol=0, atol=0.15)
+    monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.clone)
+    exact = muon_path(start, gradients, **settings)
+    np.testing.assert_allclose(path, exact, rtol=0, atol=1e-13)
+
+
+@pytest.mark.row("F-13")
+def test_muon_steps_the_vectors_of_a_network_by_plain_momentum(rng):
+    theta = {"weight": rng.normal(size=(3, 2)), "bias": rng.normal(size=3)}
+    gradients = [{k: rng.normal(size=v.shape) for k, v in theta.items()} for _ in range(20)]
+    remaining = iter(gradients)
+    last = run(Muon(0.1), lambda theta: next(remaining), theta, 20)[-1]
+    bias = torch.tensor(theta["bias"])
+    optimizer = torch.optim.SGD([bias], lr=0.1, momentum=0.95, nesterov=True)
+    for g in gradients:
+        bias.grad = torch.tensor(g["bias"])
+        optimizer.step()
+    np.testing.assert_allclose(last["bias"], bias, rtol=0, atol=1e-13)
+    # while the matrix goes about as far along each of its singular directions
+    [_, first] = run(Muon(0.1), lambda theta: gradients[0], theta, 1)
+    moved = (first["weight"] - theta["weight"]) / 0.1 / math.sqrt(3 / 2)
+    lengths = np.linalg.svd(moved)[1]
+    assert lengths.min() > 0.68
+    assert lengths.max() < 1.21
+
+
+@pytest.mark.row("F-13")
+@pytest.mark.parametrize("kind", [np.array, torch.tensor], ids=["numpy", "torch"])
+@pytest.mark.parametrize("shape", [(3, 5), (4, 4), (6, 2)])
+def test_newton_schulz_applies_its_polynomial_to_the_singular_values(shape, kind, rng):
+    # oracle: the singular value decomposition, and the polynomial on numbers
+    G = rng.normal(size=shape)
+    U, values, Vt = np.linalg.svd(G, full_matrices=False)
+    values = values / np.sqrt(np.sum(values**2))
+    for steps in (1, 2, 5, 8):
+        powers = values
+        for _ in range(steps):
+            powers = np.polyval([2.0315, 0, -4.775, 0, 3.4445, 0], powers)
+        found = np.asarray(newton_schulz(kind(G), steps))
+        np.testing.assert_allclose(found, (U * powers) @ Vt, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(newton_schulz(kind(1e9 * G)), newton_schulz(kind(G)), atol=1e-12)
+    np.testing.assert_array_equal(newton_schulz(kind(0 * G)), 0)
+
+
+@pytest.mark.row("F-13")
+def test_five_steps_bring_the_singular_values_between_0_68_and_1_21():
+    values = np.geomspace(0.002, 1, 10_001)
+    for _ in range(5):
+        values = np.polyval([2.0315, 0, -4.775, 0, 3.4445, 0], values)
+    assert 0.68 < values.min() < 0.69
+    assert 1.2 < values.max() < 1.21
+
+
+@pytest.mark.row("F-13")
+@pytest.mark.parametrize("shape", [(3, 5), (4, 4), (6, 2)])
+def test_shampoo_without_accumulation_is_the_polar_factor(shape, rng):
+    G = rng.normal(size=shape)
+    np.testing.assert_allclose(shampoo_direction(G), polar(G), rtol=0, atol=1e-10)
+    # oracle: powers of a positive definite matrix by SciPy, where both are
+    if shape == (4, 4):
+        power = scipy.linalg.fractional_matrix_power
+        expected = power(G @ G.T, -0.25) @ G @ power(G.T @ G, -0.25)
+        np.testing.assert_allclose(shampoo_direction(G), expected, rtol=0, atol=1e-10)
+    # a matrix of rank 1 has one direction
+    u, v = G[:, 0], G[0]
+    expected = np.outer(u, v) / np.linalg.norm(u) / np.linalg.norm(v)
+    np.testing.assert_allclose(shampoo_direction(np.outer(u, v)), expected, rtol=0, atol=1e-10)
+    np.testing.assert_array_equal(shampoo_direction(0 * G), 0)
+
+
+@pytest.mark.row("F-13", "P-07")
+def test_the_polar_factor_is_the_steepest_descent_in_the_spectral_norm(rng):
+    # of all D with ‖D‖₂ ≤ 1 it has the largest ⟨G, D⟩, which is the sum of the singular values
+    G = rng.normal(size=(3, 5))
+    best = np.sum(G * shampoo_direction(G))
+    assert best == pytest.approx(np.linalg.norm(G, "nuc"), rel=1e-10)
+    others = rng.normal(size=(300, 3, 5))
+    others /= np.linalg.norm(others, 2, axis=(1, 2))[:, None, None]
+    assert np.max(np.sum(G * others, axis=(1, 2))) < best
+
+
+# --- averages of the iterates: F-15 -----------------------------------------------------------
+
+
+@pytest.mark.row("F-15")
+def test_the_average_of_the_iterates_is_the_mean_so_far(rng):
+    path = rng.normal(size=(30, 2, 3))
+    expected = [path[: k + 1].mean(axis=0) for k in range(30)]
+    np.testing.assert_allclose(average_of_iterates(path), expected, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(average_of_iterates(path[:, 0, 0]), np.array(expected)[:, 0, 0])
+
+
+@pytest.mark.row("F-15")
+def test_the_exponential_average_is_that_of_torch(rng):
+    path = rng.normal(size=(30, 4))
+    module = torch.nn.ParameterList([torch.tensor(path[0])])
+    averaged = torch.optim.swa_utils.AveragedModel(
+        module, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9)
+    )
+    expected = []
+    for theta in path:
+        module[0].data = torch.tensor(theta)
+        averaged.update_parameters(module)
+        expected.append(averaged.module[0].detach().numpy().copy())
+    before = path.copy()
+    np.testing.assert_allclose(exponential_average(path, 0.9), expected, rtol=0, atol=1e-14)
+    np.testing.assert_array_equal(path, before)
+    np.testing.assert_array_equal(exponential_average(path, 0.0), path)
+    with pytest.raises(ValueError, match=r"decay must lie in \[0, 1\), got 1.0"):
+        exponential_average(path, 1.0)
+
+
+@pytest.mark.row("F-15")
+@pytest.mark.parametrize(("lr", "curvature"), [(0.1, 1.0), (0.3, 2.0), (1.5, 1.0), (0.5, 2.0)])
+def test_the_variance_of_averaged_iterates_is_that_of_the_covariance_recursion(lr, curvature):
+    # oracle: the covariance of (θ_k, θ₁ + … + θ_k), step by step, from the stationary law of θ,
+    # whose variance solves s² = (1 − ηλ)² s² + η²σ²
+    sigma, a = 1.5, 1 - lr * curvature
+    M, push = np.array([[a, 0.0], [a, 1.0]]), lr * sigma * np.ones((2, 1))
+    C = np.zeros((2, 2))
+    C[0, 0] = scipy.linalg.solve_discrete_lyapunov(np.array([[a]]), push[:1] @ push[:1].T).item()
+    for steps in range(1, 200):
+        C = M @ C @ M.T + push @ push.T
+        expected = C[1, 1] / steps**2
+        assert averaged_variance(lr, curvature, sigma, steps) == pytest.approx(expected, rel=1e-10)
+    floor = noise_floor(lr, curvature, sigma)
+    assert averaged_variance(lr, curvature, sigma, 1) == pytest.approx(floor, rel=1e-12)
+
+
+@pytest.mark.row("F-15")
+def test_averaged_iterates_of_sgd_have_the_variance_that_is_foretold(rng):
+    # the runs are independent, and their averages scatter as the closed form says
+    lr, curvature, sigma, steps = 0.2, 1.0, 1.0, 100
+    noise = iter(sigma * rng.normal(size=(50 + steps, 4000)))
+    path = run(SGD(lr), lambda theta: curvature * theta + next(noise), np.zeros(4000), 50 + steps)[
+        51:
+    ]
+    measured = np.var(average_of_iterates(path)[-1])
+    assert measured == pytest.approx(averaged_variance(lr, curvature, sigma, steps), rel=0.1)
+    # a tenth of the noise floor and less, and the same in the limit whatever the rate
+    assert measured < noise_floor(lr, curvature, sigma) / 10
+    limits = [averaged_variance(lr, 2.0, 3.0, 10**7) * 10**7 for lr in (0.01, 0.1, 0.9)]
+    np.testing.assert_allclose(limits, 3.0**2 / 2.0**2, rtol=1e-4)
 
 
 # --- preconditioning: P-07 --------------------------------------------------------------------
@@ -1843,6 +1785,21 @@ TABLE = {
         "beale": (AdamW(0.1, decay=1e-6), 1000),
         "rosenbrock": (AdamW(0.1, decay=1e-6), 3000),
     },
+    "Lion": {
+        "quadratic": (Lion(decay(0.1, 0.99)), 800),
+        "valley": (Lion(decay(0.05, 0.99)), 800),
+        "mixture": (Lion(decay(0.05, 0.99)), 800),
+        "beale": (Lion(decay(0.01, 0.998)), 3000),
+        "rosenbrock": (Lion(decay(0.01, 0.999)), 8000),
+    },
+    # on vectors it is the momentum of torch with its Nesterov variant
+    "Muon": {
+        "quadratic": (Muon(0.3, 0.5), 100),
+        "valley": (Muon(0.3, 0.8), 150),
+        "mixture": (Muon(0.3, 0.5), 50),
+        "beale": (Muon(0.005, 0.9), 800),
+        "rosenbrock": (Muon(0.001, 0.95), 1200),
+    },
     "Newton": {
         "quadratic": (Newton(hessian=bowl().hessian), 1),
         "valley": (Newton(hessian=problems.valley(0.1).hessian), 1),
@@ -1910,27 +1867,46 @@ def test_every_method_of_first_order_leaves_the_saddle(method):
         (lambda: RMSProp(0.1, rho=1.0), r"rho must lie in \[0, 1\), got 1.0: the newest"),
         (lambda: RMSPropNesterov(0.1, alpha=1.5), r"alpha must lie in \[0, 1\), got 1.5"),
         (lambda: RMSPropNesterov(0.1, rho=-1.0), r"rho must lie in \[0, 1\), got -1.0"),
-        (lambda: AdaGrad(0.1, delta=-1e-9), "delta must be 0 or more, got -1e-09"),
+        (lambda: AdaGrad(0.1, delta=-1e-9), "delta must be 0 or more and finite, got -1e-09"),
         (lambda: AdaDelta(rho=1.0), r"rho must lie in \[0, 1\), got 1.0"),
         (lambda: AdaDelta(delta=0.0), "delta must be positive, got 0: the first step"),
         (lambda: Adam(beta1=1.0), r"beta1 must lie in \[0, 1\), got 1.0"),
         (lambda: Adam(beta2=math.nan), r"beta2 must lie in \[0, 1\), got nan"),
-        (lambda: Adam(delta=math.inf), "delta must be 0 or more, got inf"),
+        (lambda: Adam(delta=math.inf), "delta must be 0 or more and finite, got inf"),
         (lambda: DeltaBarDelta(0.1, decrease=1.0), r"decrease must lie in \[0, 1\), got 1.0"),
         (lambda: DeltaBarDelta(0.1, increase=-1.0), "increase must be 0 or more"),
         (lambda: DeltaBarDelta(LinearDecay(0.1, tau=3)), "lr must be a number, got a schedule"),
-        (lambda: Newton(hessian=np.diag, damping=-1.0), "damping must be 0 or more, got -1.0"),
+        (
+            lambda: Newton(hessian=np.diag, damping=-1.0),
+            "damping must be 0 or more and finite, got -1.0",
+        ),
         (lambda: LinearDecay(0.1, tau=0), "tau must be 1 or more; got 0"),
         (lambda: LinearDecay(0.1, tau=5, last=-0.1), "last must be 0 or more"),
-        (lambda: PowerDecay(0.1, power=-1.0), "power must be 0 or more, got -1.0"),
+        (lambda: PowerDecay(0.1, power=-1.0), "power must be 0 or more and finite, got -1.0"),
         (lambda: ExponentialDecay(0.1, factor=1.0), r"factor must lie in \[0, 1\), got 1.0"),
         (lambda: noise_floor(2.0, 1.0, 1.0), "between 0 and 2, got 2: outside it SGD diverges"),
-        (lambda: terminal_velocity(0.1, 1.0, 1.0), r"alpha must lie in \[0, 1\), got 1.0"),
         (lambda: velocity(3, 0.1, 1.0, 1.0), r"alpha must lie in \[0, 1\), got 1.0"),
         (lambda: run(SGD(0.1), np.cos, np.zeros(1), -1), "must be 0 or more; got -1"),
-        (lambda: solve_flops(0), "n must be 1 or more; got 0"),
+        (lambda: measured_seconds(list, repeats=0), "repeats must be 1 or more; got 0"),
         (lambda: change_of_variable(problems.saddle(), np.ones((2, 2))), "must be invertible"),
         (lambda: change_of_variable(problems.saddle(), np.eye(3)), r"\(2, 2\) for 2 parameters"),
+        (lambda: AdamW(decay=-0.1), "decay must be 0 or more and finite, got -0.1"),
+        (lambda: AdamW(beta1=1.0), r"beta1 must lie in \[0, 1\)"),
+        (lambda: AdamW(delta=-1.0), "delta must be 0 or more and finite, got -1.0"),
+        (lambda: with_l2_penalty(np.cos, -1.0), "decay must be 0 or more and finite, got -1.0"),
+        (lambda: CosineDecay(-0.1, tau=3), "first must be 0 or more"),
+        (lambda: CosineDecay(0.1, tau=0), "tau must be 1 or more; got 0"),
+        (lambda: CosineDecay(0.1, tau=3, last=-0.1), "last must be 0 or more"),
+        (lambda: Warmup(0.1, steps=0), "steps must be 1 or more; got 0"),
+        (lambda: Warmup(-0.1, steps=2), "schedule must be 0 or more"),
+        (lambda: optimal_momentum(0.0, 1.0), "0 < smallest ≤ largest, got 0.0 and 1.0"),
+        (lambda: optimal_momentum(2.0, 1.0), "0 < smallest ≤ largest"),
+        (lambda: standard_nesterov(0.0, 1.0), "0 < smallest ≤ largest, got 0.0 and 1.0"),
+        (lambda: momentum_matrix(0.1, 0.5, 0.0), "eigenvalue must be positive and finite, got 0.0"),
+        (lambda: momentum_rate(0.1, 1.0, np.ones(1)), r"alpha must lie in \[0, 1\)"),
+        (lambda: momentum_coefficients(0.1, 0.5, 1.0, 0), "steps must be 1 or more; got 0"),
+        (lambda: steps_to_reduce(SGD(0.1), problems.saddle(), 0.1), "known minimum, got saddle"),
+        (lambda: steps_to_reduce(SGD(0.1), problems.valley(1.0), 0.1, 5), "by the factor 0.1 in 5"),
     ],
 )
 def test_bad_numbers_are_refused_with_the_reason(make, message):
@@ -1965,40 +1941,22 @@ def test_a_gradient_whose_sum_overflows_is_finite_all_the_same():
 @pytest.mark.parametrize(
     ("theta", "gradient", "error", "message"),
     [
-        (
-            np.ones(2),
-            np.ones(3),
-            ValueError,
-            r"gradient must be shape \(2,\).*got ndarray of shape",
-        ),
-        (np.ones(2), np.ones((2, 1)), ValueError, r"shape \(2,\) like theta.*\(2, 1\)"),
-        ([np.ones(2)], [np.ones(2)] * 2, ValueError, "a list of 1, got list of 2"),
+        (np.ones(2), np.ones(3), ValueError, r"must have shape \(2,\) like theta, got \(3,\)"),
+        (np.ones(2), np.ones((2, 1)), ValueError, r"shape \(2,\) like theta, got \(2, 1\)"),
+        (torch.ones(2), torch.ones(1), ValueError, r"shape \(2,\) like theta, got \(1,\)"),
+        ([np.ones(2)], [np.ones(2)] * 2, ValueError, "a list of 1, got 2"),
         ([np.ones(2)], np.ones(2), ValueError, "a list of 1, got ndarray"),
-        (
-            {"w": np.ones(2)},
-            {"b": np.ones(2)},
-            ValueError,
-            r"keys \['w'\], got dict with keys \['b'",
-        ),
-        (
-            {"w": [np.ones(2)]},
-            {"w": [np.ones(3)]},
-            ValueError,
-            r"gradient\['w'\]\[0\] must be shape",
-        ),
-        (np.ones(2), torch.ones(2), TypeError, "a ndarray like theta, got Tensor"),
-        (torch.ones(2), np.ones(2), TypeError, "a Tensor like theta, got ndarray"),
-        (np.ones(2), np.array([1, 2]), TypeError, "gradient must hold floating-point.*got int64"),
-        (np.ones(2), None, TypeError, "gradient must be a NumPy array or a torch tensor, got None"),
-        (np.array([1, 2]), np.ones(2), TypeError, "theta must hold floating-point.*cut to whole"),
-        (torch.tensor([1]), torch.ones(1), TypeError, "theta must hold floating-point.*int64"),
+        ({"w": np.ones(2)}, {"b": np.ones(2)}, ValueError, r"keys \['w'\], got the keys \['b'"),
+        ({"w": np.ones(2)}, [np.ones(2)], ValueError, r"keys \['w'\], got list"),
+        ({"w": [np.ones(2)]}, {"w": [np.ones(3)]}, ValueError, r"gradient\['w'\]\[0\] must have"),
+        (np.ones(2), None, TypeError, "gradient must hold NumPy arrays or.*got NoneType"),
         (1.0, 1.0, TypeError, r"got float; write np.array\(1.0\)"),
     ],
 )
 def test_trees_that_do_not_fit_are_refused(theta, gradient, error, message):
-    opt = Momentum(0.1)
-    with pytest.raises(error, match=message):
-        opt.step(theta, opt.init(theta), lambda theta: gradient)
+    for opt in (SGD(0.1), Newton(hessian=lambda theta: np.eye(2))):
+        with pytest.raises(error, match=message):
+            opt.step(theta, opt.init(theta), lambda theta: gradient)
 
 
 def test_the_keys_of_a_gradient_may_come_in_any_order():
@@ -2007,10 +1965,17 @@ def test_the_keys_of_a_gradient_may_come_in_any_order():
     assert (list(new), new["a"][0], new["b"][0]) == (["a", "b"], -1.0, 1.0)
 
 
-def test_a_state_of_other_parameters_is_refused():
-    opt = Adam(0.1)
-    with pytest.raises(ValueError, match=r"state must be shape \(2,\) like theta"):
-        opt.step(np.ones(2), opt.init(np.ones(3)), lambda theta: theta)
+def test_whole_numbers_are_stepped_as_real_ones():
+    for theta in (np.array([4, 2]), torch.tensor([4, 2])):
+        [_, first] = run(SGD(0.125), lambda theta: theta, theta, 1)
+        np.testing.assert_array_equal(first, [3.5, 1.75])
+
+
+def test_a_tree_may_have_empty_parts():
+    theta = [{"w": np.ones(2)}, (), {}]
+    new, state = Momentum(0.5).step(theta, Momentum(0.5).init(theta), lambda theta: theta)
+    np.testing.assert_array_equal(new[0]["w"], [0.5, 0.5])
+    assert (new[1:], state.v[1:]) == ([(), {}], [(), {}])
 
 
 def test_a_hessian_of_another_shape_is_refused():
@@ -2032,7 +1997,7 @@ def test_optimizers_do_not_change(label):
     assert dataclasses.replace(EVERY[label], lr=0.5).lr == 0.5
 
 
-def test_arrays_can_be_stepped_without_torch(run_python):
+def test_arrays_can_be_stepped_without_torch():
     # who optimizes NumPy arrays need not wait for torch to be loaded
     code = """
 import sys
@@ -2042,16 +2007,3 @@ run(Adam(0.1), lambda theta: theta, np.ones(2), 3)
 print("torch" in sys.modules)
 """
     assert run_python(code) == "False"
-
-
-@pytest.fixture
-def run_python():
-    """Run a program in a fresh interpreter and return what it prints."""
-
-    def program(code):
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        )
-        return done.stdout.strip()
-
-    return program

@@ -248,6 +248,20 @@ def test_a_model_is_trained_with_bnp_from_the_wheel(python: Path, tmp_path: Path
     assert run(python, "-c", TRAINING, cwd=tmp_path) == "trained\n"
 
 
+def test_bnp_needs_no_extra(python: Path, tmp_path: Path) -> None:
+    needs = needed(PROJECTS[NAME])
+    assert {"numpy", "torch"} <= needs
+    assert not {"matplotlib", "scikit-learn", "scipy", "jaxtyping"} & needs
+    others = {
+        module
+        for module, providers in distributions().items()
+        if not needs & {canonicalize_name(one) for one in providers}
+    } - {"optdl", "gradebox"}
+    refused = f"import sys\nsys.modules.update(dict.fromkeys({sorted(others)}))\n"
+    every = "import optdl.bnp\n[getattr(optdl.bnp, name) for name in optdl.bnp.__all__]\n"
+    assert run(python, "-c", refused + every + TRAINING, cwd=tmp_path) == "trained\n"
+
+
 def test_an_exercise_is_checked_from_the_wheel(python: Path, tmp_path: Path) -> None:
     right, wrong = run(python, "-c", CHECKING, cwd=tmp_path).splitlines()
     assert right.startswith("✓ P-14:scale")
@@ -332,7 +346,7 @@ def undeclared(source: str, allowed: set[str]) -> set[str]:
 
 @pytest.mark.parametrize(
     ("package", "name", "extras"),
-    [("optdl", NAME, ()), ("gradebox", "gradebox", ("cluster", "torch"))],
+    [("optdl", NAME, ("chapters",)), ("gradebox", "gradebox", ("cluster", "torch"))],
 )
 def test_each_import_has_a_declared_dependency(
     package: str, name: str, extras: tuple[str, ...]

@@ -10,13 +10,13 @@ import scipy.spatial
 import torch
 
 from optdl import problems
-from optdl.data import load
 from optdl.problems import Problem
 from optdl.quadratic import (
     QuadraticModel,
     alignment,
     approximation_error,
     approximation_order,
+    contributions_from_gradient,
     convergence_rate,
     depth_norms,
     eigen_contributions,
@@ -30,8 +30,11 @@ from optdl.quadratic import (
     mean_and_covariance,
     measured_rates,
     optimal_step,
+    prediction_ratio,
+    scheduled_coefficients,
+    search_along,
     second_moment,
-    taylor_value,
+    threes_and_eights,
     zigzag,
 )
 
@@ -68,11 +71,7 @@ def autograd_problem():
 
 def digits_problem(penalty=1e-2):
     """Logistic regression that tells the digits 3 and 8 apart; 64 pixels and a bias."""
-    digits = load("digits")
-    chosen = np.isin(digits.y_train, [3, 8])
-    pixels = digits.x_train[chosen].astype(np.float64)
-    x = np.column_stack([pixels, np.ones(len(pixels))])
-    y = np.where(digits.y_train[chosen] == 3, 1.0, -1.0)
+    x, y = threes_and_eights()
     return x, y, logistic_regression(x, y, penalty)
 
 
@@ -97,14 +96,32 @@ def test_model_of_a_quadratic_is_exact(rng):
     H, w_star = positive_definite(rng, 4), rng.normal(size=4)
     center, w = rng.normal(size=4), rng.normal(size=4)
     expected = 7.0 + 0.5 * (w - w_star) @ H @ (w - w_star)
-    got = taylor_value(
-        lambda v: 7.0 + 0.5 * float((v - w_star) @ H @ (v - w_star)),
-        lambda v: H @ (v - w_star),
-        lambda v: H,
-        center,
-        w,
+    loss = Problem(
+        name="quadratic",
+        value=lambda v: 7.0 + 0.5 * float((v - w_star) @ H @ (v - w_star)),
+        gradient=lambda v: H @ (v - w_star),
+        hessian=lambda v: H,
+        minimum=w_star,
+        start=center,
     )
+    got = QuadraticModel.of(loss, center)(w)
     assert got == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.row("L1-12")
+def test_prediction_ratio_differs_from_one_by_the_third_derivative(rng):
+    # oracle: for J = e^w at 0 and the change h: (e^h − 1)/(h + h²/2) = 1 + h²/6 + …
+    at = lambda w: float(np.exp(w[0]))  # noqa: E731
+    for h in (1e-2, -1e-2):
+        ratio = prediction_ratio(
+            at, np.exp, lambda w: np.diag(np.exp(w)), np.zeros(1), np.array([h])
+        )
+        assert ratio - 1 == pytest.approx(h**2 / 6, rel=0.01)
+    H, w_star = positive_definite(rng, 3), rng.normal(size=3)
+    bowl = problems.quadratic(H, w_star)
+    center, w = w_star + rng.normal(size=3), w_star
+    ratio = prediction_ratio(bowl.value, bowl.gradient, bowl.hessian, center, w)
+    assert ratio == pytest.approx(1, rel=1e-12)
 
 
 @pytest.mark.row("L1-12")
@@ -165,6 +182,21 @@ def test_model_gradient_misses_the_true_gradient_by_second_order_only(rng):
     assert approximation_order(distances, np.array(errors)) == pytest.approx(2, abs=0.2)
 
 
+@pytest.mark.row("L1-39")
+@pytest.mark.parametrize("curvature", [-1, 0, 1])
+def test_loss_falls_faster_than_as_fast_as_and_slower_than_the_gradient_predicts(rng, curvature):
+    # oracle: the exact loss; its difference from the tangent is ½η²gᵀHg for a quadratic
+    H = curvature * positive_definite(rng, 3)
+    g, center, lr = rng.normal(size=3), rng.normal(size=3), 0.3
+    loss = lambda w: g @ (w - center) + 0.5 * (w - center) @ H @ (w - center)  # noqa: E731
+    model = QuadraticModel(0.0, g, H, center)
+    after, tangent = center - lr * g, -lr * g @ g
+    difference = model(after) - tangent
+    assert difference == pytest.approx(loss(after) - tangent, abs=1e-12)
+    assert difference == pytest.approx(0.5 * lr**2 * g @ H @ g, abs=1e-12)
+    assert np.sign(round(difference, 12)) == curvature
+
+
 @pytest.mark.row("L1-13")
 def test_minimum_of_the_model_is_where_scipy_finds_it(rng):
     model = QuadraticModel(1.0, rng.normal(size=3), positive_definite(rng, 3), rng.normal(size=3))
@@ -205,6 +237,17 @@ def test_contributions_are_the_terms_of_numpys_expansion_and_add_up_to_the_loss(
 
 
 @pytest.mark.row("L1-14")
+def test_contributions_from_the_gradient_are_those_of_the_displacement(rng):
+    H, displacement = positive_definite(rng, 5), rng.normal(size=5)
+    terms = contributions_from_gradient(H, H @ displacement)
+    np.testing.assert_allclose(terms, eigen_contributions(H, displacement), rtol=1e-9)
+    # oracle: the decrease by Newton's step, ½ gᵀH⁻¹g
+    g = rng.normal(size=5)
+    newton = 0.5 * g @ np.linalg.solve(H, g)
+    assert contributions_from_gradient(H, g).sum() == pytest.approx(newton, rel=1e-12)
+
+
+@pytest.mark.row("L1-14")
 def test_expansion_describes_a_real_loss_near_its_minimum(rng):
     _, _, problem = digits_problem()
     d = rng.normal(size=65)
@@ -231,6 +274,19 @@ def test_closed_form_equals_iterated_gradient_descent(rng, share):
     measured = (path - w_star) @ U
     expected = gd_coefficients(U.T @ (start - w_star), eigenvalues, lr, steps=40)
     np.testing.assert_allclose(expected, measured, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.row("L1-15")
+def test_a_schedule_follows_the_iteration_and_the_inverse_eigenvalues_end_at_the_minimum(rng):
+    H, w = positive_definite(rng, 4), rng.normal(size=4)
+    eigenvalues, U = np.linalg.eigh(H)
+    lrs = rng.uniform(0.1, 0.6, size=7)
+    rows = scheduled_coefficients(U.T @ w, eigenvalues, lrs)
+    for row, lr in zip(rows, [*lrs, 0.0], strict=True):
+        np.testing.assert_allclose(U @ row, w, atol=1e-12)
+        w = w - lr * H @ w
+    last = scheduled_coefficients(np.ones(4), eigenvalues, 1 / rng.permutation(eigenvalues))[-1]
+    np.testing.assert_allclose(last, 0, atol=1e-12)
 
 
 @pytest.mark.row("L1-15")
@@ -312,6 +368,22 @@ def test_rate_is_the_norm_of_the_iteration_matrix(rng):
     for lr in (0.01, 0.3, 0.5, 0.7):
         expected = np.linalg.norm(np.eye(5) - lr * H, ord=2)
         assert convergence_rate(lr, np.linalg.eigvalsh(H)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.row("P-05")
+def test_error_falls_at_least_by_the_rate_and_the_loss_by_its_square(rng):
+    H = positive_definite(rng, 5)
+    eigenvalues, U = np.linalg.eigh(H)
+    for lr in (0.1, 0.3, 0.45):
+        powers = convergence_rate(lr, eigenvalues) ** np.arange(13)
+        path = gradient_descent(lambda w: H @ w, rng.normal(size=5), lr, 12)
+        errors, losses = np.linalg.norm(path, axis=1), np.einsum("ti,ij,tj->t", path, H, path)
+        assert np.all(errors <= powers * errors[0] * (1 + 1e-12))
+        assert np.all(losses <= powers**2 * losses[0] * (1 + 1e-12))
+        # a start along the slowest direction attains the bound
+        slowest = U[:, np.abs(1 - lr * eigenvalues).argmax()]
+        path = gradient_descent(lambda w: H @ w, slowest, lr, 12)
+        np.testing.assert_allclose(np.linalg.norm(path, axis=1), powers, rtol=1e-10)
 
 
 @pytest.mark.row("P-05")
@@ -455,6 +527,26 @@ def test_each_step_is_the_one_a_scalar_minimizer_takes(rng):
 
 
 @pytest.mark.row("L1-16")
+def test_search_along_takes_the_steps_of_a_scalar_minimizer(rng):
+    H, start, directions = positive_definite(rng, 3), rng.normal(size=3), rng.normal(size=(5, 3))
+    f = problems.quadratic(H).value
+    path = search_along(H, start, directions)
+    for w, following, p in zip(path, path[1:], directions, strict=False):
+        found = scipy.optimize.minimize_scalar(lambda t, w=w, p=p: f(w + t * p))
+        np.testing.assert_allclose(following, w + found.x * p, atol=1e-6)
+
+
+@pytest.mark.row("L1-16")
+def test_search_along_gradients_is_exact_line_search_and_along_coordinates_gauss_seidel(rng):
+    H, start = positive_definite(rng, 3), rng.normal(size=3)
+    path = exact_line_search(H, start, 6)
+    np.testing.assert_allclose(search_along(H, start, path[:-1] @ H), path, rtol=1e-9)
+    # oracle: one sweep of Gauss–Seidel on Hw = 0 solves the lower triangle
+    sweep = np.linalg.solve(np.tril(H), -np.triu(H, 1) @ start)
+    np.testing.assert_allclose(search_along(H, start, np.eye(3))[-1], sweep, rtol=1e-10)
+
+
+@pytest.mark.row("L1-16")
 def test_consecutive_gradients_are_orthogonal(rng):
     H = positive_definite(rng, 6)
     gradients = exact_line_search(H, rng.normal(size=6), 12) @ H
@@ -545,6 +637,8 @@ def test_deep_signal_grows_like_the_largest_eigenvalue(rng, radius):
         (lambda: gd_coefficients(np.ones(1), np.ones(1), 0.1, -1), "0 or more"),
         (lambda: measured_rates(np.eye(2), np.ones(2), np.ones(1), 0), "at least 1 step"),
         (lambda: exact_line_search(-np.eye(2), np.ones(2), 1), "must be positive"),
+        (lambda: search_along(-np.eye(2), np.ones(2), np.eye(2)), "must be positive"),
+        (lambda: contributions_from_gradient(np.zeros((2, 2)), np.ones(2)), "must be positive"),
         (lambda: zigzag(0.0, 3), "0 < b"),
         (lambda: zigzag(1.5, 3), "0 < b"),
         (lambda: eigenbasis(np.array([[1.0, 2.0], [0.0, 1.0]])), "differs from its transpose"),

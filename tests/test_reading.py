@@ -70,7 +70,7 @@ def test_a_notebook_says_how_to_install_and_shows_its_imports(
     first, *others = written[name].cells
     assert "pip install" in first.source
     code = [cell for cell in others if cell.cell_type == "code"]
-    assert re.search(r"^import matplotlib\.pyplot as plt$", code[0].source, re.MULTILINE)
+    assert re.search(r"^(?:import|from) ", code[0].source, re.MULTILINE)
     assert not any(
         set(cell.metadata.get("tags", [])) & {"remove-cell", "remove-input"} for cell in code
     )
@@ -137,12 +137,18 @@ def test_a_directive_without_a_form_is_named(toy: Toy) -> None:
         ("```python\n(x)=\n```", "```python\n(x)=\n```"),
         ("{footcite:p}`kingma2015`", "(Kingma and Ba, 2015)"),
         ("{footcite:t}`lange2022`", "Lange et al. (2022)"),
+        ("It is {number}`half:.2f`, or {number}`h + 1`.", "It is 0.50, or h + 1."),
+        (
+            "```{cards}\nWhat is it?\n: A number.\n```",
+            "**To remember**\n\n- **What is it?** A number.",
+        ),
     ],
 )
 def test_text_of_the_site_becomes_plain_markdown(toy: Toy, text: str, expected: str) -> None:
     toy.write(index="Words.\n\n$$\na\n$$ (eq-a)\n")
     toy.code("toy", "class A:\n    @cache\n    def f(self):\n        return {2}\n\n    g = 1\n")
-    assert chapters.markdown(text, chapters.Book(toy.root), []) == expected
+    context = chapters.Context(chapters.Book(toy.root), "book/index", {"half:.2f": "0.50"})
+    assert chapters.markdown(text, context) == expected
 
 
 def test_a_note_of_the_class_dropdown_is_folded_without_a_script(
@@ -162,6 +168,23 @@ def test_a_note_of_the_class_dropdown_is_folded_without_a_script(
         "42.",
     )
     assert plain.name == "div"
+
+
+def test_the_empty_corner_of_a_table_is_no_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))
+    mends = importlib.import_module("mends")
+    soup = BeautifulSoup("<tr><th><p></p></th><th><p>value</p></th></tr>", "html.parser")
+    mends.mend_roles(soup)
+    assert [cell.name for cell in soup.tr.contents] == ["td", "th"]
+
+
+def test_each_page_that_offers_a_notebook_has_cells() -> None:
+    texts = {path: path.read_text("utf-8") for path in (ROOT / "book").rglob("*.md")}
+    assert [
+        name
+        for name, text in texts.items()
+        if "\nkernelspec:" in text and "{code-cell}" not in text
+    ] == []
 
 
 # --- references ---

@@ -37,13 +37,23 @@ def kept(recording: Recording) -> Record:
 
 
 def page(recording: Recording) -> str:
-    """Return the text of the page that draws a recording."""
-    return (BOOK / f"{recording.topic}.md").read_text(encoding="utf-8")
+    """Return the text of the chapter that draws a recording."""
+    return chapter(recording.topic)
+
+
+def chapter(topic: str) -> str:
+    """Return the text of a chapter's pages."""
+    return "\n".join(path.read_text("utf-8") for path in sorted((BOOK / topic).glob("*.md")))
 
 
 def cells(text: str) -> str:
     """Return the code cells of a page."""
     return "".join(re.findall(r"^```{code-cell}.*?^```", text, re.MULTILINE | re.DOTALL))
+
+
+def first_seed(recording: Recording) -> int:
+    """Return the seed of the first training."""
+    return next(iter(recording.trainings.values()))["seed"]
 
 
 # --- The files --------------------------------------------------------------------------------
@@ -66,13 +76,13 @@ def test_the_file_has_all_curves_their_seed_their_versions_and_their_time(record
     assert {name: len(curve) for name, curve in record.curves.items()} == lengths
     assert np.isfinite(np.concatenate(list(record.curves.values()))).all()
     assert record.versions.keys() == versions().keys()
-    assert record.seed == 0
+    assert record.seed == first_seed(recording)
     assert all("seed" in own for own in recording.trainings.values())
     assert record.seconds > 1
     assert record.device == "cpu, 1 thread"
 
 
-def comparable_steps(topic: str, label: str) -> int:
+def comparable_steps(recording: Recording, label: str) -> int:
     """Return the number of first losses of a training that agree on other machines.
 
     Single precision: another vector unit or another library for matrix products adds in another
@@ -81,24 +91,25 @@ def comparable_steps(topic: str, label: str) -> int:
     convolutional network with few images divides by small deviations and enlarges the differences
     up to 27 times in a step; in the first two losses they were still below 1e-4. Large weights
     with large rates amplify, too: a relative change of 1e-7 in the weights of tanh networks grows
-    to 3e-3 in ten losses, and to 4e-6 in five.
+    to 3e-3 in ten losses, and to 4e-6 in five. In ten layers with large weights it grows to 3e-4 in
+    two losses.
     """
+    if recording.name == "initialization-deep":
+        if re.match(r"(tanh, 4|ReLU, 2), rate", label):
+            return 1
+        if re.match(r"tanh, (2, )?rate", label):
+            return 5
     if re.match(r"tanh, \d, rate (1\.6|3\.2)", label):
         return 5
-    few = (
-        r"BN(, groups)?, \d"
-        if topic != "bnp_cnn"
-        else r"(BN|BN, groups|ghost BN|GN|four things), \d"
-    )
-    return 2 if re.match(few, label) else STEPS
+    return 2 if re.match(r"BN(, groups)?, \d", label) else STEPS
 
 
 @each
 def test_the_first_steps_are_those_of_the_file(recording):
     record = kept(recording)
     for label, own in recording.trainings.items():
-        if own["seed"] == 0:
-            n = comparable_steps(recording.topic, label)
+        if own["seed"] == first_seed(recording):
+            n = comparable_steps(recording, label)
             curve = record.curves[f"{label}: first_losses"][:n]
             losses = first_losses(recording, label)[:n]
             np.testing.assert_allclose(losses, curve, rtol=1e-3, err_msg=label)
@@ -107,7 +118,24 @@ def test_the_first_steps_are_those_of_the_file(recording):
 def test_each_file_has_its_recording_and_all_are_small():
     files = sorted(PROGRAM["FOLDER"].iterdir())
     assert [file.name for file in files] == sorted(f"{name}.json" for name in RECORDINGS)
-    assert all(file.stat().st_size < 100_000 for file in files)
+    assert all(file.stat().st_size < 200_000 for file in files)
+
+
+@pytest.mark.row("F-16")
+def test_the_rates_of_the_curves_are_those_with_the_lowest_validation_error_of_other_seeds():
+    tried, drawn = RECORDINGS["optimizers-rates"], RECORDINGS["optimizers-curves"]
+    curves = kept(tried).curves
+    for method, chosen in PROGRAM["CHOSEN_RATES"].items():
+        errors = {
+            lr: np.mean([curves[f"{method}, {lr:g}, {s}: validation_error"][-1] for s in range(5)])
+            for lr in PROGRAM["METHOD_RATES"][method]
+        }
+        best = min(errors, key=errors.get)
+        assert best == chosen, method
+        assert best not in (min(errors), max(errors)), f"{method}: at an end of the grid"
+    seeds = [{own["seed"] for own in r.trainings.values()} for r in (tried, drawn)]
+    assert not seeds[0] & seeds[1]
+    assert {own["lr"] for own in drawn.trainings.values()} >= {*PROGRAM["CHOSEN_RATES"].values()}
 
 
 # --- The pages --------------------------------------------------------------------------------
@@ -127,8 +155,8 @@ def test_the_page_draws_the_file_and_says_how_long_it_took(recording):
 
 def test_no_page_speaks_of_a_recording_that_is_not_there():
     said = {
-        (file.stem, name)
-        for file in BOOK.glob("*.md")
+        (file.parent.name, name)
+        for file in BOOK.rglob("*.md")
         for name in re.findall(r"experiments/recorded\.py ([\w-]+)", file.read_text("utf-8"))
     }
     assert {name for _, name in said} <= {r.topic for r in RECORDINGS.values()} | {*RECORDINGS}
@@ -137,15 +165,13 @@ def test_no_page_speaks_of_a_recording_that_is_not_there():
 
 def assigned(topic: str, name: str) -> dict:
     """Return the literal that a page assigns first to a name."""
-    code = cells((BOOK / f"{topic}.md").read_text("utf-8"))
+    code = cells(chapter(topic))
     literal = re.search(rf"^{name} = (\{{.*?\}})$", code, re.MULTILINE | re.DOTALL)
     return ast.literal_eval(literal[1])
 
 
 def test_the_rates_on_the_pages_are_those_of_the_recordings():
     assert assigned("bnp", "RATES") == PROGRAM["RATES"]
-    rates = {size: tuple(values) for size, values in assigned("bnp_cnn", "rates").items()}
-    assert rates == PROGRAM["CNN_RATES"]
 
 
 class LastModel:

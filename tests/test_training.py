@@ -552,6 +552,12 @@ def test_schedule_warms_up_and_decays(rng, as_tensor):
     train(model, regression(rng), optimizer, **options)
     expected = [0.02, 0.04, 0.06, 0.08, 0.1, 0.1, 0.01, 0.01, 0.001, 0.001]
     np.testing.assert_allclose(used, expected, rtol=1e-6)
+    groups = [
+        {"params": [p], "lr": lr} for p, lr in zip(model.parameters(), (0.1, 0.5), strict=True)
+    ]
+    optimizer = torch.optim.SGD(groups)
+    Schedule(optimizer, 2, decay=(1,)).after_step(State(model, optimizer, step=2, curves={}))
+    assert [group["lr"] for group in optimizer.param_groups] == [0.01, 0.05]
     jump = Schedule(torch.optim.SGD(model.parameters(), 0.1), 2, warmup=3, linear=False)
     assert [jump.rate(step) for step in range(5)] == [0.01, 0.01, 0.01, 0.1, 0.1]
 

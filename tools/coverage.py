@@ -172,7 +172,7 @@ def _toc_topics(root: Path) -> list[str]:
 
 def sections(root: Path) -> Iterator[Evidence]:
     """Yield each label ``(L1-07)=`` of the book, named by the heading that follows."""
-    for path in sorted((root / "book").glob("*.md")):
+    for path in sorted((root / "book").rglob("*.md")):
         waiting: list[tuple[str, int]] = []
         for number, line in _prose(path):
             if label := LABEL.match(line):
@@ -343,7 +343,7 @@ def gather(root: Path = ROOT) -> Coverage:
         else:
             known[place.id][1].places.append(place)
     for chapter in chapters:
-        chapter.exists = (root / "book" / f"{chapter.topic}.md").exists()
+        chapter.exists = (root / "book" / chapter.topic / "index.md").exists()
         problems += _twice(chapter) + (_holes(chapter) if chapter.exists else [])
     return Coverage(chapters, problems)
 
@@ -354,8 +354,8 @@ def _fault(place: Evidence, known: dict[str, tuple[Chapter, Row]]) -> str:
     if place.id not in known:
         return f"{where} uses {place.id!r}, which is no row; the rows stand in book/rows.yml"
     topic = known[place.id][0].topic
-    if place.kind == "section" and place.file != f"book/{topic}.md":
-        return f"{where} has the label of {place.id}, which belongs to book/{topic}.md"
+    if place.kind == "section" and not place.file.startswith(f"book/{topic}/"):
+        return f"{where} has the label of {place.id}, which belongs to a page of book/{topic}"
     if place.kind == "section" and not place.name:
         return f"{where}: the label of {place.id} must stand right before a heading"
     return ""
@@ -386,7 +386,7 @@ def _mend(topic: str, row_id: str, kind: Kind) -> tuple[str, str]:
     module = f"checks/{topic}/{row_id.lower().replace('-', '_')}_*" if is_lab else topic
     test = "lab_" if is_lab else ""
     file, mend = {
-        "section": (f"book/{topic}.md", f"put ({row_id})= before the heading of its section"),
+        "section": (f"book/{topic}", f"put ({row_id})= before the heading of its section"),
         "code": (f"src/optdl/{module}.py", f"add the line Source: {row_id} to a docstring"),
         "test": (f"tests/test_{test}{topic}.py", f'mark a test with @pytest.mark.row("{row_id}")'),
         "exercise": (

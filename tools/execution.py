@@ -1,5 +1,6 @@
 """Execute pages of the book side by side, one kernel for each processor, and keep the outputs."""
 
+import ast
 import asyncio
 import contextlib
 import os
@@ -19,8 +20,8 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-from gradebox.run.batch import cores
-from tools.pages import Execution, Page, Store, checksum
+from gradebox.processors import cores
+from tools.pages import Execution, Page, Store, checksum, typeset
 from tools.stages import Tell
 from tools.stamps import write_atomically
 
@@ -64,6 +65,10 @@ class PageFailed(Exception):
         super().__init__(f"{where}, cell {cell + 1}: {self.code[:100]}\n{error}\nMend: {mend}")
 
 
+class NumberFailed(Exception):
+    """A number in the text of a page could not be printed; the message says which, and why."""
+
+
 class Runner:
     """The execution of one page in a kernel of its own.
 
@@ -79,6 +84,7 @@ class Runner:
         self.page, self._folder = page, folder
         self._cell, self._before, self._total = -1, 0.0, 0.0
         self._seconds: list[float] = []
+        self._numbers: dict[str, str] = {}
         self._endless = False
         self._manager = AsyncKernelManager(
             kernel_name="python3", connection_file=str(self._folder / "kernel.json")
@@ -96,7 +102,7 @@ class Runner:
             When a cell does not end well.
         """
         start = time.monotonic()
-        client = self._make()
+        self._client = self._make()
         reads = self._folder / "reads"
         reads.touch()
         environment = os.environ | {
@@ -110,16 +116,23 @@ class Runner:
         }
         try:
             with asyncio.Runner() as loop:
-                loop.run(_execute(client, self._manager, environment))
-        except (CellExecutionError, CellTimeoutError, DeadKernelError, RuntimeError) as error:
+                loop.run(_execute(self._client, self._manager, environment))
+        except (
+            CellExecutionError,
+            CellTimeoutError,
+            DeadKernelError,
+            NumberFailed,
+            RuntimeError,
+        ) as error:
             raise self._failure(error) from None
-        cells = [cell for cell in client.nb.cells if cell.cell_type == "code"]
+        notebook = self._client.nb
         return Execution(
-            outputs=[cell.outputs for cell in cells],
-            language=client.nb.metadata.get("language_info", {}),
+            outputs=[cell.outputs for cell in notebook.cells if cell.cell_type == "code"],
+            language=notebook.metadata.get("language_info", {}),
             data=self._data(reads),
             seconds=[round(seconds, 2) for seconds in self._seconds],
             wall=round(time.monotonic() - start, 1),
+            numbers=self._numbers,
         )
 
     def _make(self) -> NotebookClient:
@@ -129,7 +142,8 @@ class Runner:
             km=self._manager,
             timeout=WALL_SECONDS,
             startup_timeout=START_SECONDS,
-            resources={"metadata": {"path": str(self.page.path.parent)}},
+            # one folder for all pages, so that a cell reads the same files on each of them
+            resources={"metadata": {"path": str(self.page.root / "book")}},
             extra_arguments=[
                 "--log-level=ERROR",
                 "--ext=tools.reads",
@@ -143,8 +157,30 @@ class Runner:
         self._cell += 1
         self._before = self._used()
 
-    def _end(self, cell: Any, cell_index: int, execute_reply: Any) -> None:
+    async def _end(self, cell: Any, cell_index: int, execute_reply: Any) -> None:
+        if execute_reply["content"]["status"] == "ok":
+            await self._print_numbers(self.page.numbers[self._cell])
         self._seconds.append(self._used() - self._before)
+
+    async def _print_numbers(self, asked: Sequence[str]) -> None:
+        """Compute the numbers that the text after a cell prints, each as a field of an f-string."""
+        client: Any = self._client.kc
+        fields = {name: f"f'''{{{name}}}'''" for name in asked}
+        request = client.execute("", silent=True, user_expressions=fields) if asked else None
+        while request is not None:
+            reply = await client.get_shell_msg()
+            if reply["parent_header"].get("msg_id") == request:
+                break
+        for name in asked:
+            said = reply["content"]["user_expressions"][name]
+            if said["status"] != "ok":
+                raise NumberFailed(f"{{number}}`{name}`: {said['ename']}: {said['evalue']}")
+            value = typeset(ast.literal_eval(said["data"]["text/plain"]))
+            if self._numbers.setdefault(name, value) != value:
+                raise NumberFailed(
+                    f"{{number}}`{name}` is {self._numbers[name]} in one place of the page and "
+                    f"{value} in another: give the variables names of their own"
+                )
 
     @property
     def _kernel(self) -> psutil.Process | None:
@@ -196,6 +232,9 @@ class Runner:
         elif isinstance(error, CellTimeoutError):
             said = f"the cell had not ended after {WALL_SECONDS // 60} minutes"
             mend = "look for what it waits for: the cell hangs"
+        elif isinstance(error, NumberFailed):
+            said = str(error)
+            mend = "correct the expression, or the cell above it"
         elif isinstance(error, CellExecutionError):
             said = f"{error.ename}: {error.evalue}".splitlines()[0][:200]
         else:

@@ -20,6 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import gradebox.nbgrader.course
+from gradebox.processors import cores
 from gradebox.run import batch, report
 from gradebox.run.store import Busy
 from gradebox.sandbox.probe import survey
@@ -134,7 +135,7 @@ def _graded(
     outcomes = []
     try:
         with batch.grading():
-            run = batch.Batch(grader, batch.cores(), resume=not force)
+            run = batch.Batch(grader, cores(), resume=not force)
             report.warn(console, run.prepare(), topic)
             for outcome in run.grade(grader.students()):
                 outcomes.append(outcome)
@@ -208,7 +209,7 @@ def _pages(course: Course, topic: str, students: Sequence[str]) -> Iterator[str]
 def _processes() -> ProcessPoolExecutor:
     """Return the processes that write pages; they start when first asked for."""
     return ProcessPoolExecutor(
-        batch.cores(),
+        cores(),
         get_context("spawn"),  # a fork would take over half of what other threads are doing
         initializer=signal.signal,
         initargs=(signal.SIGINT, signal.SIG_IGN),  # Ctrl-C is for the one that called

@@ -157,8 +157,9 @@ class Course:
             )
 
     def _book_order(self) -> dict[str, int]:
-        pages = [Path(page).name for page in contents(self.root)]
-        return {page: place for place, page in enumerate(pages)}
+        # of book/erm/risk, the topic is erm
+        topics = dict.fromkeys(page.split("/")[1] for page in contents(self.root) if "/" in page)
+        return {topic: place for place, topic in enumerate(topics)}
 
     def choose(self, names: list[str]) -> list[str]:
         """Return the topics named, or all when none is; raise for a name that is unknown."""
@@ -195,15 +196,15 @@ def is_result(path: Path) -> bool:
 def contents(root: Path) -> list[str]:
     """Return the pages that ``_toc.yml`` names, without their suffixes, in order."""
     file = root / "_toc.yml"
-    return _files(yaml.safe_load(file.read_text(encoding="utf-8"))) if file.exists() else []
+    return files_below(yaml.safe_load(file.read_text(encoding="utf-8"))) if file.exists() else []
 
 
-def _files(node: Any) -> list[str]:
+def files_below(node: Any) -> list[str]:
     """Return the pages below a node of the table of contents, in order."""
     if isinstance(node, list):
-        return [page for item in node for page in _files(item)]
+        return [page for item in node for page in files_below(item)]
     if not isinstance(node, dict):
         return []
     own = [str(node[key]) for key in ("root", "file") if key in node]
-    nested = [page for value in node.values() for page in _files(value)]
+    nested = [page for value in node.values() for page in files_below(value)]
     return own + nested

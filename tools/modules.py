@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 PACKAGE = "optdl"
@@ -25,34 +26,38 @@ def needed(sources: Iterable[str], src: Path) -> list[Path]:
     list of Path
         The files, sorted.
     """
-    waiting = [file for source in sources for file in _imported(ast.parse(source), src)]
+    waiting = [file for source in sources for file in _imported(source, src)]
     found: set[Path] = set()
     while waiting:
         file = waiting.pop()
         if file in found:
             continue
         found.add(file)
-        waiting += _imported(ast.parse(file.read_text(encoding="utf-8")), src)
+        waiting += _imported(file.read_text(encoding="utf-8"), src)
     return sorted(found)
 
 
-def _imported(tree: ast.Module, src: Path) -> Iterator[Path]:
-    """Yield the files of the package that the statements of a tree name."""
-    for node in ast.walk(tree):
+def _imported(source: str, src: Path) -> Iterator[Path]:
+    """Yield the files of the package that the statements of a source name."""
+    for module in _named(source):
+        yield from _files(module, src)
+
+
+@cache  # many pages import the same modules
+def _named(source: str) -> list[str]:
+    """Return the modules of the package, and what may be modules, that a source imports."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from _files(alias.name, src)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield from _files(node.module, src)
-            for alias in node.names:
-                yield from _files(f"{node.module}.{alias.name}", src)
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return [name for name in dict.fromkeys(found) if name.split(".")[0] == PACKAGE]
 
 
 def _files(module: str, src: Path) -> Iterator[Path]:
     """Yield the files that an import of this dotted name runs."""
     parts = module.split(".")
-    if parts[0] != PACKAGE:
-        return
     yield src / PACKAGE / "__init__.py"
     if len(parts) == 1:
         return

@@ -1,12 +1,14 @@
 """The pages of the book that hold code, what their outputs depend on, and the outputs kept of each.
 
 An execution is kept in a file whose name is the page's and a checksum of what the page ran: its
-code cells, the modules of ``optdl`` that they import, and the pinned packages. The file also lists
-the data that the page read, with checksums. Text between the cells plays no part.
+code cells, the numbers that its text prints, the modules of ``optdl`` that the cells import, and
+the pinned packages. The file also lists the data that the page read, with checksums. The other
+words between the cells play no part.
 """
 
 import json
 import platform
+import re
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,11 +25,14 @@ from nbformat import NotebookNode
 from tools import modules
 from tools.layout import contents
 from tools.stamps import digest, write_atomically
+from tools.terminal import ToolError
 
-FORMAT = "1"
+FORMAT = "2"
 """Raise it when executions must be made anew although nothing that they are made from changed."""
 KEPT = 3
 """So many executions of each page are kept: those of other branches, for example."""
+NUMBER = re.compile(r"\{number\}`([^`]+)`")
+"""A number that a page prints in its text: an expression, and after a colon its format."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +55,36 @@ class Page:
 
     @property
     def name(self) -> str:
-        """Return the name without its folder and suffix."""
-        return self.path.stem
+        """Return the name: of a lesson its chapter's and its own, of a chapter's first page one."""
+        *folders, stem = self.path.relative_to(self.root / "book").with_suffix("").parts
+        return "-".join([*folders, stem] if stem != "index" or not folders else folders)
+
+    @property
+    def doc(self) -> str:
+        """Return the name by which Sphinx knows the page."""
+        return self.path.relative_to(self.root).with_suffix("").as_posix()
 
     @cached_property
     def cells(self) -> list[NotebookNode]:
         """Return the code cells, in order."""
         return [cell for cell in self.notebook.cells if cell.cell_type == "code"]
+
+    @cached_property
+    def numbers(self) -> list[list[str]]:
+        """Return what is to be printed in the text after each code cell, and in its caption."""
+        found: list[list[str]] = []
+        for cell in self.notebook.cells:
+            if cell.cell_type == "code":
+                figure = cell.metadata.get("mystnb", {}).get("figure", {})
+                found.append(expressions(figure.get("caption", "")))
+            elif asked := expressions(cell.source):
+                if not found:
+                    raise ToolError(
+                        f"{self.doc}.md prints the number {asked[0]} before its first code cell",
+                        "move it behind the cell that computes it",
+                    )
+                found[-1] += asked
+        return found
 
     @cached_property
     def code(self) -> list[Path]:
@@ -70,6 +98,7 @@ class Page:
         environment = [FORMAT, sys.platform, platform.python_version()]
         names = [path.relative_to(self.root).as_posix() for path in self.code]
         sources = [json.dumps([cell.source, cell.metadata]) for cell in self.cells]
+        sources.append(json.dumps(self.numbers))
         return digest([*environment, *sources, *names, *self.code, self.root / "requirements.txt"])[
             :20
         ]
@@ -79,6 +108,25 @@ class Page:
         starts = self.notebook.metadata.source_map
         numbers = [n for n, other in enumerate(self.notebook.cells) if other.cell_type == "code"]
         return int(starts[numbers[cell]]) + 1
+
+
+def typeset(number: str) -> str:
+    """Return a formatted number as a text shows it.
+
+    >>> typeset("-1.5e-07"), typeset("2e+05, 3"), typeset("68%").split()
+    ('−1.5·10⁻⁷', '2·10⁵, 3', ['68', '%'])
+    """
+    raised = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+    powers = re.sub(
+        r"(?<=\d)e([+-]\d+)", lambda power: f"·10{str(int(power[1])).translate(raised)}", number
+    )
+    apart = re.sub(r"(?<=\d)%", "\u00a0%", powers)
+    return re.sub(r"(?<![\w)])-(?=\.?\d)", "−", apart)
+
+
+def expressions(text: str) -> list[str]:
+    """Return what the numbers of a text are computed from, each once."""
+    return list(dict.fromkeys(" ".join(found.split()) for found in NUMBER.findall(text)))
 
 
 def find(root: Path) -> list[Page]:
@@ -113,6 +161,8 @@ class Execution:
         The processor time of each cell.
     wall : float
         Seconds from the start of the kernel to its end.
+    numbers : dict
+        Each number that the text prints, by the expression that it is computed from.
     """
 
     outputs: list[list[dict[str, Any]]]
@@ -120,6 +170,7 @@ class Execution:
     data: dict[str, str] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
     wall: float = 0.0
+    numbers: dict[str, str] = field(default_factory=dict)
 
     def fill(self, page: Page) -> NotebookNode:
         """Return the page as a notebook with these outputs."""
@@ -155,7 +206,7 @@ class Store:
         self.root, self.folder = root, root / "build" / "pages"
 
     def _file(self, page: Page) -> Path:
-        return self.folder / f"{page.name}-{page.key}.json"
+        return self.folder / f"{page.name}.{page.key}.json"
 
     def log(self, page: Page) -> Path:
         """Return the file for the log of a page that failed."""
@@ -176,7 +227,7 @@ class Store:
         write_atomically(self._file(page), content.encode())
         self.log(page).unlink(missing_ok=True)
         kept = sorted(
-            self.folder.glob(f"{page.name}-*.json"), key=lambda file: file.stat().st_mtime
+            self.folder.glob(f"{page.name}.*.json"), key=lambda file: file.stat().st_mtime
         )
         for file in kept[:-KEPT]:
             file.unlink(missing_ok=True)

@@ -1,14 +1,18 @@
 """Run Jupyter Book's build of the site as strictly as Sphinx can, with several processes.
 
-``python -m tools.sphinx_build SOURCE OUT JOBS [PAGE ...]``: Jupyter Book's own command has no
-option for the number of processes, nor for pages that are to be read again because their outputs
-have changed. All pages are written. The exit status is not 0 if anything warned.
+``python -m tools.sphinx_build SOURCE OUT JOBS``: Jupyter Book's own command has no option for the
+number of processes, nor for pages that are to be read again because their outputs have changed.
+These are read from the standard input, after the word ``build``, so that this process can import
+Sphinx and its extensions while the pages are executed; nothing is built without that word. Where
+no site is yet, all pages are written. The exit status is not 0 if anything warned.
 """
 
+import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import yaml  # type: ignore[import-untyped]
 from jupyter_book.sphinx import build_sphinx
 
 
@@ -20,20 +24,32 @@ def build(source: Path, out: Path, jobs: int, executed: Sequence[str]) -> int:
         "nitpicky": True,
         "executed_pages": list(executed),
     }
+    site = out / "_build" / "html"
     status = build_sphinx(
         source,
-        out / "_build" / "html",
+        site,
         noconfig=True,
         path_config=source / "_config.yml",
         confoverrides=settings,
         warningiserror=True,
         keep_going=True,
-        force_all=True,
+        force_all=not (site / "index.html").is_file(),
         jobs=jobs,
     )
     return status if isinstance(status, int) else 1
 
 
+def import_extensions(source: Path) -> None:
+    """Import what Sphinx will load, so that it need not wait for it."""
+    config = yaml.safe_load((source / "_config.yml").read_text(encoding="utf-8"))["sphinx"]
+    own = config["local_extensions"]
+    for name in config["config"]["extensions"]:
+        if name not in own:
+            importlib.import_module(name)
+
+
 if __name__ == "__main__":
-    root, target, number, *pages = sys.argv[1:]
-    sys.exit(build(Path(root), Path(target), int(number), pages))
+    root, target, number = sys.argv[1:]
+    import_extensions(Path(root))
+    word, *pages = sys.stdin.read().split() or ["nothing"]
+    sys.exit(build(Path(root), Path(target), int(number), pages) if word == "build" else 1)

@@ -62,6 +62,7 @@ def take(chosen: Sequence[str]) -> None:
             raise ToolError(f"there is no figure {name!r}", f"take one of {', '.join(names())}")
     style = f"main {{ color: {INK}; width: 760px }} .explore-stage {{ border: 0 !important }}"
     with chromium() as browser:
+        browser.emulate_media(reduced_motion="reduce")  # nothing is half drawn
         for name in chosen:
             file = FOLDER / f".{name}.html"
             file.write_text(page(name, "still"), "utf-8")

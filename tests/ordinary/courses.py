@@ -174,4 +174,31 @@ numbers = {number: 1 for number in range(2_000)}
 timing = %timeit -q -o -n1 -r1 merge(numbers, numbers)
 assert timing.best < 5, "too slow"
 assert sum(merge(numbers, numbers).values()) == 4_000
+=== an answer uses at once what an earlier test has made
+def sums_of_two(values):
+    return [a + b for a, b in zip(values, values[1:])]
+--- test
+gauge = [1, 5, 2, 4]
+assert sums_of_two(gauge) == [6, 7, 6]
+--- answer
+wettest = max(sums_of_two(gauge))  # wrong: wettest = max(gauge)
+--- test
+assert wettest == 7
+=== an answer changes an object, of which an earlier test has kept a part
+class Ledger:
+    def __init__(self):
+        self.entries = []
+
+    def add(self, amount):
+        self.entries.append(amount)
+
+ledger = Ledger()
+ledger.add(5)
+--- test
+booked = list(ledger.entries)
+assert 5 in booked
+--- answer
+ledger.add(7)  # wrong: ledger.entries = [7]
+--- test
+assert ledger.entries == booked + [7]
 """

@@ -6,137 +6,166 @@ import numpy as np
 
 from optdl.checks.exercise import Function
 
-# --- L1-17: condition_number --------------------------------------------------------------------
+# --- L1-17: steps_needed ------------------------------------------------------------------------
 
 
-def smallest_over_largest(A):
-    """Return 1/κ."""
-    values = np.linalg.svd(A, compute_uv=False)
-    values = values[values > 1e-12 * values[0]]
-    return values[-1] / values[0]
+def smallest_of_all_eigenvalues(hessian, q):
+    """Divide by the smallest eigenvalue, zero or not."""
+    values = np.linalg.eigvalsh(hessian)
+    rate = (values[-1] - values[0]) / (values[-1] + values[0])
+    return int(np.ceil(np.log(q) / np.log(rate)))
 
 
-def eigenvalues_of_the_matrix(A):
-    """Use eigenvalues, which a matrix that is not square does not have."""
-    values = np.abs(np.linalg.eigvals(A))
-    values = values[values > 1e-12 * values.max()]
-    return values.max() / values.min()
-
-
-def frobenius_over_smallest(A):
-    """Divide the Frobenius norm by the smallest singular value."""
-    values = np.linalg.svd(A, compute_uv=False)
-    values = values[values > 1e-12 * values[0]]
-    return np.linalg.norm(A) / values[-1]
+def steps_to_a_digit(hessian, q):
+    """Return the steps to a tenth of the error, whatever q is."""
+    values = np.linalg.eigvalsh(hessian)
+    values = values[values > 1e-12 * values[-1]]
+    low, high = values[0], values[-1]
+    return 1 if low == high else int(np.ceil(-np.log(10) / np.log((high - low) / (high + low))))
 
 
 # --- L1-18:gain: step_gain ----------------------------------------------------------------------
 
 
-def gain_turned_positive(gradient, hessian, lr):
+def gain_turned_positive(gradient, hessian, lr, direction):
     """Report the decrease as a positive number."""
-    return lr * gradient @ gradient - 0.5 * lr**2 * gradient @ hessian @ gradient
+    return lr * gradient @ direction - 0.5 * lr**2 * direction @ hessian @ direction
 
 
-def hessian_before_gradient(hessian, gradient, lr):
+def hessian_before_gradient(hessian, gradient, lr, direction):
     """Take the first two arguments in the other order."""
-    return -lr * gradient @ gradient + 0.5 * lr**2 * gradient @ hessian @ gradient
+    return -lr * gradient @ direction + 0.5 * lr**2 * direction @ hessian @ direction
 
 
 # --- L1-18:uphill: uphill_step ------------------------------------------------------------------
 
 
-def absolute_curvature(gradient, hessian):
+def absolute_curvature(gradient, hessian, direction):
     """Take the absolute value of the curvature, so that a rate always exists."""
-    return 2 * gradient @ gradient / abs(gradient @ hessian @ gradient)
+    return 2 * gradient @ direction / abs(direction @ hessian @ direction)
 
 
-def none_where_nothing_rises(gradient, hessian):
+def none_where_nothing_rises(gradient, hessian, direction):
     """Return None in place of infinity."""
-    curvature = gradient @ hessian @ gradient
-    if curvature > 0:
-        return float(2 * gradient @ gradient / curvature)
-    return None
+    slope, curvature = gradient @ direction, direction @ hessian @ direction
+    if slope < 0:
+        return 0.0
+    return float(2 * slope / curvature) if curvature > 0 else None
 
 
-def uphill_printed(gradient, hessian):
+def uphill_printed(gradient, hessian, direction):
     """Print the rate and return nothing."""
-    curvature = gradient @ hessian @ gradient
-    print(2 * gradient @ gradient / curvature if curvature > 0 else np.inf)
+    slope, curvature = gradient @ direction, direction @ hessian @ direction
+    print(2 * slope / curvature if curvature > 0 else np.inf)
 
 
-# --- L1-19: difference_hessian_vector_product ---------------------------------------------------
+# --- L1-19: power_iteration ---------------------------------------------------------------------
 
 
-def difference_times_the_step(gradient, w, v, step):
-    """Write / 2 * step, which multiplies by the step."""
-    return (gradient(w + step * v) - gradient(w - step * v)) / 2 * step
+def last_estimate_alone(gradient, w, v, step, steps):
+    """Return the last estimate in place of all."""
+    for _ in range(steps):
+        v = v / np.linalg.norm(v)
+        product = (gradient(w + step * v) - gradient(w - step * v)) / (2 * step)
+        estimate, v = v @ product, product
+    return estimate
 
 
-def own_step_size(gradient, w, v, step):
-    """Use a step of 1e-5 and ignore the one that is given."""
-    h = 1e-5
-    return (gradient(w + h * v) - gradient(w - h * v)) / (2 * h)
+def estimates_after_the_product(gradient, w, v, step, steps):
+    """Begin with the estimate after the first product, and compute one product more."""
+    estimates = []
+    for _ in range(steps + 1):
+        v = v / np.linalg.norm(v)
+        product = (gradient(w + step * v) - gradient(w - step * v)) / (2 * step)
+        estimates.append(v @ product)
+        v = product
+    return np.array(estimates[1:])
 
 
-def direction_normalized(gradient, w, v, step):
-    """Scale v to length 1 first, and never back."""
-    u = v / np.linalg.norm(v)
-    return (gradient(w + step * u) - gradient(w - step * u)) / (2 * step)
+def steps_of_their_own(gradient, w, v, step, steps):
+    """Take a fixed step for the difference."""
+    estimates = []
+    for _ in range(steps):
+        v = v / np.linalg.norm(v)
+        product = (gradient(w + 1e-5 * v) - gradient(w - 1e-5 * v)) / 2e-5
+        estimates.append(v @ product)
+        v = product
+    return np.array(estimates)
 
 
-def curvature_along_v(gradient, w, v, step):
-    """Return vᵀHv, one number."""
-    return float(v @ (gradient(w + step * v) - gradient(w - step * v)) / (2 * step))
+# --- F-02: gradient_cosines ---------------------------------------------------------------------
 
 
-def point_moved_in_place(gradient, w, v, step):
-    """Move w in place and go back by one step only, so that the second point is w itself."""
-    w += step * v
-    ahead = gradient(w)
-    w -= step * v
-    return (ahead - gradient(w)) / (2 * step)
+def cosines_of_steps_apart(gradient, w, lr, steps):
+    """Compare gradients that are two steps apart."""
+    gradients = [gradient(w)]
+    for _ in range(steps + 1):
+        w = w - lr * gradients[-1]
+        gradients.append(gradient(w))
+    unit = [g / np.linalg.norm(g) for g in gradients]
+    return np.array([a @ b for a, b in zip(unit, unit[2:], strict=False)])
 
 
-# --- L1-20:order: permute_hidden_units ----------------------------------------------------------
+def fraction_of_opposed(gradient, w, lr, steps):
+    """Return how many of the cosines are negative."""
+    opposed, g = 0, gradient(w)
+    for _ in range(steps):
+        w = w - lr * g
+        last, g = g, gradient(w)
+        opposed += last @ g < 0
+    return opposed / steps
 
 
-def features_permuted(W, b, v, order):
-    """Permute the columns of W, of which there are too few."""
-    return W[:, order], b[order], v[order]
+# --- L1-20: canonical_units ---------------------------------------------------------------------
 
 
-def incoming_and_outgoing_returned_reversed(W, b, v, order):
-    """Return v, b, W."""
-    return v[order], b[order], W[order]
+def incoming_scaled_to_one(W, b, v):
+    """Give the incoming weights norm 1 in place of the outgoing weight's."""
+    t = 1 / np.sqrt((W**2).sum(1) + b**2)
+    order = np.argsort(v / t)
+    return (W * t[:, None])[order], (b * t)[order], (v / t)[order]
 
 
-def permuted_while_reading(W, b, v, order):
-    """Write into the arrays that are still read."""
-    for new, old in enumerate(order):
-        W[new], b[new], v[new] = W[old].copy(), b[old], v[old]
-    return W, b, v
+def layers_balanced_as_a_whole(W, b, v):
+    """Use one factor for all units."""
+    t = np.sqrt(np.linalg.norm(v) / np.sqrt((W**2).sum() + (b**2).sum()))
+    order = np.argsort(v)
+    return W[order] * t, b[order] * t, v[order] / t
 
 
-# --- L1-20:scale: rescale_hidden_units ----------------------------------------------------------
+# --- L1-21: critical_point_kind -----------------------------------------------------------------
 
 
-def columns_scaled(W, b, v, factors):
-    """Multiply W by factors without a second axis, which fits no row."""
-    return W * factors, b * factors, v / factors
+def kind_by_trace(gradient, hessian, tolerance):
+    """Decide by the sign of the trace."""
+    if np.linalg.norm(gradient) > tolerance:
+        return "not critical"
+    trace = np.trace(hessian)
+    if trace > tolerance:
+        return "minimum"
+    return "maximum" if trace < -tolerance else "strict saddle"
 
 
-def one_factor_for_all(W, b, v, factors):
-    """Use the first factor for all units."""
-    return W * factors[0], b * factors[0], v / factors[0]
+def never_degenerate(gradient, hessian, tolerance):
+    """Call everything that is no extremum a saddle."""
+    if np.linalg.norm(gradient) > tolerance:
+        return "not critical"
+    values = np.linalg.eigvalsh(hessian)
+    if values[0] > tolerance:
+        return "minimum"
+    return "maximum" if values[-1] < -tolerance else "strict saddle"
 
 
-def weights_scaled_in_place(W, b, v, factors):
-    """Scale the caller's arrays in place."""
-    W *= factors[:, None]
-    b *= factors
-    v /= factors
-    return W, b, v
+def kind_swapped(gradient, hessian, tolerance):
+    """Take positive eigenvalues for those of a maximum."""
+    if np.linalg.norm(gradient) > tolerance:
+        return "not critical"
+    low, *_, high = np.linalg.eigvalsh(hessian)
+    if low < -tolerance and high > tolerance:
+        return "strict saddle"
+    if low > tolerance:
+        return "maximum"
+    return "minimum" if high < -tolerance else "degenerate"
 
 
 # --- L1-22:norm: clip_by_norm -------------------------------------------------------------------
@@ -152,34 +181,6 @@ def long_gradient_set_to_zero(gradients, max_norm):
     """Throw a long gradient away in place of shortening it."""
     norm = np.sqrt(sum((g**2).sum() for g in gradients))
     return [g if norm <= max_norm else 0 * g for g in gradients]
-
-
-# --- L1-22:value: clip_by_value -----------------------------------------------------------------
-
-
-def negative_entries_cut_to_zero(gradients, limit):
-    """Clip to the range from 0 to c."""
-    return [np.clip(g, 0, limit) for g in gradients]
-
-
-def sign_lost(gradients, limit):
-    """Clip the absolute value and lose the sign."""
-    return [np.minimum(np.abs(g), limit) for g in gradients]
-
-
-def limits_swapped(gradients, limit):
-    """Give the upper limit first."""
-    return [np.clip(g, limit, -limit) for g in gradients]
-
-
-def large_entries_made_positive(gradients, limit):
-    """Write +c for every entry beyond the limit, also for the negative ones."""
-    clipped = []
-    for g in gradients:
-        g = g.copy()
-        g[np.abs(g) > limit] = limit
-        clipped.append(g)
-    return clipped
 
 
 # --- F-04: escape_steps --------------------------------------------------------------------
@@ -215,11 +216,34 @@ def one_step_more(distance, radius, lr, curvature):
     return max(0, int(np.ceil(np.log(radius / distance) / np.log(1 + lr * curvature) - 1e-12))) + 1
 
 
+# --- L1-23: excess_loss -------------------------------------------------------------------------
+
+
+def variance_alone(hessian, bias, lr, sigma):
+    """Return the sum of the variances."""
+    values = np.linalg.eigvalsh(hessian)
+    return np.sum(lr * sigma**2 / (values * (2 - lr * values)))
+
+
+def loss_at_the_mean(hessian, bias, lr, sigma):
+    """Add the standard deviations to the limit before squaring."""
+    values, vectors = np.linalg.eigh(hessian)
+    spread = np.sqrt(lr * sigma**2 / (values * (2 - lr * values)))
+    w = vectors.T @ np.linalg.solve(hessian, bias) + spread
+    return 0.5 * values @ w**2
+
+
+def bias_scaled_by_the_rate(hessian, bias, lr, sigma):
+    """Take the limit of the bias to be in proportion to the learning rate."""
+    values = np.linalg.eigvalsh(hessian)
+    w = lr * np.linalg.solve(hessian, bias)
+    return 0.5 * w @ hessian @ w + 0.5 * np.sum(lr * sigma**2 / (2 - lr * values))
+
+
 WRONG: dict[str, tuple[Function, ...]] = {
     "L1-17": (
-        smallest_over_largest,
-        eigenvalues_of_the_matrix,
-        frobenius_over_smallest,
+        smallest_of_all_eigenvalues,
+        steps_to_a_digit,
     ),
     "L1-18:gain": (
         gain_turned_positive,
@@ -231,31 +255,31 @@ WRONG: dict[str, tuple[Function, ...]] = {
         uphill_printed,
     ),
     "L1-19": (
-        difference_times_the_step,
-        own_step_size,
-        direction_normalized,
-        curvature_along_v,
-        point_moved_in_place,
+        last_estimate_alone,
+        estimates_after_the_product,
+        steps_of_their_own,
     ),
-    "L1-20:order": (
-        features_permuted,
-        incoming_and_outgoing_returned_reversed,
-        permuted_while_reading,
+    "F-02": (
+        cosines_of_steps_apart,
+        fraction_of_opposed,
     ),
-    "L1-20:scale": (
-        columns_scaled,
-        one_factor_for_all,
-        weights_scaled_in_place,
+    "L1-20": (
+        incoming_scaled_to_one,
+        layers_balanced_as_a_whole,
+    ),
+    "L1-21": (
+        kind_by_trace,
+        never_degenerate,
+        kind_swapped,
     ),
     "L1-22:norm": (
         clipped_with_a_small_number,
         long_gradient_set_to_zero,
     ),
-    "L1-22:value": (
-        negative_entries_cut_to_zero,
-        sign_lost,
-        limits_swapped,
-        large_entries_made_positive,
+    "L1-23": (
+        variance_alone,
+        loss_at_the_mean,
+        bias_scaled_by_the_rate,
     ),
     "F-04": (
         steps_not_rounded,

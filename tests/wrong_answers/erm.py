@@ -7,31 +7,25 @@ import numpy as np
 
 from optdl.checks.exercise import Function
 
-# --- L1-01: empirical_risk ----------------------------------------------------------------------
+# --- L1-01: risk_estimate -----------------------------------------------------------------------
 
 
 def summed_losses(loss, model, theta, x, y):
     """Add the losses up and forget to average them."""
-    return np.sum(loss(model(x, theta), y))
-
-
-def parameters_before_inputs(loss, model, theta, x, y):
-    """Call the model with theta first."""
-    return np.mean(loss(model(theta, x), y))
+    losses = loss(model(x, theta), y)
+    return np.sum(losses), np.std(losses) / np.sqrt(len(y))
 
 
 def stopped_one_example_early(loss, model, theta, x, y):
     """Leave the last example out of the loop, and still divide by all of them."""
     predictions = model(x, theta)
-    total = 0.0
-    for i in range(len(y) - 1):
-        total += loss(predictions[i], y[i])
-    return total / len(y)
+    losses = [loss(predictions[i], y[i]) for i in range(len(y) - 1)]
+    return sum(losses) / len(y), np.std(losses) / np.sqrt(len(y))
 
 
-def losses_not_reduced(loss, model, theta, x, y):
-    """Return the loss of each example in place of their mean."""
-    return loss(model(x, theta), y) / len(y)
+def estimate_alone(loss, model, theta, x, y):
+    """Return the mean loss without its deviation."""
+    return np.mean(loss(model(x, theta), y))
 
 
 # --- L1-03: logistic_loss -----------------------------------------------------------------------
@@ -131,30 +125,34 @@ def error_in_place_of_its_epoch(validation_errors, patience):
     return validation_errors[best], len(validation_errors) - 1
 
 
-# --- L1-06: per_example_gradients ---------------------------------------------------------------
+# --- L1-06: softmax_noise -----------------------------------------------------------------------
 
 
-def gradients_averaged(weights, x, labels):
-    """Return the mean gradient of all examples."""
+def features_forgotten(weights, x, labels):
+    """Take the norm of the residual for that of the gradient."""
     scores = np.exp(x @ weights)
-    p = scores / scores.sum(axis=1, keepdims=True)
-    return x.T @ (np.eye(weights.shape[1])[labels] - p) / len(x)
+    residual = np.eye(weights.shape[1])[labels] - scores / scores.sum(axis=1, keepdims=True)
+    norm = np.linalg.norm(x.T @ residual / len(x))
+    return norm, np.sqrt(np.abs(np.mean(np.sum(residual**2, axis=1)) - norm**2))
 
 
-def gradients_of_the_loss(weights, x, labels):
-    """Differentiate the negative log-likelihood: the sign is flipped."""
-    scores = np.exp(x @ weights)
-    p = scores / scores.sum(axis=1, keepdims=True)
-    return x[:, :, None] * (p - np.eye(weights.shape[1])[labels])[:, None, :]
-
-
-def gradients_in_single_precision(weights, x, labels):
+def noise_in_single_precision(weights, x, labels):
     """Work in float32."""
     x, weights = x.astype(np.float32), weights.astype(np.float32)
     scores = np.exp(x @ weights)
     p = scores / scores.sum(axis=1, keepdims=True)
-    target = np.eye(weights.shape[1], dtype=np.float32)[labels]
-    return x[:, :, None] * (target - p)[:, None, :]
+    residual = np.eye(weights.shape[1], dtype=np.float32)[labels] - p
+    each = (x[:, :, None] * residual[:, None, :]).reshape(len(x), -1)
+    mean = each.mean(axis=0)
+    return np.linalg.norm(mean), np.sqrt(np.mean(np.sum((each - mean) ** 2, axis=1)))
+
+
+def spread_of_each_entry(weights, x, labels):
+    """Average over the entries of the gradient, too."""
+    scores = np.exp(x @ weights)
+    residual = np.eye(weights.shape[1])[labels] - scores / scores.sum(axis=1, keepdims=True)
+    each = (x[:, :, None] * residual[:, None, :]).reshape(len(x), -1)
+    return np.linalg.norm(each.mean(axis=0)), np.mean(each.std(axis=0))
 
 
 # --- L1-07: standard_error ----------------------------------------------------------------------
@@ -176,6 +174,25 @@ def correction_by_whole_division(sigma, n, population=None):
     if population is not None:
         error *= ((population - n) // (population - 1)) ** 0.5
     return error
+
+
+# --- L1-07:size: examples_needed ----------------------------------------------------------------
+
+
+def one_example_more(error, sigma, population=None):
+    """Go one example too far."""
+    n = (sigma / error) ** 2
+    if population is not None:
+        n = n * population / (population - 1 + n)
+    return int(n) + 2
+
+
+def population_between_the_two(error, sigma, population=None):
+    """Apply the factor of the variance to the size, with N over N − 1."""
+    n = (sigma / error) ** 2
+    if population is not None:
+        n = min(population, n * (population - 1) / population)
+    return int(np.ceil(n))
 
 
 # --- L1-09: minibatches -------------------------------------------------------------------------
@@ -214,29 +231,23 @@ def last_minibatch_filled_up(m, n, rng):
 # --- L1-10: error_amplification -----------------------------------------------------------------
 
 
-def squared_norms_compared(hessian, gradient, error):
+def squared_norms_compared(hessian, gradient, error, damping):
     """Use v @ v for the norm, which is its square."""
-    e, g = np.linalg.solve(hessian, error), np.linalg.solve(hessian, gradient)
+    H = hessian + damping * np.eye(len(gradient))
+    e, g = np.linalg.solve(H, error), np.linalg.solve(H, gradient)
     return ((e @ e) / (g @ g)) / ((error @ error) / (gradient @ gradient))
 
 
-def amplification_of_the_estimate(hessian, gradient, error):
-    """Solve for g + e where e alone is meant."""
-    norm = np.linalg.norm
-    noisy = np.linalg.solve(hessian, gradient + error)
-    return (norm(noisy) / norm(np.linalg.solve(hessian, gradient))) / (norm(error) / norm(gradient))
-
-
-def inverse_of_the_diagonal(hessian, gradient, error):
-    """Divide by the diagonal of H only."""
-    d, norm = np.diag(hessian), np.linalg.norm
+def inverse_of_the_diagonal(hessian, gradient, error, damping):
+    """Divide by the diagonal of H + μI only."""
+    d, norm = np.diag(hessian) + damping, np.linalg.norm
     return norm(error / d) / norm(gradient / d) * norm(gradient) / norm(error)
 
 
-def brackets_forgotten(hessian, gradient, error):
+def brackets_forgotten(hessian, gradient, error, damping):
     """Divide by ‖e‖ and then again by ‖g‖, for want of brackets."""
-    norm = np.linalg.norm
-    top = norm(np.linalg.solve(hessian, error)) / norm(np.linalg.solve(hessian, gradient))
+    H, norm = hessian + damping * np.eye(len(gradient)), np.linalg.norm
+    top = norm(np.linalg.solve(H, error)) / norm(np.linalg.solve(H, gradient))
     return top / norm(error) / norm(gradient)
 
 
@@ -250,15 +261,6 @@ def stream_path_of_one_array(w, x, y, lr, n):
         residual = x[start : start + n] @ w - y[start : start + n]
         w -= lr * x[start : start + n].T @ residual / n
         path.append(w)
-    return np.array(path)
-
-
-def stream_divided_by_its_length(w, x, y, lr, n):
-    """Divide by the length of the stream in place of the minibatch."""
-    path = [w]
-    for start in range(0, len(y), n):
-        now = slice(start, start + n)
-        path.append(path[-1] - lr * x[now].T @ (x[now] @ path[-1] - y[now]) / len(y))
     return np.array(path)
 
 
@@ -284,9 +286,8 @@ def stream_without_its_start(w, x, y, lr, n):
 WRONG: dict[str, tuple[Function, ...]] = {
     "L1-01": (
         summed_losses,
-        parameters_before_inputs,
         stopped_one_example_early,
-        losses_not_reduced,
+        estimate_alone,
     ),
     "L1-03": (
         logistic_value_alone,
@@ -306,14 +307,18 @@ WRONG: dict[str, tuple[Function, ...]] = {
         error_in_place_of_its_epoch,
     ),
     "L1-06": (
-        gradients_averaged,
-        gradients_of_the_loss,
-        gradients_in_single_precision,
+        features_forgotten,
+        noise_in_single_precision,
+        spread_of_each_entry,
     ),
     "L1-07": (
         population_ignored,
         population_always_needed,
         correction_by_whole_division,
+    ),
+    "L1-07:size": (
+        one_example_more,
+        population_between_the_two,
     ),
     "L1-09": (
         remainder_first,
@@ -324,13 +329,11 @@ WRONG: dict[str, tuple[Function, ...]] = {
     ),
     "L1-10": (
         squared_norms_compared,
-        amplification_of_the_estimate,
         inverse_of_the_diagonal,
         brackets_forgotten,
     ),
     "L1-11": (
         stream_path_of_one_array,
-        stream_divided_by_its_length,
         stream_in_strides,
         stream_without_its_start,
     ),

@@ -146,25 +146,6 @@ def last_weights_alone(W, v, x, y, lr, steps):
     return W
 
 
-# --- L2-11:glorot-normal: glorot_normal ---------------------------------------------------------
-
-
-def glorot_shape_transposed(fan_in, fan_out, rng):
-    """Draw (fan_in, fan_out)."""
-    return rng.normal(0, np.sqrt(2 / (fan_in + fan_out)), size=(fan_in, fan_out))
-
-
-def glorot_brackets_forgotten(fan_in, fan_out, rng):
-    """Write 2 / fan_in + fan_out."""
-    return rng.normal(0, np.sqrt(2 / fan_in + fan_out), size=(fan_out, fan_in))
-
-
-def glorot_with_a_seed_of_its_own(fan_in, fan_out, rng):
-    """Make a generator with seed 0 and leave rng alone."""
-    rng = np.random.default_rng(0)
-    return rng.normal(0, np.sqrt(2 / (fan_in + fan_out)), size=(fan_out, fan_in))
-
-
 # --- L2-11:glorot-uniform: glorot_uniform -------------------------------------------------------
 
 
@@ -186,51 +167,104 @@ def bound_of_the_inputs_alone(fan_in, fan_out, rng):
     return rng.uniform(-a, a, size=(fan_out, fan_in))
 
 
-# --- L2-11:he-normal: he_normal -----------------------------------------------------------------
+# --- L2-11:leaky: leaky_normal ------------------------------------------------------------------
 
 
-def he_root_of_two_only(fan_in, fan_out, rng):
-    """Put the root over the 2 alone."""
-    return rng.normal(0, np.sqrt(2) / fan_in, size=(fan_out, fan_in))
+def mean_of_the_slopes(fan_in, fan_out, slope, rng):
+    """Square the mean of the two slopes."""
+    kept = ((1 + slope) / 2) ** 2
+    return rng.normal(0, np.sqrt(1 / (kept * fan_in)), size=(fan_out, fan_in))
 
 
-def he_in_single_precision(fan_in, fan_out, rng):
+def root_of_two_only(fan_in, fan_out, slope, rng):
+    """Put the root over the gain alone, as if it were the whole deviation."""
+    return rng.normal(0, np.sqrt(2 / (1 + slope**2)) / fan_in, size=(fan_out, fan_in))
+
+
+def leaky_shape_transposed(fan_in, fan_out, slope, rng):
+    """Draw (fan_in, fan_out)."""
+    return rng.normal(0, np.sqrt(2 / ((1 + slope**2) * fan_in)), size=(fan_in, fan_out))
+
+
+def leaky_brackets_forgotten(fan_in, fan_out, slope, rng):
+    """Write 2 / (1 + a²) * n, which multiplies by n."""
+    return rng.normal(0, np.sqrt(2 / (1 + slope**2) * fan_in), size=(fan_out, fan_in))
+
+
+def leaky_with_a_seed_of_its_own(fan_in, fan_out, slope, rng):
+    """Make a generator with seed 0 and leave rng alone."""
+    rng = np.random.default_rng(0)
+    return rng.normal(0, np.sqrt(2 / ((1 + slope**2) * fan_in)), size=(fan_out, fan_in))
+
+
+def slope_subtracted(fan_in, fan_out, slope, rng):
+    """Subtract the square of the slope."""
+    return rng.normal(0, np.sqrt(2 / ((1 - slope**2) * fan_in)), size=(fan_out, fan_in))
+
+
+def leaky_in_single_precision(fan_in, fan_out, slope, rng):
     """Return float32."""
-    weight = rng.normal(0, np.sqrt(2 / fan_in), size=(fan_out, fan_in))
+    weight = rng.normal(0, np.sqrt(2 / ((1 + slope**2) * fan_in)), size=(fan_out, fan_in))
     return weight.astype(np.float32)
 
 
-def he_generator_forgotten(fan_in, fan_out):
-    """Define the function without its third parameter."""
-    rng = np.random.default_rng()
-    return rng.normal(0, np.sqrt(2 / fan_in), size=(fan_out, fan_in))
+# --- L2-11:moments: relu_moments ----------------------------------------------------------------
 
 
-# --- L2-11:second-moments: relu_second_moments --------------------------------------------------
+def backward_is_forward_reversed(widths, variances):
+    """Turn the forward moments round."""
+    q = [1.0]
+    for n, variance in zip(widths, variances):
+        q.append(n * variance / 2 * q[-1])
+    return np.array(q), np.array(q[::-1])
 
 
-def moments_without_the_first(first, fans, variances):
-    """Leave q₀ out of the result."""
-    moments, q = [], first
-    for fan, variance in zip(fans, variances):
-        q = 0.5 * fan * variance * q
-        moments.append(q)
-    return np.array(moments)
+def backward_is_the_reciprocal(widths, variances):
+    """Divide by the forward factors."""
+    q = [1.0]
+    for n, variance in zip(widths, variances):
+        q.append(n * variance / 2 * q[-1])
+    return np.array(q), q[-1] / np.array(q)
 
 
-def fans_off_by_one(first, fans, variances):
-    """Take the fan of the next layer."""
-    moments = [first]
-    for layer in range(len(fans)):
-        fan = fans[min(layer + 1, len(fans) - 1)]
-        moments.append(0.5 * fan * variances[layer] * moments[-1])
-    return np.array(moments)
+def moments_exchanged(widths, variances):
+    """Return the gradients first."""
+    q, p = [1.0], [1.0]
+    for n, variance in zip(widths, variances):
+        q.append(n * variance / 2 * q[-1])
+    for n, variance in zip(widths[:0:-1], variances[::-1]):
+        p.insert(0, n * variance / 2 * p[0])
+    return np.array(p), np.array(q)
 
 
-def halved_once(first, fans, variances):
-    """Halve the whole product once."""
-    factors = np.array(fans) * np.array(variances)
-    return np.concatenate([[first], 0.5 * first * np.cumprod(factors)])
+def variance_of_the_next_layer(widths, variances):
+    """Pair each layer's outputs with the variance of the wrong layer, backward."""
+    q, p = [1.0], [1.0]
+    for n, variance in zip(widths, variances):
+        q.append(n * variance / 2 * q[-1])
+    for n, variance in zip(widths[:0:-1], variances):
+        p.insert(0, n * variance / 2 * p[0])
+    return np.array(q), np.array(p)
+
+
+def ends_left_out(widths, variances):
+    """Leave out both ones."""
+    q, p = [1.0], [1.0]
+    for n, variance in zip(widths, variances):
+        q.append(n * variance / 2 * q[-1])
+    for n, variance in zip(widths[:0:-1], variances[::-1]):
+        p.insert(0, n * variance / 2 * p[0])
+    return np.array(q[1:]), np.array(p[:-1])
+
+
+def deviations_for_mean_squares(widths, variances):
+    """Take the root of each factor."""
+    q, p = [1.0], [1.0]
+    for n, variance in zip(widths, variances):
+        q.append(np.sqrt(n * variance / 2) * q[-1])
+    for n, variance in zip(widths[:0:-1], variances[::-1]):
+        p.insert(0, np.sqrt(n * variance / 2) * p[0])
+    return np.array(q), np.array(p)
 
 
 # --- L2-13:inputs: normalize_inputs -------------------------------------------------------------
@@ -287,25 +321,27 @@ WRONG: dict[str, tuple[Function, ...]] = {
         weights_updated_in_place,
         last_weights_alone,
     ),
-    "L2-11:glorot-normal": (
-        glorot_shape_transposed,
-        glorot_brackets_forgotten,
-        glorot_with_a_seed_of_its_own,
-    ),
     "L2-11:glorot-uniform": (
         uniform_limits_exchanged,
         uniform_rounded,
         bound_of_the_inputs_alone,
     ),
-    "L2-11:he-normal": (
-        he_root_of_two_only,
-        he_in_single_precision,
-        he_generator_forgotten,
+    "L2-11:leaky": (
+        mean_of_the_slopes,
+        root_of_two_only,
+        leaky_shape_transposed,
+        leaky_brackets_forgotten,
+        leaky_with_a_seed_of_its_own,
+        slope_subtracted,
+        leaky_in_single_precision,
     ),
-    "L2-11:second-moments": (
-        moments_without_the_first,
-        fans_off_by_one,
-        halved_once,
+    "L2-11:moments": (
+        backward_is_forward_reversed,
+        backward_is_the_reciprocal,
+        moments_exchanged,
+        variance_of_the_next_layer,
+        ends_left_out,
+        deviations_for_mean_squares,
     ),
     "L2-13:inputs": (others_returned_first,),
     "L2-13:hessian": (

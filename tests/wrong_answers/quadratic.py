@@ -6,119 +6,107 @@ import numpy as np
 
 from optdl.checks.exercise import Function
 
-# --- L1-12: taylor_value ------------------------------------------------------------------------
+# --- L1-12: prediction_ratio --------------------------------------------------------------------
 
 
-def expanded_at_w(value, gradient, hessian, center, w):
-    """Take value and derivatives at w in place of the center."""
+def ratio_expanded_at_w(value, gradient, hessian, center, w):
+    """Take the derivatives at w and measure from the center to w all the same."""
     d = w - center
-    return value(w) + d @ gradient(w) + 0.5 * d @ hessian(w) @ d
+    change = value(w) - value(center)
+    return change / (d @ gradient(w) - 0.5 * d @ hessian(w) @ d + d @ hessian(center) @ d)
 
 
 def displacement_backwards(value, gradient, hessian, center, w):
     """Measure from w to the center, which flips the linear term."""
     d = center - w
-    return value(center) + d @ gradient(center) + 0.5 * d @ hessian(center) @ d
-
-
-def model_without_its_value(value, gradient, hessian, center, w):
-    """Leave out J at the center."""
-    d = w - center
-    return d @ gradient(center) + 0.5 * d @ hessian(center) @ d
+    return (value(w) - value(center)) / (d @ gradient(center) + 0.5 * d @ hessian(center) @ d)
 
 
 def diagonal_curvature(value, gradient, hessian, center, w):
     """Use the diagonal of the Hessian only."""
     d = w - center
-    return value(center) + d @ gradient(center) + 0.5 * np.sum(np.diag(hessian(center)) * d**2)
+    predicted = d @ gradient(center) + 0.5 * np.sum(np.diag(hessian(center)) * d**2)
+    return (value(w) - value(center)) / predicted
 
 
 def curvature_times_elementwise(value, gradient, hessian, center, w):
     """Write * for the last product, which leaves a vector."""
     d = w - center
-    return value(center) + d @ gradient(center) + 0.5 * d @ hessian(center) * d
+    predicted = d @ gradient(center) + 0.5 * d @ hessian(center) * d
+    return (value(w) - value(center)) / predicted
 
 
-# --- L1-14: eigen_contributions -----------------------------------------------------------------
+# --- L1-14: contributions_from_gradient ---------------------------------------------------------
 
 
-def contributions_not_halved(hessian, displacement):
-    """Forget the ½."""
+def slopes_not_squared(hessian, gradient):
+    """Leave the slopes unsquared."""
     eigenvalues, vectors = np.linalg.eigh(hessian)
-    return eigenvalues * (vectors.T @ displacement) ** 2
+    return 0.5 * (vectors.T @ gradient) / eigenvalues
 
 
-def coefficients_not_squared(hessian, displacement):
-    """Leave the coefficients unsquared."""
-    eigenvalues, vectors = np.linalg.eigh(hessian)
-    return 0.5 * eigenvalues * (vectors.T @ displacement)
-
-
-def largest_eigenvalue_first(hessian, displacement):
+def largest_eigenvalue_first(hessian, gradient):
     """Return the terms in descending order of the eigenvalues."""
     eigenvalues, vectors = np.linalg.eigh(hessian)
-    return (0.5 * eigenvalues * (displacement @ vectors) ** 2)[::-1]
+    return (0.5 * (gradient @ vectors) ** 2 / eigenvalues)[::-1]
 
 
-def contributions_sorted_by_size(hessian, displacement):
+def contributions_sorted_by_size(hessian, gradient):
     """Sort the terms themselves."""
     eigenvalues, vectors = np.linalg.eigh(hessian)
-    return np.sort(0.5 * eigenvalues * (displacement @ vectors) ** 2)
+    return np.sort(0.5 * (gradient @ vectors) ** 2 / eigenvalues)
 
 
-def contributions_summed(hessian, displacement):
+def contributions_summed(hessian, gradient):
     """Return the sum of the terms, one number."""
-    eigenvalues, vectors = np.linalg.eigh(hessian)
-    return float(np.sum(0.5 * eigenvalues * (vectors.T @ displacement) ** 2))
+    return float(0.5 * gradient @ np.linalg.solve(hessian, gradient))
 
 
-def contributions_of_the_axes(hessian, displacement):
-    """Use the diagonal of H and the displacement as they are, without eigenvectors."""
-    return 0.5 * np.diag(hessian) * displacement**2
+def contributions_of_the_axes(hessian, gradient):
+    """Solve for the displacement and split the loss over the coordinates."""
+    return 0.5 * gradient * np.linalg.solve(hessian, gradient)
 
 
-# --- L1-15: gd_coefficients ---------------------------------------------------------------------
+# --- L1-15: scheduled_coefficients --------------------------------------------------------------
 
 
-def coefficients_without_the_last(alpha0, eigenvalues, lr, steps):
-    """Return steps rows in place of steps + 1."""
-    tau = np.arange(steps)[:, None]
-    return (1 - lr * eigenvalues) ** tau * alpha0
+def coefficients_without_the_last(alpha0, eigenvalues, lrs):
+    """Return as many rows as steps, and so leave out the last."""
+    rows = [alpha0]
+    for lr in lrs[:-1]:
+        rows.append((1 - lr * eigenvalues) * rows[-1])
+    return np.array(rows)
 
 
-def coefficients_from_one(alpha0, eigenvalues, lr, steps):
-    """Start with the first step, so that every row comes one step early."""
-    tau = np.arange(1, steps + 2)[:, None]
-    return (1 - lr * eigenvalues) ** tau * alpha0
+def coefficients_without_the_start(alpha0, eigenvalues, lrs):
+    """Leave out row 0."""
+    return alpha0 * np.cumprod(1 - lrs[:, None] * eigenvalues, axis=0)
 
 
-def coefficients_that_grow(alpha0, eigenvalues, lr, steps):
+def coefficients_that_grow(alpha0, eigenvalues, lrs):
     """Write 1 + ηλ, the wrong sign."""
-    tau = np.arange(steps + 1)[:, None]
-    return (1 + lr * eigenvalues) ** tau * alpha0
+    rows = [alpha0]
+    for lr in lrs:
+        rows.append((1 + lr * eigenvalues) * rows[-1])
+    return np.array(rows)
 
 
-def directions_in_rows(alpha0, eigenvalues, lr, steps):
-    """Return (n, steps + 1): one row for each direction."""
-    tau = np.arange(steps + 1)
-    return (1 - lr * eigenvalues)[:, None] ** tau * alpha0[:, None]
+def directions_in_rows(alpha0, eigenvalues, lrs):
+    """Return (n, s + 1): one row for each direction."""
+    rows = [alpha0]
+    for lr in lrs:
+        rows.append((1 - lr * eigenvalues) * rows[-1])
+    return np.array(rows).T
 
 
-def first_row_left_at_zero(alpha0, eigenvalues, lr, steps):
-    """Forget to put alpha0 into row 0."""
-    path = np.zeros((steps + 1, len(alpha0)))
-    current = alpha0
-    for tau in range(1, steps + 1):
-        current = current - lr * eigenvalues * current
-        path[tau] = current
-    return path
-
-
-def rows_of_whole_numbers(alpha0, eigenvalues, lr, steps):
+def rows_of_whole_numbers(alpha0, eigenvalues, lrs):
     """Store the rows in an integer array."""
-    path = np.zeros((steps + 1, len(alpha0)), dtype=int)
-    for tau in range(steps + 1):
-        path[tau] = (1 - lr * eigenvalues) ** tau * alpha0
+    path = np.zeros((len(lrs) + 1, len(alpha0)), dtype=int)
+    current = alpha0
+    path[0] = current
+    for tau, lr in enumerate(lrs, 1):
+        current = (1 - lr * eigenvalues) * current
+        path[tau] = current
     return path
 
 
@@ -165,11 +153,6 @@ def best_step_without_the_two(eigenvalues):
 def best_step_by_the_difference(eigenvalues):
     """Subtract the eigenvalues in place of adding them."""
     return 2 / (np.max(eigenvalues) - np.min(eigenvalues))
-
-
-def best_step_of_first_and_last(eigenvalues):
-    """Take the list for sorted."""
-    return 2 / (eigenvalues[0] + eigenvalues[-1])
 
 
 def best_step_from_a_grid(eigenvalues):
@@ -236,45 +219,53 @@ def returned_inside_the_loop(hessian, start, lrs, steps):
     return None
 
 
-# --- L1-16: exact_line_search -------------------------------------------------------------------
+# --- L1-16: search_along ------------------------------------------------------------------------
 
 
-def line_search_with_a_plain_norm(hessian, start, steps):
-    """Put ‖g‖ where its square belongs."""
+def search_with_a_plain_norm(hessian, start, directions):
+    """Take the directions for unit vectors and forget the curvature's square of the length."""
     path = [start]
-    for _ in range(steps):
+    for p in directions:
         g = hessian @ path[-1]
-        path.append(path[-1] - np.linalg.norm(g) / (g @ hessian @ g) * g)
+        path.append(path[-1] - (g @ p) / (p @ hessian @ p) * p / np.linalg.norm(p))
     return np.array(path)
 
 
-def line_search_one_step_short(hessian, start, steps):
+def search_one_step_short(hessian, start, directions):
     """Count the start as a step."""
     path = [start]
-    for _ in range(1, steps):
+    for p in directions[1:]:
         g = hessian @ path[-1]
-        path.append(path[-1] - (g @ g) / (g @ hessian @ g) * g)
+        path.append(path[-1] - (g @ p) / (p @ hessian @ p) * p)
     return np.array(path)
 
 
-def line_search_without_a_copy(hessian, start, steps):
+def search_without_a_copy(hessian, start, directions):
     """Put the same array into every row of the path."""
     w, path = start.copy(), []
     path.append(w)
-    for _ in range(steps):
+    for p in directions:
         g = hessian @ w
-        w -= (g @ g) / (g @ hessian @ g) * g
+        w -= (g @ p) / (p @ hessian @ p) * p
         path.append(w)
     return np.array(path)
 
 
-def path_of_pairs(hessian, start, steps):
+def search_along_columns(hessian, start, directions):
+    """Read the directions as columns."""
+    path = [start]
+    for p in directions[:, : len(start)].T[:, : len(start)]:
+        g = hessian @ path[-1]
+        path.append(path[-1] - (g @ p) / (p @ hessian @ p) * p)
+    return np.array(path)
+
+
+def path_of_pairs(hessian, start, directions):
     """Return point and gradient of each row, nested in pairs."""
-    w, path = start, []
-    for _ in range(steps + 1):
-        g = hessian @ w
-        path.append((w, g))
-        w = w - (g @ g) / (g @ hessian @ g) * g
+    w, path = start, [(start, hessian @ start)]
+    for p in directions:
+        w = w - (hessian @ w @ p) / (p @ hessian @ p) * p
+        path.append((w, hessian @ w))
     return np.array(path)
 
 
@@ -297,15 +288,13 @@ def eigenvalues_made_positive(weight, k):
 
 WRONG: dict[str, tuple[Function, ...]] = {
     "L1-12": (
-        expanded_at_w,
+        ratio_expanded_at_w,
         displacement_backwards,
-        model_without_its_value,
         diagonal_curvature,
         curvature_times_elementwise,
     ),
     "L1-14": (
-        contributions_not_halved,
-        coefficients_not_squared,
+        slopes_not_squared,
         largest_eigenvalue_first,
         contributions_sorted_by_size,
         contributions_summed,
@@ -313,10 +302,9 @@ WRONG: dict[str, tuple[Function, ...]] = {
     ),
     "L1-15": (
         coefficients_without_the_last,
-        coefficients_from_one,
+        coefficients_without_the_start,
         coefficients_that_grow,
         directions_in_rows,
-        first_row_left_at_zero,
         rows_of_whole_numbers,
     ),
     "L1-15:limit": (
@@ -331,7 +319,6 @@ WRONG: dict[str, tuple[Function, ...]] = {
     "P-05:step": (
         best_step_without_the_two,
         best_step_by_the_difference,
-        best_step_of_first_and_last,
         best_step_from_a_grid,
     ),
     "P-05:measured": (
@@ -342,9 +329,10 @@ WRONG: dict[str, tuple[Function, ...]] = {
         returned_inside_the_loop,
     ),
     "L1-16": (
-        line_search_with_a_plain_norm,
-        line_search_one_step_short,
-        line_search_without_a_copy,
+        search_with_a_plain_norm,
+        search_one_step_short,
+        search_without_a_copy,
+        search_along_columns,
         path_of_pairs,
     ),
     "L2-01": (

@@ -52,7 +52,7 @@ FONTS += r"|STIX(?:General|S)\w*|cm\w+)\.ttf|fonts/ttf/LICENSE_\w+)"
 """The files of matplotlib's data that figures need."""
 LEFT_OUT = (
     *("experiments", "labs", "checks/labs"),
-    *("checkpoints.py", "ensembles.py", "hooks.py", "images.py", "training.py", "recordings.py"),
+    *("checkpoints.py", "hooks.py", "images.py", "training.py", "recordings.py"),
 )
 """Modules of the course that need PyTorch, and are left out."""
 
