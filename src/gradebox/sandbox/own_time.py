@@ -29,7 +29,7 @@ Thread = tuple[int, int]
 """The ids of a process and of one of its threads."""
 
 _IDLE = 0.01
-_SHORTEST = 0.02  # the kernel tells computed time in steps of a hundredth of a second
+_TICKS = 0.02  # the kernel tells computed time in steps of a hundredth of a second
 
 _PARENT, _SESSION, _COMPUTED, _NICE, _POLICY = 1, 3, slice(11, 15), 16, 38
 """Where these stand in ``/proc/PID/stat`` behind the name of the program."""
@@ -94,7 +94,7 @@ class OwnTime:
         """Look, and return the own time so far."""
         now = time.monotonic()
         passed = now - self._looked
-        if passed < _SHORTEST:
+        if passed < _TICKS:
             return self._own + passed
         reading = read(self._pids)
         self._own += own_part(passed, self._reading, reading) if self._reading else passed
