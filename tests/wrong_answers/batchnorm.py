@@ -110,7 +110,7 @@ def population_over_features(means, variances, m):
 
 
 def share_of_the_new_value(values, rho, start=None):
-    """Take rho for the share of the new value, as torch does."""
+    """Take rho for the weight of the new value, as torch does."""
     average = values[0] if start is None else start
     averages = []
     for value in values:

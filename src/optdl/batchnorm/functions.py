@@ -225,14 +225,14 @@ def fold(
 def moving_average(
     values: Float[np.ndarray, "t d"], rho: float, start: Vector | None = None
 ) -> Float[np.ndarray, "t d"]:
-    r"""Return the moving average after each of t values, ρ the share of the old average.
+    r"""Return the moving average after each of t values, ρ the weight of the old average.
 
     .. math:: \mu \leftarrow \rho\,\mu + (1 - \rho)\,\mu_B
 
     Three conventions of one formula:
 
     ======  ===========================  ==================================
-    source  share of the new value       before the first value
+    source  weight of the new value      before the first value
     ======  ===========================  ==================================
     P       1 − ρ                        0 for a mean, 1 for a variance
     L2      δ                            nothing: the first value is taken
@@ -268,7 +268,7 @@ def moving_average(
     array([1.  , 2.75])
     """
     if not 0 <= rho < 1:
-        raise ValueError(f"rho, the share of the old average, must be in [0, 1); got {rho}")
+        raise ValueError(f"rho, the weight of the old average, must be in [0, 1); got {rho}")
     average = values[0] if start is None else start
     averages = []
     for value in values:

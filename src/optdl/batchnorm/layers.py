@@ -23,7 +23,7 @@ class BatchNorm(nn.Module):
     features : int
         d.
     rho : float
-        The share of the old moving average that is kept.
+        The weight of the old moving average.
     eps : float
         ε > 0, against division by zero.
 
@@ -49,7 +49,7 @@ class BatchNorm(nn.Module):
     def __init__(self, features: int, rho: float = 0.9, eps: float = 1e-5) -> None:
         super().__init__()
         if not 0 <= rho < 1:
-            raise ValueError(f"rho, the share of the old average, must be in [0, 1); got {rho}")
+            raise ValueError(f"rho, the weight of the old average, must be in [0, 1); got {rho}")
         self.features, self.rho, self.eps = features, rho, eps
         self.weight = nn.Parameter(torch.ones(features))
         self.bias = nn.Parameter(torch.zeros(features))

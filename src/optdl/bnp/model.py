@@ -68,7 +68,7 @@ class BNP:
     model : nn.Module
         The network; also one that is wrapped in ``DistributedDataParallel`` or compiled.
     rho : float
-        ρ in [0, 1): the share of the old statistics in the new ones.
+        ρ in [0, 1): the weight of the old statistics in the new ones.
     eps1, eps2 : float
         What is added to the variance: :math:`\epsilon_1\max\sigma^2 + \epsilon_2`.
     skip : sequence of str and types

@@ -45,7 +45,7 @@ EVERY = 512
 """The networks are tested each time they have seen so many examples more."""
 
 MOMENTUM = 0.01
-"""The share of the new value in the running averages."""
+"""The weight of the new value in the running averages."""
 
 NAMES = ("no normalization", "running averages", "computed anew")
 """The curves of one size."""

@@ -40,7 +40,7 @@ class AdaDelta(FirstOrder):
     lr : float or callable
         η ≥ 0, or a schedule; 1 is the method as it was published.
     rho : float
-        ρ in [0, 1), the share of the old averages that is kept.
+        ρ in [0, 1), the weight of the old averages.
     delta : float
         δ > 0, given by its name. With δ = 0 the method never leaves its start, where d is 0.
 

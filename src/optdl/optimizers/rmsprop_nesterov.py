@@ -40,7 +40,7 @@ class RMSPropNesterov(DiagonalScaling):
     lr : float or callable
         η ≥ 0, or a schedule.
     rho : float
-        ρ in [0, 1), the share of the old average that is kept.
+        ρ in [0, 1), the weight of the old average.
     alpha : float
         α in [0, 1), the share of the velocity that is kept.
     delta : float

@@ -235,7 +235,7 @@ exercise.mistake(
 )
 
 exercise.mistake(
-    "you have the momentum the wrong way round; here it is the share of the new value",
+    "you have the momentum the wrong way round; here it is the weight of the new value",
     ("self.running_mean += share *", "share = 1 - share\n        self.running_mean += share *"),
 )
 
