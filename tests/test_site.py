@@ -184,14 +184,20 @@ def select(pages: dict[str, BeautifulSoup], topic: str, selector: str) -> list[A
 
 def test_answers_tests_and_environment_are_not_published(site: Path) -> None:
     names = [path.relative_to(site).parts for path in site.rglob("*")]
-    forbidden = {"solutions", "tests", ".venv", "src", "build", "tools", ".git"}
+    forbidden = {"solutions", "exams", "tests", ".venv", "src", "build", "tools", ".git"}
     assert [name for name in names if forbidden & set(name)] == []
     sources = {path.relative_to(site).parts[:2] for path in (site / "_sources").rglob("*.*")}
     assert sources <= {("_sources", "book")}
 
 
 def test_no_file_holds_an_answer(site: Path) -> None:
-    secrets = ("BEGIN SOLUTION", "BEGIN HIDDEN TESTS", "BEGIN MARK SCHEME", "properties=True")
+    secrets = (
+        "BEGIN SOLUTION",
+        "BEGIN HIDDEN TESTS",
+        "BEGIN MARK SCHEME",
+        "Partial credit.",
+        "properties=True",
+    )
     files = [path for path in site.rglob("*") if path.suffix in TEXT]
     assert files
     assert [
