@@ -614,7 +614,7 @@ def remembers_steps(rate: float) -> Callable[[Rule], bool]:
     """Say whether the average is of the steps times this, when the rate is ½."""
 
     def holds(rule: Rule) -> bool:
-        if rule.first:  # L2: D starts with 1, and the share weighs the new
+        if rule.first:  # L2: D starts with 1, and ρ weighs the new
             move = rule([2.0] * 3, [0.5] * 3, share=0.75, start=1.0)[2]
             d = 0.25 + 0.75 * (rate * 2) ** 2 / 3
             return near([move], -0.5 * 2 * math.sqrt(d / 3.75))
@@ -712,7 +712,7 @@ CLAIMS: dict[str, dict[str, Column]] = {
     },
     "RMSProp": {
         "δ": {IN: delta(inside, 1.0), OUT: delta(outside, 1.0), NONE: no_delta},
-        "The share weighs": {OLD: share_of(1.0), NEW: share_of(3.0)},
+        "ρ or β weighs": {OLD: share_of(1.0), NEW: share_of(3.0)},
         "First step": first_step,
         "Defaults": defaults,
     },
@@ -724,7 +724,7 @@ CLAIMS: dict[str, dict[str, Column]] = {
     },
     "AdaDelta": {
         "δ": {"inside both roots": delta(both_roots, 1.0), NONE: no_delta},
-        "The share weighs": {OLD: share_in_adadelta(1.0), NEW: share_in_adadelta(3.0)},
+        "ρ or β weighs": {OLD: share_in_adadelta(1.0), NEW: share_in_adadelta(3.0)},
         "Averages steps": {
             "before the rate": remembers_steps(1.0),
             "after the rate": remembers_steps(0.5),
