@@ -76,8 +76,7 @@ def test_a_lesson_has_its_label_and_its_cards(name: str) -> None:
     text = LESSONS[name]
     assert re.search(rf"^\({label(name)}\)=\n(?:\([\w-]+\)=\n)*# ", text, re.MULTILINE)
     cards = re.findall(r"^```\{cards\}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    if ":appendix:" not in text:
-        assert [3 <= len(re.findall(r"^: ", part, re.MULTILINE)) <= 5 for part in cards] == [True]
+    assert [3 <= len(re.findall(r"^: ", part, re.MULTILINE)) <= 5 for part in cards] == [True]
 
 
 def test_what_a_lesson_needs_comes_before_it() -> None:
