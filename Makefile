@@ -11,7 +11,7 @@ F ?= fig3 fig4 fig5 fig8 fig9 beyond optimizers recorded
 CLASS := submitted autograded feedback exchange gradebook.db archive
 
 .DEFAULT_GOAL := help
-.PHONY: help course test cover book pdf lab release handout grade feedback figures lint clean
+.PHONY: help course test cover book pdf cards lab release handout grade feedback figures lint clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -35,6 +35,9 @@ book: .venv/ready ## build the site
 
 pdf: .venv/ready ## print the whole book as one PDF (needs Chromium or Chrome)
 	@$(PY) -m tools.pdf
+
+cards: .venv/ready ## write the cards of all lessons as a file for Anki
+	@$(PY) -m tools.cards
 
 lab: .venv/ready ## open JupyterLab with nbgrader on the released notebooks
 	@$(PY) -m tools.lab

@@ -133,7 +133,7 @@ def join(site: Path, root: Path) -> tuple[str, list[Heading]]:
         The folder of the book's sources, which has the contents.
     """
     # what is looked up on a screen, by links and by search, is not printed
-    pages = [page for page in contents(root) if not page.startswith("book/api")]
+    pages = [page for page in contents(root) if not page.startswith(("book/api", "book/review"))]
     parts = _parts(root)
     articles, headings, styles = [], [], []
     formulas: list[str] = []

@@ -1,11 +1,15 @@
 """What makes a page a lesson: its first line, its cards, the numbers in its prose, its lists.
 
 ``lesson`` stands below the title, ``cards`` at the end of the page, ``lessons`` on the first page
-of a chapter. The role ``number`` prints what a cell has computed; `tools.execution` evaluates it.
+of a chapter, ``exercise-list`` on the page of an assignment, ``review`` and ``card-list`` on the
+page of all cards.
+The role ``number`` prints what a cell has computed; `tools.execution` evaluates it. What a reader
+has done is shown by the script ``progress.js``, in the room that the lists reserve for it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import posixpath
 import re
@@ -16,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bs4 import BeautifulSoup
-from coverage_table import element
+from coverage_table import element, html
 from docutils import nodes
 from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
@@ -25,8 +29,13 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 ROW = re.compile(r"^\(((?:L1|L2|P|F)-\d\d)\)=", re.MULTILINE)
+CARD = re.compile(r'<details class="card" id="card-(\w+)">(.*?)</details>', re.DOTALL)
 NUMBERS = "numbers.json"
 """The numbers of all pages, beside the folder of the site; `tools.book` writes it."""
+TASKS = "lessons.js"
+"""The script with the answers and cards of each lesson, below ``_static``."""
+CARDS = "cards.js"
+"""The script with all cards, which the page of the review alone loads."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,14 @@ def known(env: BuildEnvironment) -> dict[str, Lesson]:
         env.lessons = {}  # type: ignore[attr-defined]
     lessons: dict[str, Lesson] = env.lessons  # type: ignore[attr-defined]
     return lessons
+
+
+def work(env: BuildEnvironment) -> dict[str, tuple[list[str], list[str]]]:
+    """Return what a reader does in each lesson: the names of its answers, and of its cards."""
+    if not hasattr(env, "lesson_work"):
+        env.lesson_work = {}  # type: ignore[attr-defined]
+    found: dict[str, tuple[list[str], list[str]]] = env.lesson_work  # type: ignore[attr-defined]
+    return found
 
 
 # --- The line below a title ---------------------------------------------------------------------
@@ -128,13 +145,20 @@ def fill_lists(app: Sphinx, doctree: nodes.document, page: str) -> None:
         main = [name for name in names if not lessons[name].appendix]
         more = [name for name in names if lessons[name].appendix]
         items = (_item(app, page, name, main) for name in main)
-        filled: list[nodes.Node] = [element("ol", *items, class_="lessons")]
+        minutes = sum(lessons[name].minutes for name in main)
+        total = _counted(f"{len(main)} lessons, {minutes} minutes")
+        filled: list[nodes.Node] = [total, element("ol", *items, class_="lessons")]
         if more:
             appendices = nodes.paragraph("", "Not needed on the way: ")
             for number, name in enumerate(more):
                 appendices += [nodes.Text(" · " if number else ""), _link(app, page, name)]
             filled.append(appendices)
         place.replace_self(filled)
+
+
+def _counted(text: str) -> html:
+    """Return the line above a list, with room for how much of the list is done."""
+    return element("p", nodes.Text(text), element("span", class_="done-count"))
 
 
 def in_order(env: BuildEnvironment) -> list[str]:
@@ -165,6 +189,7 @@ def _item(app: Sphinx, page: str, name: str, main: list[str]) -> nodes.Element:
             item += nodes.Text(str(main.index(other) + 1))
         else:
             item += _link(app, page, other)
+    item += element("span", class_="done-mark")
     return item
 
 
@@ -177,6 +202,8 @@ def _link(app: Sphinx, page: str, name: str) -> nodes.reference:
 
 def mark_contents(soup: BeautifulSoup, app: Sphinx, page: str) -> None:
     """Show in the sidebar how long each lesson takes, and which belong to the spine."""
+    for script in soup.find_all("script", src=re.compile(rf"_static/{TASKS}\?")):
+        script["src"] = script["src"].partition("?")[0]  # the version of an earlier build
     lessons = known(app.env)
     for link in soup.select("nav.bd-links a.reference.internal"):
         name = posixpath.normpath(posixpath.join(posixpath.dirname(page), link["href"]))
@@ -184,6 +211,7 @@ def mark_contents(soup: BeautifulSoup, app: Sphinx, page: str) -> None:
         if lesson := lessons.get(name):
             mark = soup.new_tag("span", attrs={"class": "minutes"})
             mark.string = f"{lesson.minutes} min"
+            mark.append(soup.new_tag("span", attrs={"class": "done-mark"}))
             if lesson.spine:
                 star = soup.new_tag("span", attrs={"class": "spine", "title": "on the spine"})
                 star.string = "spine"
@@ -191,11 +219,61 @@ def mark_contents(soup: BeautifulSoup, app: Sphinx, page: str) -> None:
             link.extend((" ", mark))
 
 
+# --- Exercises of an assignment -----------------------------------------------------------------
+
+
+class exercise_list(nodes.General, nodes.Element):  # noqa: N801
+    """Stands where a list of exercises will be, when the page has been read."""
+
+
+class ExerciseListDirective(SphinxDirective):
+    """The exercises of the page, with room for what has been solved."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the place of the list."""
+        return [exercise_list()]
+
+
+def note(app: Sphinx, doctree: nodes.document) -> None:
+    """Remember what a reader does in a lesson, and list the exercises where a page asks for it."""
+    boxes = [box for box in doctree.findall(nodes.container) if "exercise" in box["classes"]]
+    if app.env.docname in known(app.env):
+        answers = [cell["ids"][0].removeprefix("cell-") for box in boxes for cell in _answers(box)]
+        cards = [name for card in doctree.findall(html) for name in _cards_of(card)]
+        work(app.env)[app.env.docname] = (answers, cards)
+    for place in list(doctree.findall(exercise_list)):
+        checked = sum(bool(_answers(box)) for box in boxes)
+        items = [_exercise(box) for box in boxes]
+        listed = element("ul", *items, class_="exercise-list")
+        place.replace_self([_counted(f"{checked} exercises with a check"), listed])
+
+
+def _answers(box: nodes.container) -> list[nodes.container]:
+    """Return the cells of an exercise that a check looks at."""
+    cells = box.findall(nodes.container)
+    return [cell for cell in cells if "exercise-answer" in cell["classes"]]
+
+
+def _cards_of(card: html) -> list[str]:
+    return [name.removeprefix("card-") for name in card["ids"] if name.startswith("card-")]
+
+
+def _exercise(box: nodes.container) -> html:
+    """Return an exercise as an item of a list: a link, its points, and room for a mark."""
+    number, title, *points = (part.deepcopy() for part in box.children[0].children)
+    link = nodes.reference("", "", number, title, internal=True, refid=box["ids"][0])
+    mark = [element("span", class_="done-mark")] if _answers(box) else []
+    return element("li", link, *points, *mark)
+
+
 # --- Cards --------------------------------------------------------------------------------------
 
 
 class CardsDirective(SphinxDirective):
-    """What is worth knowing in a year: questions with short answers, as a definition list."""
+    """What is worth knowing in a year: questions with short answers, as a definition list.
+
+    The name of a card is made from its page and its question: a new question is a new card.
+    """
 
     has_content = True
 
@@ -208,14 +286,84 @@ class CardsDirective(SphinxDirective):
                 "cards are questions, each with its answer below it after a colon and a space"
             )
         cards = element("div", class_="cards")
+        cards["ids"] = ["cards"]
         cards += element("p", nodes.Text("To remember"), class_="cards-title")
         for item in holder[0].children:
             term, definition = item.children[0], item.children[-1]
             card = element("details", element("summary", *term.children), class_="card")
-            card["ids"] = [f"card-{nodes.make_id(term.astext())[:60].strip('-')}"]
+            name = hashlib.sha256(f"{self.env.docname}\n{term.astext()}".encode()).hexdigest()
+            card["ids"] = [f"card-{name[:6]}"]
             card += definition.children
             cards += card
         return [cards]
+
+
+class ReviewDirective(SphinxDirective):
+    """The cards that are due: the script ``review.js`` shows them one after the other."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the place of the cards."""
+        static = "../" * self.env.docname.count("/") + "_static"
+        scripts = (
+            f'<script defer src="{static}/{name}"></script>' for name in (CARDS, "review.js")
+        )
+        note = (
+            "<noscript><p>This needs JavaScript. Without it, the cards of a lesson are questions "
+            "that unfold their answers; links to them are below.</p></noscript>"
+        )
+        deck = f'<div id="review-deck">{note}</div>{"".join(scripts)}'
+        return [nodes.raw("", deck, format="html")]
+
+
+class card_list(nodes.General, nodes.Element):  # noqa: N801
+    """Stands where links to all cards will be, when all pages have been read."""
+
+
+class CardListDirective(SphinxDirective):
+    """Links to the cards of all lessons, by chapter."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the place of the list."""
+        return [card_list()]
+
+
+def fill_card_lists(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Link to the cards of all lessons, by chapter."""
+    for place in list(doctree.findall(card_list)):
+        chapters: dict[str, html] = {}
+        for name in in_order(app.env):
+            if name in known(app.env):
+                topic = posixpath.dirname(name)
+                if topic not in chapters:
+                    first = element("strong", *app.env.titles[f"{topic}/index"].deepcopy().children)
+                    chapters[topic] = element("p", first, nodes.Text(": "))
+                    chapters[topic]["html"]["data-topic"] = posixpath.basename(topic)
+                else:
+                    chapters[topic] += nodes.Text(" · ")
+                link = _link(app, page, name)
+                link["refuri"] += "#cards"
+                chapters[topic] += link
+        place.replace_self(element("div", *chapters.values(), class_="card-list"))
+
+
+def write_scripts(app: Sphinx, error: Exception | None) -> None:
+    """Write what there is to do in each lesson, and all cards as they stand on their pages.
+
+    The formulas of the pages have been typeset by now.
+    """
+    if error is not None or app.builder.format != "html":
+        return
+    static, tasks, cards = Path(app.outdir) / "_static", {}, {}
+    for page in in_order(app.env):
+        if page not in work(app.env):
+            continue
+        name = page.removeprefix("book/")
+        tasks[name] = [*work(app.env)[page], int(known(app.env)[page].appendix)]
+        text = Path(app.builder.get_outfilename(page)).read_text("utf-8")  # type: ignore[attr-defined]
+        cards[name] = {found[1]: found[2].strip() for found in CARD.finditer(text)}
+    for file, variable, content in ((TASKS, "LESSONS", tasks), (CARDS, "CARDS", cards)):
+        script = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        (static / file).write_text(f"window.{variable} = {script};\n", "utf-8")
 
 
 # --- Numbers in the prose -----------------------------------------------------------------------
@@ -251,21 +399,34 @@ def _numbers(file: Path) -> Mapping[str, Mapping[str, str]]:
 def purge(app: Sphinx, env: BuildEnvironment, page: str) -> None:
     """Forget a page that is read again."""
     known(env).pop(page, None)
+    work(env).pop(page, None)
 
 
 def merge(app: Sphinx, env: BuildEnvironment, pages: Sequence[str], other: Any) -> None:
     """Take the lessons that another process has read."""
-    known(env).update({name: known(other)[name] for name in pages if name in known(other)})
+    for table in (known, work):
+        table(env).update({name: table(other)[name] for name in pages if name in table(other)})
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx about the directives and the role."""
-    app.add_node(lesson_list)
+    for place in (lesson_list, exercise_list, card_list):
+        app.add_node(place)
     app.add_directive("lesson", LessonDirective)
     app.add_directive("lessons", LessonsDirective)
     app.add_directive("cards", CardsDirective)
+    app.add_directive("exercise-list", ExerciseListDirective)
+    app.add_directive("review", ReviewDirective)
+    app.add_directive("card-list", CardListDirective)
     app.add_role("number", NumberRole())
+    app.add_css_file("progress.css")
+    app.add_js_file(TASKS, loading_method="defer")
+    app.add_js_file("progress.js", loading_method="defer")
+    app.connect("doctree-read", note)
     app.connect("doctree-resolved", fill_lists)
+    app.connect("doctree-resolved", fill_card_lists)
     app.connect("env-purge-doc", purge)
     app.connect("env-merge-info", merge)
+    # after the formulas
+    app.connect("build-finished", write_scripts, priority=700)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,159 @@
+/* What the reader has done, kept in this browser: marks in lists of lessons and exercises, the way on, and cards one after the other. */
+(() => {
+  "use strict";
+
+  const CARDS = "optdl:cards";
+  const LAST = "optdl:lesson";
+  /** How many days pass before a card of each box is asked again. */
+  const DAYS = [1, 3, 7, 14, 30, 90];
+  const BOOK = new URL("../book/", document.currentScript.src).href;
+  const lessons = Object.entries(window.LESSONS);
+  let memory = {}; // cards that the browser does not keep
+
+  function storage(act) {
+    try {
+      return act(localStorage);
+    } catch {
+      return null;
+    }
+  }
+  const read = (key) => storage((kept) => JSON.parse(kept.getItem(key))) ?? {};
+
+  /** Return today as a number of days, by the reader's calendar. */
+  function today() {
+    const now = new Date();
+    return Date.UTC(now.getFullYear(), now.getMonth(), now.getDate()) / 864e5;
+  }
+
+  // A card is its box, the day of its last answer, and the number of its answers.
+
+  /** Take those cards of another collection that were answered later. */
+  function merge(all, others) {
+    for (const [id, card] of Object.entries(others)) {
+      const mine = all[id] ?? [0, 0, 0];
+      if ((card[1] - mine[1] || card[2] - mine[2]) > 0) all[id] = card;
+    }
+    return all;
+  }
+
+  /** Return the answered cards, with those of another collection. */
+  function cards(others = memory) {
+    const all = merge(read(CARDS), others);
+    // after the clock was set back, an answer of a later day counts as today's
+    for (const card of Object.values(all)) card[1] = Math.min(card[1], today());
+    const text = JSON.stringify(all);
+    memory = storage((kept) => ((kept.getItem(CARDS) ?? "{}") === text || kept.setItem(CARDS, text), true)) ? {} : all;
+    return all;
+  }
+
+  const due = ([box, day]) => day + DAYS[box - 1];
+
+  /** Move a card to the next box, or to the first; not twice, if another tab was quicker. */
+  function answer(id, knew) {
+    const [box, day, count] = cards()[id] ?? [0, 0, 0];
+    if (!box || due([box, day]) <= today()) cards({ ...memory, [id]: [knew ? Math.min(box + 1, DAYS.length) : 1, today(), count + 1] });
+    refresh();
+  }
+
+  const solved = (cell) => {
+    const { text, passed } = read(`optdl:answer:${cell}`);
+    return text !== undefined && text === passed || document.getElementById(`cell-${cell}`)?.matches(".exercise-passed");
+  };
+
+  // --- what is shown ---
+
+  const pageOf = (address) => address.startsWith(BOOK) && address.slice(BOOK.length).split(".html")[0];
+  const here = pageOf(location.href);
+  let done;
+
+  function refresh() {
+    const all = cards();
+    done = new Set(lessons.filter(([, [cells, ids]]) => ids.every((id) => all[id]) && cells.every(solved)).map(([page]) => page));
+    for (const mark of document.querySelectorAll(".done-mark")) {
+      const link = mark.closest("a") ?? mark.parentElement.querySelector("a");
+      const box = link.hash.startsWith("#exercise-") && document.querySelector(link.hash);
+      const is = box ? [...box.querySelectorAll(".exercise-answer")].every((cell) => solved(cell.id.slice(5))) : done.has(pageOf(link.href));
+      mark.textContent = is ? "✓" : "";
+      mark.role = is ? "img" : null;
+      mark.ariaLabel = is ? "done" : null;
+    }
+    for (const count of document.querySelectorAll(".done-count")) {
+      const marks = [...count.parentElement.nextElementSibling.querySelectorAll(".done-mark")];
+      count.textContent = ` · ${marks.filter((mark) => mark.role).length} of ${marks.length} done`;
+    }
+    dispatchEvent(new Event("progress"));
+  }
+
+  /** Lead on from the lesson that was open last. */
+  function goOn() {
+    const link = document.querySelector(".go-on a");
+    const last = storage((kept) => kept.getItem(LAST));
+    if (!link || !last) return;
+    const way = lessons.map(([page]) => page).filter((page) => page === last || !done.has(page));
+    const next = way.slice(way.indexOf(last)).find((page) => !done.has(page));
+    const entry = [...document.querySelectorAll("nav.bd-links a")].find((each) => pageOf(each.href) === next)?.cloneNode(true);
+    if (!entry) return;
+    entry.querySelectorAll(".minutes, .spine").forEach((part) => part.remove());
+    link.href = entry.href;
+    link.replaceChildren("Go on with: ", ...entry.childNodes);
+  }
+
+  // --- cards ---
+
+  function element(tag, attributes, ...children) {
+    const made = Object.assign(document.createElement(tag), attributes);
+    made.append(...children);
+    return made;
+  }
+
+  /** Give a card its two buttons, below the answer, and their keys while it has the focus. */
+  function deal(card, act) {
+    const texts = ["Knew it", "Did not"];
+    card.append(element("div", { className: "card-answers" }, ...texts.map((text, k) => element("button", { onclick: () => act(!k) }, text))));
+    card.onkeydown = ({ key, ctrlKey, altKey, metaKey }) => {
+      if (card.open && (key === "1" || key === "2") && !ctrlKey && !altKey && !metaKey) act(key === "1");
+    };
+  }
+
+  /** Say something below the cards, once also that the browser keeps nothing. */
+  function say(line, text) {
+    const first = Object.keys(memory).length && !say.said;
+    say.said ||= first;
+    line.textContent = text + (first ? " This browser keeps nothing: your answers to cards are forgotten when you leave the page." : "");
+  }
+
+  const holder = document.querySelector(".cards");
+  if (holder) {
+    const list = [...holder.querySelectorAll(".card")];
+    const place = element("span");
+    const line = element("p", { className: "card-said", role: "status", tabIndex: -1 });
+    holder.firstElementChild.append(place);
+    holder.append(line);
+    const turn = () => {
+      const all = cards();
+      const now = list.findIndex((card) => !all[card.id.slice(5)]);
+      list.forEach((card, k) => card.classList.toggle("card-now", k === now));
+      holder.classList.toggle("cards-all", now < 0);
+      place.textContent = now < 0 ? "" : ` · card ${now + 1} of ${list.length}`;
+      return list[now];
+    };
+    for (const card of list)
+      deal(card, (knew) => {
+        card.open = false;
+        answer(card.id.slice(5), knew);
+        const next = turn();
+        say(line, next ? "" : "All answered. The cards come back on the page Review.");
+        (next?.firstElementChild ?? line).focus();
+      });
+    addEventListener("progress", turn);
+  }
+
+  window.PROGRESS = { cards, answer, deal, due, element, read, refresh, say, storage, today };
+  if (window.LESSONS[here]) storage((kept) => kept.setItem(LAST, here));
+  refresh();
+  goOn();
+  addEventListener("storage", ({ key }) => key?.startsWith("optdl:") === false || refresh());
+  // an exercise of this page is solved when its class says so
+  const exercises = new MutationObserver(refresh);
+  for (const cell of document.querySelectorAll(".exercise-answer")) exercises.observe(cell, { attributeFilter: ["class"] });
+})();

@@ -1,0 +1,124 @@
+/* The page Review: the cards that are due, one after the other, and the reader's progress as a file. */
+(() => {
+  "use strict";
+
+  const { cards, answer, deal, due, element, refresh, say, storage, today } = window.PROGRESS;
+  const A_DAY = 20;
+  const pageOf = {};
+  for (const [page, all] of Object.entries(window.CARDS)) for (const id in all) pageOf[id] = page;
+  const many = (count, thing) => `${count} ${thing}${count === 1 ? "" : "s"}`;
+
+  const choice = element("select", { onchange: () => draw() }, new Option("all chapters, mixed", ""));
+  for (const topic of document.querySelectorAll(".card-list > p")) choice.append(new Option(topic.firstElementChild.textContent, `${topic.dataset.topic}/`));
+  const line = element("p", { className: "card-said", role: "status", tabIndex: -1 });
+  const place = element("div");
+  document.getElementById("review-deck").append(element("label", { className: "review-tools" }, "Cards of ", choice), line, place);
+
+  function counted(known, waiting, now) {
+    if (now.length) {
+      const later = waiting.length - now.length;
+      return `${many(now.length, "card")} to answer today${later ? `, and ${later} more on the next days` : ""}.`;
+    }
+    if (waiting.length) return `You have answered ${A_DAY} cards today, which is enough. ${many(waiting.length, "card")} will be asked on the next days.`;
+    if (known.length) return `No card is due today. The next one is due in ${many(Math.min(...known.map(([, card]) => due(card))) - today(), "day")}.`;
+    return "There are no cards here yet. Answer those at the end of a lesson, and they come back on this page.";
+  }
+
+  /** Show the card that has waited longest. */
+  function draw(focus) {
+    const all = Object.entries(cards());
+    const known = all.filter(([id]) => pageOf[id]?.startsWith(choice.value));
+    const waiting = known.filter(([, card]) => due(card) <= today()).sort(([a, x], [b, y]) => due(x) - due(y) || (a < b ? -1 : 1));
+    const asked = all.filter(([, [, day, times]]) => day === today() && times > 1).length;
+    const now = waiting.slice(0, Math.max(0, A_DAY - asked));
+    say(line, counted(known, waiting, now));
+    const id = now[0]?.[0];
+    if (place.firstChild?.id !== (id && `card-${id}`)) {
+      place.replaceChildren();
+      if (id) show(id);
+    }
+    if (focus) (place.querySelector("summary") ?? line).focus();
+  }
+
+  function show(id) {
+    const page = pageOf[id];
+    const card = element("details", { className: "card", id: `card-${id}`, innerHTML: window.CARDS[page][id] });
+    deal(card, (knew) => {
+      answer(id, knew);
+      draw(true);
+    });
+    const title = document.querySelector(`.card-list a[href^="${page}.html"]`).textContent;
+    const from = element("a", { href: `${page}.html` }, title);
+    place.append(card, element("p", { className: "card-from" }, "From the lesson ", from));
+  }
+
+  draw();
+  addEventListener("progress", () => draw());
+
+  // --- the file: all that the course keeps in this browser ---
+
+  const NAME = "Learning as Optimization";
+  const CARDS = "optdl:cards";
+  const isAnswer = (key) => key.startsWith("optdl:answer:");
+  const get = (key) => storage((kept) => kept.getItem(key));
+  const told = element("p", { className: "card-said", role: "status" });
+  const picker = element("input", { type: "file", accept: ".json", hidden: true, onchange: load });
+
+  function save() {
+    const own = storage((all) => Object.entries(all).filter(([key]) => key.startsWith("optdl:"))) ?? [];
+    const kept = { ...Object.fromEntries(own), [CARDS]: JSON.stringify(cards()) };
+    const href = URL.createObjectURL(new Blob([JSON.stringify({ progress: NAME, version: 1, kept })], { type: "application/json" }));
+    element("a", { href, download: `progress-${new Date().toLocaleDateString("sv")}.json` }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 60_000);
+    told.textContent = "Your answers and cards are in the file.";
+  }
+
+  const isCard = (card) => card.length === 3 && card.every(Number.isInteger) && card[0] > 0 && card[0] < 7;
+  const fits = ([key, value]) => {
+    if (key === CARDS) return Object.values(JSON.parse(value)).every(isCard);
+    return isAnswer(key) ? typeof JSON.parse(value).text === "string" : key.startsWith("optdl:") && typeof value === "string";
+  };
+
+  /** Return what a file keeps, or nothing if this page has not written it. */
+  function parse(text) {
+    try {
+      const { progress, version, kept } = JSON.parse(text);
+      return progress === NAME && version === 1 && Object.entries(kept).every(fits) && kept;
+    } catch {
+      return null;
+    }
+  }
+
+  const put = (entries) => entries.map(([key, value]) => storage((all) => (all.setItem(key, value), true))).every(Boolean);
+
+  /** Take from a file cards that were answered later and what is missing here; where answers differ, the reader decides. */
+  async function load() {
+    const { [CARDS]: theirs = "{}", ...others } = parse(await picker.files[0].text()) || { [CARDS]: "" };
+    picker.value = "";
+    if (!theirs) {
+      told.textContent = "Nothing was loaded: this is not a file of your progress, or it is damaged. Choose one that “Save my progress to a file” has made.";
+      return;
+    }
+    const text = (answer) => JSON.parse(answer).text;
+    const entries = Object.entries(others);
+    const missing = entries.filter(([key, value]) => {
+      const mine = get(key);
+      return mine === null || (isAnswer(key) && text(mine) === text(value) && JSON.parse(value).passed === text(value));
+    });
+    const differ = entries.filter(([key, value]) => isAnswer(key) && get(key) !== null && text(get(key)) !== text(value));
+    const whole = put(missing);
+    cards(JSON.parse(theirs));
+    refresh();
+    told.textContent = whole ? "The file is loaded." : "The file is loaded, but this browser did not keep all of it.";
+    if (!differ.length) return;
+    told.append(` In ${many(differ.length, "exercise")} the file has another answer than this browser, whose answer was kept. `);
+    const all = () => (put(differ), refresh(), (told.textContent = "The answers of the file have replaced those of this browser."));
+    told.append(element("button", { onclick: all }, "Take the answers of the file"));
+  }
+
+  const button = (text, onclick) => element("button", { onclick }, text);
+  document.querySelector(".progress-file").append(
+    element("div", { className: "review-tools" }, button("Save my progress to a file", save), button("Load it", () => picker.click()), picker),
+    told,
+  );
+})();
