@@ -1,8 +1,9 @@
 """The directives ``exercise``, ``exercises`` and ``try``: code to be written and run on the page.
 
 The one source of an exercise is the released notebook of its assignment. A page shows the task and
-the cell to be filled in; the script ``exercise.js`` makes an editor and a check of it. Without
-JavaScript a link leads to the notebook. A ``try`` is a cell for experiments.
+the cell to be filled in; the script ``exercise.js`` makes an editor and a check of it. Hints are
+folded below it. Without JavaScript a link leads to the notebook. A ``try`` is a cell for
+experiments.
 """
 
 import ast
@@ -13,12 +14,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from coverage_table import element
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from tools import answers, hints
+
 HEADING = re.compile(r"^## *(\d+) · *(.*?)\s*(?:\*\(.*\)\*)?\s*$", re.M)
+CHECK = re.compile(r'^check\("(.+?)"', re.M)
 PLACEHOLDER = "# YOUR CODE HERE\n    raise NotImplementedError()"
 KINDS = {"answer": "an answer in Python", "run": "an experiment", "written": "an answer in words"}
 
@@ -37,6 +42,8 @@ class Exercise:
         For each cell its kind (``text``, or one of `KINDS`), its name and its source.
     points : int
         What a right answer earns, by the checks and by people.
+    keys : dict
+        For each answer in Python the key of its check, such as ``L1-07``.
     """
 
     topic: str
@@ -45,6 +52,7 @@ class Exercise:
     title: str
     cells: list[tuple[str, str, str]] = field(default_factory=list)
     points: int = 0
+    keys: dict[str, str] = field(default_factory=dict)
 
 
 def kind(cell: dict[str, Any]) -> str:
@@ -76,6 +84,8 @@ def exercises(path: Path) -> dict[str, Exercise]:
             current.points += cell["metadata"].get("nbgrader", {}).get("points", 0)
         if current and kind(cell) and not identity.endswith("-summary"):
             current.cells.append((kind(cell), identity, source))
+        elif current and (check := CHECK.search(source)):
+            current.keys[current.cells[-1][1]] = check[1]
     return found
 
 
@@ -121,6 +131,10 @@ class ExerciseDirective(SphinxDirective):
                 self.state.nested_parse(StringList(source.splitlines(), name), 0, box)
             else:
                 box += self.cell(kind, name, source)
+            if kind == "answer":
+                box += self.hints(exercise.topic, exercise.keys[name])
+                if self.config.self_study:
+                    box += self.solution(exercise.topic, name)
         if self.content:
             self.fill(box, "\n    ".join(self.content))
         box += nodes.raw("", self.without_script(exercise), format="html")
@@ -144,6 +158,30 @@ class ExerciseDirective(SphinxDirective):
         else:
             cell += nodes.literal_block(source, source, language="python")
         return cell
+
+    def hints(self, topic: str, key: str) -> nodes.Element:
+        """Return the hints of an exercise, each folded within the one before."""
+        for file in hints.files(topic):
+            self.env.note_dependency(str(file))
+        texts = hints.texts(key)
+        fold: list[nodes.Element] = []
+        for number, text in reversed([*enumerate(texts, 1)]):
+            title = element("summary", nodes.Text(f"Hint {number} of {len(texts)}"))
+            hint = element("details", title, class_="exercise-hints")
+            self.state.nested_parse(StringList([text], key), 0, hint)
+            hint += fold
+            fold = [hint]
+        return fold[0]
+
+    def solution(self, topic: str, name: str) -> nodes.Element:
+        """Return an answer of the course; the script shows it after some attempts."""
+        path = Path(self.env.srcdir) / "solutions" / topic / f"{topic}.ipynb"
+        self.env.note_dependency(str(path))
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        source = answers.right("".join(next(c["source"] for c in cells if c["id"] == name)))
+        shown = nodes.literal_block(source, source, language="python")
+        title = element("summary", nodes.Text("A solution"))
+        return element("details", title, shown, class_="exercise-solution", hidden="")
 
     def static(self) -> str:
         """Return where the scripts are, as the page sees it."""
@@ -201,6 +239,7 @@ class ExercisesDirective(ExerciseDirective):
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx about the directives."""
+    app.add_config_value("self_study", False, "env", types=[bool])
     app.add_css_file("python/exercise.css")  # in the head, so that no box moves when it arrives
     app.add_directive("exercise", ExerciseDirective)
     app.add_directive("exercises", ExercisesDirective)
