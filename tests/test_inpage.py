@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bs4 import BeautifulSoup
+from sphinx.application import Sphinx
 
+from optdl.checks.catalog import find
 from tools import grade, release, results, sample_class
 from tools.inpage import parts, wasm
 from tools.layout import ROOT, Course
@@ -82,6 +85,25 @@ def document(boxes: list[str]) -> str:
     )
 
 
+def build(source: Path, *, self_study: bool) -> Path:
+    """Build a page with the exercises of a topic, as the site does; return the folder."""
+    out = source / "out"
+    for folder in ("exercises", "solutions"):
+        shutil.copytree(ROOT / folder / "erm", source / folder / "erm")
+    text = "# Exercises\n\n```{exercises} erm\n```\n"
+    (source / "index.md").write_text(text, encoding="utf-8")
+    settings = {
+        "extensions": ["myst_parser", "formulas", "coverage_table", "exercises"],
+        "exclude_patterns": ["exercises", "solutions"],
+        "html_math_renderer": "formulas",
+        "html_theme": "basic",
+        "myst_enable_extensions": ["dollarmath"],
+        "self_study": self_study,
+    }
+    Sphinx(source, None, out, out / "trees", "html", settings, None, None).build()
+    return out
+
+
 class Handler(http.server.SimpleHTTPRequestHandler):
     """Serves a folder without a word, and remembers what was asked for."""
 
@@ -113,6 +135,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     head, box, rest = begun.partition(f'id="cell-{FIRST}"')
     begun = head + box + rest.replace(stub, html.escape("\n    ".join(BEGUN)), 1)
     (folder / "course" / "front.html").write_text(begun, encoding="utf-8")
+    built = build(tmp_path_factory.mktemp("source"), self_study=True)
+    shutil.copytree(built / "_static", folder / "course" / "_static", dirs_exist_ok=True)
+    shutil.copy(built / "index.html", folder / "course" / "study.html")
     return folder
 
 
@@ -168,6 +193,14 @@ class Sheet:
     def printed(self, cell: str) -> str:
         """Return what a cell printed."""
         return str(self.page.locator(f"#cell-{cell} .exercise-output").text_content())
+
+    def shown(self, cell: str) -> str:
+        """Return the text that stands in a cell which is not open."""
+        return str(self.page.locator(f"#cell-{cell} pre").first.inner_text())
+
+    def state(self, cell: str) -> str:
+        """Return whether an answer is kept, and whether it agrees."""
+        return str(self.page.locator(f"#cell-{cell} .exercise-state").inner_text())
 
 
 @pytest.fixture(scope="module")
@@ -265,8 +298,8 @@ RIGHT = sample_class.sheet(COURSE, "erm").right[FIRST]
 
 @pytest.fixture(scope="module")
 def erm(open_sheet: Callable[..., Sheet]) -> Sheet:
-    """Return the page of a topic whose Python has started."""
-    sheet = open_sheet("erm")
+    """Return the page of a topic whose Python has started, as Sphinx builds it."""
+    sheet = open_sheet("study")
     sheet.write(FIRST, RIGHT)
     assert sheet.run(FIRST).startswith("✓")
     return sheet
@@ -318,6 +351,64 @@ def test_an_endless_loop_is_stopped_within_a_second_and_the_page_stays_alive(
     )
     assert took < 1000
     assert goes_on.said(FIRST).startswith("Stopped.")
+
+
+def test_a_syntax_error_shows_the_line_alone(goes_on: Sheet) -> None:
+    goes_on.write(FIRST, "x = 1\nif x\n    pass")
+    goes_on.run(FIRST)
+    assert goes_on.printed(FIRST) == "    if x\n        ^\nSyntaxError: expected ':'\n"
+
+
+@pytest.mark.parametrize(("factor", "mark"), [("", "✓"), ("2 * ", "✗")])
+def test_what_an_answer_prints_is_seen(goes_on: Sheet, factor: str, mark: str) -> None:
+    assert RIGHT.count("    error = ") == 1
+    source = RIGHT.replace("    error = ", "    print('n is', n)\n    error = ")
+    goes_on.write(FIRST, source.replace("return ", f"return {factor}"))
+    assert goes_on.run(FIRST).startswith(mark)
+    assert "Your function printed" in goes_on.printed(FIRST)
+    assert re.search(r"^n is \d+$", goes_on.printed(FIRST), re.M)
+
+
+HEARD = """() => {
+    window.heard = [];
+    const text = (region) => {
+        const copy = region.cloneNode(true);
+        copy.querySelectorAll("[aria-hidden=true]").forEach((part) => part.remove());
+        return copy.textContent;
+    };
+    const regions = () => document.querySelectorAll("[role=status], [aria-live=polite]");
+    const before = new Map([...regions()].map((region) => [region, text(region)]));
+    new MutationObserver(() => {
+        for (const region of regions()) {
+            const now = text(region);
+            if (now !== (before.get(region) ?? "") && now) window.heard.push(now);
+            before.set(region, now);
+        }
+    }).observe(document.body, { subtree: true, childList: true, characterData: true });
+}"""
+"""Keeps what a screen reader reads: each change of a region that is read when it changes."""
+
+
+def test_a_screen_reader_hears_once_that_it_runs_and_once_the_result(goes_on: Sheet) -> None:
+    goes_on.write(FIRST, f"import time; time.sleep(1.5)\n{RIGHT}")
+    goes_on.page.evaluate(HEARD)
+    goes_on.run(FIRST)
+    heard = goes_on.page.evaluate("heard")
+    assert heard == ["Running", "✓ Your answer agrees with the reference."]
+
+
+def test_on_a_phone_the_result_is_brought_onto_the_screen(goes_on: Sheet) -> None:
+    goes_on.page.set_viewport_size({"width": 390, "height": 844})
+    goes_on.page.emulate_media(reduced_motion="reduce")
+    goes_on.write(FIRST, "# long\n" * 60 + "print('x\\n' * 500)\n" + RIGHT)
+    goes_on.page.keyboard.press("Control+Home")
+    goes_on.page.keyboard.press("Control+Enter")
+    goes_on.said(FIRST)
+    status = goes_on.page.locator(f"#cell-{FIRST} .exercise-status").bounding_box()
+    output = goes_on.page.locator(f"#cell-{FIRST} .exercise-output").bounding_box()
+    goes_on.page.emulate_media(reduced_motion="no-preference")
+    goes_on.page.set_viewport_size({"width": 1280, "height": 800})
+    assert 0 <= status["y"] < status["y"] + status["height"] < output["y"] < 844 - 100
 
 
 def test_ten_megabytes_of_output_are_cut(goes_on: Sheet) -> None:
@@ -378,6 +469,64 @@ def test_the_front_page_names_a_mistake_on_the_first_press(
     sheet.page.context.close()
 
 
+# --- hints, and a solution for readers on their own ---
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_hints_unfold_one_after_the_other(open_sheet: Callable[..., Sheet], scripts: bool) -> None:
+    sheet = open_sheet("study", java_script_enabled=scripts)
+    box = sheet.page.locator(f"#exercise-{FIRST}")
+    titles = [f"Hint {number} of 3" for number in (1, 2, 3)]
+    for number, title in enumerate(titles):
+        seen = [title for title in titles if box.get_by_text(title, exact=True).is_visible()]
+        assert seen == titles[: number + 1]
+        box.get_by_text(title, exact=True).focus()
+        sheet.page.keyboard.press("Enter")
+    assert box.get_by_text("the members that are not drawn").is_visible()
+    assert box.locator(".exercise-hints code").inner_text() == "sigma"
+    assert box.locator(".exercise-hints mjx-container").count() == 5
+    assert not box.locator(".exercise-solution").is_visible()
+    sheet.page.context.close()
+
+
+def test_every_answer_has_the_hints_of_its_check(site: Path) -> None:
+    page = BeautifulSoup((site / "course" / "study.html").read_text("utf-8"), "html.parser")
+    cells = json.loads(COURSE.released("erm").read_text(encoding="utf-8"))["cells"]
+    sources = {cell["id"]: "".join(cell["source"]) for cell in cells}
+    answers = [name for name in sources if f"{name}-visible" in sources]
+    assert len(answers) == len(page.select(".exercise > .exercise-hints")) == 10
+    for name in answers:
+        key = sources[f"{name}-visible"].split('"')[1]
+        begins = [re.split(r"[$`']", text)[0] for text in find(key).hinted]
+        hints = page.select(f"#cell-{name} + details p")
+        assert [
+            hint.get_text()[: len(text)] for hint, text in zip(hints, begins, strict=True)
+        ] == begins
+
+
+def test_a_solution_comes_after_three_different_wrong_answers(goes_on: Sheet) -> None:
+    wrong = sample_class.sheet(COURSE, "erm").misconceptions[FIRST]
+    solution = goes_on.page.locator(f"#exercise-{FIRST} .exercise-solution")
+    goes_on.page.evaluate(f"localStorage.removeItem('optdl:answer:{FIRST}')")
+    goes_on.start(FIRST, "Start again")
+    assert goes_on.run(FIRST).endswith("Hints are below the cell.")
+    for attempt in (wrong[0], wrong[0], wrong[1], wrong[2]):
+        assert not solution.is_visible()
+        goes_on.write(FIRST, attempt)
+        said = goes_on.run(FIRST)
+        assert "Likely cause" in said
+        assert "Hints" not in said
+    assert said.endswith("A solution is below the cell.")
+    solution.locator("summary").click()
+    assert "error = sigma / np.sqrt(n)" in solution.inner_text()
+
+
+def test_without_self_study_no_solution_is_in_the_page(tmp_path: Path) -> None:
+    page = (build(tmp_path, self_study=False) / "index.html").read_text(encoding="utf-8")
+    assert "exercise-hints" in page
+    assert "exercise-solution" not in page
+
+
 # --- the reader's work is theirs ---
 
 
@@ -390,6 +539,90 @@ def test_answers_survive_a_reload_and_reach_another_tab(open_sheet: Callable[...
     first.page.reload()
     first.open(cell)
     assert "# mine" in first.page.locator(f"#cell-{cell} .exercise-editor").inner_text()
+
+
+SHIFT = """() => {
+    window.shift = 0;
+    new PerformanceObserver((list) => list.getEntries().forEach((entry) => (shift += entry.value)))
+        .observe({ type: "layout-shift", buffered: true });
+}"""
+
+
+def test_kept_work_is_there_before_any_press_and_follows_another_tab(
+    goes_on: Sheet, open_sheet: Callable[..., Sheet]
+) -> None:
+    other = open_sheet("erm", goes_on.page.context)
+    asked: list[str] = []
+    other.page.on("request", lambda request: asked.append(request.url))
+    other.page.add_init_script(f"({SHIFT})()")
+    other.page.locator(f"#cell-{FIRST}").scroll_into_view_if_needed()
+    other.page.reload()
+    other.page.locator(f"#cell-{FIRST} .exercise-state").wait_for()
+    assert other.shown(FIRST) == RIGHT
+    assert other.state(FIRST) == "✓ Your answer agrees. Kept in this browser."
+    assert other.page.evaluate("shift") < 0.1
+    goes_on.write(FIRST, "# newer")
+    other.page.get_by_text("# newer").wait_for()
+    assert other.state(FIRST) == "Changed since it agreed. Kept in this browser."
+    assert other.page.locator(f"#exercise-{FIRST} .exercise-mark").count() == 0
+    assert [url for url in asked if url.endswith((".gz", "editor.js"))] == []
+    other.page.close()
+
+
+STORES = {
+    "blocked": "Object.defineProperty(window, 'localStorage', { get() { throw new Error(); } })",
+    "full": "Storage.prototype.setItem = () => { throw new Error(); }",
+}
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_what_the_browser_does_not_keep_is_said_and_can_be_saved(
+    open_sheet: Callable[..., Sheet], store: str
+) -> None:
+    sheet, cell = open_sheet("dropout"), "dropout-dropout-mask"
+    answer = json.dumps({"text": "# older"})
+    sheet.page.evaluate(f"localStorage['optdl:answer:{cell}'] = {json.dumps(answer)}")
+    sheet.page.context.add_init_script(STORES[store])
+    sheet.page.reload()
+    sheet.page.locator(f"#cell-{cell} button").wait_for()
+    assert sheet.state(cell) == ("Kept in this browser." if store == "full" else "")
+    sheet.write(cell, "# mine")
+    assert sheet.state(cell) == "Not kept in this browser: save your answers as a notebook."
+    saved = json.loads(save(sheet, cell).read_text(encoding="utf-8"))
+    assert [each["source"] for each in saved["cells"] if each["id"] == cell] == [["# mine"]]
+    sheet.page.context.close()
+
+
+WRITTEN = "erm-question"
+
+
+def test_an_answer_in_words_is_previewed_and_kept(
+    open_sheet: Callable[..., Sheet], address: str
+) -> None:
+    sheet = open_sheet("erm")
+    page, box = sheet.page, sheet.page.locator(f"#cell-{WRITTEN}")
+    asked: list[str] = []
+    page.context.on("request", lambda request: asked.append(request.url))
+    text = "The **variance** is $\\sigma_1 * n * x_2$:\n\n$$\n\\frac{1}{n}\n- 1\n$$\n\n"
+    text += "<img src=x onerror=alert(1)> ![a picture](http://example.org/x.png)"
+    sheet.write(WRITTEN, text)
+    assert sheet.state(WRITTEN) == "Kept in this browser."
+    assert [url for url in asked if "mathjax" in url] == []
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    preview = box.get_by_role("region")
+    preview.wait_for()
+    assert preview.locator("strong").inner_text() == "variance"
+    assert preview.locator("mjx-container").count() == 2
+    assert preview.locator("mjx-assistive-mml mfrac").count() == 1
+    assert preview.locator("em, img, li").count() == 0
+    page.keyboard.press("Enter")
+    assert box.locator("textarea").input_value() == text
+    page.reload()
+    box.locator(".exercise-state").wait_for()
+    assert sheet.shown(WRITTEN) == text
+    assert [url for url in asked if not url.startswith((address, "data:"))] == []
+    page.context.close()
 
 
 def save(sheet: Sheet, exercise: str) -> Path:
@@ -448,6 +681,28 @@ def test_answers_are_taken_from_a_notebook_and_other_files_are_refused(
     note.get_by_text("is not a notebook").wait_for(state="attached")
     chooser.set_input_files(COURSE.released("bnp"))
     note.get_by_text("no cell of this assignment").wait_for(state="attached")
+
+
+def test_taken_answers_are_shown_and_checked_all_at_once(goes_on: Sheet, tmp_path: Path) -> None:
+    sheet = sample_class.sheet(COURSE, "erm")
+    notebook = json.loads(COURSE.released("erm").read_text(encoding="utf-8"))
+    wrong, other = "erm-minibatches", "erm-risk-estimate"
+    answers = sheet.right | {wrong: sheet.misconceptions[wrong][0]}
+    for cell in notebook["cells"]:
+        cell["source"] = answers.get(cell["id"], cell["source"])
+    (tmp_path / "erm.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    tools = goes_on.page.locator(f"#exercise-{FIRST} .exercise-notebook")
+    tools.locator("summary").click()
+    tools.locator("input").set_input_files(tmp_path / "erm.ipynb")
+    tools.get_by_role("button", name="Check these answers").click()
+    assert goes_on.shown(other) == answers[other]
+    tools.get_by_text("answers agree.").wait_for(timeout=READY)
+    count = len(answers)
+    said = f"{count - 1} of {count} answers agree. Not yet: Exercise 8."
+    assert tools.get_by_role("status").inner_text() == said
+    assert goes_on.state(other) == "✓ Your answer agrees. Kept in this browser."
+    assert "Likely cause" in goes_on.page.locator(f"#cell-{wrong}").inner_text()
+    assert goes_on.page.locator(".exercise-mark").count() == count - 1
 
 
 def test_an_answer_survives_a_crash_of_the_tab(open_sheet: Callable[..., Sheet]) -> None:
@@ -631,8 +886,10 @@ def test_an_exercise_is_solved_by_keyboard_alone(open_sheet: Callable[..., Sheet
     assert sheet.said(cell).startswith("✓")
     page.keyboard.press("Escape")
     page.keyboard.press("Tab")
-    focused = page.evaluate("document.activeElement.textContent")
-    assert focused == "Run and check"
+    for _ in range(2):
+        assert page.evaluate("document.activeElement.textContent") == "Run and check"
+        page.keyboard.press("Enter")
+        assert sheet.said(cell).startswith("✓")
 
 
 def test_a_phone_shows_an_open_exercise_without_scrolling_sideways(

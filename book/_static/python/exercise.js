@@ -8,7 +8,7 @@ const HERE = new URL(".", import.meta.url);
 const kernel = new Kernel();
 const cells = new Map();
 const notebooks = new Map();
-let running;
+let running = false;
 
 const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
 const topicOf = (name) => name.split("-")[0];
@@ -36,6 +36,14 @@ function notebookOf(topic) {
   }
   return notebooks.get(topic);
 }
+
+/** Return the cells that check an answer, as pairs of a name and its source: imports, others above, itself, tests. */
+function planOf(notebook, name, source, others, tests) {
+  const answer = (each) => [each, store.load(each).text ?? notebook.source(each)];
+  return [answer(notebook.imports), ...others.map(answer), [name, source], ...tests.map((each) => [each, notebook.source(each)])];
+}
+
+const passes = (name, source) => store.save(name, { text: store.load(name).text ?? source, passed: source });
 
 /** A text field that can be used like the editor. */
 function plainEditor({ parent, text, label, change, run }) {
@@ -84,9 +92,13 @@ class Cell {
     this.name = box.id.slice("cell-".length);
     this.topic = topicOf(this.name);
     this.kind = ["answer", "run", "written", "try"].find((kind) => box.classList.contains(`exercise-${kind}`));
+    this.shown = box.querySelector("pre") ?? element("pre", { class: "exercise-kept", hidden: true });
+    this.blank = (box.dataset.blank ?? this.shown.textContent).trimEnd();
     // what an answer begins with in place of the placeholder; it is checked on the first press
-    this.begun = box.classList.contains("exercise-begun") ? box.querySelector("pre").textContent.trimEnd() : undefined;
+    this.begun = box.classList.contains("exercise-begun") ? this.blank : undefined;
     this.title = box.closest(".exercise").querySelector(".exercise-title").textContent.trim();
+    this.solution = box.parentElement.querySelector(`#cell-${this.name} ~ .exercise-solution`);
+    this.hinted = box.nextElementSibling?.matches(".exercise-hints");
     this.build();
     this.show();
   }
@@ -94,12 +106,14 @@ class Cell {
   build() {
     const words = { answer: "Write the answer here", run: "Run it here", written: "Write the answer here", try: "Try it here" };
     this.hint = element("span", { class: "exercise-hint" });
+    this.state = element("span", { class: "exercise-state" });
     this.opener = element("button", { type: "button", onclick: () => this.begin() }, this.begun ? "Run and check" : words[this.kind]);
-    this.bar = element("div", { class: "exercise-bar" }, this.opener, this.hint);
+    this.bar = element("div", { class: "exercise-bar" }, this.opener, this.state, this.hint);
     this.progress = element("progress", { max: 1, value: 0, "aria-label": "Loading Python", hidden: true });
     this.status = element("p", { role: "status", class: "exercise-status" });
-    this.output = element("pre", { class: "exercise-output", hidden: true, tabindex: "0", "aria-label": "What the cell printed" });
+    this.output = element("div", { class: "exercise-output", hidden: true, role: "group", tabindex: "0", "aria-label": "What the cell printed" });
     this.figures = element("div", { class: "exercise-figures" });
+    if (this.kind === "written") this.box.append(this.shown);
     this.box.append(this.bar, this.progress, this.status, this.output, this.figures);
   }
 
@@ -114,15 +128,15 @@ class Cell {
         (await isKept(python)) ? "" : `Python, ${megabytes(weight(python))} MB`,
         (await isKept(plots)) ? "" : `figures, ${megabytes(weight(plots))} MB`,
       ].filter(Boolean);
-      this.hint.textContent = loads.length ? `Loads ${loads.join(", and for ")}, once.` : "Python is kept in this browser.";
+      if (loads.length && !this.editor && !this.state.textContent) this.hint.textContent = `Loads ${loads.join(", and for ")}, once.`;
     } catch {
       this.hint.textContent = "";
     }
   }
 
-  /** Show whether the check has agreed with the answer that is kept. */
+  /** Show the answer that is kept, where it is kept, and whether the check has agreed with it. */
   show() {
-    const { text, passed } = store.load(this.name);
+    const { text, passed, wrong = [] } = store.load(this.name);
     const right = passed !== undefined && passed === text;
     this.box.classList.toggle("exercise-passed", right);
     const exercise = this.box.closest(".exercise");
@@ -133,12 +147,32 @@ class Cell {
       mark = element("span", { class: "exercise-mark" }, element("span", { "aria-hidden": "true" }, " ✓"), element("span", { class: "visually-hidden" }, " (your answer agrees)"));
       exercise.querySelector(".exercise-title").append(mark);
     } else if (!all) mark?.remove();
-    if (text !== undefined && !this.editor) this.hint.textContent = right ? "Your answer agrees." : "Your answer is kept here.";
+    const own = text !== undefined && text.trimEnd() !== this.blank;
+    if (text !== undefined && !this.editor) {
+      if (this.shown.textContent !== text) this.shown.textContent = text;
+      this.shown.hidden = !text;
+      this.shown.tabIndex = 0; // it may scroll
+      if (own && !this.begun) this.opener.textContent = "Go on here";
+    }
+    const verdict = right ? "✓ Your answer agrees." : passed !== undefined ? "Changed since it agreed." : "";
+    const advice = this.kind === "try" ? "." : ": save your answers as a notebook.";
+    const place = store.keeps(this.name) ? own && "Kept in this browser." : (own || this.editor) && `Not kept in this browser${advice}`;
+    this.state.textContent = [verdict, place].filter(Boolean).join(" ");
+    if (this.state.textContent) this.hint.textContent = "";
+    if (this.solution) this.solution.hidden = passed === undefined && wrong.length < ATTEMPTS;
   }
 
-  say(text, kind = "") {
-    this.status.textContent = text;
+  /** Say a sentence, with what belongs to it, at once: a screen reader reads each change. */
+  say(text, kind = "", ...more) {
+    this.status.ariaLive = this.quiet ? "off" : "polite";
+    this.status.replaceChildren(text, ...more);
     this.status.dataset.kind = kind;
+  }
+
+  /** Say what goes on; how far it is changes often, and is for the eye. */
+  count(text, kind, far) {
+    if (!this.far?.isConnected || this.status.firstChild.data !== text) this.say(text, kind, (this.far = element("span", { "aria-hidden": "true" })));
+    this.far.textContent = far;
   }
 
   async begin() {
@@ -150,8 +184,7 @@ class Cell {
     if (this.opened) return;
     const why = this.kind === "written" ? "" : obstacle();
     if (why) {
-      this.say(why, "error");
-      this.offerNotebook(", for JupyterLab.");
+      this.say(why, "error", ...this.offer(", for JupyterLab."));
       return;
     }
     this.opened = true;
@@ -162,9 +195,8 @@ class Cell {
       this.say(`${error.message} Are you still connected?`, "error");
       return;
     }
-    const shown = this.box.querySelector(".highlight, div[class*=highlight-], p:not(.exercise-status)");
-    const holder = element("div", { class: "exercise-editor" });
-    this.original = this.notebook?.source(this.name) ?? this.box.querySelector("pre").textContent.trimEnd();
+    const holder = (this.holder = element("div", { class: "exercise-editor" }));
+    this.original = this.notebook?.source(this.name) ?? this.blank;
     const kept = store.load(this.name).text;
     this.editor = await makeEditor(
       {
@@ -176,9 +208,10 @@ class Cell {
       },
       this.kind !== "written",
     );
-    (this.box.querySelector("div[class*=highlight-]") ?? shown)?.setAttribute("hidden", "");
+    for (const part of this.box.querySelectorAll(":scope > div[class*=highlight-], :scope > p:not(.exercise-status), .exercise-kept")) part.hidden = true;
     this.box.prepend(holder);
     this.tools();
+    this.show();
     this.editor.focus();
     if (this.kind !== "written") this.prepare();
   }
@@ -191,28 +224,45 @@ class Cell {
     this.stopper = button("Stop", () => this.stop(), { hidden: true });
     this.aboveRunner = button("Run all above", () => this.run(true));
     this.restorer = button("Start again", () => this.restore());
-    const buttons = this.kind === "written" ? [this.restorer] : [this.runner, this.stopper, this.aboveRunner, this.restorer];
+    this.previewer = button("Preview", () => this.preview());
+    const buttons = this.kind === "written" ? [this.previewer, this.restorer] : [this.runner, this.stopper, this.aboveRunner, this.restorer];
     if (this.kind === "try") buttons.splice(2, 1);
     this.bar.prepend(...buttons);
-    if (!store.keeps()) this.hint.textContent = "This browser keeps nothing: save your answers as a notebook.";
+  }
+
+  /** Show an answer in words as people will read it, or let the reader go on. */
+  async preview() {
+    if (!this.holder.hidden) {
+      this.rendered ??= element("div", { class: "exercise-preview", role: "region", "aria-label": `${this.title}: preview` });
+      try {
+        const { render } = await import("./preview.js");
+        await render(this.editor.text.trim() || "Nothing is written yet.", this.rendered);
+      } catch {
+        this.say("The preview could not be loaded. Are you still connected?", "error");
+        return;
+      }
+      this.holder.before(this.rendered);
+    } else this.rendered.remove();
+    this.holder.hidden = !this.holder.hidden;
+    this.previewer.textContent = this.holder.hidden ? "Go on writing" : "Preview";
+    this.say(this.holder.hidden ? "This is how people will read your answer." : "");
   }
 
   changed(text) {
-    store.save(this.name, { ...store.load(this.name), text });
+    store.save(this.name, { text });
     this.editor.mark?.(null);
     this.show();
   }
 
   /** Put the empty answer back; the reader's own stays one press away. */
   restore() {
+    if (this.holder.hidden) this.preview();
     const before = this.editor.text;
     this.editor.text = this.kind === "written" ? "" : this.original;
     this.changed(this.editor.text);
     this.output.hidden = true;
-    this.say("The cell is as it was at the beginning. ");
-    this.status.append(
-      element("button", { type: "button", onclick: () => ((this.editor.text = before), this.changed(before), this.say("Your answer is back.")) }, "Undo"),
-    );
+    const undo = () => ((this.editor.text = before), this.changed(before), this.say("Your answer is back."));
+    this.say("The cell is as it was at the beginning. ", "", element("button", { type: "button", onclick: undo }, "Undo"));
   }
 
   async prepare() {
@@ -229,46 +279,47 @@ class Cell {
   loading(come, total, what = "Python") {
     this.progress.hidden = false;
     this.progress.value = come / total;
-    const now = performance.now();
-    if (come < total && now - (this.told ?? 0) < 200) return;
-    this.told = now;
-    this.say(come < total ? `Loading ${what}, once: ${megabytes(come)} of ${megabytes(total)} MB.` : `Starting ${what}.`, "loading");
+    if (come < total) this.count(`Loading ${what}, once`, "loading", `: ${megabytes(come)} of ${megabytes(total)} MB.`);
+    else this.say(`Starting ${what}.`, "loading");
   }
 
   failed(error) {
     const memory = /memory|alloc/i.test(error.message);
-    this.say(memory ? "There is not enough free memory for Python in this page. Close other pages, or use JupyterLab." : error.message, "error");
-    this.offerNotebook(".");
+    const why = memory ? "There is not enough free memory for Python in this page. Close other pages, or use JupyterLab." : error.message;
+    this.say(why, "error", ...this.offer("."));
   }
 
   /** Lead to the notebook in which the same can be done. */
-  offerNotebook(end) {
-    if (this.kind === "try") this.status.append(" The chapter can be saved as a notebook, at its top, for JupyterLab.");
-    else this.status.append(" ", element("a", { href: new URL(`notebooks/${this.topic}.json`, HERE), download: `${this.topic}.ipynb` }, "Here is the notebook"), end);
+  offer(end) {
+    if (this.kind === "try") return [" The chapter can be saved as a notebook, at its top, for JupyterLab."];
+    return [" ", element("a", { href: new URL(`notebooks/${this.topic}.json`, HERE), download: `${this.topic}.ipynb` }, "Here is the notebook"), end];
   }
 
   /** Return the cells to be run, as pairs of a name and its source. */
   plan(above) {
     const { notebook } = this;
     if (this.kind === "try") return [[this.name, this.editor.text]];
-    const answer = (name) => [name, store.load(name).text ?? notebook.source(name)];
     const before = above ? notebook.above(this.name).filter((name) => name !== notebook.imports) : [];
     const tests = this.kind === "answer" ? notebook.tests(this.name) : [];
-    const own = [this.name, this.editor.text];
-    return [answer(notebook.imports), ...before.map(answer), own, ...tests.map((name) => [name, notebook.source(name)])];
+    return planOf(notebook, this.name, this.editor.text, before, tests);
+  }
+
+  /** Forget what the last run has said. */
+  clear() {
+    this.output.textContent = "";
+    this.output.hidden = true;
+    this.figures.replaceChildren();
+    this.editor?.mark?.(null);
   }
 
   async run(above = false) {
     if (this.kind === "written") return;
     if (running) {
-      this.say("Another cell is running: stop it, or wait for it.", "error");
+      this.say(BUSY, "error");
       return;
     }
-    running = this;
-    this.output.textContent = "";
-    this.output.hidden = true;
-    this.figures.replaceChildren();
-    this.editor.mark?.(null);
+    running = true;
+    this.clear();
     this.runner.disabled = true;
     this.stopper.hidden = false;
     try {
@@ -294,16 +345,25 @@ class Cell {
       else this.failed(error);
     } finally {
       clearInterval(this.ticking);
-      running = undefined;
+      running = false;
       this.runner.disabled = false;
       this.stopper.hidden = true;
+      if (document.activeElement === document.body) this.runner.focus({ preventScroll: true });
+      this.reveal();
     }
+  }
+
+  /** Bring what was said onto the screen, if the reader is still here. */
+  reveal() {
+    const { top, bottom } = this.box.getBoundingClientRect();
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (top < innerHeight && bottom > 0) this.status.scrollIntoView({ block: "nearest", behavior: still ? "instant" : "smooth" });
   }
 
   clock() {
     const begin = performance.now();
-    this.say("Running.", "running");
-    this.ticking = setInterval(() => this.say(`Running, ${Math.round((performance.now() - begin) / 1000)} s.`, "running"), 1000);
+    this.count("Running", "running", ".");
+    this.ticking = setInterval(() => this.count("Running", "running", `, ${Math.round((performance.now() - begin) / 1000)} s.`), 1000);
   }
 
   stop() {
@@ -320,26 +380,31 @@ class Cell {
     if (answer.cut) this.print(`\n… ${answer.cut.toLocaleString("en")} characters were printed; the rest is not shown.\n`);
     for (const { source, description } of answer.figures ?? []) this.figures.append(element("img", { src: source, alt: description }));
     if (answer.status === "ended") this.say(ENDINGS[answer.reason] ?? `Python ended: ${answer.reason}.`, "error");
-    else if (answer.status === "error") this.explain(answer);
+    else if (answer.status === "error") this.explain(answer, source);
     else if (this.kind === "answer") {
       // what was typed while the check ran stays
-      store.save(this.name, { text: source, ...store.load(this.name), passed: source });
+      passes(this.name, source);
       this.show();
       this.say("✓ Your answer agrees with the reference.", "right");
     } else this.say(answer.figures?.length ? "Done: the figure is below." : "Done.");
   }
 
-  explain(answer) {
+  explain(answer, source) {
     const { kind, text, line, cell } = answer;
     this.print(text.endsWith("\n") ? text : `${text}\n`);
     if (kind === "CheckFailed") {
       const cause = text.match(/^Likely cause: (.*)$/m)?.[1];
-      this.say(cause ? `✗ Not yet. Likely cause: ${cause}` : `✗ ${text.split("\n")[0].replace(/^✗ /, "")}`, "wrong");
+      const { wrong = [] } = store.load(this.name);
+      const written = source.trimEnd() !== this.blank && !wrong.includes(source);
+      if (this.solution && written) store.save(this.name, { wrong: [...wrong, source].slice(-ATTEMPTS) });
+      this.show();
+      const help = [!cause && this.hinted ? " Hints are below the cell." : "", this.solution && !this.solution.hidden ? " A solution is below the cell." : ""];
+      this.say(cause ? `✗ Not yet. Likely cause: ${cause}` : text.split("\n")[0], "wrong", ...help);
     } else if (cell !== this.name) this.say(`The cell ${cell} above ends with an error: ${kind}.`, "error");
     else {
-      this.say(line ? `${kind} in line ${line}.` : `${kind}.`, "error");
-      if (line) this.editor.mark?.(line, text.trim().split("\n").pop());
-      if (kind === "NameError" && this.kind !== "try") this.status.append(" If a cell above defines this name: “Run all above”.");
+      const advice = kind === "NameError" && this.kind !== "try" ? " If a cell above defines this name: “Run all above”." : "";
+      this.say(line ? `${kind} in line ${line}.` : `${kind}.`, "error", advice);
+      if (line) this.editor?.mark?.(line, text.trim().split("\n").pop());
     }
   }
 }
@@ -347,21 +412,63 @@ class Cell {
 /** Modules that the part for figures has. */
 const FIGURES = ["matplotlib", "mpl_toolkits"];
 
+/** So many different wrong answers come before a solution. */
+const ATTEMPTS = 3;
+
+const BUSY = "Another cell is running: stop it, or wait for it.";
+
 const ENDINGS = {
   exit: "The cell has ended Python. It starts again with the next run; the names of earlier cells are gone.",
   recursion: "The cell called itself too often, and Python ended. It starts again with the next run.",
   memory: "Python has run out of memory, and ended. It starts again with the next run.",
 };
 
+/** Check answers that are kept, one after the other, and `tell` how many agree. */
+async function checkAll(notebook, names, tell) {
+  if (running) return tell(BUSY);
+  running = true;
+  const wrong = [];
+  try {
+    for (const [number, name] of names.entries()) {
+      const cell = cells.get(name);
+      const source = store.load(name).text;
+      tell("Checking", ` ${number + 1} of ${names.length}.`);
+      await kernel.start((come, total) => tell("Loading Python, once", `: ${megabytes(come)} of ${megabytes(total)} MB.`));
+      cell?.clear();
+      const answer = await kernel.run(planOf(notebook, name, source, [], notebook.tests(name)), (text) => cell?.print(text));
+      if (answer.status !== "ok") wrong.push(name);
+      else if (!cell) passes(name, source);
+      if (cell) {
+        // a screen reader hears all results at the end, together
+        cell.quiet = true;
+        cell.report(answer, source);
+        cell.quiet = false;
+      }
+    }
+    const link = (name) => (cells.has(name) ? element("a", { href: `#cell-${name}` }, cells.get(name).title.split(" · ")[0]) : name);
+    const rest = wrong.flatMap((name, number) => [number ? ", " : " Not yet: ", link(name)]);
+    tell(`${names.length - wrong.length} of ${names.length} answers agree.`, "", ...rest, rest.length ? "." : "");
+  } catch (error) {
+    tell(error instanceof Ended ? "Stopped." : error.message);
+  } finally {
+    running = false;
+  }
+}
+
 /** Offer to save all answers of an assignment as its notebook, and to take them from one. */
 function addNotebookTools(exercise) {
   const topic = topicOf(exercise.id.slice("exercise-".length));
   const said = element("span", { role: "status", class: "exercise-hint" });
+  const far = element("span", { "aria-hidden": "true" });
+  const tell = (text, count = "", ...more) => {
+    if (said.firstChild?.data !== text) said.replaceChildren(text, far, ...more);
+    far.textContent = count;
+  };
   const guard = (act) => async (event) => {
     try {
       await act(event);
     } catch (error) {
-      said.textContent = error.message;
+      tell(error.message);
     }
   };
   const save = guard(async () => {
@@ -370,8 +477,9 @@ function addNotebookTools(exercise) {
     const address = URL.createObjectURL(new Blob([notebook.filled(answers)], { type: "application/x-ipynb+json" }));
     element("a", { href: address, download: `${topic}.ipynb` }).click();
     setTimeout(() => URL.revokeObjectURL(address), 60_000);
-    said.textContent = `${topic}.ipynb has your answers, and can be submitted.`;
+    tell(`${topic}.ipynb has your answers, and can be submitted.`);
   });
+  const checker = element("button", { type: "button", hidden: true });
   const file = element("input", { type: "file", accept: ".ipynb", hidden: true });
   file.addEventListener(
     "change",
@@ -380,11 +488,20 @@ function addNotebookTools(exercise) {
       const answers = notebook.answers(await file.files[0].text());
       file.value = "";
       for (const [name, text] of Object.entries(answers)) {
-        store.save(name, { ...store.load(name), text });
+        store.save(name, { text });
         refresh(name);
       }
       const count = Object.keys(answers).length;
-      said.textContent = count ? `${count} answers were taken from the notebook.` : "This notebook has no answers yet.";
+      tell(count ? `${count} answers were taken from the notebook.` : "This notebook has no answers yet.");
+      const checked = Object.keys(answers).filter((name) => notebook.tests(name).length);
+      checker.hidden = !checked.length || Boolean(obstacle());
+      checker.textContent = "Check these answers";
+      checker.onclick = async () => {
+        if (checker.textContent === "Stop") return kernel.stop();
+        checker.textContent = "Stop";
+        await checkAll(notebook, checked, tell);
+        checker.textContent = "Check these answers";
+      };
     }),
   );
   exercise.append(
@@ -394,6 +511,7 @@ function addNotebookTools(exercise) {
       element("summary", {}, "Notebook"),
       element("button", { type: "button", onclick: save }, "Save my answers as a notebook"),
       element("button", { type: "button", onclick: () => file.click() }, "Take answers from a notebook"),
+      checker,
       file,
       said,
     ),

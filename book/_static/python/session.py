@@ -117,8 +117,12 @@ def describe(error, filename):
     own = [frame for frame in frames if frame.filename == filename]
     if own:
         line = own[-1].lineno
-    frames = [frame for frame in frames if not frame.filename.startswith("/course/session")]
+        frames = frames[frames.index(own[0]) :]
+    else:
+        frames = []  # Python could not read the cell: all frames are those of this page
     last = traceback.format_exception_only(error)
+    if isinstance(error, SyntaxError) and not own:
+        last = [text for text in last if not text.startswith("  File ")]
     if isinstance(error, ModuleNotFoundError):
         last = [f"{kind}: {missing(error)}\n"]
     text = "".join(traceback.format_list(frames[-8:]) + last)

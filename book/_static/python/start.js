@@ -1,5 +1,15 @@
 /* Begins with the exercises of a page; from a file, where a browser loads no module, it says what to do. */
 (() => {
+  // The reader's answers stand there before the page is drawn; what they stand in for is remembered.
+  for (const shown of document.querySelectorAll(".exercise-cell pre")) {
+    try {
+      const { text } = JSON.parse(localStorage.getItem(`optdl:answer:${shown.closest(".exercise-cell").id.slice(5)}`));
+      shown.closest(".exercise-cell").dataset.blank = shown.textContent;
+      shown.textContent = text;
+    } catch {
+      // nothing is kept
+    }
+  }
   const here = document.currentScript.src;
   const tell = (text) =>
     document.querySelectorAll(".exercise").forEach((box) => {

@@ -1,6 +1,7 @@
-/* The reader's answers, kept in this browser. Each has a name, its text and whether its check agreed. */
+/* The reader's answers, kept in this browser. Each has a name, its text, the text that agreed, and texts that did not. */
 
 const PREFIX = "optdl:answer:";
+/** What the browser did not take, for as long as the page is open. */
 const memory = new Map();
 
 function storage(act) {
@@ -11,12 +12,14 @@ function storage(act) {
   }
 }
 
-/** Tell whether the browser keeps anything. */
-export const keeps = () => storage((kept) => (kept.setItem(`${PREFIX}?`, ""), kept.removeItem(`${PREFIX}?`), true)) ?? false;
+const able = storage((kept) => (kept.setItem(`${PREFIX}?`, ""), kept.removeItem(`${PREFIX}?`), true));
 
-/** Return what is kept of an answer: its text, and the text that passed its check. */
+/** Tell whether the browser keeps an answer, or would. */
+export const keeps = (name) => !memory.has(name) && Boolean(able || storage((kept) => kept.getItem(PREFIX + name)));
+
+/** Return what is kept of an answer: its text, the text that passed its check, and some that did not. */
 export function load(name) {
-  const text = storage((kept) => kept.getItem(PREFIX + name)) ?? memory.get(name);
+  const text = memory.get(name) ?? storage((kept) => kept.getItem(PREFIX + name));
   try {
     return text ? JSON.parse(text) : {};
   } catch {
@@ -24,16 +27,19 @@ export function load(name) {
   }
 }
 
-/** Keep what is known of an answer. */
-export function save(name, answer) {
-  const text = JSON.stringify(answer);
-  memory.set(name, text);
-  storage((kept) => kept.setItem(PREFIX + name, text));
+/** Keep more of what is known of an answer. */
+export function save(name, more) {
+  const text = JSON.stringify({ ...load(name), ...more });
+  if (storage((kept) => (kept.setItem(PREFIX + name, text), true))) memory.delete(name);
+  else memory.set(name, text);
 }
 
 /** Hear of answers that another tab has changed. */
 export function listen(hear) {
   addEventListener("storage", (event) => {
-    if (event.key?.startsWith(PREFIX)) hear(event.key.slice(PREFIX.length));
+    if (!event.key?.startsWith(PREFIX)) return;
+    const name = event.key.slice(PREFIX.length);
+    memory.delete(name);
+    hear(name);
   });
 }
