@@ -8,10 +8,10 @@ PY := .venv/bin/python
 F ?= fig3 fig4 fig5 fig8 fig9 beyond optimizers recorded
 
 # what students handed in, and their marks
-CLASS := submitted autograded feedback exchange gradebook.db archive
+CLASS := class submitted autograded feedback exchange gradebook.db archive
 
 .DEFAULT_GOAL := help
-.PHONY: help course test cover book pdf cards lab release handout grade feedback figures lint clean
+.PHONY: help course test cover book pdf cards lab release handout class extend collect grade feedback grades figures lint clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -42,17 +42,29 @@ cards: .venv/ready ## write the cards of all lessons as a file for Anki
 lab: .venv/ready ## open JupyterLab with nbgrader on the released notebooks
 	@$(PY) -m tools.lab
 
-release: .venv/ready ## make exercises/ from solutions/ (A=topic for one)
-	@$(PY) -m tools.release $(A)
+release: .venv/ready ## make exercises/ from solutions/ (A=erm for one, DUE="2027-03-01 23:59")
+	@$(PY) -m tools.release $(A) $(if $(DUE),--due "$(DUE)")
 
 handout: .venv/ready ## pack a copy for students, without solutions/
 	@$(PY) -m tools.handout
+
+class: .venv/ready ## enter a class list (LIST=class.csv), or take the last one back (UNDO=yes)
+	@$(PY) -m tools.roster $(if $(UNDO),--undo,"$(LIST)") $(if $(ID),--id "$(ID)")
+
+extend: .venv/ready ## give a student more time (A=erm STUDENT=ada UNTIL="2027-03-08 23:59")
+	@$(PY) -m tools.extend "$(A)" "$(STUDENT)" "$(UNTIL)"
+
+collect: .venv/ready ## take in a zip of Moodle's or Canvas's (A=erm ZIP=submissions.zip)
+	@$(PY) -m tools.collect "$(A)" "$(ZIP)" $(if $(SHEET),--sheet "$(SHEET)") $(if $(WHO),--who "$(WHO)")
 
 grade: .venv/ready ## grade what was handed in for one assignment (A=erm)
 	@$(PY) -m tools.grade $(A)
 
 feedback: .venv/ready ## give graded pages back to the students (A=erm)
 	@$(PY) -m tools.feedback $(A)
+
+grades: .venv/ready ## write a file of grades (INTO=file of Moodle's or Canvas's to fill it)
+	@$(PY) -m tools.grades $(A) $(if $(INTO),--into "$(INTO)") $(if $(COLUMN),--column "$(COLUMN)")
 
 figures: .venv/ready ## run what the figures of experiments/ lack, and draw them (F=fig3 for one)
 	@for figure in $(F); do $(PY) experiments/$$figure.py || exit $$?; done

@@ -88,7 +88,7 @@ def test_a_term(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
     # the class list, and an assignment with a deadline that is set, moved, removed, set again
     (tmp_path / "class.csv").write_text(LIST)
-    class_.teach(roster, str(tmp_path / "class.csv"))
+    class_.teach(roster, str(tmp_path / "class.csv"), "--yes")
     for due in ("2027-03-01 12:00", "2027-03-02 12:00"):
         class_.teach(release, "toy", "--due", due)
         assert class_.due() == f"{due}:00"

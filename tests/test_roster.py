@@ -1,11 +1,12 @@
 """A class list becomes students of the gradebook, whatever program wrote it."""
 
+import re
 from pathlib import Path
 
 import pytest
 from test_course import make_course
 
-from tools import roster
+from tools import register, roster
 from tools.backend import Backend
 from tools.layout import Course
 from tools.terminal import ToolError
@@ -15,70 +16,169 @@ pytestmark = [
     pytest.mark.xdist_group("nbgrader"),
 ]
 
-PLAIN = "id,first_name,last_name,email\nada,Ada,Lovelace,ada@example.org\nben,Ben,,\n"
+PLAIN = "id,first_name,last_name,email\nada,Ada,Lovelace,ada@example.org\nben,Ben,Nevis,\n"
+WHOLE = "{},Ada,Lovelace\n{},Ben,Nevis\n"
+MOODLE = (
+    '"First name","Last name","ID number","Email address",Groups\n'
+    'Ada,Lovelace,2027001,ada@example.org,"A, B"\nBen,Nevis,2027002,ben@example.org,\n'
+)
+MOODLE_DE = (
+    "Vorname;Nachname;ID-Nummer;E-Mail-Adresse\r\nAda;Lovelace;;ada@example.org\r\n"
+    "Ben;Nevis;;ben@example.org\r\n"
+)
+WORKSHEET = (
+    "Identifier,Full name,Username,Email address,Status,Grade,Maximum Grade\n"
+    "Participant 501,Ada Lovelace,ada,ada@example.org,No submission,,10.00\n"
+    "Participant 502,Ben Nevis,ben,ben@example.org,No submission,,10.00\n"
+)
+CANVAS = (
+    'Student,ID,SIS User ID,SIS Login ID,Section,"Toy, first (4711)",Final Score\n'
+    ",,,,,Manual Posting,\n    Points Possible,,,,,10.00,(read only)\n"
+    '"Lovelace, Ada",77,S1,ada,ML,9,90\n"Nevis, Ben",78,S2,ben,ML,,\n"Student, Test",99,,f00,ML,,\n'
+)
+CANVAS_NAMES = (
+    "LastName,FirstName,ID,SIS Login ID,Root Account,Section\n    Points Possible,,,,,\n"
+    "Lovelace,Ada,77,ada,canvas.example,ML\nNevis,Ben,78,ben,canvas.example,ML\n"
+)
+CANVAS_ROSTER = (
+    "name,canvas_user_id,user_id,login_id,sections\nAda Lovelace,77,S1,ada,ML\n"
+    "Ben Nevis,78,S2,ben,ML\n"
+)
+EXCEL = "sep=;\r\nMatrikelnummer;Name\r\n2027001;Lovelace, Ada\r\n2027002;Nevis, Ben\r\n;\r\n"
+BOM = b"\xef\xbb\xbf"
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "column", "ids", "number"),
     [
-        PLAIN.encode(),
-        b"\xef\xbb\xbf" + PLAIN.replace(",", ";").replace("\n", "\r\n").encode(),
-        PLAIN.replace(
-            "id,first_name,last_name,email", "Username,Given name,Surname,E-mail"
-        ).encode(),
-        PLAIN.replace(",", "\t").encode() + b"\n\t\t\t\n",
+        (PLAIN.encode(), "id", ["ada", "ben"], ""),
+        (BOM + MOODLE.encode(), "ID number", ["2027001", "2027002"], ""),
+        (MOODLE_DE.encode("utf-16"), "E-Mail-Adresse", ["ada@example.org", "ben@example.org"], ""),
+        (WORKSHEET.encode(), "Username", ["ada", "ben"], ""),
+        (BOM + CANVAS.encode(), "SIS Login ID", ["ada", "ben"], "77"),
+        (CANVAS_NAMES.encode(), "SIS Login ID", ["ada", "ben"], "77"),
+        (CANVAS_ROSTER.encode(), "login_id", ["ada", "ben"], "77"),
+        (EXCEL.encode("utf-16"), "Matrikelnummer", ["2027001", "2027002"], ""),
+        (PLAIN.replace(",", "\t").encode() + b"\n\t\t\t\n", "id", ["ada", "ben"], ""),
     ],
-    ids=["plain", "a spreadsheet's", "a learning platform's", "tabs and empty lines"],
+    ids=[
+        *("plain", "Moodle", "Moodle in German, without numbers", "Moodle's worksheet", "Canvas"),
+        *("Canvas with two names", "Canvas's roster", "Excel", "tabs"),
+    ],
 )
-def test_a_list_is_read_whoever_wrote_it(tmp_path: Path, content: bytes) -> None:
+def test_a_list_is_read_whoever_wrote_it(
+    tmp_path: Path, content: bytes, column: str, ids: list[str], number: str
+) -> None:
     file = tmp_path / "class.csv"
     file.write_bytes(content)
-    ada, ben = roster.read(file)
-    assert ada == {
-        "id": "ada", "first_name": "Ada", "last_name": "Lovelace", "email": "ada@example.org",
-    }  # fmt: skip
-    assert (ben["id"], ben["last_name"]) == ("ben", "")
+    found = roster.read(file)
+    assert found.sheet.header[found.columns["id"]] == column
+    assert [student["id"] for student in found.students] == ids
+    names = [(student["first_name"], student["last_name"]) for student in found.students]
+    assert names == [("Ada", "Lovelace"), ("Ben", "Nevis")]
+    assert found.students[0].get("lms_user_id", "") == number
+
+
+def test_ids_stay_in_the_column_that_the_gradebook_has_and_another_can_be_named(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "class.csv"
+    file.write_text(CANVAS)
+    for found in (roster.read(file, known=["S1"]), roster.read(file, "sis user id")):
+        assert [student["id"] for student in found.students] == ["S1", "S2"]
+    with pytest.raises(ToolError, match=r"ID in .* is a number that the platform gives"):
+        roster.read(file, "ID")
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "has no column of ids; its columns are none"),
-        ("name,email\nAda,a@b\n", "has no column of ids; its columns are name, email"),
-        ("id\nada\nada\n", "line 3 .* 'ada' is there twice"),
+        ("name,section\nAda,1\n", "has no column of ids; its columns are name, section"),
+        ("Student,ID,Section\nAda,77,A\n", "no column of ids.*ID is Canvas's internal number"),
+        ("id\nada\nAda\n", "line 3 .* 'Ada' is there twice, first in line 2"),
         ("id\nada+1\n", "line 2 .* 'ada\\+1' cannot be an id"),
         ("id,email\n../ada,x\n", "line 2 .* cannot be an id"),
         ("id,email\n,x\n", "line 2 .* '' cannot be an id"),
+        ("id,email\n", "has no students"),
+        ("id,name\nada,Lovelace, Ada\n", "line 2 of .* has 3 cells for 2 columns"),
+        ('id,name\nada,"Ada\n', "line 2 of .* cannot be read: unexpected end of data"),
+        ("PK\x03\x04...", "is a workbook or a zip, not CSV"),
+        (b"id,name\nada,M\xfcller\n", "line 2 is not UTF-8"),
     ],
 )
-def test_a_wrong_list_is_refused_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+def test_a_wrong_list_is_refused_with_its_line(
+    tmp_path: Path, text: str | bytes, said: str
+) -> None:
     file = tmp_path / "class.csv"
-    file.write_text(text)
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ToolError, match=said):
         roster.read(file)
 
 
-def test_another_encoding_is_told(tmp_path: Path) -> None:
-    file = tmp_path / "class.csv"
-    file.write_bytes("id,last_name\nada,Müller\n".encode("latin-1"))
-    with pytest.raises(ToolError, match="cannot be read"):
-        roster.read(file)
+def _roster(course: Course, *arguments: str) -> int:
+    return roster.command(roster.parser().parse_args(arguments), course)
 
 
-def test_students_are_entered_changed_and_never_removed(
+def _students(course: Course) -> dict[str, tuple[str, str]]:
+    with Backend(course).gradebook() as book:
+        return {entry.id: (entry.first_name, entry.last_name) for entry in book.students}
+
+
+def test_a_list_is_shown_entered_and_taken_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    course: Course = make_course(tmp_path)
+    course = make_course(tmp_path)
     file = tmp_path / "class.csv"
     file.write_text(PLAIN)
-    roster.command(roster.parser().parse_args([str(file)]), course)
-    file.write_text("id,last_name\nben,Nevis\ncleo,\n")
+    assert _roster(course, str(file)) == 1  # nobody can be asked, so nothing is entered
+    said = capsys.readouterr().out
+    assert re.search(r"^ id +id +ada, ben *$", said, re.M)
+    assert re.search(r"^ new +2 +ada, ben *$", said, re.M)
+    assert _students(course) == {}
+
+    assert _roster(course, str(file), "--yes") == 0
+    file.write_text("id,last_name,email\nben,Bell,\ncleo,,\n")
     capsys.readouterr()
-    roster.command(roster.parser().parse_args([str(file)]), course)
-    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert _roster(course, str(file), "--yes") == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[-6:-1]]
     assert [row[-2:] for row in rows[1:]] == [
         ["1", "cleo"], ["1", "ben"], ["before", "0"], ["1", "ada"],
     ]  # fmt: skip
-    with Backend(course).gradebook() as book:
-        names = {one.id: (one.first_name, one.last_name) for one in book.students}
-    assert names == {"ada": ("Ada", "Lovelace"), "ben": ("Ben", "Nevis"), "cleo": (None, None)}
+    entered = {"ada": ("Ada", "Lovelace"), "ben": ("Ben", "Bell"), "cleo": (None, None)}
+    assert _students(course) == entered
+    assert register.read(course).students.keys() == entered.keys()
+
+    # who would be there twice is refused, and so is all else in the file
+    file.write_text("id,email\nzoe,zoe@example.org\n4711,ADA@example.org\n")
+    with pytest.raises(ToolError, match=r"'4711' has the e-mail address of 'ada'"):
+        _roster(course, str(file), "--yes")
+    assert _students(course) == entered
+
+    # cleo has handed in, so her work stays, off the list
+    (course.submitted / "cleo" / "toy").mkdir(parents=True)
+    assert _roster(course, "--undo") == 0
+    assert _students(course) == entered | {"ben": ("Ben", "Nevis")}
+    assert register.read(course).students.keys() == {"ada", "ben"}
+    with pytest.raises(ToolError, match="no class list to take back"):
+        _roster(course, "--undo")
+    assert _roster(course, "--remove", "ada") == 0
+    assert _students(course).keys() == {"ben", "cleo"}
+
+
+def test_all_are_entered_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    course = make_course(tmp_path)
+    file = tmp_path / "class.csv"
+    file.write_text(PLAIN)
+    entry = roster.backend.Student
+
+    def breaks_at_ben(**fields: str) -> object:
+        if fields == {"id": "ben"}:
+            raise OSError("disk full")
+        return entry(**fields)
+
+    monkeypatch.setattr(roster.backend, "Student", breaks_at_ben)
+    with pytest.raises(OSError, match="disk full"):
+        roster.enter(course, roster.read(file))
+    assert _students(course) == {}
+    assert register.read(course).students == {}

@@ -50,7 +50,9 @@ def archive(course: Course, target: Path, anonymous: bool, tell: Tell | None = N
         with contextlib.closing(sqlite3.connect(copy)) as database:
             students = database.execute("SELECT count(*) FROM student").fetchone()[0]
             database.execute("VACUUM")  # or deleted names could be read in the file
-        places = [course.submitted] if anonymous else [course.submitted, course.feedback]
+        places = [course.submitted]
+        if not anonymous:
+            places += [course.feedback, course.build / "class"]
         found = [(place.name, path.relative_to(place), path) for place in places
                  for path in files(place) if not (anonymous and is_result(path))]  # fmt: skip
         made = Path(folder, "archive.zip")
@@ -177,8 +179,8 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     if not arguments.anonymize:
         console.print(
             "Nothing was removed. To begin a new term, keep a copy of the archive elsewhere and "
-            "remove build/gradebook.db, build/submitted, build/autograded, build/feedback and "
-            "build/exchange by hand.",
+            "remove build/gradebook.db, build/class, build/submitted, build/autograded, "
+            "build/feedback and build/exchange by hand.",
             soft_wrap=True,
         )
 

@@ -27,6 +27,7 @@ with warnings.catch_warnings():
         Grade,
         Gradebook,
         MissingEntry,
+        Student,
         SubmittedAssignment,
         SubmittedNotebook,
     )
@@ -204,4 +205,4 @@ def _reason(log: str) -> str:
     return (named or told or [line for line in lines if line] or ["it gave no reason"])[0][:300]
 
 
-__all__ = ["Backend", "Failed", "MissingEntry", "submissions"]
+__all__ = ["Backend", "Failed", "MissingEntry", "Student", "submissions"]

@@ -1,17 +1,21 @@
 """Give pages back to students: ``python -m tools.feedback TOPIC``.
 
-A page goes through the exchange to each student who submitted in JupyterLab. The others, whose
+A page goes through the exchange to each student who submitted in JupyterLab. Pages of those whose
+work came in a zip of Moodle's or Canvas's are packed as that platform takes them. The others, whose
 work came by mail or in a folder, are named with the places of their pages.
 """
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from rich.table import Table
 from rich.text import Text
 
+from optdl.files import written_whole
+from tools import register
 from tools.backend import Backend
 from tools.layout import ROOT, Course
 from tools.terminal import ToolError, console, run
@@ -36,6 +40,40 @@ def release(course: Course, topic: str) -> tuple[list[str], dict[str, Path]]:
     return [one for one in students if one not in rest], rest
 
 
+def pack(course: Course, topic: str, folders: Mapping[str, Path]) -> dict[Path, list[str]]:
+    """Pack pages for the platforms from which the work came; return whose are in which zip."""
+    known, packed = register.read(course), {}
+    for platform in ("Moodle", "Canvas"):
+        pages: dict[str, Path] = {}
+        students = []
+        for student, folder in folders.items():
+            hand_in = known.hand_in(topic, student)
+            if hand_in is None or hand_in.platform != platform:
+                continue
+            students.append(student)
+            for page in sorted(folder.glob("*.html")):
+                prefix = hand_in.names.get(page.stem, "")
+                # Moodle wants a folder for each student, Canvas the name of what it replies to
+                name = f"{prefix}/{page.name}" if platform == "Moodle" else f"{prefix}{page.name}"
+                if prefix:
+                    pages[name] = page
+        if pages:
+            target = course.feedback / f"{topic}-{platform.lower()}.zip"
+            with written_whole(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
+                for name, page in pages.items():
+                    archive.write(page, name)
+            packed[target] = students
+    return packed
+
+
+UPLOAD = {
+    "moodle": "In the assignment: Submissions, Upload multiple feedback files in a zip.",
+    "canvas": "In the gradebook, at the assignment: Re-Upload Submissions. Canvas shows a page "
+    "under the name of the notebook; students save it as .html.",
+}
+"""Where the zips go."""
+
+
 def command(arguments: argparse.Namespace, course: Course | None = None) -> None:
     """Release the pages of the assignments named, and say who gets none."""
     course = course or Course(ROOT)
@@ -48,6 +86,12 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
         released, rest = release(course, topic)
         number = "1 student" if len(released) == 1 else f"{len(released)} students"
         console.print(f"Released the pages of {topic} to {number}.")
+        for target, students in pack(course, topic, rest).items():
+            where = target.relative_to(course.root)
+            platform = target.stem.rpartition("-")[2]
+            console.print(Text(f"Packed the pages of {len(students)} students: {where}"))
+            console.print(UPLOAD[platform])
+            rest = {student: folder for student, folder in rest.items() if student not in students}
         if not rest:
             continue
         table = Table("not released to", "send the pages in", box=None)

@@ -18,15 +18,18 @@ from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 import gradebox.nbgrader.course
 from gradebox.processors import cores
 from gradebox.run import batch, report
 from gradebox.run.store import Busy
 from gradebox.sandbox.probe import survey
-from tools import gradebook, release, results
+from tools import extend, gradebook, release, results
 from tools.backend import Backend, Failed, submissions
 from tools.layout import ROOT, Course
+from tools.members import nearest, on_the_list
+from tools.register import read as read_register
 from tools.stages import Stages, Tell
 from tools.stamps import Stamps, digest, files
 from tools.terminal import ToolError, console, need_disk, run
@@ -108,10 +111,14 @@ def grade(
     """
     total, summary = 2 * len(course.submitters(topic)), Summary()
     tell(0, total, topic)
-    each = _graded(course, topic, timeout, force) if FORKS else _one_by_one(course, topic, timeout)
-    for number, outcome in enumerate(each, 1):
+    graded = _graded if FORKS else _one_by_one
+    extend.apply(course, topic)
+    for number, outcome in enumerate(graded(course, topic, timeout, force), 1):
         summary.take(topic, outcome)
         tell(number, total, f"{topic} · {outcome.student}")
+    if extended := extend.apply(course, topic):  # whose submissions are new to the gradebook
+        for _ in graded(course, topic, timeout, False, extended):
+            pass
     stamps = Stamps(course.build / "stamps.json")
     stale = _stale(course, topic, stamps, [one for one, _ in summary.graded + summary.unchanged])
     for student in _pages(course, topic, list(stale)):
@@ -127,7 +134,7 @@ FORKS = sys.platform != "win32"
 
 
 def _graded(
-    course: Course, topic: str, timeout: int | None, force: bool
+    course: Course, topic: str, timeout: int | None, force: bool, students: Sequence[str] = ()
 ) -> Iterator[batch.Outcome]:
     """Grade side by side; yield what became of each submission."""
     Backend(course)  # makes the folders and the gradebook
@@ -136,8 +143,10 @@ def _graded(
     try:
         with batch.grading():
             run = batch.Batch(grader, cores(), resume=not force)
-            report.warn(console, run.prepare(), topic)
-            for outcome in run.grade(grader.students()):
+            tests = run.prepare()
+            if not students:  # and not a second time
+                report.warn(console, tests, topic)
+            for outcome in run.grade([*students] or grader.students()):
                 outcomes.append(outcome)
                 yield outcome
     except batch.Unready as error:
@@ -147,11 +156,13 @@ def _graded(
     report.write(grader, outcomes)
 
 
-def _one_by_one(course: Course, topic: str, timeout: int | None) -> Iterator[batch.Outcome]:
+def _one_by_one(
+    course: Course, topic: str, timeout: int | None, force: bool, students: Sequence[str] = ()
+) -> Iterator[batch.Outcome]:
     """Have nbgrader grade all, in kernels that nothing seals; yield what became of each."""
     console.print("No fork on this system: nbgrader grades all, one after another, not sealed.")
     backend = Backend(course, timeout)
-    for student in course.submitters(topic):
+    for student in students or course.submitters(topic):
         try:
             log = backend.autograde(topic, student)
             if not course.executed(student, topic):
@@ -226,6 +237,25 @@ def _page(root: Path, topic: str, student: str) -> str:
     return student
 
 
+def show_class(course: Course, topic: str) -> None:
+    """Print who is not on the class list, and whose notebooks are the same file."""
+    submitters, listed = course.submitters(topic), read_register(course).students
+    for student in submitters if listed else []:
+        if student not in listed:
+            near = nearest(student, on_the_list(course))
+            console.print(Text(f"Not on the class list: {student} (nearest: {near})"))
+    for name in course.notebooks(topic):
+        same: dict[str, list[str]] = {}
+        blank = digest([course.released(topic, name)])
+        for student in submitters:
+            file = course.submitted / student / topic / f"{name}.ipynb"
+            if file.is_file():
+                same.setdefault(digest([file]), []).append(student)
+        for checksum, students in same.items():
+            if len(students) > 1 and checksum != blank:
+                console.print(Text(f"The same {name}.ipynb, byte for byte: {', '.join(students)}"))
+
+
 def show(course: Course, summary: Summary) -> None:
     """Print how many submissions were graded, and which could not be graded and why."""
     console.print(
@@ -279,11 +309,13 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
             release.write(course, topic)
             release.record(course, topic)
             total.add(grade(course, topic, arguments.timeout, tell, arguments.force))
-    graded = results.rows(course, topics)
+    graded = results.rows(course, topics, everybody=True)
     results.write_sheet(course)
     console.print(gradebook.table(graded))
     gradebook.show_exercises(course, topics)
     gradebook.show_look(graded)
+    for topic in topics:
+        show_class(course, topic)
     show(course, total)
     return 1 if total.failed else 0
 

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from tools import exercises
 from tools.layout import ROOT, Course
-from tools.results import Row, for_spreadsheets, rows, summary, to_csv
+from tools.results import Row, for_spreadsheets, rows, summary, to_csv, unknown_time
 from tools.stamps import write_atomically
 from tools.terminal import ToolError, console, run
 
@@ -99,7 +99,7 @@ def _part(
         cells: list[str | Text] = [student, *(columns[topic][number] for topic in topics)]
         if last:
             late = max(row.hours_late for row in own.values())
-            cells += [_late(late), summary(own.values())]
+            cells += [_late(late) or unknown_time(own.values()), summary(own.values())]
         made.add_row(*cells)
     return made
 
@@ -179,7 +179,7 @@ def students_table(results: Sequence[Row]) -> Table:
             _points(sum(row.max_auto for row in own)),
             _points(sum(row.written for row in own)),
             str(sum(row.pending for row in own) or ""),
-            str(sum(row.hours_late > 0 for row in own) or ""),
+            str(sum(row.hours_late > 0 for row in own) or unknown_time(own)),
         ]
         made.add_row(Text(student), *cells, Text(summary(own)))
     made.caption = "points for code and for written answers · answers to read · late assignments"
@@ -215,7 +215,7 @@ def student_table(own: Sequence[Row]) -> Table:
     _add_columns(made, ["assignment"], ("code", "of", "written", "of", "to read"), "late")
     for row in own:
         scores = (row.auto, row.max_auto, row.written, row.max_written, row.pending)
-        made.add_row(row.assignment, *map(_points, scores), _late(row.hours_late))
+        made.add_row(row.assignment, *map(_points, scores), _late(row.hours_late) or row.time)
     return made
 
 
@@ -277,11 +277,10 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     """Print the gradebook, or write it to a file."""
     course = course or Course(ROOT)
     topics = course.choose(arguments.topics)
-    results = rows(course, topics)
+    results = rows(course, topics, everybody=True)
     if not results:
         raise ToolError("nothing has been graded yet", f"make grade A={topics[0]}")
     if arguments.csv:
-        results = rows(course, topics, everybody=True)
         _write(arguments.csv, to_csv(results), len(results))
         return
     if arguments.exercises:

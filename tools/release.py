@@ -7,7 +7,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -241,6 +241,17 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
             )
         tell(len(topics), len(topics), "")
     console.print(table)
+    if arguments.due is not None:
+        _show_deadlines(course, topics)
+
+
+def _show_deadlines(course: Course, topics: Sequence[str]) -> None:
+    with Backend(course).gradebook() as book:
+        for topic in topics:
+            due = book.find_assignment(topic).duedate
+            here = f"{due.replace(tzinfo=UTC).astimezone():%a %d %b %Y, %H:%M %Z}" if due else ""
+            told = f"is due {due:%Y-%m-%d %H:%M} UTC (here: {here})" if due else "has no deadline"
+            console.print(f"{topic} {told}")
 
 
 def parser() -> argparse.ArgumentParser:

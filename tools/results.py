@@ -14,6 +14,7 @@ from typing import Any
 import gradebox.nbgrader.course
 from gradebox.events import Event
 from gradebox.run import report
+from tools import register
 from tools.backend import Backend, submissions
 from tools.layout import Course
 from tools.stamps import write_atomically
@@ -21,6 +22,8 @@ from tools.terminal import ToolError
 
 NOT_GRADED = "not graded"
 NOT_HANDED_IN = "not handed in"
+NOT_LISTED = "not on the class list"
+TIME_UNKNOWN = "time unknown"
 LABELS = {
     "tampering": "tampering",
     "not-a-value": "answers that are no values",
@@ -48,6 +51,7 @@ class Row:
     ``marked`` and ``pending`` tell how many answers have a mark by hand and how many wait to be
     read (after a new grading some do both); ``late_penalty`` is the number of points taken off for
     being late; ``why`` says why the work could not be graded, and ``events`` what happened to it.
+    ``time`` says that nobody knows when the work came, where there is a deadline.
     """
 
     student: str
@@ -65,6 +69,8 @@ class Row:
     late_penalty: float = 0
     why: str = ""
     events: tuple[Event, ...] = ()
+    time: str = ""
+    is_listed: bool = True
 
     @property
     def total(self) -> float:
@@ -79,18 +85,19 @@ class Row:
     @property
     def notes(self) -> str:
         """Return all that there is to say of the submission."""
-        return "; ".join([*filter(None, [self.why]), *map(str, self.events)])
+        listed = "" if self.is_listed else NOT_LISTED
+        return "; ".join([*filter(None, [self.why, listed, self.time]), *map(str, self.events)])
 
 
 def rows(course: Course, topics: Sequence[str], everybody: bool = False) -> list[Row]:
     """Return the results of all students in the assignments named, sorted.
 
     Who handed in something that could not be graded has no points. With ``everybody``, those, too,
-    are among them who are on the class list and handed in nothing.
+    are among them who are on the class list, or in the gradebook, and handed in nothing.
     """
     if not course.has_gradebook:
         raise ToolError("there is no gradebook yet", "grade something first: make course")
-    results = []
+    results, known = [], register.read(course)
     with Backend(course).gradebook() as book:
         names = {one.id: (one.first_name or "", one.last_name or "") for one in book.students}
         graded: dict[str, dict[str, Any]] = {}
@@ -102,6 +109,11 @@ def rows(course: Course, topics: Sequence[str], everybody: bool = False) -> list
             for student in handed_in | (names.keys() if everybody else set()):
                 outcome = outcomes.get(student, {})
                 points = _points(of_students[student]) if student in of_students else {}
+                if points and assignment.duedate and of_students[student].timestamp is None:
+                    hand_in = known.hand_in(topic, student)
+                    points["time"] = (
+                        f"late, {TIME_UNKNOWN}" if hand_in and hand_in.late else TIME_UNKNOWN
+                    )
                 why = [] if points else [NOT_GRADED if student in handed_in else NOT_HANDED_IN]
                 row = Row(
                     student,
@@ -111,6 +123,7 @@ def rows(course: Course, topics: Sequence[str], everybody: bool = False) -> list
                     assignment.max_written_score + assignment.max_task_score,
                     why=": ".join([*why, *filter(None, [outcome.get("why")])]),
                     events=tuple(map(Event.of, outcome.get("events", ()))),
+                    is_listed=not known.students or student in known.students,
                     **points,
                 )
                 results.append(row)
@@ -139,10 +152,17 @@ def read_report(course: Course, topic: str) -> dict[str, Any]:
 def summary(results: Iterable[Row]) -> str:
     """Return in a short phrase what happened to a student's work, with the numbers of events."""
     labels: Counter[str] = Counter()
-    for row in results:
+    own = list(results)
+    for row in own:
         labels.update(LABELS[event.kind] for event in row.events if event.kind in LABELS)
-        labels.update([NOT_GRADED] if row.why and not row.graded else [])
-    return ", ".join(f"{label}: {number}" for label, number in labels.most_common())
+        labels.update([NOT_GRADED] if row.why.startswith(NOT_GRADED) else [])
+    counted = [f"{label}: {number}" for label, number in labels.most_common()]
+    return ", ".join([*counted, *([] if all(row.is_listed for row in own) else [NOT_LISTED])])
+
+
+def unknown_time(results: Iterable[Row]) -> str:
+    """Return that the time of a student's work is unknown, and whether it is late, or nothing."""
+    return max((row.time for row in results), key=len, default="")
 
 
 COLUMNS = (

@@ -1,0 +1,81 @@
+"""Recognize the students of a class by what learning platforms call them."""
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tools import register
+from tools.backend import Backend
+from tools.layout import Course
+
+
+@dataclass(frozen=True)
+class Member:
+    """A student, with the number that the platform gives by itself."""
+
+    id: str
+    first_name: str = ""
+    last_name: str = ""
+    email: str = ""
+    number: str = ""
+
+    @property
+    def keys(self) -> set[str]:
+        """Return the forms in which a platform may write the name."""
+        first, last = self.first_name, self.last_name
+        return name_keys(f"{first} {last}") | name_keys(f"{last} {first}")
+
+    def __str__(self) -> str:
+        name = f"{self.first_name} {self.last_name}".strip()
+        return f"{self.id} ({name})" if name else self.id
+
+
+def name_keys(name: str) -> set[str]:
+    """Return a name without spaces and signs, in its own order of words and in the alphabet's.
+
+    Canvas writes the last name, the first name and nothing between them; Moodle leaves out
+    apostrophes.
+    """
+    text = re.sub("['\N{RIGHT SINGLE QUOTATION MARK}]", "", unicodedata.normalize("NFC", name))
+    words = re.findall(r"[^\W_]+", text.casefold())
+    return {"".join(words), "".join(sorted(words))} - {""}
+
+
+def on_the_list(course: Course) -> dict[str, Member]:
+    """Return everyone on the class list, by id; or, without one, everyone in the gradebook."""
+    listed = register.read(course).students
+    with Backend(course).gradebook() as book:
+        return {
+            entry.id: Member(
+                *(entry.id, entry.first_name or "", entry.last_name or "", entry.email or ""),
+                entry.lms_user_id or "",
+            )
+            for entry in book.students
+            if not listed or entry.id in listed
+        }
+
+
+def same(
+    ids: Iterable[str], number: str, keys: set[str], members: Mapping[str, Member]
+) -> list[Member]:
+    """Return who is meant: by an id or e-mail address, by the platform's number, or by name."""
+    told = {text.casefold() for text in ids} - {""}
+    everybody = list(members.values())
+    return (
+        [one for one in everybody if told & {one.id.casefold(), one.email.casefold()}]
+        or [one for one in everybody if number and number == one.number]
+        or [one for one in everybody if keys & one.keys]
+    )
+
+
+def nearest(name: str, members: Mapping[str, Member]) -> str:
+    """Return the students whose names are nearest to one that nobody has."""
+    known = {key: str(one) for one in members.values() for key in (*one.keys, one.id.casefold())}
+    near = [
+        known[key]
+        for form in sorted(name_keys(name))
+        for key in difflib.get_close_matches(form, known, n=3, cutoff=0.55)
+    ]
+    return ", ".join([*dict.fromkeys(near)][:3]) or "nobody"

@@ -1,0 +1,98 @@
+"""Keep what the gradebook has no place for: the class list, extensions, and what came by zip.
+
+It is one file below ``build``, which is written whole or not at all.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from tools.layout import Course
+from tools.stamps import write_atomically
+from tools.terminal import ToolError
+
+MOMENT = "%Y-%m-%d %H:%M"
+"""How a moment is written, in UTC."""
+
+
+@dataclass
+class Register:
+    """What is known of a class.
+
+    Parameters
+    ----------
+    columns : list of str
+        The columns of the class list that tell who a student is, by their own names.
+    students : dict
+        The cells of these columns, by id: who is on the list.
+    undo : dict
+        What the last class list changed: the fields of each student before, None for a new one.
+    extensions : dict
+        By assignment and id, the moment until which a student may hand in.
+    collected : dict
+        By assignment and id, what came in a zip: a :class:`HandIn` as a dictionary.
+    """
+
+    columns: list[str] = field(default_factory=list)
+    students: dict[str, list[str]] = field(default_factory=dict)
+    undo: dict[str, Any] = field(default_factory=dict)
+    extensions: dict[str, dict[str, str]] = field(default_factory=dict)
+    collected: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+
+    def hand_in(self, topic: str, student: str) -> "HandIn | None":
+        """Return what is known of a submission that came in a zip."""
+        known = self.collected.get(topic, {}).get(student)
+        return HandIn(**known) if known else None
+
+
+@dataclass(frozen=True)
+class HandIn:
+    """What a learning platform's zip tells of a submission besides its files.
+
+    Parameters
+    ----------
+    platform : str
+        "Moodle", "Canvas", or an empty string for a folder that bears the student's id.
+    names : dict
+        By notebook, the name under which the platform takes feedback, without its suffix.
+    late : bool
+        Whether the platform calls it late.
+    """
+
+    platform: str
+    names: dict[str, str]
+    late: bool = False
+
+
+def read(course: Course) -> Register:
+    """Return what is known of a class, or an empty register."""
+    file = course.build / "class" / "register.json"
+    if not file.exists():
+        return Register()
+    try:
+        return Register(**json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise ToolError(
+            f"{file} cannot be read: {error}",
+            "restore it from a copy of build/; or remove it, and enter the class list again",
+        ) from None
+
+
+@contextmanager
+def changed(course: Course) -> Iterator[Register]:
+    """Give the register to change; it is written at the end, unless there was an error."""
+    register = read(course)
+    yield register
+    text = json.dumps(asdict(register), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    write_atomically(course.build / "class" / "register.json", text.encode())
+
+
+def parse_moment(text: str) -> datetime:
+    """Return the moment, in UTC, that a text such as ``2027-03-08 23:59`` names."""
+    try:
+        return datetime.strptime(text, MOMENT)
+    except ValueError:
+        raise ToolError(f"{text!r} is no moment", "write it as 2027-03-08 23:59, in UTC") from None
