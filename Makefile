@@ -45,8 +45,8 @@ lab: .venv/ready ## open JupyterLab with nbgrader on the released notebooks
 release: .venv/ready ## make exercises/ from solutions/ (A=erm for one, DUE="2027-03-01 23:59")
 	@$(PY) -m tools.release $(A) $(if $(DUE),--due "$(DUE)")
 
-handout: .venv/ready ## pack a copy for students, without solutions/
-	@$(PY) -m tools.handout
+handout: .venv/ready ## pack a copy for students (HOW=upload, exchange or hub to hand in)
+	@$(PY) -m tools.handout $(if $(HOW),--how "$(HOW)") $(if $(ID),--id "$(ID)")
 
 class: .venv/ready ## enter a class list (LIST=class.csv), or take the last one back (UNDO=yes)
 	@$(PY) -m tools.roster $(if $(UNDO),--undo,"$(LIST)") $(if $(ID),--id "$(ID)")

@@ -2,17 +2,21 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hang import HANG
 
-from tools import handout, notebooks, release
-from tools.layout import ROOT, Course
+from tools import answers, handin, handout, lab, notebooks, release, submit
+from tools.layout import RECORD, ROOT, Course
+from tools.terminal import ToolError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
@@ -30,20 +34,21 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "course"
 
 
-def run(folder: Path, *arguments: str) -> str:
+def run(folder: Path, *arguments: str, typed: str = "") -> str:
     """Run Python in a student's folder, with the code that lies there."""
     environment = os.environ | {"PYTHONPATH": str(folder / "src")}
     done = subprocess.run(
         [sys.executable, *arguments],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=HANG, check=True,
+        cwd=folder, env=environment, input=typed, capture_output=True, text=True, timeout=HANG,
+        check=True,
     )  # fmt: skip
     return done.stdout
 
 
 def test_there_is_all_for_students_and_nothing_else(unpacked: Path) -> None:
     assert sorted(path.name for path in unpacked.iterdir()) == [
-        "LICENSE", "Makefile", "README.md", "_toc.yml", "exercises", "nbgrader_config.py",
-        "pyproject.toml", "requirements.txt", "src", "tools",
+        "LICENSE", "Makefile", "README.md", "_toc.yml", "exercises", "handin.json",
+        "nbgrader_config.py", "pyproject.toml", "requirements.txt", "src", "tools",
     ]  # fmt: skip
     for topic in Course(ROOT).topics():
         for name in Course(ROOT).notebooks(topic):
@@ -72,8 +77,10 @@ def test_a_student_opens_an_assignment_and_checks_an_answer(unpacked: Path) -> N
     [setup] = [cell for cell in work["cells"] if "import check" in "".join(cell["source"])]
     answer = "def standard_error(sigma, n, population=None): return sigma / n"
     tried = "try: check('L1-07', standard_error)\nexcept AssertionError as error: print(error)"
-    said = run(unpacked, "-c", "\n".join(["".join(setup["source"]), answer, tried]))
+    said = run(unpacked, "-c", "\n".join(["".join(setup["source"]), answer, tried, "summary()"]))
     assert "✗ L1-07 standard_error: not right yet" in said
+    assert said.splitlines()[-1].endswith("make submit. On Windows type "
+                                          ".venv\\Scripts\\python -m tools.submit.")  # fmt: skip
 
 
 def test_running_all_cells_goes_on_after_a_check_that_fails(unpacked: Path) -> None:
@@ -87,7 +94,7 @@ def test_what_a_student_s_makefile_offers_is_there(unpacked: Path) -> None:
     done = subprocess.run(
         ["make", "help"], cwd=unpacked, capture_output=True, text=True, check=True
     )
-    assert done.stdout.split() == ["make", "lab", "open", "JupyterLab", "on", "the", "assignments"]
+    assert re.findall(r"^make (\w+)", done.stdout, re.M) == ["lab", "submit"]
 
 
 def test_releasing_says_that_this_is_a_students_copy(unpacked: Path) -> None:
@@ -117,3 +124,131 @@ def test_make_clean_leaves_work_and_what_a_class_handed_in(tmp_path: Path) -> No
     )
     assert [name for name in stays + goes if (tmp_path / name).exists()] == stays
     assert "Kept in build/: gradebook.db submitted" in done.stdout
+
+
+# --- handing in
+
+
+@pytest.mark.parametrize(
+    ("how", "said", "has_menu"),
+    [
+        ("upload", "asks for your student number", False),
+        ("exchange", "press Submit", True),
+        ("hub", "sign in", True),
+    ],
+)
+def test_the_readme_and_jupyterlab_offer_the_way_of_this_class(
+    tmp_path: Path, how: str, said: str, has_menu: bool
+) -> None:
+    handout.pack(Course(ROOT), tmp_path / "course.zip", way=handout.Way(how, "student number"))
+    with zipfile.ZipFile(tmp_path / "course.zip") as archive:
+        readme = archive.read("course/README.md").decode()
+        for name in ("handin.json", "nbgrader_config.py"):
+            archive.extract(f"course/{name}", tmp_path)
+    course = Course(tmp_path / "course")
+    assert said in readme
+    assert handin.chosen(course)["text"] in readme.replace("`", "")
+    lab.settings(course)
+    page = course.build / "jupyter" / "config" / "labconfig" / "page_config.json"
+    off = {name.partition(":")[2] for name in json.loads(page.read_text())["disabledExtensions"]}
+    assert ({"menu", "assignment-list"} & off == set()) == has_menu
+    assert "validate-assignment" not in off
+
+
+def test_an_exchange_that_students_do_not_share_is_refused() -> None:
+    with pytest.raises(ToolError, match="students do not share the exchange"):
+        handout.command(handout.parser().parse_args(["--how", "exchange"]))
+
+
+@pytest.fixture(scope="module")
+def handed_in(unpacked: Path) -> tuple[str, Path]:
+    """Return what a student is told who hands in a part of an assignment, and the zip."""
+    course = Course(unpacked)
+    lab.copy_for_work(course, "erm")
+    path, source = course.work / "erm" / "erm.ipynb", notebooks.read(Course(ROOT).source("erm"))
+    notebook = notebooks.read(path)
+    mine: dict[str, Any] = {cell.id: cell for cell in notebook.cells}
+    for name in ("erm-risk-estimate", "erm-early-stopping"):
+        [right] = [cell.source for cell in source.cells if cell.id == name]
+        mine[name].source = answers.right(right)
+    mine["erm-early-stopping-visible"].source = "assert False"
+    mine["erm-standard-error"].source = (
+        "def standard_error(sigma, n, population=None):\n"
+        "    factor = 1 if population is None else np.sqrt((population - n) / (population - 1))\n"
+        "    return factor * sigma / n"
+    )
+    mine["erm-minibatches"].source = "def minibatches(m, n, rng:\n    return"
+    mine["erm-question"].source = "Because."
+    path.write_bytes(notebooks.to_bytes(notebook))
+    (path.parent / "own.txt").write_text("mine")
+    return run(unpacked, "-m", "tools.submit", typed="ada\n"), course.work / "ada-erm.zip"
+
+
+def test_submitting_says_what_agrees_fails_and_is_missing(handed_in: tuple[str, Path]) -> None:
+    said = handed_in[0]
+    lines = {
+        line.split()[1]: line.strip().split(maxsplit=1)
+        for line in said.splitlines()
+        if "L1-" in line
+    }
+    assert {key: sign for key, (sign, _) in lines.items()} == {
+        "L1-01": "✓", "L1-03": "–", "L1-03:hinge": "–", "L1-05": "✓", "L1-06": "–", "L1-07": "✗",
+        "L1-07:size": "–", "L1-09": "✗", "L1-10": "–", "L1-11": "–",
+    }  # fmt: skip
+    assert lines["L1-07"][1].endswith("standard error divides by n; it is σ / √n.")
+    assert re.search(r"SyntaxError: .*\(line 1\)", lines["L1-09"][1])
+    assert re.search(r" · +11 · In your own words +in words", said)
+    assert "changed or deleted: erm-early-stopping-visible" in said
+
+
+def test_the_zip_holds_the_notebook_as_it_is_and_nothing_of_the_student_s_own(
+    unpacked: Path, handed_in: tuple[str, Path]
+) -> None:
+    with zipfile.ZipFile(handed_in[1]) as archive:
+        assert archive.namelist() == ["erm/erm.ipynb"]
+        assert archive.read("erm/erm.ipynb") == (unpacked / "work/erm/erm.ipynb").read_bytes()
+
+
+def test_a_lab_is_packed_with_its_record(unpacked: Path) -> None:
+    course = Course(unpacked)
+    lab.copy_for_work(course, "bnp")
+    for name in (RECORD, "run.pt"):
+        (course.work / "bnp" / name).write_text("{}")
+    assert submit.pack(course, "bnp", "ada")[1] == [
+        "bnp/bnp.ipynb", "bnp/lab.ipynb", "bnp/record.json",
+    ]  # fmt: skip
+
+
+def test_a_notebook_that_nobody_can_read_is_packed_all_the_same(
+    unpacked: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    course = Course(unpacked)
+    lab.copy_for_work(course, "quadratic")
+    (course.work / "quadratic" / "quadratic.ipynb").write_text("{")
+    submit.command(submit.parser().parse_args(["quadratic", "--id", "ben"]), course)
+    assert "quadratic.ipynb cannot be checked" in capsys.readouterr().out
+    assert (course.work / "ben-quadratic.zip").is_file()
+
+
+def test_the_zip_is_what_is_taken_in_from_a_platform(
+    tmp_path: Path, handed_in: tuple[str, Path]
+) -> None:
+    collect = pytest.importorskip("tools.collect")
+    outer = BytesIO()
+    with zipfile.ZipFile(outer, "w") as archive:
+        archive.write(handed_in[1], "Ada Lovelace_501_assignsubmission_file_/ada-erm.zip")
+    (tmp_path / "all.zip").write_bytes(outer.getvalue())
+    [(sender, parcel)] = collect.sort(tmp_path / "all.zip", {})[0].items()
+    assert sender.name == "Ada Lovelace"
+    chosen, why = collect.choose(Course(ROOT), "erm", parcel)
+    assert (list(chosen), why) == (["erm.ipynb"], "")
+
+
+@pytest.mark.parametrize("name", ["", "../ada", "ada lovelace", "-ada"])
+def test_a_name_that_a_class_list_cannot_have_is_refused(
+    unpacked: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("builtins.input", lambda: name)
+    (unpacked / "work" / submit.STUDENT).unlink(missing_ok=True)
+    with pytest.raises(ToolError, match="is no user name that a course can have"):
+        submit.identify(Course(unpacked), "", "user name")

@@ -89,6 +89,21 @@ def test_without_a_terminal_a_line_comes_after_five_seconds_and_after_thirty_wit
     ]
 
 
+def test_while_pip_puts_packages_in_place_they_are_counted(tmp_path: Path) -> None:
+    screen, clock = Screen(), Clock()
+    report = install.Report(screen, "waiting", clock, tmp_path)
+    report.take("stdout", "Installing collected packages: a, b, c")
+    for clock.now, name in enumerate("ab", 1):
+        clock.now *= install.PATIENCE
+        (tmp_path / f"{name}-1.0.dist-info").mkdir()
+        report.wait()
+    assert screen.getvalue().splitlines() == [
+        "  putting 3 packages in place (0 s)",
+        "  1 of 3 packages are in place (30 s)",
+        "  2 of 3 packages are in place (60 s)",
+    ]
+
+
 def test_in_a_terminal_a_single_line_changes_and_warnings_stay_above_it() -> None:
     screen = Screen(terminal=True)
     report = install.Report(screen, "waiting", Clock())

@@ -1,18 +1,21 @@
 """Pack a copy of the course for students, without the solutions: ``python -m tools.handout``.
 
-It holds the released notebooks, the code that their checks import, and what opens JupyterLab.
+It holds the released notebooks, the code that their checks import, what opens JupyterLab, and what
+says how this class hands in: students upload a zip, or submit to an exchange, which they share with
+the instructor or find on a JupyterHub.
 """
 
 import argparse
 import ast
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from optdl.files import written_whole
-from tools import release
+from tools import handin, release
 from tools.layout import ROOT, Course, is_result
 from tools.stages import Stages
 from tools.stamps import files
@@ -21,12 +24,43 @@ from tools.terminal import ToolError, console, need_disk, run
 NAME = "learning-as-optimization"
 TOP = ("LICENSE", "_toc.yml", "nbgrader_config.py", "pyproject.toml", "requirements.txt")
 FOLDERS = ("exercises", "src")
-COMMANDS = ("install", "lab")
+COMMANDS = ("install", "lab", "submit")
 OWN = ROOT / "tools" / "handout_files"
 """What students get in place of the instructor's files of the same names."""
+README = "README.md"
+HAND_IN = OWN / "hand_in"
+"""How to hand in, for each way; the first line is also told at the end of each notebook."""
+PLACE = "<!-- hand in -->"
+"""Where it goes in the students' README."""
+WAYS = (handin.UPLOAD, "exchange", "hub")
 
 
-def pack(course: Course, target: Path, site: Path | None = None) -> list[str]:
+@dataclass(frozen=True)
+class Way:
+    """How a class hands in.
+
+    Parameters
+    ----------
+    how : str
+        One of ``WAYS``.
+    called : str
+        What students call the id under which they hand in.
+    """
+
+    how: str = handin.UPLOAD
+    called: str = "user name"
+
+    def text(self, course: Course) -> str:
+        """Return how to hand in, as students read it."""
+        text = (HAND_IN / f"{self.how}.md").read_text(encoding="utf-8")
+        return text.format(id=self.called, exchange=course.exchange)
+
+    def first(self, course: Course) -> str:
+        """Return its first line, as a terminal shows it."""
+        return self.text(course).partition("\n")[0].replace("`", "")
+
+
+def pack(course: Course, target: Path, site: Path | None = None, way: Way = Way()) -> list[str]:
     """Write the archive whole or not at all; return the names of the files in it.
 
     Parameters
@@ -35,18 +69,28 @@ def pack(course: Course, target: Path, site: Path | None = None) -> list[str]:
         The archive. Its only folder has the archive's name.
     site : Path, optional
         The built site, to go with it.
+    way : Way
+        How students hand in.
     """
     content = dict(_content(course, site))
+    text = way.text(course)
+    written = {
+        README: (OWN / README).read_text(encoding="utf-8").replace(PLACE, text.strip()).encode(),
+        handin.FILE: handin.to_bytes(way.how, way.first(course), way.called),
+    }
     with written_whole(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
         for name, path in content.items():
             archive.write(path, f"{target.stem}/{name}")
-    return list(content)
+        for name, made in written.items():
+            archive.writestr(f"{target.stem}/{name}", made)
+    return [*content, *written]
 
 
 def _content(course: Course, site: Path | None) -> Iterator[tuple[str, Path]]:
     """Give names in the archive with the files that stand for them."""
     for path in files(OWN):
-        yield path.relative_to(OWN).as_posix(), path
+        if path.name != README and not path.is_relative_to(HAND_IN):
+            yield path.relative_to(OWN).as_posix(), path
     roots = [course.root / name for name in (*TOP, *FOLDERS)]
     for path in [*files(*(root for root in roots if root.exists())), *_tools()]:
         left = path.suffix == ".pyc" or is_result(path)
@@ -81,6 +125,13 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     course.need_solutions()
     need_disk(course.root)
     topics = course.choose([])
+    way = Way(arguments.how, arguments.id)
+    if way.how != handin.UPLOAD and course.exchange.is_relative_to(course.root):
+        raise ToolError(
+            f"students do not share the exchange, {course.exchange}: it lies in your copy",
+            "set c.Exchange.root in nbgrader_config.py to a folder in which all may write, "
+            "or let them upload a zip: make handout HOW=upload",
+        )
     site = course.root / "_build" / "html" if arguments.site else None
     if site and not (site / "index.html").exists():
         raise ToolError("the site is not built", "run `make book`, then this again")
@@ -92,13 +143,13 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
             tell(number, len(topics) + 1, topic)
             release.write(course, topic)
         tell(len(topics), len(topics) + 1, target.name)
-        names = pack(course, target, site)
+        names = pack(course, target, site, way)
         tell(len(topics) + 1, len(topics) + 1, "")
     where = target.relative_to(course.root) if target.is_relative_to(course.root) else target
     size = target.stat().st_size / 1e6
     console.print(
         f"{where}: {len(names)} files, {size:.1f} MB, without solutions. Students unpack it and "
-        "follow its README.md.",
+        f"follow its README.md. How to hand in: {way.first(course)}",
         soft_wrap=True,
     )
 
@@ -107,6 +158,10 @@ def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
     made = argparse.ArgumentParser(prog="python -m tools.handout", description=__doc__)
     made.add_argument("--to", metavar="FILE", help="where to write it, instead of build/handout")
+    made.add_argument("--how", choices=WAYS, default=WAYS[0], help="how students hand in")
+    made.add_argument(
+        "--id", default=Way.called, help="what students call the id under which they hand in"
+    )
     made.add_argument("--site", action="store_true", help="put the built site into it, as site/")
     return made
 

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -65,12 +66,19 @@ class Report:
         What is being done until pip says more.
     clock : callable
         Returns the time in seconds.
+    packages : Path, optional
+        The folder into which pip puts the packages; it does so without a word.
     """
 
     def __init__(
-        self, screen: TextIO, stage: str, clock: Callable[[], float] = time.monotonic
+        self,
+        screen: TextIO,
+        stage: str,
+        clock: Callable[[], float] = time.monotonic,
+        packages: Path | None = None,
     ) -> None:
         self._screen, self._stage, self._clock = screen, stage, clock
+        self._folder, self._to_place = packages, 0
         self._terminal = screen.isatty()
         self._began = self._printed = clock()
         self._printed_stage = stage
@@ -88,10 +96,14 @@ class Report:
         elif found := re.match(r"\s*Downloading .*\((.* [kMG]B)\)", line):
             self._show(f"{self._package}, {found[1]}")
         elif found := re.match(r"Installing collected packages: (.*)", line):
-            self._show(f"putting {len(found[1].split(','))} packages in place", due=True)
+            self._to_place = len(found[1].split(","))
+            self._show(f"putting {self._to_place} packages in place", due=True)
 
     def wait(self) -> None:
         """Show that the work goes on, though pip says nothing."""
+        if self._folder and self._to_place:
+            placed = min(len(list(self._folder.glob("*.dist-info"))), self._to_place)
+            self._stage = f"{placed} of {self._to_place} packages are in place"
         self._show(self._stage)
 
     def finish(self) -> None:
@@ -190,6 +202,7 @@ def make(root: Path, screen: TextIO) -> None:
     )
     screen.flush()
     made = root / ".venv"
+    packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(made)}))
     if subprocess.run([sys.executable, "-m", "venv", str(made)], check=False).returncode:
         raise InstallError(
             "Python cannot make a virtual environment. "
@@ -202,7 +215,7 @@ def make(root: Path, screen: TextIO) -> None:
         "adding the course itself": ["--no-deps", "-q", *_editable(root)],
     }
     for stage, what in steps.items():
-        if not pip([*install, *what], Report(screen, stage)):
+        if not pip([*install, *what], Report(screen, stage, packages=packages)):
             raise InstallError(
                 "The packages could not be installed: see pip's message above (no network, or "
                 "no disk?). Then run the same command again."

@@ -13,8 +13,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from nbformat import NotebookNode
+from rich.text import Text
+
 from gradebox.exchange import Releases, copy, describe, gather
-from tools import notebooks, release
+from tools import handin, notebooks, release
 from tools.backend import environment
 from tools.layout import ROOT, Course
 from tools.stamps import files, write_atomically
@@ -25,6 +28,8 @@ DISABLED = ("@jupyterlab/apputils-extension:announcements",)
 FOR_INSTRUCTORS = tuple(
     f"@jupyter/nbgrader:{name}" for name in ("create-assignment", "formgrader", "course-list")
 )
+# Where students upload a zip there is no exchange, and the menu would have nothing to offer.
+OF_THE_EXCHANGE = tuple(f"@jupyter/nbgrader:{name}" for name in ("menu", "assignment-list"))
 
 
 def copy_for_work(course: Course, topic: str, older: Path | None = None) -> bool:
@@ -54,14 +59,18 @@ def copy_for_work(course: Course, topic: str, older: Path | None = None) -> bool
 
 
 def _tests(notebook: Path) -> dict[str, str] | None:
-    """Return the graded cells that nobody may change; None of a notebook that is damaged."""
+    """Return the locked cells of a notebook; None of one that is damaged."""
     try:
-        cells = notebooks.read(notebook).cells
+        return locked(notebooks.read(notebook))
     except Exception:  # whatever nbformat finds wrong with somebody's file
         return None
+
+
+def locked(notebook: NotebookNode) -> dict[str, str]:
+    """Return the cells that nobody may change, by nbgrader's names."""
     return {
         cell.metadata.nbgrader["grade_id"]: cell.source
-        for cell in cells
+        for cell in notebook.cells
         if cell.metadata.get("nbgrader", {}).get("locked")
     }
 
@@ -70,6 +79,8 @@ def settings(course: Course) -> dict[str, str]:
     """Return the environment that keeps Jupyter's settings and caches inside the course."""
     home = course.build / "jupyter"
     disabled = DISABLED if course.has_solutions else DISABLED + FOR_INSTRUCTORS
+    if handin.chosen(course).get("how") == handin.UPLOAD:
+        disabled += OF_THE_EXCHANGE
     page = json.dumps({"disabledExtensions": dict.fromkeys(disabled, True)})
     write_atomically(home / "config" / "labconfig" / "page_config.json", page.encode())
     # The assignment list looks for nbgrader's settings among Jupyter's, not in the course.
@@ -125,12 +136,14 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
                 "and stays. Move it away to get the new one."
             )
     where = course.work.relative_to(course.root)
-    menu = "assignment list"
-    menu += " (students), formgrader (instructors)" if course.has_solutions else ""
+    menu = "Under Nbgrader in the menu: assignment list"
+    menu += " (students), formgrader (instructors)." if course.has_solutions else "."
     console.print(
         f"You work in {where}/, on {', '.join(topics)}. [bold]Validate[/] runs the visible tests. "
-        f"Under [bold]Nbgrader[/] in the menu: {menu}. Ctrl-C twice stops."
+        "Ctrl-C twice stops."
     )
+    text = handin.chosen(course).get("text")
+    console.print(Text(f"How to hand in: {text}" if text else menu))
     sys.stdout.flush()
     return _serve(jupyterlab(course, first, not arguments.no_browser, arguments.port), course)
 

@@ -1,0 +1,283 @@
+"""Check an assignment and pack it to hand it in: ``python -m tools.submit [TOPIC]``.
+
+The zip holds the notebooks and the record of a lab, under the names that the grader expects. All
+checks that the student can see run before, in a new kernel, and those that fail are listed. Nothing
+is refused, and no notebook is changed.
+"""
+
+import argparse
+import ast
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from nbformat import NotebookNode
+from rich.table import Table
+from rich.text import Text
+
+from gradebox.exchange import Releases
+from optdl.files import written_whole
+from tools import handin, lab, notebooks
+from tools.backend import environment
+from tools.layout import LAB, RECORD, ROOT, Course
+from tools.stages import Stages, Tell
+from tools.stamps import write_atomically
+from tools.terminal import ToolError, console, need_disk, run
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from nbgrader.preprocessors import Execute
+
+STUDENT = ".student"
+"""In the place of work: the id under which its owner hands in."""
+USABLE = re.compile(r"[^+/\\*?\[\]\s.:-][^+/\\*?\[\]\s:]*")
+"""Ids that a class list can have."""
+CHECK = re.compile(r'check\w*\("([^"]+)"(?:, (\w+))?')
+"""The call of a check, with the key of its exercise and the name of the answer."""
+REASONS = (re.compile(r"^Likely cause: (.+)", re.M), re.compile(r"^Why: (.+)", re.M))
+KERNELS_FILE = re.compile(r"\(\d+\.py, ")
+"""What a kernel puts before the line of a syntax error."""
+CELL_SECONDS = 60
+"""An endless loop costs so many seconds."""
+RECORD_SECONDS = 1800
+"""The check of a record trains again."""
+AGREES, FAILS, WRITTEN, UNWRITTEN = "✓", "✗", "·", "–"
+STATES = {AGREES: "agree", FAILS: "fail", WRITTEN: "in words", UNWRITTEN: "not written yet"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the visible checks say of an answer.
+
+    Parameters
+    ----------
+    name : str
+        What the notebook calls the exercise.
+    sign : str
+        Whether the answer agrees, is in words, fails, or is not written yet.
+    reason : str
+        Why it fails.
+    """
+
+    name: str
+    sign: str
+    reason: str = ""
+
+
+class Checks(Execute):  # type: ignore[misc]
+    """nbgrader's way to execute a notebook, with a report of its progress."""
+
+    tell: Tell
+    name: str
+
+    def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> Any:
+        """Execute a cell, and say which check is next."""
+        if found := CHECK.search(cell.source):
+            self.tell(index, len(self.nb.cells), f"{self.name} {found[1]}")
+        return super().preprocess_cell(cell, resources, index)
+
+
+def executed(
+    course: Course, path: Path, released: NotebookNode, student: str, tell: Tell
+) -> NotebookNode:
+    """Return a copy of a notebook after all its cells but those that train have run.
+
+    Its checks are those of the release, as they are when it is graded.
+    """
+    notebook, own = notebooks.read(path), lab.locked(released)
+    for cell in notebook.cells:
+        cell.source = own.get(cell.metadata.get("nbgrader", {}).get("grade_id"), cell.source)
+    checks = Checks(config=course.config)
+    checks.tell, checks.name = tell, path.stem
+    checks.timeout_func = lambda cell: (
+        RECORD_SECONDS if "check_record(" in cell.source else CELL_SECONDS
+    )
+    # the record of a lab has to be that of whoever hands in, here as in grading
+    known = environment() | {"GRADEBOX_STUDENT": student, "NBGRADER_EXECUTION": "validate"}
+    with patch.dict(os.environ, known), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made, _ = checks.preprocess(notebook, {"metadata": {"path": str(path.parent)}})
+    return notebooks.node(made)
+
+
+def answers(notebook: NotebookNode, released: NotebookNode) -> Iterator[Answer]:
+    """Yield what the executed cells of a notebook say of its answers."""
+    placeholders = {cell.id: cell.source.strip() for cell in released.cells}
+    title, earlier = "", None
+    for cell in notebook.cells:
+        about = cell.metadata.get("nbgrader", {})
+        errors = [output for output in cell.get("outputs", []) if output.output_type == "error"]
+        if cell.cell_type == "markdown" and not about:
+            title = next(iter(re.findall(r"(?m)^#+ (.+)", cell.source)), title)
+        if not about.get("grade"):
+            earlier = errors[0] if errors and about.get("solution") else earlier
+        elif cell.cell_type == "markdown":
+            empty = cell.source.strip() in ("", placeholders.get(about["grade_id"]))
+            yield Answer(title, UNWRITTEN if empty else WRITTEN)
+        elif ast.parse(cell.source).body:  # and no place of hidden checks
+            found = CHECK.search(cell.source)
+            name = " ".join(filter(None, found.groups())) if found else about["grade_id"]
+            # what the cell of an answer defines is not there if the cell has an error
+            error = earlier if errors and errors[0].ename == "NameError" else None
+            yield Answer(name, *(_judged(error or errors[0]) if errors else (AGREES,)))
+            earlier = None
+
+
+def _judged(error: NotebookNode) -> tuple[str, str]:
+    """Return the sign of an answer whose check raised, and the reason."""
+    if error.ename == "NotImplementedError" or ": not written yet" in error.evalue:
+        return UNWRITTEN, ""
+    if error.ename in ("Stopped", "CellTimeoutError"):
+        _, _, where = error.evalue.partition(": stopped, ")
+        return FAILS, "it took too long and was stopped" + (f", {where}" if where else "")
+    for reason in REASONS:
+        if found := reason.search(error.evalue):
+            return FAILS, found[1]
+    first = error.evalue.strip().partition("\n")[0]
+    return FAILS, f"{error.ename}: {KERNELS_FILE.sub('(', first)}"
+
+
+def others_checks(notebook: NotebookNode, released: NotebookNode) -> list[str]:
+    """Return the locked cells that are not those of the release, or are missing."""
+    now, before = lab.locked(notebook), lab.locked(released)
+    return [name for name, source in before.items() if now.get(name) != source]
+
+
+def pack(course: Course, topic: str, student: str) -> tuple[Path, list[str]]:
+    """Write the zip to hand in, whole or not at all; return it, and the names in it."""
+    folder, target = course.work / topic, course.work / f"{student}-{topic}.zip"
+    wanted = [*(f"{name}.ipynb" for name in course.notebooks(topic)), RECORD]
+    names = [name for name in wanted if (folder / name).is_file()]
+    with written_whole(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
+        for name in names:
+            archive.write(folder / name, f"{topic}/{name}")
+    return target, [f"{topic}/{name}" for name in names]
+
+
+def choose(course: Course, topic: str | None) -> str:
+    """Return the assignment named, or else the one that was saved last.
+
+    Raises
+    ------
+    ToolError
+        When nothing has been written.
+    """
+    if topic:
+        return course.choose([topic])[0]
+    releases = Releases(course.exercises)
+    edited = [
+        (path.stat().st_mtime, name)
+        for name in course.topics()
+        for path in (course.work / name).glob("*.ipynb")
+        if not releases.knows(name, path.name, path)
+    ]
+    if not edited:
+        raise ToolError("nothing is written in work/ yet", "save your notebook in JupyterLab first")
+    return max(edited)[1]
+
+
+def identify(course: Course, given: str, called: str) -> str:
+    """Return the id under which the student hands in: the one given, remembered, or asked for."""
+    file = course.work / STUDENT
+    student = given or (file.read_text(encoding="utf-8").strip() if file.is_file() else "")
+    if not student:
+        try:
+            student = console.input(f"Your {called}, as your course knows it: ").strip()
+        except EOFError:
+            raise ToolError(
+                f"your {called} is not known", "python -m tools.submit --id NAME"
+            ) from None
+    if not USABLE.fullmatch(student):
+        raise ToolError(
+            f"{student!r} is no {called} that a course can have: it becomes part of a file's name",
+            "python -m tools.submit --id NAME",
+        )
+    write_atomically(file, f"{student}\n".encode())
+    return student
+
+
+def check(course: Course, topic: str, student: str) -> None:
+    """Print what the visible checks say of each notebook of an assignment."""
+    table = Table(box=None, show_header=False)
+    notes = []
+    with Stages() as stages:
+        for name in course.notebooks(topic):
+            path, tell = course.work / topic / f"{name}.ipynb", stages.add(name)
+            released = notebooks.read(course.released(topic, name))
+            if Releases(course.exercises).knows(topic, path.name, path):
+                notes.append(f"{path.name}: nothing is written yet.")
+                continue
+            try:
+                notebook = executed(course, path, released, student, tell)
+                found = list(answers(notebook, released))
+            except Exception as error:  # whatever is wrong with it, it can be handed in
+                notes.append(f"{path.name} cannot be checked: {str(error).strip()[:300]}")
+                continue
+            tell(len(notebook.cells), len(notebook.cells), "")
+            signs = [answer.sign for answer in found]
+            numbers = [
+                f"{signs.count(sign)} {word}" for sign, word in STATES.items() if sign in signs
+            ]
+            table.add_row("", Text(path.name, "bold"), ", ".join(numbers))
+            for answer in found:
+                told = "" if answer.sign == AGREES else answer.reason or STATES[answer.sign]
+                table.add_row(answer.sign, answer.name, Text(told))
+            if changed := others_checks(notebooks.read(path), released):
+                notes.append(
+                    f"{path.name}: checks that you have changed or deleted: "
+                    f"{', '.join(changed)}. The grader uses its own."
+                )
+    console.print(table)
+    for note in notes:
+        console.print(Text(note))
+
+
+def command(arguments: argparse.Namespace, course: Course | None = None) -> None:
+    """Check an assignment, say what is unwritten and what fails, and pack it."""
+    course = course or Course(ROOT)
+    way = handin.chosen(course)
+    if way and way["how"] != handin.UPLOAD:
+        raise ToolError("your class does not hand in a zip", way["text"])
+    need_disk(course.root)
+    for name in course.topics():
+        lab.copy_for_work(course, name)
+    topic = choose(course, arguments.topic)
+    student = identify(course, arguments.id, way.get("id", "user name"))
+    check(course, topic, student)
+    target, names = pack(course, topic, student)
+    console.print(
+        f"\n[bold]{target.relative_to(course.root)}[/] is what you hand in, as {student}. In it: "
+        f"{', '.join(names)}.",
+        soft_wrap=True,
+    )
+    if f"{topic}/{LAB}.ipynb" in names and f"{topic}/{RECORD}" not in names:
+        console.print(f"There is no {RECORD}: it is written by the cell of the lab that trains.")
+    console.print(
+        "Nothing was sent. Upload this file to the assignment on the page of your course."
+    )
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line of this tool."""
+    made = argparse.ArgumentParser(prog="python -m tools.submit", description=__doc__)
+    made.add_argument(
+        "topic", nargs="?", metavar="TOPIC", help="the assignment; the one saved last when none"
+    )
+    made.add_argument("--id", default="", help="the id under which your course knows you")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    return run(command, parser(), arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
