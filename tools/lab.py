@@ -20,6 +20,7 @@ from gradebox.exchange import Releases, copy, describe, gather
 from tools import handin, notebooks, release
 from tools.backend import environment
 from tools.layout import ROOT, Course
+from tools.stages import Stages
 from tools.stamps import files, write_atomically
 from tools.terminal import ToolError, console, need_disk, run
 
@@ -125,10 +126,15 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
             f"{older} is no copy of the course: it has no exercises/",
             "name the folder in which you started JupyterLab before",
         )
+    if course.has_solutions:
+        with Stages() as stages:
+            tell = stages.add("Release")
+            for number, topic in enumerate(topics):
+                tell(number, len(topics), topic)
+                release.write(course, topic)
+                release.record(course, topic)
+            tell(len(topics), len(topics), "")
     for topic in topics:
-        if course.has_solutions:
-            release.write(course, topic)
-            release.record(course, topic)
         if not copy_for_work(course, topic, older):
             where = (course.work / topic).relative_to(course.root)
             console.print(

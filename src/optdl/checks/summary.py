@@ -9,7 +9,7 @@ import optdl
 from optdl.checks.catalog import blocks
 from optdl.checks.exercise import Exercise
 
-HAND_IN = Path(optdl.__file__).parents[2] / "handin.json"
+HAND_IN = Path(optdl.__file__).parent.parent.parent / "handin.json"
 """In the folder that students get: how their class hands in."""
 _found: dict[str, str] = {}
 """What the last check of each exercise found, by its key."""
