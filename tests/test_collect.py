@@ -159,6 +159,13 @@ def test_a_zip_of_moodle(
     assert (course.submitted / "ben" / "toy" / "toy.ipynb").read_bytes() == work(course, 6)
 
 
+def test_zips_of_make_submit_that_came_by_mail(course: Course, tmp_path: Path) -> None:
+    parcel = zipped("toy/toy.ipynb", work(course))
+    file = pack(tmp_path / "mails.zip", {"ada-toy.zip": parcel, "older/ben-toy.zip": parcel})
+    assert use(collect, course, "toy", str(file)) == 0
+    assert lies_there(course) == {who: ["toy.ipynb"] for who in ("ada", "ben")}
+
+
 @pytest.mark.parametrize(
     ("text", "moment"),
     [

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hang import HANG
 
-from tools import answers, handin, handout, lab, notebooks, release, submit
+from tools import answers, collect, handin, handout, lab, notebooks, release, submit
 from tools.layout import RECORD, ROOT, Course
 from tools.terminal import ToolError
 
@@ -233,7 +233,6 @@ def test_a_notebook_that_nobody_can_read_is_packed_all_the_same(
 def test_the_zip_is_what_is_taken_in_from_a_platform(
     tmp_path: Path, handed_in: tuple[str, Path]
 ) -> None:
-    collect = pytest.importorskip("tools.collect")
     outer = BytesIO()
     with zipfile.ZipFile(outer, "w") as archive:
         archive.write(handed_in[1], "Ada Lovelace_501_assignsubmission_file_/ada-erm.zip")

@@ -202,8 +202,9 @@ def sort(source: Path, members: Mapping[str, Member]) -> tuple[dict[Sender, Parc
 
 def _sender(part: str, is_file: bool, members: Mapping[str, Member]) -> tuple[Sender, Any] | None:
     """Return who sent a file, told from a part of its name, and what was found in it."""
-    if part in members:
-        return Sender("", part), {}
+    packed = part[:-4].rpartition("-")[0] if part.endswith(".zip") else ""  # by make submit
+    if who := next((name for name in (part, packed) if name in members), None):
+        return Sender("", who), {}
     if found := MOODLE.fullmatch(part):
         prefix = f"{found['name']}_{found['number']}_assignsubmission_file_"
         return Sender("Moodle", found["name"], found["number"], prefix), found
