@@ -90,7 +90,8 @@ def write(root: Path, **files: str) -> Path:
 
 def notebook(source: str, grade: bool = True) -> str:
     """Return a notebook with one cell."""
-    cell = {"cell_type": "code", "metadata": {"nbgrader": {"grade": grade}}, "source": [source]}
+    marks = {"nbgrader": {"grade": grade}}
+    cell = {"id": "check", "cell_type": "code", "metadata": marks, "source": [source]}
     return json.dumps({"cells": [cell]})
 
 

@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import http.server
 import inspect
+import json
 import pkgutil
 import posixpath
 import pydoc
@@ -646,12 +647,15 @@ def test_the_page_404_leads_home_from_any_depth(
     with served(site, prefix) as address:
         page = browser.new_page()
         page.set_default_timeout(PATIENCE)
+        answers: list[int] = []
+        page.on("response", lambda answer: answers.append(answer.status))
         page.goto(f"{address}{prefix}{missing}")
         page.wait_for_function(
             "wanted => document.querySelector('a').href === wanted",
             arg=f"{address}{prefix}book/index.html",
         )
         assert page.evaluate("document.forms[0].action") == f"{address}{prefix}search.html"
+        assert answers == [404, 200], "only the page itself is missing: its folder is guessed right"
         page.click("a")
         page.wait_for_selector("article.bd-article")
         page.close()
@@ -689,6 +693,25 @@ def test_the_search_shows_words_of_the_text(site: Path, browser: Any, scheme: st
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), query
     context.close()
     assert failed == []
+
+
+def test_a_row_leads_to_its_lesson_and_its_exercise(site: Path, browser: Any) -> None:
+    page = browser.new_page()
+    page.set_default_timeout(PATIENCE)
+    found = results(page, (site / "search.html").as_uri(), "L1-26")
+    page.close()
+    assert [href.split("/book/")[1] for href, _ in found] == [
+        "optimizers/momentum.html#what-does-the-method-remember",
+        "exercises/optimizers.html#exercise-optimizers-restarted-nesterov",
+        "coverage.html#row-l1-26",
+    ]
+
+
+def test_titles_in_the_search_have_no_source_of_formulas(site: Path) -> None:
+    texts, _, _ = (site / "_static" / "searchtexts.js").read_text("utf-8").partition(";\n")
+    titles = [one[1] for page in json.loads(texts.split("=", 1)[1]).values() for one in page]
+    assert len(titles) > 500
+    assert [title for title in titles if re.search(r"\\[a-zA-Z(\[]|\$", title)] == []
 
 
 def test_a_result_leads_to_the_section_with_its_words(site: Path, browser: Any) -> None:

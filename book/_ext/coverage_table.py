@@ -212,13 +212,24 @@ class CoverageTable(SphinxDirective):
             if place.id.startswith("LAB"):
                 return to_label("", name, page=f"book/{chapter.topic}/index", anchor=topic)
             page = f"book/exercises/{chapter.topic}"
-            return to_label("", name, page=page, anchor=f"exercises-{topic}")
+            return to_label("", name, page=page, anchor=exercise_of(place, f"exercises-{topic}"))
         return name
 
     def _inline(self, text: str) -> list[nodes.Node]:
         """Return a title as nodes, with its mathematics."""
         inline, _ = self.state.inline_text(text, self.lineno)
         return list(inline)
+
+
+def exercise_of(place: Evidence, whole: str) -> str:
+    """Return the anchor of the exercise that asks for a function, or else of the ``whole`` page."""
+    from exercises import exercises  # here, because it imports this module itself
+
+    asks = re.compile(rf"^(?:def|class) {re.escape(place.name)}\b", re.MULTILINE)
+    for name, exercise in exercises(ROOT / place.file).items():
+        if any(asks.search(source) for _, _, source in exercise.cells):
+            return f"exercise-{name}"
+    return whole
 
 
 def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:

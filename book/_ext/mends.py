@@ -97,6 +97,7 @@ class MendedTemplates(BuiltinTemplateLoader):
         self.styles = mend(soup, context) or self.styles
         self.reserve_pictures(soup)
         room.reserve_sections(soup)
+        reading.hear_early_keys(soup)
         if name := context.get("pagename"):
             app, root = self.builder.app, context.get("content_root", "")
             reading.offer_notebook(soup, app, name, root)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,10 @@ FRAGMENTS = "words"
 TEXTS = "searchtexts.js"
 SILENT = {"script", "style", "svg", "button", "input", "select", "nav", "annotation"}
 """Elements whose words nobody looks for."""
+UNSAID = {"headerlink", "eqno", "hide", "exercise-title", "exercise-points"}
+UNSAID |= {"exercise-hints", "exercise-solution"}
+"""Classes of such elements: among them the code that draws a figure, and what would tell an answer
+to somebody who has not asked for it."""
 
 # --- Formulas as words --------------------------------------------------------------------------
 
@@ -84,49 +89,59 @@ def _high(text: str) -> str:
 def sections(article: Tag) -> list[list[str]]:
     """Return the sections of a page: anchor, title and words of each, in order."""
     found: list[list[Any]] = []
-
-    def walk(tag: Tag, current: list[Any]) -> None:
-        for child in tag.children:
-            if isinstance(child, NavigableString):
-                if type(child) is NavigableString:
-                    current[2].append(str(child))
-            elif not isinstance(child, Tag) or child.name in SILENT:
-                continue
-            else:
-                enter(child, current)
-
-    def enter(child: Tag, current: list[Any]) -> None:
-        classes = child.get("class") or ()
-        if child.name == "section":
-            found.append(inner := [child.get("id", ""), "", []])
-            walk(child, inner)
-        elif re.fullmatch("h[1-6]", child.name):
-            current[1] = " ".join(child.get_text().replace("#", " ").split())
-        elif {"headerlink", "eqno", "hide"} & set(classes):
-            return  # the code that draws a figure, among others
-        elif child.name == "pre":
-            code = re.sub(r"\$([^$\n]+)\$", lambda match: plain(match[1]), child.get_text())
-            current[2].append(f" {code} ")
-        elif _is_term(child):
-            found.append(inner := [child["id"], "", []])
-            walk(child, inner)
-            if "sig-object" in classes:
-                inner[1] = child["id"]
-            else:
-                inner[1], inner[2] = " ".join("".join(inner[2]).split()), []
-            walk(child.find_next_sibling("dd"), inner)
-        elif child.name == "dd" and _defines(child):
-            return
-        elif "math" in classes:
-            tex = "".join(child.find_all(string=True, recursive=False))
-            current[2].append(f" {plain(tex)} ")
-        else:
-            walk(child, current)
-            if child.name not in {"span", "a", "strong", "em", "code", "wbr", "sub", "sup"}:
-                current[2].append(" ")
-
-    walk(article, ["", "", []])
+    _walk(article, ["", "", []], found)
     return [[anchor, title, _tidy("".join(words))] for anchor, title, words in found]
+
+
+def _text(tag: Tag) -> str:
+    """Return the words of an element that is no section."""
+    current: list[Any] = ["", "", []]
+    _walk(tag, current, [])
+    return _tidy("".join(current[2]))
+
+
+def _walk(tag: Tag, current: list[Any], found: list[list[Any]]) -> None:
+    """Add the words in an element to the current section, and the sections in it to all."""
+    for child in tag.children:
+        if isinstance(child, NavigableString):
+            if type(child) is NavigableString:
+                current[2].append(str(child))
+        elif isinstance(child, Tag) and child.name not in SILENT:
+            _enter(child, current, found)
+
+
+def _enter(child: Tag, current: list[Any], found: list[list[Any]]) -> None:
+    classes = child.get("class") or ()
+    if child.name == "section":
+        found.append(inner := [child.get("id", ""), "", []])
+        _walk(child, inner, found)
+    elif re.fullmatch("h[1-6]", child.name):
+        current[1] = _text(child)
+    elif UNSAID & set(classes):
+        return
+    elif "exercise" in classes and "try" not in classes:
+        found.append(inner := [child["id"], _text(child.find(class_="exercise-title")), []])
+        _walk(child, inner, found)
+    elif child.name == "pre":
+        code = re.sub(r"\$([^$\n]+)\$", lambda match: plain(match[1]), child.get_text())
+        current[2].append(f" {code} ")
+    elif _is_term(child):
+        found.append(inner := [child["id"], "", []])
+        _walk(child, inner, found)
+        if "sig-object" in classes:
+            inner[1] = child["id"]
+        else:
+            inner[1], inner[2] = " ".join("".join(inner[2]).split()), []
+        _walk(child.find_next_sibling("dd"), inner, found)
+    elif child.name == "dd" and _defines(child):
+        return
+    elif "math" in classes:
+        tex = "".join(child.find_all(string=True, recursive=False))
+        current[2].append(f" {plain(tex)} ")
+    else:
+        _walk(child, current, found)
+        if child.name not in {"span", "a", "strong", "em", "code", "wbr", "sub", "sup"}:
+            current[2].append(" ")
 
 
 def _is_term(tag: Tag | None) -> bool:
@@ -145,14 +160,34 @@ def _tidy(text: str) -> str:
     return re.sub(r" ([.,;:!?)])(?= |$)", r"\1", " ".join(text.split()))
 
 
+def rows(article: Tag, page: str) -> dict[str, list[list[str]]]:
+    """Return where each row of the course is taught and asked: pages, anchors and titles.
+
+    The last place of a row is its own, in the tables of this page.
+    """
+    found: dict[str, list[list[str]]] = {}
+    for row in article.select("tr:has([id^=row-])"):
+        title = _text(row.select_one(".coverage-what"))
+        places = []
+        for link in row.select('[data-label="Section"] a, [data-label="Exercise"] a'):
+            address, _, anchor = link["href"].partition("#")
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(page), address))
+            places.append([target.removesuffix(".html"), anchor, _text(link)])
+        for tag in row.select("[id^=row-]"):
+            name = tag["id"].removeprefix("row-").upper()
+            found[name] = [*places, [page, tag["id"], f"{name}: {title}"]]
+    return found
+
+
 def keep_words(soup: BeautifulSoup, outdir: Path, page: str) -> None:
-    """Keep the words of a page for the search."""
+    """Keep the words of a page for the search, and the places of the rows that it tells."""
     article = soup.select_one("article.bd-article")
     if article is not None:
         folder = outdir.parent / FRAGMENTS
         folder.mkdir(exist_ok=True, parents=True)
+        kept = [sections(article), rows(article, page)]
         name = f"{quote(page, safe='')}.json"
-        (folder / name).write_text(json.dumps(sections(article), ensure_ascii=False), "utf-8")
+        (folder / name).write_text(json.dumps(kept, ensure_ascii=False), "utf-8")
 
 
 def join_words(app: Sphinx, error: Exception | None) -> None:
@@ -160,12 +195,14 @@ def join_words(app: Sphinx, error: Exception | None) -> None:
     folder = Path(app.outdir).parent / FRAGMENTS
     if error is not None or not folder.is_dir():
         return
-    texts = {}
+    texts, places = {}, {}
     for page in sorted(app.env.all_docs):
         file = folder / f"{quote(page, safe='')}.json"
         if file.is_file():
-            texts[page] = json.loads(file.read_text("utf-8"))
+            texts[page], of_page = json.loads(file.read_text("utf-8"))
+            places |= of_page
     script = f"window.SEARCH_TEXTS = {json.dumps(texts, ensure_ascii=False)};\n"
+    script += f"window.SEARCH_ROWS = {json.dumps(places, ensure_ascii=False)};\n"
     (Path(app.outdir) / "_static" / TEXTS).write_text(script, "utf-8")
 
 
@@ -175,6 +212,42 @@ def show_words(soup: BeautifulSoup) -> None:
     if index is not None:
         for name in (TEXTS, "search.js"):
             index.insert_before(soup.new_tag("script", src=f"_static/{name}", defer="defer"))
+
+
+EARLY = """
+(function () {
+  var box = document.querySelector(".search-button__wrapper"), typed = new Map();
+  function open(event) {
+    if (!(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey) return;
+    if (event.key.toLowerCase() !== "k") return;
+    event.preventDefault();
+    var own = document.querySelector(".bd-search-container form");
+    if (!own) box.classList.add("show");
+    (own || box).querySelector("input").focus();
+  }
+  function note(event) { typed.set(event.target, event.target.value); }
+  addEventListener("keydown", open, true);
+  addEventListener("input", note, true);
+  document.addEventListener("DOMContentLoaded", function () {
+    removeEventListener("keydown", open, true);
+    removeEventListener("input", note, true);
+    typed.forEach(function (text, field) { field.value = text; });
+  });
+})();
+"""
+"""What the theme's script does with the keys for the search, until that script is there; and what
+is typed into a field meanwhile stays, which Sphinx's script would empty."""
+
+
+def hear_early_keys(soup: BeautifulSoup) -> None:
+    """Lose no key that is pressed before the page's scripts are there."""
+    box = soup.find(class_="search-button__wrapper")
+    if box is not None:
+        box.insert_after(script := soup.new_tag("script"))
+        script.string = EARLY
+    for script in soup.find_all("script", string=re.compile("Activate the search field")):
+        # the first field of the page of the search is that of the dialog, which is not shown
+        script.string = script.string.replace("form.bd-search", ".bd-search-container form")
 
 
 # --- Buttons of a chapter -----------------------------------------------------------------------
@@ -258,9 +331,16 @@ MISSING = """<!DOCTYPE html>
 <title>Page not found — {title}</title>
 <link rel="icon" href="data:image/svg+xml,{icon}"/>
 <style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 1.1rem/1.6 system-ui, sans-serif; margin: 12vh auto; max-width: 34rem; }}
+:root {{ --page: #fff; --text: #222832; --link: #14568f; color-scheme: light; }}
+@media (prefers-color-scheme: dark) {{
+  :root {{ --page: #121212; --text: #ced6dd; --link: #8cc4ff; color-scheme: dark; }}
+}}
+body {{
+  background: var(--page); color: var(--text); font: 1.1rem/1.6 system-ui, sans-serif;
+  margin: 12vh auto; max-width: 34rem;
+}}
 main {{ padding: 0 1.25rem; }}
+a {{ color: var(--link); }}
 input, button {{ font: inherit; padding: 0.3rem 0.6rem; }}
 form {{ display: flex; flex-wrap: wrap; gap: 0.5rem; }}
 </style>
@@ -276,13 +356,15 @@ form {{ display: flex; flex-wrap: wrap; gap: 0.5rem; }}
 </form>
 </main>
 <script>
-// A server shows this page for any address below the site, and does not say where the site begins:
-// it is the first folder of the address that has the site's index.
+// A server shows this page for any address below the site, and does not say where the site begins.
+// It is the folder that has the site's index: most likely that of the pages' own folder, or else
+// the nearest one, because each wrong guess is an error in the console.
 (async function () {{
   if ("{base}" !== "./" || location.protocol === "file:") return;
-  var parts = location.pathname.split("/").slice(1, -1), answer;
-  for (var n = 0; n <= parts.length; n += 1) {{
-    var folder = "/" + parts.slice(0, n).map(function (part) {{ return part + "/"; }}).join("");
+  var parts = location.pathname.split("/{pages}/")[0].split("/"), answer;
+  if (!location.pathname.includes("/{pages}/")) parts.pop();
+  for (; parts.length; parts.pop()) {{
+    var folder = parts.join("/") + "/";
     try {{
       answer = await fetch(folder + "objects.inv", {{ method: "HEAD" }});
     }} catch (error) {{ return; }}
@@ -306,7 +388,11 @@ def write_missing(app: Sphinx, error: Exception | None) -> None:
     icon = quote((Path(app.srcdir) / app.config.html_favicon).read_text("utf-8"))
     base = f"{app.config.html_baseurl.rstrip('/')}/" if app.config.html_baseurl else "./"
     page = MISSING.format(
-        title=app.config.html_title, icon=icon, first=f"{app.config.root_doc}.html", base=base
+        title=app.config.html_title,
+        icon=icon,
+        first=f"{app.config.root_doc}.html",
+        pages=app.config.root_doc.partition("/")[0],
+        base=base,
     )
     (Path(app.outdir) / "404.html").write_text(page, "utf-8")
 

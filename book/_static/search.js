@@ -39,47 +39,130 @@
     return `${start ? "… " : ""}${text.slice(start, end)}${end < text.length ? " …" : ""}`;
   }
 
-  function show([page, title, anchor], words) {
+  /* What is shown of a page: the section that was asked for, or the one that fits best. */
+  function place([page, title, anchor], words) {
     const sections = (window.SEARCH_TEXTS || {})[page] || [];
-    const own = anchor && sections.find((section) => `#${section[0]}` === anchor);
+    const own = sections.find((section) => `#${section[0]}` === anchor) ||
+      (anchor && sections.find((section) => section[1].endsWith(title)));
     const section = own || (sections.length ? best(sections, words) : null);
+    const inner = section && section !== sections[0];
+    const pageTitle = sections.length ? sections[0][1] : title;
+    return {
+      page,
+      own,
+      name: title,
+      address: `${document.documentElement.dataset.content_root}${page}.html${inner ? `#${section[0]}` : anchor || ""}`,
+      title: inner ? `${pageTitle} › ${section[1]}` : pageTitle,
+      text: section ? section[2] : "",
+    };
+  }
+
+  function show({ address, title, text }, words) {
     const item = document.createElement("li");
     const link = item.appendChild(document.createElement("a"));
-    const root = document.documentElement.dataset.content_root;
-    link.href = `${root}${page}.html${section && section !== sections[0] ? `#${section[0]}` : anchor || ""}`;
-    const pageTitle = sections.length ? sections[0][1] : title;
-    link.textContent = section && section !== sections[0] ? `${pageTitle} › ${section[1]}` : pageTitle;
-    if (section) {
-      const text = item.appendChild(document.createElement("p"));
-      text.className = "context";
-      mark(text, excerpt(section[2], words), words);
-    }
+    link.href = address;
+    link.textContent = title;
+    const context = item.appendChild(document.createElement("p"));
+    context.className = "context";
+    mark(context, excerpt(text, words), words);
     return item;
   }
 
-  /* The entry whose name was typed comes first, other entries of the API after all explanations. */
-  function rank([page, title], query) {
-    if (!page.startsWith("book/api")) return 1;
-    return `.${title}`.toLowerCase().endsWith(`.${query.trim().toLowerCase()}`) ? 0 : 2;
+  /* Explanations come before the API, those with the words in their title first. An entry of the API whose name was
+     typed follows these; it is the first of all if only code has such a name. */
+  function rank({ page, name, title }, query, terms) {
+    if (page.startsWith("book/api")) {
+      if (!`.${name}`.toLowerCase().endsWith(`.${query.toLowerCase()}`)) return 5;
+      if (!/[_.]|[a-z][A-Z]/.test(query)) return 3;
+      return name.endsWith(query) ? 0 : 1;
+    }
+    if (!terms.every((term) => begins(term).test(title))) return 4;
+    return page.includes("/appendix-") ? 2 : 1;
   }
 
-  Search.query = (query) => {
-    const [asked, terms, excluded, highlighted, objects] = Search._parseQuery(query);
-    const results = Search._performSearch(asked, terms, excluded, highlighted, objects).reverse();
-    results.sort((one, other) => rank(one, query) - rank(other, query));
-    try { localStorage.removeItem("sphinx_highlight_terms"); } catch (error) { /* storage is blocked */ }
-    const words = [...new Set([...highlighted, ...terms])].sort((a, b) => b.length - a.length);
+  /* Return the places for a query, and the words to be marked in them. */
+  function find(query) {
+    const stemmer = new Stemmer();
+    const asked = splitQuery(query.toLowerCase());
+    const words = asked.filter((word) => stopwords.indexOf(word) < 0 && !/^\d+$/.test(word));
+    const terms = [...new Set(words.map((word) => stemmer.stemWord(word)))];
+    const none = new Set();
+    const results = Search._performSearch(query, new Set(terms), none, none, new Set(asked)).reverse();
+    const marked = [...new Set([...words, ...terms])].sort((a, b) => b.length - a.length);
+    const places = results.map((result) => place(result, marked));
+    return [places.sort((one, other) => rank(one, query, terms) - rank(other, query, terms)), marked];
+  }
+
+  /* A row of the course, such as L1-26: the lesson that teaches it, its exercises, and the row itself. */
+  function findRow(query) {
+    const [, source, number] = query.match(/^(L[12]|P|F)[-–\s]?(\d\d?)$/i) || [];
+    const rows = (source && (window.SEARCH_ROWS || {})[`${source.toUpperCase()}-${number.padStart(2, "0")}`]) || [];
+    return rows.map(([page, anchor, title]) => {
+      const found = place([page, title, `#${anchor}`], []);
+      return found.own ? found : { ...found, title: `${found.title} › ${title}`, text: "" };
+    });
+  }
+
+  /* How many letters are changed, added, left out or swapped with the next one. */
+  function distance(one, other) {
+    let before = [], row = Array.from({ length: other.length + 1 }, (_, j) => j);
+    for (let i = 1; i <= one.length; i += 1) {
+      const next = [i];
+      for (let j = 1; j <= other.length; j += 1) {
+        next[j] = Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (one[i - 1] !== other[j - 1]));
+        if (i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]) next[j] = Math.min(next[j], before[j - 2] + 1);
+      }
+      [before, row] = [row, next];
+    }
+    return row[other.length];
+  }
+
+  /* Return the words of a query that no page has, each with the most frequent of the words next to it. */
+  function correct(query) {
+    const stemmer = new Stemmer();
+    const known = [...Object.keys(Search._index.terms), ...Object.keys(Search._index.titleterms)];
+    const wrong = splitQuery(query.toLowerCase()).filter(
+      (word) => word.length > 2 && stopwords.indexOf(word) < 0 && !known.some((term) => term.includes(stemmer.stemWord(word))));
+    if (!wrong.length) return [];
+    const counts = new Map();
+    for (const section of Object.values(window.SEARCH_TEXTS || {}).flat()) {
+      const all = `${section[1]} ${section[2]}`.toLowerCase().match(/[\p{L}\p{N}_]{3,}/gu) || [];
+      for (const word of all) counts.set(word, (counts.get(word) || 0) + 1);
+    }
+    return wrong.map((word) => {
+      let near = word.length < 8 ? 1 : 2, found;
+      for (const [other, count] of counts) {
+        if (Math.abs(other.length - word.length) > near) continue;
+        const far = distance(word, other);
+        if (far > near || (far === near && found && count <= counts.get(found))) continue;
+        [near, found] = [far, other];
+      }
+      return [word, found];
+    }).filter(([, found]) => found);
+  }
+
+  Search.query = (typed) => {
+    const query = typed.trim();
+    let said = "";
+    let [places, words] = [findRow(query), []];
+    if (!places.length) [places, words] = find(query);
+    if (!places.length) {
+      let other = query;
+      for (const [word, found] of correct(query)) {
+        other = other.replace(new RegExp(escape(word), "giu"), found);
+        said += `Nothing for “${word}”; shown: ${found}. `;
+      }
+      if (said) [places, words] = find(other);
+    }
     const seen = new Set();
-    for (const result of results) {
-      const item = show(result, words);
-      const address = item.firstChild.href;
-      if (!seen.has(address)) Search.output.append(item);
-      seen.add(address);
+    for (const one of places) {
+      if (!seen.has(one.address)) Search.output.append(show(one, words));
+      seen.add(one.address);
     }
     Search.stopPulse();
     Search.title.textContent = "Search results";
     Search.status.textContent = seen.size
-      ? `${seen.size} place${seen.size === 1 ? "" : "s"} found.`
+      ? `${said}${seen.size} place${seen.size === 1 ? "" : "s"} found.`
       : "Nothing was found. Check the spelling, or use fewer words.";
   };
 })();
