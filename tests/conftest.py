@@ -76,7 +76,9 @@ UNTRACED = (
     "test_explore",
     "test_gradebox",
     "test_hostile",
+    "test_offline",
     "test_reading",
+    "test_search",
     "test_site",
 )
 """Modules that test other code than optdl, whose lines are counted; counting doubles their time."""

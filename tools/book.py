@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tools import offline
 from tools.stages import Stages, Tell
 from tools.stamps import digest, files, write_atomically
 from tools.terminal import ToolError, console, run
@@ -202,6 +203,7 @@ def _write(
         )
     _hand_out_notebooks(found, made / "html")
     _hand_out_python(made / "html")
+    offline.write(made / "html")
     record.write_text(json.dumps(shown), encoding="utf-8")
     stamp.write_text(checksum, encoding="utf-8")
     # the next build goes on with what Sphinx has written, so readers get a copy

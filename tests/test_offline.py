@@ -1,0 +1,312 @@
+"""What was visited opens without a network, and no page ever has files of two versions."""
+
+import functools
+import http.server
+import json
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools import offline
+from tools.layout import ROOT
+
+# the browser is started once
+pytestmark = pytest.mark.xdist_group("offline")
+
+STATIC = ROOT / "book" / "_static"
+PATIENCE = 60_000
+"""Milliseconds after which only something that hangs is not done."""
+PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name}</title>
+<link rel="icon" href="data:,"><link rel="stylesheet" href="_static/site.css">
+<script defer src="_static/page.js"></script><script defer src="_static/offline.js"></script>
+<script defer src="_static/python/start.js"></script></head>
+<main><h1>{version}</h1><textarea aria-label="answer"></textarea>{more}
+<div style="height: 9000px"></div>
+<img loading="lazy" alt="a figure" src="_images/{name}-{version}.svg"></main></html>"""
+PANEL = (
+    (ROOT / "book" / "students.md").read_text("utf-8").split("```{raw} html\n")[1].split("```")[0]
+)
+PANEL = PANEL.replace("../_static", "_static")
+PAGES = ("index", "first", "second", "third", "students")
+
+
+def build(site: Path, version: str) -> None:
+    """Write a site of a few pages, in which each file tells its version."""
+    shutil.rmtree(site, ignore_errors=True)
+    python = site / "_static" / "python"
+    python.mkdir(parents=True)
+    (site / "_images").mkdir()
+    for name in PAGES:
+        more = PANEL if name == "students" else '<a href="notes.ipynb">Notebook</a>'
+        page = PAGE.format(name=name, version=version, more=more)
+        (site / f"{name}.html").write_text(page, "utf-8")
+        (site / "_images" / f"{name}-{version}.svg").write_text(
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><!--{version}--></svg>'
+        )
+    (site / "notes.ipynb").write_text(version)
+    (site / "_static" / "site.css").write_text(f'h1 {{ --version: "{version}"; }}')
+    (site / "_static" / "page.js").write_text(f'window.script = "{version}";')
+    (python / "start.js").write_text("")
+    (python / "exercise.js").write_text(f'export default "{version}";')
+    (python / f"python-{version}.gz").write_bytes(os.urandom(200_000))
+    for path in ("offline.js", "keep.js", "python/kernel.js"):
+        shutil.copy(STATIC / path, site / "_static" / path)
+    offline.write(site)
+
+
+class Server:
+    """Serves a site below a folder; it can be stopped, and started at the same address."""
+
+    def __init__(self, site: Path) -> None:
+        class Handler(http.server.SimpleHTTPRequestHandler):
+            def log_message(self, *arguments: object) -> None:
+                """Say nothing."""
+
+        self.site, self.port = site, 0
+        self.handler = functools.partial(Handler, directory=str(site.parent))
+        self.start()
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), self.handler)
+        self.port = self.server.server_port
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
+        self.thread.start()
+
+    def stop(self) -> None:
+        """Refuse every connection."""
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+    def at(self, name: str) -> str:
+        """Return the address of a page."""
+        return f"http://127.0.0.1:{self.port}/course/{name}.html"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """Serve the first version of a site."""
+    build(tmp_path / "course", "one")
+    made = Server(tmp_path / "course")
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def visit(browser: Any, server: Server) -> Iterator[Callable[..., Any]]:
+    """Return a function that opens a page in a new tab; no page may report an error."""
+    context, errors = browser.new_context(), []
+    context.set_default_timeout(PATIENCE)
+
+    def opened(name: str) -> Any:
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(server.at(name))
+        return page
+
+    yield opened
+    context.close()
+    assert errors == []
+
+
+KEPT = """async () => {
+  const addresses = [];
+  for (const name of await caches.keys())
+    for (const { url } of await (await caches.open(name)).keys()) addresses.push(url);
+  return addresses;
+}"""
+
+
+def wait_until(page: Any, condition: str, arg: Any) -> None:
+    """Wait until all that the browser keeps, as addresses, is as a function of the page says."""
+    page.evaluate(
+        f"""async arg => {{
+          const end = performance.now() + {PATIENCE};
+          for (let kept; !({condition})(kept = await ({KEPT})(), arg); ) {{
+            if (performance.now() > end) throw new Error(kept);
+            await new Promise(go => setTimeout(go, 20));
+          }}
+        }}""",
+        arg,
+    )
+
+
+def wait_until_kept(page: Any, *names: str) -> None:
+    """Wait until the browser keeps files."""
+    condition = "(kept, names) => names.every(name => kept.some(one => one.includes(name)))"
+    wait_until(page, condition, list(names))
+
+
+def versions(page: Any) -> set[str]:
+    """Return the versions of what a page has: its text, its style, its scripts, its picture."""
+    found = page.evaluate(
+        """async () => {
+          const picture = document.querySelector("img");
+          picture.loading = "eager";
+          await picture.decode();
+          const late = await import(new URL("_static/python/exercise.js", document.baseURI));
+          const title = document.querySelector("h1");
+          const style = getComputedStyle(title).getPropertyValue("--version").replaceAll('"', "");
+          return [title.textContent, style, window.script, late.default];
+        }"""
+    )
+    return set(found)
+
+
+def test_a_page_that_was_visited_opens_without_a_network(
+    server: Server, visit: Callable[..., Any]
+) -> None:
+    page = visit("first")
+    wait_until_kept(page, "first.html?", "first-one.svg?", "exercise.js?")
+    server.stop()
+    page.reload()
+    assert versions(page) == {"one"}
+    page.goto(f"{server.at('first')}?a=question#there")
+    assert versions(page) == {"one"}
+    page.goto(server.at("second"))
+    assert page.inner_text("h1") == "This page is not kept on this device"
+    page.click("a")  # to the beginning, which was not visited either
+    page.wait_for_url("**/course/")
+    server.start()
+    page.reload()
+    assert versions(page) == {"one"}
+
+
+def test_a_new_version_leaves_an_open_exercise_alone(
+    server: Server, visit: Callable[..., Any]
+) -> None:
+    exercise, other = visit("first"), visit("second")
+    wait_until_kept(other, "first.html?", "first-one.svg?", "second-one.svg?", "exercise.js?")
+    exercise.reload()  # the worker is there now
+    exercise.fill("textarea", "my answer")
+    build(server.site, "two")
+    # the next page is new at once, kept or not, before the new worker is there and after that
+    for name in ("second", "third"):
+        other.goto(server.at(name))
+        assert versions(other) == {"two"}
+    list_of_two = json.loads((server.site / offline.LIST).read_text("utf-8"))
+    wait_until_kept(other, f"{offline.LIST}?{list_of_two['version']}")
+    other.evaluate(
+        """async () => {
+          const { active, waiting, installing } = await navigator.serviceWorker.getRegistration();
+          const coming = installing ?? waiting ?? active;
+          while (coming.state !== "activated")
+            await new Promise(go => coming.addEventListener("statechange", go, { once: true }));
+        }"""
+    )
+    other.goto(server.at("second"))
+    assert versions(other) == {"two"}
+    # the exercise goes on with what it began with, also what it asks for only now
+    assert versions(exercise) == {"one"}
+    assert exercise.input_value("textarea") == "my answer"
+    exercise.goto(server.at("third"))
+    assert versions(exercise) == {"two"}
+    # what was visited is kept in the new version, and the old is gone when no page needs it
+    exercise.reload()
+    files = list_of_two["files"].items()
+    wait_until(
+        exercise,
+        """(kept, known) => kept.map(address => address.split("/course/")[1])
+          .filter(one => !one.startsWith("?")).every(one => known.includes(one))""",
+        [
+            f"{offline.LIST}?{list_of_two['version']}",
+            *(f"{name}?{one}" for name, (_, one) in files),
+        ],
+    )
+    server.stop()
+    for name in ("first", "second", "third"):
+        other.goto(server.at(name))
+        assert versions(other) == {"two"}, name
+
+
+def test_the_whole_course_can_be_kept_and_removed(
+    server: Server, visit: Callable[..., Any]
+) -> None:
+    page = visit("students")
+    wait_until_kept(page, "students-one.svg?")
+    page.reload()
+    button = page.get_by_role("button", name="Keep the whole course on this device (0.2 MB)")
+    button.click()
+    page.get_by_text("The whole course is kept on this device (0.2 MB).").wait_for()
+    # the parts of Python are kept once, where the exercises look for them
+    kept = page.evaluate(KEPT)
+    assert [address.rsplit("/", 1)[1] for address in kept if ".gz" in address] == ["python-one.gz"]
+    ask = """import("./_static/python/kernel.js").then(kernel => kernel.isKept({
+      python: { file: "python-one.gz", bytes: 1, type: "" } }))"""
+    assert page.evaluate(ask)
+    shown = {path for path in server.site.rglob("*.*") if path.is_file()}
+    own = {server.site / name for name in ("sw.js", offline.LIST, offline.VERSION)}
+    paths = {path.relative_to(server.site).as_posix() for path in shown - own}
+    assert {address.split("/course/")[1].split("?")[0] for address in kept} - {""} >= paths
+    server.stop()
+    reader = visit("second")
+    assert versions(reader) == {"one"}
+    reader.goto(server.at("students"))
+    reader.get_by_role("button", name="Remove what is kept (0.2 MB)").click()
+    reader.get_by_text("Nothing is kept any more").wait_for()
+    reader.goto(server.at("third"))
+    assert reader.inner_text("h1") == "This page is not kept on this device"
+    assert not any(".gz" in address for address in reader.evaluate(KEPT))
+    server.start()
+
+
+def test_without_room_the_page_says_so_and_all_works(
+    server: Server, visit: Callable[..., Any]
+) -> None:
+    page = visit("students")
+    wait_until_kept(page, "students-one.svg?")
+    session = page.context.new_cdp_session(page)
+    origin = page.evaluate("location.origin")
+    session.send("Storage.overrideQuotaForOrigin", {"origin": origin, "quotaSize": 100_000})
+    page.reload()
+    page.get_by_role("button", name="Keep the whole course").click()
+    page.get_by_text("There is no more room on this device.").wait_for()
+    page.goto(server.at("second"))
+    assert versions(page) == {"one"}
+    # where the browser tells how much room it has, nothing is begun that cannot be finished
+    room = "navigator.storage.estimate = async () => ({ quota: 1.5e5, usage: 5e4 })"
+    page.context.add_init_script(room)
+    page.goto(server.at("students"))
+    page.get_by_role("button", name="Keep the whole course").click()
+    said = "There is no room: this browser has 0.1 MB for this site, and 0.2 MB are needed."
+    page.get_by_text(said).wait_for()
+
+
+BLOCKED = """Object.defineProperty(Navigator.prototype, "serviceWorker", { get() {
+  throw new DOMException("storage is blocked", "SecurityError"); } });"""
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("blocked", "This browser keeps nothing of this site"),
+        ("file", "the course is on your device already"),
+        ("changed", "This browser keeps nothing of this site"),
+    ],
+)
+def test_where_nothing_can_be_kept_the_page_says_why(
+    server: Server, browser: Any, how: str, said: str
+) -> None:
+    context, errors = browser.new_context(), []
+    context.set_default_timeout(PATIENCE)
+    if how == "blocked":
+        context.add_init_script(BLOCKED)
+    if how == "changed":  # by the server, on the way: no version could be told from another one
+        (server.site / "_static" / "page.js").write_text('window.script="one"')
+    page = context.new_page()
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on(
+        "console", lambda message: errors.append(message.text) if message.type == "error" else None
+    )
+    file = (server.site / "students.html").as_uri()
+    page.goto(file if how == "file" else server.at("students"))
+    page.get_by_text(said).wait_for()
+    assert page.locator("#keep-course button:visible").count() == 0
+    context.close()
+    assert errors == []
