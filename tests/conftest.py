@@ -80,6 +80,7 @@ UNTRACED = (
     "test_reading",
     "test_search",
     "test_site",
+    "test_slides",
 )
 """Modules that test other code than optdl, whose lines are counted; counting doubles their time."""
 

@@ -780,6 +780,31 @@ def test_a_printed_page_has_its_title_and_is_light(site: Path, browser: Any, nam
     context.close()
 
 
+# --- slides ---
+
+OVER = """() => [document.documentElement.scrollHeight - innerHeight,
+  document.documentElement.scrollWidth - innerWidth]"""
+
+
+@pytest.mark.parametrize("name", ["erm/risk", "optimizers/race", "bnp/centering"])
+def test_slides_fit_their_window(site: Path, browser: Any, name: str) -> None:
+    page = browser.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.goto((site / "book" / f"{name}.html").as_uri() + "#slide=1")
+    count = int(page.locator(".slides-place").inner_text().split("/")[1])
+    assert count > 10
+    for width, height in ((1280, 720), (1920, 1080)):
+        page.set_viewport_size({"width": width, "height": height})
+        for number in range(1, count + 1):
+            page.evaluate("number => { location.hash = `slide=${number}`; }", number)
+            page.wait_for_function(
+                "text => document.querySelector('.slides-place').textContent === text",
+                arg=f"{number} / {count}",
+            )
+            assert max(page.evaluate(OVER)) <= 0, (number, width)
+    page.close()
+
+
 # --- the API ---
 
 API = yaml.safe_load((ROOT / "book" / "api.yml").read_text("utf-8"))

@@ -22,6 +22,7 @@ import api
 import lessons
 import reading
 import room
+import slides
 import styles
 
 DESCRIPTION_LENGTH = 155
@@ -101,6 +102,7 @@ class MendedTemplates(BuiltinTemplateLoader):
         if name := context.get("pagename"):
             app, root = self.builder.app, context.get("content_root", "")
             reading.offer_notebook(soup, app, name, root)
+            slides.offer_slides(soup, root)
             lessons.mark_contents(soup, app, name)
             api.link_code(soup, app, name)
             if name in app.env.all_docs:
