@@ -17,8 +17,8 @@ VERSION = "_static/version.txt"
 WORKER = Path(__file__).with_name("sw.js")
 ADDRESS = re.compile(r'\b(?:src|href)="([^"#?:]+)')
 URL = re.compile(r"""url\(["']?([^"')#?:]+)""")
-ASKED_FOR = ("_static/python/", "_static/explore/")
-"""Folders of files that scripts ask for, whatever the pages name."""
+ASKED_FOR = ("_static/python/", "_static/explore/", "_static/slides.")
+"""How the names of files begin that scripts ask for, whatever the pages name."""
 
 
 def write(site: Path) -> None:
@@ -28,10 +28,10 @@ def write(site: Path) -> None:
     named = Counter(name for page in pages for name in _named(site, page, ADDRESS) & there)
     styles = [name for name in named if name.endswith(".css")]
     of_styles = {name for style in styles for name in _named(site, style, URL) & there}
-    folders = {name for name in there if name.startswith(ASKED_FOR)}
+    asked_for = {name for name in there if name.startswith(ASKED_FOR)}
     files = {
         quote(name): [len(content), hashlib.sha256(content).hexdigest()[:16]]
-        for name in sorted({*pages, *named, *of_styles, *folders})
+        for name in sorted({*pages, *named, *of_styles, *asked_for})
         for content in [(site / name).read_bytes()]
     }
     # what most pages have in common is kept from the beginning
