@@ -649,7 +649,8 @@ def test_the_page_404_leads_home_from_any_depth(
         page.set_default_timeout(PATIENCE)
         answers: list[int] = []
         page.on("response", lambda answer: answers.append(answer.status))
-        page.goto(f"{address}{prefix}{missing}")
+        with page.expect_response(lambda answer: answer.ok):
+            page.goto(f"{address}{prefix}{missing}")
         page.wait_for_function(
             "wanted => document.querySelector('a').href === wanted",
             arg=f"{address}{prefix}book/index.html",
