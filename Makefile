@@ -11,7 +11,7 @@ F ?= fig3 fig4 fig5 fig8 fig9 beyond optimizers recorded
 CLASS := class submitted autograded feedback exchange gradebook.db archive
 
 .DEFAULT_GOAL := help
-.PHONY: help course test cover book pdf cards lab release handout class extend collect grade feedback grades figures lint clean
+.PHONY: help course test cover book pdf cards lab release handout class extend collect grade report feedback grades figures lint clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -59,6 +59,9 @@ collect: .venv/ready ## take in a zip of Moodle's or Canvas's (A=erm ZIP=submiss
 
 grade: .venv/ready ## grade what was handed in for one assignment (A=erm)
 	@$(PY) -m tools.grade $(A)
+
+report: .venv/ready ## write pages about the class, with names and without (A=erm for one)
+	@$(PY) -m tools.report $(A)
 
 feedback: .venv/ready ## give graded pages back to the students (A=erm)
 	@$(PY) -m tools.feedback $(A)

@@ -52,6 +52,12 @@ class Report:
         Why the others do not.
     named : set of str
         The causes that are misconceptions which the checks know.
+    max_points : float
+        How many points it has.
+    points : dict
+        How many of them each student has, by id.
+    why : dict
+        The cause for each student who has not solved it, by id.
     """
 
     assignment: str
@@ -62,6 +68,9 @@ class Report:
     solved: int = 0
     causes: Counter[str] = field(default_factory=Counter)
     named: set[str] = field(default_factory=set)
+    max_points: float = 0
+    points: dict[str, float] = field(default_factory=dict)
+    why: dict[str, str] = field(default_factory=dict)
 
     @property
     def most_frequent(self) -> list[tuple[str, int]]:
@@ -94,7 +103,8 @@ def reports(course: Course, topic: str) -> list[Report]:
             }
             for name, path in course.executed(student, topic).items():
                 nb = notebooks.read_graded(path)
-                _count(exercises[name], grades.get(name, {}), nb, happened.get(name, {}))
+                own = grades.get(name, {}), nb, happened.get(name, {})
+                _count(exercises[name], student, *own)
     return [one for reports in exercises.values() for one in reports if one.students]
 
 
@@ -113,7 +123,11 @@ def _exercises(course: Course, topic: str, name: str) -> list[Report]:
 
 
 def _count(
-    exercises: Sequence[Report], grades: dict[str, Any], nb: Any, happened: dict[str, str]
+    exercises: Sequence[Report],
+    student: str,
+    grades: dict[str, Any],
+    nb: Any,
+    happened: dict[str, str],
 ) -> None:
     cells = {
         cell.metadata.nbgrader.grade_id: cell for cell in nb.cells if "nbgrader" in cell.metadata
@@ -122,13 +136,16 @@ def _count(
     for exercise in exercises:
         scores = [grades[name] for name in exercise.cells if name in grades]
         exercise.students += 1
-        if sum(grade.score for grade in scores) >= sum(grade.max_score for grade in scores):
+        exercise.points[student] = sum(grade.score for grade in scores)
+        exercise.max_points = sum(grade.max_score for grade in scores)
+        if exercise.points[student] >= exercise.max_points:
             exercise.solved += 1
             continue
         tests = [cells[name] for name in exercise.cells if name in cells]
         causes = [cause(cell, missing, happened) for cell in tests]
         telling = [text for text in causes if text and text != UNNAMED]
-        exercise.causes[next(iter(telling), UNNAMED)] += 1
+        exercise.why[student] = next(iter(telling), UNNAMED)
+        exercise.causes[exercise.why[student]] += 1
         exercise.named |= {text for cell in tests for text in _lines(cell, LIKELY_CAUSE)}
 
 

@@ -8,6 +8,7 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,8 @@ class Row:
     ``marked`` and ``pending`` tell how many answers have a mark by hand and how many wait to be
     read (after a new grading some do both); ``late_penalty`` is the number of points taken off for
     being late; ``why`` says why the work could not be graded, and ``events`` what happened to it.
-    ``time`` says that nobody knows when the work came, where there is a deadline.
+    ``time`` says that nobody knows when the work came, where there is a deadline;
+    ``handed_in`` and ``due`` are moments in UTC, and the second includes an extension.
     """
 
     student: str
@@ -71,6 +73,8 @@ class Row:
     events: tuple[Event, ...] = ()
     time: str = ""
     is_listed: bool = True
+    handed_in: datetime | None = None
+    due: datetime | None = None
 
     @property
     def total(self) -> float:
@@ -141,6 +145,8 @@ def _points(submission: Any) -> dict[str, Any]:
         "pending": sum(bool(grade.needs_manual_grade) for grade in grades),
         "hours_late": round(submission.total_seconds_late / 3600, 1),
         "late_penalty": sum(penalties),
+        "handed_in": submission.timestamp,
+        "due": submission.duedate,
     }
 
 
