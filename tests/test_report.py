@@ -32,8 +32,7 @@ WORK = {
     "ada77": ("2 * x", "3 * x", timedelta(hours=30)),
     "ben77": ("x * x", "3 * x", timedelta(hours=2)),
     "cleo77": ("x * x", "x / 'ben77'", timedelta(minutes=5)),
-    # raises an error of a student's own making, which names somebody
-    "dora77": ("2 * x", "(_ for _ in ()).throw(type('Ben77', (Exception,), {})())", -timedelta(1)),
+    "dora77": ("2 * x", "x", -timedelta(1)),
 }
 """What each student writes, and how long before the deadline; finn hands in nothing."""
 
@@ -129,6 +128,18 @@ def test_the_copy_without_names_names_nobody(graded: Course) -> None:
     assert sorted(row[1:] for row in students) == sorted(
         row[1:] for row in below(with_names, "Who is stuck where")
     )
+
+
+def test_a_cause_that_names_somebody_is_not_on_the_copy(graded: Course) -> None:
+    [toy] = report.gather(graded, ["toy"])
+    double, triple = toy.reports
+    double.why["ada77"] = "expected the seed of ben77"
+    triple.why["ada77"] = "ask ben77"
+    triple.named.add("ask ben77")  # a student's function can raise such a text
+    nobody = report.without_names([toy])
+    assert "ben77" not in report.page(nobody, nobody, are_named=False) + report.to_csv(nobody)
+    assert nobody[0].reports[0].causes == {"you square; doubling adds.": 2, report.OTHER: 1}
+    assert nobody[0].reports[1].causes["fails with TypeError"] == 1
 
 
 def test_numbers_are_drawn_anew(graded: Course) -> None:

@@ -195,7 +195,7 @@ def _without_names(
         is_ours = (
             cause in report.named
             or cause in KINDS_OF_CAUSE
-            or cause.removeprefix("raises ") in vars(builtins)
+            or cause.removeprefix("raises ").removeprefix("fails with ") in vars(builtins)
         )
         return cause if is_ours and not is_name.search(cause) else OTHER
 
