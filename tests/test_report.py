@@ -1,4 +1,4 @@
-"""The pages about a class: what they count, that nobody is named on the copy for the projector."""
+"""The pages about a class: what they count, which answers are alike, and a copy without names."""
 
 import csv
 import re
@@ -12,7 +12,7 @@ from test_class import answered
 from test_collect import use
 from test_course import make_course
 
-from tools import grade, release, report, roster
+from tools import alike, grade, release, report, roster
 from tools.backend import Backend
 from tools.layout import Course
 from tools.terminal import ToolError
@@ -137,7 +137,7 @@ def test_a_cause_that_names_somebody_is_not_on_the_copy(graded: Course) -> None:
     triple.why["ada77"] = "ask ben77"
     triple.named.add("ask ben77")  # a student's function can raise such a text
     nobody = report.without_names([toy])
-    assert "ben77" not in report.page(nobody, nobody, are_named=False) + report.to_csv(nobody)
+    assert "ben77" not in report.page(nobody, nobody) + report.to_csv(nobody)
     assert nobody[0].reports[0].causes == {"you square; doubling adds.": 2, report.OTHER: 1}
     assert nobody[0].reports[1].causes["fails with TypeError"] == 1
 
@@ -163,7 +163,7 @@ def test_the_file_holds_the_same(graded: Course) -> None:
 
 def test_the_term_has_every_assignment(graded: Course) -> None:
     [toy] = report.gather(graded, ["toy"])
-    made = BeautifulSoup(report.page([], [toy, toy], are_named=True), "html.parser")
+    made = BeautifulSoup(report.page([], [toy, toy], {}), "html.parser")
     assert [row[0] for row in below(made, "Assignments")] == ["toy", "toy"]
     assert below(made, "Assignments")[0][2:] == ["50 %", "1", "2 × you square; doubling adds."]
     assert ["Ben Nevis", "50", "50"] in below(made, "Students")
@@ -175,6 +175,46 @@ def test_what_was_not_graded_has_no_page(tmp_path: Path) -> None:
     Backend(course)
     with pytest.raises(ToolError, match="nothing of toy has been graded"):
         use(report, course, "toy")
+
+
+STRANGERS = (
+    *("x + x + x", "sum([x] * 3)", "x * (2 + 1) if x else 0", "max(3 * x, 3 * x)"),
+    *("[x, x][0] * len('abc')", "x / (1 / 3)"),
+)
+"""What strangers might write who were told to triple a number."""
+
+
+def test_alike_answers_are_those_that_strangers_would_not_write(tmp_path: Path) -> None:
+    course = make_course(tmp_path)
+    release.write(course, "toy")
+    copied = "(lambda half: 6 * half)(x / 2)"
+    triples = [*STRANGERS, copied, copied, "(lambda h:  6*h)(x/2)  # my own"]
+    for number, triple in enumerate(triples):
+        for folder in (course.submitted, course.autograded):
+            file = folder / f"s{number}" / "toy" / "toy.ipynb"
+            file.parent.mkdir(parents=True)
+            why = "We wondered why, and then we saw it." if number in (0, 1, 2) else ""
+            file.write_bytes(answered(course.released("toy"), "2 * x", triple, why))
+    found = alike.find(course, "toy")
+    assert (found.natural, found.compared, found.few) == (
+        ["toy-double"],
+        ["toy-triple"],
+        ["toy-why"],
+    )
+    assert {pair.students: (pair.same, pair.near) for pair in found.pairs} == {
+        ("s6", "s7"): (["toy-triple"], []),
+        ("s6", "s8"): ([], ["toy-triple"]),
+        ("s7", "s8"): ([], ["toy-triple"]),
+    }
+    assert alike.to_csv({"toy": found}).splitlines()[1] == "toy,s6,s7,toy-triple,"
+
+
+def test_words_are_compared_as_words() -> None:
+    said = "The risk is an expected value, so the sample mean estimates it without bias."
+    other = "A mean over more examples has a smaller variance, and its bias stays zero."
+    again = alike.runs(said.upper().replace(",", ";"), is_code=False)
+    assert alike.likeness(alike.runs(said, is_code=False), again) == 1
+    assert alike.likeness(alike.runs(other, is_code=False), again) == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -12,7 +12,7 @@ import random
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -21,7 +21,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rich.text import Text
 
-from tools import exercises, results
+from tools import alike, exercises, results
 from tools.layout import ROOT, Course
 from tools.results import Row
 from tools.stamps import write_atomically
@@ -49,6 +49,9 @@ BEFORE = {
 """When work came, by the time that was left until the deadline."""
 
 LATE = "late"
+
+MOST_PAIRS = 30
+"""How many pairs of students with alike answers a page lists."""
 
 
 @dataclass(frozen=True)
@@ -225,8 +228,16 @@ def people(class_: Sequence[Assignment], are_named: bool) -> dict[str, str]:
     return dict(sorted(names.items(), key=lambda item: points[item[0]]))
 
 
-def page(shown: Sequence[Assignment], term: Sequence[Assignment], are_named: bool) -> str:
-    """Return the page on the assignments that are shown, with all of the term at its end."""
+def page(
+    shown: Sequence[Assignment],
+    term: Sequence[Assignment],
+    pairs: Mapping[str, alike.Found] | None = None,
+) -> str:
+    """Return the page on the assignments that are shown, with all of the term at its end.
+
+    With ``pairs``, by assignment, it has the students' names; without, it is for the projector.
+    """
+    are_named = pairs is not None
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -238,6 +249,9 @@ def page(shown: Sequence[Assignment], term: Sequence[Assignment], are_named: boo
         shown=shown,
         term=term if len(term) > 1 else [],
         are_named=are_named,
+        pairs=pairs,
+        alike=alike,
+        MOST_PAIRS=MOST_PAIRS,
         people=people(term, are_named),
         level=level,
         levels=levels,
@@ -287,15 +301,24 @@ def write(course: Course, topics: Sequence[str]) -> list[Path]:
     if not class_:
         raise ToolError("nothing has been graded", "make grade A=TOPIC")
     folder, name = course.build / "report", "-".join(topics) or "term"
-    contents: dict[Path, str] = {}
-    for suffix, term in (("", class_), ("-without-names", without_names(class_))):
-        shown = [one for one in term if not topics or one.topic in topics]
-        contents[folder / f"{name}{suffix}.html"] = page(shown, term, are_named=not suffix)
-        contents[folder / f"{name}{suffix}.csv"] = to_csv(shown)
-    for path, text in contents.items():
-        is_page = path.suffix == ".html"
-        write_atomically(path, text.encode() if is_page else results.for_spreadsheets(text))
-    return list(contents)
+    pairs = {one.topic: alike.find(course, one.topic) for one in _chosen(class_, topics)}
+    nobody = without_names(class_)
+    contents = {
+        f"{name}.html": page(_chosen(class_, topics), class_, pairs),
+        f"{name}.csv": to_csv(_chosen(class_, topics)),
+        f"{name}-alike.csv": alike.to_csv(pairs),
+        f"{name}-without-names.html": page(_chosen(nobody, topics), nobody),
+        f"{name}-without-names.csv": to_csv(_chosen(nobody, topics)),
+    }
+    for file, text in contents.items():
+        is_page = file.endswith(".html")
+        content = text.encode() if is_page else results.for_spreadsheets(text)
+        write_atomically(folder / file, content)
+    return [folder / file for file in contents]
+
+
+def _chosen(class_: Sequence[Assignment], topics: Sequence[str]) -> list[Assignment]:
+    return [one for one in class_ if not topics or one.topic in topics]
 
 
 def command(arguments: argparse.Namespace, course: Course | None = None) -> None:
