@@ -21,6 +21,7 @@ PUBLIC = {
     "Harmless": "gradebox.nbgrader.harmless",
     "FeedbackPage": "gradebox.feedback.page",
     "markdown2html": "gradebox.feedback.formulas",
+    "MarkScheme": "gradebox.feedback.scheme",
     "ReleaseFeedback": "gradebox.exchange",
     "Submit": "gradebox.exchange",
     "observe": "gradebox.observation",
@@ -74,7 +75,8 @@ def configure(c: Any) -> None:
 def configure_feedback(c: Any) -> None:
     """Have the pages for students written and released by gradebox.
 
-    They load nothing, name each exercise and hide hidden tests.
+    They load nothing, name each exercise and hide hidden tests. The formgrader's pages have their
+    formulas typeset, too, and the mark scheme beside each answer in words.
 
     Parameters
     ----------
@@ -83,4 +85,5 @@ def configure_feedback(c: Any) -> None:
     """
     c.GenerateFeedback.exporter_class = "gradebox.FeedbackPage"
     c.HTMLExporter.filters = {"markdown2html": "gradebox.markdown2html"}
+    c.HTMLExporter.preprocessors = ["gradebox.MarkScheme"]
     c.ExchangeFactory.release_feedback = "gradebox.ReleaseFeedback"

@@ -1,0 +1,53 @@
+"""Show the mark scheme of a question beside the answer, where a person gives the points.
+
+In ``nbgrader_config.py``::
+
+    c.HTMLExporter.preprocessors = ["gradebox.MarkScheme"]
+
+Only the formgrader's pages have it, which are for instructors.
+"""
+
+import re
+from typing import Any
+
+import nbformat
+from nbconvert.preprocessors import Preprocessor
+
+from gradebox.feedback.formulas import rendered
+from gradebox.nbgrader.source_notebook import source_folder
+
+SCHEME = re.compile(r"^.*BEGIN MARK SCHEME.*\n([\s\S]*?)^.*END MARK SCHEME", re.MULTILINE)
+
+BOX = (
+    '<aside aria-label="Mark scheme" style="float: right; width: 45%; margin: 0 0 1em 1.5em; '
+    'padding: 0 1em; border: 1px solid #777; background: #f5f5f5">'
+    "<p><strong>Mark scheme</strong></p>{}</aside>\n\n"
+)
+"""Stands before the answer, so that nothing in the answer can change it."""
+
+
+class MarkScheme(Preprocessor):
+    """Puts the mark scheme of the instructor's notebook beside each answer in words."""
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        """Return the notebook as the formgrader shows it; for other pages, as it is."""
+        if "submission_id" not in resources:
+            return nb, resources
+        path = source_folder(self, resources["assignment_id"]) / f"{resources['notebook_id']}.ipynb"
+        source = nbformat.read(path, as_version=4) if path.exists() else None  # type: ignore[no-untyped-call]
+        schemes = {
+            _name(cell): match[1]
+            for cell in (source.cells if source else ())
+            if (match := SCHEME.search(cell.source))
+        }
+        for cell in nb.cells:
+            if cell.cell_type == "markdown" and _name(cell) in schemes:
+                # an empty line would end the HTML in Markdown
+                scheme = re.sub(r"\n\s*\n", "\n", rendered(schemes[_name(cell)]))
+                cell.source = BOX.format(scheme) + cell.source
+        return nb, resources
+
+
+def _name(cell: Any) -> str:
+    """Return what nbgrader calls a cell."""
+    return str(cell.metadata.get("nbgrader", {}).get("grade_id", ""))

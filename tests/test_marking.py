@@ -1,0 +1,97 @@
+"""The formgrader's page: its script runs, and the mark scheme stands beside the answer alone."""
+
+import re
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup
+from nbconvert.exporters import HTMLExporter
+from nbgrader.server_extensions.formgrader import handlers
+from test_course import make_course
+
+from tools import lab, notebooks
+from tools.layout import Course
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbconvert"),
+    pytest.mark.xdist_group("nbgrader"),
+]
+
+ABOUT = {"index": 0, "total": 1, "base_url": "", "student": "ada", "notebook_path": ""}
+FORMGRADER = ABOUT | {"submission_id": "1", "assignment_id": "toy", "notebook_id": "toy"}
+STATIC = Path(handlers.static_path)
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Course:
+    """Return a course whose question has a mark scheme of two paragraphs with a formula."""
+    made = make_course(tmp_path)
+    source = notebooks.read(made.source("toy"))
+    source.cells[-1].source = (
+        "An answer.\n\n### BEGIN MARK SCHEME\nTwo points for $x^2$.\n\n- one for each\n"
+        "### END MARK SCHEME\n"
+    )
+    made.source("toy").write_bytes(notebooks.to_bytes(source))
+    return made
+
+
+def page(course: Course, monkeypatch: pytest.MonkeyPatch, about: dict[str, Any]) -> str:
+    """Return the page of a student who has answered with something that looks like a scheme."""
+    for name, value in lab.settings(course).items():
+        monkeypatch.setenv(name, value)
+    settings = deepcopy(course.config)
+    settings.HTMLExporter.template_name = "formgrade"
+    settings.HTMLExporter.extra_template_basedirs = [handlers.template_path]
+    answered = notebooks.read(course.source("toy"))
+    answered.cells[-1].source = "```\nnever closed </aside> </div>"
+    text, _ = HTMLExporter(config=settings).from_notebook_node(answered, about)
+    return str(text)
+
+
+def test_the_mark_scheme_stands_beside_the_answer(
+    course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = BeautifulSoup(page(course, monkeypatch, FORMGRADER), "html.parser")
+    [scheme] = made.find_all("aside")
+    assert " ".join(scheme.get_text(" ").split()) == (
+        "Mark scheme Two points for x 2 . one for each"
+    )
+    assert [tag.name for tag in scheme.math.find_all()] == ["msup", "mi", "mn"]
+    assert "never closed" in scheme.find_parent(class_="panel-body").get_text()
+
+
+def test_pages_for_students_have_no_mark_scheme(
+    course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "one for each" not in page(course, monkeypatch, ABOUT)
+
+
+def test_the_formgrader_starts_without_mathjax(
+    course: Course, monkeypatch: pytest.MonkeyPatch, browser: Any
+) -> None:
+    text = page(course, monkeypatch, FORMGRADER)
+    context = browser.new_context()
+    opened, errors = context.new_page(), []
+    opened.on("pageerror", lambda error: errors.append(str(error)))
+
+    def answer(route: Any) -> None:
+        path = route.request.url.partition("/formgrader/static/")[2]
+        if path:
+            route.fulfill(path=STATIC / path)
+        elif "/api/" in route.request.url:
+            name = {"id": 1, "name": "toy-why", "score": 0, "max_score": 4, "manual_score": None,
+                    "auto_score": None, "needs_manual_grade": True, "extra_credit": None,
+                    "comment": "", "auto_comment": "", "manual_comment": ""}  # fmt: skip
+            route.fulfill(json=[name])
+        else:
+            route.fulfill(body=text, content_type="text/html; charset=utf-8")
+
+    context.route(re.compile(".*"), answer)
+    opened.goto("http://localhost/formgrader/submissions/1/")
+    # what the formgrader does last, after it has met MathJax
+    opened.wait_for_function("window.formgrader?.keyboard_manager && MathJax.loaded")
+    assert errors == []
+    context.close()
