@@ -131,8 +131,8 @@ class ExerciseDirective(SphinxDirective):
                 self.state.nested_parse(StringList(source.splitlines(), name), 0, box)
             else:
                 box += self.cell(kind, name, source)
-            if kind == "answer":
-                box += self.hints(exercise.topic, exercise.keys[name])
+            if key := exercise.keys.get(name):  # an answer with a check
+                box += self.hints(exercise.topic, key)
                 if self.config.self_study:
                     box += self.solution(exercise.topic, name)
         if self.content:
