@@ -129,7 +129,8 @@ SAME_IN_TORCH = {
     "Nesterov 0.9": Nesterov(lr=0.02, alpha=0.9),
     "AdaGrad": AdaGrad(lr=0.3, delta=1e-7),
     "AdaGrad, large δ": AdaGrad(lr=0.3, delta=0.1),
-    "RMSProp, δ = 0": RMSProp(lr=0.01, rho=0.9, delta=0.0),
+    # so small a rate that no path arrives: where g changes its sign, g / √r is as good as random
+    "RMSProp, δ = 0": RMSProp(lr=0.002, rho=0.9, delta=0.0),
     "AdaDelta": AdaDelta(lr=1.0, rho=0.9, delta=1e-6),
     "AdaDelta, η = 0.5": AdaDelta(lr=0.5, rho=0.95, delta=1e-3),
     "Adam": Adam(lr=0.05, beta1=0.9, beta2=0.999, delta=1e-8),
