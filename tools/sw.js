@@ -2,7 +2,9 @@
 
    A file is kept under its address and the hash of its content, which the list of each version of the site tells. Each
    page belongs to the version with which it was opened, and gets files of that version only, also when the site has
-   changed meanwhile: whoever writes an answer is not disturbed. The next page that is opened is of the new version. */
+   changed meanwhile: whoever writes an answer is not disturbed. The next page that is opened is of the new version, and
+   comes from the network as long as a page of the old one is open; then the worker of the new version takes over. It
+   never takes over earlier, since a page that is opened at that moment can be lost. */
 "use strict";
 
 const VERSION = "";
@@ -109,7 +111,7 @@ async function open(event, path) {
   try {
     const answer = await fetch(event.request, { cache: "no-cache" });
     event.waitUntil(bind(id, NONE));
-    registration.update().catch(() => {}); // not waited for: the new worker waits for this one to have nothing to do
+    registration.update().catch(() => {});
     return answer;
   } catch {
     for (const version of [VERSION, ...(await keptVersions())]) {
@@ -155,18 +157,11 @@ addEventListener("install", (event) => {
     // a server that changes the scripts on their way gets no worker: nothing could be told from another version
     for (const path of core) if (!(await get(path, files[path][1]))) throw new Error(`${path} is of another version`);
     await (await store()).put(keyOfList(VERSION), new Response(list));
-    skipWaiting(); // open pages keep their version, see `serve`
   }
   event.waitUntil(install());
 });
 
-addEventListener("activate", (event) => {
-  async function activate() {
-    for (const { id } of await clients.matchAll({ includeUncontrolled: true, type: "all" })) await bind(id, await versionOf(id));
-    await clients.claim();
-  }
-  event.waitUntil(activate());
-});
+addEventListener("activate", (event) => event.waitUntil(clients.claim()));
 
 /** Return the versions of which a list is kept. */
 async function keptVersions() {
@@ -233,7 +228,8 @@ async function renew() {
   for (const key of keys) if (key.startsWith(keyOfClient("")) && !ids.has(key.slice(keyOfClient("").length))) await cache.delete(key);
   if ((await keptVersions()).every((version) => version === VERSION)) return;
   const files = await filesOf(VERSION);
-  const wanted = keys.includes(WHOLE) ? Object.keys(files) : keys.map(pathOf).filter((path) => path in files);
+  const visited = keys.filter((key) => !key.startsWith(`${ROOT}?`)).map(pathOf);
+  const wanted = keys.includes(WHOLE) ? Object.keys(files) : visited.filter((path) => path in files);
   if (!(await keepAll(new Set(wanted), files))) return; // without a network or room, the old version stays
   const needed = new Set([VERSION]);
   for (const { id } of open) needed.add(await versionOf(id));
@@ -260,7 +256,7 @@ addEventListener("message", (event) => {
   async function answer() {
     const files = await filesOf(VERSION);
     full = false;
-    if (visited) {
+    if (visited && (await versionOf(event.source.id)) !== NONE) {
       const paths = visited.map(pathOf).filter((path) => path in files && !path.endsWith(".gz"));
       await keepAll(paths, files);
       await (renewing = renewing.then(renew, renew));

@@ -50,7 +50,7 @@
       answer = await ask({ wanted: batch.map(([path]) => path) });
       come += batch.reduce((sum, [, bytes]) => sum + bytes, 0);
       if (answer.full) why = "There is no more room on this device. What has been loaded can be read.";
-      else if (!answer.all) why = "Not all could be loaded. If you are connected, reload this page, because the course may have changed; then press again to go on.";
+      else if (!answer.all) why = "Not all could be loaded. If you are connected, the course may have changed: close all its pages, open this one again, and press once more to go on.";
     }
     stopped = undefined;
     state = await ask({});
