@@ -183,9 +183,10 @@ class Course:
         """Make the folders that nbgrader expects to exist."""
         for folder in (self.build, self.submitted, self.autograded, self.feedback, self.work):
             folder.mkdir(parents=True, exist_ok=True)
-        self.exchange.mkdir(parents=True, exist_ok=True)
-        # nbgrader's own rule: whoever may submit must be able to write here.
-        self.exchange.chmod(0o777)
+        if not self.exchange.exists():  # one that a class shares has its owner and its rights
+            self.exchange.mkdir(parents=True)
+            # nbgrader's own rule: whoever may submit must be able to write here.
+            self.exchange.chmod(0o777)
 
 
 def is_result(path: Path) -> bool:

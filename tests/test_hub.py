@@ -1,0 +1,275 @@
+"""A class on a JupyterHub: two students and their teacher, from the release to the feedback.
+
+A hub starts each server as the user to whom it belongs. So this needs root, and makes its users in
+a mount namespace of its own: nobody else sees them.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from hang import HANG
+from test_class import answered
+from test_course import make_course
+
+from tools.layout import ROOT
+
+SRV = Path("/srv")
+"""Where the page puts the hub; in the namespace it is a folder of the test."""
+PAGE = ROOT / "book" / "jupyterhub.md"
+PRIVATE = ("unshare", "--mount", "--propagation", "private")
+USERS = {"grace": 20001, "ada": 20002, "ben": 20003}
+
+
+def has_rights() -> bool:
+    """Tell whether users can be made that nobody else sees."""
+    return (
+        sys.platform == "linux"
+        and os.geteuid() == 0
+        and SRV.is_dir()
+        and subprocess.run([*PRIVATE, "true"], capture_output=True, check=False).returncode == 0
+    )
+
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:nbconvert"),
+    pytest.mark.skipif(not has_rights(), reason="needs root, and a mount namespace of its own"),
+]
+
+
+def namespace(root: Path) -> list[str]:
+    """Return shell commands that put a folder at /srv, and let everyone reach Python and the code.
+
+    Folders below one that is private, such as root's home, get a place in an empty one.
+    """
+    lines = [f"mount --bind {root} {SRV}"]
+    lines += [f"mount --bind {SRV}/etc/{name} /etc/{name}" for name in ("passwd", "group")]
+    folders = {Path(sys.base_prefix), Path(sys.prefix), ROOT}
+    private = {
+        folder: [one for one in folder.parents if not one.stat().st_mode & 0o001]
+        for folder in folders
+    }
+    hidden = {folder: parents[-1] for folder, parents in private.items() if parents}
+    staged = {folder: f"{SRV}/stage/{number}" for number, folder in enumerate(hidden)}
+    for folder, place in staged.items():
+        lines += [f"mkdir -p {place}", f"mount --bind {folder} {place}"]
+    lines += [f"mount -t tmpfs -o mode=755 none {parent}" for parent in {*hidden.values()}]
+    for folder, place in staged.items():
+        lines += [f"mkdir -p {folder}", f"mount --move {place} {folder}"]
+    return lines
+
+
+class Hub:
+    """A hub as the page says, at /srv/hub of its namespace."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        root.chmod(0o755)
+        accounts = {
+            name: f"{name}:x:{n}:{n}::{SRV}/home/{name}:/bin/sh" for name, n in USERS.items()
+        }
+        groups = {name: f"{name}:x:{n}:" for name, n in USERS.items()}
+        (root / "etc").mkdir()
+        for file, made in (("passwd", accounts), ("group", groups)):
+            lines = [Path("/etc", file).read_text("utf-8").rstrip("\n"), *made.values()]
+            (root / "etc" / file).write_text("\n".join(lines) + "\n")
+        for name, number in USERS.items():
+            home = root / "home" / name
+            home.mkdir(parents=True)
+            if name == "grace":
+                self.course = make_course_of(home / "course")
+            own(home, number)
+            home.chmod(0o700)
+
+        ports = [free_port() for _ in range(3)]
+        self.address = f"http://127.0.0.1:{ports[0]}"
+        changes = (
+            # passwords of this machine are none of the test's business
+            "c.JupyterHub.authenticator_class = 'dummy'\n"
+            f"c.JupyterHub.bind_url = {self.address!r}\nc.JupyterHub.hub_port = {ports[1]}\n"
+            f"c.ConfigurableHTTPProxy.api_url = 'http://127.0.0.1:{ports[2]}'\n"
+        )
+        # the handout is not packed and installed: its place has the packages of this environment
+        said = re.findall("^sudo (.+)", PAGE.read_text("utf-8"), re.MULTILINE)
+        *first, last = [one for one in said if not one.startswith(("unzip", "make"))]
+        assert len(first) == 3
+        config = f"{SRV}/hub/jupyterhub_config.py"
+        commands = [
+            *namespace(root),
+            f"cd {SRV}/home/grace/course",
+            *first,
+            f"mkdir {SRV}/hub/course; ln -s {sys.prefix} {SRV}/hub/course/.venv",
+            f"echo {shlex.quote(changes)} >> {config}",
+            f"cd {SRV}/hub; exec {last}",
+        ]
+        self.log = root / "hub.log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [*PRIVATE, "sh", "-ec", "\n".join(commands)],
+                stdout=log, stderr=subprocess.STDOUT, cwd=root,
+            )  # fmt: skip
+        wait(lambda: requests.get(f"{self.address}/hub/api", timeout=HANG).ok, self)
+
+    def stop(self) -> None:
+        """End the hub, which ends all servers."""
+        self.process.terminate()
+        self.process.wait(HANG)
+
+    def run_as(self, name: str, *command: str) -> str:
+        """Run a command as a user, at home; return all that it printed."""
+        number, home = str(USERS[name]), f"{SRV}/home/{name}"
+        done = subprocess.run(
+            ["nsenter", "--target", str(self.process.pid), "--mount",
+             "setpriv", "--reuid", number, "--regid", number, "--clear-groups",
+             "sh", "-c", f"cd {home}; exec {shlex.join(command)}"],
+            env={"HOME": home, "PATH": f"{sys.prefix}/bin:{os.environ['PATH']}"},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=HANG, check=False,
+        )  # fmt: skip
+        return f"{done.stdout}\nexit status {done.returncode}"
+
+    def teach(self, tool: str, *arguments: str) -> str:
+        """Run one of the course's commands as the teacher."""
+        code = (
+            f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tools import {tool} as tool; "
+            "from tools.layout import Course; from pathlib import Path; "
+            f"arguments = tool.parser().parse_args({[*arguments]!r}); "
+            f"sys.exit(tool.command(arguments, Course(Path('{SRV}/home/grace/course'))))"
+        )
+        said = self.run_as("grace", "python", "-c", code)
+        assert said.endswith("exit status 0"), said
+        return said
+
+
+class Session:
+    """A user who has signed in, as a browser does it, and whose server runs."""
+
+    def __init__(self, hub: Hub, name: str) -> None:
+        self.hub, self.name, self.browser = hub, name, requests.Session()
+        self.home = f"{hub.address}/user/{name}"
+        login = f"{hub.address}/hub/login"
+        form = self.browser.get(login, timeout=HANG).text
+        [token] = re.findall(r'name="_xsrf" value="([^"]+)"', form)
+        answer = self.browser.post(
+            login, data={"username": name, "password": "x", "_xsrf": token}, timeout=HANG
+        )
+        assert answer.ok, answer.text
+        self.browser.get(f"{hub.address}/hub/spawn", timeout=HANG)
+        wait(
+            lambda: self.browser.get(f"{self.home}/lab", timeout=HANG).url.startswith(self.home),
+            hub,
+        )
+
+    def ask(self, method: str, path: str, **more: Any) -> Any:
+        """Ask the user's server as its page does; return what it answers."""
+        token = self.browser.cookies.get("_xsrf", path=f"/user/{self.name}/")
+        answer = self.browser.request(
+            method,
+            f"{self.home}/{path}",
+            headers={"X-XSRFToken": token or ""},
+            timeout=HANG,
+            **more,
+        )
+        assert answer.ok, answer.text
+        return answer.json()
+
+    def assignment(self, action: str) -> list[dict[str, Any]]:
+        """Press a button of the assignment list."""
+        about = {"course_id": "optdl", "assignment_id": "toy"}
+        done = self.ask("POST", f"assignments/{action}", data=about)
+        assert done["success"], done
+        return list(done["value"])
+
+
+def make_course_of(root: Path) -> Any:
+    """Return the teacher's course, with an exchange that all users share."""
+    root.mkdir()
+    course = make_course(root)
+    config = root / "nbgrader_config.py"
+    text = config.read_text("utf-8")
+    exchange = 'str(BUILD / "exchange")'
+    assert exchange in text
+    config.write_text(text.replace(exchange, f'"{SRV}/exchange"'))
+    shutil.copytree(ROOT / "tools" / "hub", root / "tools" / "hub")
+    return course
+
+
+def own(folder: Path, user: int) -> None:
+    """Give a folder, and all that is in it, to a user."""
+    for path in [folder, *folder.rglob("*")]:
+        os.chown(path, user, user)
+
+
+def free_port() -> int:
+    """Return a port of this machine that nothing uses."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def wait(is_there: Any, hub: Hub) -> None:
+    """Wait until something is there, as long as the hub runs."""
+    end = time.monotonic() + HANG
+    while True:
+        try:
+            if is_there():
+                return
+        except requests.ConnectionError:
+            pass
+        assert hub.process.poll() is None, hub.log.read_text()
+        assert time.monotonic() < end, hub.log.read_text()
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    """Start a hub, and end it."""
+    made = Hub(tmp_path)
+    yield made
+    made.stop()
+
+
+def test_a_term_on_a_hub(hub: Hub) -> None:
+    hub.teach("release", "toy")
+    ada, ben = Session(hub, "ada"), Session(hub, "ben")
+    for student, body in ((ada, "2 * x"), (ben, "x * x")):
+        [released] = student.ask("GET", "assignments?course_id=optdl")["value"]
+        assert (released["assignment_id"], released["status"]) == ("toy", "released")
+        student.assignment("fetch")
+        notebook = hub.root / "home" / student.name / "toy" / "toy.ipynb"
+        content = json.loads(answered(notebook, body, "3 * x", "Because."))
+        student.ask(
+            "PUT", "api/contents/toy/toy.ipynb", json={"type": "notebook", "content": content}
+        )
+        student.assignment("submit")
+
+    # nobody reads what another handed in, nor how the course solves it
+    for place in ("exchange/optdl/inbound", "home/grace/course/solutions", "home/ada/toy"):
+        assert "Permission denied" in hub.run_as("ben", "ls", f"{SRV}/{place}"), place
+    assert "ada+toy+" in hub.run_as("grace", "ls", f"{SRV}/exchange/optdl/inbound")
+
+    hub.teach("grade", "toy")
+    grace = Session(hub, "grace")
+    marks = grace.ask("GET", "formgrader/api/submissions/toy")
+    assert {one["student"]: one["score"] for one in marks} == {"ada": 6, "ben": 3}
+
+    page = grace.browser.get(f"{grace.home}/formgrader/manage_assignments", timeout=HANG)
+    assert "frame-ancestors 'self'" in page.headers["Content-Security-Policy"], (
+        "JupyterLab shows it"
+    )
+
+    hub.teach("feedback", "toy")
+    ada.assignment("fetch_feedback")
+    [page] = (hub.root / "home" / "ada" / "toy" / "feedback").glob("*/toy.html")
+    assert "Because." in page.read_text("utf-8")
