@@ -100,6 +100,7 @@ class Hub:
             "c.JupyterHub.authenticator_class = 'dummy'\n"
             f"c.JupyterHub.bind_url = {self.address!r}\nc.JupyterHub.hub_port = {ports[1]}\n"
             f"c.ConfigurableHTTPProxy.api_url = 'http://127.0.0.1:{ports[2]}'\n"
+            f"c.Spawner.start_timeout = c.Spawner.http_timeout = {HANG}\n"
         )
         # the handout is not packed and installed: its place has the packages of this environment
         said = re.findall("^sudo (.+)", PAGE.read_text("utf-8"), re.MULTILINE)
