@@ -96,7 +96,8 @@ def test_two_workers_give_the_same_scores_and_pages(
     monkeypatch.chdir(other)
     assert machines.address.startswith("tcp://127.0.0.1:")
     assert cli.main(["grade", "toy", "--scheduler", machines.address]) == 1
-    assert machines.servers() == [1, 1]
+    # one for all of a machine's submissions; a machine that is busy may find that all are done
+    assert max(machines.servers()) == 1
     assert rows(url(other)) == rows(url(course))
     assert pages(other) == pages(course)
     assert reported(other) == reported(course)
