@@ -5,6 +5,7 @@ packages. Who teaches is a user, too, with the whole course at home.
 """
 
 from pathlib import Path
+from typing import Any
 
 HUB = Path(__file__).resolve().parent
 COMMANDS = HUB / "course" / ".venv" / "bin"
@@ -27,7 +28,7 @@ c.JupyterHub.authenticator_class = "pam"
 c.Authenticator.allow_all = True
 
 
-def settings(spawner):
+def settings(spawner: Any) -> str:
     """Return the folder of a user's settings for Jupyter and nbgrader."""
     course = TEACHERS.get(spawner.user.name)
     return str(course / "tools" / "hub" / "teacher" if course else HUB / "students")
