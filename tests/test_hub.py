@@ -256,7 +256,8 @@ def test_a_term_on_a_hub(hub: Hub) -> None:
         student.assignment("submit")
 
     # nobody reads what another handed in, nor how the course solves it
-    for place in ("exchange/optdl/inbound", "home/grace/course/solutions", "home/ada/toy"):
+    private = ("exchange/optdl/inbound", "home/grace/course/solutions", "home/ada/toy", "hub/state")
+    for place in private:
         assert "Permission denied" in hub.run_as("ben", "ls", f"{SRV}/{place}"), place
     assert "ada+toy+" in hub.run_as("grace", "ls", f"{SRV}/exchange/optdl/inbound")
 

@@ -9,19 +9,22 @@ from typing import Any
 
 HUB = Path(__file__).resolve().parent
 COMMANDS = HUB / "course" / ".venv" / "bin"
+STATE = HUB / "state"
+"""The hub's keys, and who is signed in: for nobody else."""
 TEACHERS = {"grace": Path("~grace/course").expanduser()}
 """Who teaches, with the folder of the course."""
 
 # The hub puts get_config there when it loads this file.
 c = get_config()
 
+STATE.mkdir(mode=0o700, exist_ok=True)
 # A web server with a certificate stands before it; students' passwords must not travel in the open.
 c.JupyterHub.bind_url = "http://127.0.0.1:8000"
 c.JupyterHub.hub_port = 8081
-c.JupyterHub.db_url = f"sqlite:///{HUB / 'hub.sqlite'}"
-c.JupyterHub.cookie_secret_file = str(HUB / "cookie_secret")
+c.JupyterHub.db_url = f"sqlite:///{STATE / 'hub.sqlite'}"
+c.JupyterHub.cookie_secret_file = str(STATE / "cookie_secret")
 c.ConfigurableHTTPProxy.command = [str(COMMANDS / "configurable-http-proxy")]
-c.ConfigurableHTTPProxy.pid_file = str(HUB / "proxy.pid")
+c.ConfigurableHTTPProxy.pid_file = str(STATE / "proxy.pid")
 
 # Whoever can sign in to this machine can sign in to the hub, with the same password.
 c.JupyterHub.authenticator_class = "pam"
