@@ -242,6 +242,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
 
 
 def test_a_term_on_a_hub(hub: Hub) -> None:
+    hub.teach("handout", "--how", "hub", "--to", f"{SRV}/home/grace/course.zip")
     hub.teach("release", "toy")
     ada, ben = Session(hub, "ada"), Session(hub, "ben")
     for student, body in ((ada, "2 * x"), (ben, "x * x")):

@@ -58,9 +58,9 @@ def build(site: Path, version: str) -> None:
     for path in ("offline.js", "keep.js", "python/kernel.js"):
         shutil.copy(STATIC / path, site / "_static" / path)
     offline.write(site)
-    for path in site.rglob("*.*"):  # a server tells times in whole seconds
-        moment = time.time() - {"one": 60, "two": 30}[version]
-        os.utime(path, (moment, moment))
+    if version == "one":  # a minute old: a server tells times in whole seconds
+        for path in site.rglob("*.*"):
+            os.utime(path, (time.time() - 60,) * 2)
 
 
 class Server:
@@ -198,6 +198,21 @@ def test_a_new_version_leaves_an_open_exercise_alone(
     wait_until_kept(other, f"{offline.LIST}?{list_of_two['version']}")
     other.goto(server.at("second"))
     assert versions(other) == {"two"}
+    # without a network the old version opens, and its worker leaves alone what the new one has kept
+    server.stop()
+    other.goto(server.at("first"))
+    assert versions(other) == {"one"}
+    other.evaluate(
+        """async () => {
+          const { port1, port2 } = new MessageChannel();
+          const done = new Promise(go => (port1.onmessage = go));
+          const { active } = await navigator.serviceWorker.ready;
+          active.postMessage({ visited: [location.href] }, [port2]);
+          await done;
+        }"""
+    )
+    assert any(list_of_two["version"] in address for address in other.evaluate(KEPT))
+    server.start()
     # the exercise goes on with what it began with, also what it asks for only now
     assert versions(exercise) == {"one"}
     assert exercise.input_value("textarea") == "my answer"

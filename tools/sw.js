@@ -221,6 +221,7 @@ async function take() {
 let renewing = Promise.resolve();
 /** Bring what is kept to this version; then drop what no open page needs. */
 async function renew() {
+  if (registration.waiting) return; // a newer version is kept already, and sees to this when it takes over
   const cache = await store();
   const keys = (await cache.keys()).map(({ url }) => url);
   const open = await clients.matchAll({ includeUncontrolled: true, type: "all" });
