@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 from gradebox.processors import cores
+from tools import kernels
 from tools.pages import Execution, Page, Store, checksum, typeset
 from tools.stages import Tell
 from tools.stamps import write_atomically
@@ -36,6 +37,7 @@ POLL = 0.5
 
 HERE = Path(__file__).resolve().parent.parent
 COLORS = re.compile(r"\x1b\[[0-9;]*m")
+IMPORT = re.compile(r"^\s*(?:from|import) (\w+(?:\.\w+)*)", re.MULTILINE)
 UNCOUNTED = {".venv", "build", "_build", "__pycache__", ".git"}
 
 
@@ -78,20 +80,19 @@ class Runner:
         The page.
     folder : Path
         A folder for the kernel's sockets and notes; its path must be short.
+    managed : callable
+        Returns the manager of a kernel, given the file for its connection.
     """
 
-    def __init__(self, page: Page, folder: Path) -> None:
+    def __init__(
+        self, page: Page, folder: Path, managed: Callable[[Path], AsyncKernelManager]
+    ) -> None:
         self.page, self._folder = page, folder
         self._cell, self._before, self._total = -1, 0.0, 0.0
         self._seconds: list[float] = []
         self._numbers: dict[str, str] = {}
         self._endless = False
-        self._manager = AsyncKernelManager(
-            kernel_name="python3", connection_file=str(self._folder / "kernel.json")
-        )
-        if sys.platform != "win32":
-            # Sockets in a folder of its own: no other process can take a port from the kernel.
-            self._manager.transport = "ipc"
+        self._manager = managed(folder / "kernel.json")
 
     def run(self) -> Execution:
         """Execute all cells.
@@ -280,12 +281,18 @@ def execute(
     """
     failed: list[PageFailed] = []
     done = 0
-    with tempfile.TemporaryDirectory(prefix="page-") as folder, ThreadPoolExecutor(cores()) as pool:
+    if not pages:
+        return failed
+    with (
+        tempfile.TemporaryDirectory(prefix="page-") as folder,
+        kernels.managers(_imported(pages)) as managed,
+        ThreadPoolExecutor(cores()) as pool,
+    ):
         runners: dict[Future[None], Runner] = {}
         for page in pages:
             own = Path(folder, page.name)
             own.mkdir()
-            runner = Runner(page, own)
+            runner = Runner(page, own, managed)
             runners[pool.submit(_run, runner, store)] = runner
         waiting = set(runners)
         try:
@@ -308,6 +315,14 @@ def execute(
                     runners[future].stop()
             raise
     return failed
+
+
+def _imported(pages: Sequence[Page]) -> set[str]:
+    """Return what pages import, and what the modules of ``optdl`` do that they import."""
+    texts = {path: path.read_text("utf-8") for page in pages for path in page.code}
+    cells = [cell.source for page in pages for cell in page.cells]
+    found = {name for text in [*cells, *texts.values()] for name in IMPORT.findall(text)}
+    return {name for name in found if name.partition(".")[0] != "optdl"}
 
 
 def _run(runner: Runner, store: Store) -> None:
