@@ -322,7 +322,8 @@ def _imported(pages: Sequence[Page]) -> set[str]:
     texts = {path: path.read_text("utf-8") for page in pages for path in page.code}
     cells = [cell.source for page in pages for cell in page.cells]
     found = {name for text in [*cells, *texts.values()] for name in IMPORT.findall(text)}
-    return {name for name in found if name.partition(".")[0] != "optdl"}
+    # the backend for figures looks for its kernel when it is imported
+    return {name for name in found if not name.startswith(("optdl", "matplotlib_inline"))}
 
 
 def _run(runner: Runner, store: Store) -> None:
