@@ -800,6 +800,21 @@ def test_only_what_changed_is_graded_again(graded: Course) -> None:
     assert _results(graded)["ben-blank"].auto == 0
 
 
+def test_the_page_of_the_same_work_handed_in_again_belongs_to_the_last_submission(
+    graded: Course, tmp_path: Path
+) -> None:
+    copy = Course(tmp_path / "copy")
+    shutil.copytree(graded.root, copy.root)
+    for moment in ("2027-03-01 12:00:00 UTC", "2027-03-01 13:00:00 UTC"):
+        folder = copy.submitted / "ben-blank" / "toy"
+        (folder / "timestamp.txt").write_text(moment)
+        (folder / "submission_secret.txt").write_text(f"secret of {moment}")
+        grade.grade(copy, "toy", TIMEOUT)
+        page = copy.feedback / "ben-blank" / "toy"
+        # nbgrader makes the name under which the student fetches the page from this
+        assert (page / "submission_secret.txt").read_text() == f"secret of {moment}"
+
+
 def test_a_class_is_trusted_while_nobody_else_has_handed_in(graded: Course) -> None:
     members = set(graded.submitters("toy"))
     assert course._all_ours(graded, ["toy"], members)

@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 import gradebox.nbgrader.course
+from gradebox.exchange import NEEDED
 from gradebox.processors import cores
 from gradebox.run import batch, report
 from gradebox.run.store import Busy
@@ -182,7 +183,11 @@ def _stale(course: Course, topic: str, stamps: Stamps, students: Sequence[str]) 
         work = course.executed(student, topic)
         folder = course.feedback / student / topic
         are_there = all((folder / f"{name}.html").exists() for name in work)
-        checksum = digest([*work.values(), json.dumps(scores[student], sort_keys=True), *made_by])
+        # With the secret of a submission its page goes to the student: one who hands in the same
+        # again fetches the page of the last submission.
+        given = [course.autograded / student / topic / name for name in NEEDED]
+        made_from = [*work.values(), *filter(Path.exists, given)]
+        checksum = digest([*made_from, json.dumps(scores[student], sort_keys=True), *made_by])
         if not (are_there and stamps.fresh(f"feedback/{student}/{topic}", checksum)):
             found[student] = checksum
     return found
