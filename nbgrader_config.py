@@ -46,10 +46,12 @@ if os.name == "posix":
 
 # Pages load nothing: formulas are MathML. They go to everyone who can get them, and who handed in
 # by folder is named. Exercises are called as their checks are. Points are missing because of the
-# mistake that a check names, or else because of what it says is wrong.
+# mistake that a check names, or else because of what it says is wrong or not written.
 gradebox.configure_feedback(c)
 c.FeedbackPage.title = r'check\("([^"]+)", (\w+)'
-c.FeedbackPage.reason = r"(?m)^Likely cause: (.+)|^Why: (?![\s\S]*^Likely cause: )(.+)"
+c.FeedbackPage.reason = (
+    r"(?m)^Likely cause: (.+)|^Why: (?![\s\S]*^Likely cause: )(.+)|^✗ .+: (not written) yet"
+)
 
 # What gradebox keeps of each execution, and what a change of grades all anew.
 c.Gradebox.folder = "build/gradebox"

@@ -37,7 +37,7 @@ from rich.console import Console
 from gradebox.events import Event
 from gradebox.exchange import Releases, Submit
 from gradebox.run.store import Store
-from optdl.checks import catalog
+from optdl.checks import CheckFailed, catalog, check
 from optdl.checks.exercise import Exercise, Misconception
 from optdl.checks.report import failing_case
 from tools import (
@@ -866,6 +866,10 @@ def test_a_page_is_the_students(graded: Course) -> None:
         ["triple", "", "3/3"],
         ["triple", "not read yet", "0/4"],
     ]
+    # what nbgrader by itself remarks on an answer that was left as it was is no comment
+    blank = pages["ben-blank"]
+    assert blank.select("#index tbody .reason")[-1].text == "not written"
+    assert blank.select("a[href^='#comment-']") == []
 
 
 @pytest.mark.parametrize(("cause", "reason"), [("you add", "you add."), ("", "the values differ.")])
@@ -874,6 +878,17 @@ def test_the_index_of_a_page_has_what_a_check_says(cause: str, reason: str) -> N
     match = re.search(str(Course(ROOT).config.FeedbackPage.reason), message)
     assert match is not None
     assert [*filter(None, match.groups())] == [reason]
+
+
+def test_the_index_of_a_page_says_that_an_answer_is_not_written() -> None:
+    def standard_error(*_: object) -> float:
+        raise NotImplementedError
+
+    with pytest.raises(CheckFailed) as failed:
+        check("L1-07", standard_error)
+    match = re.search(str(Course(ROOT).config.FeedbackPage.reason), str(failed.value))
+    assert match is not None
+    assert [*filter(None, match.groups())] == ["not written"]
 
 
 def test_a_page_says_that_an_answer_was_stopped(graded: Course) -> None:

@@ -27,6 +27,8 @@ from gradebox.nbgrader.cells import error_text, is_test
 from gradebox.nbgrader.source_notebook import Released, instructions, source_folder
 
 TEMPLATES = Path(__file__).parent.parent / "share" / "nbconvert" / "templates"
+NO_ANSWER = "No response."
+"""What nbgrader by itself writes as the comment on an answer that is still as it was released."""
 
 
 @dataclass
@@ -127,7 +129,11 @@ class FeedbackPage(HTMLExporter):
         entries = _entries(nb, names, waiting, hidden, self.reason)
         resources["gradebox"] = {
             "entries": entries,
-            "comments": [_name(cell) for cell in nb.cells if _metadata(cell).get("comment")],
+            "comments": [
+                _name(cell)
+                for cell in nb.cells
+                if _metadata(cell).get("comment") not in (None, "", NO_ANSWER)
+            ],
             "hidden": [] if self.show_hidden_tests else hidden,
             "style": HtmlFormatter(style="default").get_style_defs(".highlight"),
         }
@@ -200,6 +206,8 @@ def _entries(
         score, maximum = float(metadata.get("score") or 0), float(metadata.get("points") or 0)
         entries[-1].cells.append({"name": name, "score": score, "points": maximum, **marks})
         entries[-1].reason = entries[-1].reason or _reason(cell, reason)
+        if metadata.get("comment") == NO_ANSWER:
+            entries[-1].reason = "not written"
     return entries
 
 
