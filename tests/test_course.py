@@ -1329,6 +1329,15 @@ def test_jupyter_keeps_to_the_course(small: Course) -> None:
     assert {"--no-browser", "--port=8899"} <= set(command)
 
 
+def test_a_make_in_a_terminal_of_jupyter_knows_of_no_other(
+    small: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
+        monkeypatch.setenv(name, "1")
+    code = "import os; raise SystemExit(bool({'MAKEFLAGS', 'MAKELEVEL', 'MFLAGS'} & {*os.environ}))"
+    assert lab._serve([sys.executable, "-c", code], small) == 0
+
+
 def _fetch(address: str, token: str, path: str) -> Any:
     request = urllib.request.Request(
         f"{address}{path}", headers={"Authorization": f"token {token}"}

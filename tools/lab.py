@@ -32,6 +32,9 @@ FOR_INSTRUCTORS = tuple(
 # Where students upload a zip there is no exchange, and the menu would have nothing to offer.
 OF_THE_EXCHANGE = tuple(f"@jupyter/nbgrader:{name}" for name in ("menu", "assignment-list"))
 
+OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS")
+"""What make tells those that it starts."""
+
 
 def copy_for_work(course: Course, topic: str, older: Path | None = None) -> bool:
     """Put copies of released notebooks where they can be worked on; gather what is elsewhere.
@@ -156,7 +159,9 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
 
 def _serve(command: Sequence[str], course: Course) -> int:
     """Run the server; Ctrl-C goes to it, which asks whether to stop."""
-    server = subprocess.Popen(command, cwd=course.root, env=os.environ | settings(course))
+    # A make in a terminal of JupyterLab is no part of the one that started it.
+    own = {name: value for name, value in os.environ.items() if name not in OF_MAKE}
+    server = subprocess.Popen(command, cwd=course.root, env=own | settings(course))
     while True:
         try:
             return server.wait()
