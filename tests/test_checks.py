@@ -604,6 +604,16 @@ def test_the_summary_tells_what_the_last_check_of_each_exercise_found(nothing_ch
     ]
 
 
+def test_the_summary_has_the_order_in_which_exercises_were_checked(nothing_checked, capsys):
+    # as in the notebook of erm, where the logistic loss comes before the gradient of the hinge
+    for key in ("L1-03:hinge", "L1-01", "L1-03", "L1-03:hinge"):
+        check(key, catalog.blocks("erm")[key].reference)
+    capsys.readouterr()
+    summary()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines[1:4]] == ["L1-01", "L1-03", "L1-03:hinge"]
+
+
 # --- wrong answers that are right in most cases
 
 

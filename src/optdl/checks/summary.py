@@ -28,23 +28,26 @@ def note(key: str, message: str) -> None:
     """
     sign, _, said = message.partition("\n")[0].partition(" ")
     _, _, state = said.partition(": ")
+    _found.pop(key, None)  # the latest comes last
     _found[key] = f"{sign} {re.split('[.,]', state)[0]}"
 
 
 def summary() -> None:
     """Print for each exercise of the notebook what its last check found.
 
-    The exercises are those of the topics that have been checked since the kernel started.
+    The exercises are those of the topics that have been checked since the kernel started. Those
+    that were checked come first, as they were checked last: after Run All, as in the notebook.
     """
     if not _found:
         print("Nothing is checked yet. Choose Run → Run All Cells, then look here.")
         return
-    lines = {exercise.key: _line(exercise) for exercise in _listed()}
-    lines |= {key: _told(key, key) for key in _found if key not in lines}  # of a lab's record
-    agree = sum(line.startswith("✓") for line in lines.values())
+    names = {exercise.key: f"{exercise.key} {exercise.name}" for exercise in _listed()}
+    # what is checked and no exercise is a lab's record
+    lines = [_told(key, names.get(key, key)) for key in {**_found, **names}]
+    agree = sum(line.startswith("✓") for line in lines)
     print(
         f"{agree} of {len(lines)} exercises agree with the cases that you can see.",
-        *lines.values(),
+        *lines,
         sep="\n",
     )
     if HAND_IN.is_file():
@@ -52,7 +55,7 @@ def summary() -> None:
 
 
 def _listed() -> list[Exercise]:
-    """Return the exercises of the topics that have been checked, in their order."""
+    """Return the exercises of the topics that have been checked."""
     checked = {
         (name.split(".")[2], name.split(".")[3].startswith("lab_"))
         for name, module in sys.modules.items()
@@ -62,10 +65,6 @@ def _listed() -> list[Exercise]:
     return [
         exercise for topic, lab in sorted(checked) for exercise in blocks(topic, lab=lab).values()
     ]
-
-
-def _line(exercise: Exercise) -> str:
-    return _told(exercise.key, f"{exercise.key} {exercise.name}")
 
 
 def _told(key: str, title: str) -> str:
