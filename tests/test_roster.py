@@ -101,6 +101,7 @@ def test_ids_stay_in_the_column_that_the_gradebook_has_and_another_can_be_named(
         ("id,email\n../ada,x\n", "line 2 .* cannot be an id"),
         ("id,email\n,x\n", "line 2 .* '' cannot be an id"),
         ("id,email\n", "has no students"),
+        ("ID number,E-mail\nada@example.org,S1\n", "line 2 .* 'S1' is no e-mail address"),
         ("id,name\nada,Lovelace, Ada\n", "line 2 of .* has 3 cells for 2 columns"),
         ('id,name\nada,"Ada\n', "line 2 of .* cannot be read: unexpected end of data"),
         ("PK\x03\x04...", "is a workbook or a zip, not CSV"),

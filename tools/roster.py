@@ -141,10 +141,15 @@ def read(file: Path, column: str = "", known: Iterable[str] = ()) -> ClassList:
         name: other for name, other in found.columns.items() if other != place or name == "email"
     }
     found.columns["id"] = place
-    for _, cells in rows:
-        student = {name: cells[number] for name, number in found.columns.items()}
+    for number, cells in rows:
+        student = {name: cells[at] for name, at in found.columns.items()}
         if "name" in student:
             student = names_of(student.pop("name")) | student
+        if (email := student.get("email")) and "@" not in email:
+            raise ToolError(
+                f"line {number} of {file}: {email!r} is no e-mail address",
+                "are the titles of two columns swapped?",
+            )
         found.students.append(student)
         found.cells[student["id"]] = [cells[number] for number in found.identity]
     if not found.students:
