@@ -223,7 +223,9 @@ def test_a_notebook_that_nobody_can_read_is_packed_all_the_same(
     lab.copy_for_work(course, "quadratic")
     (course.work / "quadratic" / "quadratic.ipynb").write_text("{")
     submit.command(submit.parser().parse_args(["quadratic", "--id", "ben"]), course)
-    assert "quadratic.ipynb cannot be checked" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "quadratic.ipynb is no JSON; save it anew in Jupyter" in said
+    assert "it cannot be graded" in said
     assert (course.work / "ben-quadratic.zip").is_file()
 
 

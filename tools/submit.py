@@ -23,6 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gradebox.exchange import Releases
+from gradebox.run import intake
 from optdl.files import written_whole
 from tools import handin, lab, notebooks
 from tools.backend import environment
@@ -197,7 +198,8 @@ def identify(course: Course, given: str, called: str) -> str:
     if not USABLE.fullmatch(student):
         raise ToolError(
             f"{student!r} is no {called} that a course can have: it becomes part of a file's name",
-            "python -m tools.submit --id NAME",
+            "write it as your course does, without spaces and without + / \\ : * ? [ ]: "
+            "make submit ID=NAME, or python -m tools.submit --id NAME",
         )
     write_atomically(file, f"{student}\n".encode())
     return student
@@ -211,6 +213,11 @@ def check(course: Course, topic: str, student: str) -> None:
         for name in course.notebooks(topic):
             path, tell = course.work / topic / f"{name}.ipynb", stages.add(name)
             released = notebooks.read(course.released(topic, name))
+            try:
+                intake.parse(name, path.read_bytes())
+            except intake.Refused as error:
+                notes.append(f"{error}. As it is, it cannot be graded.")
+                continue
             if Releases(course.exercises).knows(topic, path.name, path):
                 notes.append(f"{path.name}: nothing is written yet.")
                 continue
