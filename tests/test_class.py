@@ -137,7 +137,9 @@ def test_a_term(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert "to 2 students" in said
     assert "ben" in said
-    assert "ada" not in said
+    assert "build/feedback/ada" not in said
+    # her mark was given before the regrade
+    assert "Written answers still to be read: ada\n" in said
     class_.nbgrader("ada", "fetch_feedback", "toy")
     [fetched] = ada.work.glob("toy/feedback/*/toy.html")
     assert fetched.read_bytes() == page.encode()

@@ -279,6 +279,11 @@ def test_from_a_zip_of_canvas_to_its_gradebook(
     source = tmp_path / "canvas.csv"
     export = CANVAS.replace(",dora,ML,,", ",dora,ML,4,")
     source.write_bytes(export.encode())
+    (ungraded := course.solutions / "two").mkdir()
+    shutil.copy(course.source("toy"), ungraded / "two.ipynb")
+    with pytest.raises(ToolError, match="nothing of two has been graded"):
+        use(grades, course, "two", "--into", str(source))
+    shutil.rmtree(ungraded)
     with pytest.raises(ToolError, match=r"its titles are Homework 1 \(4711\)"):
         use(grades, course, "toy", "--into", str(source))
     use(grades, course, "toy", "--into", str(source), "--column", "Homework 1 (4711)")
@@ -314,6 +319,15 @@ def test_from_a_zip_of_canvas_to_its_gradebook(
     use(feedback, course, "toy")
     said = capsys.readouterr().out
     assert re.search(r"^ zed +build/feedback/zed/toy", said, re.M)
+    assert "Released" not in said  # none came through the exchange
+    (course.submitted / "dora" / "toy").mkdir(parents=True)
+    with Backend(course).gradebook() as book:
+        book.find_grade("toy-why", "toy", "toy", "ada").needs_manual_grade = True
+        book.db.commit()
+    use(feedback, course, "toy")
+    said = capsys.readouterr().out
+    assert "Written answers still to be read: ada\n" in said
+    assert "Handed in, and not graded: dora\n" in said
     with zipfile.ZipFile(course.feedback / "toy-canvas.zip") as archive:
         assert sorted(archive.namelist()) == [
             "countess_70_801_toy.html",

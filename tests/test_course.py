@@ -1027,8 +1027,9 @@ def test_grade_without_a_name_or_without_submissions(small: Course) -> None:
     with pytest.raises(ToolError, match="which assignment") as caught:
         grade.command(grade.parser().parse_args([]), small)
     assert caught.value.mend == "make grade A=toy"
-    with pytest.raises(ToolError, match="nobody has handed in toy yet"):
+    with pytest.raises(ToolError, match="nobody has handed in toy yet") as caught:
         grade.command(grade.parser().parse_args(["toy"]), small)
+    assert "make collect A=toy ZIP=" in caught.value.mend
 
 
 def test_gradebook_before_anything_is_graded(small: Course) -> None:

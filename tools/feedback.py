@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from optdl.files import written_whole
-from tools import register
+from tools import register, results
 from tools.backend import Backend
 from tools.layout import ROOT, Course
 from tools.terminal import ToolError, console, run
@@ -66,6 +66,11 @@ def pack(course: Course, topic: str, folders: Mapping[str, Path]) -> dict[Path, 
     return packed
 
 
+def _unread(course: Course, topic: str) -> list[str]:
+    """Return the students whose written answers are still to be read."""
+    return [row.student for row in results.rows(course, [topic]) if row.pending]
+
+
 UPLOAD = {
     "moodle": "In the assignment: Submissions, Upload multiple feedback files in a zip.",
     "canvas": "In the gradebook, at the assignment: Re-Upload Submissions. Canvas shows a page "
@@ -84,14 +89,23 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
         )
     for topic in course.choose(arguments.topics):
         released, rest = release(course, topic)
-        number = "1 student" if len(released) == 1 else f"{len(released)} students"
-        console.print(f"Released the pages of {topic} to {number}.")
+        have_pages = [*released, *rest]
+        if released:
+            number = "1 student" if len(released) == 1 else f"{len(released)} students"
+            console.print(f"Released the pages of {topic} to {number}.")
         for target, students in pack(course, topic, rest).items():
             where = target.relative_to(course.root)
             platform = target.stem.rpartition("-")[2]
-            console.print(Text(f"Packed the pages of {len(students)} students: {where}"))
+            number = "1 student" if len(students) == 1 else f"{len(students)} students"
+            console.print(Text(f"Packed the pages of {number}: {where}"))
             console.print(UPLOAD[platform])
             rest = {student: folder for student, folder in rest.items() if student not in students}
+        for title, who in (
+            ("Written answers still to be read", _unread(course, topic)),
+            ("Handed in, and not graded", sorted({*course.submitters(topic)} - {*have_pages})),
+        ):
+            if who:
+                console.print(Text(f"{title}: {', '.join(who)}"))
         if not rest:
             continue
         table = Table("not released to", "send the pages in", box=None)

@@ -304,8 +304,9 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
             where = (course.submitted / "STUDENT" / topic).relative_to(course.root)
             raise ToolError(
                 f"nobody has handed in {topic} yet",
-                f"put notebooks into {where}/, or let students submit in JupyterLab; "
-                "`python -m tools.sample_class` makes a class to try",
+                f"take in a zip of Moodle's or Canvas's: make collect A={topic} "
+                f"ZIP=submissions.zip; or put notebooks into {where}/, or let students submit in "
+                "JupyterLab; `python -m tools.sample_class` makes a class to try",
             )
     total = Summary()
     with Stages() as stages:

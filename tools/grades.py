@@ -210,6 +210,10 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     topics = course.choose(arguments.topics)
     of = grades(course, topics)
     source = Path(arguments.into) if arguments.into else None
+    if source and not any(row.graded for own in of.values() for row in own.values()):
+        raise ToolError(
+            f"nothing of {', '.join(topics)} has been graded", f"make grade A={topics[0]}"
+        )
     target = Path(
         arguments.to or course.build / (f"grades-{source.name}" if source else "grades.csv")
     )
