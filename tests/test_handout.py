@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 from hang import HANG
+from test_course import make_course
 
-from tools import answers, collect, handin, handout, lab, notebooks, release, submit
+from tools import answers, collect, handin, handout, lab, notebooks, release, roster, submit
 from tools.layout import RECORD, ROOT, Course
 from tools.terminal import ToolError
 
@@ -110,6 +111,24 @@ def test_the_command_releases_and_packs(tmp_path: Path, capsys: pytest.CaptureFi
         assert "class/exercises/erm/erm.ipynb" in archive.namelist()
         assert not [name for name in archive.namelist() if "solutions" in name]
     assert [path.name for path in target.parent.iterdir()] == ["class.zip"]
+
+
+@pytest.mark.parametrize(
+    ("header", "more", "is_said"),
+    [
+        ("First name,ID number", [], True),
+        ("First name,ID number", ["--id", "student number"], False),
+        ("First name,Username", [], False),
+    ],
+)
+def test_the_command_says_what_students_would_not_know(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], header: str, more: list[str], is_said: bool
+) -> None:
+    course = make_course(tmp_path)
+    (tmp_path / "class.csv").write_text(f"{header}\nAda,s1\nBen,s2\n")
+    roster.command(roster.parser().parse_args([str(tmp_path / "class.csv"), "--yes"]), course)
+    handout.command(handout.parser().parse_args(more), course)
+    assert ("those of its column ID number" in capsys.readouterr().out) == is_said
 
 
 def test_make_clean_leaves_work_and_what_a_class_handed_in(tmp_path: Path) -> None:

@@ -15,10 +15,11 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from optdl.files import written_whole
-from tools import handin, release
+from tools import handin, register, release, roster
 from tools.layout import ROOT, Course, is_result
 from tools.stages import Stages
 from tools.stamps import files
+from tools.tables import plain
 from tools.terminal import ToolError, console, need_disk, run
 
 NAME = "learning-as-optimization"
@@ -32,6 +33,8 @@ HAND_IN = OWN / "hand_in"
 """How to hand in, for each way; the first line is also told at the end of each notebook."""
 PLACE = "<!-- hand in -->"
 """Where it goes in the students' README."""
+LOGINS = (*roster.OWN_ID, *roster.IDS[0])
+"""Columns of a class list whose ids students know as their user names."""
 WAYS = (handin.UPLOAD, "exchange", "hub")
 
 
@@ -119,6 +122,20 @@ def _tools() -> list[Path]:
     return sorted(found)
 
 
+def column_of_ids(course: Course) -> str:
+    """Return what the class list calls its column of ids; nothing where there is no list."""
+    known = register.read(course)
+    columns = enumerate(known.columns if known.students else [])
+    return next(
+        (
+            column
+            for place, column in columns
+            if all(cells[place : place + 1] == [who] for who, cells in known.students.items())
+        ),
+        "",
+    )
+
+
 def command(arguments: argparse.Namespace, course: Course | None = None) -> None:
     """Release what is not released yet, and pack it."""
     course = course or Course(ROOT)
@@ -152,6 +169,19 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
         f"follow its README.md. How to hand in: {way.first(course)}",
         soft_wrap=True,
     )
+    column = column_of_ids(course)
+    if arguments.id == Way.called and column and plain(column) not in LOGINS:
+        mend = (
+            'if students call it something else, say it: make handout ID="student number"'
+            if way.how == handin.UPLOAD
+            else "enter a list that has the names with which they log in"
+        )
+        console.print(
+            f"Students hand in under their {way.called}. The ids of your class list are those of "
+            f"its column {column}: {mend}",
+            soft_wrap=True,
+            markup=False,
+        )
 
 
 def parser() -> argparse.ArgumentParser:
