@@ -304,6 +304,13 @@ def squares(x):
             lambda n, x: x**2 / max(4 / n, 1),
             "does not depend on `n`",
         ),
+        # without `total`, where it plays no part, the answer is wrong as well
+        (
+            lambda x, total: x**0.5 * (1 if total is None else total**1.5),
+            lambda rng: [{"x": x, "total": total} for x in (2.5, 3.5) for total in (None, 5, 7)],
+            lambda x, total: np.cosh(x),
+            "does not depend on `total`",
+        ),
         # a whole number is no cause
         (
             lambda x: x**3 + 1,

@@ -67,7 +67,10 @@ def _states(
 
 
 def ignored(evidence: Evidence) -> str:
-    """Name an argument that changes the right answer, and never yours."""
+    """Name an argument that changes the right answer, and never yours.
+
+    It has to matter in each case that fails: what is wrong without it has another cause.
+    """
     names = [name for name in evidence.arguments if _never_matters(evidence, name)]
     if len(names) != 1:
         return ""
@@ -75,8 +78,9 @@ def ignored(evidence: Evidence) -> str:
 
 
 def _never_matters(evidence: Evidence, name: str) -> bool:
-    mattered = False
+    matters = False
     for case, right, got in zip(evidence.cases, evidence.expected, evidence.got, strict=True):
+        matters_here = False
         others = [{**case, name: changed} for changed in _others(case.get(name))]
         new_rights = evidence.tried(evidence.exercise.reference, others)
         new_gots = evidence.tried(evidence.function, others)
@@ -85,8 +89,11 @@ def _never_matters(evidence: Evidence, name: str) -> bool:
                 continue
             if new_got is None or not evidence.agree(got, new_got):
                 return False
-            mattered = mattered or not evidence.agree(right, new_right)
-    return mattered
+            matters_here = matters_here or not evidence.agree(right, new_right)
+        if not matters_here and not evidence.agree(right, got):
+            return False
+        matters = matters or matters_here
+    return matters
 
 
 def _others(value: Any) -> list[Any]:
