@@ -11,10 +11,10 @@ F ?= fig3 fig4 fig5 fig8 fig9 beyond optimizers recorded
 CLASS := class submitted autograded feedback exchange gradebook.db archive
 
 .DEFAULT_GOAL := help
-.PHONY: help course test cover book pdf cards lab release handout class extend collect grade report feedback grades figures lint clean
+.PHONY: help course test test-all cover book pdf cards lab release handout class extend collect grade report feedback grades figures lint clean
 
 help:
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
 
 .venv/ready: requirements.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or later was found. Install one (python.org, or your system's package manager), then run make again."; exit 1; }
@@ -24,7 +24,10 @@ help:
 course: .venv/ready ## build the site, release, grade a sample class, print the gradebook
 	@$(PY) -m tools.course
 
-test: .venv/ready ## run every test, the strict book build among them
+test: .venv/ready ## run the tests, the strict book build among them
+	@$(PY) -m pytest -n 2 --dist loadgroup -m "not slow"
+
+test-all: .venv/ready ## run the slow tests, too, as before a release (wheels, hub, hostile class)
 	@$(PY) -m pytest -n 2 --dist loadgroup
 
 cover: .venv/ready ## the same, and count which lines of the two packages were run (slower)

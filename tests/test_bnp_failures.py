@@ -645,7 +645,7 @@ bnp.step()
 """
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 def test_a_compiled_pass_that_nobody_differentiates_is_noticed(backend):
     if backend == "inductor" and shutil.which("g++") is None:
         pytest.skip("inductor wants a C++ compiler")

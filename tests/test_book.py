@@ -258,6 +258,7 @@ def test_what_was_executed_before_an_interruption_is_kept(toy: Toy) -> None:
     assert not [one for one in kernels if "waits/kernel.json" in " ".join(one)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 def test_a_build_that_was_killed_is_finished_by_the_next(toy: Toy) -> None:
     gate = toy.root / "gate"

@@ -16,6 +16,7 @@ from courses import CONFIG, Assignment, hand_in
 from nbgrader.apps.quickstartapp import QuickStartApp
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.xdist_group("courses"),

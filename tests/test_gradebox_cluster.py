@@ -35,6 +35,7 @@ from gradebox.run.executor import Result
 __all__ = ["course", "released"]
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.xdist_group("gradebox"),

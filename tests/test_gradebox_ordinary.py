@@ -22,6 +22,7 @@ from gradebox.nbgrader.course import Course
 from gradebox.run.executor import Executor
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.xdist_group("ordinary"),
     pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox grade needs fork"),

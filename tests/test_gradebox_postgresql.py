@@ -29,6 +29,7 @@ PROGRAMS = {name: shutil.which(name) for name in ("initdb", "postgres")}
 NOBODY = 65534
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.xdist_group("gradebox"),

@@ -40,6 +40,7 @@ from gradebox.sandbox.seal import Level
 ROOT = Path(__file__).resolve().parent.parent
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.xdist_group("hostile"),

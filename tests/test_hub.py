@@ -43,6 +43,7 @@ def has_rights() -> bool:
 
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:nbconvert"),
     pytest.mark.skipif(not has_rights(), reason="needs root, and a mount namespace of its own"),

@@ -333,6 +333,7 @@ def test_on_cuda_all_parts_are_made_for_it(
     assert cuda.fused == [True] * 4, "a step of another optimizer would wait for the GPU"
 
 
+@pytest.mark.slow
 def test_on_cuda_every_variant_is_measured(
     small_full: lab.Size, cuda: Faked, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -228,6 +228,7 @@ def grader(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) ->
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "package"), [(NAME, "optdl"), ("gradebox", "gradebox")])
 def test_a_wheel_holds_all_modules_and_nothing_else(
     wheels: dict[str, Path], name: str, package: str
@@ -244,10 +245,12 @@ def test_a_wheel_holds_all_modules_and_nothing_else(
     assert {f"{package}/__init__.py", f"{package}/py.typed"} <= names
 
 
+@pytest.mark.slow
 def test_a_model_is_trained_with_bnp_from_the_wheel(python: Path, tmp_path: Path) -> None:
     assert run(python, "-c", TRAINING, cwd=tmp_path) == "trained\n"
 
 
+@pytest.mark.slow
 def test_bnp_needs_no_extra(python: Path, tmp_path: Path) -> None:
     needs = needed(PROJECTS[NAME])
     assert {"numpy", "torch"} <= needs
@@ -262,6 +265,7 @@ def test_bnp_needs_no_extra(python: Path, tmp_path: Path) -> None:
     assert run(python, "-c", refused + every + TRAINING, cwd=tmp_path) == "trained\n"
 
 
+@pytest.mark.slow
 def test_an_exercise_is_checked_from_the_wheel(python: Path, tmp_path: Path) -> None:
     right, wrong = run(python, "-c", CHECKING, cwd=tmp_path).splitlines()
     assert right.startswith("✓ P-14:scale")
@@ -271,6 +275,7 @@ def test_an_exercise_is_checked_from_the_wheel(python: Path, tmp_path: Path) -> 
 # --- gradebox alone -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_gradebox_comes_without_torch_the_book_and_the_course(grader: Path, tmp_path: Path) -> None:
     absent = ("torch", "jupyter_book", "sphinx", "optdl", "pandas", "matplotlib", "distributed")
     lines = [f"assert importlib.util.find_spec({name!r}) is None, {name!r}" for name in absent]
@@ -282,6 +287,7 @@ def test_gradebox_comes_without_torch_the_book_and_the_course(grader: Path, tmp_
     assert run(grader.parent / "gradebox", "--help", cwd=tmp_path).startswith("usage: gradebox")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox grade needs fork")
 def test_gradebox_alone_grades_the_example_course_of_nbgrader(
     grader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -222,6 +222,7 @@ def tools_of(site: Path) -> dict[str, str]:
     return {link.get_text()[1:]: link["href"] for link in page.select("a.chapter-tool")}
 
 
+@pytest.mark.slow
 def test_launch_buttons_are_off_until_the_instructor_switches_them_on(toy: Toy) -> None:
     toy.write(index=cell("1 + 1"))
     site = book.build(out=toy.root)

@@ -78,6 +78,7 @@ def results() -> Iterator[list[report.Result]]:
         yield list(report.results())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FLOORS)
 def test_the_checks_say_what_is_wrong_with_most_wrong_answers(
     results: list[report.Result], kind: str
@@ -90,11 +91,13 @@ def test_the_checks_say_what_is_wrong_with_most_wrong_answers(
     assert helped >= least_helped * len(verdicts)
 
 
+@pytest.mark.slow
 def test_no_wrong_answer_passes_the_hidden_checks(results: list[report.Result]) -> None:
     assert [result.label for result in results if result.verdict == "missed"] == []
     assert len([result for result in results if result.verdict == "late"]) <= 2
 
 
+@pytest.mark.slow
 def test_a_message_says_first_what_is_wrong(results: list[report.Result]) -> None:
     for result in results:
         if result.verdict not in ("late", "missed"):
