@@ -1,6 +1,7 @@
 """The site is whole, private where it must be, and loads nothing from anywhere else."""
 
 import contextlib
+import functools
 import gzip
 import http.server
 import inspect
@@ -329,13 +330,26 @@ def test_style_sheets_are_whole_and_name_files_that_are_there(site: Path) -> Non
 class Visit:
     """What a browser saw on one page."""
 
-    outside: list[str] = field(default_factory=list)
+    requests: set[str] = field(default_factory=set)
     errors: list[str] = field(default_factory=list)
     untypeset: int = 0
     formulas: int = 0
-    kilobytes: float = 0
     sideways: int = 0
     unreachable: list[str] = field(default_factory=list)
+
+    @property
+    def outside(self) -> list[str]:
+        """Return what was asked for elsewhere."""
+        return [
+            one
+            for one in self.requests
+            if urlsplit(one).scheme not in {"file", "data", "blob", "about"}
+        ]
+
+    @property
+    def kilobytes(self) -> float:
+        """Return the size of all files as a server would send them."""
+        return sum(weigh(one) for one in self.requests if one.startswith("file:"))
 
 
 PATIENCE = 600_000
@@ -352,31 +366,17 @@ UNREACHABLE = """() => [...document.querySelectorAll('article *')].filter(e => {
 }).map(e => e.outerHTML.slice(0, 120))"""
 
 
-def weigh(addresses: set[str]) -> float:
-    """Return the size of files as a server would send them, in kilobytes."""
-    total = 0
-    for address in addresses:
-        path = Path(unquote(urlsplit(address).path))
-        data = path.read_bytes() if path.is_file() else b""
-        total += len(gzip.compress(data, 6)) if path.suffix in TEXT else len(data)
-    return total / 1000
+@functools.cache
+def weigh(address: str) -> float:
+    """Return the size of a file as a server would send it, in kilobytes."""
+    path = Path(unquote(urlsplit(address).path))
+    data = path.read_bytes() if path.is_file() else b""
+    return (len(gzip.compress(data, 6)) if path.suffix in TEXT else len(data)) / 1000
 
 
-def visit(browser: Any, page_file: Path, scheme: str) -> Visit:
+def visit(page: Any, page_file: Path, seen: Visit) -> None:
     """Open one page from the disk, on a desk and then on a phone."""
-    seen, requests = Visit(), set()
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
-    context.set_default_timeout(PATIENCE)
-    page = context.new_page()
-    page.on("request", lambda request: requests.add(request.url))
-    page.on("pageerror", lambda error: seen.errors.append(str(error)))
-    page.on("requestfailed", lambda request: seen.errors.append(f"failed: {request.url}"))
-    page.on(
-        "console",
-        lambda message: (
-            seen.errors.append(message.text) if message.type in {"error", "warning"} else None
-        ),
-    )
+    page.set_viewport_size({"width": 1280, "height": 900})
     page.goto(page_file.as_uri(), wait_until="load")
     # the page at the root leads on
     page.wait_for_function("() => !document.querySelector('meta[http-equiv=refresh]')")
@@ -388,19 +388,36 @@ def visit(browser: Any, page_file: Path, scheme: str) -> Visit:
         page.wait_for_function(f"() => ({UNREACHABLE})().length === 0", timeout=60_000)
     seen.sideways = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     seen.unreachable = page.evaluate(UNREACHABLE)
-    context.close()
-    seen.outside = [one for one in requests if urlsplit(one).scheme not in {"file", "data", "blob"}]
-    seen.kilobytes = weigh({one for one in requests if one.startswith("file:")})
-    return seen
+
+
+def watched(browser: Any, scheme: str, visits: list[Visit]) -> Any:
+    """Return a tab of the browser; what happens in it is written to the latest visit."""
+    page = browser.new_page(color_scheme=scheme)
+    page.set_default_timeout(PATIENCE)
+    page.on("request", lambda request: visits[-1].requests.add(request.url))
+    page.on("pageerror", lambda error: visits[-1].errors.append(str(error)))
+    page.on("requestfailed", lambda request: visits[-1].errors.append(f"failed: {request.url}"))
+    page.on(
+        "console",
+        lambda message: (
+            visits[-1].errors.append(message.text) if message.type in {"error", "warning"} else None
+        ),
+    )
+    return page
 
 
 @pytest.fixture(scope="session")
 def visits(site: Path, pages: dict[str, BeautifulSoup], browser: Any) -> dict[str, Visit]:
     """Open every page; half of them in the dark."""
-    return {
-        name: visit(browser, site / name, ("light", "dark")[number % 2])
-        for number, name in enumerate(pages)
-    }
+    seen: list[Visit] = []
+    tabs = [watched(browser, scheme, seen) for scheme in ("light", "dark")]
+    for number, name in enumerate(pages):
+        seen.append(Visit())
+        visit(tabs[number % 2], site / name, seen[-1])
+        tabs[number % 2].goto("about:blank")  # what this page has yet to do ends here
+    for tab in tabs:
+        tab.close()
+    return dict(zip(pages, seen, strict=True))
 
 
 def test_no_page_asks_for_anything_outside(visits: dict[str, Visit]) -> None:
