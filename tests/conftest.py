@@ -1,5 +1,6 @@
 """Shapes and dtypes of every call of optdl are checked while the tests run."""
 
+import functools
 import gc
 import os
 
@@ -126,24 +127,43 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
+@pytest.fixture(scope="session")
+def tabs(browser: Any) -> Callable[..., Any]:
+    """Return a function that gives a tab; to open one takes four times as long as to load a page.
+
+    The number tells apart the tabs that a test has open at once.
+    """
+
+    @functools.cache
+    def opened(number: int, **options: Any) -> Any:
+        return browser.new_context(**options).new_page()
+
+    return opened
+
+
 @pytest.fixture
-def open_figure(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+def open_figure(tabs: Callable[..., Any], tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Return a function that opens a page with one figure, and refuses any error on it."""
     from tools import stills
 
-    contexts, errors = [], []
+    used: list[Any] = []
+    errors: list[str] = []
+
+    def note(error: Any) -> None:
+        errors.append(str(error))
 
     def opened(name: str, **options: Any) -> Any:
         file = tmp_path / f"{name}.html"
         file.write_text(stills.page(name), "utf-8")
-        context = browser.new_context(viewport={"width": 1000, "height": 900}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: errors.append(str(error)))
+        page = tabs(len(used), **options)
+        used.append(page)
+        page.set_viewport_size({"width": 1000, "height": 900})
+        page.on("pageerror", note)
         page.goto(file.as_uri(), wait_until="load")
         return page
 
     yield opened
-    for context in contexts:
-        context.close()
+    for page in used:
+        page.goto("about:blank")
+        page.remove_listener("pageerror", note)
     assert errors == []

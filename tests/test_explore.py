@@ -88,20 +88,19 @@ def test_a_figure_has_a_still_picture_that_stays_without_javascript(
 
 
 @pytest.mark.parametrize("name", FIGURES)
-@pytest.mark.parametrize("width", [390, 1280])
 def test_a_figure_fits_its_window_and_every_control_has_a_name(
-    open_figure: OpenFigure, name: str, width: int
+    open_figure: OpenFigure, name: str
 ) -> None:
     page = open_figure(name)
-    page.set_viewport_size({"width": width, "height": 844})
-    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    for node in page.locator("input, button, select").all():
-        assert node.evaluate(
-            "e => (e.labels?.[0] || e).textContent.trim() || e.getAttribute('aria-label')"
-        )
-    for node in page.locator("svg.ex-plot, [role=slider]").all():
-        assert len(node.get_attribute("aria-label")) >= 4
-    ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    names = "all => all.map(e => (e.labels?.[0] || e).textContent.trim() || e.ariaLabel)"
+    assert all(page.eval_on_selector_all("input, button, select", names))
+    labels = "all => all.map(e => e.ariaLabel)"
+    for label in page.eval_on_selector_all("svg.ex-plot, [role=slider]", labels):
+        assert len(label) >= 4
+    ids = page.eval_on_selector_all("[id]", "all => all.map(e => e.id)")
     assert len(ids) == len(set(ids))
 
 
@@ -124,7 +123,9 @@ def test_each_point_moves_with_the_arrow_keys_and_comes_home(
 def test_a_figure_says_what_is_seen_once_the_changes_pause(
     open_figure: OpenFigure, name: str
 ) -> None:
-    page = open_figure(name)
+    """For readers who want no motion, nothing moves by itself."""
+    page = open_figure(name, reduced_motion="reduce")
+    assert not page.get_by_role("button", name="Play").count()
     sentence = page.locator(".ex-say")
     assert sentence.get_attribute("aria-live") == "polite"
     first = sentence.inner_text()
@@ -136,14 +137,6 @@ def test_a_figure_says_what_is_seen_once_the_changes_pause(
         page.keyboard.press("Home")
     page.wait_for_function(f"document.querySelector('.ex-say').textContent === "
                            f"Explore.figures['{name}'].sentence()")  # fmt: skip
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_nothing_moves_by_itself_for_readers_who_want_no_motion(
-    open_figure: OpenFigure, name: str
-) -> None:
-    page = open_figure(name, reduced_motion="reduce")
-    assert not page.get_by_role("button", name="Play").count()
 
 
 def test_numbers_are_written_for_readers(open_figure: OpenFigure) -> None:
