@@ -356,7 +356,13 @@ def expected(released: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     return rows(url(root)), pages(root)
 
 
-@pytest.mark.parametrize("death", DEATHS.values(), ids=DEATHS)
+@pytest.mark.parametrize(
+    "death",
+    [
+        pytest.param(death, id=name, marks=[] if name == "before the commit" else pytest.mark.slow)
+        for name, death in DEATHS.items()
+    ],
+)
 def test_a_killed_run_goes_on_where_it_stopped(
     course: Path, expected: tuple[Any, Any], death: tuple[str, str, int]
 ) -> None:

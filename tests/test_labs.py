@@ -425,23 +425,17 @@ def test_a_refusal_fails_whatever_its_words_are(
         judge(toy_check(), lambda: "ada", dict, {"step": refused})
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        (lambda: {"SGD": 0.03, "AdamW": 0.01}, "'SGD' is 0.03, and the curves say otherwise"),
-        (lambda: {"SGD": 0.1}, "must give 'AdamW' as a number"),
-        (lambda: None, "must give 'SGD' as a number"),
-        (lambda: {"SGD": "0.1", "AdamW": 0.01}, "must give 'SGD' as a number"),
-        (lambda: {"SGD": math.nan, "AdamW": 0.01}, "'SGD' is nan"),
-    ],
-)
-def test_a_number_that_is_not_in_the_curves_is_refused(
-    folder: Path, parts: dict[str, Any], answer: Any, reason: str
-) -> None:
+def test_a_number_that_is_not_in_the_curves_is_refused(folder: Path, parts: dict[str, Any]) -> None:
     assert judged(parts) == ""
-    with pytest.raises(CheckFailed) as failed:
-        check_reading("LAB-1:reading", answer)
-    assert reason in str(failed.value)
+    for answer, reason in (
+        ({"SGD": 0.03, "AdamW": 0.01}, "'SGD' is 0.03, and the curves say otherwise"),
+        ({"SGD": 0.1}, "must give 'AdamW' as a number"),
+        (None, "must give 'SGD' as a number"),
+        ({"SGD": "0.1", "AdamW": 0.01}, "must give 'SGD' as a number"),
+        ({"SGD": math.nan, "AdamW": 0.01}, "'SGD' is nan"),
+    ):
+        with pytest.raises(CheckFailed, match=re.escape(reason)):
+            check_reading("LAB-1:reading", lambda answer=answer: answer)
 
 
 @pytest.mark.parametrize("kind", [int, float, np.int64, np.float32, np.array, torch.tensor])
