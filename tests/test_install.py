@@ -1,4 +1,4 @@
-"""The installation shows how far it is and what pip warns of, and no more."""
+"""The installation shows how far it is, asks uv where it is there, and says what to do."""
 
 import io
 import re
@@ -21,116 +21,52 @@ class Screen(io.StringIO):
         return self.terminal
 
 
-class Clock:
-    """A clock that the test sets."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 # As pip 23 and pip 25 print them.
-HARMLESS = """\
-WARNING: Location 'file:///opt/wheels/zipp/' is ignored: it is neither a file nor a directory.
-WARNING: The directory '/x/pip' or its parent directory is not owned or is not writable by the \
-current user. The cache has been disabled. Check the permissions and owner of that directory.
-WARNING: Cache entry deserialization failed, entry ignored
-DEPRECATION: odd is being installed using the legacy 'setup.py install' method.
-"""
-
-MATTERS = """\
-WARNING: Retrying (Retry(total=4)) after connection broken by 'NewConnectionError'
-WARNING: The candidate selected for download or install is a yanked version: 'odd'
-ERROR: Could not find a version that satisfies the requirement odd==1.0 (from versions: none)
-ERROR: No matching distribution found for odd==1.0
-error: subprocess-exited-with-error
-  × Building wheel for odd (pyproject.toml) did not run successfully.
-  │ exit code: 1
-  ╰─> [2 lines of output]
-      odd.c:1: fatal error: no such file
-"""
+LINES = [
+    *(f"Collecting p{n}==1.0 (from -r requirements.txt (line 3))" for n in range(1, 60)),
+    "  Downloading p59-1.0-py3-none-any.whl (10 kB)",
+    "Processing /wheels/small-1.0-py3-none-any.whl",
+    "Installing collected packages: a, b, c",
+]
 
 
-def test_harmless_warnings_are_not_shown_and_all_others_whole() -> None:
+def test_without_a_terminal_a_line_comes_for_25_packages() -> None:
     screen = Screen()
-    report = install.Report(screen, "waiting", Clock())
-    for line in (HARMLESS + MATTERS).splitlines():
-        report.take("stderr", line)
-    assert screen.getvalue() == MATTERS
-
-
-def test_without_a_terminal_a_line_comes_for_ten_packages() -> None:
-    screen = Screen()
-    report = install.Report(screen, "waiting", Clock())
-    for number in range(1, 36):
-        report.take("stdout", f"Collecting p{number}==1.0 (from -r requirements.txt (line 3))")
-        report.take("stdout", f"  Downloading p{number}-1.0-py3-none-any.whl (10 kB)")
-    report.take("stdout", "Installing collected packages: a, b, c")
+    install.report(LINES, screen)
     assert screen.getvalue().splitlines() == [
-        "  package 10: p10==1.0 (0 s)",
-        "  package 20: p20==1.0 (0 s)",
-        "  package 30: p30==1.0 (0 s)",
-        "  putting 3 packages in place (0 s)",
+        "  package 25: p25==1.0",
+        "  package 50: p50==1.0",
+        "  putting 3 packages in place: a minute or two",
     ]
 
 
-def test_without_a_terminal_a_line_comes_after_five_seconds_and_after_thirty_without_news() -> None:
-    screen, clock = Screen(), Clock()
-    report = install.Report(screen, "waiting", clock)
-    for clock.now in (2, 4):
-        report.take("stdout", "Processing /wheels/small-1.0-py3-none-any.whl")
-    for clock.now in (6, 7):
-        report.take("stdout", "  Downloading torch-2.0-cp311-manylinux.whl.metadata (526.1 MB)")
-    for clock.now in range(10, 70, 5):
-        report.wait()
-    assert screen.getvalue().splitlines() == [
-        f"  package 2: small-1.0-py3-none-any.whl, 526.1 MB ({seconds} s)" for seconds in (6, 40)
-    ]
-
-
-def test_while_pip_puts_packages_in_place_they_are_counted(tmp_path: Path) -> None:
-    screen, clock = Screen(), Clock()
-    report = install.Report(screen, "waiting", clock, tmp_path)
-    report.take("stdout", "Installing collected packages: a, b, c")
-    for clock.now, name in enumerate("ab", 1):
-        clock.now *= install.PATIENCE
-        (tmp_path / f"{name}-1.0.dist-info").mkdir()
-        report.wait()
-    assert screen.getvalue().splitlines() == [
-        "  putting 3 packages in place (0 s)",
-        "  1 of 3 packages are in place (30 s)",
-        "  2 of 3 packages are in place (60 s)",
-    ]
-
-
-def test_in_a_terminal_a_single_line_changes_and_warnings_stay_above_it() -> None:
+def test_in_a_terminal_a_single_line_changes() -> None:
     screen = Screen(terminal=True)
-    report = install.Report(screen, "waiting", Clock())
-    report.take("stdout", "Collecting " + "very-long-name" * 99)
-    report.take("stderr", "WARNING: something")
-    report.wait()
-    report.finish()
-    [warned, last] = screen.getvalue().split("WARNING: something\n")
-    assert "\n" not in warned + last
-    shown = re.split(r"\r\x1b\[K", warned + last)
+    install.report([*LINES, "Collecting " + "very-long-name" * 99], screen)
+    shown = re.split(r"\r\x1b\[K", screen.getvalue())
     assert shown[0] == shown[-1] == ""
+    assert "\n" not in screen.getvalue()
     assert max(map(len, shown)) < 80
-    assert shown[1].startswith("  package 1: very-long-name")
-
-
-TALKS = (
-    "import os, sys; print('Collecting a'); print('WARNING: b', file=sys.stderr); "
-    "print('root:', os.environ['PIP_ROOT_USER_ACTION'], file=sys.stderr); sys.exit({})"
-)
+    assert shown[60] == "  package 60: small-1.0-py3-none-any.whl"
 
 
 @pytest.mark.parametrize("status", [0, 1])
-def test_a_program_is_followed_on_both_streams(status: int) -> None:
-    screen = Screen()
-    command = [sys.executable, "-c", TALKS.format(status)]
-    assert install.pip(command, install.Report(screen, "waiting")) == (status == 0)
-    assert screen.getvalue() == "WARNING: b\nroot: ignore\n"
+@pytest.mark.parametrize("tool", ["uv", "pip"])
+@pytest.mark.skipif(sys.platform == "win32", reason="a script is no program on Windows")
+def test_uv_installs_where_it_is_there_and_pip_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, status: int
+) -> None:
+    program = tmp_path / ("uv" if tool == "uv" else "python")
+    program.write_text(f'#!/bin/sh\necho "$@" >{tmp_path}/asked\nexit {status}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    python = tmp_path / "python"
+    assert install.install(python, ["-r", "file"], Screen()) == (status == 0)
+    expected = {
+        "uv": f"pip install --python {python} -r file",
+        "pip": "-m pip install --progress-bar off -r file",
+    }
+    assert (tmp_path / "asked").read_text().strip() == expected[tool]
 
 
 def test_a_full_disk_is_said_before_anything_is_made(
