@@ -14,7 +14,7 @@ from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
 FREE_GIGABYTES = 6
-"""What must be free on the disk: the packages take about 5 GB at most, and pip unpacks them beside it."""
+"""What must be free on the disk: the packages take about 5 GB, and pip unpacks them beside it."""
 PACKAGES = 25
 """After how many packages a line is printed where there is no terminal."""
 
