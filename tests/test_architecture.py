@@ -12,6 +12,7 @@ import nbformat
 import pytest
 import yaml
 
+import optdl
 from tools import notebook_outputs
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -493,12 +494,19 @@ def test_each_reference_is_cited_and_each_citation_is_there() -> None:
     assert cited == set(re.findall(r"^@\w+\{([^,\s]+)", bibliography, re.MULTILINE))
 
 
-def test_a_citation_and_the_package_name_the_same_version_and_license() -> None:
+def test_a_version_is_the_same_everywhere_and_so_is_the_license() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert {"cff-version", "message", "title", "authors"} <= set(citation)
     assert (citation["version"], citation["license"]) == (project["version"], project["license"])
     assert "MIT License" in (ROOT / "LICENSE").read_text("utf-8")
+    version = project["version"]
+    log = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    [latest, *_] = re.findall(r"^## \[(\d.*)\] - (.*)$", log, re.MULTILINE)
+    assert latest == (version, str(citation["date-released"]))
+    assert optdl.__version__ == version
+    lab = (ROOT / "solutions" / "bnp_cnn" / "lab.ipynb").read_text("utf-8")
+    assert f"learning_as_optimization-{version}-py3" in lab, "the wheel that goes to Colab"
 
 
 def test_what_runs_before_a_commit_needs_no_network_and_is_there() -> None:

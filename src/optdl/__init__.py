@@ -1,3 +1,3 @@
 """Learning as Optimization: the reference implementation behind the course."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
