@@ -22,7 +22,8 @@ def parsed(path: Path) -> dict[str, Any]:
 
 
 def steps(workflow: dict[str, Any]) -> list[dict[str, Any]]:
-    return [step for job in workflow["jobs"].values() for step in job["steps"]]
+    """Return the steps of all jobs; a job that calls a workflow has none of its own."""
+    return [step for job in workflow["jobs"].values() for step in job.get("steps", [])]
 
 
 def actionlint(*files: Path) -> subprocess.CompletedProcess[str]:
@@ -32,8 +33,8 @@ def actionlint(*files: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_there_are_workflows_for_the_tests_and_for_the_site() -> None:
-    assert {"tests.yml", "site.yml"} <= set(IDS)
+def test_there_are_workflows_for_tests_site_and_release() -> None:
+    assert set(IDS) == {"tests.yml", "all-tests.yml", "site.yml", "release.yml"}
 
 
 def test_actionlint_finds_nothing() -> None:
@@ -43,7 +44,7 @@ def test_actionlint_finds_nothing() -> None:
 
 def test_actionlint_finds_a_wrong_expression(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.yml"
-    text = WORKFLOWS[0].read_text("utf-8").replace("github.ref", "github.reff")
+    text = (ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8")
     wrong.write_text(text.replace("runner.os", "runner.oss"), "utf-8")
     done = actionlint(wrong)
     assert done.returncode == 1
@@ -67,12 +68,16 @@ def test_each_action_is_pinned_and_each_job_ends(path: Path) -> None:
     workflow = parsed(path)
     used = [step["uses"] for step in steps(workflow) if "uses" in step]
     assert all(re.fullmatch(r"actions/[\w/-]+@v\d+", name) for name in used), used
-    assert all(job["timeout-minutes"] <= 120 for job in workflow["jobs"].values())
+    for name, job in workflow["jobs"].items():
+        if "uses" in job:  # its jobs have limits of their own
+            assert (ROOT / job["uses"]).resolve() in WORKFLOWS, name
+        else:
+            assert job["timeout-minutes"] <= 120, name
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=IDS)
 def test_a_command_of_a_workflow_exists(path: Path) -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     for step in steps(parsed(path)):
         for line in step.get("run", "").splitlines():
             program, *arguments = shlex.split(line)
@@ -83,8 +88,16 @@ def test_a_command_of_a_workflow_exists(path: Path) -> None:
                     assert (ROOT / argument).is_file(), line
 
 
-def test_only_the_job_that_publishes_may_write() -> None:
+# A release on GitHub is a write to the repository's contents. The job that makes it checks nothing
+# out, so no code of the repository or of a package ever has this permission.
+MAY_WRITE = {"publish": {"pages", "id-token"}, "release": {"contents"}}
+
+
+def test_only_the_jobs_that_publish_may_write() -> None:
     for path in WORKFLOWS:
         for name, job in parsed(path)["jobs"].items():
             writes = {key for key, value in job.get("permissions", {}).items() if value == "write"}
-            assert writes == ({"pages", "id-token"} if name == "publish" else set()), name
+            assert writes == MAY_WRITE.get(name, set()), name
+            used = [step.get("uses", "") for step in job.get("steps", [])]
+            checked_out = any(use.startswith("actions/checkout@") for use in used)
+            assert not (writes and checked_out), name
