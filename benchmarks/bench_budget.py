@@ -94,8 +94,8 @@ def course(clone: Clone) -> Iterator[Row]:
 
 
 def test(clone: Clone) -> Iterator[Row]:
-    """Time all tests; they execute the pages."""
-    options = ["-n", "2", "--dist", "loadgroup", "-q"]
+    """Time the quick tests; they execute the pages."""
+    options = ["-n", "2", "--dist", "loadgroup", "-q", "-m", "not slow"]
     yield "make test", clone.time("pytest", *options), 480
 
 

@@ -455,6 +455,15 @@ def test_a_notebook_with_outputs_is_named_and_mended(
     assert nbformat.read(path, as_version=4).cells[0].source == "1 + 1"
 
 
+def test_each_test_file_has_its_row_in_the_table_of_tests() -> None:
+    table = (ROOT / "tests" / "README.md").read_text("utf-8")
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    patterns = [pattern for row in rows for pattern in re.findall(r"`([^`]+)`", row)]
+    named = {pattern: {*(ROOT / "tests").glob(pattern)} for pattern in patterns}
+    assert [pattern for pattern, files in named.items() if not files] == []
+    assert set().union(*named.values()) == {*(ROOT / "tests").glob("test_*.py")}
+
+
 # --- What stands beside the code --------------------------------------------------------------
 
 COLOR = re.compile(r"#(?:[0-9a-f]{3,4}){1,2}\b|\b(?:rgb|hsl|hwb|lab|lch|oklab|oklch)a?\(", re.I)
