@@ -8,12 +8,10 @@ import sys
 import tomllib
 from pathlib import Path
 
-import nbformat
 import pytest
 import yaml
 
 import optdl
-from tools import notebook_outputs
 
 ROOT = Path(__file__).resolve().parent.parent
 COURSE = yaml.safe_load((ROOT / "book" / "rows.yml").read_text(encoding="utf-8"))["chapters"]
@@ -435,24 +433,6 @@ def test_everything_is_spelled_right() -> None:
     command = [sys.executable, "-m", "codespell_lib", *files]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
-
-
-def test_notebooks_are_committed_without_outputs(capsys: pytest.CaptureFixture[str]) -> None:
-    status = notebook_outputs.main([str(ROOT / "solutions"), str(ROOT / "exercises")])
-    assert status == 0, capsys.readouterr().out
-
-
-def test_a_notebook_with_outputs_is_named_and_mended(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "run.ipynb"
-    cell = nbformat.v4.new_code_cell("1 + 1", execution_count=3, id="sum")
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
-    assert notebook_outputs.main([str(path)]) == 1
-    assert str(path) in capsys.readouterr().out
-    assert notebook_outputs.main(["--mend", str(tmp_path)]) == 1
-    assert notebook_outputs.main([str(path)]) == 0
-    assert nbformat.read(path, as_version=4).cells[0].source == "1 + 1"
 
 
 def test_each_test_file_has_its_row_in_the_table_of_tests() -> None:
