@@ -7,12 +7,14 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import packages_distributions
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hang import HANG
+from packaging.utils import canonicalize_name
 from test_course import make_course
 
 from tools import answers, collect, handin, handout, lab, notebooks, release, roster, submit
@@ -82,6 +84,35 @@ def test_a_student_opens_an_assignment_and_checks_an_answer(unpacked: Path) -> N
     assert "✗ L1-07 standard_error: not right yet" in said
     assert said.splitlines()[-1].endswith("make submit. On Windows type "
                                           ".venv\\Scripts\\python -m tools.submit.")  # fmt: skip
+
+
+def test_students_install_what_they_import_and_no_builder_of_sites(unpacked: Path) -> None:
+    all_pins, pins = (
+        {
+            canonicalize_name(line.partition("==")[0])
+            for line in file.read_text("utf-8").splitlines()
+        }
+        for file in (ROOT / "requirements.txt", unpacked / "requirements.txt")
+    )
+    assert pins < all_pins
+    missing = [
+        name
+        for name, owners in packages_distributions().items()
+        if {canonicalize_name(owner) for owner in owners} <= all_pins - pins
+    ]
+    code = (
+        "import importlib, pkgutil\n"
+        "from importlib.machinery import PathFinder\n"
+        "find = PathFinder.find_spec\n"
+        f"missing = {missing}\n"
+        "PathFinder.find_spec = lambda name, *others: (\n"
+        "    None if name.partition('.')[0] in missing else find(name, *others))\n"
+        "import optdl, tools.lab, tools.submit, jupyterlab.labapp, nbgrader.server_extensions\n"
+        "for one in pkgutil.walk_packages(optdl.__path__, 'optdl.'):\n"
+        "    importlib.import_module(one.name)"
+    )
+    assert {"sphinx", "pytest", "playwright"} <= {*missing}
+    run(unpacked, "-c", code)
 
 
 def test_running_all_cells_goes_on_after_a_check_that_fails(unpacked: Path) -> None:

@@ -7,12 +7,17 @@ the instructor or find on a JupyterHub.
 
 import argparse
 import ast
+import contextlib
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from optdl.files import written_whole
 from tools import handin, register, release, roster
@@ -23,7 +28,8 @@ from tools.tables import plain
 from tools.terminal import ToolError, console, need_disk, run
 
 NAME = "learning-as-optimization"
-TOP = ("LICENSE", "_toc.yml", "nbgrader_config.py", "pyproject.toml", "requirements.txt")
+TOP = ("LICENSE", "_toc.yml", "nbgrader_config.py", "pyproject.toml")
+PINS = "requirements.txt"
 FOLDERS = ("exercises", "src")
 COMMANDS = ("install", "lab", "submit")
 OWN = ROOT / "tools" / "handout_files"
@@ -80,6 +86,7 @@ def pack(course: Course, target: Path, site: Path | None = None, way: Way = Way(
     written = {
         README: (OWN / README).read_text(encoding="utf-8").replace(PLACE, text.strip()).encode(),
         handin.FILE: handin.to_bytes(way.how, way.first(course), way.called),
+        PINS: _pins((ROOT / PINS).read_text(encoding="utf-8")).encode(),
     }
     with written_whole(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
         for name, path in content.items():
@@ -87,6 +94,28 @@ def pack(course: Course, target: Path, site: Path | None = None, way: Way = Way(
         for name, made in written.items():
             archive.writestr(f"{target.stem}/{name}", made)
     return [*content, *written]
+
+
+def _pins(text: str) -> str:
+    """Return the pins of what students need: not what builds the site or tests the code."""
+    needed, waiting = set(), [Requirement("learning-as-optimization[assignments]")]
+    while waiting:
+        asked = waiting.pop()
+        if str(asked) in needed:
+            continue
+        needed |= {str(asked), canonicalize_name(asked.name)}
+        with contextlib.suppress(PackageNotFoundError):  # it is one of another system
+            for one in map(Requirement, requires(asked.name) or ()):
+                # on any system: students have others than this one
+                marker = one.marker if "extra" in str(one.marker) else None
+                if not marker or any(marker.evaluate({"extra": name}) for name in asked.extras):
+                    waiting.append(one)
+    lines = text.splitlines(keepends=True)
+    return "".join(
+        line
+        for line in lines
+        if line.startswith("#") or canonicalize_name(line.partition("==")[0]) in needed
+    )
 
 
 def _content(course: Course, site: Path | None) -> Iterator[tuple[str, Path]]:
