@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from optdl.bnp import BNP
 from optdl.networks import cnn5, fully_connected, resnet_cifar
-from optdl.training import recorded
+from optdl.training import graphed
 
 WIDTHS, ROUNDS = (3072, 100, 100, 100, 10), 15
 BATCHES = {"fc3": (60, 6), "cnn5": (128, 2), "resnet110": (128,)}
@@ -87,7 +87,7 @@ def ours(name: str, method: str, batch: int, x: torch.Tensor, y: torch.Tensor, d
         sgd.step()
         return loss.detach()
 
-    take = recorded(step)
+    take = graphed(step)
 
     def once() -> float:
         began, losses = time.perf_counter(), []

@@ -6,11 +6,21 @@ The two methods take turns, epoch by epoch. ::
     python experiments/fig9.py
 """
 
-import numpy as np
-from matplotlib import pyplot as plt
+import time
 
-from optdl.experiments import Experiment, Panel, Run, perform_in_turns
+import numpy as np
+import torch
+from matplotlib import pyplot as plt
+from torch.nn import functional
+from tqdm.auto import tqdm
+
+from optdl.bnp import BNP
+from optdl.experiments import Experiment, Panel, Run
+from optdl.experiments.experiment import is_done, plain
+from optdl.experiments.runs import FULLY_CONNECTED
+from optdl.networks import fully_connected
 from optdl.plotting import COLORS, DASHES, plot_curves, use_style
+from optdl.records import Record
 
 PAPER = {16: (16.08, 16.69), 256: (10.81, 10.70), 512: (10.67, 10.57)}
 PANELS = [
@@ -20,6 +30,63 @@ PANELS = [
     )
     for batch in PAPER
 ]
+
+
+def perform_in_turns(experiment):
+    """Time the epochs of the runs of each panel, which take turns, and keep the records.
+
+    A disturbance of the machine then meets all of them. The curve is ``epoch_seconds``.
+    """
+    for panel in [] if experiment.options.draw else experiment.panels:
+        for seed in experiment.seeds:
+            files = [experiment.file(run, seed) for run in panel.runs]
+            if all(is_done(file, run) for file, run in zip(files, panel.runs, strict=True)):
+                continue
+            seconds = epoch_seconds(experiment, panel.runs, seed)
+            for file, run, each in zip(files, panel.runs, seconds, strict=True):
+                curves = {"epoch_seconds": each}
+                record = Record(curves, plain(run), seed, f"all {len(each)} epochs")
+                experiment.keep(record, file)
+
+
+def epoch_seconds(experiment, runs, seed):
+    """Return the seconds of each epoch, a list for each run."""
+    parts, device = experiment.parts(runs[0]), experiment.device
+    x = torch.from_numpy(parts.train.x).to(device)
+    y = torch.from_numpy(parts.train.y).to(device)
+    widths = (x.shape[1], *FULLY_CONNECTED[runs[0].network], parts.classes)
+    epochs = [plain_epoch(run, widths, seed, device) for run in runs]
+    seconds = [[] for _ in runs]
+    for number in tqdm(range(runs[0].epochs), desc=f"{runs[0].batch}, seed {seed}"):
+        order = torch.randperm(len(y), generator=torch.Generator().manual_seed(number))
+        rows = torch.split(order.to(device), runs[0].batch)
+        for epoch, times in zip(epochs, seconds, strict=True):
+            if number == 0:
+                epoch(x, y, rows[:3])  # libraries start
+            times.append(epoch(x, y, rows))
+    return seconds
+
+
+def plain_epoch(run, widths, seed, device):
+    """Return an epoch of ordinary training of a fully connected network; it returns its seconds."""
+    model = fully_connected(widths, "bn" if run.method == "BN" else None, seed=seed).to(device)
+    bnp = BNP(model, check_finite=False) if run.method == "BNP" else None
+    optimizer = torch.optim.SGD(model.parameters(), run.rate)
+
+    def epoch(x, y, parts):
+        began = time.perf_counter()
+        for rows in parts:
+            optimizer.zero_grad()
+            loss = functional.cross_entropy(model(x[rows]), y[rows])
+            loss.backward()
+            if bnp is not None:
+                bnp.step()
+            optimizer.step()
+        if x.is_cuda:
+            torch.cuda.synchronize()
+        return time.perf_counter() - began
+
+    return epoch
 
 
 def table(experiment):

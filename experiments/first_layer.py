@@ -16,10 +16,10 @@ from optdl.experiments import (
     Panel,
     Run,
     Tuning,
+    accuracy,
     draw_curves,
     spread,
 )
-from optdl.experiments.tables import accuracy
 from optdl.records import Record
 
 METHODS = ("BNP, not the first layer", "vanilla", "LN")

@@ -7,9 +7,12 @@ Newton's method and delta-bar-delta are left out: one needs the Hessian, the oth
     python experiments/optimizers.py
 """
 
+import torch
 from matplotlib import pyplot as plt
+from torch.nn.functional import cross_entropy
 
-from optdl.experiments import Experiment, examples, sensitivity, tuning
+from optdl.experiments import Experiment, examples, tuning
+from optdl.networks import fully_connected
 from optdl.optimizers import (
     SGD,
     AdaDelta,
@@ -22,6 +25,7 @@ from optdl.optimizers import (
 )
 from optdl.plotting import plot_curves, use_style
 from optdl.records import Record
+from optdl.training import order_seed
 
 EPOCHS, BATCH, HIDDEN = 3, 60, (100, 100)
 LARGE, SMALL = (0.003, 0.01, 0.03, 0.1, 0.3), (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
@@ -56,7 +60,7 @@ def find(experiment, name):
     record = Record.load(path) if path.exists() else Record({}, config)
     found = tuning.scores(record, parts.classes)
     while rates := [] if smoke and found else tuning.next_rates(found, first):
-        errors = sensitivity.validation_errors(
+        errors = validation_errors(
             method(lr=rates[0]),
             parts.train,
             parts.validation,
@@ -73,6 +77,64 @@ def find(experiment, name):
         experiment.keep(record, path)
         found = tuning.scores(record, parts.classes)
         print(f"{name}, {rates[0]:g}: {100 * found[rates[0]]:.1f} %", flush=True)
+
+
+def validation_errors(opt, train, validation, hidden, classes, *, seeds, epochs, batch):
+    """Train a network of each seed, and return its validation errors, one for each epoch.
+
+    They are measured at θ, where Nesterov momentum takes its gradients elsewhere. A network whose
+    scores are not finite has the error 1.
+
+    Parameters
+    ----------
+    opt : Optimizer
+        Any of ``optdl.optimizers``.
+    hidden : sequence of int
+        Widths of the hidden layers.
+    """
+    curves = []
+    for seed in seeds:
+        network = fully_connected((train.x.shape[1], *hidden, classes), seed=seed)
+        generator = torch.Generator().manual_seed(order_seed(seed))
+        theta = [leaf.detach().clone() for leaf in network.parameters()]
+        state, errors = opt.init(theta), []
+        for _ in range(epochs):
+            theta, state = one_epoch(opt, network, theta, state, train, batch, generator)
+            errors.append(error_rate(network, theta, validation))
+        curves.append(errors)
+    return curves
+
+
+def one_epoch(opt, network, theta, state, train, batch, generator):
+    """Return the parameters and the state of the optimizer after an epoch."""
+    x, y = torch.from_numpy(train.x), torch.from_numpy(train.y)
+    for rows in torch.split(torch.randperm(len(y), generator=generator), batch):
+
+        def gradient(at, rows=rows):
+            leaves = with_values(network, at)
+            return list(torch.autograd.grad(cross_entropy(network(x[rows]), y[rows]), leaves))
+
+        theta, state = opt.step(theta, state, gradient, check_finite=False)
+    return theta, state
+
+
+@torch.no_grad()
+def error_rate(network, theta, examples):
+    """Return the fraction of examples that are misclassified; 1 if a score is not finite."""
+    with_values(network, theta)
+    scores = network(torch.from_numpy(examples.x))
+    if not scores.isfinite().all():
+        return 1.0
+    return (scores.argmax(1) != torch.from_numpy(examples.y)).double().mean().item()
+
+
+@torch.no_grad()
+def with_values(network, theta):
+    """Return the parameters of the network, to which these values were given."""
+    leaves = list(network.parameters())
+    for leaf, value in zip(leaves, theta, strict=True):
+        leaf.copy_(value)
+    return leaves
 
 
 def draw(experiment):

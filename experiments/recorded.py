@@ -16,12 +16,11 @@ import torch
 
 from optdl import batchnorm, bnp, conditioning, dropout, erm, optimizers
 from optdl.data import Examples, load
-from optdl.hooks import Hook, Schedule, State
+from optdl.experiments.recorded_runs import RecordedRun, main
 from optdl.initialization import InputNormalizer
 from optdl.networks import cnn5, fully_connected
-from optdl.recordings import Recording, main
 from optdl.records import Record
-from optdl.training import order_seed, train
+from optdl.training import Hook, Schedule, State, order_seed, train
 
 FOLDER = Path(__file__).resolve().parent / "results" / "recorded"
 SEEDS = range(3)
@@ -77,14 +76,14 @@ def train_on_wrong_labels(seed, wrong, hidden, lr, hooks, **loop):
 
 
 ERM = [
-    Recording(
+    RecordedRun(
         "erm-after-zero",
         train_past_zero,
         {"few": 100, "hidden": 256, "lr": 0.05, "batch_size": 8, "epochs": 170},
         {f"seed {seed}": {"seed": seed} for seed in range(10)},
         ("train_error", "validation_error", "normalized_margin"),
     ),
-    Recording(
+    RecordedRun(
         "erm-without-halt",
         train_on_wrong_labels,
         {"wrong": 100, "hidden": 256, "lr": 0.05, "batch_size": 16, "epochs": 300},
@@ -203,7 +202,7 @@ def descend_to_the_edge(seed, lr, epochs, hooks, every=30):
 
 
 CONDITIONING = [
-    Recording(
+    RecordedRun(
         "conditioning-minibatches",
         train_with_curvature,
         {"batch_size": 10, "epochs": 60},
@@ -219,7 +218,7 @@ CONDITIONING = [
         },
         ("train_loss", "gradient_norm", "slope", "curvature"),
     ),
-    Recording(
+    RecordedRun(
         "conditioning-edge",
         descend_to_the_edge,
         {"epochs": 50},
@@ -230,7 +229,7 @@ CONDITIONING = [
         },
         ("loss", "rises", "sharpness", "gradient_norm", "curvature", "opposed", "cosine"),
     ),
-    Recording(
+    RecordedRun(
         "conditioning-students",
         fit_students,
         {"epochs": 30},
@@ -241,7 +240,7 @@ CONDITIONING = [
         },
         ("loss", "gradient_norm", "smallest_eigenvalue", "largest_weight"),
     ),
-    Recording(
+    RecordedRun(
         "conditioning-saddles",
         search_critical_points,
         {"epochs": 300},
@@ -460,7 +459,7 @@ BATCH_SIZES = (1, 2, 4, 8, 16, 32, 128, 512)
 BATCH_RATES = {"SGD": 2**-5, "Adam": 2**-9}  # the smallest
 
 OPTIMIZERS = [
-    Recording(
+    RecordedRun(
         "optimizers-rates",
         train_by_method,
         {"batch_size": 32, "epochs": 10},
@@ -473,7 +472,7 @@ OPTIMIZERS = [
         ("train_loss", "validation_error"),
         digits=4,
     ),
-    Recording(  # other seeds than those by which the rates were chosen
+    RecordedRun(  # other seeds than those by which the rates were chosen
         "optimizers-curves",
         train_by_method,
         {"batch_size": 32, "epochs": 10},
@@ -489,7 +488,7 @@ OPTIMIZERS = [
         },
         ("train_loss", "validation_error"),
     ),
-    Recording(
+    RecordedRun(
         "optimizers-rotation",
         train_turned,
         {"batch_size": 32, "epochs": 10},
@@ -507,7 +506,7 @@ OPTIMIZERS = [
         },
         ("train_loss",),
     ),
-    Recording(
+    RecordedRun(
         "optimizers-interpolation",
         train_at_constant_rate,
         {"lr": 0.2, "batch_size": 32, "epochs": 200},
@@ -518,7 +517,7 @@ OPTIMIZERS = [
         },
         ("train_loss", "batch_gradient_norm", "gradient_noise"),
     ),
-    Recording(
+    RecordedRun(
         "optimizers-batches",
         count_steps,
         {"target": 0.1, "limit": 3000, "epochs": 7},
@@ -627,7 +626,7 @@ INPUT_RATES = {
 }
 
 INITIALIZATION = [
-    Recording(
+    RecordedRun(
         "initialization-rates",
         train_hidden_layers,
         {"factor": 1, "inputs": "normalized", "batch_size": 32, "epochs": 8},
@@ -639,7 +638,7 @@ INITIALIZATION = [
         ("train_loss", "validation_error"),
     ),
     *(
-        Recording(
+        RecordedRun(
             name,
             train_hidden_layers,
             {"depth": depth, "inputs": "normalized", "batch_size": 32, "epochs": 8},
@@ -657,7 +656,7 @@ INITIALIZATION = [
             ("initialization-deep", 10, DEEP_RATES),
         )
     ),
-    Recording(
+    RecordedRun(
         "initialization-inputs",
         train_hidden_layers,
         {"activation": "ReLU", "factor": 1, "batch_size": 32, "epochs": 6},
@@ -752,7 +751,7 @@ RATES_AND_FACTORS = {
 }
 
 BATCHNORM = [
-    Recording(
+    RecordedRun(
         "batchnorm-rates",
         train_by_rate,
         {"batch_size": 32, "epochs": 5},
@@ -764,7 +763,7 @@ BATCHNORM = [
         },
         ("validation_error",),
     ),
-    Recording(
+    RecordedRun(
         "batchnorm-sizes",
         train_by_size,
         {"epochs": 5},
@@ -781,7 +780,7 @@ BATCHNORM = [
         },
         ("validation_error",),
     ),
-    Recording(
+    RecordedRun(
         "batchnorm-smoothness",
         train_along_steps,
         {"batch_size": 32, "epochs": 10},
@@ -840,7 +839,7 @@ def train_dropped(seed, p, epochs, hooks, **network):
 
 
 DROPOUT = [
-    Recording(
+    RecordedRun(
         "dropout-digits",
         train_dropped,
         {"hidden": 200, "lr": 0.1, "batch_size": 20, "epochs": 60},
@@ -878,7 +877,7 @@ def train_dense(seed, method, lr, hooks, **loop):
 
 
 DENSE = [
-    Recording(
+    RecordedRun(
         f"bnp-minibatch-{size}",
         train_dense,
         {"batch_size": size, "epochs": EPOCHS[size]},
@@ -923,7 +922,7 @@ def train_convolutions(method, lr, hooks, **loop):
 
 
 CONVOLUTIONS = [
-    Recording(
+    RecordedRun(
         "bnp_cnn-minibatches",
         train_convolutions,
         {},
@@ -943,7 +942,7 @@ CONVOLUTIONS = [
     ),
 ]
 
-RECORDINGS = [
+RUNS = [
     *ERM,
     *CONDITIONING,
     *OPTIMIZERS,
@@ -955,4 +954,4 @@ RECORDINGS = [
 ]
 
 if __name__ == "__main__":
-    sys.exit(main(RECORDINGS, FOLDER, sys.argv[1:]))
+    sys.exit(main(RUNS, FOLDER, sys.argv[1:]))

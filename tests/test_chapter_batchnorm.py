@@ -14,10 +14,9 @@ from torch import nn
 from optdl import batchnorm as bn
 from optdl.batchnorm import batchnorm_backward, batchnorm_forward
 from optdl.data import Examples, load
-from optdl.hooks import State
 from optdl.networks import fully_connected
 from optdl.records import Record
-from optdl.training import order_seed, train
+from optdl.training import State, order_seed, train
 
 ROOT = Path(__file__).parent.parent
 RECORDED = ROOT / "experiments/results/recorded"

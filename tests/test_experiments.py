@@ -30,10 +30,9 @@ from optdl.experiments import (
     draw_curves,
     draw_panel,
     draw_rates,
-    drawing,
     generated_images,
     models,
-    sensitivity,
+    report,
     spread,
     table,
     tuning,
@@ -42,17 +41,17 @@ from optdl.experiments import (
     experiment as performing,
 )
 from optdl.experiments.examples import parts, standardized
-from optdl.experiments.judging import JudgedAnew
+from optdl.experiments.hooks import RecomputedStatistics
 from optdl.experiments.models import build, preconditioner
 from optdl.experiments.runs import FULLY_CONNECTED, METHODS, NETWORKS, kind, rates_name
-from optdl.hooks import State
 from optdl.networks import fully_connected
 from optdl.optimizers import SGD, Momentum
 from optdl.records import Record
-from optdl.training import order_seed, train
+from optdl.training import State, order_seed, train
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "experiments"
+VALIDATION_ERRORS = runpy.run_path(str(FOLDER / "optimizers.py"))["validation_errors"]
 # The recorded runs of the book and the optimizers of chapter 4 have another form, and tests of
 # their own.
 OTHERS = {"recorded.py", "optimizers.py"}
@@ -241,7 +240,7 @@ def test_the_loss_and_the_error_anew_are_those_of_the_minibatch_of_all(rng):
     model = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 3), nn.BatchNorm1d(3)).double()
     twin = copy.deepcopy(model)
     state = State(model, torch.optim.SGD(model.parameters()), curves={})
-    JudgedAnew(Examples(x, y), Examples(x[:7], y[:7]), model).after_epoch(state)
+    RecomputedStatistics(Examples(x, y), Examples(x[:7], y[:7]), model).after_epoch(state)
     scores, labels = twin(torch.from_numpy(x))[:7], torch.from_numpy(y[:7])
     loss = nn.functional.cross_entropy(scores, labels).item()
     assert state.curves["recomputed_loss"] == pytest.approx([loss], rel=1e-12)
@@ -655,7 +654,7 @@ def test_a_seed_that_diverged_counts_as_a_guess():
 def test_members_are_trained_as_each_alone_by_torch():
     digits = parts(load("digits"), "standardized", 60, images=False)
     train_part = digits.train.first(200)
-    both = sensitivity.validation_errors(
+    both = VALIDATION_ERRORS(
         Momentum(lr=0.03, alpha=0.9), train_part, digits.validation, (20,), 10,
         seeds=(0, 3), epochs=3, batch=60,
     )  # fmt: skip
@@ -677,7 +676,7 @@ def test_members_are_trained_as_each_alone_by_torch():
 
 def test_a_member_that_is_not_finite_is_wrong_everywhere():
     digits = parts(load("digits"), "raw", 60, images=False)
-    [errors] = sensitivity.validation_errors(
+    [errors] = VALIDATION_ERRORS(
         SGD(lr=1e30), digits.train, digits.validation, (20,), 10, seeds=(0,), epochs=1, batch=60
     )
     assert errors == [1.0]
@@ -704,9 +703,9 @@ def test_spread_leaves_out_what_diverged_and_shows_it_if_there_is_nothing_else()
 
 def test_a_method_has_its_color_in_all_figures():
     # vanilla 0, BN 1, LN 2, BNP 3, Renorm 4, Four 5; a second run of a method has other dashes
-    assert drawing._styles(["vanilla", "vanilla", "BN", "BNP"]) == [(0, 0), (0, 2), (1, 1), (3, 3)]
+    assert report._styles(["vanilla", "vanilla", "BN", "BNP"]) == [(0, 0), (0, 2), (1, 1), (3, 3)]
     # a method without a color of its own takes one that nobody has
-    assert drawing._styles(["GN", "BNP", "BNP+GN", "BN"]) == [(0, 0), (3, 3), (2, 2), (1, 1)]
+    assert report._styles(["GN", "BNP", "BNP+GN", "BN"]) == [(0, 0), (3, 3), (2, 2), (1, 1)]
 
 
 def test_generated_images_can_be_told_apart():

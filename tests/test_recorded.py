@@ -11,34 +11,41 @@ import torch
 from torch.nn import functional
 
 from optdl.data import Examples, load
-from optdl.recordings import STEPS, FirstLosses, Recording, first_losses, main, perform
+from optdl.experiments.recorded_runs import (
+    STEPS,
+    FirstLosses,
+    RecordedRun,
+    first_losses,
+    main,
+    perform,
+)
 from optdl.records import Record, versions
 from optdl.training import train
 
 ROOT = Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
 PROGRAM = runpy.run_path(str(ROOT / "experiments" / "recorded.py"))
-RECORDINGS = {recording.name: recording for recording in PROGRAM["RECORDINGS"]}
-each = pytest.mark.parametrize("recording", RECORDINGS.values(), ids=RECORDINGS.keys())
+RUNS = {run.name: run for run in PROGRAM["RUNS"]}
+each = pytest.mark.parametrize("run", RUNS.values(), ids=RUNS.keys())
 
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """Let torch use one thread, as the recordings do; two are slow on a busy machine."""
+    """Let torch use one thread, as the recorded runs do; two are slow on a busy machine."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
 
 
-def kept(recording: Recording) -> Record:
+def kept(run: RecordedRun) -> Record:
     """Return the record that is committed."""
-    return Record.load(PROGRAM["FOLDER"] / f"{recording.name}.json")
+    return Record.load(PROGRAM["FOLDER"] / f"{run.name}.json")
 
 
-def page(recording: Recording) -> str:
-    """Return the text of the chapter that draws a recording."""
-    return chapter(recording.topic)
+def page(run: RecordedRun) -> str:
+    """Return the text of the chapter that draws a recorded run."""
+    return chapter(run.topic)
 
 
 def chapter(topic: str) -> str:
@@ -51,38 +58,36 @@ def cells(text: str) -> str:
     return "".join(re.findall(r"^```{code-cell}.*?^```", text, re.MULTILINE | re.DOTALL))
 
 
-def first_seed(recording: Recording) -> int:
+def first_seed(run: RecordedRun) -> int:
     """Return the seed of the first training."""
-    return next(iter(recording.trainings.values()))["seed"]
+    return next(iter(run.trainings.values()))["seed"]
 
 
 # --- The files --------------------------------------------------------------------------------
 
 
 @each
-def test_the_file_has_the_configuration_of_the_code(recording):
-    assert kept(recording).config == recording.config, (
-        f"run: python experiments/recorded.py {recording.name}"
-    )
+def test_the_file_has_the_configuration_of_the_code(run):
+    assert kept(run).config == run.config, f"run: python experiments/recorded.py {run.name}"
 
 
 @each
-def test_the_file_has_all_curves_their_seed_their_versions_and_their_time(recording):
-    record = kept(recording)
-    lengths = {f"{label}: first_losses": STEPS for label in recording.trainings}
-    for label, own in recording.trainings.items():
-        epochs = {**recording.settings, **own}["epochs"]
-        lengths |= {f"{label}: {curve}": epochs for curve in recording.curves}
+def test_the_file_has_all_curves_their_seed_their_versions_and_their_time(run):
+    record = kept(run)
+    lengths = {f"{label}: first_losses": STEPS for label in run.trainings}
+    for label, own in run.trainings.items():
+        epochs = {**run.settings, **own}["epochs"]
+        lengths |= {f"{label}: {curve}": epochs for curve in run.curves}
     assert {name: len(curve) for name, curve in record.curves.items()} == lengths
     assert np.isfinite(np.concatenate(list(record.curves.values()))).all()
     assert record.versions.keys() == versions().keys()
-    assert record.seed == first_seed(recording)
-    assert all("seed" in own for own in recording.trainings.values())
+    assert record.seed == first_seed(run)
+    assert all("seed" in own for own in run.trainings.values())
     assert record.seconds > 1
     assert record.device == "cpu, 1 thread"
 
 
-def comparable_steps(recording: Recording, label: str) -> int:
+def comparable_steps(run: RecordedRun, label: str) -> int:
     """Return the number of first losses of a training that agree on other machines.
 
     Single precision: another vector unit or another library for matrix products adds in another
@@ -94,7 +99,7 @@ def comparable_steps(recording: Recording, label: str) -> int:
     to 3e-3 in ten losses, and to 4e-6 in five. In ten layers with large weights it grows to 3e-4 in
     two losses.
     """
-    if recording.name == "initialization-deep":
+    if run.name == "initialization-deep":
         if re.match(r"(tanh, 4|ReLU, 2), rate", label):
             return 1
         if re.match(r"tanh, (2, )?rate", label):
@@ -105,25 +110,25 @@ def comparable_steps(recording: Recording, label: str) -> int:
 
 
 @each
-def test_the_first_steps_are_those_of_the_file(recording):
-    record = kept(recording)
-    for label, own in recording.trainings.items():
-        if own["seed"] == first_seed(recording):
-            n = comparable_steps(recording, label)
+def test_the_first_steps_are_those_of_the_file(run):
+    record = kept(run)
+    for label, own in run.trainings.items():
+        if own["seed"] == first_seed(run):
+            n = comparable_steps(run, label)
             curve = record.curves[f"{label}: first_losses"][:n]
-            losses = first_losses(recording, label)[:n]
+            losses = first_losses(run, label)[:n]
             np.testing.assert_allclose(losses, curve, rtol=1e-3, err_msg=label)
 
 
-def test_each_file_has_its_recording_and_all_are_small():
+def test_each_file_has_its_run_and_all_are_small():
     files = sorted(PROGRAM["FOLDER"].iterdir())
-    assert [file.name for file in files] == sorted(f"{name}.json" for name in RECORDINGS)
+    assert [file.name for file in files] == sorted(f"{name}.json" for name in RUNS)
     assert all(file.stat().st_size < 200_000 for file in files)
 
 
 @pytest.mark.row("F-16")
 def test_the_rates_of_the_curves_are_those_with_the_lowest_validation_error_of_other_seeds():
-    tried, drawn = RECORDINGS["optimizers-rates"], RECORDINGS["optimizers-curves"]
+    tried, drawn = RUNS["optimizers-rates"], RUNS["optimizers-curves"]
     curves = kept(tried).curves
     for method, chosen in PROGRAM["CHOSEN_RATES"].items():
         errors = {
@@ -142,24 +147,24 @@ def test_the_rates_of_the_curves_are_those_with_the_lowest_validation_error_of_o
 
 
 @each
-def test_the_page_draws_the_file_and_says_how_long_it_took(recording):
-    text = page(recording)
-    assert re.search(rf"""["/]{recording.name}[".]""", cells(text))
+def test_the_page_draws_the_file_and_says_how_long_it_took(run):
+    text = page(run)
+    assert re.search(rf"""["/]{run.name}[".]""", cells(text))
     [seconds] = re.findall(
-        rf"`python experiments/recorded\.py {recording.name}`\s+made (?:it|this run) in\s+(\d+) s "
+        rf"`python experiments/recorded\.py {run.name}`\s+made (?:it|this run) in\s+(\d+) s "
         "on one\\s+processor core",
         text,
     )
-    assert int(seconds) == round(kept(recording).seconds)
+    assert int(seconds) == round(kept(run).seconds)
 
 
-def test_no_page_speaks_of_a_recording_that_is_not_there():
+def test_no_page_speaks_of_a_recorded_run_that_is_not_there():
     said = {
         (file.parent.name, name)
         for file in BOOK.rglob("*.md")
         for name in re.findall(r"experiments/recorded\.py ([\w-]+)", file.read_text("utf-8"))
     }
-    assert {name for _, name in said} <= {r.topic for r in RECORDINGS.values()} | {*RECORDINGS}
+    assert {name for _, name in said} <= {r.topic for r in RUNS.values()} | {*RUNS}
     assert all(name.split("-")[0] == topic for topic, name in said)
 
 
@@ -170,7 +175,7 @@ def assigned(topic: str, name: str) -> dict:
     return ast.literal_eval(literal[1])
 
 
-def test_the_rates_on_the_pages_are_those_of_the_recordings():
+def test_the_rates_on_the_pages_are_those_of_the_recorded_runs():
     assert assigned("bnp", "RATES") == PROGRAM["RATES"]
 
 
@@ -182,10 +187,10 @@ class LastModel:
 
 
 def test_the_seed_of_bn_that_falls_is_sound_with_the_statistics_of_all_digits():
-    recording, label, last = RECORDINGS["bnp-minibatch-6"], "BN, seed 2", LastModel()
-    errors = kept(recording).curves[f"{label}: validation_error"]
+    run, label, last = RUNS["bnp-minibatch-6"], "BN, seed 2", LastModel()
+    errors = kept(run).curves[f"{label}: validation_error"]
     assert (1 - errors[-2], 1 - errors[-1]) == pytest.approx((0.95, 0.68), abs=0.005)
-    recording.train(**recording.settings, **recording.trainings[label], hooks=[last])
+    run.train(**run.settings, **run.trainings[label], hooks=[last])
     split = load("digits").split(validation=238, seed=0)
     digits, images = torch.from_numpy(split.train.x), torch.from_numpy(split.validation.x)
     with torch.no_grad():
@@ -210,9 +215,9 @@ def train_toy(lr, seed, hooks, epochs=12):
     return train(model, Examples(X, Y), sgd, epochs=epochs, batch_size=4, hooks=hooks)
 
 
-def toy(lr: float = 0.5) -> Recording:
+def toy(lr: float = 0.5) -> RecordedRun:
     trainings = {f"seed {seed}": {"seed": seed} for seed in (3, 4)}
-    return Recording("toy-descent", train_toy, {"lr": lr}, trainings, ("train_loss",))
+    return RecordedRun("toy-descent", train_toy, {"lr": lr}, trainings, ("train_loss",))
 
 
 def test_the_first_losses_are_those_before_the_steps():
@@ -242,8 +247,8 @@ def test_a_record_holds_the_curves_of_all_trainings():
 
 
 def test_what_is_finished_is_skipped_unless_it_is_asked_for_again(tmp_path, capsys):
-    def run(recording: Recording, *arguments: str) -> str:
-        assert main([recording], tmp_path, arguments) == 0
+    def run(toy: RecordedRun, *arguments: str) -> str:
+        assert main([toy], tmp_path, arguments) == 0
         return capsys.readouterr().out
 
     assert run(toy()) == "toy-descent: all 2 trainings, 0 s\n"
@@ -256,6 +261,6 @@ def test_what_is_finished_is_skipped_unless_it_is_asked_for_again(tmp_path, caps
 
 
 def test_only_what_was_asked_for_is_run(tmp_path, capsys):
-    other = Recording("bowl-descent", train_toy, {"lr": 0.5}, {"": {"seed": 0}}, ())
+    other = RecordedRun("bowl-descent", train_toy, {"lr": 0.5}, {"": {"seed": 0}}, ())
     assert main([toy(), other], tmp_path, ["bowl"]) == 0
     assert [file.name for file in tmp_path.iterdir()] == ["bowl-descent.json"]

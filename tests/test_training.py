@@ -12,8 +12,7 @@ from torch import nn
 
 from optdl.bnp import BNP
 from optdl.data import Examples
-from optdl.hooks import Hook, Schedule, State
-from optdl.training import order_seed, recorded, train, zero_one
+from optdl.training import Hook, Schedule, State, graphed, order_seed, train, zero_one
 
 torch.set_num_threads(1)
 
@@ -511,26 +510,26 @@ def test_autocast_computes_scores_in_the_narrow_type_and_the_loss_in_single_prec
     assert types == [torch.bfloat16, torch.float32] * 2
 
 
-def test_without_a_gpu_a_recorded_step_is_the_step(rng):
+def test_without_a_gpu_a_graphed_step_is_the_step(rng):
     data, curves = regression(rng), []
-    for record_steps in (False, True):
+    for cuda_graph in (False, True):
         model, _ = linear()
         options = {"epochs": 2, "batch_size": 4, "loss": squared, "error": None}
-        curves.append(train(model, data, sgd(model), record_steps=record_steps, **options).curves)
+        curves.append(train(model, data, sgd(model), cuda_graph=cuda_graph, **options).curves)
     assert curves[0] == curves[1]
-    assert recorded(lambda rows: 2 * rows)(torch.tensor([3])).item() == 6
+    assert graphed(lambda rows: 2 * rows)(torch.tensor([3])).item() == 6
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_recorded_step_gives_the_same_curves(rng):
+def test_a_graphed_step_gives_the_same_curves(rng):
     data, curves = regression(rng, 64), []
-    for record_steps in (False, True):
+    for cuda_graph in (False, True):
         model = linear()[0].cuda()
         rate = torch.tensor(0.05, device="cuda")
         optimizer = torch.optim.SGD(model.parameters(), rate, momentum=0.9, fused=True)
         hooks = [Schedule(optimizer, 16, (2,)), BNP(model, check_finite=False)]
         options = {"epochs": 4, "batch_size": 4, "loss": squared, "error": None, "hooks": hooks}
-        curves.append(train(model, data, optimizer, record_steps=record_steps, **options).curves)
+        curves.append(train(model, data, optimizer, cuda_graph=cuda_graph, **options).curves)
     for name, values in curves[0].items():
         np.testing.assert_allclose(values, curves[1][name], rtol=1e-10)
 

@@ -59,7 +59,7 @@ class Record:
     device : str
         Where it ran, such as ``cpu``.
     seconds : float
-        Wall time of the run; of a recording, its processor time.
+        Wall time of the run; of a recorded run, its processor time.
     versions : dict
         Versions of Python, NumPy, torch and optdl; those of now when not given.
 

@@ -50,10 +50,7 @@ PLOTTED = tuple((HERE / "plots.txt").read_text(encoding="utf-8").split())
 FONTS = r"(?:matplotlibrc|fonts/ttf/(?:DejaVuSans(?:-Bold|-Oblique|Display|Mono)?|LastResort\S*"
 FONTS += r"|STIX(?:General|S)\w*|cm\w+)\.ttf|fonts/ttf/LICENSE_\w+)"
 """The files of matplotlib's data that figures need."""
-LEFT_OUT = (
-    *("experiments", "labs", "checks/labs"),
-    *("checkpoints.py", "hooks.py", "images.py", "training.py", "recordings.py"),
-)
+LEFT_OUT = (*("experiments", "training", "labs", "checks/labs", "images.py"),)
 """Modules of the course that need PyTorch, and are left out."""
 MATHJAX = (
     *("startup.js", "core.js", "input/tex.js", "input/tex/extensions/*.js", "output/chtml.js"),

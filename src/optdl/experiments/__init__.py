@@ -1,16 +1,22 @@
-"""What every experiment shares: which runs a figure needs, doing those that are not done, drawing.
+"""Runs that are too long for a page: which a figure needs, doing those that are missing, drawing.
 
-An experiment is a list of panels, a panel a list of runs: plain data.
+``README.md`` beside this file tells how a curve comes to be.
 """
 
-from optdl.experiments import examples, sensitivity, tuning
+from optdl.experiments import examples, tuning
 from optdl.experiments.comparison import DENSE_METHODS, convolutional_panel, dense_panels
-from optdl.experiments.drawing import draw_curves, draw_panel, draw_rates, draw_spreads, spread
 from optdl.experiments.examples import generated_images
 from optdl.experiments.experiment import Experiment
+from optdl.experiments.report import (
+    accuracy,
+    draw_curves,
+    draw_panel,
+    draw_rates,
+    draw_spreads,
+    spread,
+    table,
+)
 from optdl.experiments.runs import Panel, Run, Settings, Tuning
-from optdl.experiments.tables import table
-from optdl.experiments.timing import perform_in_turns
 
 __all__ = [
     "DENSE_METHODS",
@@ -19,6 +25,7 @@ __all__ = [
     "Run",
     "Settings",
     "Tuning",
+    "accuracy",
     "convolutional_panel",
     "dense_panels",
     "draw_curves",
@@ -27,8 +34,6 @@ __all__ = [
     "draw_spreads",
     "examples",
     "generated_images",
-    "perform_in_turns",
-    "sensitivity",
     "spread",
     "table",
     "tuning",

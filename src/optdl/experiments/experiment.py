@@ -19,9 +19,8 @@ import torch
 
 from optdl.data import Dataset, Examples, load
 from optdl.experiments import examples, models, tuning
-from optdl.experiments.conditioning import LastUnitConditioning
 from optdl.experiments.examples import Parts
-from optdl.experiments.judging import JudgedAnew
+from optdl.experiments.hooks import LastUnitConditioning, RecomputedStatistics
 from optdl.experiments.runs import FULLY_CONNECTED, Panel, Run, Tuning, rates_name
 from optdl.images import PadCropFlip
 from optdl.records import Record, versions
@@ -252,7 +251,7 @@ class Experiment:
         steps = -(-len(parts.train) // run.batch)
         hooks: list[Any] = [models.schedule(run, optimizer, steps), *bnp]
         if not how and run.method in AVERAGING and isinstance(parts.train, Examples):
-            hooks.append(JudgedAnew(parts.train.first(RECOMPUTED), parts.test, model))
+            hooks.append(RecomputedStatistics(parts.train.first(RECOMPUTED), parts.test, model))
         if run.watch_every:
             hooks.append(LastUnitConditioning(model, bnp[-1], run.watch_every))
         print(f"{run.name}, seed {seed}", file=sys.stderr)
@@ -272,7 +271,7 @@ class Experiment:
             augmentation=PadCropFlip() if run.settings.augment else None,
             autocast=torch.bfloat16 if on_gpu and run.network.startswith("resnet") else None,
             # hooks that compute in Python would not be replayed
-            record_steps=not (run.settings.corrected or run.watch_every),
+            cuda_graph=not (run.settings.corrected or run.watch_every),
             measure_training=False,
         )
         checkpoint.unlink(missing_ok=True)

@@ -10,8 +10,8 @@ from torch import nn
 
 from optdl.batchnorm import BatchNorm, BatchRenorm, FourThingsNorm
 from optdl.bnp import BNP
+from optdl.experiments.hooks import CorrectedAverages
 from optdl.experiments.runs import FULLY_CONNECTED, Run
-from optdl.hooks import Hook, Schedule, State
 from optdl.networks import (
     Normalization,
     cnn5,
@@ -20,6 +20,7 @@ from optdl.networks import (
     resnet18,
     resnet_cifar,
 )
+from optdl.training import Schedule
 
 __all__ = ["build", "optimizer", "preconditioner", "schedule"]
 
@@ -88,22 +89,7 @@ def preconditioner(run: Run, model: nn.Module, check_finite: bool) -> list[Any]:
     first = next(name for name, module in model.named_modules() if isinstance(module, layers))
     skip = () if own.get("first", True) else (first,)
     bnp = BNP(model, **constants, skip=skip, check_finite=check_finite)
-    return [Corrected(bnp), bnp] if own.get("corrected") else [bnp]
-
-
-class Corrected(Hook):
-    r"""Let the running averages of BNP begin with the first minibatch, not with μ = 0 and σ² = 1.
-
-    In step t the new statistics count :math:`(1-\rho)/(1-\rho^t)`. A moving average that starts at
-    0 and is divided by :math:`1-\rho^t`, as in Adam, has the same values.
-    """
-
-    def __init__(self, bnp: BNP) -> None:
-        self.bnp, self.rho = bnp, bnp.rho
-
-    def after_backward(self, state: State) -> None:
-        """Set the weight of the old statistics."""
-        self.bnp.rho = 1 - (1 - self.rho) / (1 - self.rho**state.step)
+    return [CorrectedAverages(bnp), bnp] if own.get("corrected") else [bnp]
 
 
 def optimizer(run: Run, model: nn.Module) -> torch.optim.Optimizer:
@@ -126,7 +112,7 @@ def _parameter_groups(run: Run, model: nn.Module, on_gpu: bool) -> list[dict[str
         parts.append(list(first.parameters()))
         ids = {id(p) for p in parts[1]}
         parts[0] = [p for p in parts[0] if id(p) not in ids]
-    # a recording of a GPU reads the rate where it lies
+    # a CUDA graph reads the rate where it lies
     return [
         {"params": part, "lr": torch.tensor(rate, device="cuda") if on_gpu else rate}
         for part, rate in zip(parts, rates, strict=True)

@@ -39,6 +39,10 @@ def scores(record: Record, classes: int) -> dict[Any, float]:
 
     It is the accuracy after the last epoch, the mean of the seeds. A seed that diverged counts as a
     guess, and so does one that is worse.
+
+    Notes
+    -----
+    Source: F-07
     """
     found: dict[Any, list[float]] = {}
     for name, errors in record.curves.items():

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from optdl.checkpoints import Checkpoint, checksum
 from optdl.data import Examples
-from optdl.hooks import EVENTS, Hook, Schedule, State
 from optdl.records import Record
+from optdl.training.checkpoints import Checkpoint, checksum
+from optdl.training.hooks import EVENTS, Hook, Schedule, State
 
-__all__ = ["Hook", "Schedule", "State", "order_seed", "recorded", "train", "zero_one"]
+__all__ = ["Hook", "Schedule", "State", "graphed", "order_seed", "train", "zero_one"]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Scores and labels of a batch to one number, the mean over the batch."""
@@ -117,7 +117,7 @@ def train(
     checkpoint: str | os.PathLike[str] | None = None,
     augmentation: Augmentation | None = None,
     autocast: torch.dtype | None = None,
-    record_steps: bool = False,
+    cuda_graph: bool = False,
     measure_training: bool = True,
 ) -> Record:
     """Train a model by minibatches, without replacement, and record its curves.
@@ -163,9 +163,9 @@ def train(
         :class:`optdl.images.PadCropFlip`.
     autocast : dtype, optional
         Run forward passes under ``torch.autocast`` with this type, such as ``torch.bfloat16``.
-    record_steps : bool
-        On a GPU, record the operations of a step once and replay them (a CUDA graph). Hooks that
-        act after the backward pass are recorded with it and must not wait for the device:
+    cuda_graph : bool
+        On a GPU, capture the operations of a step once and replay them (a CUDA graph). Hooks that
+        act after the backward pass are captured with it and must not wait for the device:
         ``BNP(model, check_finite=False)``. A learning rate that changes must be a tensor, and the
         optimizer ``fused``. Elsewhere it does nothing.
     measure_training : bool
@@ -234,8 +234,8 @@ def train(
         began -= file.resume(state, epochs)
     measured = {name: part for name, part in parts.items() if measure_training or name != "train"}
     epoch = _Epoch(state, parts["train"], batch_size, loss, hooks, augmentation, autocast)
-    if record_steps and isinstance(epoch.x, Tensor):
-        epoch.advance = recorded(epoch.advance)
+    if cuda_graph and isinstance(epoch.x, Tensor):
+        epoch.advance = graphed(epoch.advance)
     todo = range(state.epoch + 1, epochs + 1) if state.stop is None else ()
     bar = _bar(state.epoch, epochs, len(train_examples), progress)
     for state.epoch in todo:
@@ -450,11 +450,11 @@ def _require_finite(loss: float, step: int, state: State) -> None:
 # --- A GPU ------------------------------------------------------------------------------------
 
 
-def recorded(step: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """Return a step whose operations a GPU records once and then replays (a CUDA graph).
+def graphed(step: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """Return a step whose operations a GPU captures once and then replays (a CUDA graph).
 
     Without a GPU it is the step itself. There the first calls run as ever, so that libraries
-    start and optimizers allocate what they keep; then each number of rows has one recording.
+    start and optimizers allocate what they keep; then each number of rows has one graph.
 
     Parameters
     ----------
@@ -490,7 +490,7 @@ def recorded(step: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
 
 
 def _aside(step: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
-    """Take a step on a stream of its own, which a recording asks for beforehand."""
+    """Take a step on a stream of its own, which a capture asks for beforehand."""
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):

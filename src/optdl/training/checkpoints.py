@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from optdl.files import written_whole
-from optdl.hooks import State
+from optdl.training.hooks import State
 
 __all__ = ["Checkpoint", "checksum", "read", "write"]
 

@@ -1,4 +1,4 @@
-"""What a preconditioner does to the Hessian of one output unit, while a network trains."""
+"""What single experiments measure or change during training: hooks of ``optdl.training.train``."""
 
 from __future__ import annotations
 
@@ -6,13 +6,72 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from optdl.batchnorm import use_population_statistics
 from optdl.bnp import BNP, batch_statistics, layer_hessian, preconditioner, smoothed_variance
 from optdl.conditioning import condition_number
-from optdl.hooks import Hook, State
+from optdl.data import Examples
+from optdl.training import Hook, State
 
-__all__ = ["STATISTICS", "LastUnitConditioning"]
+__all__ = ["STATISTICS", "CorrectedAverages", "LastUnitConditioning", "RecomputedStatistics"]
+
+
+class RecomputedStatistics(Hook):
+    """Measure, after each epoch, the loss and the error with statistics computed anew.
+
+    It adds the curves ``recomputed_loss`` and ``recomputed_error`` and leaves training as it is.
+
+    Parameters
+    ----------
+    source : Examples
+        The training examples that give the statistics.
+    judging : Examples
+        The examples that are classified.
+    like : Module
+        The network, whose first parameter says on which device and in which precision.
+
+    Notes
+    -----
+    Source: F-12
+    """
+
+    def __init__(self, source: Examples, judging: Examples, like: nn.Module) -> None:
+        parameter = next(like.parameters())
+        self.source, self.x = (
+            torch.from_numpy(np.ascontiguousarray(each.x)).to(parameter)
+            for each in (source, judging)
+        )
+        self.y = torch.from_numpy(np.ascontiguousarray(judging.y)).to(parameter.device, torch.int64)
+
+    def after_epoch(self, state: State) -> None:
+        """Add to the curves."""
+        with torch.no_grad(), use_population_statistics(state.model, self.source):
+            scores = torch.cat([self._scores(state.model, x) for x in torch.split(self.x, 1000)])
+        loss = nn.functional.cross_entropy(scores, self.y).item()
+        error = (scores.argmax(1) != self.y).double().mean().item()
+        for name, value in {"recomputed_loss": loss, "recomputed_error": error}.items():
+            state.curves.setdefault(name, []).append(value)
+
+    def _scores(self, model: nn.Module, x: Tensor) -> Tensor:
+        scores: Tensor = model(x)
+        return scores.double()
+
+
+class CorrectedAverages(Hook):
+    r"""Let the running averages of BNP begin with the first minibatch, not with μ = 0 and σ² = 1.
+
+    In step t the new statistics count :math:`(1-\rho)/(1-\rho^t)`. A moving average that starts at
+    0 and is divided by :math:`1-\rho^t`, as in Adam, has the same values.
+    """
+
+    def __init__(self, bnp: BNP) -> None:
+        self.bnp, self.rho = bnp, bnp.rho
+
+    def after_backward(self, state: State) -> None:
+        """Set the weight of the old statistics."""
+        self.bnp.rho = 1 - (1 - self.rho) / (1 - self.rho**state.step)
+
 
 EPS1 = (1e-2, 0.0)
 EPS2 = 1e-4
@@ -49,7 +108,7 @@ class LastUnitConditioning(Hook):
         self.name, last = dense[-1]
         last.register_forward_hook(self._keep)
 
-    def _keep(self, layer: nn.Module, inputs: tuple[Any, ...], scores: torch.Tensor) -> None:
+    def _keep(self, layer: nn.Module, inputs: tuple[Any, ...], scores: Tensor) -> None:
         if layer.training:
             self.inputs, self.scores = inputs[0].detach(), scores.detach()
 

@@ -123,6 +123,6 @@ class Schedule(Hook):
         for number, group in enumerate(optimizer.param_groups):
             rate = self.rate(step, number)
             if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)  # a recording reads it where it lies
+                group["lr"].fill_(rate)  # a CUDA graph reads it where it lies
             else:
                 group["lr"] = rate

@@ -1,6 +1,6 @@
 """Trainings that are too long for a page of the book: their curves are kept in a small file.
 
-A recording is a configuration and a function that trains one network. ``perform`` trains all of
+A recorded run is a configuration and a function that trains one network. ``perform`` trains all of
 its networks and makes one record; ``main`` is the command line. The file also keeps the losses of
 the first minibatches, so that a test can repeat these steps in a second and compare.
 """
@@ -17,17 +17,17 @@ from typing import Any
 
 import torch
 
-from optdl.hooks import Hook, State
 from optdl.records import Record
+from optdl.training import Hook, State
 
-__all__ = ["FirstLosses", "Recording", "first_losses", "main", "perform"]
+__all__ = ["FirstLosses", "RecordedRun", "first_losses", "main", "perform"]
 
 STEPS = 10
 """Minibatches whose losses are kept."""
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordedRun:
     """Several trainings that share a function and most of their settings.
 
     Parameters
@@ -55,7 +55,7 @@ class Recording:
 
     @property
     def topic(self) -> str:
-        """The page that draws the recording."""
+        """The topic whose pages draw the run."""
         return self.name.split("-")[0]
 
     @property
@@ -87,8 +87,8 @@ class FirstLosses(Hook):
             state.stop = f"the first {self.steps} steps"
 
 
-def perform(recording: Recording) -> Record:
-    """Run all trainings of a recording on one thread, and return its record.
+def perform(run: RecordedRun) -> Record:
+    """Perform all trainings of a recorded run on one thread, and return its record.
 
     The record's curves are named ``LABEL: CURVE``, with ``LABEL: first_losses`` for the losses of
     the first minibatches; its seed is that of the first training.
@@ -97,33 +97,33 @@ def perform(recording: Recording) -> Record:
     began = time.process_time()
     torch.set_num_threads(1)  # sums are then added in the same order each time
     curves: dict[str, list[float]] = {}
-    for label, own in recording.trainings.items():
+    for label, own in run.trainings.items():
         first = FirstLosses(STEPS)
-        record = recording.train(**recording.settings, **own, hooks=[first])
-        kept = {name: record.curves[name] for name in recording.curves}
+        record = run.train(**run.settings, **own, hooks=[first])
+        kept = {name: record.curves[name] for name in run.curves}
         for name, values in {**kept, "first_losses": first.losses}.items():
-            short = (f"{value:.{recording.digits}g}" for value in values)
+            short = (f"{value:.{run.digits}g}" for value in values)
             curves[f"{label}: {name}"] = [float(number) for number in short]
     return Record(
         curves,
-        recording.config,
-        seed=next(iter(recording.trainings.values()))["seed"],
-        stop=f"all {len(recording.trainings)} trainings",
+        run.config,
+        seed=next(iter(run.trainings.values()))["seed"],
+        stop=f"all {len(run.trainings)} trainings",
         device="cpu, 1 thread",
         seconds=time.process_time() - began,
     )
 
 
-def first_losses(recording: Recording, label: str) -> list[float]:
+def first_losses(run: RecordedRun, label: str) -> list[float]:
     """Repeat the first steps of a training, and return the losses before them."""
     first = FirstLosses(STEPS, halt=True)
-    recording.train(**recording.settings, **recording.trainings[label], hooks=[first])
+    run.train(**run.settings, **run.trainings[label], hooks=[first])
     return first.losses
 
 
-def main(recordings: Sequence[Recording], folder: Path, arguments: Sequence[str]) -> int:
+def main(runs: Sequence[RecordedRun], folder: Path, arguments: Sequence[str]) -> int:
     """Make the files that are missing or have another configuration; return an exit status."""
-    names = {part for recording in recordings for part in (recording.topic, recording.name)}
+    names = {part for run in runs for part in (run.topic, run.name)}
     parser = argparse.ArgumentParser(description="Make the recorded runs of the book.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(sorted(names)))
     parser.add_argument("--again", action="store_true", help="repeat what is there")
@@ -131,18 +131,18 @@ def main(recordings: Sequence[Recording], folder: Path, arguments: Sequence[str]
     if unknown := sorted(set(options.names) - names):
         print(f"unknown: {', '.join(unknown)}; known: {', '.join(sorted(names))}", file=sys.stderr)
         return 2
-    for recording in recordings:
-        file = folder / f"{recording.name}.json"
-        if options.names and not {recording.name, recording.topic} & set(options.names):
+    for run in runs:
+        file = folder / f"{run.name}.json"
+        if options.names and not {run.name, run.topic} & set(options.names):
             continue
-        if not options.again and _is_done(file, recording):
-            print(f"{recording.name}: finished already")
+        if not options.again and _is_done(file, run):
+            print(f"{run.name}: finished already")
             continue
-        record = perform(recording)
+        record = perform(run)
         record.save(file)
-        print(f"{recording.name}: {record.stop}, {record.seconds:.0f} s")
+        print(f"{run.name}: {record.stop}, {record.seconds:.0f} s")
     return 0
 
 
-def _is_done(file: Path, recording: Recording) -> bool:
-    return file.exists() and Record.load(file).config == recording.config
+def _is_done(file: Path, run: RecordedRun) -> bool:
+    return file.exists() and Record.load(file).config == run.config
