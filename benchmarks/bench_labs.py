@@ -21,8 +21,8 @@ from benchmarks.bench_gradebox import run
 from benchmarks.gradebooks import rows, url
 from optdl.labs import LabRecord, perform
 from tools import lab_records, notebooks, sample_class
+from tools.fingerprints import digest, files
 from tools.layout import LAB, RECORD, ROOT, Course
-from tools.stamps import digest, files
 
 CONFIG = """c = get_config()
 c.CourseDirectory.course_id = "class"

@@ -144,7 +144,7 @@ def tabs(browser: Any) -> Callable[..., Any]:
 @pytest.fixture
 def open_figure(tabs: Callable[..., Any], tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Return a function that opens a page with one figure, and refuses any error on it."""
-    from tools import stills
+    from tools import static_figures
 
     used: list[Any] = []
     errors: list[str] = []
@@ -154,7 +154,7 @@ def open_figure(tabs: Callable[..., Any], tmp_path: Path) -> Iterator[Callable[.
 
     def opened(name: str, **options: Any) -> Any:
         file = tmp_path / f"{name}.html"
-        file.write_text(stills.page(name), "utf-8")
+        file.write_text(static_figures.page(name), "utf-8")
         page = tabs(len(used), **options)
         used.append(page)
         page.set_viewport_size({"width": 1000, "height": 900})

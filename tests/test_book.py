@@ -205,7 +205,7 @@ def test_a_failure_costs_only_its_page_and_is_told_in_ten_lines(toy: Toy) -> Non
     assert text[line - 1] == "import math"
     assert "a = 3" in said[at]
     assert said[at + 1] == "ValueError: of this"
-    assert said[at + 2].startswith("Mend: ")
+    assert said[at + 2].startswith("To fix: ")
     assert said[at + 3].startswith("The whole log: ")
     log = toy.store.log(toy.found["bad"]).read_text()
     assert "Traceback" in log
@@ -247,12 +247,12 @@ def test_what_was_executed_before_an_interruption_is_kept(toy: Toy) -> None:
     toy.write(index=ONCE, waits=cell("import time", "time.sleep(10**6)"))
     stop = threading.Event()
 
-    def tell(done: int, total: int, now: str) -> None:
+    def on_progress(done: int, total: int, now: str) -> None:
         if done == 1:
             stop.set()
 
     with pytest.raises(KeyboardInterrupt):
-        book.build(out=toy.root, tell=tell, stop=stop)
+        book.build(out=toy.root, on_progress=on_progress, stop=stop)
     assert toy.mark("index")
     kernels = [one.info["cmdline"] or [] for one in psutil.process_iter(["cmdline"])]
     assert not [one for one in kernels if "waits/kernel.json" in " ".join(one)]

@@ -13,10 +13,10 @@ import pytest
 from test_class import answered
 from test_course import make_course
 
-from tools import collect, extend, feedback, grade, gradebook, grades, register, release, roster
+from tools import class_state, collect, extend, feedback, grade, gradebook, grades, release, roster
 from tools.backend import Backend
+from tools.class_state import HandIn
 from tools.layout import Course
-from tools.register import HandIn
 from tools.terminal import ToolError
 
 pytestmark = [
@@ -214,7 +214,7 @@ def test_one_error_and_nothing_is_entered(
         use(collect, course, "toy", str(file))
     assert lies_there(course) == before
     assert (course.submitted / "ada" / "toy" / "toy.ipynb").read_bytes() == there
-    assert register.read(course).hand_in("toy", "ada") == HandIn(
+    assert class_state.read(course).hand_in("toy", "ada") == HandIn(
         "Canvas", {"toy": "lovelaceada_70_1_"}
     )
 
@@ -340,7 +340,7 @@ def test_from_a_zip_of_canvas_to_its_gradebook(
 
 def test_pages_for_moodle(course: Course) -> None:
     folders = {}
-    with register.changed(course) as known:
+    with class_state.changed(course) as known:
         for who, number in (("ada", 500), ("ben", 501)):
             prefix = f"{' '.join(NAMES[who])}_{number}_assignsubmission_file_"
             hand_in = {"platform": "Moodle", "names": {"toy": prefix}, "late": False}

@@ -56,8 +56,8 @@ from tools import (
     terminal,
 )
 from tools.backend import Backend
+from tools.fingerprints import Fingerprints, digest, files, write_atomically
 from tools.layout import ROOT, Course
-from tools.stamps import Stamps, digest, files, write_atomically
 from tools.terminal import ToolError
 
 # nbgrader and Jupyter import each other's deprecated names; the course can do nothing about it.
@@ -154,7 +154,7 @@ def test_unknown_assignment_names_the_nearest(small: Course) -> None:
     with pytest.raises(ToolError) as caught:
         small.choose(["tyo"])
     assert "no assignment 'tyo'" in caught.value.problem
-    assert "did you mean 'toy'? the assignments are toy" in caught.value.mend
+    assert "did you mean 'toy'? the assignments are toy" in caught.value.remedy
 
 
 def test_no_assignment_at_all(tmp_path: Path) -> None:
@@ -201,11 +201,11 @@ def test_help(command: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"usage: python -m {command.__name__}" in capsys.readouterr().out
 
 
-def test_an_error_comes_with_its_mend(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_says_how_to_fix_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert release.main(["quadratc"]) == 1
     said = capsys.readouterr().out
     assert "Problem: there is no assignment 'quadratc'" in said
-    assert "Mend: did you mean 'quadratic'?" in said
+    assert "To fix: did you mean 'quadratic'?" in said
 
 
 def test_an_error_that_nobody_expected_leaves_its_traceback_in_a_file(
@@ -217,7 +217,7 @@ def test_an_error_that_nobody_expected_leaves_its_traceback_in_a_file(
     monkeypatch.setattr(terminal, "LOGS", tmp_path / "logs")
     assert terminal.run(breaks, release.parser(), []) == 1
     said = capsys.readouterr().out
-    assert re.match(r"Problem: ZeroDivisionError: .*\nMend: the traceback in .*release.log", said)
+    assert re.match(r"Problem: ZeroDivisionError: .*\nTo fix: the traceback in .*release.log", said)
     assert "Traceback" not in said
     assert "return 1 // 0" in (tmp_path / "logs" / "release.log").read_text("utf-8")
 
@@ -229,7 +229,7 @@ def test_a_failure_of_make_ends_with_what_to_do() -> None:
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert found.returncode == 2
-    assert found.stdout.splitlines()[-1].startswith("Mend: did you mean 'quadratic'?")
+    assert found.stdout.splitlines()[-1].startswith("To fix: did you mean 'quadratic'?")
     assert len(found.stderr.splitlines()) == 1  # make's own
 
 
@@ -245,10 +245,10 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, small: Course) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=5 * 2**20))
     with pytest.raises(ToolError, match="only 5 MB are free") as caught:
         release.command(release.parser().parse_args([]), small)
-    assert "make clean" in caught.value.mend
+    assert "make clean" in caught.value.remedy
 
 
-def test_missing_packages_are_told_with_the_mend() -> None:
+def test_missing_packages_are_named_with_the_remedy() -> None:
     # -S leaves out installed packages, as in a Python without the course's environment.
     found = subprocess.run(
         [sys.executable, "-S", "-m", "tools.release"], cwd=ROOT, capture_output=True, text=True
@@ -283,18 +283,18 @@ def test_digest_tells_boundaries_apart(tmp_path: Path) -> None:
     assert digest([tmp_path / "missing"]) == digest([b""])
 
 
-def test_stamps_survive_and_forget(tmp_path: Path) -> None:
-    path = tmp_path / "stamps.json"
-    stamps = Stamps(path)
-    stamps.record("grade/ada/toy", "1")
-    stamps.record("site", "2")
-    assert Stamps(path).fresh("grade/ada/toy", "1")
-    assert not Stamps(path).fresh("grade/ada/toy", "2")
-    stamps.forget("grade/")
-    assert not Stamps(path).fresh("grade/ada/toy", "1")
-    assert Stamps(path).fresh("site", "2")
+def test_fingerprints_survive_and_forget(tmp_path: Path) -> None:
+    path = tmp_path / "fingerprints.json"
+    fingerprints = Fingerprints(path)
+    fingerprints.record("grade/ada/toy", "1")
+    fingerprints.record("site", "2")
+    assert Fingerprints(path).fresh("grade/ada/toy", "1")
+    assert not Fingerprints(path).fresh("grade/ada/toy", "2")
+    fingerprints.forget("grade/")
+    assert not Fingerprints(path).fresh("grade/ada/toy", "1")
+    assert Fingerprints(path).fresh("site", "2")
     path.write_text("{ half a fi")
-    assert not Stamps(path).fresh("site", "2")
+    assert not Fingerprints(path).fresh("site", "2")
 
 
 # --- release
@@ -311,7 +311,7 @@ def test_release_twice_gives_the_same_bytes(small: Course) -> None:
     assert not any(secret in text for secret in (*release.SECRETS, "x + x", "Since both"))
 
 
-def test_release_mends_an_edited_exercise(small: Course) -> None:
+def test_release_restores_an_edited_exercise(small: Course) -> None:
     assert release.write(small, "toy")
     assert not release.write(small, "toy")
     good = small.released("toy").read_bytes()
@@ -625,7 +625,7 @@ def test_all_that_is_known_of_a_student(graded: Course, capsys: pytest.CaptureFi
     assert len(re.findall(r"^toy: cell \S+ was missing; it was put back$", said, re.M)) == 4
     with pytest.raises(ToolError, match="no results of 'priya'") as caught:
         gradebook.command(gradebook.parser().parse_args(["--student", "priya"]), graded)
-    assert "did you mean 'priya-deletes-cells'" in caught.value.mend
+    assert "did you mean 'priya-deletes-cells'" in caught.value.remedy
 
 
 def _a_class(students: int, assignments: int) -> list[results.Row]:
@@ -946,7 +946,7 @@ def test_feedback_goes_to_all_who_can_get_it_and_the_others_are_named(
 def test_feedback_needs_an_assignment_with_pages(small: Course) -> None:
     with pytest.raises(ToolError, match="which assignment") as caught:
         feedback.command(feedback.parser().parse_args([]), small)
-    assert caught.value.mend == "make feedback A=toy"
+    assert caught.value.remedy == "make feedback A=toy"
     with pytest.raises(ToolError, match="no page of toy yet"):
         feedback.command(feedback.parser().parse_args(["toy"]), small)
 
@@ -1020,16 +1020,16 @@ def test_two_runs_at_once_are_told(graded: Course) -> None:
     store = Store(graded.build / "gradebox", "toy")
     with store.locked(), pytest.raises(ToolError, match="another run grades") as caught:
         grade.grade(graded, "toy", TIMEOUT)
-    assert caught.value.mend == "wait for the end of the other run"
+    assert caught.value.remedy == "wait for the end of the other run"
 
 
 def test_grade_without_a_name_or_without_submissions(small: Course) -> None:
     with pytest.raises(ToolError, match="which assignment") as caught:
         grade.command(grade.parser().parse_args([]), small)
-    assert caught.value.mend == "make grade A=toy"
+    assert caught.value.remedy == "make grade A=toy"
     with pytest.raises(ToolError, match="nobody has handed in toy yet") as caught:
         grade.command(grade.parser().parse_args(["toy"]), small)
-    assert "make collect A=toy ZIP=" in caught.value.mend
+    assert "make collect A=toy ZIP=" in caught.value.remedy
 
 
 def test_gradebook_before_anything_is_graded(small: Course) -> None:
@@ -1048,7 +1048,7 @@ def test_changed_cells_of_a_graded_assignment(graded: Course) -> None:
         release.write(graded, "toy")
         with pytest.raises(ToolError, match="other cells or notebooks than when") as caught:
             release.record(graded, "toy")
-        assert "--remove" in caught.value.mend
+        assert "--remove" in caught.value.remedy
     finally:
         graded.source("toy").write_bytes(source)
         release.write(graded, "toy")
@@ -1122,7 +1122,7 @@ def test_a_site_that_fails_does_not_hide_the_gradebook(
     whole: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def build(**_: Any) -> Path:
-        raise book.BookError("book/erm/risk.md, cell 3: x = [1]\nMend: correct the cell")
+        raise book.BookError("book/erm/risk.md, cell 3: x = [1]\nTo fix: correct the cell")
 
     status, _ = whole(build)
     said = capsys.readouterr().out
@@ -1130,8 +1130,8 @@ def test_a_site_that_fails_does_not_hide_the_gradebook(
     assert _has_gradebook(said)
     assert "Not all is ready" in said
     end = said.split("Not all is ready")[-1]
-    assert re.search(r"Failed: site\n +book/erm/risk.md, cell 3: x = \[1\]\n +Mend: correct", end)
-    assert end.count("Mend: ") == 1
+    assert re.search(r"Failed: site\n +book/erm/risk.md, cell 3: x = \[1\]\n +To fix: correct", end)
+    assert end.count("To fix: ") == 1
     assert "html/index.html" not in said
 
 
@@ -1161,7 +1161,7 @@ def test_an_unexpected_error_leaves_its_traceback_in_a_file(
         (results, "rows", "gradebook"),
     ],
 )
-@pytest.mark.parametrize("error", [ToolError("it is broken", "mend it"), KeyError("broken")])
+@pytest.mark.parametrize("error", [ToolError("it is broken", "fix it"), KeyError("broken")])
 def test_a_grading_that_fails_does_not_hide_the_site(
     whole: Any,
     monkeypatch: pytest.MonkeyPatch,
@@ -1181,7 +1181,7 @@ def test_a_grading_that_fails_does_not_hide_the_site(
     assert "html/index.html" in said
     assert f"Failed: {part}" in said
     assert "broken" in said
-    assert said.count("Mend: ") == said.count("Failed: ") == 1
+    assert said.count("To fix: ") == said.count("Failed: ") == 1
 
 
 def test_an_interruption_stops_the_site_too(

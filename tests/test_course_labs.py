@@ -33,9 +33,9 @@ from tools import (
     sample_class,
 )
 from tools.backend import Backend
+from tools.fingerprints import files
 from tools.inpage import parts
 from tools.layout import RECORD, ROOT, Course, is_result
-from tools.stamps import files
 from tools.terminal import ToolError
 
 # nbgrader and Jupyter import each other's deprecated names; the course can do nothing about it.
@@ -206,7 +206,7 @@ def test_a_wrong_lab_is_named_and_nothing_is_released(small: Course) -> None:
     small.source("toy", "lab").write_bytes(notebooks.to_bytes(wrong))
     with pytest.raises(ToolError, match="toy/lab would be wrong to hand out") as caught:
         release.write(small, "toy")
-    assert "correct solutions/toy/lab.ipynb" in caught.value.mend
+    assert "correct solutions/toy/lab.ipynb" in caught.value.remedy
     assert small.released("toy", "lab").read_bytes() == before
 
 
@@ -456,7 +456,7 @@ def test_a_lab_that_comes_after_the_grading_is_explained(graded: Course, tmp_pat
     release.write(copy, "toy")
     with pytest.raises(ToolError, match="other cells or notebooks than when") as caught:
         release.record(copy, "toy")
-    assert "--remove" in caught.value.mend
+    assert "--remove" in caught.value.remedy
 
 
 def test_pages_of_labs_are_given_back(

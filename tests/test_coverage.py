@@ -138,7 +138,7 @@ def test_places_carry_heading_and_qualified_names(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_each_kind_of_hole_is_named_with_the_file_to_mend(
+def test_each_kind_of_hole_is_named_with_the_file_to_edit(
     tmp_path: Path, file: str, old: str, hole: tuple[str, str, str]
 ) -> None:
     path = write(tmp_path) / file
@@ -267,7 +267,7 @@ def test_the_order_of_the_chapters_is_that_of_the_contents(tmp_path: Path) -> No
     assert [chapter.topic for chapter in table.chapters] == ["valleys", "bowls"]
 
 
-def test_the_command_fails_on_a_hole_and_says_how_to_mend_it(
+def test_the_command_fails_on_a_hole_and_says_how_to_fix_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path)

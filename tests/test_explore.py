@@ -27,7 +27,7 @@ from optdl.optimizers import (
     change_of_variable,
     run,
 )
-from tools import chapters, pdf, stills
+from tools import chapters, pdf, static_figures
 
 pytestmark = pytest.mark.xdist_group("site")
 
@@ -47,7 +47,7 @@ def set_state(page: Any, name: str, **state: Any) -> None:
 
 # --- all figures ---
 
-FIGURES = stills.names()
+FIGURES = static_figures.names()
 SHARED_KILOBYTES = 34
 PAGE_KILOBYTES = 60
 
@@ -72,7 +72,7 @@ def test_each_figure_stands_on_a_page_and_on_a_second_one_with_another_task() ->
 @pytest.mark.parametrize("page", figures_of_pages())
 def test_the_figures_of_a_page_are_light(page: str) -> None:
     files = ["explore.css", "explore.js", *(f"{name}.js" for name in figures_of_pages()[page])]
-    sizes = [(stills.FOLDER / name).stat().st_size / 1000 for name in files]
+    sizes = [(static_figures.FOLDER / name).stat().st_size / 1000 for name in files]
     assert sum(sizes) <= PAGE_KILOBYTES
     assert sum(sizes[:2]) <= SHARED_KILOBYTES
 
@@ -81,7 +81,7 @@ def test_the_figures_of_a_page_are_light(page: str) -> None:
 def test_a_figure_has_a_still_picture_that_stays_without_javascript(
     open_figure: OpenFigure, name: str
 ) -> None:
-    assert "<svg xmlns" in (stills.FOLDER / f"{name}.svg").read_text("utf-8")
+    assert "<svg xmlns" in (static_figures.FOLDER / f"{name}.svg").read_text("utf-8")
     page = open_figure(name, java_script_enabled=False)
     assert page.locator(".explore-stage").count() == 1
     assert page.locator(".ex-live").count() == 0

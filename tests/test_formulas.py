@@ -13,8 +13,8 @@ from sphinx.errors import ExtensionError
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
+import content_visibility  # noqa: E402
 import formulas  # noqa: E402
-import room  # noqa: E402
 import styles  # noqa: E402
 from bs4 import BeautifulSoup  # noqa: E402
 
@@ -151,7 +151,7 @@ def test_the_room_of_a_section_is_a_sum_over_what_it_shows() -> None:
         '<img width="1376" height="200"/></section></section></article>',
         "html.parser",
     )
-    room.reserve_sections(soup)
+    content_visibility.reserve_sections(soup)
     # heading 90, one line of text 27.2 + 19, three of code 66 + 40, a folded note 60, the picture
     # at half its size 100 + 40; on a phone two lines of text, and the picture at 358 of 1376 pixels
     wide = 90 + 27.2 + 19 + 66 + 40 + 60 + 100 + 40

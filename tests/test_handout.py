@@ -17,7 +17,17 @@ from hang import HANG
 from packaging.utils import canonicalize_name
 from test_course import make_course
 
-from tools import answers, collect, handin, handout, lab, notebooks, release, roster, submit
+from tools import (
+    answers,
+    collect,
+    handout,
+    lab,
+    notebooks,
+    release,
+    roster,
+    submission_method,
+    submit,
+)
 from tools.layout import RECORD, ROOT, Course
 from tools.terminal import ToolError
 
@@ -165,7 +175,7 @@ def test_the_command_says_what_students_would_not_know(
 def test_make_clean_leaves_work_and_what_a_class_handed_in(tmp_path: Path) -> None:
     shutil.copy(ROOT / "Makefile", tmp_path)
     stays = ["work/erm/erm.ipynb", "build/submitted/ada/erm/erm.ipynb", "build/gradebook.db"]
-    goes = ["build/pages/erm.json", "_build/html/index.html", "build/stamps.json"]
+    goes = ["build/pages/erm.json", "_build/html/index.html", "build/fingerprints.json"]
     for name in [*stays, *goes, *(f"{one}/x.py" for one in ("book", "src", "tests", "tools"))]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")
@@ -197,7 +207,7 @@ def test_the_readme_and_jupyterlab_offer_the_way_of_this_class(
             archive.extract(f"course/{name}", tmp_path)
     course = Course(tmp_path / "course")
     assert said in readme
-    assert handin.chosen(course)["text"] in readme.replace("`", "")
+    assert submission_method.chosen(course)["text"] in readme.replace("`", "")
     lab.settings(course)
     page = course.build / "jupyter" / "config" / "labconfig" / "page_config.json"
     off = {name.partition(":")[2] for name in json.loads(page.read_text())["disabledExtensions"]}

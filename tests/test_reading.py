@@ -155,12 +155,12 @@ def test_a_note_of_the_class_dropdown_is_folded_without_a_script(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))
-    mends = importlib.import_module("mends")
+    postprocess = importlib.import_module("postprocess")
     note = '<div class="{}"><p class="admonition-title">Answer</p><p>42.</p></div>'
     soup = BeautifulSoup(
         note.format("dropdown admonition") + note.format("admonition"), "html.parser"
     )
-    mends.fold_admonitions(soup)
+    postprocess.fold_admonitions(soup)
     folded, plain = soup.contents
     assert (folded.name, folded.summary.get_text(), folded.p.get_text()) == (
         "details",
@@ -172,9 +172,9 @@ def test_a_note_of_the_class_dropdown_is_folded_without_a_script(
 
 def test_the_empty_corner_of_a_table_is_no_header(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))
-    mends = importlib.import_module("mends")
+    postprocess = importlib.import_module("postprocess")
     soup = BeautifulSoup("<tr><th><p></p></th><th><p>value</p></th></tr>", "html.parser")
-    mends.mend_roles(soup)
+    postprocess.correct_roles(soup)
     assert [cell.name for cell in soup.tr.contents] == ["td", "th"]
 
 
@@ -332,7 +332,7 @@ def test_without_chromium_the_tool_says_what_to_install(
     monkeypatch.setenv("CHROMIUM", str(tmp_path / "none"))
     with pytest.raises(ToolError, match="no Chromium or Chrome") as raised:
         pdf.make(tmp_path, tmp_path, tmp_path / "book.pdf")
-    assert "CHROMIUM" in raised.value.mend
+    assert "CHROMIUM" in raised.value.remedy
 
 
 @pytest.mark.parametrize("tool", [pdf, chapters])

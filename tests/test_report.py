@@ -12,7 +12,7 @@ from test_class import answered
 from test_collect import use
 from test_course import make_course
 
-from tools import alike, grade, release, report, roster
+from tools import grade, release, report, roster, similarity
 from tools.backend import Backend
 from tools.layout import Course
 from tools.terminal import ToolError
@@ -195,7 +195,7 @@ def test_alike_answers_are_those_that_strangers_would_not_write(tmp_path: Path) 
             file.parent.mkdir(parents=True)
             why = "We wondered why, and then we saw it." if number in (0, 1, 2) else ""
             file.write_bytes(answered(course.released("toy"), "2 * x", triple, why))
-    found = alike.find(course, "toy")
+    found = similarity.find(course, "toy")
     assert (found.natural, found.compared, found.few) == (
         ["toy-double"],
         ["toy-triple"],
@@ -206,15 +206,15 @@ def test_alike_answers_are_those_that_strangers_would_not_write(tmp_path: Path) 
         ("s6", "s8"): ([], ["toy-triple"]),
         ("s7", "s8"): ([], ["toy-triple"]),
     }
-    assert alike.to_csv({"toy": found}).splitlines()[1] == "toy,s6,s7,toy-triple,"
+    assert similarity.to_csv({"toy": found}).splitlines()[1] == "toy,s6,s7,toy-triple,"
 
 
 def test_words_are_compared_as_words() -> None:
     said = "The risk is an expected value, so the sample mean estimates it without bias."
     other = "A mean over more examples has a smaller variance, and its bias stays zero."
-    again = alike.runs(said.upper().replace(",", ";"), is_code=False)
-    assert alike.likeness(alike.runs(said, is_code=False), again) == 1
-    assert alike.likeness(alike.runs(other, is_code=False), again) == 0
+    again = similarity.runs(said.upper().replace(",", ";"), is_code=False)
+    assert similarity.likeness(similarity.runs(said, is_code=False), again) == 1
+    assert similarity.likeness(similarity.runs(other, is_code=False), again) == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from test_course import make_course
 
-from tools import register, roster
+from tools import class_state, roster
 from tools.backend import Backend
 from tools.layout import Course
 from tools.terminal import ToolError
@@ -148,7 +148,7 @@ def test_a_list_is_shown_entered_and_taken_back(
     ]  # fmt: skip
     entered = {"ada": ("Ada", "Lovelace"), "ben": ("Ben", "Bell"), "cleo": (None, None)}
     assert _students(course) == entered
-    assert register.read(course).students.keys() == entered.keys()
+    assert class_state.read(course).students.keys() == entered.keys()
 
     # who would be there twice is refused, and so is all else in the file
     file.write_text("id,email\nzoe,zoe@example.org\n4711,ADA@example.org\n")
@@ -160,7 +160,7 @@ def test_a_list_is_shown_entered_and_taken_back(
     (course.submitted / "cleo" / "toy").mkdir(parents=True)
     assert _roster(course, "--undo") == 0
     assert _students(course) == entered | {"ben": ("Ben", "Nevis")}
-    assert register.read(course).students.keys() == {"ada", "ben"}
+    assert class_state.read(course).students.keys() == {"ada", "ben"}
     with pytest.raises(ToolError, match="no class list to take back"):
         _roster(course, "--undo")
     assert _roster(course, "--remove", "ada") == 0
@@ -182,4 +182,4 @@ def test_all_are_entered_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(OSError, match="disk full"):
         roster.enter(course, roster.read(file))
     assert _students(course) == {}
-    assert register.read(course).students == {}
+    assert class_state.read(course).students == {}

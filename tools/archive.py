@@ -21,16 +21,18 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
+from tools.fingerprints import files, write_atomically
 from tools.layout import ROOT, Course, is_result
-from tools.stages import Stages, Tell
-from tools.stamps import files, write_atomically
+from tools.progress import OnProgress, Stages
 from tools.terminal import ToolError, console, need_disk, run
 
 SHORTEST = 3
 """A name with fewer letters is not looked for in what is written: too many words are like it."""
 
 
-def archive(course: Course, target: Path, anonymous: bool, tell: Tell | None = None) -> int:
+def archive(
+    course: Course, target: Path, anonymous: bool, on_progress: OnProgress | None = None
+) -> int:
     """Write the archive whole or not at all; return the number of students in it.
 
     Raises
@@ -59,13 +61,13 @@ def archive(course: Course, target: Path, anonymous: bool, tell: Tell | None = N
         with ZipFile(made, "w", ZIP_DEFLATED) as archived:
             archived.write(copy, copy.name)
             for number, (place, name, path) in enumerate(found):
-                if tell:
-                    tell(number, len(found), name.parts[0])
+                if on_progress:
+                    on_progress(number, len(found), name.parts[0])
                 archived.writestr(f"{place}/{rename(name.as_posix())}", _content(path, rename))
         target.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(target, made.read_bytes())
-    if tell:
-        tell(len(found), len(found), "")
+    if on_progress:
+        on_progress(len(found), len(found), "")
     return int(students)
 
 

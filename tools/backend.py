@@ -15,8 +15,8 @@ from sqlalchemy.orm import joinedload, selectinload, undefer
 from traitlets.config import Config
 
 import gradebox
+from tools.fingerprints import write_atomically
 from tools.layout import Course
-from tools.stamps import write_atomically
 from tools.terminal import ToolError
 
 with warnings.catch_warnings():

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from tools import offline
-from tools.stages import Stages, Tell
-from tools.stamps import digest, files, write_atomically
+from tools.fingerprints import digest, files, write_atomically
+from tools.progress import OnProgress, Stages
 from tools.terminal import ToolError, console, run
 
 # What every page depends on, whatever its own text is: when one of these changes, and after a
@@ -66,7 +66,7 @@ class BookError(RuntimeError):
 def build(
     out: Path = ROOT,
     clean: bool = False,
-    tell: Tell = lambda done, total, now: None,
+    on_progress: OnProgress = lambda done, total, now: None,
     stop: threading.Event | None = None,
 ) -> Path:
     """Build the site below ``out`` and return the folder of its pages.
@@ -80,7 +80,7 @@ def build(
         The site is built in ``_build/html`` below it.
     clean : bool
         Execute every page again.
-    tell : callable
+    on_progress : callable
         Told about the progress.
     stop : threading.Event, optional
         Set it to end the build from another thread.
@@ -97,8 +97,8 @@ def build(
     if not clean and (target / "html" / "index.html").is_file() and _text(stamp) == checksum:
         return target / "html"
     with _sphinx(target / "next") as sphinx:
-        found, shown = _execute(out, clean, tell, stop)
-        _write(target, found, shown, clean, sphinx, tell, stop)
+        found, shown = _execute(out, clean, on_progress, stop)
+        _write(target, found, shown, clean, sphinx, on_progress, stop)
     stamp.write_text(checksum, encoding="utf-8")
     return target / "html"
 
@@ -114,7 +114,7 @@ def _text(path: Path) -> str:
 
 
 def _execute(
-    out: Path, clean: bool, tell: Tell, stop: threading.Event
+    out: Path, clean: bool, on_progress: OnProgress, stop: threading.Event
 ) -> tuple[list[Any], dict[str, str]]:
     """Execute the pages that have to be, and hand all outputs to Jupyter Book's cache.
 
@@ -133,7 +133,7 @@ def _execute(
 
     found, store = pages.find(ROOT), pages.Store(ROOT)
     missing = [page for page in found if clean or store.load(page) is None]
-    failed = execution.execute(missing, store, tell, stop)
+    failed = execution.execute(missing, store, on_progress, stop)
     if failed:
         raise BookError(_shown(failed, store))
     made = out / "_build" / "next" / "_build"
@@ -175,7 +175,7 @@ def _write(
     shown: dict[str, str],
     clean: bool,
     sphinx: subprocess.Popen[str],
-    tell: Tell,
+    on_progress: OnProgress,
     stop: threading.Event,
 ) -> None:
     """Have Sphinx check and write all pages, and put the new site in place of the old.
@@ -191,14 +191,14 @@ def _write(
         shutil.rmtree(made / ".doctrees", ignore_errors=True)
         shutil.rmtree(made / "html", ignore_errors=True)
     stamp.unlink(missing_ok=True)
-    status, lines = _jupyter_book(sphinx, executed, tell, stop)
+    status, lines = _jupyter_book(sphinx, executed, on_progress, stop)
     log = target / "build.log"
     log.write_text("".join(lines), encoding="utf-8")
     if stop.is_set():
         raise KeyboardInterrupt
     if status:
         raise BookError(
-            f"{_causes(lines)}\nMend: correct the places named, then run the same command again.\n"
+            f"{_causes(lines)}\nTo fix: correct them, then run the same command again.\n"
             f"The whole log: {_relative(log)}"
         )
     _hand_out_notebooks(found, made / "html")
@@ -232,12 +232,12 @@ def _hand_out_notebooks(found: Sequence[Any], site: Path) -> None:
         launched = chapters.Book(ROOT).settings.get("launch_repository")
         wrong = chapters.stale(found, ROOT) if launched else []
     except chapters.NotPortable as error:
-        raise BookError(f"{error}\nMend: add it there, or write the page without it.") from None
+        raise BookError(f"{error}\nTo fix: add it there, or write the page without it.") from None
     if wrong:
         raise BookError(
             "launch_repository is set in _config.yml, and Colab and Binder would open notebooks "
             f"that are not those of the site: {', '.join(wrong)}\n"
-            "Mend: run python -m tools.chapters, commit the folder notebooks and push it."
+            "To fix: run python -m tools.chapters, commit the folder notebooks and push it."
         )
     chapters.write_scripts(site)
 
@@ -276,7 +276,10 @@ def _sphinx(out: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def _jupyter_book(
-    process: subprocess.Popen[str], executed: set[str], tell: Tell, stop: threading.Event
+    process: subprocess.Popen[str],
+    executed: set[str],
+    on_progress: OnProgress,
+    stop: threading.Event,
 ) -> tuple[int, list[str]]:
     """Run Jupyter Book once; return its exit status and the lines that it printed."""
     assert process.stdin is not None
@@ -286,7 +289,7 @@ def _jupyter_book(
     for line in process.stdout or ():
         lines.append(line := COLORS.sub("", line))
         if share := SHARE.match(line.strip()):
-            tell(int(share[2]), 100, f"{share[1]} {share[3]}".strip())
+            on_progress(int(share[2]), 100, f"{share[1]} {share[3]}".strip())
         if stop.is_set():
             process.terminate()
     return process.wait(), lines
@@ -306,7 +309,7 @@ def command(arguments: argparse.Namespace) -> int:
     """Build the site and say where it is."""
     with Stages() as stages:
         try:
-            pages = build(clean=arguments.clean, tell=stages.add("Site"))
+            pages = build(clean=arguments.clean, on_progress=stages.add("Site"))
         except BookError as error:
             raise ToolError(str(error), "as the message says; then run it again") from None
     console.print(f"The site is {(pages / 'index.html').as_uri()}")

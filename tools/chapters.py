@@ -23,9 +23,9 @@ from nbformat import NotebookNode
 from pybtex.database import Entry, parse_file
 from pybtex.richtext import Text
 
+from tools.fingerprints import write_atomically
 from tools.layout import contents, files_below
 from tools.pages import Page, Store, find
-from tools.stamps import write_atomically
 from tools.terminal import console, run
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -26,12 +26,12 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from tools import register, roster, tables
+from tools import class_state, roster, tables
 from tools.backend import Backend, MissingEntry
+from tools.class_state import HandIn
+from tools.fingerprints import files, write_atomically
 from tools.layout import RECORD, ROOT, Course
-from tools.members import Member, name_keys, nearest, on_the_list, same
-from tools.register import HandIn
-from tools.stamps import files, write_atomically
+from tools.student_matching import Member, name_keys, nearest, on_the_list, same
 from tools.tables import plain
 from tools.terminal import ToolError, console, need_disk, run
 
@@ -444,7 +444,7 @@ def enter(course: Course, topic: str, intake: Intake) -> dict[str, list[str]]:
     shutil.rmtree(scratch, ignore_errors=True)
     moved: list[tuple[Path, Path]] = []
     try:
-        with register.changed(course) as known:
+        with class_state.changed(course) as known:
             for student, contents_ in intake.ready.items():
                 folder = course.submitted / student / topic
                 kind = _kind(folder, contents_)
@@ -512,7 +512,7 @@ def set_times(course: Course, topic: str, times: Sequence[str]) -> None:
             raise ToolError(
                 f"{student!r} has not handed in {topic}", "write it as ada=2027-03-02 08:00"
             )
-        contents_[folder / TIME] = _time_file(register.parse_moment(moment))
+        contents_[folder / TIME] = _time_file(class_state.parse_moment(moment))
     for path, content in contents_.items():
         write_atomically(path, content)
 

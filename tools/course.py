@@ -4,43 +4,117 @@ A second run makes only what has changed, and a part that fails costs only itsel
 """
 
 import argparse
+import contextlib
 import os
+import re
 import sys
 import threading
 import time
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
+from rich.console import Console
 from rich.text import Text
 
 from tools import book, exercises, grade, gradebook, release, results, sample_class
-from tools.attempts import Attempts
+from tools.fingerprints import write_atomically
 from tools.layout import ROOT, Course
-from tools.stages import Stages, Tell
+from tools.progress import OnProgress, Stages
 from tools.terminal import ToolError, console, need_disk, run
 
 TIMEOUT = 2
 """Seconds of own time for a cell of the sample class: answers take milliseconds or never end."""
 
 
-def site(course: Course, tell: Tell, stop: threading.Event) -> Path:
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A step that failed.
+
+    Parameters
+    ----------
+    step : str
+        What people call the step.
+    problem : str
+        What is wrong.
+    remedy : str
+        What to do about it; empty where the problem says it already.
+    """
+
+    step: str
+    problem: str
+    remedy: str
+
+
+class Steps:
+    """Run the steps of a command; one that fails costs only itself.
+
+    Parameters
+    ----------
+    root : Path
+        The folder from which paths are shown.
+    logs : Path
+        Where the tracebacks of unexpected errors are written.
+    """
+
+    def __init__(self, root: Path, logs: Path) -> None:
+        self._root, self._logs = root, logs
+        self.failures: list[Failure] = []
+
+    def run(self, name: str, action: Callable[[], Result]) -> Result | None:
+        """Return what the action returns, or None when it fails; an interruption goes on."""
+        try:
+            return action()
+        except ToolError as error:
+            self.failures.append(Failure(name, error.problem, error.remedy))
+        except (Exception, SystemExit) as error:
+            self.failures.append(self._unexpected(name, error))
+        return None
+
+    def _unexpected(self, name: str, error: BaseException) -> Failure:
+        log = self._logs / f"{re.sub(r'[^0-9A-Za-z]+', '-', name)}.log"
+        # a full disk may be the very error: then the traceback is lost, and its last line is not
+        with contextlib.suppress(OSError):
+            write_atomically(log, "".join(traceback.format_exception(error)).encode())
+        last = traceback.format_exception_only(error)[-1].strip()
+        where = log.relative_to(self._root)
+        return Failure(name, last, f"the traceback in {where} shows where; then run this again")
+
+    def show(self, screen: Console) -> None:
+        """Print what failed, and how to fix it."""
+        for failure in self.failures:
+            screen.print(Text.assemble(("Failed: ", "bold red"), (failure.step, "bold")))
+            for line in failure.problem.splitlines():
+                screen.print(Text(f"  {line}"))
+            if failure.remedy:
+                screen.print(Text.assemble(("  To fix: ", "bold"), failure.remedy))
+
+
+def site(course: Course, on_progress: OnProgress, stop: threading.Event) -> Path:
     """Build the site where anything on its pages has changed; return its folder."""
     try:
-        return book.build(out=course.root, tell=tell, stop=stop)
+        return book.build(out=course.root, on_progress=on_progress, stop=stop)
     except book.BookError as error:
-        raise ToolError(str(error), "") from None  # its message says how to mend it
+        raise ToolError(str(error), "") from None  # its message says how to fix it
 
 
-def _release(course: Course, topics: Sequence[str], tell: Tell, attempts: Attempts) -> list[str]:
+def _release(
+    course: Course, topics: Sequence[str], on_progress: OnProgress, steps: Steps
+) -> list[str]:
     """Release the assignments; return those for which it succeeded."""
     released = []
     for number, topic in enumerate(topics):
-        tell(number, len(topics), topic)
-        if attempts.make(f"release of {topic}", partial(_release_topic, course, topic)):
+        on_progress(number, len(topics), topic)
+        if steps.run(f"release of {topic}", partial(_release_topic, course, topic)):
             released.append(topic)
-    tell(len(topics), len(topics), "")
+    on_progress(len(topics), len(topics), "")
     return released
 
 
@@ -51,7 +125,7 @@ def _release_topic(course: Course, topic: str) -> bool:
 
 
 def grade_all(
-    course: Course, topics: Sequence[str], tell: Tell, attempts: Attempts
+    course: Course, topics: Sequence[str], on_progress: OnProgress, steps: Steps
 ) -> grade.Summary:
     """Grade what is new or changed in every assignment."""
     total = grade.Summary()
@@ -60,12 +134,12 @@ def grade_all(
         before = sum(numbers[:position])
 
         def inner(done: int, number: int, now: str, before: int = before) -> None:
-            tell(before + done, sum(numbers), now)
+            on_progress(before + done, sum(numbers), now)
 
         action = partial(grade.grade, course, topic, TIMEOUT, inner)
-        if graded := attempts.make(f"grading of {topic}", action):
+        if graded := steps.run(f"grading of {topic}", action):
             total.add(graded)
-    tell(sum(numbers), sum(numbers), "")
+    on_progress(sum(numbers), sum(numbers), "")
     return total
 
 
@@ -75,17 +149,17 @@ def _all_ours(course: Course, topics: Sequence[str], members: set[str]) -> bool:
 
 
 def _class(
-    course: Course, topics: Sequence[str], stages: dict[str, Tell], attempts: Attempts
+    course: Course, topics: Sequence[str], stages: dict[str, OnProgress], steps: Steps
 ) -> grade.Summary:
     """Let the sample class hand in, and grade it."""
     stages["Class"](0, 1, "")
-    members = attempts.make("sample class", partial(sample_class.ensure, course, topics))
+    members = steps.run("sample class", partial(sample_class.ensure, course, topics))
     if members is None:
         return grade.Summary()
     stages["Class"](len(members), len(members), "")
     if _all_ours(course, topics, set(members)):
         os.environ.setdefault("GRADEBOX_ALLOW_UNSEALED", "yes")
-    return grade_all(course, topics, stages["Grade"], attempts)
+    return grade_all(course, topics, stages["Grade"], steps)
 
 
 def _show_gradebook(course: Course, topics: Sequence[str]) -> Path | None:
@@ -103,21 +177,21 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
     start = time.monotonic()
     topics = course.choose([])
     need_disk(course.root, 500)
-    attempts = Attempts(course.root, course.build / "logs")
-    summary, pages = _make(course, topics, attempts, with_site=not arguments.no_site)
+    steps = Steps(course.root, course.build / "logs")
+    summary, pages = _run(course, topics, steps, with_site=not arguments.no_site)
     sheet = None
     if course.has_gradebook:
         console.print(sample_class.table())
-        sheet = attempts.make("gradebook", partial(_show_gradebook, course, topics))
+        sheet = steps.run("gradebook", partial(_show_gradebook, course, topics))
         on_purpose = _set_apart(summary)
         grade.show(course, summary)
         if on_purpose:
             student, number = on_purpose[0][0], len(on_purpose)
             console.print(f"{student} hands in broken files on purpose: {number} were not graded.")
-    state = "Not all is ready" if attempts.failures else "Ready"
+    state = "Not all is ready" if steps.failures else "Ready"
     _show_where(course, pages, sheet, topics, f"{state} after {time.monotonic() - start:.0f} s")
-    attempts.show(console)
-    return 1 if summary.failed or attempts.failures else 0
+    steps.show(console)
+    return 1 if summary.failed or steps.failures else 0
 
 
 def _set_apart(summary: grade.Summary) -> list[tuple[str, str, str]]:
@@ -128,22 +202,22 @@ def _set_apart(summary: grade.Summary) -> list[tuple[str, str, str]]:
     return found
 
 
-def _make(
-    course: Course, topics: Sequence[str], attempts: Attempts, with_site: bool
+def _run(
+    course: Course, topics: Sequence[str], steps: Steps, with_site: bool
 ) -> tuple[grade.Summary, Path | None]:
     """Release, build the site, and grade the class beside it."""
     stop = threading.Event()
-    with Stages() as shown, ThreadPoolExecutor(1) as beside:
+    with Stages() as shown, ThreadPoolExecutor(1) as pool:
         names = ("Release", *(["Site"] if with_site else []), "Class", "Grade")
         stages = {name: shown.add(name) for name in names}
         try:
-            released = _release(course, topics, stages["Release"], attempts)
+            released = _release(course, topics, stages["Release"], steps)
             building: Future[Path | None] | None = None
             if with_site:
                 # Other processes execute the pages: they and the grading share the cores.
                 action = partial(site, course, stages["Site"], stop)
-                building = beside.submit(attempts.make, "site", action)
-            summary = _class(course, released, stages, attempts)
+                building = pool.submit(steps.run, "site", action)
+            summary = _class(course, released, stages, steps)
             return summary, building.result() if building else None
         except BaseException:
             stop.set()

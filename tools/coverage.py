@@ -61,7 +61,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Problem:
-    """Something to mend: a hole in a chapter that exists, or an id that fits nowhere."""
+    """Something to fix: a hole in a chapter that exists, or an id that fits nowhere."""
 
     row: str
     kind: str
@@ -300,7 +300,9 @@ def _checked(text: str, file: str) -> Iterator[Evidence]:
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
-        raise ToolError(f"{file}: a graded cell is not Python: {error}", "mend that cell") from None
+        raise ToolError(
+            f"{file}: a graded cell is not Python: {error}", "correct that cell"
+        ) from None
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "check" and call.args:
             key = call.args[0]
@@ -314,7 +316,7 @@ def _parse(path: Path) -> ast.Module:
     try:
         return ast.parse(path.read_text(encoding="utf-8"))
     except SyntaxError as error:
-        raise ToolError(f"{path} is not Python: {error}", "mend that file") from None
+        raise ToolError(f"{path} is not Python: {error}", "correct that file") from None
 
 
 def _relative(path: Path, root: Path) -> str:
@@ -374,18 +376,18 @@ def _twice(chapter: Chapter) -> list[Problem]:
 
 def _holes(chapter: Chapter) -> list[Problem]:
     return [
-        Problem(row.name, kind, *_mend(chapter.topic, row.ids[0], kind))
+        Problem(row.name, kind, *_remedy(chapter.topic, row.ids[0], kind))
         for row in chapter.rows
         for kind in row.missing
     ]
 
 
-def _mend(topic: str, row_id: str, kind: Kind) -> tuple[str, str]:
+def _remedy(topic: str, row_id: str, kind: Kind) -> tuple[str, str]:
     """Return the file in which a hole is filled, and how."""
     is_lab = row_id.startswith(LAB)
     module = f"checks/{topic}/{row_id.lower().replace('-', '_')}_*" if is_lab else topic
     test = "lab_" if is_lab else ""
-    file, mend = {
+    file, remedy = {
         "section": (f"book/{topic}", f"put ({row_id})= before the heading of its section"),
         "code": (f"src/optdl/{module}.py", f"add the line Source: {row_id} to a docstring"),
         "test": (f"tests/test_{test}{topic}.py", f'mark a test with @pytest.mark.row("{row_id}")'),
@@ -394,7 +396,7 @@ def _mend(topic: str, row_id: str, kind: Kind) -> tuple[str, str]:
             f'call check("{row_id}", …) in a graded cell',
         ),
     }[kind]
-    return file, f"{row_id} has no {kind}; in {file} {mend}"
+    return file, f"{row_id} has no {kind}; in {file} {remedy}"
 
 
 # --- The command ------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gradebox.feedback.formulas import rendered
+from tools.fingerprints import write_atomically
 from tools.layout import ROOT, Course
-from tools.stamps import write_atomically
 from tools.terminal import ToolError, console, run
 
 QUESTION = re.compile(r"^## (\d+) · (.+) · (\d+) points$", re.MULTILINE)

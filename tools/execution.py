@@ -22,9 +22,9 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 
 from gradebox.processors import cores
 from tools import kernels
+from tools.fingerprints import write_atomically
 from tools.pages import Execution, Page, Store, checksum, typeset
-from tools.stages import Tell
-from tools.stamps import write_atomically
+from tools.progress import OnProgress
 
 PROCESSOR_SECONDS = 600.0
 """A cell that computes longer is taken to be in an endless loop."""
@@ -52,19 +52,19 @@ class PageFailed(Exception):
         The number of its code cell, from 0.
     error : str
         What happened, in one line.
-    mend : str
+    remedy : str
         What to do about it.
     log : str
         All that is known, such as the traceback.
     """
 
-    def __init__(self, page: Page, cell: int, error: str, mend: str, log: str) -> None:
-        self.page, self.cell, self.error, self.mend, self.log = page, cell, error, mend, log
+    def __init__(self, page: Page, cell: int, error: str, remedy: str, log: str) -> None:
+        self.page, self.cell, self.error, self.remedy, self.log = page, cell, error, remedy, log
         source = page.cells[cell].source.strip().splitlines()
         beyond = [line for line in source if not line.startswith(("import ", "from "))]
         self.code = (beyond or source)[0]
         where = f"{page.path.relative_to(page.root).as_posix()}:{page.line(cell)}"
-        super().__init__(f"{where}, cell {cell + 1}: {self.code[:100]}\n{error}\nMend: {mend}")
+        super().__init__(f"{where}, cell {cell + 1}: {self.code[:100]}\n{error}\nTo fix: {remedy}")
 
 
 class NumberFailed(Exception):
@@ -147,7 +147,7 @@ class Runner:
             resources={"metadata": {"path": str(self.page.root / "book")}},
             extra_arguments=[
                 "--log-level=ERROR",
-                "--ext=tools.reads",
+                "--ext=tools.file_tracer",
                 "--HistoryManager.enabled=False",
             ],
             on_cell_execute=self._begin,
@@ -226,22 +226,22 @@ class Runner:
 
     def _failure(self, error: Exception) -> PageFailed:
         log = COLORS.sub("", str(error))
-        mend = "correct the cell, or what it calls: the log has the traceback"
+        remedy = "correct the cell, or what it calls: the log has the traceback"
         if self._endless:
             said = f"the cell computed for more than {PROCESSOR_SECONDS:g} s of processor time"
-            mend = "look for a loop that does not end, or make it a recorded run in experiments/"
+            remedy = "look for a loop that does not end, or make it a recorded run in experiments/"
         elif isinstance(error, CellTimeoutError):
             said = f"the cell had not ended after {WALL_SECONDS // 60} minutes"
-            mend = "look for what it waits for: the cell hangs"
+            remedy = "look for what it waits for: the cell hangs"
         elif isinstance(error, NumberFailed):
             said = str(error)
-            mend = "correct the expression, or the cell above it"
+            remedy = "correct the expression, or the cell above it"
         elif isinstance(error, CellExecutionError):
             said = f"{error.ename}: {error.evalue}".splitlines()[0][:200]
         else:
             said = f"the kernel ended: {log.splitlines()[0] if log else type(error).__name__}"
-            mend = "look for a crash of compiled code, or for too little memory"
-        return PageFailed(self.page, max(self._cell, 0), said, mend, log)
+            remedy = "look for a crash of compiled code, or for too little memory"
+        return PageFailed(self.page, max(self._cell, 0), said, remedy, log)
 
     def _data(self, reads: Path) -> dict[str, str]:
         """Return the checksums of the data that the page read."""
@@ -270,7 +270,7 @@ async def _execute(
 
 
 def execute(
-    pages: Sequence[Page], store: Store, tell: Tell, stop: threading.Event
+    pages: Sequence[Page], store: Store, on_progress: OnProgress, stop: threading.Event
 ) -> list[PageFailed]:
     """Execute pages side by side and keep each as soon as it has ended; return what failed.
 
@@ -304,7 +304,7 @@ def execute(
                 running = [runners[future] for future in waiting if future.running()]
                 for runner in running:
                     runner.watch()
-                tell(done, len(pages), " · ".join(runner.now for runner in running))
+                on_progress(done, len(pages), " · ".join(runner.now for runner in running))
                 if stop.is_set():
                     raise KeyboardInterrupt
         except BaseException:

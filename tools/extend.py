@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from rich.text import Text
 
-from tools import register
+from tools import class_state
 from tools.backend import Backend, MissingEntry
 from tools.layout import ROOT, Course
 from tools.release import NO_DEADLINE
@@ -40,14 +40,14 @@ def extend(course: Course, topic: str, student: str, until: str) -> str:
             f"{topic} has no deadline yet",
             f'python -m tools.release {topic} --due "2027-03-01 23:59"',
         )
-    moment = None if until == NO_DEADLINE else register.parse_moment(until)
+    moment = None if until == NO_DEADLINE else class_state.parse_moment(until)
     if moment and moment <= due:
         raise ToolError(
-            f"{until} is not after the deadline, {due:{register.MOMENT}}", "give a later one"
+            f"{until} is not after the deadline, {due:{class_state.MOMENT}}", "give a later one"
         )
-    with register.changed(course) as known:
+    with class_state.changed(course) as known:
         known.extensions.setdefault(topic, {})[student] = until
-    return f"{due:{register.MOMENT}}"
+    return f"{due:{class_state.MOMENT}}"
 
 
 def apply(course: Course, topic: str) -> list[str]:
@@ -55,7 +55,7 @@ def apply(course: Course, topic: str) -> list[str]:
 
     The gradebook keeps an extension with a submission, so one without waits.
     """
-    moments = register.read(course).extensions.get(topic, {})
+    moments = class_state.read(course).extensions.get(topic, {})
     changed = []
     with Backend(course).gradebook() as book:
         due = book.find_assignment(topic).duedate
@@ -65,7 +65,7 @@ def apply(course: Course, topic: str) -> list[str]:
             until, longer = moments[submission.student.id], None
             if until != NO_DEADLINE and due:
                 # the deadline may have been moved beyond it
-                longer = max(register.parse_moment(until) - due, timedelta(0)) or None
+                longer = max(class_state.parse_moment(until) - due, timedelta(0)) or None
             if submission.extension != longer:
                 submission.extension = longer
                 changed.append(submission.student.id)

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from optdl.files import written_whole
-from tools import register, results
+from tools import class_state, results
 from tools.backend import Backend
 from tools.layout import ROOT, Course
 from tools.terminal import ToolError, console, run
@@ -42,7 +42,7 @@ def release(course: Course, topic: str) -> tuple[list[str], dict[str, Path]]:
 
 def pack(course: Course, topic: str, folders: Mapping[str, Path]) -> dict[Path, list[str]]:
     """Pack pages for the platforms from which the work came; return whose are in which zip."""
-    known, packed = register.read(course), {}
+    known, packed = class_state.read(course), {}
     for platform in ("Moodle", "Canvas"):
         pages: dict[str, Path] = {}
         students = []

@@ -28,11 +28,11 @@ from gradebox.run.store import Busy
 from gradebox.sandbox.probe import survey
 from tools import extend, gradebook, release, results
 from tools.backend import Backend, Failed, submissions
+from tools.class_state import read as read_register
+from tools.fingerprints import Fingerprints, digest, files
 from tools.layout import ROOT, Course
-from tools.members import nearest, on_the_list
-from tools.register import read as read_register
-from tools.stages import Stages, Tell
-from tools.stamps import Stamps, digest, files
+from tools.progress import OnProgress, Stages
+from tools.student_matching import nearest, on_the_list
 from tools.terminal import ToolError, console, need_disk, run
 
 FEW = 6
@@ -87,7 +87,7 @@ def grade(
     course: Course,
     topic: str,
     timeout: int | None = None,
-    tell: Tell = lambda done, total, now: None,
+    on_progress: OnProgress = lambda done, total, now: None,
     force: bool = False,
 ) -> Summary:
     """Grade the submissions of one assignment that are new or changed.
@@ -100,7 +100,7 @@ def grade(
         The assignment.
     timeout : int, optional
         Seconds that a cell may run.
-    tell : callable
+    on_progress : callable
         Told about the progress: a submission counts when it is graded, and when its page is there.
     force : bool
         Grade every submission again.
@@ -111,22 +111,24 @@ def grade(
         Who was graded, who was not touched, and who failed, with the reason.
     """
     total, summary = 2 * len(course.submitters(topic)), Summary()
-    tell(0, total, topic)
+    on_progress(0, total, topic)
     graded = _graded if FORKS else _one_by_one
     extend.apply(course, topic)
     for number, outcome in enumerate(graded(course, topic, timeout, force), 1):
         summary.take(topic, outcome)
-        tell(number, total, f"{topic} · {outcome.student}")
+        on_progress(number, total, f"{topic} · {outcome.student}")
     if extended := extend.apply(course, topic):  # whose submissions are new to the gradebook
         for _ in graded(course, topic, timeout, False, extended):
             pass
-    stamps = Stamps(course.build / "stamps.json")
-    stale = _stale(course, topic, stamps, [one for one, _ in summary.graded + summary.unchanged])
+    fingerprints = Fingerprints(course.build / "fingerprints.json")
+    stale = _stale(
+        course, topic, fingerprints, [one for one, _ in summary.graded + summary.unchanged]
+    )
     for student in _pages(course, topic, list(stale)):
-        stamps.record(f"feedback/{student}/{topic}", stale[student])
+        fingerprints.record(f"feedback/{student}/{topic}", stale[student])
         summary.feedback += 1
-        tell(total - len(stale) + summary.feedback, total, f"{topic} · {student} · feedback")
-    tell(total, total, "")
+        on_progress(total - len(stale) + summary.feedback, total, f"{topic} · {student} · feedback")
+    on_progress(total, total, "")
     return summary
 
 
@@ -173,7 +175,9 @@ def _one_by_one(
             yield batch.Outcome(student, "failed", why=error.reason)
 
 
-def _stale(course: Course, topic: str, stamps: Stamps, students: Sequence[str]) -> dict[str, str]:
+def _stale(
+    course: Course, topic: str, fingerprints: Fingerprints, students: Sequence[str]
+) -> dict[str, str]:
     """Return whose pages are to be written, with the checksums of what they are made from."""
     found = {}
     made_by = [course.root / "nbgrader_config.py", *files(*PAGES)]
@@ -188,7 +192,7 @@ def _stale(course: Course, topic: str, stamps: Stamps, students: Sequence[str]) 
         given = [course.autograded / student / topic / name for name in NEEDED]
         made_from = [*work.values(), *filter(Path.exists, given)]
         checksum = digest([*made_from, json.dumps(scores[student], sort_keys=True), *made_by])
-        if not (are_there and stamps.fresh(f"feedback/{student}/{topic}", checksum)):
+        if not (are_there and fingerprints.fresh(f"feedback/{student}/{topic}", checksum)):
             found[student] = checksum
     return found
 
@@ -283,7 +287,7 @@ def show(course: Course, summary: Summary) -> None:
         console.print(f"and {len(summary.failed) - MOST} more; see build/gradebox/")
     where = course.submitted.relative_to(course.root)
     console.print(
-        f"[bold]Mend:[/] repair or replace the notebook in {where}/STUDENT/ASSIGNMENT,\n"
+        f"[bold]To fix:[/] repair or replace the notebook in {where}/STUDENT/ASSIGNMENT,\n"
         "then grade again; the others are done."
     )
 
@@ -310,11 +314,11 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
             )
     total = Summary()
     with Stages() as stages:
-        tells = {topic: stages.add(f"Grade {topic}") for topic in topics}
-        for topic, tell in tells.items():
+        callbacks = {topic: stages.add(f"Grade {topic}") for topic in topics}
+        for topic, on_progress in callbacks.items():
             release.write(course, topic)
             release.record(course, topic)
-            total.add(grade(course, topic, arguments.timeout, tell, arguments.force))
+            total.add(grade(course, topic, arguments.timeout, on_progress, arguments.force))
     graded = results.rows(course, topics, everybody=True)
     results.write_sheet(course)
     console.print(gradebook.table(graded))

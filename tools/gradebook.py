@@ -18,9 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tools import exercises
+from tools.fingerprints import write_atomically
 from tools.layout import ROOT, Course
 from tools.results import Row, for_spreadsheets, rows, summary, to_csv, unknown_time
-from tools.stamps import write_atomically
 from tools.terminal import ToolError, console, run
 
 SEVERAL = 8

@@ -16,12 +16,12 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from tools import register, results, roster, tables
+from tools import class_state, results, roster, tables
 from tools.backend import Backend
+from tools.fingerprints import write_atomically
 from tools.layout import ROOT, Course
-from tools.members import Member, name_keys, on_the_list, same
 from tools.results import Row
-from tools.stamps import write_atomically
+from tools.student_matching import Member, name_keys, on_the_list, same
 from tools.tables import Sheet, plain
 from tools.terminal import ToolError, console, run
 
@@ -36,7 +36,7 @@ Grades = Mapping[str, Mapping[str, Row]]
 
 def grades(course: Course, topics: Sequence[str]) -> dict[str, dict[str, Row]]:
     """Return the results of everyone on the class list, or, without one, in the gradebook."""
-    found: dict[str, dict[str, Row]] = {who: {} for who in register.read(course).students}
+    found: dict[str, dict[str, Row]] = {who: {} for who in class_state.read(course).students}
     for row in results.rows(course, topics, everybody=True):
         if row.is_listed:
             found.setdefault(row.student, {})[row.assignment] = row
@@ -50,7 +50,7 @@ def points(row: Row | None, factor: float = 1) -> str:
 
 def fresh(course: Course, topics: Sequence[str], of: Grades) -> bytes:
     """Return a file with the columns of the class list, and a column for each assignment."""
-    known = register.read(course)
+    known = class_state.read(course)
     topics = [topic for topic in topics if any(topic in own for own in of.values())]
     header, cells = known.columns, {who: known.students.get(who) or [] for who in of}
     if not header or not all(map(len, cells.values())):  # not all from the same list

@@ -20,10 +20,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from optdl.files import written_whole
-from tools import handin, register, release, roster
+from tools import class_state, release, roster, submission_method
+from tools.fingerprints import files
 from tools.layout import ROOT, Course, is_result
-from tools.stages import Stages
-from tools.stamps import files
+from tools.progress import Stages
 from tools.tables import plain
 from tools.terminal import ToolError, console, need_disk, run
 
@@ -41,7 +41,7 @@ PLACE = "<!-- hand in -->"
 """Where it goes in the students' README."""
 LOGINS = (*roster.OWN_ID, *roster.IDS[0])
 """Columns of a class list whose ids students know as their user names."""
-WAYS = (handin.UPLOAD, "exchange", "hub")
+WAYS = (submission_method.UPLOAD, "exchange", "hub")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Way:
         What students call the id under which they hand in.
     """
 
-    how: str = handin.UPLOAD
+    how: str = submission_method.UPLOAD
     called: str = "user name"
 
     def text(self, course: Course) -> str:
@@ -85,7 +85,7 @@ def pack(course: Course, target: Path, site: Path | None = None, way: Way = Way(
     text = way.text(course)
     written = {
         README: (OWN / README).read_text(encoding="utf-8").replace(PLACE, text.strip()).encode(),
-        handin.FILE: handin.to_bytes(way.how, way.first(course), way.called),
+        submission_method.FILE: submission_method.to_bytes(way.how, way.first(course), way.called),
         PINS: _pins((ROOT / PINS).read_text(encoding="utf-8")).encode(),
     }
     with written_whole(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
@@ -153,7 +153,7 @@ def _tools() -> list[Path]:
 
 def column_of_ids(course: Course) -> str:
     """Return what the class list calls its column of ids; nothing where there is no list."""
-    known = register.read(course)
+    known = class_state.read(course)
     columns = enumerate(known.columns if known.students else [])
     return next(
         (
@@ -172,7 +172,7 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     need_disk(course.root)
     topics = course.choose([])
     way = Way(arguments.how, arguments.id)
-    if way.how != handin.UPLOAD and course.exchange.is_relative_to(course.root):
+    if way.how != submission_method.UPLOAD and course.exchange.is_relative_to(course.root):
         raise ToolError(
             f"students do not share the exchange, {course.exchange}: it lies in your copy",
             "set c.Exchange.root in nbgrader_config.py to a folder in which all may write, "
@@ -184,13 +184,13 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     day = datetime.now(UTC).strftime("%Y-%m-%d")
     target = Path(arguments.to or course.build / "handout" / f"{NAME}-{day}.zip").resolve()
     with Stages() as stages:
-        tell = stages.add("Handout")
+        on_progress = stages.add("Handout")
         for number, topic in enumerate(topics):
-            tell(number, len(topics) + 1, topic)
+            on_progress(number, len(topics) + 1, topic)
             release.write(course, topic)
-        tell(len(topics), len(topics) + 1, target.name)
+        on_progress(len(topics), len(topics) + 1, target.name)
         names = pack(course, target, site, way)
-        tell(len(topics) + 1, len(topics) + 1, "")
+        on_progress(len(topics) + 1, len(topics) + 1, "")
     where = target.relative_to(course.root) if target.is_relative_to(course.root) else target
     size = target.stat().st_size / 1e6
     console.print(
@@ -200,14 +200,14 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     )
     column = column_of_ids(course)
     if arguments.id == Way.called and column and plain(column) not in LOGINS:
-        mend = (
+        remedy = (
             'if students call it something else, say it: make handout ID="student number"'
-            if way.how == handin.UPLOAD
+            if way.how == submission_method.UPLOAD
             else "enter a list that has the names with which they log in"
         )
         console.print(
             f"Students hand in under their {way.called}. The ids of your class list are those of "
-            f"its column {column}: {mend}",
+            f"its column {column}: {remedy}",
             soft_wrap=True,
             markup=False,
         )

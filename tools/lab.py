@@ -17,11 +17,11 @@ from nbformat import NotebookNode
 from rich.text import Text
 
 from gradebox.exchange import Releases, copy, describe, gather
-from tools import handin, notebooks, release
+from tools import notebooks, release, submission_method
 from tools.backend import environment
+from tools.fingerprints import files, write_atomically
 from tools.layout import ROOT, Course
-from tools.stages import Stages
-from tools.stamps import files, write_atomically
+from tools.progress import Stages
 from tools.terminal import ToolError, console, need_disk, run
 
 # No question about news and no look for updates: the course works without a network.
@@ -83,7 +83,7 @@ def settings(course: Course) -> dict[str, str]:
     """Return the environment that keeps Jupyter's settings and caches inside the course."""
     home = course.build / "jupyter"
     disabled = DISABLED if course.has_solutions else DISABLED + FOR_INSTRUCTORS
-    if handin.chosen(course).get("how") == handin.UPLOAD:
+    if submission_method.chosen(course).get("how") == submission_method.UPLOAD:
         disabled += OF_THE_EXCHANGE
     page = json.dumps({"disabledExtensions": dict.fromkeys(disabled, True)})
     write_atomically(home / "config" / "labconfig" / "page_config.json", page.encode())
@@ -131,12 +131,12 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
         )
     if course.has_solutions:
         with Stages() as stages:
-            tell = stages.add("Release")
+            on_progress = stages.add("Release")
             for number, topic in enumerate(topics):
-                tell(number, len(topics), topic)
+                on_progress(number, len(topics), topic)
                 release.write(course, topic)
                 release.record(course, topic)
-            tell(len(topics), len(topics), "")
+            on_progress(len(topics), len(topics), "")
     for topic in topics:
         if not copy_for_work(course, topic, older):
             where = (course.work / topic).relative_to(course.root)
@@ -151,7 +151,7 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
         f"You work in {where}/, on {', '.join(topics)}. [bold]Validate[/] runs the visible tests. "
         "Ctrl-C twice stops."
     )
-    text = handin.chosen(course).get("text")
+    text = submission_method.chosen(course).get("text")
     console.print(Text(f"How to hand in: {text}" if text else menu))
     sys.stdout.flush()
     return _serve(jupyterlab(course, first, not arguments.no_browser, arguments.port), course)

@@ -12,8 +12,8 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from tools import notebooks
+from tools.fingerprints import write_atomically
 from tools.layout import LAB, ROOT, Course
-from tools.stamps import write_atomically
 from tools.terminal import ToolError, console, run
 
 BLOCK = '''"""{title}."""

@@ -23,8 +23,8 @@ from myst_parser.config.main import MdParserConfig
 from nbformat import NotebookNode
 
 from tools import modules
+from tools.fingerprints import digest, write_atomically
 from tools.layout import contents
-from tools.stamps import digest, write_atomically
 from tools.terminal import ToolError
 
 FORMAT = "2"

@@ -24,7 +24,7 @@ from bs4 import BeautifulSoup, Tag
 
 from tools import book
 from tools.layout import contents
-from tools.stages import Stages, Tell
+from tools.progress import OnProgress, Stages
 from tools.terminal import ToolError, console, run
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -316,11 +316,13 @@ def lay_out(page: Any, document: Path) -> None:
         )
 
 
-def number_pages(page: Any, headings: Sequence[Heading], file: Path, tell: Tell) -> list[int]:
+def number_pages(
+    page: Any, headings: Sequence[Heading], file: Path, on_progress: OnProgress
+) -> list[int]:
     """Print the document until the contents name the pages on which the headings are."""
     numbers: list[int] = []
     for attempt in range(4):
-        tell(60 + 9 * attempt, 100, "printing")
+        on_progress(60 + 9 * attempt, 100, "printing")
         page.pdf(path=str(file), prefer_css_page_size=True, print_background=True, tagged=True)
         found = find_pages(file, headings)
         if found == numbers:
@@ -363,7 +365,9 @@ def finish(file: Path, headings: Sequence[Heading], pages: Sequence[int], title:
     writer.write(file)
 
 
-def make(site: Path, root: Path, out: Path, tell: Tell = lambda done, total, now: None) -> int:
+def make(
+    site: Path, root: Path, out: Path, on_progress: OnProgress = lambda done, total, now: None
+) -> int:
     """Print a built site as one PDF; return the number of its pages.
 
     Parameters
@@ -374,7 +378,7 @@ def make(site: Path, root: Path, out: Path, tell: Tell = lambda done, total, now
         The folder with ``_toc.yml`` and ``_config.yml``.
     out : Path
         The file to write; one that is in place is replaced by one that is whole.
-    tell : callable
+    on_progress : callable
         Told about the progress.
 
     Raises
@@ -382,17 +386,17 @@ def make(site: Path, root: Path, out: Path, tell: Tell = lambda done, total, now
     ToolError
         When there is no Chromium, or something is wider than the page.
     """
-    tell(0, 100, "starting Chromium")
+    on_progress(0, 100, "starting Chromium")
     with tempfile.TemporaryDirectory(prefix="pdf-") as folder, chromium() as page:
-        tell(5, 100, "joining the pages")
+        on_progress(5, 100, "joining the pages")
         text, headings = join(site, root)
         document = Path(folder) / "book.html"
         document.write_text(text, "utf-8")
-        tell(20, 100, "laying the pages out")
+        on_progress(20, 100, "laying the pages out")
         lay_out(page, document)
         made = Path(folder) / "book.pdf"
-        numbers = number_pages(page, headings, made, tell)
-        tell(96, 100, "writing the outline")
+        numbers = number_pages(page, headings, made, on_progress)
+        on_progress(96, 100, "writing the outline")
         finish(made, headings, numbers, _title(root))
         from pypdf import PdfReader
 
@@ -401,19 +405,19 @@ def make(site: Path, root: Path, out: Path, tell: Tell = lambda done, total, now
         whole = out.with_name(f".{out.name}.new")
         shutil.copyfile(made, whole)
         whole.replace(out)
-    tell(100, 100, "")
+    on_progress(100, 100, "")
     return count
 
 
 def command(arguments: argparse.Namespace) -> int:
     """Build the site, print it and say where the PDF is."""
     with Stages() as stages:
-        tell_site, tell = stages.add("Site"), stages.add("PDF")
+        on_site_progress, on_progress = stages.add("Site"), stages.add("PDF")
         try:
-            site = book.build(tell=tell_site)
+            site = book.build(on_progress=on_site_progress)
         except book.BookError as error:
             raise ToolError(str(error), "as the message says; then run it again") from None
-        count = make(site, ROOT, arguments.out, tell)
+        count = make(site, ROOT, arguments.out, on_progress)
     console.print(f"The book has {count} pages: {arguments.out.resolve().as_uri()}")
     return 0
 

@@ -18,9 +18,9 @@ from traitlets.config import Config
 from gradebox.exchange import Releases, describe, gather
 from tools import notebooks
 from tools.backend import Backend, Failed, MissingEntry
+from tools.fingerprints import Fingerprints, digest, files, write_atomically
 from tools.layout import LAB, ROOT, Course, is_result
-from tools.stages import Stages
-from tools.stamps import Stamps, digest, files, write_atomically
+from tools.progress import Stages
 from tools.terminal import ToolError, console, need_disk, run
 
 SECRETS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME")
@@ -116,8 +116,8 @@ def write(course: Course, topic: str) -> bool:
     What somebody edited there is copied to the place of work before. What the instructor's runs
     left is no data: it would solve the students' own.
     """
-    stamps = Stamps(course.build / "stamps.json")
-    if stamps.fresh(f"release/{topic}", _made_from(course, topic)):
+    fingerprints = Fingerprints(course.build / "fingerprints.json")
+    if fingerprints.fresh(f"release/{topic}", _made_from(course, topic)):
         return False
     rendered, releases = render(course, topic), Releases(course.exercises)
     for one in gather(course.work, topic, [course.exercises], releases):
@@ -129,7 +129,7 @@ def write(course: Course, topic: str) -> bool:
             contents[target] = path.read_bytes()
     changed = [write_atomically(target, content) for target, content in contents.items()]
     releases.remember(contents)  # and not what somebody else put there
-    stamps.record(f"release/{topic}", _made_from(course, topic))
+    fingerprints.record(f"release/{topic}", _made_from(course, topic))
     return any(changed)
 
 
@@ -149,14 +149,14 @@ def record(course: Course, topic: str, due: datetime | str | None = None) -> boo
     due : datetime or "none", optional
         The deadline, in UTC, or that there is none; as it was when not given.
     """
-    stamps = Stamps(course.build / "stamps.json")
+    fingerprints = Fingerprints(course.build / "fingerprints.json")
     checksum = digest(
         place(topic, name)
         for name in course.notebooks(topic)
         for place in (course.source, course.released)
     )
     outbound = course.exchange / str(course.config.CourseDirectory.course_id) / "outbound"
-    done = stamps.fresh(f"record/{topic}", checksum) and _is_recorded(course, topic)
+    done = fingerprints.fresh(f"record/{topic}", checksum) and _is_recorded(course, topic)
     if done and due is None and (sys.platform == "win32" or (outbound / topic).is_dir()):
         return False
     with TemporaryDirectory() as folder:
@@ -176,7 +176,7 @@ def record(course: Course, topic: str, due: datetime | str | None = None) -> boo
                 book.update_or_create_assignment(topic, duedate=due)
     if sys.platform != "win32":
         Backend(course).publish(topic)
-    stamps.record(f"record/{topic}", checksum)
+    fingerprints.record(f"record/{topic}", checksum)
     return True
 
 
@@ -227,9 +227,9 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     need_disk(course.root)
     table = Table("assignment", "notebooks", "", "exchange", box=None)
     with Stages() as stages:
-        tell = stages.add("Release")
+        on_progress = stages.add("Release")
         for number, topic in enumerate(topics):
-            tell(number, len(topics), topic)
+            on_progress(number, len(topics), topic)
             changed = write(course, topic)
             recorded = record(course, topic, arguments.due)
             paths = [course.released(topic, name) for name in course.notebooks(topic)]
@@ -239,7 +239,7 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
                 "[green]new[/]" if changed else "as it was",
                 "published" if recorded else "as it was",
             )
-        tell(len(topics), len(topics), "")
+        on_progress(len(topics), len(topics), "")
     console.print(table)
     if arguments.due is not None:
         _show_deadlines(course, topics)

@@ -21,10 +21,10 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rich.text import Text
 
-from tools import alike, exercises, results
+from tools import exercises, results, similarity
+from tools.fingerprints import write_atomically
 from tools.layout import ROOT, Course
 from tools.results import Row
-from tools.stamps import write_atomically
 from tools.terminal import ToolError, console, run
 
 LEVELS = ("none", "less than half", "half or more", "all")
@@ -231,7 +231,7 @@ def people(class_: Sequence[Assignment], are_named: bool) -> dict[str, str]:
 def page(
     shown: Sequence[Assignment],
     term: Sequence[Assignment],
-    pairs: Mapping[str, alike.Found] | None = None,
+    pairs: Mapping[str, similarity.Found] | None = None,
 ) -> str:
     """Return the page on the assignments that are shown, with all of the term at its end.
 
@@ -250,7 +250,7 @@ def page(
         term=term if len(term) > 1 else [],
         are_named=are_named,
         pairs=pairs,
-        alike=alike,
+        similarity=similarity,
         MOST_PAIRS=MOST_PAIRS,
         people=people(term, are_named),
         level=level,
@@ -301,12 +301,12 @@ def write(course: Course, topics: Sequence[str]) -> list[Path]:
     if not class_:
         raise ToolError("nothing has been graded", "make grade A=TOPIC")
     folder, name = course.build / "report", "-".join(topics) or "term"
-    pairs = {one.topic: alike.find(course, one.topic) for one in _chosen(class_, topics)}
+    pairs = {one.topic: similarity.find(course, one.topic) for one in _chosen(class_, topics)}
     nobody = without_names(class_)
     contents = {
         f"{name}.html": page(_chosen(class_, topics), class_, pairs),
         f"{name}.csv": to_csv(_chosen(class_, topics)),
-        f"{name}-alike.csv": alike.to_csv(pairs),
+        f"{name}-alike.csv": similarity.to_csv(pairs),
         f"{name}-without-names.html": page(_chosen(nobody, topics), nobody),
         f"{name}-without-names.csv": to_csv(_chosen(nobody, topics)),
     }

@@ -15,10 +15,10 @@ from typing import Any
 import gradebox.nbgrader.course
 from gradebox.events import Event
 from gradebox.run import report
-from tools import register
+from tools import class_state
 from tools.backend import Backend, submissions
+from tools.fingerprints import write_atomically
 from tools.layout import Course
-from tools.stamps import write_atomically
 from tools.terminal import ToolError
 
 NOT_GRADED = "not graded"
@@ -101,7 +101,7 @@ def rows(course: Course, topics: Sequence[str], everybody: bool = False) -> list
     """
     if not course.has_gradebook:
         raise ToolError("there is no gradebook yet", "grade something first: make course")
-    results, known = [], register.read(course)
+    results, known = [], class_state.read(course)
     with Backend(course).gradebook() as book:
         names = {one.id: (one.first_name or "", one.last_name or "") for one in book.students}
         graded: dict[str, dict[str, Any]] = {}

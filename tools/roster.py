@@ -20,7 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from tools import backend, register, tables
+from tools import backend, class_state, tables
 from tools.backend import Backend
 from tools.layout import ROOT, Course
 from tools.tables import Sheet, plain
@@ -226,7 +226,7 @@ def _is_internal(found: ClassList, place: int) -> bool:
 
 
 def _fault(file: Path, rows: Sequence[tuple[int, list[str]]], place: int) -> tuple[str, str] | None:
-    """Return why a column cannot be the id, and how to mend it."""
+    """Return why a column cannot be the id, and how to fix it."""
     seen: dict[str, int] = {}
     for number, cells in rows:
         who = cells[place]
@@ -296,7 +296,7 @@ def _about(student: Student) -> Student:
 
 def enter(course: Course, found: ClassList) -> None:
     """Enter students into the gradebook, all or none, and onto the class list."""
-    with register.changed(course) as known, Backend(course).gradebook() as book:
+    with class_state.changed(course) as known, Backend(course).gradebook() as book:
         there = {entry.id: entry for entry in book.students}
         before: dict[str, Any] = {}
         for student in found.students:
@@ -318,7 +318,7 @@ def enter(course: Course, found: ClassList) -> None:
 
 def undo(course: Course) -> tuple[list[str], list[str]]:
     """Take the last class list back; return who was removed, and who stays with handed-in work."""
-    with register.changed(course) as known, Backend(course).gradebook() as book:
+    with class_state.changed(course) as known, Backend(course).gradebook() as book:
         if not known.undo:
             raise ToolError("there is no class list to take back", "only the last one can be")
         before = known.undo["before"]
@@ -337,7 +337,7 @@ def undo(course: Course) -> tuple[list[str], list[str]]:
 
 def remove(course: Course, students: Sequence[str]) -> tuple[list[str], list[str]]:
     """Take students off the class list; return who was removed, and who stays with their work."""
-    with register.changed(course) as known, Backend(course).gradebook() as book:
+    with class_state.changed(course) as known, Backend(course).gradebook() as book:
         there = {entry.id for entry in book.students}
         for who in students:
             if who not in there:

@@ -18,8 +18,8 @@ from rich.table import Table
 from optdl.checks import catalog
 from tools import answers, notebooks, results
 from tools.backend import Backend, MissingEntry
+from tools.fingerprints import Fingerprints, digest, files, write_atomically
 from tools.layout import LAB, RECORD, ROOT, Course
-from tools.stamps import Stamps, digest, files, write_atomically
 from tools.terminal import console, need_disk, run
 
 DUE = datetime(2026, 2, 6, 23, 59)
@@ -293,14 +293,14 @@ def due_dates(course: Course, topics: Sequence[str]) -> dict[str, datetime]:
 
 def ensure(course: Course, topics: Sequence[str]) -> list[str]:
     """Make the class unless it is there, from the same sources; return who it is."""
-    stamps = Stamps(course.build / "stamps.json")
+    fingerprints = Fingerprints(course.build / "fingerprints.json")
     known = _enrolled(course)
-    if known and stamps.fresh("class", _made_from(course, topics, known)):
+    if known and fingerprints.fresh("class", _made_from(course, topics, known)):
         return known
     make(course, topics)
     members = [student.id for student in STUDENTS]
-    # read again: making the class may have made other stamps
-    Stamps(stamps.path).record("class", _made_from(course, topics, members))
+    # read again: making the class may have made other fingerprints
+    Fingerprints(fingerprints.path).record("class", _made_from(course, topics, members))
     return members
 
 
@@ -368,12 +368,12 @@ def _enrolled(course: Course) -> list[str]:
 def _drop(course: Course, identifiers: Sequence[str]) -> None:
     if not identifiers:
         return
-    stamps = Stamps(course.build / "stamps.json")
+    fingerprints = Fingerprints(course.build / "fingerprints.json")
     with Backend(course).gradebook() as book:
         for identifier in identifiers:
             book.remove_student(identifier)
     for identifier in identifiers:
-        stamps.forget(f"feedback/{identifier}/")
+        fingerprints.forget(f"feedback/{identifier}/")
         for folder in (course.submitted, course.autograded, course.feedback):
             shutil.rmtree(folder / identifier, ignore_errors=True)
 

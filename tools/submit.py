@@ -25,11 +25,11 @@ from rich.text import Text
 from gradebox.exchange import Releases
 from gradebox.run import intake
 from optdl.files import written_whole
-from tools import handin, lab, notebooks
+from tools import lab, notebooks, submission_method
 from tools.backend import environment
+from tools.fingerprints import write_atomically
 from tools.layout import LAB, RECORD, ROOT, Course
-from tools.stages import Stages, Tell
-from tools.stamps import write_atomically
+from tools.progress import OnProgress, Stages
 from tools.terminal import ToolError, console, need_disk, run
 
 with warnings.catch_warnings():
@@ -75,18 +75,18 @@ class Answer:
 class Checks(Execute):  # type: ignore[misc]
     """nbgrader's way to execute a notebook, with a report of its progress."""
 
-    tell: Tell
+    on_progress: OnProgress
     name: str
 
     def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> Any:
         """Execute a cell, and say which check is next."""
         if found := CHECK.search(cell.source):
-            self.tell(index, len(self.nb.cells), f"{self.name} {found[1]}")
+            self.on_progress(index, len(self.nb.cells), f"{self.name} {found[1]}")
         return super().preprocess_cell(cell, resources, index)
 
 
 def executed(
-    course: Course, path: Path, released: NotebookNode, student: str, tell: Tell
+    course: Course, path: Path, released: NotebookNode, student: str, on_progress: OnProgress
 ) -> NotebookNode:
     """Return a copy of a notebook after all its cells but those that train have run.
 
@@ -96,7 +96,7 @@ def executed(
     for cell in notebook.cells:
         cell.source = own.get(cell.metadata.get("nbgrader", {}).get("grade_id"), cell.source)
     checks = Checks(config=course.config)
-    checks.tell, checks.name = tell, path.stem
+    checks.on_progress, checks.name = on_progress, path.stem
     checks.timeout_func = lambda cell: (
         RECORD_SECONDS if "check_record(" in cell.source else CELL_SECONDS
     )
@@ -211,7 +211,7 @@ def check(course: Course, topic: str, student: str) -> None:
     notes = []
     with Stages() as stages:
         for name in course.notebooks(topic):
-            path, tell = course.work / topic / f"{name}.ipynb", stages.add(name)
+            path, on_progress = course.work / topic / f"{name}.ipynb", stages.add(name)
             released = notebooks.read(course.released(topic, name))
             try:
                 intake.parse(name, path.read_bytes())
@@ -222,12 +222,12 @@ def check(course: Course, topic: str, student: str) -> None:
                 notes.append(f"{path.name}: nothing is written yet.")
                 continue
             try:
-                notebook = executed(course, path, released, student, tell)
+                notebook = executed(course, path, released, student, on_progress)
                 found = list(answers(notebook, released))
             except Exception as error:  # whatever is wrong with it, it can be handed in
                 notes.append(f"{path.name} cannot be checked: {str(error).strip()[:300]}")
                 continue
-            tell(len(notebook.cells), len(notebook.cells), "")
+            on_progress(len(notebook.cells), len(notebook.cells), "")
             signs = [answer.sign for answer in found]
             numbers = [
                 f"{signs.count(sign)} {word}" for sign, word in STATES.items() if sign in signs
@@ -249,8 +249,8 @@ def check(course: Course, topic: str, student: str) -> None:
 def command(arguments: argparse.Namespace, course: Course | None = None) -> None:
     """Check an assignment, say what is unwritten and what fails, and pack it."""
     course = course or Course(ROOT)
-    way = handin.chosen(course)
-    if way and way["how"] != handin.UPLOAD:
+    way = submission_method.chosen(course)
+    if way and way["how"] != submission_method.UPLOAD:
         raise ToolError("your class does not hand in a zip", way["text"])
     need_disk(course.root)
     for name in course.topics():

@@ -1,4 +1,4 @@
-"""What every command shares: the console, errors that carry their mend, a look at the disk."""
+"""What every command shares: the console, errors with what fixes them, a look at the disk."""
 
 import argparse
 import contextlib
@@ -34,14 +34,14 @@ class ToolError(Exception):
     ----------
     problem : str
         What is wrong.
-    mend : str
+    remedy : str
         What to do about it.
     """
 
-    def __init__(self, problem: str, mend: str) -> None:
-        super().__init__(f"{problem}\nMend: {mend}")
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(f"{problem}\nTo fix: {remedy}")
         self.problem = problem
-        self.mend = mend
+        self.remedy = remedy
 
 
 def run(
@@ -59,7 +59,7 @@ def run(
         return command(namespace) or 0
     except ToolError as error:
         console.print(f"[bold red]Problem:[/] {escape(error.problem)}")
-        console.print(f"[bold]Mend:[/] {escape(error.mend)}")
+        console.print(f"[bold]To fix:[/] {escape(error.remedy)}")
         return 1
     except KeyboardInterrupt:
         console.print("\nStopped. Run the same command again: it goes on where it stopped.")
@@ -72,7 +72,7 @@ def run(
             log.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
         last = traceback.format_exception_only(error)[-1].strip()
         console.print(f"[bold red]Problem:[/] {escape(last)}")
-        console.print(f"[bold]Mend:[/] the traceback in {escape(str(log))} shows where it was")
+        console.print(f"[bold]To fix:[/] the traceback in {escape(str(log))} shows where it was")
         return 1
 
 

@@ -1,7 +1,7 @@
 """The directive ``explore``, which puts a figure to explore on a page.
 
 The figure has a number and a caption as any other. Without JavaScript, on paper and in a notebook
-stands its still picture, ``book/_static/explore/NAME.svg``, which ``python -m tools.stills`` takes.
+stands its still picture, ``book/_static/explore/NAME.svg``, taken by ``tools.static_figures``.
 """
 
 from pathlib import Path
@@ -54,7 +54,7 @@ class Explore(SphinxDirective):
         """Refuse a figure that lacks its alternative text, its script or its still picture."""
         if not self.options.get("alt"):
             raise self.error(f"the figure {name} needs the option :alt:, which describes it")
-        for kind, advice in ((".js", "write it"), (".svg", "run python -m tools.stills")):
+        for kind, advice in ((".js", "write it"), (".svg", "run python -m tools.static_figures")):
             path = Path(self.env.srcdir) / FOLDER / f"{name}{kind}"
             if not path.is_file():
                 raise self.error(f"the figure {name} needs {FOLDER}/{name}{kind}: {advice}")

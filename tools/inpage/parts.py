@@ -20,8 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tools.fingerprints import digest, files
 from tools.inpage.wasm import Module, blocks
-from tools.stamps import digest, files
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent

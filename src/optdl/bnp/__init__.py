@@ -9,7 +9,7 @@ Hessian.
 
 * ``hessian``: the Hessian of a layer, and the preconditioner P = UD;
 * ``algorithm``: one step, as Algorithms 2 and 3 write it, and what it costs;
-* ``relatives``: the factor of the inputs in K-FAC, of which P is a diagonal form, and costs;
+* ``related_methods``: the factor of the inputs in K-FAC, of which P is a diagonal form, and costs;
 * ``model``: :class:`BNP`, on top of ``taps`` (what a layer reads), ``layers`` (P for one layer),
   ``support`` (which layers), ``processes`` (training on several), and ``optimizers`` (which of
   them want the split form).
@@ -39,7 +39,7 @@ from optdl.bnp.hessian import (
     normalized_activations,
     preconditioner,
 )
-from optdl.bnp.relatives import input_factor, preconditioning_flops
+from optdl.bnp.related_methods import input_factor, preconditioning_flops
 
 if TYPE_CHECKING:
     from optdl.bnp.model import BNP

@@ -82,6 +82,6 @@ def find(key: str) -> Exercise:
     known = lab_exercises() if key.startswith("LAB") else exercises()
     if key not in known:
         near = difflib.get_close_matches(key, known, n=1)
-        mend = f"did you mean {near[0]!r}?" if near else f"the exercises are {', '.join(known)}"
-        raise KeyError(f"there is no exercise {key!r}; {mend}")
+        advice = f"did you mean {near[0]!r}?" if near else f"the exercises are {', '.join(known)}"
+        raise KeyError(f"there is no exercise {key!r}; {advice}")
     return known[key]

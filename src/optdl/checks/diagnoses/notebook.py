@@ -57,7 +57,7 @@ def error_of(cells: Sequence[str], name: str, transform: Callable[[str], str] = 
     Examples
     --------
     >>> error_of(["def f(x):\n    return x", "def f(x)\n    return 2 * x"], "f")
-    'the cell of `f` has a syntax error in line 1, so an earlier `f` was checked: mend ...'
+    'the cell of `f` has a syntax error in line 1, so an earlier `f` was checked: fix ...'
     """
     own = [cell for cell in cells if re.search(rf"^def {re.escape(name)}\b", cell, re.M)]
     try:
@@ -65,6 +65,6 @@ def error_of(cells: Sequence[str], name: str, transform: Callable[[str], str] = 
     except SyntaxError as error:
         return (
             f"the cell of `{name}` has a syntax error in line {error.lineno}, so an earlier "
-            f"`{name}` was checked: mend it, and run the cell again"
+            f"`{name}` was checked: fix it, and run the cell again"
         )
     return ""

@@ -1,6 +1,6 @@
 """Take the still pictures of the figures to explore: what stands there without JavaScript.
 
-Run as ``python -m tools.stills [NAME ...]``; without names, all are taken. A picture is written
+Run as ``python -m tools.static_figures [NAME ...]``; without names, all are taken. It is written
 beside the script of its figure, has the panels of the figure at its start, and no controls. Its
 colors have enough contrast on a white page and on a dark one.
 """
@@ -84,7 +84,7 @@ def command(options: argparse.Namespace) -> None:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = argparse.ArgumentParser(
-        prog="python -m tools.stills",
+        prog="python -m tools.static_figures",
         description="Take the still pictures of the figures to explore.",
     )
     made.add_argument("names", nargs="*", metavar="NAME", help="a figure (default: all)")

@@ -41,7 +41,7 @@ def write_atomically(path: Path, content: bytes) -> bool:
     return True
 
 
-class Stamps:
+class Fingerprints:
     """A file of checksums: what each result was last made from.
 
     Parameters

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+from tools.fingerprints import write_atomically
 from tools.layout import Course
-from tools.stamps import write_atomically
 from tools.terminal import ToolError
 
 MOMENT = "%Y-%m-%d %H:%M"
@@ -19,7 +19,7 @@ MOMENT = "%Y-%m-%d %H:%M"
 
 
 @dataclass
-class Register:
+class ClassState:
     """What is known of a class.
 
     Parameters
@@ -67,13 +67,13 @@ class HandIn:
     late: bool = False
 
 
-def read(course: Course) -> Register:
-    """Return what is known of a class, or an empty register."""
+def read(course: Course) -> ClassState:
+    """Return what is known of a class, or an empty state."""
     file = course.build / "class" / "register.json"
     if not file.exists():
-        return Register()
+        return ClassState()
     try:
-        return Register(**json.loads(file.read_text(encoding="utf-8")))
+        return ClassState(**json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
         raise ToolError(
             f"{file} cannot be read: {error}",
@@ -82,11 +82,11 @@ def read(course: Course) -> Register:
 
 
 @contextmanager
-def changed(course: Course) -> Iterator[Register]:
-    """Give the register to change; it is written at the end, unless there was an error."""
-    register = read(course)
-    yield register
-    text = json.dumps(asdict(register), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+def changed(course: Course) -> Iterator[ClassState]:
+    """Give the state of a class to change; it is written at the end, unless there was an error."""
+    state = read(course)
+    yield state
+    text = json.dumps(asdict(state), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     write_atomically(course.build / "class" / "register.json", text.encode())
 
 

@@ -1,7 +1,7 @@
-"""Mend the pages of the theme while they are built: light, accessible, and whole without a network.
+"""Correct the pages of the theme as they are built: light, accessible, whole without a network.
 
-Each page passes through `mend` after its template is rendered and before it is written. What the
-theme does well stays as it is; each function below removes one defect of it.
+Each page passes through `postprocess` after its template is rendered, before it is written. What
+the theme does well stays as it is; each function below removes one defect of it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from sphinx.jinja2glue import BuiltinTemplateLoader
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import api
+import content_visibility
 import lessons
 import reading
-import room
 import slides
 import styles
 
@@ -77,8 +77,8 @@ THEME_SCRIPT = """
 """
 
 
-class MendedTemplates(BuiltinTemplateLoader):
-    """Sphinx's templates, with every page mended as it is rendered."""
+class PostprocessedTemplates(BuiltinTemplateLoader):
+    """Sphinx's templates, with every page corrected as it is rendered."""
 
     # The same on every page. Pages may be written by several processes; Sphinx renders the first
     # and the last of them in the process that writes the bundle.
@@ -90,14 +90,14 @@ class MendedTemplates(BuiltinTemplateLoader):
         self.builder = builder
 
     def render(self, template: str, context: dict[str, Any]) -> str:
-        """Render a page and mend it."""
+        """Render a page and correct it."""
         page = super().render(template, context)
         if "<html" not in page:
             return page
         soup = BeautifulSoup(page, "html.parser")
-        self.styles = mend(soup, context) or self.styles
+        self.styles = postprocess(soup, context) or self.styles
         self.reserve_pictures(soup)
-        room.reserve_sections(soup)
+        content_visibility.reserve_sections(soup)
         reading.hear_early_keys(soup)
         if name := context.get("pagename"):
             app, root = self.builder.app, context.get("content_root", "")
@@ -130,8 +130,8 @@ class MendedTemplates(BuiltinTemplateLoader):
             picture["loading"] = "lazy"
 
 
-def mend(soup: BeautifulSoup, context: dict[str, Any]) -> tuple[str, ...]:
-    """Mend one page in place and return the style sheets that its bundle holds."""
+def postprocess(soup: BeautifulSoup, context: dict[str, Any]) -> tuple[str, ...]:
+    """Correct one page in place and return the style sheets that its bundle holds."""
     write_out_scripted_markup(soup)
     names = styles.bundle(soup)
     defer_scripts(soup)
@@ -141,7 +141,7 @@ def mend(soup: BeautifulSoup, context: dict[str, Any]) -> tuple[str, ...]:
     name_controls(soup)
     place_in_landmarks(soup)
     mark_not_printed(soup)
-    mend_roles(soup)
+    correct_roles(soup)
     keep_one_title(soup)
     label_logo(soup)
     unlink_captions(soup)
@@ -287,7 +287,7 @@ def mark_not_printed(soup: BeautifulSoup) -> None:
             part["class"] = [*part["class"], "noprint"]
 
 
-def mend_roles(soup: BeautifulSoup) -> None:
+def correct_roles(soup: BeautifulSoup) -> None:
     """Remove roles and headers that promise a structure the page does not have."""
     for part in tags(soup, True):
         role = part.get("role", "")
@@ -426,7 +426,7 @@ def read_side_by_side(app: Sphinx, env: Any, names: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the mends with Sphinx."""
+    """Register with Sphinx."""
     # The tool passes on a value of an extension that is not loaded here.
     app.add_config_value("comments_config", {}, "", types=[dict])
     app.connect("env-before-read-docs", read_side_by_side)

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tools import register
+from tools import class_state
 from tools.backend import Backend
 from tools.layout import Course
 
@@ -45,7 +45,7 @@ def name_keys(name: str) -> set[str]:
 
 def on_the_list(course: Course) -> dict[str, Member]:
     """Return everyone on the class list, by id; or, without one, everyone in the gradebook."""
-    listed = register.read(course).students
+    listed = class_state.read(course).students
     with Backend(course).gradebook() as book:
         return {
             entry.id: Member(
