@@ -780,7 +780,7 @@ def test_a_second_run_does_nothing(graded: Course) -> None:
     assert summary.graded == []
     assert len(summary.unchanged) == 7
     assert summary.feedback == 0
-    sample_class.make(graded, ["toy"])
+    sample_class.create(graded, ["toy"])
     assert not release.write(graded, "toy")
     assert not release.record(graded, "toy")
     after = {path: path.stat().st_mtime_ns for path in files(graded.root)}

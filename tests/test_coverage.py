@@ -283,7 +283,7 @@ def test_the_command_gives_plain_data(tmp_path: Path, capsys: pytest.CaptureFixt
     assert coverage.main(["--json", "--root", str(write(tmp_path))]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["problems"] == []
-    assert data["chapters"][0]["rows"][0]["places"][0]["name"] == "What $f$ is"
+    assert data["chapters"][0]["rows"][0]["evidence"][0]["name"] == "What $f$ is"
 
 
 # --- The page Coverage ------------------------------------------------------------------------

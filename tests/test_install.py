@@ -74,7 +74,7 @@ def test_a_full_disk_is_said_before_anything_is_made(
 ) -> None:
     monkeypatch.setattr(install, "FREE_GIGABYTES", 10**9)
     with pytest.raises(install.InstallError, match="Free some space"):
-        install.make(tmp_path, Screen())
+        install.create(tmp_path, Screen())
     assert not list(tmp_path.iterdir())
 
 

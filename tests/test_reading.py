@@ -278,7 +278,7 @@ def test_the_book_is_printed(toy: Toy, tmp_path: Path) -> None:
     second.write_text(second.read_text("utf-8").replace("# A title\n", "", 1), "utf-8")
     out = tmp_path / "book.pdf"
     with ThreadPoolExecutor(1) as apart:  # another test may have left a loop of events here
-        count = apart.submit(pdf.make, book.build(out=toy.root), toy.root, out).result()
+        count = apart.submit(pdf.write_pdf, book.build(out=toy.root), toy.root, out).result()
     reader = pypdf.PdfReader(out)
     texts = [" ".join(page.extract_text().split()) for page in reader.pages]
     assert len(texts) == count
@@ -331,7 +331,7 @@ def test_without_chromium_the_tool_says_what_to_install(
 ) -> None:
     monkeypatch.setenv("CHROMIUM", str(tmp_path / "none"))
     with pytest.raises(ToolError, match="no Chromium or Chrome") as raised:
-        pdf.make(tmp_path, tmp_path, tmp_path / "book.pdf")
+        pdf.write_pdf(tmp_path, tmp_path, tmp_path / "book.pdf")
     assert "CHROMIUM" in raised.value.remedy
 
 

@@ -84,7 +84,7 @@ def test_ids_stay_in_the_column_that_the_gradebook_has_and_another_can_be_named(
 ) -> None:
     file = tmp_path / "class.csv"
     file.write_text(CANVAS)
-    for found in (roster.read(file, known=["S1"]), roster.read(file, "sis user id")):
+    for found in (roster.read(file, known_ids=["S1"]), roster.read(file, "sis user id")):
         assert [student["id"] for student in found.students] == ["S1", "S2"]
     with pytest.raises(ToolError, match=r"ID in .* is a number that the platform gives"):
         roster.read(file, "ID")

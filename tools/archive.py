@@ -52,22 +52,22 @@ def archive(
         with contextlib.closing(sqlite3.connect(copy)) as database:
             students = database.execute("SELECT count(*) FROM student").fetchone()[0]
             database.execute("VACUUM")  # or deleted names could be read in the file
-        places = [course.submitted]
+        folders = [course.submitted]
         if not anonymous:
-            places += [course.feedback, course.build / "class"]
-        found = [(place.name, path.relative_to(place), path) for place in places
-                 for path in files(place) if not (anonymous and is_result(path))]  # fmt: skip
-        made = Path(folder, "archive.zip")
-        with ZipFile(made, "w", ZIP_DEFLATED) as archived:
+            folders += [course.feedback, course.build / "class"]
+        entries = [(base.name, path.relative_to(base), path) for base in folders
+                 for path in files(base) if not (anonymous and is_result(path))]  # fmt: skip
+        scratch = Path(folder, "archive.zip")
+        with ZipFile(scratch, "w", ZIP_DEFLATED) as archived:
             archived.write(copy, copy.name)
-            for number, (place, name, path) in enumerate(found):
+            for number, (base, name, path) in enumerate(entries):
                 if on_progress:
-                    on_progress(number, len(found), name.parts[0])
-                archived.writestr(f"{place}/{rename(name.as_posix())}", _content(path, rename))
+                    on_progress(number, len(entries), name.parts[0])
+                archived.writestr(f"{base}/{rename(name.as_posix())}", _content(path, rename))
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(target, made.read_bytes())
+        write_atomically(target, scratch.read_bytes())
     if on_progress:
-        on_progress(len(found), len(found), "")
+        on_progress(len(entries), len(entries), "")
     return int(students)
 
 
@@ -92,9 +92,9 @@ def _notebook(notebook: dict[str, Any], rename: Callable[[str], str]) -> str:
         for part in ("source", "outputs", "attachments"):
             if part in cell:
                 cell[part] = _each(cell[part], rename)
-    about = notebook["metadata"]
+    metadata = notebook["metadata"]
     notebook["metadata"] = {
-        name: about[name] for name in ("kernelspec", "language_info") if name in about
+        name: metadata[name] for name in ("kernelspec", "language_info") if name in metadata
     }
     return json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
@@ -113,10 +113,10 @@ def _each(value: Any, rename: Callable[[str], str]) -> Any:
 def _copy_database(source: Path, target: Path) -> None:
     """Copy a database that somebody may be writing to."""
     with (
-        contextlib.closing(sqlite3.connect(source)) as one,
+        contextlib.closing(sqlite3.connect(source)) as source_connection,
         contextlib.closing(sqlite3.connect(target)) as other,
     ):
-        one.backup(other)
+        source_connection.backup(other)
 
 
 def _anonymize(book: Path) -> Callable[[str], str]:
@@ -151,13 +151,13 @@ def _anonymize(book: Path) -> Callable[[str], str]:
 
 def _renamer(codes: Mapping[str, str]) -> Callable[[str], str]:
     """Return what puts codes for whole words; the longest name first, whatever its case."""
-    known = {name.lower(): code for name, code in codes.items() if len(name) >= SHORTEST}
-    if not known:
+    replacements = {name.lower(): code for name, code in codes.items() if len(name) >= SHORTEST}
+    if not replacements:
         return str
-    longest_first = sorted(known, key=len, reverse=True)
+    longest_first = sorted(replacements, key=len, reverse=True)
     words = "|".join(map(re.escape, longest_first))
     pattern = re.compile(rf"(?<![^\W_])(?:{words})(?![^\W_])", re.IGNORECASE)
-    return lambda text: pattern.sub(lambda found: known[found[0].lower()], text)
+    return lambda text: pattern.sub(lambda match: replacements[match[0].lower()], text)
 
 
 def command(arguments: argparse.Namespace, course: Course | None = None) -> None:
@@ -189,14 +189,14 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="python -m tools.archive",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--anonymize", action="store_true", help="put codes in place of students")
-    made.add_argument("--to", metavar="FILE", help="where to write it, instead of build/archive")
-    return made
+    parser.add_argument("--anonymize", action="store_true", help="put codes in place of students")
+    parser.add_argument("--to", metavar="FILE", help="where to write it, instead of build/archive")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -187,7 +187,7 @@ def submissions(book: Any, topics: Sequence[str]) -> list[Any]:
             *(undefer(getattr(SubmittedAssignment, name)) for name in SCORES),
         )
     )
-    return [found for found in query.all() if found.notebooks]
+    return [submission for submission in query.all() if submission.notebooks]
 
 
 def _reason(log: str) -> str:
@@ -201,8 +201,8 @@ def _reason(log: str) -> str:
         and "NbGraderException" not in line
         and not line.startswith("[")
     ]
-    told = [line.split("] ", 1)[-1] for line in lines if line.startswith("[ERROR]")]
-    return (named or told or [line for line in lines if line] or ["it gave no reason"])[0][:300]
+    errors = [line.split("] ", 1)[-1] for line in lines if line.startswith("[ERROR]")]
+    return (named or errors or [line for line in lines if line] or ["it gave no reason"])[0][:300]
 
 
 __all__ = ["Backend", "Failed", "MissingEntry", "Student", "submissions"]

@@ -97,16 +97,16 @@ def build(
     if not clean and (target / "html" / "index.html").is_file() and _text(stamp) == checksum:
         return target / "html"
     with _sphinx(target / "next") as sphinx:
-        found, shown = _execute(out, clean, on_progress, stop)
-        _write(target, found, shown, clean, sphinx, on_progress, stop)
+        all_pages, digests = _execute(out, clean, on_progress, stop)
+        _write(target, all_pages, digests, clean, sphinx, on_progress, stop)
     stamp.write_text(checksum, encoding="utf-8")
     return target / "html"
 
 
 def _checksum(names: Sequence[str]) -> str:
     """Return one checksum of all files below these names."""
-    found = files(*(ROOT / name for name in names))
-    return digest(part for path in found for part in (path.relative_to(ROOT).as_posix(), path))
+    paths = files(*(ROOT / name for name in names))
+    return digest(part for path in paths for part in (path.relative_to(ROOT).as_posix(), path))
 
 
 def _text(path: Path) -> str:
@@ -131,26 +131,26 @@ def _execute(
 
     from tools import execution, pages
 
-    found, store = pages.find(ROOT), pages.Store(ROOT)
-    missing = [page for page in found if clean or store.load(page) is None]
+    all_pages, store = pages.find(ROOT), pages.Store(ROOT)
+    missing = [page for page in all_pages if clean or store.load(page) is None]
     failed = execution.execute(missing, store, on_progress, stop)
     if failed:
         raise BookError(_shown(failed, store))
-    made = out / "_build" / "next" / "_build"
-    cache, shown, numbers = get_cache(made / ".jupyter_cache"), {}, {}
-    before = json.loads(_text(made / OUTPUTS) or "{}")
-    for page in found:
-        kept = store.load(page)
-        assert kept is not None, f"{page.name} has changed while it was executed"
-        numbers[page.doc] = kept.numbers
-        shown[page.doc] = digest([json.dumps([page.key, kept.outputs, kept.numbers])])
-        if before.get(page.doc) != shown[page.doc]:
+    output = out / "_build" / "next" / "_build"
+    cache, digests, numbers = get_cache(output / ".jupyter_cache"), {}, {}
+    before = json.loads(_text(output / OUTPUTS) or "{}")
+    for page in all_pages:
+        stored = store.load(page)
+        assert stored is not None, f"{page.name} has changed while it was executed"
+        numbers[page.doc] = stored.numbers
+        digests[page.doc] = digest([json.dumps([page.key, stored.outputs, stored.numbers])])
+        if before.get(page.doc) != digests[page.doc]:
             bundle = CacheBundleIn(
-                kept.fill(page), str(page.path), data={"execution_seconds": kept.wall}
+                stored.fill(page), str(page.path), data={"execution_seconds": stored.wall}
             )
             cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
-    write_atomically(made / "numbers.json", json.dumps(numbers).encode())
-    return found, shown
+    write_atomically(output / "numbers.json", json.dumps(numbers).encode())
+    return all_pages, digests
 
 
 def _shown(failed: Sequence[Any], store: Any) -> str:
@@ -171,8 +171,8 @@ def _relative(path: Path) -> Path:
 
 def _write(
     target: Path,
-    found: Sequence[Any],
-    shown: dict[str, str],
+    all_pages: Sequence[Any],
+    digests: dict[str, str],
     clean: bool,
     sphinx: subprocess.Popen[str],
     on_progress: OnProgress,
@@ -182,14 +182,14 @@ def _write(
 
     Pages that were right and have not changed are neither read nor written again.
     """
-    made = target / "next" / "_build"
-    stamp, checksum = made / "shared.sha256", _checksum(SHARED)
-    record = made / OUTPUTS
+    output = target / "next" / "_build"
+    stamp, checksum = output / "shared.sha256", _checksum(SHARED)
+    record = output / OUTPUTS
     before = json.loads(_text(record) or "{}")
-    executed = {name for name, value in shown.items() if before.get(name) != value}
+    executed = {name for name, value in digests.items() if before.get(name) != value}
     if clean or _text(stamp) != checksum:
-        shutil.rmtree(made / ".doctrees", ignore_errors=True)
-        shutil.rmtree(made / "html", ignore_errors=True)
+        shutil.rmtree(output / ".doctrees", ignore_errors=True)
+        shutil.rmtree(output / "html", ignore_errors=True)
     stamp.unlink(missing_ok=True)
     status, lines = _jupyter_book(sphinx, executed, on_progress, stop)
     log = target / "build.log"
@@ -201,23 +201,23 @@ def _write(
             f"{_causes(lines)}\nTo fix: correct them, then run the same command again.\n"
             f"The whole log: {_relative(log)}"
         )
-    _hand_out_notebooks(found, made / "html")
-    _hand_out_python(made / "html")
-    offline.write(made / "html")
-    record.write_text(json.dumps(shown), encoding="utf-8")
+    _hand_out_notebooks(all_pages, output / "html")
+    _hand_out_python(output / "html")
+    offline.write(output / "html")
+    record.write_text(json.dumps(digests), encoding="utf-8")
     stamp.write_text(checksum, encoding="utf-8")
     # the next build goes on with what Sphinx has written, so readers get a copy
     new, old = target / "new", target / "old"
     for folder in (new, old):
         shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(made / "html", new)
+    shutil.copytree(output / "html", new)
     if (target / "html").exists():
         (target / "html").rename(old)
     new.rename(target / "html")
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _hand_out_notebooks(found: Sequence[Any], site: Path) -> None:
+def _hand_out_notebooks(all_pages: Sequence[Any], site: Path) -> None:
     """Put the notebook of each chapter into the site.
 
     Raises
@@ -228,9 +228,9 @@ def _hand_out_notebooks(found: Sequence[Any], site: Path) -> None:
     from tools import chapters
 
     try:
-        chapters.write(found, site / "_notebooks", ROOT)
+        chapters.write(all_pages, site / "_notebooks", ROOT)
         launched = chapters.Book(ROOT).settings.get("launch_repository")
-        wrong = chapters.stale(found, ROOT) if launched else []
+        wrong = chapters.stale(all_pages, ROOT) if launched else []
     except chapters.NotPortable as error:
         raise BookError(f"{error}\nTo fix: add it there, or write the page without it.") from None
     if wrong:
@@ -318,9 +318,9 @@ def command(arguments: argparse.Namespace) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(prog="python -m tools.book", description=__doc__)
-    made.add_argument("--clean", action="store_true", help="execute every page again")
-    return made
+    parser = argparse.ArgumentParser(prog="python -m tools.book", description=__doc__)
+    parser.add_argument("--clean", action="store_true", help="execute every page again")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -99,10 +99,10 @@ def _chapters(root: Path) -> dict[str, int]:
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     numbered = [part for part in toc.get("parts", []) if part.get("numbered")]
     chapters = [chapter for part in numbered for chapter in part["chapters"]]
-    found = dict.fromkeys(contents(root), 0)
+    numbers = dict.fromkeys(contents(root), 0)
     for number, chapter in enumerate(chapters, 1):
-        found |= dict.fromkeys(files_below(chapter), number)
-    return found
+        numbers |= dict.fromkeys(files_below(chapter), number)
+    return numbers
 
 
 @dataclass
@@ -157,19 +157,21 @@ def notebook(page: Page, book: Book, numbers: Mapping[str, str] | None = None) -
             cells.append(_cell("markdown", text))
     for number, cell in enumerate(cells):
         cell["id"] = f"{page.name.replace('_', '-')}-{number}"
-    made: NotebookNode = nbformat.v4.new_notebook(cells=cells)  # type: ignore[no-untyped-call]
-    made.metadata["kernelspec"] = {
+    result: NotebookNode = nbformat.v4.new_notebook(cells=cells)  # type: ignore[no-untyped-call]
+    result.metadata["kernelspec"] = {
         "display_name": "Python 3",
         "language": "python",
         "name": "python3",
     }
-    made.metadata["language_info"] = {"name": "python"}
-    return made
+    result.metadata["language_info"] = {"name": "python"}
+    return result
 
 
 def _cell(kind: str, text: str, **metadata: Any) -> NotebookNode:
-    make = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell}[kind]
-    cell: NotebookNode = make(text, metadata=metadata)  # type: ignore[no-untyped-call]
+    constructor = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell}[
+        kind
+    ]
+    cell: NotebookNode = constructor(text, metadata=metadata)  # type: ignore[no-untyped-call]
     return cell
 
 
@@ -206,11 +208,11 @@ def _colab(repository: str) -> NotebookNode:
 def _code(cell: NotebookNode, context: Context) -> list[NotebookNode]:
     """Return a code cell, and the caption of its figure."""
     tags = [tag for tag in cell.metadata.get("tags", []) if tag not in {"setup", "hide-input"}]
-    made = [_cell("code", cell.source, **({"tags": tags} if tags else {}))]
+    cells = [_cell("code", cell.source, **({"tags": tags} if tags else {}))]
     caption = cell.metadata.get("mystnb", {}).get("figure", {}).get("caption")
     if caption:
-        made.append(_cell("markdown", f"*Figure.* {markdown(caption, context)}"))
-    return made
+        cells.append(_cell("markdown", f"*Figure.* {markdown(caption, context)}"))
+    return cells
 
 
 # --- Text -----------------------------------------------------------------------------------------
@@ -226,19 +228,19 @@ def markdown(text: str, context: Context) -> str:
     context : Context
         What it may refer to; the keys of its references are added there.
     """
-    kept: list[str] = []
+    result: list[str] = []
 
     def fenced(match: re.Match[str]) -> str:
         if match["name"] and match["name"] != "literalinclude":
             return _directive(match, context)
-        kept.append(_included(match, context) if match["name"] else match[0])
-        return f"\x00{len(kept) - 1}\x00"
+        result.append(_included(match, context) if match["name"] else match[0])
+        return f"\x00{len(result) - 1}\x00"
 
     text = FENCE.sub(fenced, text)
     text = LABEL.sub("", text)
     text = FORMULA.sub(lambda match: _formula(match, context.book), text)
     text = ROLE.sub(lambda match: _role(match[1], match[2], context), text)
-    text = re.sub(r"\x00(\d+)\x00", lambda match: kept[int(match[1])], text)
+    text = re.sub(r"\x00(\d+)\x00", lambda match: result[int(match[1])], text)
     return text.strip()
 
 
@@ -362,7 +364,7 @@ def _reference(entry: Entry) -> str:
         _plain(" ".join([*person.first_names, *person.middle_names])) + " " + _last(person)
         for person in entry.persons.get("author", [])
     ]
-    place = next(
+    published = next(
         (
             fields[key]
             for key in ("journal", "booktitle", "howpublished", "publisher")
@@ -370,7 +372,11 @@ def _reference(entry: Entry) -> str:
         ),
         "",
     )
-    parts = [", ".join(one.strip() for one in names), f"*{_plain(fields['title'])}*", _plain(place)]
+    parts = [
+        ", ".join(name.strip() for name in names),
+        f"*{_plain(fields['title'])}*",
+        _plain(published),
+    ]
     address = f"https://doi.org/{fields['doi']}" if "doi" in fields else fields.get("url", "")
     parts += [fields.get("year", ""), f"<{address}>" if address else ""]
     return ". ".join(part for part in parts if part)
@@ -383,18 +389,18 @@ def texts(pages: Sequence[Page], root: Path) -> Iterator[tuple[str, str]]:
     """Yield the file name and the text of each page's notebook."""
     book, store = Book(root), Store(root)
     for page in pages:
-        kept = store.load(page)
-        made = notebook(page, book, kept.numbers if kept else {})
-        yield name(page), f"{nbformat.writes(made, version=4).rstrip()}\n"  # type: ignore[no-untyped-call]
+        stored = store.load(page)
+        result = notebook(page, book, stored.numbers if stored else {})
+        yield name(page), f"{nbformat.writes(result, version=4).rstrip()}\n"  # type: ignore[no-untyped-call]
 
 
 def write(pages: Sequence[Page], folder: Path, root: Path) -> list[Path]:
     """Write the notebook of each page; return the files."""
-    made = []
+    paths = []
     for file, text in texts(pages, root):
         write_atomically(folder / file, text.encode())
-        made.append(folder / file)
-    return made
+        paths.append(folder / file)
+    return paths
 
 
 def write_scripts(site: Path) -> None:
@@ -420,18 +426,18 @@ def stale(pages: Sequence[Page], root: Path) -> list[str]:
 
 def command(arguments: argparse.Namespace) -> int:
     """Write the notebooks."""
-    made = write(find(ROOT), arguments.out, ROOT)
-    console.print(f"{len(made)} notebooks are in {arguments.out}")
+    paths = write(find(ROOT), arguments.out, ROOT)
+    console.print(f"{len(paths)} notebooks are in {arguments.out}")
     return 0
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(prog="python -m tools.chapters", description=__doc__)
-    made.add_argument(
+    parser = argparse.ArgumentParser(prog="python -m tools.chapters", description=__doc__)
+    parser.add_argument(
         "--out", type=Path, default=ROOT / FOLDER, help="the folder (default: notebooks)"
     )
-    return made
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

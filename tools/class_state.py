@@ -44,8 +44,8 @@ class ClassState:
 
     def hand_in(self, topic: str, student: str) -> "HandIn | None":
         """Return what is known of a submission that came in a zip."""
-        known = self.collected.get(topic, {}).get(student)
-        return HandIn(**known) if known else None
+        fields = self.collected.get(topic, {}).get(student)
+        return HandIn(**fields) if fields else None
 
 
 @dataclass(frozen=True)

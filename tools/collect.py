@@ -131,28 +131,30 @@ def contents(source: Path) -> Iterator[tuple[str, bytes]]:
     """
     if not source.exists():
         raise ToolError(f"there is no file {source}", "give the zip that the platform made")
-    room = [MOST_BYTES]
-    for name, content in _in_folder(source, room) if source.is_dir() else _whole_zip(source, room):
+    bytes_left = [MOST_BYTES]
+    for name, content in (
+        _in_folder(source, bytes_left) if source.is_dir() else _whole_zip(source, bytes_left)
+    ):
         if not any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts):
             yield name, content
 
 
-def _whole_zip(source: Path, room: list[int]) -> Iterator[tuple[str, bytes]]:
+def _whole_zip(source: Path, bytes_left: list[int]) -> Iterator[tuple[str, bytes]]:
     try:
-        yield from _in_zip(source, "", room)
+        yield from _in_zip(source, "", bytes_left)
     except UNREADABLE as error:
         raise ToolError(
             f"{source} cannot be read as a zip: {error}; nothing was entered", "download it again"
         ) from None
 
 
-def _in_folder(source: Path, room: list[int]) -> Iterator[tuple[str, bytes]]:
+def _in_folder(source: Path, bytes_left: list[int]) -> Iterator[tuple[str, bytes]]:
     for path in files(source):
-        yield from _opened(path.relative_to(source).as_posix(), path.read_bytes(), room, 1)
+        yield from _opened(path.relative_to(source).as_posix(), path.read_bytes(), bytes_left, 1)
 
 
 def _in_zip(
-    source: Path | BytesIO, before: str, room: list[int], depth: int = 0
+    source: Path | BytesIO, before: str, bytes_left: list[int], depth: int = 0
 ) -> Iterator[tuple[str, bytes]]:
     with zipfile.ZipFile(source) as archive:
         for entry in archive.infolist():
@@ -164,17 +166,19 @@ def _in_zip(
                 continue
             with archive.open(entry) as stream:
                 content = stream.read()
-            yield from _opened(name, content, room, depth)
+            yield from _opened(name, content, bytes_left, depth)
 
 
-def _opened(name: str, content: bytes, room: list[int], depth: int) -> list[tuple[str, bytes]]:
+def _opened(
+    name: str, content: bytes, bytes_left: list[int], depth: int
+) -> list[tuple[str, bytes]]:
     """Return a file, or what a zip holds."""
-    room[0] -= len(content)
-    if room[0] < 0:
+    bytes_left[0] -= len(content)
+    if bytes_left[0] < 0:
         raise ToolError(f"{name}: all unpacks to more than {MOST_BYTES >> 30} GB", "split the zip")
     if name.lower().endswith(".zip") and depth < DEEPEST:
         with contextlib.suppress(*UNREADABLE):
-            return list(_in_zip(BytesIO(content), f"{name}/", room, depth + 1))
+            return list(_in_zip(BytesIO(content), f"{name}/", bytes_left, depth + 1))
     return [(name, content if name.lower().endswith(WANTED) else b"")]
 
 
@@ -185,17 +189,17 @@ def sort(source: Path, members: Mapping[str, Member]) -> tuple[dict[Sender, Parc
     for name, content in contents(source):
         parts = PurePosixPath(name).parts
         senders = (_sender(part, part is parts[-1], members) for part in parts)
-        told = next(filter(None, senders), None)
-        if told is None:
+        recognized = next(filter(None, senders), None)
+        if recognized is None:
             unclear.append(name)
             continue
-        sender, found = told
+        sender, fields = recognized
         parcel = parcels.setdefault(sender, Parcel())
-        if sender.platform == "Moodle" and found["kind"] != "file":
+        if sender.platform == "Moodle" and fields["kind"] != "file":
             continue
         if sender.platform == "Canvas":
-            parcel.late |= bool(found["late"])
-            parcel.prefixes[name] = found["prefix"]
+            parcel.late |= bool(fields["late"])
+            parcel.prefixes[name] = fields["prefix"]
         parcel.contents[name] = content
     return parcels, unclear
 
@@ -205,11 +209,11 @@ def _sender(part: str, is_file: bool, members: Mapping[str, Member]) -> tuple[Se
     packed = part[:-4].rpartition("-")[0] if part.endswith(".zip") else ""  # by make submit
     if who := next((name for name in (part, packed) if name in members), None):
         return Sender("", who), {}
-    if found := MOODLE.fullmatch(part):
-        prefix = f"{found['name']}_{found['number']}_assignsubmission_file_"
-        return Sender("Moodle", found["name"], found["number"], prefix), found
-    if (found := CANVAS.fullmatch(part)) and (is_file or part.lower().endswith(".zip")):
-        return Sender("Canvas", found["name"], found["number"]), found
+    if fields := MOODLE.fullmatch(part):
+        prefix = f"{fields['name']}_{fields['number']}_assignsubmission_file_"
+        return Sender("Moodle", fields["name"], fields["number"], prefix), fields
+    if (fields := CANVAS.fullmatch(part)) and (is_file or part.lower().endswith(".zip")):
+        return Sender("Canvas", fields["name"], fields["number"]), fields
     return None
 
 
@@ -220,9 +224,9 @@ def match(
     who: Mapping[str, str],
 ) -> list[Member]:
     """Return who a sender may be: by what the teacher says, by number, then by name."""
-    for said in (sender.name, sender.number):
-        if said in who:
-            return [members[who[said]]]
+    for key in (sender.name, sender.number):
+        if key in who:
+            return [members[who[key]]]
     if not sender.platform:
         return [members[sender.name]]
     row, keys = worksheet.get(sender.number), name_keys(sender.name)
@@ -242,11 +246,11 @@ def choose(course: Course, topic: str, parcel: Parcel) -> tuple[dict[str, str], 
     """
     names = course.notebooks(topic)
     of_cells = {name: _cells(course.source(topic, name).read_bytes()) for name in names}
-    found: dict[str, list[str]] = {}
+    candidates: dict[str, list[str]] = {}
     for path, content in parcel.contents.items():
         file = _usual(_bare(path))
         if file == RECORD:
-            found.setdefault(RECORD, []).append(path)
+            candidates.setdefault(RECORD, []).append(path)
         if not file.endswith(".ipynb"):
             continue
         cells = _cells(content)
@@ -255,25 +259,25 @@ def choose(course: Course, topic: str, parcel: Parcel) -> tuple[dict[str, str], 
         if not shared[best]:
             best = file.removesuffix(".ipynb")
         if best in names:
-            found.setdefault(f"{best}.ipynb", []).append(path)
-    if not found.keys() - {RECORD}:
+            candidates.setdefault(f"{best}.ipynb", []).append(path)
+    if not candidates.keys() - {RECORD}:
         listed = ", ".join(PurePosixPath(path).name for path in parcel.contents) or "no file"
         return {}, f"no notebook of {topic} among: {listed}"
     chosen = {}
-    for file, paths in found.items():
+    for file, paths in candidates.items():
         exact = [path for path in paths if _bare(path) == file]
-        wanted = exact if len(exact) == 1 else paths
-        if len({parcel.contents[path] for path in wanted}) > 1:
-            return {}, f"several files are {file}: {', '.join(wanted)}"
-        chosen[file] = wanted[0]
+        matching = exact if len(exact) == 1 else paths
+        if len({parcel.contents[path] for path in matching}) > 1:
+            return {}, f"several files are {file}: {', '.join(matching)}"
+        chosen[file] = matching[0]
     return chosen, ""
 
 
 def _bare(path: str) -> str:
     """Return a file's name without what platforms put before it."""
     name = PurePosixPath(path).name
-    if found := CANVAS.fullmatch(name):
-        return found["file"]
+    if fields := CANVAS.fullmatch(name):
+        return fields["file"]
     return re.sub(r".*?_\d+_assignsubmission_file_", "", name)
 
 
@@ -315,23 +319,23 @@ MOMENTS = (
 def parse_time(text: str) -> datetime | None:
     """Return the moment in UTC that Moodle writes in words, or None where it is not understood."""
     for pattern in MOMENTS:
-        found = re.search(
+        fields = re.search(
             pattern + r"\D+?(?P<hour>\d{1,2})[:.](?P<minute>\d\d)\s*(?P<half>[ap]m)?", text, re.I
         )
-        if not found:
+        if not fields:
             continue
-        name = found["month"].lower()
+        name = fields["month"].lower()
         months = [
             number
             for number, starts in enumerate(MONTHS, 1)
             if name.startswith(tuple(starts.split())) or name == f"{number:02}"
         ]
-        hour = int(found["hour"])
-        if found["half"]:
-            hour = hour % 12 + 12 * (found["half"].lower() == "pm")
+        hour = int(fields["hour"])
+        if fields["half"]:
+            hour = hour % 12 + 12 * (fields["half"].lower() == "pm")
         try:
             local = datetime(
-                int(found["year"]), months[-1], int(found["day"]), hour, int(found["minute"])
+                int(fields["year"]), months[-1], int(fields["day"]), hour, int(fields["minute"])
             )
         except (ValueError, IndexError):
             return None
@@ -355,7 +359,7 @@ def read_worksheet(file: Path) -> tuple[dict[str, Member], dict[str, datetime]]:
     changed = _first_of_a_pair(sheet.header)
 
     def cell(cells: Sequence[str], headers: Iterable[str]) -> str:
-        return next((cells[place] for place, name in enumerate(names) if name in headers), "")
+        return next((cells[index] for index, name in enumerate(names) if name in headers), "")
 
     people, times = {}, {}
     for _, cells in sheet.rows:
@@ -377,7 +381,7 @@ def _first_of_a_pair(header: Sequence[str]) -> int | None:
     """
     begins = [name.partition("(")[0] if "(" in name else "" for name in header]
     return next(
-        (place for place, name in enumerate(begins) if name and begins.count(name) > 1), None
+        (index for index, name in enumerate(begins) if name and begins.count(name) > 1), None
     )
 
 
@@ -397,12 +401,12 @@ def take(
     parcels, unclear = sort(source, members)
     intake = Intake(unmatched=dict.fromkeys(unclear, "the name of the file tells no student"))
     for sender, parcel in parcels.items():
-        found = match(sender, members, people, who)
-        if len(found) != 1:
-            several = "several have this name: " + ", ".join(map(str, found))
-            intake.unmatched[sender.name] = several if found else nearest(sender.name, members)
+        matches = match(sender, members, people, who)
+        if len(matches) != 1:
+            several = "several have this name: " + ", ".join(map(str, matches))
+            intake.unmatched[sender.name] = several if matches else nearest(sender.name, members)
             continue
-        student = found[0].id
+        student = matches[0].id
         if student in intake.hand_ins:
             intake.refused[student] = "two senders are this student"
             continue
@@ -440,17 +444,20 @@ def enter(course: Course, topic: str, intake: Intake) -> dict[str, list[str]]:
     """
     done: dict[str, list[str]] = {"new": [], "replaced": [], "as before": [], "later work kept": []}
     now = datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S-%f")
-    kept, scratch = course.build / "class" / "replaced" / now, course.build / "class" / "arriving"
+    replaced, scratch = (
+        course.build / "class" / "replaced" / now,
+        course.build / "class" / "arriving",
+    )
     shutil.rmtree(scratch, ignore_errors=True)
     moved: list[tuple[Path, Path]] = []
     try:
-        with class_state.changed(course) as known:
+        with class_state.changed(course) as state:
             for student, contents_ in intake.ready.items():
                 folder = course.submitted / student / topic
                 kind = _kind(folder, contents_)
                 done[kind].append(student)
                 if kind != "later work kept":
-                    known.collected.setdefault(topic, {})[student] = asdict(
+                    state.collected.setdefault(topic, {})[student] = asdict(
                         intake.hand_ins[student]
                     )
                 if kind in ("new", "replaced"):
@@ -460,7 +467,7 @@ def enter(course: Course, topic: str, intake: Intake) -> dict[str, list[str]]:
             for student in [*done["new"], *done["replaced"]]:
                 folder = course.submitted / student / topic
                 if folder.exists():
-                    _move(folder, kept / student / topic, moved)
+                    _move(folder, replaced / student / topic, moved)
                 _move(scratch / student, folder, moved)
             _forget_times(
                 course, topic, [who for who in done["replaced"] if TIME not in intake.ready[who]]
@@ -541,7 +548,7 @@ def show(course: Course, topic: str, intake: Intake, done: Mapping[str, Sequence
     late = [who for who in unknown if intake.hand_ins[who].late]
     for title, who in (
         ("Late, as the platform says, and the time unknown", late),
-        ("Time unknown", [one for one in unknown if one not in late]),
+        ("Time unknown", [student for student in unknown if student not in late]),
         ("Nothing handed in by", sorted({*on_the_list(course)} - {*course.submitters(topic)})),
     ):
         if who:
@@ -570,21 +577,21 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="python -m tools.collect",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("topic", nargs="?", metavar="TOPIC", help="the assignment")
-    made.add_argument("file", nargs="?", metavar="FILE", help="the zip, or a folder")
-    made.add_argument("--sheet", metavar="CSV", help="Moodle's grading worksheet, for the times")
-    made.add_argument(
+    parser.add_argument("topic", nargs="?", metavar="TOPIC", help="the assignment")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="the zip, or a folder")
+    parser.add_argument("--sheet", metavar="CSV", help="Moodle's grading worksheet, for the times")
+    parser.add_argument(
         "--who", action="append", metavar="NAME=ID", help="who a sender is that nobody matches"
     )
-    made.add_argument(
+    parser.add_argument(
         "--time", action="append", metavar="ID=WHEN", help="when a submission came, in UTC"
     )
-    return made
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

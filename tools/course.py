@@ -197,9 +197,9 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
 def _set_apart(summary: grade.Summary) -> list[tuple[str, str, str]]:
     """Take what is broken on purpose out of the submissions that failed, and return it."""
     broken = {student.id for student in sample_class.STUDENTS if student.is_broken}
-    found = [row for row in summary.failed if row[0] in broken]
+    on_purpose = [row for row in summary.failed if row[0] in broken]
     summary.failed = [row for row in summary.failed if row[0] not in broken]
-    return found
+    return on_purpose
 
 
 def _run(
@@ -229,7 +229,7 @@ def _show_where(
 ) -> None:
     example = course.feedback / sample_class.SOLVER / topics[0] / f"{topics[0]}.html"
     scores = ", ".join(
-        str(one.relative_to(course.root)) for one in (course.gradebook, sheet) if one
+        str(path.relative_to(course.root)) for path in (course.gradebook, sheet) if path
     )
     feedback = str(example.relative_to(course.root)) if example.exists() else ""
     where = [
@@ -249,9 +249,9 @@ def _show_where(
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(prog="python -m tools.course", description=__doc__)
-    made.add_argument("--no-site", action="store_true", help="leave the site as it is")
-    return made
+    parser = argparse.ArgumentParser(prog="python -m tools.course", description=__doc__)
+    parser.add_argument("--no-site", action="store_true", help="leave the site as it is")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -76,7 +76,7 @@ class Row:
     ids: tuple[str, ...]
     title: str
     exercise: bool
-    places: list[Evidence] = field(default_factory=list)
+    evidence: list[Evidence] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -95,7 +95,7 @@ class Row:
 
     def of(self, kind: Kind) -> list[Evidence]:
         """Return the places of one kind, each name once."""
-        return list({place.name: place for place in self.places if place.kind == kind}.values())
+        return list({item.name: item for item in self.evidence if item.kind == kind}.values())
 
 
 @dataclass
@@ -142,7 +142,7 @@ def read_rows(root: Path) -> list[Chapter]:
     chapters = [_read_chapter(item) for item in content["chapters"]]
     _require_unique([row_id for chapter in chapters for row in chapter.rows for row_id in row.ids])
     _require_unique([chapter.topic for chapter in chapters])
-    order = {topic: place for place, topic in enumerate(_toc_topics(root))}
+    order = {topic: position for position, topic in enumerate(_toc_topics(root))}
     # Chapters that are not in the contents yet follow, in the order of rows.yml.
     return sorted(chapters, key=lambda chapter: order.get(chapter.topic, len(order)))
 
@@ -335,42 +335,42 @@ def gather(root: Path = ROOT) -> Coverage:
         When a file cannot be read as what it should be.
     """
     chapters = read_rows(root)
-    known = {
+    rows_by_id = {
         row_id: (chapter, row) for chapter in chapters for row in chapter.rows for row_id in row.ids
     }
     problems: list[Problem] = []
-    for place in (*sections(root), *code(root), *tests(root), *exercises(root)):
-        if fault := _fault(place, known):
-            problems.append(Problem(place.id, "id", place.file, fault))
+    for item in (*sections(root), *code(root), *tests(root), *exercises(root)):
+        if fault := _fault(item, rows_by_id):
+            problems.append(Problem(item.id, "id", item.file, fault))
         else:
-            known[place.id][1].places.append(place)
+            rows_by_id[item.id][1].evidence.append(item)
     for chapter in chapters:
         chapter.exists = (root / "book" / chapter.topic / "index.md").exists()
         problems += _twice(chapter) + (_holes(chapter) if chapter.exists else [])
     return Coverage(chapters, problems)
 
 
-def _fault(place: Evidence, known: dict[str, tuple[Chapter, Row]]) -> str:
+def _fault(item: Evidence, rows_by_id: dict[str, tuple[Chapter, Row]]) -> str:
     """Return what is wrong with one place, or nothing."""
-    where = f"{place.file}:{place.line}" if place.line else place.file
-    if place.id not in known:
-        return f"{where} uses {place.id!r}, which is no row; the rows stand in book/rows.yml"
-    topic = known[place.id][0].topic
-    if place.kind == "section" and not place.file.startswith(f"book/{topic}/"):
-        return f"{where} has the label of {place.id}, which belongs to a page of book/{topic}"
-    if place.kind == "section" and not place.name:
-        return f"{where}: the label of {place.id} must stand right before a heading"
+    where = f"{item.file}:{item.line}" if item.line else item.file
+    if item.id not in rows_by_id:
+        return f"{where} uses {item.id!r}, which is no row; the rows stand in book/rows.yml"
+    topic = rows_by_id[item.id][0].topic
+    if item.kind == "section" and not item.file.startswith(f"book/{topic}/"):
+        return f"{where} has the label of {item.id}, which belongs to a page of book/{topic}"
+    if item.kind == "section" and not item.name:
+        return f"{where}: the label of {item.id} must stand right before a heading"
     return ""
 
 
 def _twice(chapter: Chapter) -> list[Problem]:
     """Return the labels that stand in a chapter more than once."""
-    labels = [place for row in chapter.rows for place in row.places if place.kind == "section"]
-    ids = [place.id for place in labels]
+    labels = [label for row in chapter.rows for label in row.evidence if label.kind == "section"]
+    ids = [label.id for label in labels]
     return [
-        Problem(place.id, "id", place.file, f"{place.file}:{place.line} repeats label {place.id}")
-        for number, place in enumerate(labels)
-        if place.id in ids[:number]
+        Problem(label.id, "id", label.file, f"{label.file}:{label.line} repeats label {label.id}")
+        for number, label in enumerate(labels)
+        if label.id in ids[:number]
     ]
 
 
@@ -424,7 +424,7 @@ def show(coverage: Coverage) -> None:
 
 def _cell(row: Row, kind: Kind) -> str:
     """Return what fits into a terminal: two names, or the number of tests."""
-    names = [escape(place.name) for place in row.of(kind)]
+    names = [escape(item.name) for item in row.of(kind)]
     if not names:
         return "[red]missing[/]" if kind in row.missing else "[dim]–[/]"
     if kind == "test":

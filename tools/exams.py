@@ -44,7 +44,7 @@ def questions(text: str) -> str:
 
 def sheet(text: str) -> str:
     """Return the head of a student's copy: a line for the name, and a table for the points."""
-    numbers, points = zip(*[(found[1], found[3]) for found in QUESTION.finditer(text)], strict=True)
+    numbers, points = zip(*[(match[1], match[3]) for match in QUESTION.finditer(text)], strict=True)
     total = str(sum(map(int, points)))
     rows = [
         ("Question", [*numbers, "Together"]),

@@ -103,9 +103,9 @@ def reports(course: Course, topic: str) -> list[Report]:
             }
             for name, path in course.executed(student, topic).items():
                 nb = notebooks.read_graded(path)
-                own = grades.get(name, {}), nb, happened.get(name, {})
-                _count(exercises[name], student, *own)
-    return [one for reports in exercises.values() for one in reports if one.students]
+                details = grades.get(name, {}), nb, happened.get(name, {})
+                _count(exercises[name], student, *details)
+    return [report for reports in exercises.values() for report in reports if report.students]
 
 
 def _exercises(course: Course, topic: str, name: str) -> list[Report]:
@@ -199,7 +199,7 @@ def cause(
     if error := _RAISED.search(text):
         return f"raises {error[1]}"
     for why in _lines(cell, WHY)[:1]:
-        return next((known for pattern, known in WHYS if pattern.search(why)), why)
+        return next((category for pattern, category in WHYS if pattern.search(why)), why)
     return UNNAMED if raised[0].ename == "CheckFailed" else f"fails with {raised[0].ename}"
 
 

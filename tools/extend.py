@@ -45,8 +45,8 @@ def extend(course: Course, topic: str, student: str, until: str) -> str:
         raise ToolError(
             f"{until} is not after the deadline, {due:{class_state.MOMENT}}", "give a later one"
         )
-    with class_state.changed(course) as known:
-        known.extensions.setdefault(topic, {})[student] = until
+    with class_state.changed(course) as state:
+        state.extensions.setdefault(topic, {})[student] = until
     return f"{due:{class_state.MOMENT}}"
 
 
@@ -95,11 +95,11 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(prog="python -m tools.extend", description=__doc__)
-    made.add_argument("topic", nargs="?", metavar="TOPIC", help="the assignment")
-    made.add_argument("student", nargs="?", metavar="STUDENT", help="the student's id")
-    made.add_argument("until", nargs="?", metavar="WHEN", help="the moment, in UTC; or none")
-    return made
+    parser = argparse.ArgumentParser(prog="python -m tools.extend", description=__doc__)
+    parser.add_argument("topic", nargs="?", metavar="TOPIC", help="the assignment")
+    parser.add_argument("student", nargs="?", metavar="STUDENT", help="the student's id")
+    parser.add_argument("until", nargs="?", metavar="WHEN", help="the moment, in UTC; or none")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

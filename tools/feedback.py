@@ -37,17 +37,17 @@ def release(course: Course, topic: str) -> tuple[list[str], dict[str, Path]]:
     if not students:
         raise ToolError(f"there is no page of {topic} yet", f"make grade A={topic}")
     rest = backend.release_feedback(topic)
-    return [one for one in students if one not in rest], rest
+    return [student for student in students if student not in rest], rest
 
 
 def pack(course: Course, topic: str, folders: Mapping[str, Path]) -> dict[Path, list[str]]:
     """Pack pages for the platforms from which the work came; return whose are in which zip."""
-    known, packed = class_state.read(course), {}
+    state, packed = class_state.read(course), {}
     for platform in ("Moodle", "Canvas"):
         pages: dict[str, Path] = {}
         students = []
         for student, folder in folders.items():
-            hand_in = known.hand_in(topic, student)
+            hand_in = state.hand_in(topic, student)
             if hand_in is None or hand_in.platform != platform:
                 continue
             students.append(student)
@@ -83,9 +83,9 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     """Release the pages of the assignments named, and say who gets none."""
     course = course or Course(ROOT)
     if not arguments.topics:
-        known = course.choose([])
+        topics = course.choose([])
         raise ToolError(
-            f"which assignment? There are {', '.join(known)}", f"make feedback A={known[0]}"
+            f"which assignment? There are {', '.join(topics)}", f"make feedback A={topics[0]}"
         )
     for topic in course.choose(arguments.topics):
         released, rest = release(course, topic)
@@ -117,9 +117,9 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(prog="python -m tools.feedback", description=__doc__)
-    made.add_argument("topics", nargs="*", metavar="TOPIC", help="an assignment")
-    return made
+    parser = argparse.ArgumentParser(prog="python -m tools.feedback", description=__doc__)
+    parser.add_argument("topics", nargs="*", metavar="TOPIC", help="an assignment")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

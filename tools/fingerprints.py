@@ -23,13 +23,13 @@ def digest(parts: Iterable[Path | bytes | str]) -> str:
 def files(*roots: Path) -> list[Path]:
     """Return the files below the roots, sorted, without what Python and Jupyter leave behind."""
     hidden = {"__pycache__", ".ipynb_checkpoints"}
-    found = [
+    paths = [
         path
         for root in roots
         for path in ([root] if root.is_file() else root.rglob("*"))
         if path.is_file() and not hidden & set(path.parts)
     ]
-    return sorted(found)
+    return sorted(paths)
 
 
 def write_atomically(path: Path, content: bytes) -> bool:
@@ -53,26 +53,26 @@ class Fingerprints:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._known: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+            self._checksums: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            self._known = {}
+            self._checksums = {}
 
     def fresh(self, name: str, checksum: str) -> bool:
         """Tell whether a result was made from exactly this."""
-        return self._known.get(name) == checksum
+        return self._checksums.get(name) == checksum
 
     def record(self, name: str, checksum: str) -> None:
         """Remember that a result has been made, at once, for an interruption may follow."""
-        self._known[name] = checksum
+        self._checksums[name] = checksum
         self._save()
 
     def forget(self, prefix: str) -> None:
         """Forget the results whose names start so."""
-        self._known = {
-            name: value for name, value in self._known.items() if not name.startswith(prefix)
+        self._checksums = {
+            name: value for name, value in self._checksums.items() if not name.startswith(prefix)
         }
         self._save()
 
     def _save(self) -> None:
-        text = json.dumps(self._known, indent=1, sort_keys=True)
+        text = json.dumps(self._checksums, indent=1, sort_keys=True)
         write_atomically(self.path, text.encode())

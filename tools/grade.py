@@ -122,7 +122,7 @@ def grade(
             pass
     fingerprints = Fingerprints(course.build / "fingerprints.json")
     stale = _stale(
-        course, topic, fingerprints, [one for one, _ in summary.graded + summary.unchanged]
+        course, topic, fingerprints, [student for student, _ in summary.graded + summary.unchanged]
     )
     for student in _pages(course, topic, list(stale)):
         fingerprints.record(f"feedback/{student}/{topic}", stale[student])
@@ -179,10 +179,12 @@ def _stale(
     course: Course, topic: str, fingerprints: Fingerprints, students: Sequence[str]
 ) -> dict[str, str]:
     """Return whose pages are to be written, with the checksums of what they are made from."""
-    found = {}
+    checksums = {}
     made_by = [course.root / "nbgrader_config.py", *files(*PAGES)]
     with Backend(course).gradebook() as book:
-        scores = {one.student.id: _scores(one) for one in submissions(book, [topic])}
+        scores = {
+            submission.student.id: _scores(submission) for submission in submissions(book, [topic])
+        }
     for student in sorted(students):
         work = course.executed(student, topic)
         folder = course.feedback / student / topic
@@ -193,8 +195,8 @@ def _stale(
         made_from = [*work.values(), *filter(Path.exists, given)]
         checksum = digest([*made_from, json.dumps(scores[student], sort_keys=True), *made_by])
         if not (are_there and fingerprints.fresh(f"feedback/{student}/{topic}", checksum)):
-            found[student] = checksum
-    return found
+            checksums[student] = checksum
+    return checksums
 
 
 def _scores(submission: Any) -> list[Any]:
@@ -202,9 +204,12 @@ def _scores(submission: Any) -> list[Any]:
     shown = []
     for entry in submission.notebooks:
         grades = [
-            [one.name, one.auto_score, one.manual_score, one.extra_credit] for one in entry.grades
+            [grade.name, grade.auto_score, grade.manual_score, grade.extra_credit]
+            for grade in entry.grades
         ]
-        comments = [[one.name, one.auto_comment, one.manual_comment] for one in entry.comments]
+        comments = [
+            [grade.name, grade.auto_comment, grade.manual_comment] for grade in entry.comments
+        ]
         penalty = entry.late_submission_penalty
         shown.append([entry.name, penalty, sorted(grades, key=repr), sorted(comments, key=repr)])
     return sorted(shown, key=repr)
@@ -218,11 +223,11 @@ def _pages(course: Course, topic: str, students: Sequence[str]) -> Iterator[str]
         return
     running = [_processes().submit(_page, course.root, topic, student) for student in students]
     try:
-        for one in as_completed(running):
-            yield one.result()
+        for future in as_completed(running):
+            yield future.result()
     finally:
-        for one in running:
-            one.cancel()
+        for future in running:
+            future.cancel()
 
 
 @cache
@@ -296,9 +301,10 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
     """Grade the assignments named."""
     course = course or Course(ROOT)
     if not arguments.topics:
-        known = course.choose([])
+        known_topics = course.choose([])
         raise ToolError(
-            f"which assignment? There are {', '.join(known)}", f"make grade A={known[0]}"
+            f"which assignment? There are {', '.join(known_topics)}",
+            f"make grade A={known_topics[0]}",
         )
     topics = course.choose(arguments.topics)
     need_disk(course.root)
@@ -332,11 +338,11 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(prog="python -m tools.grade", description=__doc__)
-    made.add_argument("topics", nargs="*", metavar="TOPIC", help="an assignment")
-    made.add_argument("--force", action="store_true", help="grade unchanged submissions too")
-    made.add_argument("--timeout", type=int, metavar="S", help="seconds that a cell may run")
-    return made
+    parser = argparse.ArgumentParser(prog="python -m tools.grade", description=__doc__)
+    parser.add_argument("topics", nargs="*", metavar="TOPIC", help="an assignment")
+    parser.add_argument("--force", action="store_true", help="grade unchanged submissions too")
+    parser.add_argument("--timeout", type=int, metavar="S", help="seconds that a cell may run")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

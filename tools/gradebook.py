@@ -39,7 +39,7 @@ def _late(hours: float) -> str:
 
 
 NOTES = 24
-"""The least room for the notes, in characters."""
+"""The least width of the notes, in characters."""
 
 
 def table(results: Sequence[Row], width: int | None = None) -> Group:
@@ -52,30 +52,30 @@ def table(results: Sequence[Row], width: int | None = None) -> Group:
     for row in results:
         by_student.setdefault(row.student, {})[row.assignment] = row
     columns = {
-        topic: [_cell(own.get(topic)) for own in by_student.values()]
+        topic: [_cell(by_topic.get(topic)) for by_topic in by_student.values()]
         for topic in dict.fromkeys(row.assignment for row in results)
     }
     names = max(map(len, by_student), default=0)
     parts = _side_by_side(columns, (width or console.width) - names - 2)
     tables = [_part(by_student, columns, part, last=part is parts[-1]) for part in parts]
     tables[0].title, tables[0].title_style = "Gradebook", "bold"
-    last = "points for code · + points for written answers · ✎ written answers to read"
-    tables[-1].caption = last
+    caption = "points for code · + points for written answers · ✎ written answers to read"
+    tables[-1].caption = caption
     return Group(*tables)
 
 
-def _side_by_side(columns: Mapping[str, Sequence[Text]], room: int) -> list[list[str]]:
+def _side_by_side(columns: Mapping[str, Sequence[Text]], width: int) -> list[list[str]]:
     """Return the assignments in parts, each of which fits; the notes fit beside the last."""
     widths = {
-        topic: 3 + max(len(topic), *(one.cell_len for one in cells))
+        topic: 3 + max(len(topic), *(cell.cell_len for cell in cells))
         for topic, cells in columns.items()
     }
     parts: list[list[str]] = [[]]
     for topic in columns:
-        if parts[-1] and sum(widths[one] for one in (*parts[-1], topic)) > room:
+        if parts[-1] and sum(widths[other] for other in (*parts[-1], topic)) > width:
             parts.append([])
         parts[-1].append(topic)
-    if len(parts[-1]) > 1 and sum(widths[one] for one in parts[-1]) + NOTES > room:
+    if len(parts[-1]) > 1 and sum(widths[topic] for topic in parts[-1]) + NOTES > width:
         parts.append([parts[-1].pop()])
     return parts
 
@@ -87,21 +87,21 @@ def _part(
     last: bool,
 ) -> Table:
     """Return the columns of some assignments, with lateness and notes if they are the last."""
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    made.add_column("student", no_wrap=True)
+    part_table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    part_table.add_column("student", no_wrap=True)
     for topic in topics:
-        made.add_column(topic, no_wrap=True)
+        part_table.add_column(topic, no_wrap=True)
     if last:
-        made.add_column("late", justify="right", no_wrap=True)
-        made.add_column("notes", no_wrap=True, overflow="ellipsis", ratio=1)
-        made.expand = True
-    for number, (student, own) in enumerate(by_student.items()):
+        part_table.add_column("late", justify="right", no_wrap=True)
+        part_table.add_column("notes", no_wrap=True, overflow="ellipsis", ratio=1)
+        part_table.expand = True
+    for number, (student, by_topic) in enumerate(by_student.items()):
         cells: list[str | Text] = [student, *(columns[topic][number] for topic in topics)]
         if last:
-            late = max(row.hours_late for row in own.values())
-            cells += [_late(late) or unknown_time(own.values()), summary(own.values())]
-        made.add_row(*cells)
-    return made
+            late = max(row.hours_late for row in by_topic.values())
+            cells += [_late(late) or unknown_time(by_topic.values()), summary(by_topic.values())]
+        part_table.add_row(*cells)
+    return part_table
 
 
 def _cell(row: Row | None) -> Text:
@@ -112,12 +112,12 @@ def _cell(row: Row | None) -> Text:
         return Text(f"–/{_points(row.max_auto)}")
     full, none = row.auto == row.max_auto, row.auto == 0
     style = "green" if full else "red" if none else "yellow"
-    made = Text(f"{_points(row.auto)}/{_points(row.max_auto)}", style=style)
+    text = Text(f"{_points(row.auto)}/{_points(row.max_auto)}", style=style)
     if row.max_written and (row.marked or not row.pending):
-        made.append(f" +{_points(row.written)}", style="default")
+        text.append(f" +{_points(row.written)}", style="default")
     if row.pending:
-        made.append(" ✎", style="cyan")
-    return made
+        text.append(" ✎", style="cyan")
+    return text
 
 
 def _filling(title: str) -> Table:
@@ -135,55 +135,55 @@ def _filling(title: str) -> Table:
     )
 
 
-def _add_columns(made: Table, words: Sequence[str], numbers: Sequence[str], last: str) -> None:
+def _add_columns(target: Table, words: Sequence[str], numbers: Sequence[str], last: str) -> None:
     """Add columns for words and for numbers, and one for a phrase, which is cut at the width."""
     for name in words:
-        made.add_column(name, no_wrap=True, overflow="ellipsis")
+        target.add_column(name, no_wrap=True, overflow="ellipsis")
     for name in numbers:
-        made.add_column(name, no_wrap=True, justify="right")
-    made.add_column(last, no_wrap=True, overflow="ellipsis", ratio=1)
+        target.add_column(name, no_wrap=True, justify="right")
+    target.add_column(last, no_wrap=True, overflow="ellipsis", ratio=1)
 
 
 def assignments_table(results: Sequence[Row], held: Counter[tuple[str, str]]) -> Table:
     """Return a row for each assignment: how the class did, and its most frequent misconception."""
-    made = _filling("Gradebook: the assignments")
+    table = _filling("Gradebook: the assignments")
     numbers = ("students", "mean", "all", "none", "to read", "late")
-    _add_columns(made, ["assignment"], numbers, "most frequent misconception")
+    _add_columns(table, ["assignment"], numbers, "most frequent misconception")
     for topic in dict.fromkeys(row.assignment for row in results):
-        own = [row for row in results if row.assignment == topic and row.graded]
-        if not own:
+        graded = [row for row in results if row.assignment == topic and row.graded]
+        if not graded:
             continue
         cells = [
-            len(own),
-            f"{sum(row.auto for row in own) / len(own):.1f}/{_points(own[0].max_auto)}",
-            sum(row.auto == row.max_auto for row in own),
-            sum(row.auto == 0 for row in own),
-            sum(row.pending for row in own) or "",
-            sum(row.hours_late > 0 for row in own) or "",
+            len(graded),
+            f"{sum(row.auto for row in graded) / len(graded):.1f}/{_points(graded[0].max_auto)}",
+            sum(row.auto == row.max_auto for row in graded),
+            sum(row.auto == 0 for row in graded),
+            sum(row.pending for row in graded) or "",
+            sum(row.hours_late > 0 for row in graded) or "",
         ]
         hints = _most_held(held, topic)[:1]
         common = "".join(f"{number} × {hint}" for number, hint in hints)
-        made.add_row(topic, *map(str, cells), Text(common))
-    made.caption = "mean points for code · students with all of them, with none · answers to read"
-    return made
+        table.add_row(topic, *map(str, cells), Text(common))
+    table.caption = "mean points for code · students with all of them, with none · answers to read"
+    return table
 
 
 def students_table(results: Sequence[Row]) -> Table:
     """Return a row for each student: the points of all assignments, and what happened."""
-    made = _filling("Gradebook: the students")
-    _add_columns(made, ["student"], ("code", "of", "written", "to read", "late"), "what happened")
+    table = _filling("Gradebook: the students")
+    _add_columns(table, ["student"], ("code", "of", "written", "to read", "late"), "what happened")
     for student in dict.fromkeys(row.student for row in results):
-        own = [row for row in results if row.student == student]
+        assignments = [row for row in results if row.student == student]
         cells = [
-            _points(sum(row.auto for row in own)),
-            _points(sum(row.max_auto for row in own)),
-            _points(sum(row.written for row in own)),
-            str(sum(row.pending for row in own) or ""),
-            str(sum(row.hours_late > 0 for row in own) or unknown_time(own)),
+            _points(sum(row.auto for row in assignments)),
+            _points(sum(row.max_auto for row in assignments)),
+            _points(sum(row.written for row in assignments)),
+            str(sum(row.pending for row in assignments) or ""),
+            str(sum(row.hours_late > 0 for row in assignments) or unknown_time(assignments)),
         ]
-        made.add_row(Text(student), *cells, Text(summary(own)))
-    made.caption = "points for code and for written answers · answers to read · late assignments"
-    return made
+        table.add_row(Text(student), *cells, Text(summary(assignments)))
+    table.caption = "points for code and for written answers · answers to read · late assignments"
+    return table
 
 
 def look_table(results: Sequence[Row]) -> Table:
@@ -195,8 +195,8 @@ def look_table(results: Sequence[Row]) -> Table:
     for row in results:
         work.setdefault(row.student, []).append(row)
     kinds = {
-        student: {event.kind for row in own for event in row.events if event.is_to_look_at}
-        for student, own in work.items()
+        student: {event.kind for row in assignments for event in row.events if event.is_to_look_at}
+        for student, assignments in work.items()
     }
     students = [student for student in work if kinds[student]]
     students.sort(key=lambda student: kinds[student] == {"missing-notebook"})
@@ -209,20 +209,24 @@ def look_table(results: Sequence[Row]) -> Table:
     return table
 
 
-def student_table(own: Sequence[Row]) -> Table:
+def student_table(assignments: Sequence[Row]) -> Table:
     """Return a row for each assignment of a student."""
-    made = _filling(f"{own[0].student} · {own[0].first_name} {own[0].last_name}".rstrip(" ·"))
-    _add_columns(made, ["assignment"], ("code", "of", "written", "of", "to read"), "late")
-    for row in own:
+    table = _filling(
+        f"{assignments[0].student} · {assignments[0].first_name} {assignments[0].last_name}".rstrip(
+            " ·"
+        )
+    )
+    _add_columns(table, ["assignment"], ("code", "of", "written", "of", "to read"), "late")
+    for row in assignments:
         scores = (row.auto, row.max_auto, row.written, row.max_written, row.pending)
-        made.add_row(row.assignment, *map(_points, scores), _late(row.hours_late) or row.time)
-    return made
+        table.add_row(row.assignment, *map(_points, scores), _late(row.hours_late) or row.time)
+    return table
 
 
 def _most_held(held: Counter[tuple[str, str]], topic: str) -> list[tuple[int, str]]:
     """Return the misconceptions of an assignment with their numbers of students, most first."""
-    own = [(number, hint) for (which, hint), number in held.items() if which == topic]
-    return sorted(own, key=lambda item: (-item[0], item[1]))
+    of_topic = [(number, hint) for (which, hint), number in held.items() if which == topic]
+    return sorted(of_topic, key=lambda item: (-item[0], item[1]))
 
 
 def exercises_table(title: str, reports: Sequence[exercises.Report], most: int = 3) -> Table:
@@ -257,18 +261,18 @@ def show_look(results: Sequence[Row]) -> None:
 
 def show_student(results: Sequence[Row], student: str) -> None:
     """Print the assignments of a student, and all that happened in them, a line each."""
-    own = [row for row in results if row.student == student]
-    if not own:
-        known = sorted({row.student for row in results})
-        near = [name for name in known if name.startswith(student)]
-        near += difflib.get_close_matches(student, known, n=1)
+    assignments = [row for row in results if row.student == student]
+    if not assignments:
+        students = sorted({row.student for row in results})
+        near = [name for name in students if name.startswith(student)]
+        near += difflib.get_close_matches(student, students, n=1)
         guess = f"did you mean {near[0]!r}? " if near else ""
         raise ToolError(
             f"there are no results of {student!r}",
             f"{guess}`python -m tools.gradebook` lists all students",
         )
-    console.print(student_table(own))
-    for row in own:
+    console.print(student_table(assignments))
+    for row in assignments:
         for text in [*filter(None, [row.why]), *map(str, row.events)]:
             console.print(Text(f"{row.assignment}: {text}"))
 
@@ -284,8 +288,8 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
         _write(arguments.csv, to_csv(results), len(results))
         return
     if arguments.exercises:
-        found = [one for topic in topics for one in exercises.reports(course, topic)]
-        _write(arguments.exercises, exercises.to_csv(found), len(found))
+        reports = [report for topic in topics for report in exercises.reports(course, topic)]
+        _write(arguments.exercises, exercises.to_csv(reports), len(reports))
         return
     if arguments.student:
         show_student(results, arguments.student)
@@ -297,27 +301,27 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     console.print(students_table(results))
 
 
-def _write(place: str, text: str, lines: int) -> None:
+def _write(target: str, text: str, lines: int) -> None:
     """Write a table to a file, or print it."""
-    if place == "-":
+    if target == "-":
         print(text, end="")
         return
-    write_atomically(Path(place), for_spreadsheets(text))
-    console.print(f"Wrote {lines} lines to {place}")
+    write_atomically(Path(target), for_spreadsheets(text))
+    console.print(f"Wrote {lines} lines to {target}")
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(prog="python -m tools.gradebook", description=__doc__)
-    made.add_argument("topics", nargs="*", metavar="TOPIC", help="an assignment, in detail")
-    made.add_argument("--student", metavar="NAME", help="all that is known of one student")
-    made.add_argument("--csv", metavar="FILE", help="write to a file in place; - prints it")
-    made.add_argument(
+    parser = argparse.ArgumentParser(prog="python -m tools.gradebook", description=__doc__)
+    parser.add_argument("topics", nargs="*", metavar="TOPIC", help="an assignment, in detail")
+    parser.add_argument("--student", metavar="NAME", help="all that is known of one student")
+    parser.add_argument("--csv", metavar="FILE", help="write to a file in place; - prints it")
+    parser.add_argument(
         "--exercises",
         metavar="FILE",
         help="the same for how often each exercise was solved, and why not",
     )
-    return made
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

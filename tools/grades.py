@@ -36,11 +36,11 @@ Grades = Mapping[str, Mapping[str, Row]]
 
 def grades(course: Course, topics: Sequence[str]) -> dict[str, dict[str, Row]]:
     """Return the results of everyone on the class list, or, without one, in the gradebook."""
-    found: dict[str, dict[str, Row]] = {who: {} for who in class_state.read(course).students}
+    by_student: dict[str, dict[str, Row]] = {who: {} for who in class_state.read(course).students}
     for row in results.rows(course, topics, everybody=True):
         if row.is_listed:
-            found.setdefault(row.student, {})[row.assignment] = row
-    return found
+            by_student.setdefault(row.student, {})[row.assignment] = row
+    return by_student
 
 
 def points(row: Row | None, factor: float = 1) -> str:
@@ -48,39 +48,53 @@ def points(row: Row | None, factor: float = 1) -> str:
     return f"{round(row.total * factor, 2):.10g}" if row and row.graded else ""
 
 
-def fresh(course: Course, topics: Sequence[str], of: Grades) -> bytes:
+def fresh(course: Course, topics: Sequence[str], by_student: Grades) -> bytes:
     """Return a file with the columns of the class list, and a column for each assignment."""
-    known = class_state.read(course)
-    topics = [topic for topic in topics if any(topic in own for own in of.values())]
-    header, cells = known.columns, {who: known.students.get(who) or [] for who in of}
+    state = class_state.read(course)
+    topics = [
+        topic for topic in topics if any(topic in by_topic for by_topic in by_student.values())
+    ]
+    header, cells = state.columns, {who: state.students.get(who) or [] for who in by_student}
     if not header or not all(map(len, cells.values())):  # not all from the same list
-        header, cells = _from_the_gradebook(course, of)
-    rows = [[*cells[who], *(points(own.get(topic)) for topic in topics)] for who, own in of.items()]
+        header, cells = _from_the_gradebook(course, by_student)
+    rows = [
+        [*cells[who], *(points(by_topic.get(topic)) for topic in topics)]
+        for who, by_topic in by_student.items()
+    ]
     is_canvas = "ID" in header and bool({"SIS Login ID", "Section"} & {*header})
     if is_canvas:
-        most = {
-            topic: next(own[topic].max_total for own in of.values() if topic in own)
+        maxima = {
+            topic: next(
+                by_topic[topic].max_total for by_topic in by_student.values() if topic in by_topic
+            )
             for topic in topics
         }
         blank = [""] * (len(header) - 1)
-        rows.insert(0, ["    Points Possible", *blank, *(f"{most[topic]:g}" for topic in topics)])
+        rows.insert(0, ["    Points Possible", *blank, *(f"{maxima[topic]:g}" for topic in topics)])
     text = results.comma_separated([*header, *topics], rows)
     # Canvas takes a mark before its first header for a part of it
     return text.encode() if is_canvas else results.for_spreadsheets(text)
 
 
-def _from_the_gradebook(course: Course, of: Grades) -> tuple[list[str], dict[str, list[str]]]:
+def _from_the_gradebook(
+    course: Course, by_student: Grades
+) -> tuple[list[str], dict[str, list[str]]]:
     header = ["id", "first_name", "last_name", "email", "lms_user_id"]
     with Backend(course).gradebook() as book:
         cells = {
             entry.id: [str(getattr(entry, name) or "") for name in header]
             for entry in book.students
         }
-    return header, {who: cells[who] for who in of}
+    return header, {who: cells[who] for who in by_student}
 
 
 def fill(
-    course: Course, sheet: Sheet, topics: Sequence[str], of: Grades, column: str, scale: bool
+    course: Course,
+    sheet: Sheet,
+    topics: Sequence[str],
+    by_student: Grades,
+    column: str,
+    scale: bool,
 ) -> tuple[bytes, list[str], list[str]]:
     """Fill a file that a platform made.
 
@@ -94,35 +108,35 @@ def fill(
         Students with a grade who are not in the file.
     """
     is_moodle = all(re.fullmatch(r"\D*\d+", cells[0]) for _, cells in sheet.rows)
-    places = _columns(sheet, topics, column, is_moodle)
+    columns = _columns(sheet, topics, column, is_moodle)
     members = on_the_list(course)
-    found: set[str] = set()
-    header, *filled = ([*cells] for cells in sheet.raw)
-    for topic, place in places.items():
-        most = _maximum(sheet, place, is_moodle)
-        own = next((rows[topic].max_total for rows in of.values() if topic in rows), 0)
-        if most and own and most != own and not scale:
+    matched: set[str] = set()
+    header, *filled_rows = ([*cells] for cells in sheet.raw)
+    for topic, index in columns.items():
+        theirs = _maximum(sheet, index, is_moodle)
+        ours = next((rows[topic].max_total for rows in by_student.values() if topic in rows), 0)
+        if theirs and ours and theirs != ours and not scale:
             raise ToolError(
-                f"{sheet.header[place]} has {most:g} points there, {topic} has {own:g} here",
-                f"set {own:g} points on the platform and get the file again, or add --scale",
+                f"{sheet.header[index]} has {theirs:g} points there, {topic} has {ours:g} here",
+                f"set {ours:g} points on the platform and get the file again, or add --scale",
             )
-        factor = most / own if most and own and scale else 1
-        for (_, stripped), cells in zip(sheet.rows, filled, strict=True):
+        factor = theirs / ours if theirs and ours and scale else 1
+        for (_, stripped), cells in zip(sheet.rows, filled_rows, strict=True):
             student = _whose(sheet.header, stripped, members)
-            if student in of:
-                found.add(student)
-                cells[place] = points(of[student].get(topic), factor) or cells[place]
+            if student in by_student:
+                matched.add(student)
+                cells[index] = points(by_student[student].get(topic), factor) or cells[index]
     missing = [
-        who for who, rows in of.items()
-        if who not in found and any(row.graded for row in rows.values())
+        who for who, rows in by_student.items()
+        if who not in matched and any(row.graded for row in rows.values())
     ]  # fmt: skip
-    if not found:
+    if not matched:
         raise ToolError(
             f"{sheet.file} names nobody on the class list",
             "give the platform's own file: Moodle's grading worksheet or Canvas's gradebook",
         )
-    told = [f"{topic}: {sheet.header[place]}" for topic, place in places.items()]
-    return tables.write([header, *filled], sheet), told, missing
+    filled_columns = [f"{topic}: {sheet.header[index]}" for topic, index in columns.items()]
+    return tables.write([header, *filled_rows], sheet), filled_columns, missing
 
 
 def _columns(sheet: Sheet, topics: Sequence[str], column: str, is_moodle: bool) -> dict[str, int]:
@@ -131,42 +145,42 @@ def _columns(sheet: Sheet, topics: Sequence[str], column: str, is_moodle: bool) 
     if is_moodle or column:
         if len(topics) != 1:
             raise ToolError("that file has a column for one assignment", "name it: A=erm")
-        wanted = (plain(column),) if column else GRADE
-        places = [place for place, name in enumerate(names) if name in wanted]
-        if not places:
-            headers = ", ".join(sheet.header)
+        headers = (plain(column),) if column else GRADE
+        indices = [index for index, name in enumerate(names) if name in headers]
+        if not indices:
+            listed = ", ".join(sheet.header)
             raise ToolError(
-                f"{sheet.file} has no column for grades among {headers}", "name it: --column NAME"
+                f"{sheet.file} has no column for grades among {listed}", "name it: --column NAME"
             )
-        return {topics[0]: places[0]}
+        return {topics[0]: indices[0]}
     titles = {
-        place: f" {plain(header)} "
-        for place, header in enumerate(sheet.header)
+        index: f" {plain(header)} "
+        for index, header in enumerate(sheet.header)
         if re.search(r"\(\d+\)$", header)
     }
-    found: dict[str, int] = {}
+    columns: dict[str, int] = {}
     for topic in sorted(topics, key=len, reverse=True):  # bnp_cnn takes its own before bnp
-        fitting = [place for place, title in titles.items() if f" {plain(topic)} " in title]
+        fitting = [index for index, title in titles.items() if f" {plain(topic)} " in title]
         if len(fitting) == 1:
-            found[topic] = fitting[0]
+            columns[topic] = fitting[0]
             del titles[fitting[0]]
-    if not found:
-        listed = ", ".join(sheet.header[place] for place in titles) or "none"
+    if not columns:
+        listed = ", ".join(sheet.header[index] for index in titles) or "none"
         raise ToolError(
             f"no title in {sheet.file} holds the name of an assignment; its titles are {listed}",
             'say which: make grades A=erm INTO=file.csv COLUMN="Homework 1 (4711)"',
         )
-    return found
+    return columns
 
 
-def _maximum(sheet: Sheet, place: int, is_moodle: bool) -> float:
+def _maximum(sheet: Sheet, index: int, is_moodle: bool) -> float:
     """Return how many points a platform gives for an assignment; 0 where it does not say."""
     cell = ""
     if is_moodle:  # the maximum stands after the grade, in every language
-        cell = (sheet.rows[0][1][place + 1 :] or [""])[0]
+        cell = (sheet.rows[0][1][index + 1 :] or [""])[0]
     else:
         for _, cells in sheet.rows:
-            cell = cells[place] if cells[0].startswith("Points Possible") else cell
+            cell = cells[index] if cells[0].startswith("Points Possible") else cell
     try:
         return float(cell.replace(",", "."))
     except ValueError:
@@ -184,33 +198,35 @@ def _whose(header: Sequence[str], cells: Sequence[str], members: Mapping[str, Me
             number = cell
         elif name in roster.COLUMNS["name"]:
             keys = name_keys(" ".join(reversed(cell.split(","))))
-    found = same(ids, number, keys, members)
-    return found[0].id if len(found) == 1 else ""
+    matches = same(ids, number, keys, members)
+    return matches[0].id if len(matches) == 1 else ""
 
 
-def table(of: Grades) -> Table:
+def table(by_student: Grades) -> Table:
     """Return a row for each student and a column for each assignment."""
-    topics = list(dict.fromkeys(topic for own in of.values() for topic in own))
-    made = Table("student", "name", box=None)
+    topics = list(dict.fromkeys(topic for by_topic in by_student.values() for topic in by_topic))
+    result = Table("student", "name", box=None)
     for title in (*topics, "total"):
-        made.add_column(title, justify="right", no_wrap=True)
-    for who, own in list(of.items())[:SHOWN]:
-        rows = list(own.values())
+        result.add_column(title, justify="right", no_wrap=True)
+    for who, by_topic in list(by_student.items())[:SHOWN]:
+        rows = list(by_topic.values())
         name = f"{rows[0].first_name} {rows[0].last_name}" if rows else ""
         graded = [row.total for row in rows if row.graded]
         total = f"{sum(graded):g}" if graded else ""
-        cells = [*(points(own.get(topic)) for topic in topics), total]
-        made.add_row(Text(who), Text(name), *cells)
-    return made
+        cells = [*(points(by_topic.get(topic)) for topic in topics), total]
+        result.add_row(Text(who), Text(name), *cells)
+    return result
 
 
 def command(arguments: argparse.Namespace, course: Course | None = None) -> None:
     """Write a file of grades, and show it."""
     course = course or Course(ROOT)
     topics = course.choose(arguments.topics)
-    of = grades(course, topics)
+    by_student = grades(course, topics)
     source = Path(arguments.into) if arguments.into else None
-    if source and not any(row.graded for own in of.values() for row in own.values()):
+    if source and not any(
+        row.graded for by_topic in by_student.values() for row in by_topic.values()
+    ):
         raise ToolError(
             f"nothing of {', '.join(topics)} has been graded", f"make grade A={topics[0]}"
         )
@@ -219,19 +235,21 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     )
     if source:
         sheet = tables.read(source)
-        content, told, missing = fill(course, sheet, topics, of, arguments.column, arguments.scale)
+        content, filled_columns, missing = fill(
+            course, sheet, topics, by_student, arguments.column, arguments.scale
+        )
     else:
-        content, told, missing = fresh(course, topics, of), [], []
+        content, filled_columns, missing = fresh(course, topics, by_student), [], []
     write_atomically(target, content)
-    console.print(table(of))
-    if len(of) > SHOWN:
-        console.print(f"and {len(of) - SHOWN} more")
-    rows = [row for own in of.values() for row in own.values()]
-    others = {row.student for row in results.rows(course, topics) if not row.is_listed}
+    console.print(table(by_student))
+    if len(by_student) > SHOWN:
+        console.print(f"and {len(by_student) - SHOWN} more")
+    rows = [row for by_topic in by_student.values() for row in by_topic.values()]
+    unlisted = {row.student for row in results.rows(course, topics) if not row.is_listed}
     for title, items in (
-        ("Filled", told),
+        ("Filled", filled_columns),
         ("Graded, but not in the file", missing),
-        ("Not on the class list, and left out", sorted(others)),
+        ("Not on the class list, and left out", sorted(unlisted)),
         ("Written answers still to be read", sorted({row.student for row in rows if row.pending})),
     ):
         if items:
@@ -241,17 +259,17 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="python -m tools.grades",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("topics", nargs="*", metavar="TOPIC", help="an assignment; all when none")
-    made.add_argument("--into", metavar="FILE", help="a file of the platform's to fill")
-    made.add_argument("--column", metavar="TITLE", default="", help="the column that is filled")
-    made.add_argument("--scale", action="store_true", help="convert to the platform's points")
-    made.add_argument("--to", metavar="FILE", help="where to write it, instead of build/")
-    return made
+    parser.add_argument("topics", nargs="*", metavar="TOPIC", help="an assignment; all when none")
+    parser.add_argument("--into", metavar="FILE", help="a file of the platform's to fill")
+    parser.add_argument("--column", metavar="TITLE", default="", help="the column that is filled")
+    parser.add_argument("--scale", action="store_true", help="convert to the platform's points")
+    parser.add_argument("--to", metavar="FILE", help="where to write it, instead of build/")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -91,8 +91,8 @@ def pack(course: Course, target: Path, site: Path | None = None, way: Way = Way(
     with written_whole(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
         for name, path in content.items():
             archive.write(path, f"{target.stem}/{name}")
-        for name, made in written.items():
-            archive.writestr(f"{target.stem}/{name}", made)
+        for name, text_bytes in written.items():
+            archive.writestr(f"{target.stem}/{name}", text_bytes)
     return [*content, *written]
 
 
@@ -135,12 +135,12 @@ def _content(course: Course, site: Path | None) -> Iterator[tuple[str, Path]]:
 
 def _tools() -> list[Path]:
     """Return the files of the commands that students have, and of all that these import."""
-    waiting, found = list(COMMANDS), {ROOT / "tools" / "__init__.py"}
+    waiting, paths = list(COMMANDS), {ROOT / "tools" / "__init__.py"}
     while waiting:
         path = ROOT / "tools" / f"{waiting.pop()}.py"
-        if path in found or not path.exists():
+        if path in paths or not path.exists():
             continue
-        found.add(path)
+        paths.add(path)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module == "tools":
                 waiting += [alias.name for alias in node.names]
@@ -148,18 +148,18 @@ def _tools() -> list[Path]:
                 waiting += [
                     part for part in [node.module.removeprefix("tools.")] if "." not in part
                 ]
-    return sorted(found)
+    return sorted(paths)
 
 
 def column_of_ids(course: Course) -> str:
     """Return what the class list calls its column of ids; nothing where there is no list."""
-    known = class_state.read(course)
-    columns = enumerate(known.columns if known.students else [])
+    state = class_state.read(course)
+    columns = enumerate(state.columns if state.students else [])
     return next(
         (
             column
-            for place, column in columns
-            if all(cells[place : place + 1] == [who] for who, cells in known.students.items())
+            for index, column in columns
+            if all(cells[index : index + 1] == [who] for who, cells in state.students.items())
         ),
         "",
     )
@@ -215,14 +215,14 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(prog="python -m tools.handout", description=__doc__)
-    made.add_argument("--to", metavar="FILE", help="where to write it, instead of build/handout")
-    made.add_argument("--how", choices=WAYS, default=WAYS[0], help="how students hand in")
-    made.add_argument(
+    parser = argparse.ArgumentParser(prog="python -m tools.handout", description=__doc__)
+    parser.add_argument("--to", metavar="FILE", help="where to write it, instead of build/handout")
+    parser.add_argument("--how", choices=WAYS, default=WAYS[0], help="how students hand in")
+    parser.add_argument(
         "--id", default=Way.called, help="what students call the id under which they hand in"
     )
-    made.add_argument("--site", action="store_true", help="put the built site into it, as site/")
-    return made
+    parser.add_argument("--site", action="store_true", help="put the built site into it, as site/")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

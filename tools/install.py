@@ -27,11 +27,11 @@ def report(lines: Iterable[str], screen: TextIO) -> None:
     """Say how far pip is: in one line that changes, or, without a terminal, now and then."""
     terminal, number = screen.isatty(), 0
     for line in lines:
-        if found := re.match(r"(?:Collecting|Processing) (?:\S*[/\\])?(\S+)", line):
+        if match := re.match(r"(?:Collecting|Processing) (?:\S*[/\\])?(\S+)", line):
             number += 1
-            text, due = f"  package {number}: {found[1]}", number % PACKAGES == 0
-        elif found := re.match(r"Installing collected packages: (.*)", line):
-            names = found[1].split(",")
+            text, due = f"  package {number}: {match[1]}", number % PACKAGES == 0
+        elif match := re.match(r"Installing collected packages: (.*)", line):
+            names = match[1].split(",")
             text, due = f"  putting {len(names)} packages in place: a minute or two", True
         else:
             continue
@@ -61,7 +61,7 @@ def install(python: Path, what: list[str], screen: TextIO) -> bool:
     return pip.returncode == 0
 
 
-def make(root: Path, screen: TextIO) -> None:
+def create(root: Path, screen: TextIO) -> None:
     """Make ``.venv`` below ``root`` and install the packages and the project in it.
 
     Raises
@@ -80,16 +80,16 @@ def make(root: Path, screen: TextIO) -> None:
         "(a few minutes, most of it the download) ...\n"
     )
     screen.flush()
-    made = root / ".venv"
-    if subprocess.run([sys.executable, "-m", "venv", str(made)], check=False).returncode:
+    environment = root / ".venv"
+    if subprocess.run([sys.executable, "-m", "venv", str(environment)], check=False).returncode:
         raise InstallError(
             "Python cannot make a virtual environment. "
             "On Debian or Ubuntu: apt install python3-venv"
         )
-    python = made / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     # the two packages of this repository as they stand here
-    own = ["--no-deps", "-q", "-e", str(root / "src" / "gradebox"), "-e", str(root)]
-    for what in (["-r", str(root / "requirements.txt")], own):
+    packages = ["--no-deps", "-q", "-e", str(root / "src" / "gradebox"), "-e", str(root)]
+    for what in (["-r", str(root / "requirements.txt")], packages):
         if not install(python, what, screen):
             raise InstallError(
                 "The packages could not be installed: see the message above (no network, or no "
@@ -99,7 +99,7 @@ def make(root: Path, screen: TextIO) -> None:
 
 if __name__ == "__main__":
     try:
-        make(ROOT, sys.stdout)
+        create(ROOT, sys.stdout)
     except InstallError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:

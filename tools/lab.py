@@ -48,9 +48,9 @@ def copy_for_work(course: Course, topic: str, older: Path | None = None) -> bool
         An older copy of the course, in which the student has worked.
     """
     releases = Releases(course.exercises)
-    places = [*course.other_places, *([older / "work", older / "exercises"] if older else [])]
-    for one in gather(course.work, topic, places, releases):
-        console.print(f"[yellow]{describe(one, course.root)}[/]")
+    folders = [*course.other_places, *([older / "work", older / "exercises"] if older else [])]
+    for gathered in gather(course.work, topic, folders, releases):
+        console.print(f"[yellow]{describe(gathered, course.root)}[/]")
     for path in files(course.exercises / topic):
         name = path.relative_to(course.exercises / topic).as_posix()
         target = course.work / topic / name
@@ -95,8 +95,8 @@ def settings(course: Course) -> dict[str, str]:
         (home / folder).mkdir(parents=True, exist_ok=True)
     # Only Jupyter's user may read the keys of running kernels.
     (home / "runtime").chmod(0o700)
-    own = {f"JUPYTER_{key}_DIR": str(home / folder) for key, folder in folders.items()}
-    return environment() | own
+    own_folders = {f"JUPYTER_{key}_DIR": str(home / folder) for key, folder in folders.items()}
+    return environment() | own_folders
 
 
 def jupyterlab(course: Course, topic: str, browser: bool, port: int | None) -> list[str]:
@@ -160,8 +160,8 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
 def _serve(command: Sequence[str], course: Course) -> int:
     """Run the server; Ctrl-C goes to it, which asks whether to stop."""
     # A make in a terminal of JupyterLab is no part of the one that started it.
-    own = {name: value for name, value in os.environ.items() if name not in OF_MAKE}
-    server = subprocess.Popen(command, cwd=course.root, env=own | settings(course))
+    own_environment = {name: value for name, value in os.environ.items() if name not in OF_MAKE}
+    server = subprocess.Popen(command, cwd=course.root, env=own_environment | settings(course))
     while True:
         try:
             return server.wait()
@@ -171,17 +171,17 @@ def _serve(command: Sequence[str], course: Course) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(prog="python -m tools.lab", description=__doc__)
-    made.add_argument("topic", nargs="?", metavar="TOPIC", help="the assignment to open")
-    made.add_argument(
+    parser = argparse.ArgumentParser(prog="python -m tools.lab", description=__doc__)
+    parser.add_argument("topic", nargs="?", metavar="TOPIC", help="the assignment to open")
+    parser.add_argument(
         "--from",
         dest="older",
         metavar="FOLDER",
         help="an older copy of the course; your work in it is taken along",
     )
-    made.add_argument("--no-browser", action="store_true", help="only print the address")
-    made.add_argument("--port", type=int, help="where to listen; 8888 or the next free one")
-    return made
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    parser.add_argument("--port", type=int, help="where to listen; 8888 or the next free one")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -16,7 +16,7 @@ from tools.layout import LAB, ROOT, Course
 from tools.terminal import ToolError, console, run
 
 
-def make(course: Course, topic: str) -> None:
+def write(course: Course, topic: str) -> None:
     """Run the solution of a lab, and write its record."""
     source, path = course.source(topic, LAB), course.record(topic)
     if not source.exists():
@@ -47,14 +47,14 @@ def answers_of(source: Any) -> dict[str, Any]:
 def command(arguments: argparse.Namespace, course: Course | None = None) -> None:
     """Make the records of the labs that are named."""
     for topic in arguments.topics:
-        make(course or Course(ROOT), topic)
+        write(course or Course(ROOT), topic)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(prog="python -m tools.lab_records", description=__doc__)
-    made.add_argument("topics", nargs="+", metavar="TOPIC", help="a topic that has a lab")
-    return made
+    parser = argparse.ArgumentParser(prog="python -m tools.lab_records", description=__doc__)
+    parser.add_argument("topics", nargs="+", metavar="TOPIC", help="a topic that has a lab")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

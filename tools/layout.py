@@ -101,12 +101,12 @@ class Course:
     @property
     def other_places(self) -> list[Path]:
         """Return the folders in which students may have edited an assignment as well."""
-        return [self.root / place for place in self.config.Submit.places]
+        return [self.root / folder for folder in self.config.Submit.places]
 
     def notebooks(self, topic: str) -> list[str]:
         """Return the names of an assignment's notebooks: the topic's own, then the others."""
-        found = {path.stem for path in (self._assignments / topic).glob("*.ipynb")}
-        return sorted(found, key=lambda name: (name != topic, name))
+        names = {path.stem for path in (self._assignments / topic).glob("*.ipynb")}
+        return sorted(names, key=lambda name: (name != topic, name))
 
     def source(self, topic: str, name: str | None = None) -> Path:
         """Return an instructor's notebook: the topic's own, or the one named."""
@@ -128,15 +128,15 @@ class Course:
 
     def submitters(self, topic: str) -> list[str]:
         """Return who handed in an assignment, sorted."""
-        found = self.submitted.glob(f"*/{topic}")
-        return sorted(path.parent.name for path in found if path.is_dir())
+        folders = self.submitted.glob(f"*/{topic}")
+        return sorted(path.parent.name for path in folders if path.is_dir())
 
     def topics(self) -> list[str]:
         """Return the topics that have an assignment, in the order of the book."""
         paths = self._assignments.glob("*/*.ipynb")
-        found = {path.parent.name for path in paths if path.stem == path.parent.name}
+        names = {path.parent.name for path in paths if path.stem == path.parent.name}
         order = self._book_order()
-        return sorted(found, key=lambda topic: (order.get(topic, len(order)), topic))
+        return sorted(names, key=lambda topic: (order.get(topic, len(order)), topic))
 
     @property
     def _assignments(self) -> Path:
@@ -159,25 +159,25 @@ class Course:
     def _book_order(self) -> dict[str, int]:
         # of book/erm/risk, the topic is erm
         topics = dict.fromkeys(page.split("/")[1] for page in contents(self.root) if "/" in page)
-        return {topic: place for place, topic in enumerate(topics)}
+        return {topic: position for position, topic in enumerate(topics)}
 
     def choose(self, names: list[str]) -> list[str]:
         """Return the topics named, or all when none is; raise for a name that is unknown."""
-        known = self.topics()
-        if not known:
+        available = self.topics()
+        if not available:
             raise ToolError(
                 f"there is no assignment in {self.solutions} or {self.exercises}",
                 "write one as solutions/TOPIC/TOPIC.ipynb, or get the whole repository",
             )
         for name in names:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
+            if name not in available:
+                near = difflib.get_close_matches(name, available, n=1)
                 guess = f"did you mean {near[0]!r}? " if near else ""
                 raise ToolError(
                     f"there is no assignment {name!r}",
-                    f"{guess}the assignments are {', '.join(known)}",
+                    f"{guess}the assignments are {', '.join(available)}",
                 )
-        return names or known
+        return names or available
 
     def prepare(self) -> None:
         """Make the folders that nbgrader expects to exist."""
@@ -206,6 +206,6 @@ def files_below(node: Any) -> list[str]:
         return [page for item in node for page in files_below(item)]
     if not isinstance(node, dict):
         return []
-    own = [str(node[key]) for key in ("root", "file") if key in node]
+    pages = [str(node[key]) for key in ("root", "file") if key in node]
     nested = [page for value in node.values() for page in files_below(value)]
-    return own + nested
+    return pages + nested

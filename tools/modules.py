@@ -27,14 +27,14 @@ def needed(sources: Iterable[str], src: Path) -> list[Path]:
         The files, sorted.
     """
     waiting = [file for source in sources for file in _imported(source, src)]
-    found: set[Path] = set()
+    files: set[Path] = set()
     while waiting:
         file = waiting.pop()
-        if file in found:
+        if file in files:
             continue
-        found.add(file)
+        files.add(file)
         waiting += _imported(file.read_text(encoding="utf-8"), src)
-    return sorted(found)
+    return sorted(files)
 
 
 def _imported(source: str, src: Path) -> Iterator[Path]:
@@ -46,13 +46,13 @@ def _imported(source: str, src: Path) -> Iterator[Path]:
 @cache  # many pages import the same modules
 def _named(source: str) -> list[str]:
     """Return the modules of the package, and what may be modules, that a source imports."""
-    found = []
+    names = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return [name for name in dict.fromkeys(found) if name.split(".")[0] == PACKAGE]
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return [name for name in dict.fromkeys(names) if name.split(".")[0] == PACKAGE]
 
 
 def _files(module: str, src: Path) -> Iterator[Path]:

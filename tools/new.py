@@ -94,8 +94,8 @@ def exercise(course: Course, topic: str, key: str, name: str) -> list[str]:
     if {cell.id for cell in cells} & {cell.id for cell in notebook.cells}:
         raise ToolError(f"{source} has such cells already", "choose another name with --function")
     tests = [n for n, cell in enumerate(notebook.cells) if cell.id.endswith("-hidden")]
-    place = max(tests, default=len(notebook.cells) - 1) + 1
-    notebook.cells[place:place] = cells
+    position = max(tests, default=len(notebook.cells) - 1) + 1
+    notebook.cells[position:position] = cells
     text = BLOCK.format(topic=topic, key=key, name=name, title=name.replace("_", " ").capitalize())
     write_atomically(block, text.encode())
     write_atomically(source, notebooks.to_bytes(notebook))
@@ -139,8 +139,8 @@ def _cell(
         "solution": solution,
         "task": False,
     }
-    made = new_code_cell(source, id=cell_id, metadata={"nbgrader": metadata})  # type: ignore[no-untyped-call]
-    return notebooks.node(made)
+    cell = new_code_cell(source, id=cell_id, metadata={"nbgrader": metadata})  # type: ignore[no-untyped-call]
+    return notebooks.node(cell)
 
 
 def command(options: argparse.Namespace) -> None:

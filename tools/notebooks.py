@@ -14,14 +14,14 @@ def read(path: Path) -> NotebookNode:
 
 def read_graded(path: Path) -> NotebookNode:
     """Return a notebook that grading wrote: of version 4, and valid, which takes long to check."""
-    made: NotebookNode = nbformat.v4.reads(path.read_text(encoding="utf-8"))  # type: ignore[no-untyped-call]
-    return made
+    notebook: NotebookNode = nbformat.v4.reads(path.read_text(encoding="utf-8"))  # type: ignore[no-untyped-call]
+    return notebook
 
 
 def node(content: object) -> NotebookNode:
     """Return a copy of nested dicts as a notebook, or a part of one."""
-    made: NotebookNode = nbformat.from_dict(copy.deepcopy(content))  # type: ignore[no-untyped-call]
-    return made
+    notebook: NotebookNode = nbformat.from_dict(copy.deepcopy(content))  # type: ignore[no-untyped-call]
+    return notebook
 
 
 def to_bytes(notebook: NotebookNode) -> bytes:

@@ -47,4 +47,7 @@ def write(site: Path) -> None:
 def _named(site: Path, file: str, pattern: re.Pattern[str]) -> set[str]:
     """Return what a page or a style sheet names, as paths from the root of the site."""
     addresses = set(pattern.findall((site / file).read_text("utf-8")))
-    return {posixpath.normpath(posixpath.join(posixpath.dirname(file), one)) for one in addresses}
+    return {
+        posixpath.normpath(posixpath.join(posixpath.dirname(file), address))
+        for address in addresses
+    }

@@ -72,19 +72,19 @@ class Page:
     @cached_property
     def numbers(self) -> list[list[str]]:
         """Return what is to be printed in the text after each code cell, and in its caption."""
-        found: list[list[str]] = []
+        result: list[list[str]] = []
         for cell in self.notebook.cells:
             if cell.cell_type == "code":
                 figure = cell.metadata.get("mystnb", {}).get("figure", {})
-                found.append(expressions(figure.get("caption", "")))
+                result.append(expressions(figure.get("caption", "")))
             elif asked := expressions(cell.source):
-                if not found:
+                if not result:
                     raise ToolError(
                         f"{self.doc}.md prints the number {asked[0]} before its first code cell",
                         "move it behind the cell that computes it",
                     )
-                found[-1] += asked
-        return found
+                result[-1] += asked
+        return result
 
     @cached_property
     def code(self) -> list[Path]:
@@ -120,13 +120,13 @@ def typeset(number: str) -> str:
     powers = re.sub(
         r"(?<=\d)e([+-]\d+)", lambda power: f"·10{str(int(power[1])).translate(raised)}", number
     )
-    apart = re.sub(r"(?<=\d)%", "\u00a0%", powers)
-    return re.sub(r"(?<![\w)])-(?=\.?\d)", "−", apart)
+    spaced = re.sub(r"(?<=\d)%", "\u00a0%", powers)
+    return re.sub(r"(?<![\w)])-(?=\.?\d)", "−", spaced)
 
 
 def expressions(text: str) -> list[str]:
     """Return what the numbers of a text are computed from, each once."""
-    return list(dict.fromkeys(" ".join(found.split()) for found in NUMBER.findall(text)))
+    return list(dict.fromkeys(" ".join(expression.split()) for expression in NUMBER.findall(text)))
 
 
 def find(root: Path) -> list[Page]:
@@ -134,15 +134,15 @@ def find(root: Path) -> list[Page]:
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
     extensions = config["sphinx"]["config"]["myst_enable_extensions"]
     syntax = MdParserConfig(enable_extensions=set(extensions))
-    found = []
+    pages = []
     for name in contents(root):
         path = root / f"{name}.md"
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         if is_myst_markdown_notebook(text):
             notebook = read_myst_markdown_notebook(text, syntax, add_source_map=True, path=path)
             if any(cell.cell_type == "code" for cell in notebook.cells):
-                found.append(Page(root, path, notebook))
-    return found
+                pages.append(Page(root, path, notebook))
+    return pages
 
 
 @dataclass(frozen=True)
@@ -215,19 +215,19 @@ class Store:
     def load(self, page: Page) -> Execution | None:
         """Return the kept execution of a page; None if there is none or its data has changed."""
         try:
-            kept = Execution(**json.loads(self._file(page).read_text(encoding="utf-8")))
+            execution = Execution(**json.loads(self._file(page).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return None
-        fresh = all(checksum(self.root / name) == value for name, value in kept.data.items())
-        return kept if fresh and len(kept.outputs) == len(page.cells) else None
+        fresh = all(checksum(self.root / name) == value for name, value in execution.data.items())
+        return execution if fresh and len(execution.outputs) == len(page.cells) else None
 
     def save(self, page: Page, execution: Execution) -> None:
         """Keep an execution, and of older ones the newest."""
         content = json.dumps(execution.__dict__, ensure_ascii=False)
         write_atomically(self._file(page), content.encode())
         self.log(page).unlink(missing_ok=True)
-        kept = sorted(
+        stored = sorted(
             self.folder.glob(f"{page.name}.*.json"), key=lambda file: file.stat().st_mtime
         )
-        for file in kept[:-KEPT]:
+        for file in stored[:-KEPT]:
             file.unlink(missing_ok=True)

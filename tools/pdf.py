@@ -109,8 +109,8 @@ class Heading:
 def find_chromium() -> str | None:
     """Return a Chromium or Chrome of this machine; the variable CHROMIUM names one."""
     named = os.environ.get("CHROMIUM")
-    found = [shutil.which(name) for name in ([named] if named else NAMES)]
-    return next((path for path in found if path), None) or next(
+    programs = [shutil.which(name) for name in ([named] if named else NAMES)]
+    return next((path for path in programs if path), None) or next(
         (path for path in PLACES if not named and Path(path).exists()), None
     )
 
@@ -166,7 +166,7 @@ def join(site: Path, root: Path) -> tuple[str, list[Heading]]:
     )
     # On paper the letters are what is read: their MathML is not printed.
     read = [formula.replace(' aria-hidden="true"', "") for formula in formulas]
-    return FORMULA.sub(lambda place: read[int(place[1])], document), headings
+    return FORMULA.sub(lambda match: read[int(match[1])], document), headings
 
 
 def _title(root: Path) -> str:
@@ -222,7 +222,7 @@ def _address(source: str, file: Path) -> str:
 
 
 def _headings(article: Tag, page: str, part: str) -> list[Heading]:
-    found = []
+    headings = []
     for title in article.select("h1, h2"):
         if re.sub(r"^[\d.]+ ", "", " ".join(title.get_text().split())) in UNLISTED:
             continue
@@ -230,8 +230,8 @@ def _headings(article: Tag, page: str, part: str) -> list[Heading]:
         target = str(section["id"]) if section and title.name == "h2" else _key(page)
         text = " ".join(title.get_text().split())
         first = title.name == "h1"
-        found.append(Heading(target, text, 1 if first else 2, part if first else ""))
-    return found
+        headings.append(Heading(target, text, 1 if first else 2, part if first else ""))
+    return headings
 
 
 def _front(site: Path, root: Path, headings: Sequence[Heading]) -> str:
@@ -324,10 +324,10 @@ def number_pages(
     for attempt in range(4):
         on_progress(60 + 9 * attempt, 100, "printing")
         page.pdf(path=str(file), prefer_css_page_size=True, print_background=True, tagged=True)
-        found = find_pages(file, headings)
-        if found == numbers:
+        pages = find_pages(file, headings)
+        if pages == numbers:
             return numbers
-        numbers = found
+        numbers = pages
         page.evaluate(
             """(numbers) => document.querySelectorAll(".book-contents .page").forEach(
                 (place, n) => { place.textContent = numbers[n]; })""",
@@ -341,9 +341,11 @@ def find_pages(file: Path, headings: Sequence[Heading]) -> list[int]:
     from pypdf import PdfReader
 
     reader = PdfReader(file)
-    places = {name.lstrip("/"): place for name, place in reader.named_destinations.items()}
+    destinations = {
+        name.lstrip("/"): destination for name, destination in reader.named_destinations.items()
+    }
     return [
-        (reader.get_destination_page_number(places[heading.target]) or 0) + 1
+        (reader.get_destination_page_number(destinations[heading.target]) or 0) + 1
         for heading in headings
     ]
 
@@ -365,7 +367,7 @@ def finish(file: Path, headings: Sequence[Heading], pages: Sequence[int], title:
     writer.write(file)
 
 
-def make(
+def write_pdf(
     site: Path, root: Path, out: Path, on_progress: OnProgress = lambda done, total, now: None
 ) -> int:
     """Print a built site as one PDF; return the number of its pages.
@@ -394,16 +396,16 @@ def make(
         document.write_text(text, "utf-8")
         on_progress(20, 100, "laying the pages out")
         lay_out(page, document)
-        made = Path(folder) / "book.pdf"
-        numbers = number_pages(page, headings, made, on_progress)
+        printed = Path(folder) / "book.pdf"
+        numbers = number_pages(page, headings, printed, on_progress)
         on_progress(96, 100, "writing the outline")
-        finish(made, headings, numbers, _title(root))
+        finish(printed, headings, numbers, _title(root))
         from pypdf import PdfReader
 
-        count = len(PdfReader(made).pages)
+        count = len(PdfReader(printed).pages)
         out.parent.mkdir(parents=True, exist_ok=True)
         whole = out.with_name(f".{out.name}.new")
-        shutil.copyfile(made, whole)
+        shutil.copyfile(printed, whole)
         whole.replace(out)
     on_progress(100, 100, "")
     return count
@@ -417,21 +419,21 @@ def command(arguments: argparse.Namespace) -> int:
             site = book.build(on_progress=on_site_progress)
         except book.BookError as error:
             raise ToolError(str(error), "as the message says; then run it again") from None
-        count = make(site, ROOT, arguments.out, on_progress)
+        count = write_pdf(site, ROOT, arguments.out, on_progress)
     console.print(f"The book has {count} pages: {arguments.out.resolve().as_uri()}")
     return 0
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(prog="python -m tools.pdf", description=__doc__)
-    made.add_argument(
+    parser = argparse.ArgumentParser(prog="python -m tools.pdf", description=__doc__)
+    parser.add_argument(
         "--out",
         type=Path,
         default=ROOT / "_build" / "learning-as-optimization.pdf",
         help="the file to write (default: _build/learning-as-optimization.pdf)",
     )
-    return made
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -46,51 +46,53 @@ def render(course: Course, topic: str) -> dict[str, bytes]:
         changes.CourseDirectory.release_directory = f"{folder}/release"
         changes.CourseDirectory.db_url = f"sqlite:///{folder}/gradebook.db"
         Backend(course, changes=changes).generate(topic)
-        made = {
+        rendered = {
             name: notebooks.read(Path(folder, "release", topic, f"{name}.ipynb"))
             for name in course.notebooks(topic)
         }
-    return {name: _finished(course, topic, name, notebook) for name, notebook in made.items()}
+    return {name: _finished(course, topic, name, notebook) for name, notebook in rendered.items()}
 
 
-def _finished(course: Course, topic: str, name: str, made: NotebookNode) -> bytes:
+def _finished(course: Course, topic: str, name: str, notebook: NotebookNode) -> bytes:
     """Return the bytes of a notebook as nbgrader made it, once it is fit to be handed out."""
-    made.metadata = notebooks.node(METADATA)
-    for cell in made.cells:
+    notebook.metadata = notebooks.node(METADATA)
+    for cell in notebook.cells:
         # in a lab, a cell that is not nbgrader's shows what the record holds, if there is one
-        about = cell.metadata.get("nbgrader", {"locked": name == LAB})
-        if cell.cell_type == "code" and about.get("locked"):
+        metadata = cell.metadata.get("nbgrader", {"locked": name == LAB})
+        if cell.cell_type == "code" and metadata.get("locked"):
             cell.metadata.tags = [*cell.metadata.get("tags", []), GO_ON]
-    problems = faults(notebooks.read(course.source(topic, name)), made)
+    problems = faults(notebooks.read(course.source(topic, name)), notebook)
     if problems:
         raise ToolError(
             f"{topic}/{name} would be wrong to hand out: {'; '.join(problems)}",
             f"correct solutions/{topic}/{name}.ipynb; the exercise in place was left as it was",
         )
-    return notebooks.to_bytes(made)
+    return notebooks.to_bytes(notebook)
 
 
 def faults(source: NotebookNode, released: NotebookNode) -> list[str]:
     """Return what is wrong with a released notebook, in words; nothing, when all is well."""
-    found = []
+    result = []
     before, after = _graded(source), _graded(released)
     if list(before) != list(after):
-        found.append("its graded cells are not those of the source")
+        result.append("its graded cells are not those of the source")
     for name, cell in after.items():
         if cell.get("id") != name:
-            found.append(f"cell {cell.get('id')!r} has the grade id {name!r}; make them equal")
+            result.append(f"cell {cell.get('id')!r} has the grade id {name!r}; make them equal")
         points = before.get(name, cell).metadata.nbgrader.get("points")
         if cell.metadata.nbgrader.get("points") != points:
-            found.append(f"cell {name} has other points than in the source")
+            result.append(f"cell {name} has other points than in the source")
     ids = [cell.get("id") for cell in released.cells]
     if len(set(ids)) < len(ids):
-        found.append("two cells have the same id")
+        result.append("two cells have the same id")
     lines = {line.strip() for cell in released.cells for line in cell.source.splitlines()}
-    found += [f"it still holds {secret!r}" for secret in SECRETS if any(secret in x for x in lines)]
-    found += [f"it gives away {line!r}" for line in _secret_lines(source) if line in lines]
+    result += [
+        f"it still holds {secret!r}" for secret in SECRETS if any(secret in x for x in lines)
+    ]
+    result += [f"it gives away {line!r}" for line in _secret_lines(source) if line in lines]
     if any(cell.get("outputs") for cell in released.cells):
-        found.append("it has outputs")
-    return found
+        result.append("it has outputs")
+    return result
 
 
 def _graded(notebook: NotebookNode) -> dict[str, NotebookNode]:
@@ -117,26 +119,26 @@ def write(course: Course, topic: str) -> bool:
     left is no data: it would solve the students' own.
     """
     fingerprints = Fingerprints(course.build / "fingerprints.json")
-    if fingerprints.fresh(f"release/{topic}", _made_from(course, topic)):
+    if fingerprints.fresh(f"release/{topic}", _fingerprint(course, topic)):
         return False
     rendered, releases = render(course, topic), Releases(course.exercises)
-    for one in gather(course.work, topic, [course.exercises], releases):
-        console.print(f"[yellow]{describe(one, course.root)}[/]")
-    contents = {course.released(topic, name): made for name, made in rendered.items()}
+    for gathered in gather(course.work, topic, [course.exercises], releases):
+        console.print(f"[yellow]{describe(gathered, course.root)}[/]")
+    contents = {course.released(topic, name): content for name, content in rendered.items()}
     for path in files(course.solutions / topic):
         if path.suffix != ".ipynb" and not is_result(path):
             target = course.exercises / topic / path.relative_to(course.solutions / topic)
             contents[target] = path.read_bytes()
     changed = [write_atomically(target, content) for target, content in contents.items()]
     releases.remember(contents)  # and not what somebody else put there
-    fingerprints.record(f"release/{topic}", _made_from(course, topic))
+    fingerprints.record(f"release/{topic}", _fingerprint(course, topic))
     return any(changed)
 
 
-def _made_from(course: Course, topic: str) -> str:
+def _fingerprint(course: Course, topic: str) -> str:
     """Return the checksum of what a release is made from, and of the release itself."""
-    own = [Path(__file__), course.root / "nbgrader_config.py"]
-    return digest([*own, *files(course.solutions / topic), *files(course.exercises / topic)])
+    sources = [Path(__file__), course.root / "nbgrader_config.py"]
+    return digest([*sources, *files(course.solutions / topic), *files(course.exercises / topic)])
 
 
 def record(course: Course, topic: str, due: datetime | str | None = None) -> bool:
@@ -151,9 +153,9 @@ def record(course: Course, topic: str, due: datetime | str | None = None) -> boo
     """
     fingerprints = Fingerprints(course.build / "fingerprints.json")
     checksum = digest(
-        place(topic, name)
+        version(topic, name)
         for name in course.notebooks(topic)
-        for place in (course.source, course.released)
+        for version in (course.source, course.released)
     )
     outbound = course.exchange / str(course.config.CourseDirectory.course_id) / "outbound"
     done = fingerprints.fresh(f"record/{topic}", checksum) and _is_recorded(course, topic)
@@ -250,21 +252,21 @@ def _show_deadlines(course: Course, topics: Sequence[str]) -> None:
         for topic in topics:
             due = book.find_assignment(topic).duedate
             here = f"{due.replace(tzinfo=UTC).astimezone():%a %d %b %Y, %H:%M %Z}" if due else ""
-            told = f"is due {due:%Y-%m-%d %H:%M} UTC (here: {here})" if due else "has no deadline"
-            console.print(f"{topic} {told}")
+            text = f"is due {due:%Y-%m-%d %H:%M} UTC (here: {here})" if due else "has no deadline"
+            console.print(f"{topic} {text}")
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(prog="python -m tools.release", description=__doc__)
-    made.add_argument("topics", nargs="*", metavar="TOPIC", help="an assignment; all when none")
-    made.add_argument(
+    parser = argparse.ArgumentParser(prog="python -m tools.release", description=__doc__)
+    parser.add_argument("topics", nargs="*", metavar="TOPIC", help="an assignment; all when none")
+    parser.add_argument(
         "--due",
         type=parse_due,
         metavar="WHEN",
         help="when it is due, UTC: '2026-03-01 23:59'; none takes a deadline away",
     )
-    return made
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

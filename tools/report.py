@@ -149,34 +149,36 @@ def level(points: float, of: float) -> int:
 
 def levels(points: Iterable[float], of: float) -> list[int]:
     """Count how many students are on each level."""
-    count = Counter(level(own, of) for own in points)
+    count = Counter(level(points_of_student, of) for points_of_student in points)
     return [count[number] for number in range(len(LEVELS))]
 
 
 def gather(course: Course, topics: Sequence[str]) -> list[Assignment]:
     """Return what the class did in those of the assignments of which anything was graded."""
     rows = results.rows(course, topics, everybody=True)
-    found = [
+    class_ = [
         Assignment(topic, [row for row in rows if row.assignment == topic], []) for topic in topics
     ]
     return [
-        replace(one, reports=exercises.reports(course, one.topic)) for one in found if one.graded
+        replace(assignment, reports=exercises.reports(course, assignment.topic))
+        for assignment in class_
+        if assignment.graded
     ]
 
 
 def without_names(class_: Sequence[Assignment]) -> list[Assignment]:
     """Return the same with numbered students, and nothing that one of them has written."""
-    ids = sorted({row.student for one in class_ for row in one.rows})
+    ids = sorted({row.student for assignment in class_ for row in assignment.rows})
     random.SystemRandom().shuffle(ids)
     labels = {student: f"Student {number}" for number, student in enumerate(ids, 1)}
     is_name = re.compile(r"\b(?:" + "|".join(map(re.escape, ids)) + r")\b")
     return [
         Assignment(
-            one.topic,
-            sorted((_without_name(row, labels) for row in one.rows), key=_number),
-            [_without_names(report, labels, is_name) for report in one.reports],
+            assignment.topic,
+            sorted((_without_name(row, labels) for row in assignment.rows), key=_number),
+            [_without_names(report, labels, is_name) for report in assignment.reports],
         )
-        for one in class_
+        for assignment in class_
     ]
 
 
@@ -218,7 +220,7 @@ def people(class_: Sequence[Assignment], are_named: bool) -> dict[str, str]:
     Those with the fewest points for code come first; numbered students stay in their order.
     """
     names, points = {}, Counter[str]()
-    for row in (row for one in class_ for row in one.rows):
+    for row in (row for assignment in class_ for row in assignment.rows):
         names[row.student] = f"{row.first_name} {row.last_name}".strip() or row.student
         points[row.student] += row.auto  # type: ignore[assignment]
     if not are_named:
@@ -231,7 +233,7 @@ def people(class_: Sequence[Assignment], are_named: bool) -> dict[str, str]:
 def page(
     shown: Sequence[Assignment],
     term: Sequence[Assignment],
-    pairs: Mapping[str, similarity.Found] | None = None,
+    pairs: Mapping[str, similarity.Similarity] | None = None,
 ) -> str:
     """Return the page on the assignments that are shown, with all of the term at its end.
 
@@ -272,14 +274,14 @@ def to_csv(shown: Sequence[Assignment]) -> str:
     The line of a student whose work was not graded names no exercise.
     """
     lines: list[Sequence[object]] = []
-    for one in shown:
-        for row in one.rows:
+    for assignment in shown:
+        for row in assignment.rows:
             day = f"{row.handed_in:%Y-%m-%d}" if row.handed_in else ""
-            known = row.handed_in and row.due
-            left = round((row.due - row.handed_in).total_seconds() / 3600) if known else ""  # type: ignore[operator]
-            who = (row.student, row.first_name, row.last_name, one.topic, day, left)
-            own = [report for report in one.reports if row.student in report.points]
-            for report in own:
+            has_time = row.handed_in and row.due
+            left = round((row.due - row.handed_in).total_seconds() / 3600) if has_time else ""  # type: ignore[operator]
+            who = (row.student, row.first_name, row.last_name, assignment.topic, day, left)
+            reports = [report for report in assignment.reports if row.student in report.points]
+            for report in reports:
                 points = report.points[row.student], report.max_points
                 why = report.why.get(row.student, "")
                 lines.append((*who, report.notebook, report.title, *points, why))
@@ -288,7 +290,7 @@ def to_csv(shown: Sequence[Assignment]) -> str:
             elif row.max_written:
                 points_read = "" if row.pending else row.written
                 why = "not read yet" if row.pending else ""
-                words = (one.topic, "answers in words", points_read, row.max_written, why)
+                words = (assignment.topic, "answers in words", points_read, row.max_written, why)
                 lines.append((*who, *words))
     return results.comma_separated(COLUMNS, lines)
 
@@ -296,12 +298,17 @@ def to_csv(shown: Sequence[Assignment]) -> str:
 def write(course: Course, topics: Sequence[str]) -> list[Path]:
     """Write the pages and files on assignments, with names and without; return their paths."""
     class_ = gather(course, course.topics())
-    if missing := [topic for topic in topics if topic not in {one.topic for one in class_}]:
+    if missing := [
+        topic for topic in topics if topic not in {assignment.topic for assignment in class_}
+    ]:
         raise ToolError(f"nothing of {missing[0]} has been graded", f"make grade A={missing[0]}")
     if not class_:
         raise ToolError("nothing has been graded", "make grade A=TOPIC")
     folder, name = course.build / "report", "-".join(topics) or "term"
-    pairs = {one.topic: similarity.find(course, one.topic) for one in _chosen(class_, topics)}
+    pairs = {
+        assignment.topic: similarity.find(course, assignment.topic)
+        for assignment in _chosen(class_, topics)
+    }
     nobody = without_names(class_)
     contents = {
         f"{name}.html": page(_chosen(class_, topics), class_, pairs),
@@ -318,7 +325,7 @@ def write(course: Course, topics: Sequence[str]) -> list[Path]:
 
 
 def _chosen(class_: Sequence[Assignment], topics: Sequence[str]) -> list[Assignment]:
-    return [one for one in class_ if not topics or one.topic in topics]
+    return [assignment for assignment in class_ if not topics or assignment.topic in topics]
 
 
 def command(arguments: argparse.Namespace, course: Course | None = None) -> None:
@@ -330,13 +337,13 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="python -m tools.report",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("topics", nargs="*", metavar="TOPIC", help="an assignment; all when none")
-    return made
+    parser.add_argument("topics", nargs="*", metavar="TOPIC", help="an assignment; all when none")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

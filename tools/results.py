@@ -101,9 +101,12 @@ def rows(course: Course, topics: Sequence[str], everybody: bool = False) -> list
     """
     if not course.has_gradebook:
         raise ToolError("there is no gradebook yet", "grade something first: make course")
-    results, known = [], class_state.read(course)
+    results, state = [], class_state.read(course)
     with Backend(course).gradebook() as book:
-        names = {one.id: (one.first_name or "", one.last_name or "") for one in book.students}
+        names = {
+            student.id: (student.first_name or "", student.last_name or "")
+            for student in book.students
+        }
         graded: dict[str, dict[str, Any]] = {}
         for submission in submissions(book, topics):
             graded.setdefault(submission.assignment.name, {})[submission.student.id] = submission
@@ -114,7 +117,7 @@ def rows(course: Course, topics: Sequence[str], everybody: bool = False) -> list
                 outcome = outcomes.get(student, {})
                 points = _points(of_students[student]) if student in of_students else {}
                 if points and assignment.duedate and of_students[student].timestamp is None:
-                    hand_in = known.hand_in(topic, student)
+                    hand_in = state.hand_in(topic, student)
                     points["time"] = (
                         f"late, {TIME_UNKNOWN}" if hand_in and hand_in.late else TIME_UNKNOWN
                     )
@@ -127,7 +130,7 @@ def rows(course: Course, topics: Sequence[str], everybody: bool = False) -> list
                     assignment.max_written_score + assignment.max_task_score,
                     why=": ".join([*why, *filter(None, [outcome.get("why")])]),
                     events=tuple(map(Event.of, outcome.get("events", ()))),
-                    is_listed=not known.students or student in known.students,
+                    is_listed=not state.students or student in state.students,
                     **points,
                 )
                 results.append(row)
@@ -158,12 +161,12 @@ def read_report(course: Course, topic: str) -> dict[str, Any]:
 def summary(results: Iterable[Row]) -> str:
     """Return in a short phrase what happened to a student's work, with the numbers of events."""
     labels: Counter[str] = Counter()
-    own = list(results)
-    for row in own:
+    all_rows = list(results)
+    for row in all_rows:
         labels.update(LABELS[event.kind] for event in row.events if event.kind in LABELS)
         labels.update([NOT_GRADED] if row.why.startswith(NOT_GRADED) else [])
     counted = [f"{label}: {number}" for label, number in labels.most_common()]
-    return ", ".join([*counted, *([] if all(row.is_listed for row in own) else [NOT_LISTED])])
+    return ", ".join([*counted, *([] if all(row.is_listed for row in all_rows) else [NOT_LISTED])])
 
 
 def unknown_time(results: Iterable[Row]) -> str:

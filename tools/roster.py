@@ -102,12 +102,14 @@ class ClassList:
     @property
     def identity(self) -> list[int]:
         """Return the numbers of the columns that tell who a student is."""
-        kept = [place for place, name in enumerate(map(plain, self.sheet.header)) if name in KEPT]
-        others = _candidates(self.sheet, self.platform)
-        return sorted({*self.columns.values(), *others, *kept})
+        kept_columns = [
+            index for index, name in enumerate(map(plain, self.sheet.header)) if name in KEPT
+        ]
+        candidates = _candidates(self.sheet, self.platform)
+        return sorted({*self.columns.values(), *candidates, *kept_columns})
 
 
-def read(file: Path, column: str = "", known: Iterable[str] = ()) -> ClassList:
+def read(file: Path, column: str = "", known_ids: Iterable[str] = ()) -> ClassList:
     """Read a class list.
 
     Parameters
@@ -116,7 +118,7 @@ def read(file: Path, column: str = "", known: Iterable[str] = ()) -> ClassList:
         The list.
     column : str
         The header of the column of ids; the rule decides when not given.
-    known : iterable of str
+    known_ids : iterable of str
         The ids that the gradebook has: a column with more of them comes first.
 
     Raises
@@ -127,22 +129,24 @@ def read(file: Path, column: str = "", known: Iterable[str] = ()) -> ClassList:
     sheet = tables.read(file)
     names = [plain(header) for header in sheet.header]
     is_canvas = "id" in names and bool({"sis login id", "sis user id", "section"} & {*names})
-    found = ClassList(sheet, "Canvas" if is_canvas else "", {})
-    rows = [row for row in sheet.rows if not _is_no_student(row, found)]
+    class_list = ClassList(sheet, "Canvas" if is_canvas else "", {})
+    rows = [row for row in sheet.rows if not _is_no_student(row, class_list)]
     for name, headers in COLUMNS.items():
-        wanted = [place for place, header in enumerate(names) if header in headers]
+        matches = [index for index, header in enumerate(names) if header in headers]
         if name == "lms_user_id" and is_canvas:
-            wanted.append(names.index("id"))
-        if wanted:
-            found.columns[name] = wanted[0]
-    place = _id_column(found, rows, column, set(known))
+            matches.append(names.index("id"))
+        if matches:
+            class_list.columns[name] = matches[0]
+    id_column = _id_column(class_list, rows, column, set(known_ids))
     # "student" may stand for an id or for a name, but not for both
-    found.columns = {
-        name: other for name, other in found.columns.items() if other != place or name == "email"
+    class_list.columns = {
+        name: index
+        for name, index in class_list.columns.items()
+        if index != id_column or name == "email"
     }
-    found.columns["id"] = place
+    class_list.columns["id"] = id_column
     for number, cells in rows:
-        student = {name: cells[at] for name, at in found.columns.items()}
+        student = {name: cells[index] for name, index in class_list.columns.items()}
         if "name" in student:
             student = names_of(student.pop("name")) | student
         if (email := student.get("email")) and "@" not in email:
@@ -150,14 +154,14 @@ def read(file: Path, column: str = "", known: Iterable[str] = ()) -> ClassList:
                 f"line {number} of {file}: {email!r} is no e-mail address",
                 "are the titles of two columns swapped?",
             )
-        found.students.append(student)
-        found.cells[student["id"]] = [cells[number] for number in found.identity]
-    if not found.students:
+        class_list.students.append(student)
+        class_list.cells[student["id"]] = [cells[number] for number in class_list.identity]
+    if not class_list.students:
         raise ToolError(f"{file} has no students", "a line below the header is a student")
-    return found
+    return class_list
 
 
-def _is_no_student(row: tuple[int, list[str]], found: ClassList) -> bool:
+def _is_no_student(row: tuple[int, list[str]], class_list: ClassList) -> bool:
     """Return whether a row is one of those that Canvas puts among its students."""
     number, cells = row
     text = " ".join(filter(None, cells))
@@ -166,8 +170,8 @@ def _is_no_student(row: tuple[int, list[str]], found: ClassList) -> bool:
         or re.fullmatch(r"(Muted|Manual Posting( \(.*?\))?| )+", text)
         or cells[0] in ("Student, Test", "Test Student")
     )
-    if found.platform == "Canvas" and special:
-        found.left_out.append(f"line {number}: {cells[0] or text}")
+    if class_list.platform == "Canvas" and special:
+        class_list.left_out.append(f"line {number}: {cells[0] or text}")
         return True
     return False
 
@@ -175,61 +179,64 @@ def _is_no_student(row: tuple[int, list[str]], found: ClassList) -> bool:
 def _candidates(sheet: Sheet, platform: str) -> list[int]:
     """Return the numbers of the columns that may be the id, the first choice first."""
     names = [plain(header) for header in sheet.header]
-    own: Sequence[str] = OWN_ID[:1] if "id" in names else OWN_ID
+    own_headers: Sequence[str] = OWN_ID[:1] if "id" in names else OWN_ID
     if platform == "Canvas" or "student sis id" in names:  # a number that Canvas gives itself
-        own = ()
-    groups = (own, *IDS, COLUMNS["email"])
-    return [place for group in groups for place, name in enumerate(names) if name in group]
+        own_headers = ()
+    groups = (own_headers, *IDS, COLUMNS["email"])
+    return [index for group in groups for index, name in enumerate(names) if name in group]
 
 
 def _id_column(
-    found: ClassList, rows: Sequence[tuple[int, list[str]]], wanted: str, known: set[str]
+    class_list: ClassList,
+    rows: Sequence[tuple[int, list[str]]],
+    requested: str,
+    known_ids: set[str],
 ) -> int:
     """Return the number of the column of ids."""
-    sheet = found.sheet
+    sheet = class_list.sheet
     columns = ", ".join(sheet.header) or "none"
-    candidates = _candidates(sheet, found.platform)
-    if wanted:
+    candidates = _candidates(sheet, class_list.platform)
+    if requested:
         candidates = [
-            place for place, name in enumerate(sheet.header) if plain(name) == plain(wanted)
+            index for index, name in enumerate(sheet.header) if plain(name) == plain(requested)
         ]
         if not candidates:
             raise ToolError(
-                f"{sheet.file} has no column {wanted!r}; its columns are {columns}",
+                f"{sheet.file} has no column {requested!r}; its columns are {columns}",
                 "name one of them",
             )
-        if _is_internal(found, candidates[0]):
+        if _is_internal(class_list, candidates[0]):
             raise ToolError(
-                f"{wanted} in {sheet.file} is a number that the platform gives by itself",
+                f"{requested} in {sheet.file} is a number that the platform gives by itself",
                 f"name another column of {columns}",
             )
     if not candidates:
-        internal = " (ID is Canvas's internal number)" if found.platform else ""
+        internal = " (ID is Canvas's internal number)" if class_list.platform else ""
         raise ToolError(
             f"{sheet.file} has no column of ids; its columns are {columns}{internal}",
             "export a list with a username, a number of your institution or an e-mail address, "
             "or name the column with --id",
         )
-    faults = {place: _fault(sheet.file, rows, place) for place in candidates}
+    faults = {index: _fault(sheet.file, rows, index) for index in candidates}
     first = plain(sheet.header[candidates[0]])
-    usable = [place for place in candidates if not faults[place]]
+    usable = [index for index in candidates if not faults[index]]
     if not usable or (faults[candidates[0]] and first in ("id", "student id")):
         raise ToolError(*(faults[candidates[0]] or ()))
-    found.refused = {sheet.header[place]: fault[0] for place, fault in faults.items() if fault}
-    return max(usable, key=lambda place: len(known & {cells[place] for _, cells in rows}))
+    class_list.refused = {sheet.header[index]: fault[0] for index, fault in faults.items() if fault}
+    return max(usable, key=lambda index: len(known_ids & {cells[index] for _, cells in rows}))
 
 
-def _is_internal(found: ClassList, place: int) -> bool:
+def _is_internal(class_list: ClassList, index: int) -> bool:
     """Return whether a column holds numbers that a platform gives by itself."""
-    name = plain(found.sheet.header[place])
-    return place == found.columns.get("lms_user_id") or name == "identifier"
+    name = plain(class_list.sheet.header[index])
+    return index == class_list.columns.get("lms_user_id") or name == "identifier"
 
 
-def _fault(file: Path, rows: Sequence[tuple[int, list[str]]], place: int) -> tuple[str, str] | None:
+def _fault(file: Path, rows: Sequence[tuple[int, list[str]]], index: int) -> tuple[str, str] | None:
     """Return why a column cannot be the id, and how to fix it."""
     seen: dict[str, int] = {}
     for number, cells in rows:
-        who = cells[place]
+        who = cells[index]
         where = f"line {number} of {file}: {who!r}"
         if UNUSABLE.search(who):
             usable = "use letters, digits, dots, hyphens, underscores"
@@ -259,30 +266,36 @@ def compare(book: Any, students: Sequence[Student]) -> dict[str, list[str]]:
     ToolError
         When a new student is in the gradebook under another id.
     """
-    there = {entry.id: entry for entry in book.students}
+    existing = {entry.id: entry for entry in book.students}
     listed = {student["id"] for student in students}
     emails = {
         (entry.email or "").casefold(): entry.id
-        for entry in there.values()
+        for entry in existing.values()
         if entry.id not in listed
     }
     done: dict[str, list[str]] = {"new": [], "changed": [], "as before": []}
-    others = {_whole_name(vars(entry)) for who, entry in there.items() if who not in listed} - {" "}
+    unlisted_names = {
+        _whole_name(vars(entry)) for who, entry in existing.items() if who not in listed
+    } - {" "}
     for student in students:
         who, email = student["id"], student.get("email", "").casefold()
-        if who not in there and email and email in emails:
+        if who not in existing and email and email in emails:
             raise ToolError(
                 f"{who!r} has the e-mail address of {emails[email]!r}, who is in the gradebook",
                 "take the ids from the same column as before (--id COLUMN), or take the first "
                 "list back: make class UNDO=yes",
             )
-        before = {name: getattr(there.get(who), name, None) for name in _about(student)}
-        kind = (
-            "new" if who not in there else "as before" if before == _about(student) else "changed"
+        before = {name: getattr(existing.get(who), name, None) for name in _fields(student)}
+        outcome = (
+            "new"
+            if who not in existing
+            else "as before"
+            if before == _fields(student)
+            else "changed"
         )
-        done[kind].append(who)
-    done["not in the list"] = sorted(there.keys() - listed)
-    same = [student["id"] for student in students if _whole_name(student) in others]
+        done[outcome].append(who)
+    done["not in the list"] = sorted(existing.keys() - listed)
+    same = [student["id"] for student in students if _whole_name(student) in unlisted_names]
     return done | ({"named as one not in the list": same} if same else {})
 
 
@@ -290,63 +303,63 @@ def _whole_name(student: Mapping[str, Any]) -> str:
     return f"{student.get('first_name') or ''} {student.get('last_name') or ''}".casefold()
 
 
-def _about(student: Student) -> Student:
+def _fields(student: Student) -> Student:
     return {name: value for name, value in student.items() if name != "id" and value}
 
 
-def enter(course: Course, found: ClassList) -> None:
+def enter(course: Course, class_list: ClassList) -> None:
     """Enter students into the gradebook, all or none, and onto the class list."""
-    with class_state.changed(course) as known, Backend(course).gradebook() as book:
-        there = {entry.id: entry for entry in book.students}
+    with class_state.changed(course) as state, Backend(course).gradebook() as book:
+        existing = {entry.id: entry for entry in book.students}
         before: dict[str, Any] = {}
-        for student in found.students:
-            who, about = student["id"], _about(student)
-            entry = there.get(who)
-            before[who] = {name: getattr(entry, name) for name in about} if entry else None
+        for student in class_list.students:
+            who, fields = student["id"], _fields(student)
+            entry = existing.get(who)
+            before[who] = {name: getattr(entry, name) for name in fields} if entry else None
             if entry is None:
                 entry = backend.Student(id=who)
                 book.db.add(entry)
-            for name, value in about.items():
+            for name, value in fields.items():
                 setattr(entry, name, value)
-        header = [found.sheet.header[number] for number in found.identity]
-        known.undo = {"before": before, "columns": known.columns, "students": dict(known.students)}
-        if known.columns != header:  # cells under other columns would mean something else
-            known.students = {who: [] for who in known.students}
-        known.columns, known.students = header, known.students | found.cells
+        header = [class_list.sheet.header[number] for number in class_list.identity]
+        state.undo = {"before": before, "columns": state.columns, "students": dict(state.students)}
+        if state.columns != header:  # cells under other columns would mean something else
+            state.students = {who: [] for who in state.students}
+        state.columns, state.students = header, state.students | class_list.cells
         book.db.commit()
 
 
 def undo(course: Course) -> tuple[list[str], list[str]]:
     """Take the last class list back; return who was removed, and who stays with handed-in work."""
-    with class_state.changed(course) as known, Backend(course).gradebook() as book:
-        if not known.undo:
+    with class_state.changed(course) as state, Backend(course).gradebook() as book:
+        if not state.undo:
             raise ToolError("there is no class list to take back", "only the last one can be")
-        before = known.undo["before"]
+        before = state.undo["before"]
         new = [who for who, fields in before.items() if fields is None]
-        there = {entry.id: entry for entry in book.students}
+        existing = {entry.id: entry for entry in book.students}
         for who, fields in before.items():
             for name, value in (fields or {}).items():
-                if who in there:
-                    setattr(there[who], name, value)
+                if who in existing:
+                    setattr(existing[who], name, value)
         result = _drop(course, book, new)
-        known.columns, known.students = known.undo["columns"], known.undo["students"]
-        known.undo = {}
+        state.columns, state.students = state.undo["columns"], state.undo["students"]
+        state.undo = {}
         book.db.commit()
     return result
 
 
 def remove(course: Course, students: Sequence[str]) -> tuple[list[str], list[str]]:
     """Take students off the class list; return who was removed, and who stays with their work."""
-    with class_state.changed(course) as known, Backend(course).gradebook() as book:
-        there = {entry.id for entry in book.students}
+    with class_state.changed(course) as state, Backend(course).gradebook() as book:
+        existing = {entry.id for entry in book.students}
         for who in students:
-            if who not in there:
+            if who not in existing:
                 raise ToolError(
-                    f"there is no student {who!r}", f"the ids are {', '.join(sorted(there))}"
+                    f"there is no student {who!r}", f"the ids are {', '.join(sorted(existing))}"
                 )
-            known.students.pop(who, None)
+            state.students.pop(who, None)
         result = _drop(course, book, students)
-        known.undo = {}
+        state.undo = {}
         book.db.commit()
     return result
 
@@ -363,33 +376,36 @@ def _drop(course: Course, book: Any, students: Sequence[str]) -> tuple[list[str]
     return removed, stay
 
 
-def show(found: ClassList, done: dict[str, list[str]]) -> None:
+def show(class_list: ClassList, done: dict[str, list[str]]) -> None:
     """Print what a class list is taken for, and what entering it would change."""
-    sheet = found.sheet
-    of = " from Canvas" if found.platform else ""
+    sheet = class_list.sheet
+    origin = " from Canvas" if class_list.platform else ""
     sign = {",": "commas", ";": "semicolons", "\t": "tabs"}[sheet.separator]
-    console.print(
-        f"{escape(str(sheet.file))}: {len(found.students)} students{of}, {sign}, {sheet.encoding}"
-    )
+    size = f"{len(class_list.students)} students"
+    console.print(f"{escape(str(sheet.file))}: {size}{origin}, {sign}, {sheet.encoding}")
     table = Table("", "column", "for example", box=None)
     for name in ("id", "first_name", "last_name", "email", "lms_user_id"):
-        place = found.columns.get(name, found.columns.get("name") if "_name" in name else None)
-        examples = _few([s[name] for s in found.students if s.get(name)][:3])
-        table.add_row(name, Text("–" if place is None else sheet.header[place]), Text(examples))
+        index = class_list.columns.get(
+            name, class_list.columns.get("name") if "_name" in name else None
+        )
+        examples = _few([s[name] for s in class_list.students if s.get(name)][:3])
+        table.add_row(name, Text("–" if index is None else sheet.header[index]), Text(examples))
     console.print(table)
     ignored = [
-        header for place, header in enumerate(sheet.header) if place not in found.columns.values()
+        header
+        for index, header in enumerate(sheet.header)
+        if index not in class_list.columns.values()
     ]
     for title, items in (
         ("Left alone", ignored),
-        ("No students", found.left_out),
-        ("Not the id", [f"{name} ({why})" for name, why in found.refused.items()]),
+        ("No students", class_list.left_out),
+        ("Not the id", [f"{name} ({why})" for name, why in class_list.refused.items()]),
     ):
         if items:
             console.print(Text(f"{title}: {', '.join(items)}"))
     table = Table("", "students", "", box=None)
-    for kind, who in done.items():
-        table.add_row(kind, str(len(who)), Text(_few(who)))
+    for outcome, who in done.items():
+        table.add_row(outcome, str(len(who)), Text(_few(who)))
     console.print(table)
 
 
@@ -410,13 +426,13 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
     if not arguments.file:
         raise ToolError("which class list?", "make class LIST=class.csv")
     with Backend(course).gradebook() as book:
-        found = read(Path(arguments.file), arguments.id, [entry.id for entry in book.students])
-        done = compare(book, found.students)
-    show(found, done)
-    if not (arguments.yes or _agreed(f"Enter these {len(found.students)} students? [y/N] ")):
+        class_list = read(Path(arguments.file), arguments.id, [entry.id for entry in book.students])
+        done = compare(book, class_list.students)
+    show(class_list, done)
+    if not (arguments.yes or _agreed(f"Enter these {len(class_list.students)} students? [y/N] ")):
         console.print("Nothing was entered.")
         return 1
-    enter(course, found)
+    enter(course, class_list)
     console.print("Entered. `make class UNDO=yes` takes it back.")
     return 0
 
@@ -431,17 +447,17 @@ def _agreed(question: str) -> bool:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="python -m tools.roster",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("file", nargs="?", metavar="FILE", help="the class list, as CSV")
-    made.add_argument("--id", metavar="COLUMN", default="", help="the column of the ids")
-    made.add_argument("--yes", action="store_true", help="enter it without asking")
-    made.add_argument("--undo", action="store_true", help="take the last class list back")
-    made.add_argument("--remove", nargs="+", metavar="ID", help="take students off the list")
-    return made
+    parser.add_argument("file", nargs="?", metavar="FILE", help="the class list, as CSV")
+    parser.add_argument("--id", metavar="COLUMN", default="", help="the column of the ids")
+    parser.add_argument("--yes", action="store_true", help="enter it without asking")
+    parser.add_argument("--undo", action="store_true", help="take the last class list back")
+    parser.add_argument("--remove", nargs="+", metavar="ID", help="take students off the list")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

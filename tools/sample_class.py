@@ -220,16 +220,16 @@ STUDENTS = (
 
 def table() -> Table:
     """Return who is in the class, and what each student does."""
-    made = Table("student", "what the student does", box=None)
+    result = Table("student", "what the student does", box=None)
     for student in STUDENTS:
-        made.add_row(student.id, student.story)
-    return made
+        result.add_row(student.id, student.story)
+    return result
 
 
 def sheet(course: Course, topic: str, name: str | None = None) -> Sheet:
     """Read a notebook of an assignment, its right answers and its misconceptions."""
     exercises = catalog.blocks(topic, lab=name == LAB).values()
-    known = {exercise.name: exercise for exercise in exercises}
+    by_name = {exercise.name: exercise for exercise in exercises}
     right, written, wrong = {}, {}, {}
     for cell in notebooks.read(course.source(topic, name)).cells:
         if not cell.metadata.get("nbgrader", {}).get("solution"):
@@ -242,8 +242,8 @@ def sheet(course: Course, topic: str, name: str | None = None) -> Sheet:
         if defined is None:
             continue
         right[cell.id] = source
-        if defined in known:
-            mistakes = known[defined].misconceptions
+        if defined in by_name:
+            mistakes = by_name[defined].misconceptions
             wrong[cell.id] = tuple(item.text(defined) for item in mistakes)
     released = notebooks.read(course.released(topic, name))
     return Sheet(released, right, written, wrong)
@@ -278,11 +278,11 @@ def handed_in(
         The student.
     """
     names = [name for name in sheets if name == topic or student.lab]
-    made = {f"{name}.ipynb": submission(sheets[name], student) for name in names}
+    files_ = {f"{name}.ipynb": submission(sheets[name], student) for name in names}
     record = course.record(topic)
     if student.id == SOLVER and record.is_file():
-        made[RECORD] = record.read_bytes()
-    return made
+        files_[RECORD] = record.read_bytes()
+    return files_
 
 
 def due_dates(course: Course, topics: Sequence[str]) -> dict[str, datetime]:
@@ -294,28 +294,28 @@ def due_dates(course: Course, topics: Sequence[str]) -> dict[str, datetime]:
 def ensure(course: Course, topics: Sequence[str]) -> list[str]:
     """Make the class unless it is there, from the same sources; return who it is."""
     fingerprints = Fingerprints(course.build / "fingerprints.json")
-    known = _enrolled(course)
-    if known and fingerprints.fresh("class", _made_from(course, topics, known)):
-        return known
-    make(course, topics)
+    enrolled = _enrolled(course)
+    if enrolled and fingerprints.fresh("class", _fingerprint(course, topics, enrolled)):
+        return enrolled
+    create(course, topics)
     members = [student.id for student in STUDENTS]
     # read again: making the class may have made other fingerprints
-    Fingerprints(fingerprints.path).record("class", _made_from(course, topics, members))
+    Fingerprints(fingerprints.path).record("class", _fingerprint(course, topics, members))
     return members
 
 
-def _made_from(course: Course, topics: Sequence[str], members: Sequence[str]) -> str:
+def _fingerprint(course: Course, topics: Sequence[str], members: Sequence[str]) -> str:
     """Return the checksum of what the class is made from, and of what it handed in."""
     assignments = [course.record(topic) for topic in topics]
     for topic in topics:
         for name in course.notebooks(topic):
             assignments += [course.source(topic, name), course.released(topic, name)]
     work = [course.submitted / member / topic for member in sorted(members) for topic in topics]
-    own = [ROOT / "src" / "optdl", *Path(__file__).parent.glob("*.py")]
-    return digest([*files(*own), *assignments, *files(*work), *sorted(members), *topics])
+    sources = [ROOT / "src" / "optdl", *Path(__file__).parent.glob("*.py")]
+    return digest([*files(*sources), *assignments, *files(*work), *sorted(members), *topics])
 
 
-def make(course: Course, topics: Sequence[str]) -> None:
+def create(course: Course, topics: Sequence[str]) -> None:
     """Write every submission of the class; unchanged ones are left alone.
 
     Parameters
@@ -338,8 +338,8 @@ def make(course: Course, topics: Sequence[str]) -> None:
 
 def _enroll(course: Course, dates: Mapping[str, datetime]) -> None:
     """Enter the class into the gradebook, and the due dates where there are none."""
-    gone = set(_enrolled(course)) - {student.id for student in STUDENTS}
-    _drop(course, sorted(gone))
+    former = set(_enrolled(course)) - {student.id for student in STUDENTS}
+    _drop(course, sorted(former))
     with Backend(course).gradebook() as book:
         for student in STUDENTS:
             book.update_or_create_student(
@@ -362,7 +362,9 @@ def _enrolled(course: Course) -> list[str]:
     if not course.has_gradebook:
         return []
     with Backend(course).gradebook() as book:
-        return [one.id for one in book.students if str(one.email or "").endswith(f"@{MAIL}")]
+        return [
+            student.id for student in book.students if str(student.email or "").endswith(f"@{MAIL}")
+        ]
 
 
 def _drop(course: Course, identifiers: Sequence[str]) -> None:
@@ -380,14 +382,17 @@ def _drop(course: Course, identifiers: Sequence[str]) -> None:
 
 def remove(course: Course) -> int:
     """Remove the sample class, its work, scores and due dates; real students stay."""
-    found = _enrolled(course)
-    _drop(course, found)
+    enrolled = _enrolled(course)
+    _drop(course, enrolled)
     with Backend(course).gradebook() as book:
         for topic, due in due_dates(course, course.topics()).items():
-            if any(one.name == topic and one.duedate == due for one in book.assignments):
+            if any(
+                assignment.name == topic and assignment.duedate == due
+                for assignment in book.assignments
+            ):
                 book.update_or_create_assignment(topic, duedate=None)
     results.write_sheet(course)
-    return len(found)
+    return len(enrolled)
 
 
 def command(arguments: argparse.Namespace, course: Course | None = None) -> None:
@@ -403,7 +408,7 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
     for topic in topics:
         release.write(course, topic)
         release.record(course, topic)
-    make(course, topics)
+    create(course, topics)
     console.print(table())
     where = Path(course.submitted).relative_to(course.root)
     console.print(f"{len(STUDENTS)} students handed in {', '.join(topics)}: see {where}/")
@@ -411,9 +416,9 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(prog="python -m tools.sample_class", description=__doc__)
-    made.add_argument("--remove", action="store_true", help="remove the class and its scores")
-    return made
+    parser = argparse.ArgumentParser(prog="python -m tools.sample_class", description=__doc__)
+    parser.add_argument("--remove", action="store_true", help="remove the class and its scores")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -62,7 +62,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Found:
+class Similarity:
     """What is alike in an assignment.
 
     Parameters
@@ -93,7 +93,7 @@ def tokens(source: str, is_code: bool = True) -> list[str]:
     """
     if not is_code:
         return re.findall(r"\w+", source.lower())
-    found: list[str] = []
+    result: list[str] = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
             if token.type in _LAYOUT:
@@ -102,12 +102,12 @@ def tokens(source: str, is_code: bool = True) -> list[str]:
                 token.type == tokenize.NAME
                 and not keyword.iskeyword(token.string)
                 and token.string not in vars(builtins)
-                and found[-1:] != ["."]
+                and result[-1:] != ["."]
             )
-            found.append("a name" if is_own else token.string)
+            result.append("a name" if is_own else token.string)
     except (tokenize.TokenError, IndentationError):
         pass  # of code that is no Python, what came before
-    return found
+    return result
 
 
 def runs(source: str, is_code: bool = True) -> Counter[tuple[str, ...]]:
@@ -133,57 +133,62 @@ class _Answer:
     def likenesses(self) -> dict[tuple[str, str], float]:
         """Return how alike the answers of each two students are, less what stood there."""
         given = runs(self.blank, self.is_code)
-        own = {student: runs(text, self.is_code) - given for student, text in self.sources.items()}
-        return {pair: likeness(own[pair[0]], own[pair[1]]) for pair in combinations(own, 2)}
+        by_student = {
+            student: runs(text, self.is_code) - given for student, text in self.sources.items()
+        }
+        return {
+            pair: likeness(by_student[pair[0]], by_student[pair[1]])
+            for pair in combinations(by_student, 2)
+        }
 
 
 def _answers(course: Course, topic: str) -> dict[str, _Answer]:
     """Return the answers of an assignment that are not as they were released, by cell."""
-    found: dict[str, _Answer] = {}
+    by_exercise: dict[str, _Answer] = {}
     for name in course.notebooks(topic):
-        own: dict[str, _Answer] = {}
+        of_notebook: dict[str, _Answer] = {}
         for cell in notebooks.read(course.released(topic, name)).cells:
             if cell.metadata.get("nbgrader", {}).get("solution"):
-                own[cell.metadata.nbgrader.grade_id] = _Answer(
+                of_notebook[cell.metadata.nbgrader.grade_id] = _Answer(
                     cell.cell_type == "code", cell.source
                 )
         for student in course.submitters(topic):
             path = course.executed(student, topic).get(name)
             for cell in notebooks.read_graded(path).cells if path else ():
-                answer = own.get(cell.metadata.get("nbgrader", {}).get("grade_id"))
+                answer = of_notebook.get(cell.metadata.get("nbgrader", {}).get("grade_id"))
                 if answer and cell.source != answer.blank:
                     answer.sources[student] = cell.source
-        found |= own
-    return found
+        by_exercise |= of_notebook
+    return by_exercise
 
 
-def find(course: Course, topic: str) -> Found:
+def find(course: Course, topic: str) -> Similarity:
     """Return which answers of an assignment are alike."""
-    found = Found([], [], [], [])
+    result = Similarity([], [], [], [])
     pairs: dict[tuple[str, str], Pair] = {}
     for name, answer in _answers(course, topic).items():
         if len(answer.sources) < FEWEST:
-            found.few.append(name)
+            result.few.append(name)
             continue
         likenesses = answer.likenesses()
         if median(likenesses.values()) >= NATURAL:
-            found.natural.append(name)
+            result.natural.append(name)
             continue
-        found.compared.append(name)
+        result.compared.append(name)
         for students, value in likenesses.items():
             first, second = (answer.sources[student] for student in students)
             if first == second or value >= NEAR:
                 pair = pairs.setdefault(students, Pair(students, [], []))
                 (pair.same if first == second else pair.near).append(name)
-    found.pairs.extend(sorted(pairs.values(), key=lambda pair: -len(pair.same) - len(pair.near)))
-    return found
+    result.pairs.extend(sorted(pairs.values(), key=lambda pair: -len(pair.same) - len(pair.near)))
+    return result
 
 
-def to_csv(found: Mapping[str, Found]) -> str:
+def to_csv(by_topic: Mapping[str, Similarity]) -> str:
     """Return what is alike, by assignment, as comma-separated text, a line for each pair."""
     lines = [
         (topic, *pair.students, " ".join(pair.same), " ".join(pair.near))
-        for topic, own in found.items()
-        for pair in own.pairs
+        for topic, similarity in by_topic.items()
+        for pair in similarity.pairs
     ]
     return comma_separated(("assignment", "student", "other", "same", "nearly_the_same"), lines)

@@ -83,12 +83,12 @@ def command(options: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="python -m tools.static_figures",
         description="Take the still pictures of the figures to explore.",
     )
-    made.add_argument("names", nargs="*", metavar="NAME", help="a figure (default: all)")
-    return made
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a figure (default: all)")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

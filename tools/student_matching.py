@@ -61,21 +61,25 @@ def same(
     ids: Iterable[str], number: str, keys: set[str], members: Mapping[str, Member]
 ) -> list[Member]:
     """Return who is meant: by an id or e-mail address, by the platform's number, or by name."""
-    told = {text.casefold() for text in ids} - {""}
+    given = {text.casefold() for text in ids} - {""}
     everybody = list(members.values())
     return (
-        [one for one in everybody if told & {one.id.casefold(), one.email.casefold()}]
-        or [one for one in everybody if number and number == one.number]
-        or [one for one in everybody if keys & one.keys]
+        [member for member in everybody if given & {member.id.casefold(), member.email.casefold()}]
+        or [member for member in everybody if number and number == member.number]
+        or [member for member in everybody if keys & member.keys]
     )
 
 
 def nearest(name: str, members: Mapping[str, Member]) -> str:
     """Return the students whose names are nearest to one that nobody has."""
-    known = {key: str(one) for one in members.values() for key in (*one.keys, one.id.casefold())}
+    by_key = {
+        key: str(member)
+        for member in members.values()
+        for key in (*member.keys, member.id.casefold())
+    }
     near = [
-        known[key]
+        by_key[key]
         for form in sorted(name_keys(name))
-        for key in difflib.get_close_matches(form, known, n=3, cutoff=0.55)
+        for key in difflib.get_close_matches(form, by_key, n=3, cutoff=0.55)
     ]
     return ", ".join([*dict.fromkeys(near)][:3]) or "nobody"

@@ -80,8 +80,8 @@ class Checks(Execute):  # type: ignore[misc]
 
     def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> Any:
         """Execute a cell, and say which check is next."""
-        if found := CHECK.search(cell.source):
-            self.on_progress(index, len(self.nb.cells), f"{self.name} {found[1]}")
+        if match := CHECK.search(cell.source):
+            self.on_progress(index, len(self.nb.cells), f"{self.name} {match[1]}")
         return super().preprocess_cell(cell, resources, index)
 
 
@@ -92,20 +92,23 @@ def executed(
 
     Its checks are those of the release, as they are when it is graded.
     """
-    notebook, own = notebooks.read(path), lab.locked(released)
+    notebook, own_cells = notebooks.read(path), lab.locked(released)
     for cell in notebook.cells:
-        cell.source = own.get(cell.metadata.get("nbgrader", {}).get("grade_id"), cell.source)
+        cell.source = own_cells.get(cell.metadata.get("nbgrader", {}).get("grade_id"), cell.source)
     checks = Checks(config=course.config)
     checks.on_progress, checks.name = on_progress, path.stem
     checks.timeout_func = lambda cell: (
         RECORD_SECONDS if "check_record(" in cell.source else CELL_SECONDS
     )
     # the record of a lab has to be that of whoever hands in, here as in grading
-    known = environment() | {"GRADEBOX_STUDENT": student, "NBGRADER_EXECUTION": "validate"}
-    with patch.dict(os.environ, known), warnings.catch_warnings():
+    saved_environment = environment() | {
+        "GRADEBOX_STUDENT": student,
+        "NBGRADER_EXECUTION": "validate",
+    }
+    with patch.dict(os.environ, saved_environment), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made, _ = checks.preprocess(notebook, {"metadata": {"path": str(path.parent)}})
-    return notebooks.node(made)
+        result, _ = checks.preprocess(notebook, {"metadata": {"path": str(path.parent)}})
+    return notebooks.node(result)
 
 
 def answers(notebook: NotebookNode, released: NotebookNode) -> Iterator[Answer]:
@@ -113,18 +116,18 @@ def answers(notebook: NotebookNode, released: NotebookNode) -> Iterator[Answer]:
     placeholders = {cell.id: cell.source.strip() for cell in released.cells}
     title, earlier = "", None
     for cell in notebook.cells:
-        about = cell.metadata.get("nbgrader", {})
+        metadata = cell.metadata.get("nbgrader", {})
         errors = [output for output in cell.get("outputs", []) if output.output_type == "error"]
-        if cell.cell_type == "markdown" and not about:
+        if cell.cell_type == "markdown" and not metadata:
             title = next(iter(re.findall(r"(?m)^#+ (.+)", cell.source)), title)
-        if not about.get("grade"):
-            earlier = errors[0] if errors and about.get("solution") else earlier
+        if not metadata.get("grade"):
+            earlier = errors[0] if errors and metadata.get("solution") else earlier
         elif cell.cell_type == "markdown":
-            empty = cell.source.strip() in ("", placeholders.get(about["grade_id"]))
+            empty = cell.source.strip() in ("", placeholders.get(metadata["grade_id"]))
             yield Answer(title, UNWRITTEN if empty else WRITTEN)
         elif ast.parse(cell.source).body:  # and no place of hidden checks
-            found = CHECK.search(cell.source)
-            name = " ".join(filter(None, found.groups())) if found else about["grade_id"]
+            match = CHECK.search(cell.source)
+            name = " ".join(filter(None, match.groups())) if match else metadata["grade_id"]
             # what the cell of an answer defines is not there if the cell has an error
             error = earlier if errors and errors[0].ename == "NameError" else None
             yield Answer(name, *(_judged(error or errors[0]) if errors else (AGREES,)))
@@ -139,8 +142,8 @@ def _judged(error: NotebookNode) -> tuple[str, str]:
         _, _, where = error.evalue.partition(": stopped, ")
         return FAILS, "it took too long and was stopped" + (f", {where}" if where else "")
     for reason in REASONS:
-        if found := reason.search(error.evalue):
-            return FAILS, found[1]
+        if match := reason.search(error.evalue):
+            return FAILS, match[1]
     first = error.evalue.strip().partition("\n")[0]
     return FAILS, f"{error.ename}: {KERNELS_FILE.sub('(', first)}"
 
@@ -154,8 +157,8 @@ def others_checks(notebook: NotebookNode, released: NotebookNode) -> list[str]:
 def pack(course: Course, topic: str, student: str) -> tuple[Path, list[str]]:
     """Write the zip to hand in, whole or not at all; return it, and the names in it."""
     folder, target = course.work / topic, course.work / f"{student}-{topic}.zip"
-    wanted = [*(f"{name}.ipynb" for name in course.notebooks(topic)), RECORD]
-    names = [name for name in wanted if (folder / name).is_file()]
+    names = [*(f"{name}.ipynb" for name in course.notebooks(topic)), RECORD]
+    names = [name for name in names if (folder / name).is_file()]
     with written_whole(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
         for name in names:
             archive.write(folder / name, f"{topic}/{name}")
@@ -223,19 +226,19 @@ def check(course: Course, topic: str, student: str) -> None:
                 continue
             try:
                 notebook = executed(course, path, released, student, on_progress)
-                found = list(answers(notebook, released))
+                results = list(answers(notebook, released))
             except Exception as error:  # whatever is wrong with it, it can be handed in
                 notes.append(f"{path.name} cannot be checked: {str(error).strip()[:300]}")
                 continue
             on_progress(len(notebook.cells), len(notebook.cells), "")
-            signs = [answer.sign for answer in found]
+            signs = [answer.sign for answer in results]
             numbers = [
                 f"{signs.count(sign)} {word}" for sign, word in STATES.items() if sign in signs
             ]
             table.add_row("", Text(path.name, "bold"), ", ".join(numbers))
-            for answer in found:
-                told = "" if answer.sign == AGREES else answer.reason or STATES[answer.sign]
-                table.add_row(answer.sign, answer.name, Text(told))
+            for answer in results:
+                reason = "" if answer.sign == AGREES else answer.reason or STATES[answer.sign]
+                table.add_row(answer.sign, answer.name, Text(reason))
             if changed := others_checks(notebooks.read(path), released):
                 notes.append(
                     f"{path.name}: checks that you have changed or deleted: "
@@ -273,12 +276,12 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line of this tool."""
-    made = argparse.ArgumentParser(prog="python -m tools.submit", description=__doc__)
-    made.add_argument(
+    parser = argparse.ArgumentParser(prog="python -m tools.submit", description=__doc__)
+    parser.add_argument(
         "topic", nargs="?", metavar="TOPIC", help="the assignment; the one saved last when none"
     )
-    made.add_argument("--id", default="", help="the id under which your course knows you")
-    return made
+    parser.add_argument("--id", default="", help="the id under which your course knows you")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

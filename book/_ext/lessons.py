@@ -60,7 +60,7 @@ class Lesson:
     appendix: bool = False
 
 
-def known(env: BuildEnvironment) -> dict[str, Lesson]:
+def lessons_of(env: BuildEnvironment) -> dict[str, Lesson]:
     """Return the lessons that have been read, by their pages."""
     if not hasattr(env, "lessons"):
         env.lessons = {}  # type: ignore[attr-defined]
@@ -72,8 +72,8 @@ def work(env: BuildEnvironment) -> dict[str, tuple[list[str], list[str]]]:
     """Return what a reader does in each lesson: the names of its answers, and of its cards."""
     if not hasattr(env, "lesson_work"):
         env.lesson_work = {}  # type: ignore[attr-defined]
-    found: dict[str, tuple[list[str], list[str]]] = env.lesson_work  # type: ignore[attr-defined]
-    return found
+    result: dict[str, tuple[list[str], list[str]]] = env.lesson_work  # type: ignore[attr-defined]
+    return result
 
 
 # --- The line below a title ---------------------------------------------------------------------
@@ -96,7 +96,7 @@ class LessonDirective(SphinxDirective):
         needs = tuple(re.findall(r"[\w-]+", self.options.get("needs") or ""))
         flags = {name: name in self.options for name in ("spine", "appendix")}
         lesson = Lesson(self.options["minutes"], needs, **flags)
-        known(self.env)[self.env.docname] = lesson
+        lessons_of(self.env)[self.env.docname] = lesson
         line = nodes.container(classes=["lesson-line"])
         self.state.nested_parse(StringList([" · ".join(self.parts(lesson))], ""), 0, line)
         return [line]
@@ -136,9 +136,9 @@ class LessonsDirective(SphinxDirective):
 
 def fill_lists(app: Sphinx, doctree: nodes.document, page: str) -> None:
     """Put the lists of lessons in their places."""
-    for place in list(doctree.findall(lesson_list)):
-        lessons = known(app.env)
-        if place["spine"]:
+    for placeholder in list(doctree.findall(lesson_list)):
+        lessons = lessons_of(app.env)
+        if placeholder["spine"]:
             names = [name for name in in_order(app.env) if name in lessons and lessons[name].spine]
         else:
             names = [name for name in app.env.toctree_includes.get(page, ()) if name in lessons]
@@ -153,7 +153,7 @@ def fill_lists(app: Sphinx, doctree: nodes.document, page: str) -> None:
             for number, name in enumerate(more):
                 appendices += [nodes.Text(" · " if number else ""), _link(app, page, name)]
             filled.append(appendices)
-        place.replace_self(filled)
+        placeholder.replace_self(filled)
 
 
 def _counted(text: str) -> html:
@@ -177,7 +177,7 @@ def _item(app: Sphinx, page: str, name: str, main: list[str]) -> nodes.Element:
 
     A lesson of the same list is named by its number there, one of another chapter by its title.
     """
-    lesson = known(app.env)[name]
+    lesson = lessons_of(app.env)[name]
     item = element("li", _link(app, page, name), nodes.Text(f" · {lesson.minutes} minutes"))
     if lesson.spine:
         item += [nodes.Text(" · "), element("span", nodes.Text("spine"), class_="spine")]
@@ -204,7 +204,7 @@ def mark_contents(soup: BeautifulSoup, app: Sphinx, page: str) -> None:
     """Show in the sidebar how long each lesson takes, and which belong to the spine."""
     for script in soup.find_all("script", src=re.compile(rf"_static/{TASKS}\?")):
         script["src"] = script["src"].partition("?")[0]  # the version of an earlier build
-    lessons = known(app.env)
+    lessons = lessons_of(app.env)
     for link in soup.select("nav.bd-links a.reference.internal"):
         name = posixpath.normpath(posixpath.join(posixpath.dirname(page), link["href"]))
         name = page if link["href"].startswith("#") else name.removesuffix(".html")
@@ -237,15 +237,15 @@ class ExerciseListDirective(SphinxDirective):
 def note(app: Sphinx, doctree: nodes.document) -> None:
     """Remember what a reader does in a lesson, and list the exercises where a page asks for it."""
     boxes = [box for box in doctree.findall(nodes.container) if "exercise" in box["classes"]]
-    if app.env.docname in known(app.env):
+    if app.env.docname in lessons_of(app.env):
         answers = [cell["ids"][0].removeprefix("cell-") for box in boxes for cell in _answers(box)]
         cards = [name for card in doctree.findall(html) for name in _cards_of(card)]
         work(app.env)[app.env.docname] = (answers, cards)
-    for place in list(doctree.findall(exercise_list)):
+    for placeholder in list(doctree.findall(exercise_list)):
         checked = sum(bool(_answers(box)) for box in boxes)
         items = [_exercise(box) for box in boxes]
         listed = element("ul", *items, class_="exercise-list")
-        place.replace_self([_counted(f"{checked} exercises with a check"), listed])
+        placeholder.replace_self([_counted(f"{checked} exercises with a check"), listed])
 
 
 def _answers(box: nodes.container) -> list[nodes.container]:
@@ -329,10 +329,10 @@ class CardListDirective(SphinxDirective):
 
 def fill_card_lists(app: Sphinx, doctree: nodes.document, page: str) -> None:
     """Link to the cards of all lessons, by chapter."""
-    for place in list(doctree.findall(card_list)):
+    for placeholder in list(doctree.findall(card_list)):
         chapters: dict[str, html] = {}
         for name in in_order(app.env):
-            if name in known(app.env):
+            if name in lessons_of(app.env):
                 topic = posixpath.dirname(name)
                 if topic not in chapters:
                     first = element("strong", *app.env.titles[f"{topic}/index"].deepcopy().children)
@@ -343,7 +343,7 @@ def fill_card_lists(app: Sphinx, doctree: nodes.document, page: str) -> None:
                 link = _link(app, page, name)
                 link["refuri"] += "#cards"
                 chapters[topic] += link
-        place.replace_self(element("div", *chapters.values(), class_="card-list"))
+        placeholder.replace_self(element("div", *chapters.values(), class_="card-list"))
 
 
 def write_scripts(app: Sphinx, error: Exception | None) -> None:
@@ -358,9 +358,9 @@ def write_scripts(app: Sphinx, error: Exception | None) -> None:
         if page not in work(app.env):
             continue
         name = page.removeprefix("book/")
-        tasks[name] = [*work(app.env)[page], int(known(app.env)[page].appendix)]
+        tasks[name] = [*work(app.env)[page], int(lessons_of(app.env)[page].appendix)]
         text = Path(app.builder.get_outfilename(page)).read_text("utf-8")  # type: ignore[attr-defined]
-        cards[name] = {found[1]: found[2].strip() for found in CARD.finditer(text)}
+        cards[name] = {match[1]: match[2].strip() for match in CARD.finditer(text)}
     for file, variable, content in ((TASKS, "LESSONS", tasks), (CARDS, "CARDS", cards)):
         script = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         (static / file).write_text(f"window.{variable} = {script};\n", "utf-8")
@@ -387,10 +387,10 @@ class NumberRole(SphinxRole):
 
 @cache
 def _numbers(file: Path) -> Mapping[str, Mapping[str, str]]:
-    found: Mapping[str, Mapping[str, str]] = (
+    numbers: Mapping[str, Mapping[str, str]] = (
         json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     )
-    return found
+    return numbers
 
 
 # --- Sphinx -------------------------------------------------------------------------------------
@@ -398,20 +398,20 @@ def _numbers(file: Path) -> Mapping[str, Mapping[str, str]]:
 
 def purge(app: Sphinx, env: BuildEnvironment, page: str) -> None:
     """Forget a page that is read again."""
-    known(env).pop(page, None)
+    lessons_of(env).pop(page, None)
     work(env).pop(page, None)
 
 
 def merge(app: Sphinx, env: BuildEnvironment, pages: Sequence[str], other: Any) -> None:
     """Take the lessons that another process has read."""
-    for table in (known, work):
+    for table in (lessons_of, work):
         table(env).update({name: table(other)[name] for name in pages if name in table(other)})
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx about the directives and the role."""
-    for place in (lesson_list, exercise_list, card_list):
-        app.add_node(place)
+    for node in (lesson_list, exercise_list, card_list):
+        app.add_node(node)
     app.add_directive("lesson", LessonDirective)
     app.add_directive("lessons", LessonsDirective)
     app.add_directive("cards", CardsDirective)

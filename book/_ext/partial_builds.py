@@ -22,7 +22,7 @@ import lessons
 
 
 def executed(
-    app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], gone: set[str]
+    app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
 ) -> list[str]:
     """Return the pages whose outputs have changed, although their text may not have."""
     return [page for page in app.config.executed_pages if page in env.found_docs]
@@ -37,7 +37,7 @@ def shared(app: Sphinx, env: BuildEnvironment) -> list[str]:
     standard: Any = env.get_domain("std")
     python: Any = env.get_domain("py")
     titles = {name: title.astext() for name, title in env.titles.items()}
-    tables = [titles, env.toc_secnumbers, env.toc_fignumbers, lessons.known(env)]
+    tables = [titles, env.toc_secnumbers, env.toc_fignumbers, lessons.lessons_of(env)]
     tables += [standard.labels, standard.objects, python.objects]
     return list(env.found_docs) if _changed(env, "shared", tables) else []
 
@@ -63,17 +63,17 @@ def counted(env: BuildEnvironment) -> dict[str, str]:
     """Return what may have a number on each page."""
     if not hasattr(env, "counted"):
         env.counted = {}  # type: ignore[attr-defined]
-    known: dict[str, str] = env.counted  # type: ignore[attr-defined]
-    return known
+    titles: dict[str, str] = env.counted  # type: ignore[attr-defined]
+    return titles
 
 
 def note(app: Sphinx, doctree: nodes.document) -> None:
     """Remember what may have a number on a page that was read."""
-    found = [
+    result = [
         (type(node).__name__, node["ids"])
         for node in doctree.findall(lambda node: isinstance(node, COUNTED))
     ]
-    counted(app.env)[app.env.docname] = repr(found)
+    counted(app.env)[app.env.docname] = repr(result)
 
 
 def merge(app: Sphinx, env: BuildEnvironment, pages: set[str], other: BuildEnvironment) -> None:

@@ -310,8 +310,8 @@ def keep_one_title(soup: BeautifulSoup) -> None:
 def label_logo(soup: BeautifulSoup) -> None:
     """Show one picture for both themes; the name of the course beside it says what it is."""
     for brand in tags(soup, "a", "navbar-brand"):
-        first, *others = brand.find_all("img")
-        for other in others:
+        first, *rest = brand.find_all("img")
+        for other in rest:
             other.decompose()
         first.attrs.update({"class": "logo__image", "alt": "", "width": "44", "height": "44"})
 

@@ -58,11 +58,11 @@ def resolve(name: str) -> Any:
         When there is none.
     """
     package, *parts = name.split(".")
-    value, known = _module(package, name), package
+    value, prefix = _module(package, name), package
     for part in parts:
-        known = f"{known}.{part}"
+        prefix = f"{prefix}.{part}"
         # a function may have the name of the module that it comes from
-        value = getattr(value, part) if hasattr(value, part) else _module(known, name)
+        value = getattr(value, part) if hasattr(value, part) else _module(prefix, name)
     return value
 
 
@@ -100,14 +100,14 @@ def public(name: str) -> list[str]:
 
 def sources(listed: list[str]) -> set[str]:
     """Return the files from which entries are made."""
-    found = set()
+    result = set()
     for name in listed:
         for entry in (name, *public(name)):
             value = resolve(entry)
             module = inspect.getmodule(value) or resolve(entry.rpartition(".")[0])
             if file := getattr(module, "__file__", None):
-                found.add(file)
-    return found
+                result.add(file)
+    return result
 
 
 # --- Texts ---------------------------------------------------------------------------------------
@@ -118,8 +118,8 @@ def text(name: str) -> str:
     value = resolve(name)
     if isinstance(value, ModuleType) or inspect.isclass(value) or inspect.isroutine(value):
         return inspect.getdoc(value) or ""
-    module, _, own = name.rpartition(".")
-    return _below_constant(module, own)
+    module, _, attribute = name.rpartition(".")
+    return _below_constant(module, attribute)
 
 
 def _below_constant(module: str, name: str) -> str:

@@ -88,9 +88,9 @@ def _high(text: str) -> str:
 
 def sections(article: Tag) -> list[list[str]]:
     """Return the sections of a page: anchor, title and words of each, in order."""
-    found: list[list[Any]] = []
-    _walk(article, ["", "", []], found)
-    return [[anchor, title, _tidy("".join(words))] for anchor, title, words in found]
+    result: list[list[Any]] = []
+    _walk(article, ["", "", []], result)
+    return [[anchor, title, _tidy("".join(words))] for anchor, title, words in result]
 
 
 def _text(tag: Tag) -> str:
@@ -100,46 +100,46 @@ def _text(tag: Tag) -> str:
     return _tidy("".join(current[2]))
 
 
-def _walk(tag: Tag, current: list[Any], found: list[list[Any]]) -> None:
+def _walk(tag: Tag, current: list[Any], result: list[list[Any]]) -> None:
     """Add the words in an element to the current section, and the sections in it to all."""
     for child in tag.children:
         if isinstance(child, NavigableString):
             if type(child) is NavigableString:
                 current[2].append(str(child))
         elif isinstance(child, Tag) and child.name not in SILENT:
-            _enter(child, current, found)
+            _enter(child, current, result)
 
 
-def _enter(child: Tag, current: list[Any], found: list[list[Any]]) -> None:
+def _enter(child: Tag, current: list[Any], result: list[list[Any]]) -> None:
     classes = child.get("class") or ()
     if child.name == "section":
-        found.append(inner := [child.get("id", ""), "", []])
-        _walk(child, inner, found)
+        result.append(inner := [child.get("id", ""), "", []])
+        _walk(child, inner, result)
     elif re.fullmatch("h[1-6]", child.name):
         current[1] = _text(child)
     elif UNSAID & set(classes):
         return
     elif "exercise" in classes and "try" not in classes:
-        found.append(inner := [child["id"], _text(child.find(class_="exercise-title")), []])
-        _walk(child, inner, found)
+        result.append(inner := [child["id"], _text(child.find(class_="exercise-title")), []])
+        _walk(child, inner, result)
     elif child.name == "pre":
         code = re.sub(r"\$([^$\n]+)\$", lambda match: plain(match[1]), child.get_text())
         current[2].append(f" {code} ")
     elif _is_term(child):
-        found.append(inner := [child["id"], "", []])
-        _walk(child, inner, found)
+        result.append(inner := [child["id"], "", []])
+        _walk(child, inner, result)
         if "sig-object" in classes:
             inner[1] = child["id"]
         else:
             inner[1], inner[2] = " ".join("".join(inner[2]).split()), []
-        _walk(child.find_next_sibling("dd"), inner, found)
+        _walk(child.find_next_sibling("dd"), inner, result)
     elif child.name == "dd" and _defines(child):
         return
     elif "math" in classes:
         tex = "".join(child.find_all(string=True, recursive=False))
         current[2].append(f" {plain(tex)} ")
     else:
-        _walk(child, current, found)
+        _walk(child, current, result)
         if child.name not in {"span", "a", "strong", "em", "code", "wbr", "sub", "sup"}:
             current[2].append(" ")
 
@@ -165,18 +165,18 @@ def rows(article: Tag, page: str) -> dict[str, list[list[str]]]:
 
     The last place of a row is its own, in the tables of this page.
     """
-    found: dict[str, list[list[str]]] = {}
+    result: dict[str, list[list[str]]] = {}
     for row in article.select("tr:has([id^=row-])"):
         title = _text(row.select_one(".coverage-what"))
-        places = []
+        anchors = []
         for link in row.select('[data-label="Section"] a, [data-label="Exercise"] a'):
             address, _, anchor = link["href"].partition("#")
             target = posixpath.normpath(posixpath.join(posixpath.dirname(page), address))
-            places.append([target.removesuffix(".html"), anchor, _text(link)])
+            anchors.append([target.removesuffix(".html"), anchor, _text(link)])
         for tag in row.select("[id^=row-]"):
             name = tag["id"].removeprefix("row-").upper()
-            found[name] = [*places, [page, tag["id"], f"{name}: {title}"]]
-    return found
+            result[name] = [*anchors, [page, tag["id"], f"{name}: {title}"]]
+    return result
 
 
 def keep_words(soup: BeautifulSoup, outdir: Path, page: str) -> None:
@@ -185,9 +185,9 @@ def keep_words(soup: BeautifulSoup, outdir: Path, page: str) -> None:
     if article is not None:
         folder = outdir.parent / FRAGMENTS
         folder.mkdir(exist_ok=True, parents=True)
-        kept = [sections(article), rows(article, page)]
+        content = [sections(article), rows(article, page)]
         name = f"{quote(page, safe='')}.json"
-        (folder / name).write_text(json.dumps(kept, ensure_ascii=False), "utf-8")
+        (folder / name).write_text(json.dumps(content, ensure_ascii=False), "utf-8")
 
 
 def join_words(app: Sphinx, error: Exception | None) -> None:
@@ -195,14 +195,14 @@ def join_words(app: Sphinx, error: Exception | None) -> None:
     folder = Path(app.outdir).parent / FRAGMENTS
     if error is not None or not folder.is_dir():
         return
-    texts, places = {}, {}
+    texts, all_rows = {}, {}
     for page in sorted(app.env.all_docs):
         file = folder / f"{quote(page, safe='')}.json"
         if file.is_file():
             texts[page], of_page = json.loads(file.read_text("utf-8"))
-            places |= of_page
+            all_rows |= of_page
     script = f"window.SEARCH_TEXTS = {json.dumps(texts, ensure_ascii=False)};\n"
-    script += f"window.SEARCH_ROWS = {json.dumps(places, ensure_ascii=False)};\n"
+    script += f"window.SEARCH_ROWS = {json.dumps(all_rows, ensure_ascii=False)};\n"
     (Path(app.outdir) / "_static" / TEXTS).write_text(script, "utf-8")
 
 
@@ -289,10 +289,10 @@ def notebook_name(page: str) -> str:
 
 def launch_links(config: Any, page: str) -> list[tuple[str, str]]:
     """Return names and addresses of the services that open a page's notebook."""
-    known = REPOSITORY.fullmatch(config.launch_repository or "")
-    if not known:
+    repository = REPOSITORY.fullmatch(config.launch_repository or "")
+    if not repository:
         return []
-    parts = {"owner": known[1], "name": known[2], "branch": config.launch_branch}
+    parts = {"owner": repository[1], "name": repository[2], "branch": config.launch_branch}
     path = f"notebooks/{notebook_name(page)}"
     return [
         (SERVICES[name][0], SERVICES[name][1].format(path=path, **parts))
@@ -313,8 +313,8 @@ def offer_notebook(soup: BeautifulSoup, app: Sphinx, page: str, root: str) -> No
         link.append(soup.new_tag("span", attrs={"aria-hidden": "true"}))
         link.span.string = "↓" if more else "▷"
         link.append(text)
-        said = "Download this page as a notebook" if more else f"Open this page on {text}"
-        link["title"] = said
+        label = "Download this page as a notebook" if more else f"Open this page on {text}"
+        link["title"] = label
         holder.insert(0, link)
 
 

@@ -86,8 +86,8 @@ def short(annotation: Any) -> str:
     >>> short(dict[str, Callable[[int], Any]])
     'dict[str, Callable[[int], Any]]'
     """
-    for known, form in FORMS:
-        if known(annotation):
+    for pattern, form in FORMS:
+        if pattern(annotation):
             return form(annotation)
     return re.sub(r"\b(?:typing|collections\.abc|np|numpy|torch|jaxtyping)\.", "", str(annotation))
 
@@ -99,8 +99,8 @@ def _array(annotation: Any) -> str:
 
 
 def _class(annotation: Any) -> str:
-    own = annotation.__module__.split(".")[0] in ("optdl", "gradebox")
-    return f"~{annotation.__module__}.{annotation.__qualname__}" if own else annotation.__name__
+    is_ours = annotation.__module__.split(".")[0] in ("optdl", "gradebox")
+    return f"~{annotation.__module__}.{annotation.__qualname__}" if is_ours else annotation.__name__
 
 
 def _generic(annotation: Any) -> str:

@@ -49,49 +49,49 @@ def bundle(soup: BeautifulSoup) -> tuple[str, ...]:
 
 def words(site: Path) -> set[str]:
     """Return the classes and ids of all pages, and every word of a script, which may set one."""
-    found: set[str] = set()
+    result: set[str] = set()
     for page in site.rglob("*.html"):
         for names in _NAMED.findall(page.read_text("utf-8")):
-            found.update(names.split())
+            result.update(names.split())
     for script in site.glob("_static/**/*.js"):
         if "searchtexts" not in script.name:
-            found.update(_WORD.findall(script.read_text("utf-8")))
-    return found
+            result.update(_WORD.findall(script.read_text("utf-8")))
+    return result
 
 
-def used(css: str, known: set[str]) -> str:
+def used(css: str, site_words: set[str]) -> str:
     """Return a style sheet without the rules for classes and ids that are not known.
 
     What a selector has in brackets, such as ``:not(.x)``, does not count against it.
     """
-    return _used(tinycss2.parse_stylesheet(css, skip_whitespace=True), known)
+    return _used(tinycss2.parse_stylesheet(css, skip_whitespace=True), site_words)
 
 
-def _used(rules: Iterable[Any], known: set[str]) -> str:
+def _used(rules: Iterable[Any], site_words: set[str]) -> str:
     lines = []
     for rule in rules:
         if rule.type == "qualified-rule":
-            chosen = _chosen(tinycss2.serialize(rule.prelude), known)
+            chosen = _chosen(tinycss2.serialize(rule.prelude), site_words)
             if chosen:
                 body = tinycss2.serialize(rule.content)
                 lines.append(f"{chosen}{{{' '.join(body.split())}}}")
         elif rule.type == "at-rule" and rule.lower_at_keyword in ("media", "supports"):
             inner = tinycss2.parse_rule_list(rule.content or [], skip_whitespace=True)
-            if kept := _used(inner, known):
-                lines.append(f"@{rule.at_keyword}{tinycss2.serialize(rule.prelude)}{{{kept}}}")
+            if inside := _used(inner, site_words):
+                lines.append(f"@{rule.at_keyword}{tinycss2.serialize(rule.prelude)}{{{inside}}}")
         elif rule.type == "at-rule" or (rule.type == "comment" and rule.value.startswith("!")):
             lines.append(rule.serialize())  # a comment with ! is a license
     return "\n".join(lines)
 
 
-def _chosen(selectors: str, known: set[str]) -> str:
+def _chosen(selectors: str, site_words: set[str]) -> str:
     """Return those selectors of a list that something may match."""
     plain = selectors
-    while (shorter := _IN_BRACKETS.sub(lambda found: "·" * len(found[0]), plain)) != plain:
+    while (shorter := _IN_BRACKETS.sub(lambda match: "·" * len(match[0]), plain)) != plain:
         plain = shorter
     parts, begin = [], 0
     for part in plain.split(","):
-        if all(name in known for name in _CLASS_OR_ID.findall(part)):
+        if all(name in site_words for name in _CLASS_OR_ID.findall(part)):
             parts.append(" ".join(selectors[begin : begin + len(part)].split()))
         begin += len(part) + 1
     return ",".join(parts)
@@ -103,14 +103,14 @@ def write(app: Sphinx, error: Exception | None) -> None:
         return
     static = Path(app.outdir) / "_static"
     shutil.rmtree(static / "vendor", ignore_errors=True)
-    known = words(Path(app.outdir))
+    site_words = words(Path(app.outdir))
     parts = []
     for name in getattr(app.builder.templates, "styles", ()):
         text = (static / name).read_text("utf-8")
         text = re.sub(r"/\*# sourceMappingURL=.*?\*/", "", text)
         if name.endswith("theme.css") and "@import" in text:
             continue  # it imports what is in the bundle already
-        parts.append(f"/* from {name} */\n{text if name in OWN else used(text, known)}\n")
+        parts.append(f"/* from {name} */\n{text if name in OWN else used(text, site_words)}\n")
     if parts:
         (static / BUNDLE).write_text("".join(parts), "utf-8")
 

@@ -90,7 +90,7 @@ def unused(module: Module) -> set[int]:
     that it met first. So a function of no name of its own is kept if a function outside calls it.
     """
     names = module.function_names()
-    own: set[int] = set()
+    only_of_library: set[int] = set()
     candidates: set[int] = set()
     for library, pattern in UNUSED.items():
         stretches = blocks(names, pattern)
@@ -98,10 +98,12 @@ def unused(module: Module) -> set[int]:
             raise ValueError(f"no functions of {library} were found: expected names like {pattern}")
         inside = {number for stretch in stretches for number in stretch}
         candidates |= inside
-        own |= {number for number in inside if re.search(pattern, names.get(number, ""))}
-    own |= {number for number in candidates if re.search(BEGINS, names.get(number, ""))}
+        only_of_library |= {
+            number for number in inside if re.search(pattern, names.get(number, ""))
+        }
+    only_of_library |= {number for number in candidates if re.search(BEGINS, names.get(number, ""))}
     candidates |= {number for number, name in names.items() if re.search(LAPACK, name)}
-    return candidates - module.called(set(names) - candidates, own)
+    return candidates - module.called(set(names) - candidates, only_of_library)
 
 
 def library(folder: Path) -> bytes:
@@ -152,23 +154,23 @@ def named(name: str, paths: Sequence[str]) -> bool:
 
 def archive(content: Iterable[tuple[str, bytes]]) -> bytes:
     """Return an archive of files that is not compressed, and always the same."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as target:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as target:
         for name, data in content:
             target.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def course(root: Path = ROOT) -> bytes:
     """Return the course's modules, by path, as JSON."""
     source = root / "src"
     left_out = [source / "optdl" / name for name in LEFT_OUT]
-    own = [
+    modules = [
         path
         for path in sorted((source / "optdl").rglob("*.py"))
         if not (path.name.startswith("lab_") or any(map(path.is_relative_to, left_out)))
     ]
-    texts = {path.relative_to(source).as_posix(): path.read_text("utf-8") for path in own}
+    texts = {path.relative_to(source).as_posix(): path.read_text("utf-8") for path in modules}
     small = sorted((HERE / "library").rglob("*.py"))
     texts |= {
         path.relative_to(HERE / "library").as_posix(): path.read_text("utf-8") for path in small
@@ -216,8 +218,8 @@ def _npm() -> list[str]:
         script = folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         if (folder / "bin" / "node").is_file() and script.is_file():
             return [str(folder / "bin" / "node"), str(script)]
-    found = shutil.which("npm")
-    return [found] if found else []
+    npm = shutil.which("npm")
+    return [npm] if npm else []
 
 
 def build(store: Path, root: Path = ROOT) -> Path | None:
@@ -240,49 +242,49 @@ def build(store: Path, root: Path = ROOT) -> Path | None:
         "plots": lambda: plots(folder),
     }
     key = digest([manifest, *files(HERE)])[:16]
-    kept = store / key
-    if not (kept / "parts.json").is_file():
-        _make(kept, makers)
-    elif not (kept / "editor.js").is_file():
-        _tell(editor(kept / "editor.js"))  # what was missing then may be there now
-    _course(kept, root)
-    return kept
+    cache = store / key
+    if not (cache / "parts.json").is_file():
+        _write_parts(cache, makers)
+    elif not (cache / "editor.js").is_file():
+        _report(editor(cache / "editor.js"))  # what was missing then may be there now
+    _course(cache, root)
+    return cache
 
 
-def _make(kept: Path, makers: Mapping[str, Callable[[], bytes]]) -> None:
+def _write_parts(folder: Path, makers: Mapping[str, Callable[[], bytes]]) -> None:
     """Make the parts that change with the interpreter only, beside each other."""
-    shutil.rmtree(kept.parent, ignore_errors=True)
-    kept.mkdir(parents=True)
+    shutil.rmtree(folder.parent, ignore_errors=True)
+    folder.mkdir(parents=True)
     with ThreadPoolExecutor() as pool:
-        bundled = pool.submit(editor, kept / "editor.js")
-        made = {name: pool.submit(_pack, kept, name, make) for name, make in makers.items()}
-        parts = {name: asdict(future.result()) for name, future in made.items()}
-        _tell(bundled.result())
-    (kept / "parts.json").write_text(json.dumps(parts), encoding="utf-8")
+        bundled = pool.submit(editor, folder / "editor.js")
+        futures = {name: pool.submit(_pack, folder, name, maker) for name, maker in makers.items()}
+        parts = {name: asdict(future.result()) for name, future in futures.items()}
+        _report(bundled.result())
+    (folder / "parts.json").write_text(json.dumps(parts), encoding="utf-8")
 
 
-def _tell(problem: str) -> None:
+def _report(problem: str) -> None:
     """Say why there is no editor; the next build tries again."""
     if problem:
         print(f"The exercises have a plain text field for an editor: {problem}")
 
 
-def _pack(kept: Path, name: str, make: Callable[[], bytes]) -> Part:
+def _pack(folder: Path, name: str, maker: Callable[[], bytes]) -> Part:
     """Compress a part into a file whose name tells its content."""
-    content = gzip.compress(make(), 9, mtime=0)
+    content = gzip.compress(maker(), 9, mtime=0)
     kind = {"python": "application/wasm", "course": "application/json"}.get(name)
     file = f"{name}-{digest([content])[:12]}.gz"
-    (kept / file).write_bytes(content)
+    (folder / file).write_bytes(content)
     return Part(file, len(content), kind or "application/octet-stream")
 
 
-def _course(kept: Path, root: Path) -> None:
+def _course(folder: Path, root: Path) -> None:
     """Pack the course's modules, which change more often than the rest."""
-    for old in kept.glob("course-*.gz"):
+    for old in folder.glob("course-*.gz"):
         old.unlink()
-    parts = json.loads((kept / "parts.json").read_text(encoding="utf-8"))
-    parts["course"] = asdict(_pack(kept, "course", lambda: course(root)))
-    (kept / "parts.json").write_text(json.dumps(parts), encoding="utf-8")
+    parts = json.loads((folder / "parts.json").read_text(encoding="utf-8"))
+    parts["course"] = asdict(_pack(folder, "course", lambda: course(root)))
+    (folder / "parts.json").write_text(json.dumps(parts), encoding="utf-8")
 
 
 def install(site: Path, root: Path = ROOT) -> bool:
@@ -298,14 +300,14 @@ def install(site: Path, root: Path = ROOT) -> bool:
     if mathjax is not None and mathjax.origin is not None:
         folder = Path(mathjax.origin).parent / "static" / "mathjax"
         for source in (file for name in MATHJAX for file in folder.glob(name)):
-            place = target / "mathjax" / source.relative_to(folder)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, place)
-    kept = build(root / "build" / "inpage", root)
-    if kept is not None:
-        for file in kept.iterdir():
+            copy = target / "mathjax" / source.relative_to(folder)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, copy)
+    parts = build(root / "build" / "inpage", root)
+    if parts is not None:
+        for file in parts.iterdir():
             shutil.copy(file, target)
-    return kept is not None
+    return parts is not None
 
 
 if __name__ == "__main__":

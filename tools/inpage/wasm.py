@@ -107,12 +107,12 @@ class Module:
         """Return where each function's body begins, with its size, and ends."""
         section = self._section(CODE)
         count, at = self._number(section.start)
-        found = []
+        result = []
         for _ in range(count):
             size, start = self._number(at)
-            found.append((at, start + size))
+            result.append((at, start + size))
             at = start + size
-        return found
+        return result
 
     def table(self) -> dict[int, int]:
         """Return the function of each place in the table, through which pointers call."""
@@ -122,11 +122,11 @@ class Module:
             raise ValueError("expected one segment of functions for the table of a module")
         offset, at = self._number(at + 2)
         count, at = self._number(at + 1)
-        found = {}
-        for place in range(offset, offset + count):
+        result = {}
+        for index in range(offset, offset + count):
             number, at = self._number(at)
-            found[place] = number - imported
-        return found
+            result[index] = number - imported
+        return result
 
     def called(self, roots: Iterable[int], never: Collection[int]) -> set[int]:
         """Return what functions call, directly and through constant pointers, and they themselves.
@@ -142,17 +142,17 @@ class Module:
             Functions that are not called, whoever seems to call them.
         """
         bodies, table, imported = self.bodies(), self.table(), self._imported_functions()
-        found = set(roots)
-        waiting = list(found)
+        called = set(roots)
+        waiting = list(called)
         while waiting:
             start, end = bodies[waiting.pop()]
             for match in REFERENCE.finditer(self.data, start, end):
                 value, _ = self._number(match.start() + 1)
                 number = table.get(value, -1) if match[0] == b"\x41" else value - imported
-                if 0 <= number < len(bodies) and number not in found and number not in never:
-                    found.add(number)
+                if 0 <= number < len(bodies) and number not in called and number not in never:
+                    called.add(number)
                     waiting.append(number)
-        return found
+        return called
 
     def shrunk(self, unused: Collection[int], pages: int) -> bytes:
         """Return the module without custom sections, with stubs in place of unused functions.
