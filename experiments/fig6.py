@@ -70,10 +70,10 @@ def small():
 def other_rates():
     """Return runs in small at other rates: two epochs hardly told the rates of GN apart."""
     runs = {run.method: run for run in small().runs}
-    others = [("GN", 0.1), ("GN", 0.3), ("BNP", 0.1), ("BNP+GN", 0.3)]
+    pairs = [("GN", 0.1), ("GN", 0.3), ("BNP", 0.1), ("BNP+GN", 0.3)]
     return Panel(
         "ResNet-14, other rates",
-        [replace(runs[name].at(rate), label=f"{name}, rate {rate:g}") for name, rate in others],
+        [replace(runs[name].at(rate), label=f"{name}, rate {rate:g}") for name, rate in pairs],
         paper=False,
     )
 

@@ -19,8 +19,8 @@ PANELS = [
     Panel(
         "ResNet-18 on ImageNet",
         [
-            Run(name, "imagenet", "resnet18", name, 256, 0.1, 100, "momentum", settings=own)
-            for name, own in METHODS.items()
+            Run(name, "imagenet", "resnet18", name, 256, 0.1, 100, "momentum", settings=settings)
+            for name, settings in METHODS.items()
         ],
     )
 ]

@@ -55,8 +55,8 @@ def draw(experiment):
     """Draw training curves, and the condition numbers of the first seed."""
     use_style()
     fig, ((above, first), (below, second)) = plt.subplots(2, 2, figsize=(10, 6.4))
-    found = experiment.records()
-    runs = [(run, found[run.name]) for run in experiment.panels[0].runs if run.name in found]
+    by_run = experiment.records()
+    runs = [(run, by_run[run.name]) for run in experiment.panels[0].runs if run.name in by_run]
     draw_spreads(above, runs, "test_error", "test accuracy")
     draw_spreads(below, runs, "minibatch_loss", "training loss")
     records = next(records for run, records in runs if run.watch_every)

@@ -46,7 +46,7 @@ def perform_in_turns(experiment):
             for file, run, each in zip(files, panel.runs, seconds, strict=True):
                 curves = {"epoch_seconds": each}
                 record = Record(curves, plain(run), seed, f"all {len(each)} epochs")
-                experiment.keep(record, file)
+                experiment.save_record(record, file)
 
 
 def epoch_seconds(experiment, runs, seed):
@@ -91,11 +91,11 @@ def plain_epoch(run, widths, seed, device):
 
 def table(experiment):
     """Print Table 1: the mean time of an epoch, ours and the paper's, and their ratios."""
-    found = experiment.records()
+    records = experiment.records()
     print("batch   BN/s  BNP/s  ratio (range of seeds)   the paper's ratio, V100")
     for panel, paper in zip(experiment.panels, PAPER.values(), strict=True):
         bn, bnp = (
-            np.array([record.curves["epoch_seconds"] for record in found[run.name]])
+            np.array([record.curves["epoch_seconds"] for record in records[run.name]])
             for run in panel.runs
         )
         ratios = np.median(bnp / bn, axis=1)
@@ -107,11 +107,11 @@ def table(experiment):
 
 def draw_times(experiment, axes):
     """Draw the time since the start, mean and range, for each size of the minibatch."""
-    found = experiment.records()
+    records = experiment.records()
     for ax, panel in zip(axes, experiment.panels, strict=True):
         curves, bands = {}, {}
         for run in panel.runs:
-            times = np.cumsum([r.curves["epoch_seconds"] for r in found[run.name]], axis=1)
+            times = np.cumsum([r.curves["epoch_seconds"] for r in records[run.name]], axis=1)
             curves[run.label] = times.mean(axis=0)
             bands[run.label] = (times.min(axis=0), times.max(axis=0))
         ax.set_prop_cycle(color=(COLORS[1], COLORS[3]), linestyle=(DASHES[1], DASHES[3]))

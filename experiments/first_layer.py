@@ -78,11 +78,17 @@ def comparison(experiment: Experiment, panel: Panel) -> str:
     rows = []
     for run in panel.runs:
         folder = Path(__file__).parent / "results" / SCHEDULES.get(run.batch, SCHEDULES[60])[0]
-        one = [Record.load(file) for file in sorted(folder.glob(f"{run.name}-[0-9].json"))]
+        one_rate = [Record.load(file) for file in sorted(folder.glob(f"{run.name}-[0-9].json"))]
         chosen = experiment.chosen(panel, run)
-        two = experiment.ended(chosen) if chosen else []
-        rates = (chosen.settings.first_rate, chosen.rate) if chosen and two else ("", "")
-        cells = [run.label, run.rate if panel.tuning else "", *_last(one), *rates, *_last(two)]
+        two_rates = experiment.ended(chosen) if chosen else []
+        rates = (chosen.settings.first_rate, chosen.rate) if chosen and two_rates else ("", "")
+        cells = [
+            run.label,
+            run.rate if panel.tuning else "",
+            *_last(one_rate),
+            *rates,
+            *_last(two_rates),
+        ]
         rows.append("| " + " | ".join(f"{cell}" for cell in cells) + " |")
     return "\n".join([f"**{panel.title}**", "", HEAD, *rows])
 

@@ -58,8 +58,8 @@ def find(experiment, name):
         "hidden": HIDDEN, "seeds": len(experiment.seeds), "diverged": [],
     }  # fmt: skip
     record = Record.load(path) if path.exists() else Record({}, config)
-    found = tuning.scores(record, parts.classes)
-    while rates := [] if smoke and found else tuning.next_rates(found, first):
+    accuracies = tuning.scores(record, parts.classes)
+    while rates := [] if smoke and accuracies else tuning.next_rates(accuracies, first):
         errors = validation_errors(
             method(lr=rates[0]),
             parts.train,
@@ -74,9 +74,9 @@ def find(experiment, name):
             tuning.entry(rates[0], seed): each
             for seed, each in zip(experiment.seeds, errors, strict=True)
         }
-        experiment.keep(record, path)
-        found = tuning.scores(record, parts.classes)
-        print(f"{name}, {rates[0]:g}: {100 * found[rates[0]]:.1f} %", flush=True)
+        experiment.save_record(record, path)
+        accuracies = tuning.scores(record, parts.classes)
+        print(f"{name}, {rates[0]:g}: {100 * accuracies[rates[0]]:.1f} %", flush=True)
 
 
 def validation_errors(opt, train, validation, hidden, classes, *, seeds, epochs, batch):
@@ -144,15 +144,18 @@ def draw(experiment):
     for ax, name in zip(axes.flat, METHODS, strict=True):
         if file(experiment, name).exists():
             record = Record.load(file(experiment, name))
-            found = tuning.scores(record, 10)
-            ends = {rate: [] for rate in found}
+            accuracies = tuning.scores(record, 10)
+            ends = {rate: [] for rate in accuracies}
             for entry, errors in record.curves.items():
                 ends[float(entry.partition(",")[0])].append(1 - errors[-1])
-            band = [min(ends[rate]) for rate in found], [max(ends[rate]) for rate in found]
+            band = (
+                [min(ends[rate]) for rate in accuracies],
+                [max(ends[rate]) for rate in accuracies],
+            )
             plot_curves(
-                {name: list(found.values())},
+                {name: list(accuracies.values())},
                 ax,
-                x=list(found),
+                x=list(accuracies),
                 bands={name: band},
                 xlabel="rate",
                 ylabel="validation accuracy",

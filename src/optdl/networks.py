@@ -81,14 +81,14 @@ def group_norm(group_size: int = 4) -> Factory:
     if group_size < 1:
         raise ValueError(f"group_size must be at least 1; got {group_size}")
 
-    def make(channels: int) -> nn.Module:
+    def layer(channels: int) -> nn.Module:
         if channels % group_size:
             raise ValueError(
                 f"the channels must come in whole groups of {group_size}; got {channels} channels"
             )
         return nn.GroupNorm(channels // group_size, channels)
 
-    return make
+    return layer
 
 
 FEATURE_NORMALIZATIONS: Mapping[str, Factory | None] = {
@@ -119,9 +119,9 @@ def _factory(normalization: Normalization, known: Mapping[str, Factory | None]) 
     return known[normalization]
 
 
-def _normalize(make: Factory | None, width: int) -> list[nn.Module]:
+def _normalize(factory: Factory | None, width: int) -> list[nn.Module]:
     """Return the normalization as a list of one layer, or of none."""
-    return [] if make is None else [make(width)]
+    return [] if factory is None else [factory(width)]
 
 
 # --- Initial values ---------------------------------------------------------------------------
@@ -224,11 +224,11 @@ def fully_connected(
         )
     if placement not in ("post", "pre"):
         raise ValueError(f"placement must be 'post' or 'pre'; got {placement!r}")
-    make = _factory(normalization, FEATURE_NORMALIZATIONS)
-    bias = placement == "post" or make is not nn.BatchNorm1d
+    factory = _factory(normalization, FEATURE_NORMALIZATIONS)
+    bias = placement == "post" or factory is not nn.BatchNorm1d
     layers: list[nn.Module] = [nn.Flatten()]
     for inputs, outputs in itertools.pairwise(widths[:-1]):
-        norm = _normalize(make, outputs)
+        norm = _normalize(factory, outputs)
         after = [activation(), *norm] if placement == "post" else [*norm, activation()]
         layers += [_dense(inputs, outputs, bias), *after]
     model = nn.Sequential(*layers, _dense(widths[-2], widths[-1]))
@@ -295,11 +295,11 @@ def cnn5(
     side = ((size - 2) // 2 - 2) // 2 - 2
     if side < 1:
         raise ValueError(f"size must be at least 18: the convolutions have no padding; got {size}")
-    make = _factory(normalization, CHANNEL_NORMALIZATIONS)
+    factory = _factory(normalization, CHANNEL_NORMALIZATIONS)
     model = nn.Sequential(
-        *(_convolution(channels, 32, 3), nn.ReLU(), nn.MaxPool2d(2), *_normalize(make, 32)),
-        *(_convolution(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), *_normalize(make, 64)),
-        *(_convolution(64, 32, 3), nn.ReLU(), *_normalize(make, 32), nn.Flatten()),
+        *(_convolution(channels, 32, 3), nn.ReLU(), nn.MaxPool2d(2), *_normalize(factory, 32)),
+        *(_convolution(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), *_normalize(factory, 64)),
+        *(_convolution(64, 32, 3), nn.ReLU(), *_normalize(factory, 32), nn.Flatten()),
         *(_dense(32 * side**2, 64), nn.ReLU()),
         *_normalize(_factory(normalization, FEATURE_NORMALIZATIONS), 64),
         _dense(64, classes),
@@ -382,7 +382,7 @@ class PaddedShortcut(nn.Module):
 class _Kit:
     """The pieces of a residual network, which has one kind of normalization."""
 
-    make: Factory | None
+    factory: Factory | None
     bias: bool
 
     def convolution(self, inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Module:
@@ -391,7 +391,7 @@ class _Kit:
         return _convolution(inputs, outputs, kernel, **how)
 
     def normalization(self, channels: int) -> list[nn.Module]:
-        return _normalize(self.make, channels)
+        return _normalize(self.factory, channels)
 
     def normalized(self, inputs: int, outputs: int, kernel: int, stride: int) -> list[nn.Module]:
         """Return a convolution and its normalization."""
@@ -428,9 +428,9 @@ class _Kit:
 
 
 def _kit(normalization: Normalization, bias: bool | None) -> _Kit:
-    make = _factory(normalization, CHANNEL_NORMALIZATIONS)
+    factory = _factory(normalization, CHANNEL_NORMALIZATIONS)
     # batch normalization subtracts the mean of a channel, and with it a bias; BNP needs one
-    return _Kit(make, make is not nn.BatchNorm2d if bias is None else bias)
+    return _Kit(factory, factory is not nn.BatchNorm2d if bias is None else bias)
 
 
 def _network(

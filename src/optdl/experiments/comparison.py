@@ -67,7 +67,7 @@ def convolutional_panel(
     epochs: int,
     paper: Mapping[str, float],
     tuning: Tuning,
-    things: Settings,
+    four_settings: Settings,
 ) -> Panel:
     """Return a panel of the network of five layers on CIFAR-10, with standardized inputs.
 
@@ -78,16 +78,16 @@ def convolutional_panel(
     ----------
     paper : mapping
         Labels to the paper's rates.
-    things : Settings
+    four_settings : Settings
         Groups or ghost minibatches of 4 Things.
     """
     methods = {
         "Adam": ("vanilla", "adam", Settings()),
-        "4 Things": ("Four", "adam", replace(things, weight_decay=1e-4)),
+        "4 Things": ("Four", "adam", replace(four_settings, weight_decay=1e-4)),
     }
     runs = []
     for label, rate in paper.items():
-        method, optimizer, own = methods.get(label, (label, "sgd", Settings()))
+        method, optimizer, settings = methods.get(label, (label, "sgd", Settings()))
         runs.append(
             Run(
                 label,
@@ -99,7 +99,7 @@ def convolutional_panel(
                 epochs,
                 optimizer,
                 "standardized",
-                own,
+                settings,
             )
         )
     return Panel(title, runs, tuning)

@@ -52,8 +52,8 @@ def parts(data: Dataset, inputs: str, batch: int, images: bool) -> Parts:
     train, validation, test = split.train, split.validation, split.test
     if inputs == "standardized":
         train, validation, test = standardized((train, validation, test), data.image_shape[0])
-    keep = len(train) - (batch > 1 and len(train) % batch == 1)
-    train = train.first(keep)
+    count = len(train) - (batch > 1 and len(train) % batch == 1)
+    train = train.first(count)
     if images:
         train, validation, test = (
             Examples(part.x.reshape(-1, *data.image_shape), part.y)
@@ -65,13 +65,25 @@ def parts(data: Dataset, inputs: str, batch: int, images: bool) -> Parts:
 def standardized(examples: Iterable[Examples], channels: int) -> list[Examples]:
     """Subtract the mean of each channel and divide by its deviation, both those of the first part.
 
+    Parameters
+    ----------
+    examples : iterable of Examples
+        The training part first; features of any shape whose rows are channel by channel.
+    channels : int
+        Number of channels of an image.
+
+    Returns
+    -------
+    list of Examples
+        In single precision and in the shapes given. A channel whose deviation is 0 becomes NaN.
+
     Examples
     --------
     >>> x = np.array([[0.0, 2.0], [0.0, 2.0]], dtype=np.float32)
     >>> standardized([Examples(x, np.array([0, 1]))], channels=1)[0].x.tolist()
     [[-1.0, 1.0], [-1.0, 1.0]]
     """
-    first, *others = examples
+    first, *rest = examples
     pixels = first.x.reshape(len(first), channels, -1)
     mean = pixels.mean((0, 2), dtype=np.float64)[:, None]
     std = pixels.std((0, 2), dtype=np.float64)[:, None]
@@ -82,12 +94,26 @@ def standardized(examples: Iterable[Examples], channels: int) -> list[Examples]:
             .reshape(part.x.shape),
             part.y,
         )
-        for part in (first, *others)
+        for part in (first, *rest)
     ]
 
 
 def image_files(root: Path, size: int, seed: int, most: int | None, readers: int) -> Parts:
-    """Return the parts of a folder in ImageNet's layout, read while training: none chooses."""
+    """Return the parts of a folder in ImageNet's layout, read while training: none chooses.
+
+    Parameters
+    ----------
+    root : Path
+        The folder, with ``train/CLASS/FILE`` and ``val/CLASS/FILE``.
+    size : int
+        Images are cropped to so many pixels in height and width.
+    seed : int
+        Seed of the random crops and flips of training images.
+    most : int or None
+        So many images of each part at most.
+    readers : int
+        Number of threads that read files.
+    """
     folders = [ImageFolder(root / "train", size, train=True, seed=seed)]
     folders.append(ImageFolder(root / "val", size))
     for folder in folders:
@@ -99,6 +125,18 @@ def image_files(root: Path, size: int, seed: int, most: int | None, readers: int
 def generated_images(examples: int = 150, seed: int = 0) -> Dataset:
     """Return 32 × 32 images in three colors, each a noisy copy of the pattern of its class.
 
+    Parameters
+    ----------
+    examples : int
+        Number of images; four fifths are for training.
+    seed : int
+        Seed of the patterns and the noise.
+
+    Returns
+    -------
+    Dataset
+        Ten classes; features are flat, (m, 3072), between 0 and 1, in single precision.
+
     Examples
     --------
     >>> generated_images(20).x_train.shape
@@ -108,9 +146,9 @@ def generated_images(examples: int = 150, seed: int = 0) -> Dataset:
     y = np.arange(examples) % 10
     patterns = rng.random((10, 3, 4, 4)).repeat(8, axis=2).repeat(8, axis=3)
     x = (0.7 * patterns[y] + 0.3 * rng.random((examples, 3, 32, 32))).reshape(examples, -1)
-    x, keep = x.astype(np.float32), examples * 4 // 5
+    x, m = x.astype(np.float32), examples * 4 // 5
     names = tuple("abcdefghij")
-    return Dataset("generated", x[:keep], y[:keep], x[keep:], y[keep:], (3, 32, 32), names)
+    return Dataset("generated", x[:m], y[:m], x[m:], y[m:], (3, 32, 32), names)
 
 
 def write_images(root: Path, examples: int = 60) -> None:

@@ -65,9 +65,9 @@ class Experiment:
         description: str | None = None,
     ) -> None:
         self.options = _parser(description).parse_args(arguments)
-        place = Path(file).resolve()
-        self.name, build = place.stem, place.parent.parent / "build"
-        results = build / "smoke" if self.options.smoke else place.parent / "results"
+        path = Path(file).resolve()
+        self.name, build = path.stem, path.parent.parent / "build"
+        results = build / "smoke" if self.options.smoke else path.parent / "results"
         self.results = Path(self.options.results or results) / self.name
         self.figures = self.results if self.options.results else build / "figures"
         self.checkpoints = self.results if self.options.results else build / "checkpoints"
@@ -114,43 +114,53 @@ class Experiment:
                 for run in panel.runs:
                     if panel.tuning:
                         self.tune(run, panel.tuning)
-                    for one in self.variants(panel, run):
-                        self._finish(one, self._seeds(panel, run, one))
+                    for variant in self.variants(panel, run):
+                        self._finish(variant, self._seeds(panel, run, variant))
         except KeyboardInterrupt:
             print("\ninterrupted: the same command goes on where the last epoch ended")
             sys.exit(130)
         return self.records()
 
-    def _seeds(self, panel: Panel, run: Run, one: Run) -> tuple[int, ...]:
+    def _seeds(self, panel: Panel, run: Run, variant: Run) -> tuple[int, ...]:
         """Return the seeds of a variant: a rate of the paper that was not chosen may have fewer."""
-        aside = panel.tuning and one != self.chosen(panel, run)
+        aside = panel.tuning and variant != self.chosen(panel, run)
         return self.seeds[: panel.tuning.paper] if panel.tuning and aside else self.seeds
 
     def variants(self, panel: Panel, run: Run) -> list[Run]:
-        """Return a run with its chosen rate, if one was chosen, and with that of the paper."""
+        """Return a run with its chosen rate, if one was chosen, and with that of the paper.
+
+        Parameters
+        ----------
+        panel : Panel
+            The panel that says how rates are chosen.
+        run : Run
+            One of its runs.
+        """
         chosen = self.chosen(panel, run)
         paper = [run] if panel.tuning is None or panel.tuning.paper else []
-        return paper if chosen is None else [chosen, *(one for one in paper if one != chosen)]
+        if chosen is None:
+            return paper
+        return [chosen, *(each for each in paper if each != chosen)]
 
     def chosen(self, panel: Panel, run: Run) -> Run | None:
         """Return a run with the rate that was chosen for it; None while none is."""
         if panel.tuning is None:
             return run
         record = self._tuning_record(run, panel.tuning)
-        found = tuning.scores(record, self._classes(run))
-        if not found or self._untried(run, panel.tuning, found):
+        accuracies = tuning.scores(record, self._classes(run))
+        if not accuracies or self._untried(run, panel.tuning, accuracies):
             return None
-        return run.at(tuning.best_rate(found))
+        return run.at(tuning.best_rate(accuracies))
 
     def records(self) -> dict[str, list[Record]]:
         """Return what is there: names of runs to the records of their seeds, with curves."""
-        found: dict[str, list[Record]] = {}
+        by_run: dict[str, list[Record]] = {}
         for panel in self.panels:
-            for run in (one for each in panel.runs for one in self.variants(panel, each)):
+            for run in (variant for each in panel.runs for variant in self.variants(panel, each)):
                 records = self.ended(run)
                 if any(record.curves for record in records):
-                    found[run.name] = records
-        return found
+                    by_run[run.name] = records
+        return by_run
 
     def ended(self, run: Run) -> list[Record]:
         """Return the records of a run whose training is over: completed, or diverged."""
@@ -159,7 +169,10 @@ class Experiment:
         return [record for record in records if _ended(record)]
 
     def file(self, run: Run, seed: int) -> Path:
-        """Return where the record of a run and a seed lies."""
+        """Return where the record of a run and a seed lies.
+
+        The file need not exist: see :func:`is_done`.
+        """
         return self.results / f"{run.name}-{seed}.json"
 
     def tuning_file(self, run: Run) -> Path:
@@ -180,29 +193,39 @@ class Experiment:
         return record
 
     def tune(self, run: Run, how: Tuning) -> None:
-        """Train with one rate after the other until the best one is not at an end of the grid."""
-        record, short = self._tuning_record(run, how), replace(run, epochs=how.epochs)
-        found = tuning.scores(record, self._classes(run))
-        while rates := self._untried(run, how, found):
-            for one in self._attempt(short.at(rates[0]), range(how.seeds), how):
-                if not _ended(one):
-                    return  # it says nothing about the rate, and is tried again the next time
-                name = tuning.entry(rates[0], one.seed)
-                record.curves[name] = one.curves.get("validation_error", [1.0])
-                record.seconds += one.seconds
-                if one.stop.startswith("diverged"):
-                    record.config["diverged"].append(name)
-            self.keep(record, self.tuning_file(run))
-            found = tuning.scores(record, self._classes(run))
-            print(f"{run.curve}: {_table(found)}", file=sys.stderr)
+        """Train with one rate after the other until the best one is not at an end of the grid.
 
-    def _untried(self, run: Run, how: Tuning, found: dict[Any, float]) -> Sequence[Any]:
+        The record of the tuning is written after each rate, so an interruption costs one at most.
+
+        Parameters
+        ----------
+        run : Run
+            The run, whose epochs are replaced by those of the tuning.
+        how : Tuning
+            The rates of the first round, epochs, seeds and examples.
+        """
+        record, short = self._tuning_record(run, how), replace(run, epochs=how.epochs)
+        accuracies = tuning.scores(record, self._classes(run))
+        while rates := self._untried(run, how, accuracies):
+            for outcome in self._attempt(short.at(rates[0]), range(how.seeds), how):
+                if not _ended(outcome):
+                    return  # it says nothing about the rate, and is tried again the next time
+                name = tuning.entry(rates[0], outcome.seed)
+                record.curves[name] = outcome.curves.get("validation_error", [1.0])
+                record.seconds += outcome.seconds
+                if outcome.stop.startswith("diverged"):
+                    record.config["diverged"].append(name)
+            self.save_record(record, self.tuning_file(run))
+            accuracies = tuning.scores(record, self._classes(run))
+            print(f"{run.curve}: {_table(accuracies)}", file=sys.stderr)
+
+    def _untried(self, run: Run, how: Tuning, accuracies: dict[Any, float]) -> Sequence[Any]:
         """Return the rates, or pairs of rates, that are to be tried before one is chosen."""
-        if self.options.smoke and found:
+        if self.options.smoke and accuracies:
             return []
         if how.pairs:
-            return tuning.next_pairs(found, run.rate)
-        return tuning.next_rates(found, how.rates)
+            return tuning.next_pairs(accuracies, run.rate)
+        return tuning.next_rates(accuracies, how.rates)
 
     def _classes(self, run: Run) -> int:
         return {"cifar100": 100, "imagenet": 1000}.get(run.data, 10)
@@ -211,7 +234,7 @@ class Experiment:
         todo = [seed for seed in seeds if not is_done(self.file(run, seed), run)]
         for record in self._attempt(run, todo):
             record.config = plain(run)
-            self.keep(record, self.file(run, record.seed))
+            self.save_record(record, self.file(run, record.seed))
             if record.stop.startswith("diverged"):
                 print(f"{run.name}, seed {record.seed}: {record.stop}")
 
@@ -229,7 +252,7 @@ class Experiment:
                 reason = f"{outcome}: {str(error).splitlines()[0]}"
                 yield Record({}, seed=seed, stop=reason)
 
-    def keep(self, record: Record, file: Path) -> None:
+    def save_record(self, record: Record, file: Path) -> None:
         """Complete a record and write it."""
         record.versions = versions() | _commit()
         record.device = _device_name(self.device)
@@ -281,7 +304,15 @@ class Experiment:
     # --- Data
 
     def parts(self, run: Run, seed: int = 0) -> Parts:
-        """Return the examples of a run; they are read once."""
+        """Return the examples of a run; they are read once.
+
+        Parameters
+        ----------
+        run : Run
+            Names the data, the inputs, and by its network whether examples are images or flat.
+        seed : int
+            Seed of the random crops of images that are read from files.
+        """
         if run.data == "imagenet":
             root = Path(self.options.imagenet or "imagenet")
             size, most = run.settings.size or 224, self.options.examples
@@ -306,7 +337,15 @@ class Experiment:
     # --- Figures
 
     def save(self, fig: Figure, name: str = "") -> list[Path]:
-        """Write a figure as SVG, and as PNG on white, and close it."""
+        """Write a figure as SVG, and as PNG on white, and close it.
+
+        Parameters
+        ----------
+        fig : Figure
+            The figure, which cannot be changed afterwards.
+        name : str, optional
+            Name of the files; that of the experiment when not given.
+        """
         from matplotlib import pyplot as plt
 
         self.figures.mkdir(parents=True, exist_ok=True)
@@ -330,16 +369,24 @@ def plain(run: Run) -> dict[str, Any]:
     return Record({}, run.config()).config
 
 
-def _table(found: dict[Any, float]) -> str:
-    return ", ".join(f"{rates_name(each)}: {100 * right:.1f}" for each, right in found.items())
+def _table(accuracies: dict[Any, float]) -> str:
+    return ", ".join(f"{rates_name(each)}: {100 * right:.1f}" for each, right in accuracies.items())
 
 
 def is_done(file: Path, run: Run) -> bool:
-    """Tell whether a record is that of this run, or of the same with more epochs."""
+    """Tell whether a record is that of this run, or of the same with more epochs.
+
+    Parameters
+    ----------
+    file : Path
+        Where the record would be.
+    run : Run
+        The configuration asked for.
+    """
     if not file.exists():
         return False
-    record, wanted = Record.load(file), plain(run)
-    same = all(record.config.get(key) == wanted[key] for key in wanted if key != "epochs")
+    record, expected = Record.load(file), plain(run)
+    same = all(record.config.get(key) == expected[key] for key in expected if key != "epochs")
     return _ended(record) and same and record.config["epochs"] >= run.epochs
 
 

@@ -106,9 +106,9 @@ class LastUnitConditioning(Hook):
         self.bnp, self.every = bnp, every
         dense = [(name, m) for name, m in model.named_modules() if isinstance(m, nn.Linear)]
         self.name, last = dense[-1]
-        last.register_forward_hook(self._keep)
+        last.register_forward_hook(self._capture)
 
-    def _keep(self, layer: nn.Module, inputs: tuple[Any, ...], scores: Tensor) -> None:
+    def _capture(self, layer: nn.Module, inputs: tuple[Any, ...], scores: Tensor) -> None:
         if layer.training:
             self.inputs, self.scores = inputs[0].detach(), scores.detach()
 
@@ -124,8 +124,8 @@ class LastUnitConditioning(Hook):
         hessian = layer_hessian(H, p * (1 - p))
         rank = np.linalg.matrix_rank(np.column_stack([np.ones(len(H)), H]))
         measured = {"hessian": condition_number(hessian), "rank": float(rank)}
-        kept = self.bnp.state_dict()[self.name]
-        running = tuple(kept[key].flatten().double().cpu().numpy() for key in ("mean", "var"))
+        averages = self.bnp.state_dict()[self.name]
+        running = tuple(averages[key].flatten().double().cpu().numpy() for key in ("mean", "var"))
         for name, (mean, var) in zip(STATISTICS, (running, batch_statistics(H)), strict=True):
             for eps1 in EPS1:
                 U, D = preconditioner(mean, np.sqrt(smoothed_variance(var, eps1, EPS2)))

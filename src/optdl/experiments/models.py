@@ -35,65 +35,83 @@ def build(
     depth : int, optional
         Another number of layers of a residual network than its name says.
     """
-    make = _normalization(run)
+    normalization = _normalization(run)
     if run.network in FULLY_CONNECTED:
         pixels = math.prod(shape)
         widths = (pixels, *FULLY_CONNECTED[run.network], classes)
-        model = fully_connected(widths, make, seed=seed)
+        model = fully_connected(widths, normalization, seed=seed)
         if run.settings.input:
-            assert callable(make)
-            model.insert(1, make(pixels))
+            assert callable(normalization)
+            model.insert(1, normalization(pixels))
         return model
     if run.network == "cnn5":
-        model = cnn5(shape[0], shape[1], classes, make, seed=seed)
+        model = cnn5(shape[0], shape[1], classes, normalization, seed=seed)
         if run.settings.input:
-            assert callable(make)
-            model = nn.Sequential(make(shape[0]), *model)
+            assert callable(normalization)
+            model = nn.Sequential(normalization(shape[0]), *model)
         return model
     scale = run.settings.init_scale or 1.0
     if run.network == "resnet18":
-        return resnet18(classes, make, scale, seed=seed)
+        return resnet18(classes, normalization, scale, seed=seed)
     name, _, version = run.network.partition("-")
     layers = depth or int(name.removeprefix("resnet"))
-    return resnet_cifar(layers, classes, make, version == "pre", scale, seed=seed)
+    return resnet_cifar(layers, classes, normalization, version == "pre", scale, seed=seed)
 
 
 def _normalization(run: Run) -> Normalization:
     """Return what a method puts into a network; constants are those of the paper's library."""
-    own = run.settings.given()
-    moving = {"rho": own.get("rho", 0.99), "eps": own.get("eps", 1e-3)}  # TensorFlow's
-    limits = {key: own[key] for key in ("s_max", "d_max") if key in own}
-    things = {key: own[key] for key in ("groups", "ghost_size") if key in own}
-    share = own.get("example_share", 0.1)
+    settings = run.settings.given()
+    moving = {"rho": settings.get("rho", 0.99), "eps": settings.get("eps", 1e-3)}  # TensorFlow's
+    limits = {key: settings[key] for key in ("s_max", "d_max") if key in settings}
+    four_settings = {key: settings[key] for key in ("groups", "ghost_size") if key in settings}
+    share = settings.get("example_share", 0.1)
     resnet = run.network.startswith("resnet")
     makers: dict[str, Normalization] = {
         "vanilla": None,
         "BNP": None,
         "BN": "bn" if resnet else lambda width: BatchNorm(width, **moving),
         "LN": "ln" if run.network == "cnn5" else lambda width: nn.LayerNorm(width, moving["eps"]),
-        "GN": group_norm(own.get("group_size", 4)),
-        "BNP+GN": group_norm(own.get("group_size", 4)),
+        "GN": group_norm(settings.get("group_size", 4)),
+        "BNP+GN": group_norm(settings.get("group_size", 4)),
         "Renorm": lambda width: BatchRenorm(width, **moving, **limits),
-        "Four": lambda width: FourThingsNorm(width, **things, example_share=share, **moving),
+        "Four": lambda width: FourThingsNorm(width, **four_settings, example_share=share, **moving),
     }
     return makers[run.method]
 
 
 def preconditioner(run: Run, model: nn.Module, check_finite: bool) -> list[Any]:
-    """Return BNP where the method has it, as a list of hooks."""
+    """Return BNP where the method has it, as a list of hooks.
+
+    Parameters
+    ----------
+    run : Run
+        Its settings choose ρ, ε₁, ε₂, the form, and whether the first layer is left out.
+    model : Module
+        Its network, on its device.
+    check_finite : bool
+        Whether BNP looks at each gradient, for which a GPU is waited for.
+    """
     if not run.method.startswith("BNP"):
         return []
-    own = run.settings.given()
-    constants = {key: own[key] for key in ("rho", "eps1", "eps2", "split") if key in own}
+    settings = run.settings.given()
+    constants = {key: settings[key] for key in ("rho", "eps1", "eps2", "split") if key in settings}
     layers = (nn.Linear, nn.Conv2d)
     first = next(name for name, module in model.named_modules() if isinstance(module, layers))
-    skip = () if own.get("first", True) else (first,)
+    skip = () if settings.get("first", True) else (first,)
     bnp = BNP(model, **constants, skip=skip, check_finite=check_finite)
-    return [CorrectedAverages(bnp), bnp] if own.get("corrected") else [bnp]
+    return [CorrectedAverages(bnp), bnp] if settings.get("corrected") else [bnp]
 
 
 def optimizer(run: Run, model: nn.Module) -> torch.optim.Optimizer:
-    """Return the optimizer of a run."""
+    """Return the optimizer of a run.
+
+    Parameters
+    ----------
+    run : Run
+        Names the optimizer, its rate, its weight decay and perhaps the rate of the first layer.
+    model : Module
+        Its network, already on its device: on a GPU the learning rate is a tensor there.
+    """
     on_gpu = next(model.parameters()).is_cuda
     groups = _parameter_groups(run, model, on_gpu)
     decay = run.settings.weight_decay or 0.0
@@ -120,8 +138,18 @@ def _parameter_groups(run: Run, model: nn.Module, on_gpu: bool) -> list[dict[str
 
 
 def schedule(run: Run, optimizer: torch.optim.Optimizer, steps: int) -> Schedule:
-    """Return what changes the rate; an epoch has so many steps."""
-    own = run.settings
-    warmup = own.warmup_steps or (own.warmup_epochs or 0) * steps
-    linear = own.warmup_steps is None
-    return Schedule(optimizer, steps, own.decay or (), warmup, linear=linear)
+    """Return what changes the rate; an epoch has so many steps.
+
+    Parameters
+    ----------
+    run : Run
+        Its settings have the epochs of the decay and the length of the warm-up.
+    optimizer : Optimizer
+        The optimizer whose rates are set.
+    steps : int
+        Steps in an epoch.
+    """
+    settings = run.settings
+    warmup = settings.warmup_steps or (settings.warmup_epochs or 0) * steps
+    linear = settings.warmup_steps is None
+    return Schedule(optimizer, steps, settings.decay or (), warmup, linear=linear)

@@ -97,11 +97,11 @@ def perform(run: RecordedRun) -> Record:
     began = time.process_time()
     torch.set_num_threads(1)  # sums are then added in the same order each time
     curves: dict[str, list[float]] = {}
-    for label, own in run.trainings.items():
+    for label, settings in run.trainings.items():
         first = FirstLosses(STEPS)
-        record = run.train(**run.settings, **own, hooks=[first])
-        kept = {name: record.curves[name] for name in run.curves}
-        for name, values in {**kept, "first_losses": first.losses}.items():
+        record = run.train(**run.settings, **settings, hooks=[first])
+        chosen = {name: record.curves[name] for name in run.curves}
+        for name, values in {**chosen, "first_losses": first.losses}.items():
             short = (f"{value:.{run.digits}g}" for value in values)
             curves[f"{label}: {name}"] = [float(number) for number in short]
     return Record(
@@ -115,14 +115,42 @@ def perform(run: RecordedRun) -> Record:
 
 
 def first_losses(run: RecordedRun, label: str) -> list[float]:
-    """Repeat the first steps of a training, and return the losses before them."""
+    """Repeat the first steps of a training, and return the losses before them.
+
+    Parameters
+    ----------
+    run : RecordedRun
+        The recorded run.
+    label : str
+        One of its trainings.
+
+    Returns
+    -------
+    list of float
+        The losses of the first ten minibatches, each before its step.
+    """
     first = FirstLosses(STEPS, halt=True)
     run.train(**run.settings, **run.trainings[label], hooks=[first])
     return first.losses
 
 
 def main(runs: Sequence[RecordedRun], folder: Path, arguments: Sequence[str]) -> int:
-    """Make the files that are missing or have another configuration; return an exit status."""
+    """Make the files that are missing or have another configuration; return an exit status.
+
+    Parameters
+    ----------
+    runs : sequence of RecordedRun
+        All that can be asked for.
+    folder : Path
+        Where ``NAME.json`` lies for each.
+    arguments : sequence of str
+        The command line: topics or names, and ``--again``.
+
+    Returns
+    -------
+    int
+        2 if a name is unknown, else 0.
+    """
     names = {part for run in runs for part in (run.topic, run.name)}
     parser = argparse.ArgumentParser(description="Make the recorded runs of the book.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(sorted(names)))

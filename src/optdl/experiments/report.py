@@ -34,6 +34,18 @@ def spread(records: Sequence[Record], curve: str) -> tuple[np.ndarray, np.ndarra
     Seeds that diverged have no part in it. Curves of different lengths are taken as far as the
     shortest goes.
 
+    Parameters
+    ----------
+    records : sequence of Record
+        The seeds of one run.
+    curve : str
+        A curve that all of them have.
+
+    Returns
+    -------
+    three (epochs,) arrays
+        Mean, least and largest value. If all seeds diverged, they are those of all seeds.
+
     Examples
     --------
     >>> one, two = Record({"loss": [1.0, 2.0]}), Record({"loss": [3.0, 2.0, 1.0]})
@@ -57,14 +69,14 @@ def draw_curves(experiment: Experiment) -> list[Path]:
     A run is drawn with its chosen rate, or else with that of the paper. Each figure holds the
     panels of one data set, network and batch size.
     """
-    found = experiment.records()
+    records = experiment.records()
     figures: dict[str, list[tuple[str, list[tuple[Run, list[Record]]]]]] = {}
     for panel in experiment.panels:
         shown = [experiment.variants(panel, run)[:1] for run in panel.runs]
-        runs = [(run, found[run.name]) for some in shown for run in some if run.name in found]
+        runs = [(run, records[run.name]) for some in shown for run in some if run.name in records]
         if runs:
-            one = runs[0][0]
-            name = f"{experiment.name}-{one.data}-{one.network}-{one.batch}"
+            first_run = runs[0][0]
+            name = f"{experiment.name}-{first_run.data}-{first_run.network}-{first_run.batch}"
             figures.setdefault(name, []).append((panel.title, runs))
     return [file for name, panels in figures.items() for file in _draw(experiment, name, panels)]
 
@@ -113,9 +125,9 @@ def draw_panel(
     """
     from matplotlib import pyplot as plt
 
-    found = experiment.records()
+    records = experiment.records()
     chosen = [experiment.chosen(panel, run) for run in _labeled(panel, methods)]
-    runs = [(run, found[run.name]) for run in chosen if run and run.name in found]
+    runs = [(run, records[run.name]) for run in chosen if run and run.name in records]
     if axes is None:
         axes = plt.subplots(2, 1, figsize=(5.6, 7.2), sharex=True)[1]
     draw_spreads(axes[0], runs, "minibatch_loss", "training loss")
@@ -151,9 +163,11 @@ def draw_rates(
     for ax, panel in zip(axes, panels, strict=True):
         runs = _labeled(panel, methods)
         for run, style in zip(runs, _styles([run.method for run in runs]), strict=True):
-            found = scores(Record.load(experiment.tuning_file(run)), classes)
+            accuracies = scores(Record.load(experiment.tuning_file(run)), classes)
             _use_style(ax, style)
-            plot_curves({run.label: [*found.values()]}, ax, x=[*found], xlabel="learning rate")
+            plot_curves(
+                {run.label: [*accuracies.values()]}, ax, x=[*accuracies], xlabel="learning rate"
+            )
             ax.set_ylabel("validation accuracy")
         ax.set(xscale="log", title=panel.title.partition(", ")[2])
     _finish(axes, *axes)
@@ -181,7 +195,19 @@ def _finish(axes: Sequence[Axes], *accuracies: Axes) -> None:
 def draw_spreads(
     ax: Axes, runs: Sequence[tuple[Run, Sequence[Record]]], curve: str, name: str
 ) -> None:
-    """Draw the mean and the range of a curve for each run; errors become accuracies."""
+    """Draw the mean and the range of a curve for each run; errors become accuracies.
+
+    Parameters
+    ----------
+    ax : Axes
+        Where to draw.
+    runs : sequence of (Run, records)
+        Each run with the records of its seeds.
+    curve : str
+        The curve; if its name ends in ``error``, one minus its values is drawn.
+    name : str
+        What the y axis shows.
+    """
     from optdl.plotting import COLORS, plot_curves
 
     styles = _styles([run.method for run, _ in runs])
@@ -195,8 +221,8 @@ def draw_spreads(
         plot_curves({label: mean}, ax, bands={label: (low, high)}, ylabel=name)
         if len(mean) == 1:  # no line: a mark, and the range as a bar
             spans = np.array([mean - low, high - mean])
-            place = 1 + (number - len(runs) / 2) / 20  # side by side
-            ax.errorbar([place], mean, yerr=spans, fmt="o", capsize=3, color=COLORS[style[0]])
+            position = 1 + (number - len(runs) / 2) / 20  # side by side
+            ax.errorbar([position], mean, yerr=spans, fmt="o", capsize=3, color=COLORS[style[0]])
             ax.set_xlim(0.5, 1.5)
 
 
@@ -216,12 +242,12 @@ def _styles(methods: Sequence[str]) -> list[tuple[int, int]]:
     free = itertools.cycle(
         [n for n, method in enumerate(ORDER) if method not in methods] or range(len(ORDER))
     )
-    own = {
+    colors = {
         method: ORDER.index(method) if method in ORDER else next(free)
         for method in dict.fromkeys(methods)
     }
     return [
-        (own[method], (own[method] + 2 * methods[:number].count(method)) % len(ORDER))
+        (colors[method], (colors[method] + 2 * methods[:number].count(method)) % len(ORDER))
         for number, method in enumerate(methods)
     ]
 
@@ -240,6 +266,18 @@ def table(experiment: Experiment, panel: Panel) -> str:
     Accuracies are those after the last epoch in percent: mean, and range of the seeds. Seeds that
     diverged are counted and have no part in the mean. "Statistics anew" is the accuracy of a
     network with BN or Renorm whose averages are replaced by statistics of training images.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Where the records are.
+    panel : Panel
+        Its runs become the rows; a run without records has none.
+
+    Returns
+    -------
+    str
+        Markdown, with the title of the panel above.
     """
     rows = [_row(experiment, panel, run) for run in panel.runs]
     return "\n".join([f"**{panel.title}**", "", HEAD, *(row for row in rows if row)])
@@ -247,17 +285,17 @@ def table(experiment: Experiment, panel: Panel) -> str:
 
 def _row(experiment: Experiment, panel: Panel, run: Run) -> str:
     chosen = experiment.chosen(panel, run)
-    found = experiment.ended(chosen) if chosen else []
+    ended = experiment.ended(chosen) if chosen else []
     of_paper = panel.tuning.paper if panel.tuning else panel.paper
     paper = experiment.ended(run) if of_paper else []
-    if not found and not paper:
+    if not ended and not paper:
         return ""
     alone = not panel.tuning and panel.paper  # there are no other rates than the paper's
     cells = [
         run.label,
         f"{chosen.rate:g}" if chosen and not alone else "",
-        "" if alone else accuracy(found, "test_error"),
-        accuracy(found, "recomputed_error"),
+        "" if alone else accuracy(ended, "test_error"),
+        accuracy(ended, "recomputed_error"),
         f"{run.rate:g}" if paper else "",
         accuracy(paper, "test_error"),
     ]
@@ -268,6 +306,18 @@ def accuracy(records: Sequence[Record], curve: str) -> str:
     """Return mean and range of the last accuracies in percent, and how many diverged.
 
     A single seed has no range.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        The seeds of one run.
+    curve : str
+        A curve of errors between 0 and 1. A record without it is left out.
+
+    Returns
+    -------
+    str
+        An empty string if no record has the curve.
 
     Examples
     --------

@@ -88,11 +88,17 @@ class Settings:
     size: int | None = None
 
     def given(self) -> dict[str, Any]:
-        """Return what is not left at its default, by name."""
+        """Return what is not left at its default, by name.
+
+        Returns
+        -------
+        dict
+            Names of fields to values, without those that are None.
+        """
         return {
-            one.name: getattr(self, one.name)
-            for one in fields(self)
-            if getattr(self, one.name) is not None
+            item.name: getattr(self, item.name)
+            for item in fields(self)
+            if getattr(self, item.name) is not None
         }
 
 
@@ -231,8 +237,8 @@ class Run:
 
     def config(self) -> dict[str, Any]:
         """Return the configuration as a record holds it."""
-        own = {one.name: getattr(self, one.name) for one in fields(self)}
-        return own | {"settings": self.settings.given()}
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return values | {"settings": self.settings.given()}
 
     def at(self, rates: float | Pair) -> Run:
         """Return the same run with another learning rate, or with a pair of them."""

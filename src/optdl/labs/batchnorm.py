@@ -66,6 +66,20 @@ def batches(seed: int, size: int, steps: int) -> list[tuple[Tensor, Tensor]]:
     """Return minibatches of training examples, drawn with replacement.
 
     All sizes get the same examples in the same order.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the examples.
+    size : int
+        Examples in a minibatch.
+    steps : int
+        Number of minibatches.
+
+    Returns
+    -------
+    list of ((size, 64) tensor, (size,) tensor)
+        Features and labels, at most 5120 examples in all.
     """
     x, y, _, _ = examples()
     generator = torch.Generator().manual_seed(seed)
@@ -74,7 +88,15 @@ def batches(seed: int, size: int, steps: int) -> list[tuple[Tensor, Tensor]]:
 
 
 def initialize(model: nn.Module, seed: int) -> None:
-    """Draw the weights of a network from N(0, 2 / inputs); set all biases to 0."""
+    """Draw the weights of a network from N(0, 2 / inputs); set all biases to 0.
+
+    Parameters
+    ----------
+    model : Module
+        Its matrices are drawn, its entries whose names end in ``bias`` are set; all else stays.
+    seed : int
+        Seed of the weights.
+    """
     generator = torch.Generator().manual_seed(seed)
     state = {name: value.clone() for name, value in model.state_dict().items()}
     for name, value in state.items():
@@ -116,13 +138,13 @@ def _append_accuracies(
     The network gets its running averages back, except after the last test.
     """
     x, _, *validation = examples()
-    kept = {name: value.clone() for name, value in model.state_dict().items()}
+    saved = {name: value.clone() for name, value in model.state_dict().items()}
     curves["accuracy"].append(parts["evaluate"](model, *validation, 100)[1])
     if anew:
         _recalibrate(parts, model, torch.split(x, 115))
         curves["anew"].append(parts["evaluate"](model, *validation, 100)[1])
         if len(curves["anew"]) < EXAMPLES // EVERY:
-            model.load_state_dict(kept)
+            model.load_state_dict(saved)
 
 
 def _recalibrate(parts: Parts, model: nn.Module, minibatches: Sequence[Tensor]) -> None:
@@ -166,22 +188,48 @@ def examples_seen() -> list[int]:
 
 
 def accuracies(record: LabRecord, size: int) -> dict[str, list[float]]:
-    """Return the validation accuracies of a size at each test, by the name of the network."""
+    """Return the validation accuracies of a size at each test, by the name of the network.
+
+    Parameters
+    ----------
+    record : LabRecord
+        The student's record, with both runs of the size.
+    size : int
+        Examples in a minibatch.
+
+    Returns
+    -------
+    dict
+        Names to lists of accuracies between 0 and 1, one for each entry of :func:`examples_seen`.
+    """
     plain, normalized = _both(record, size)
-    found = (plain["accuracy"], normalized["accuracy"], normalized["anew"])
-    return dict(zip(NAMES, found, strict=True))
+    curves = (plain["accuracy"], normalized["accuracy"], normalized["anew"])
+    return dict(zip(NAMES, curves, strict=True))
 
 
 def mean_losses(record: LabRecord, size: int) -> dict[str, list[float]]:
-    """Return the training losses of a size, averaged over the steps between two tests."""
-    found = zip(("no normalization", "batch normalization"), _both(record, size), strict=True)
+    """Return the training losses of a size, averaged over the steps between two tests.
+
+    Parameters
+    ----------
+    record : LabRecord
+        The student's record, with both runs of the size.
+    size : int
+        Examples in a minibatch.
+
+    Returns
+    -------
+    dict
+        Names to lists of losses, one for each entry of :func:`examples_seen`.
+    """
+    by_name = zip(("no normalization", "batch normalization"), _both(record, size), strict=True)
     return {
         name: torch.tensor(curves["loss"]).reshape(-1, EVERY // size).mean(dim=1).tolist()
-        for name, curves in found
+        for name, curves in by_name
     }
 
 
 def _both(record: LabRecord, size: int) -> list[dict[str, list[float]]]:
     """Return the curves of a size without normalization, and with it."""
-    runs = [record.find({"size": size, "normalized": one}) for one in (False, True)]
+    runs = [record.find({"size": size, "normalized": normalized}) for normalized in (False, True)]
     return [run.curves for run in runs if run is not None]

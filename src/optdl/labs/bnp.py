@@ -97,7 +97,22 @@ def network(seed: int, *, normalized: bool = False) -> nn.Sequential:
 
 
 def batches(inputs: str, seed: int, steps: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield minibatches of 8 examples, drawn anew for each step."""
+    """Yield minibatches of 8 examples, drawn anew for each step.
+
+    Parameters
+    ----------
+    inputs : str
+        The kind of inputs: see :func:`examples`.
+    seed : int
+        Seed of the examples.
+    steps : int
+        Number of minibatches.
+
+    Yields
+    ------
+    (8, 64) tensor, (8,) tensor
+        Features and labels.
+    """
     x, y, _, _ = examples(inputs)
     generator = torch.Generator().manual_seed(seed)
     for _ in range(steps):
@@ -177,12 +192,27 @@ def best_rates(record: LabRecord, inputs: str) -> dict[str, float]:
     """Return for each method the rate at which the last losses are smallest, see :func:`last_loss`.
 
     A run that diverged is left out.
+
+    Parameters
+    ----------
+    record : LabRecord
+        The student's record.
+    inputs : str
+        The kind of inputs whose runs are compared.
     """
     return {name: run.setting["lr"] for name, run in _best_runs(record, inputs).items()}
 
 
 def best_curves(record: LabRecord, inputs: str) -> dict[str, list[float]]:
-    """Return for each method the training losses at its best rate, one after each 20 steps."""
+    """Return for each method the training losses at its best rate, one after each 20 steps.
+
+    Parameters
+    ----------
+    record : LabRecord
+        The student's record.
+    inputs : str
+        The kind of inputs whose runs are compared.
+    """
     return {name: run.curves["training loss"] for name, run in _best_runs(record, inputs).items()}
 
 

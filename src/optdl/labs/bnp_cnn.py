@@ -113,6 +113,13 @@ class Size:
         """Return the learning rate of an epoch, counted from 0.
 
         Where the rate drops later, the first epoch is a warm-up at a tenth of it.
+
+        Parameters
+        ----------
+        method : str
+            A method of the lab.
+        epoch : int
+            The epoch.
         """
         drops = sum(epoch >= drop for drop in self.drops) + (bool(self.drops) and epoch == 0)
         return self.rates[method] / 10**drops
@@ -153,7 +160,7 @@ FULL = Size(
 def digits() -> Data:
     """Return the digits as images of 3 × 8 × 8, the three colors alike: training, validation."""
     x, y, x_validation, y_validation = flat_digits()
-    images = [one.reshape(-1, 1, 8, 8).repeat(1, 3, 1, 1) for one in (x, x_validation)]
+    images = [features.reshape(-1, 1, 8, 8).repeat(1, 3, 1, 1) for features in (x, x_validation)]
     return images[0], y, images[1], y_validation
 
 
@@ -161,7 +168,9 @@ def digits() -> Data:
 def cifar10() -> Data:
     """Return CIFAR-10 from the folder ``OPTDL_DATA``, each color standardized: training, test."""
     data = load("cifar10")
-    x, x_test = (torch.tensor(one).reshape(-1, 3, 32, 32) for one in (data.x_train, data.x_test))
+    x, x_test = (
+        torch.tensor(pixels).reshape(-1, 3, 32, 32) for pixels in (data.x_train, data.x_test)
+    )
     mean, std = x.mean((0, 2, 3), keepdim=True), x.std((0, 2, 3), keepdim=True)
     y, y_test = torch.tensor(data.y_train), torch.tensor(data.y_test)
     return (x - mean) / std, y, (x_test - mean) / std, y_test
@@ -202,10 +211,10 @@ def network(kind: str, method: str, seed: int) -> nn.Module:
 
 def _small_cnn(norm: str, seed: int) -> nn.Sequential:
     """Return three convolutions and two dense layers for 8 × 8 pixels, weights He normal."""
-    make = CHANNEL_NORMALIZATIONS[norm] or nn.Identity
+    normalization = CHANNEL_NORMALIZATIONS[norm] or nn.Identity
     layers: list[nn.Module] = []
     for inputs, outputs in ((3, 16), (16, 32), (32, 32)):
-        layers += [nn.Conv2d(inputs, outputs, 3, padding=1), make(outputs), nn.ReLU()]
+        layers += [nn.Conv2d(inputs, outputs, 3, padding=1), normalization(outputs), nn.ReLU()]
         layers += [nn.MaxPool2d(2)]
     model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 10))
     generator = torch.Generator().manual_seed(seed)
@@ -223,10 +232,27 @@ def precision(device: torch.device, dtype: torch.dtype | None) -> Any:
 
 @torch.no_grad()
 def accuracy(model: nn.Module, x: Tensor, y: Tensor, device: str = "cpu") -> float:
-    """Return the share of images that a network classifies correctly, in evaluation mode."""
+    """Return the share of images that a network classifies correctly, in evaluation mode.
+
+    Parameters
+    ----------
+    model : Module
+        The network, on the device.
+    x : (m, 3, height, width) tensor
+        The images, on any device; a thousand at a time go through the network.
+    y : (m,) tensor
+        Their classes.
+    device : str
+        Where to compute.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+    """
     model.eval()
     parts = zip(torch.split(x, 1000), torch.split(y, 1000), strict=True)
-    right = [(model(one.to(device)).argmax(1) == y.to(device)).sum() for one, y in parts]
+    right = [(model(images.to(device)).argmax(1) == y.to(device)).sum() for images, y in parts]
     return float(torch.stack(right).sum()) / len(y)
 
 
@@ -244,6 +270,28 @@ def train(
     """Train one network with the student's classes; see :class:`optdl.labs.Lab`.
 
     With a ``folder`` each epoch leaves a checkpoint there, by which an interrupted run goes on.
+
+    Parameters
+    ----------
+    size : Size
+        Data, rates, epochs and device.
+    parts : mapping
+        The student's ``Trainer``, ``Batches``, ``augment`` and, with a folder, ``Checkpoint``.
+    setting : dict
+        The ``method`` and the ``network`` of the run.
+    seed : int
+        Seed of the weights and of the order of the examples; the next one is that of the crops.
+    steps : int, optional
+        Train so many steps of the first epoch only, and measure no accuracy.
+    folder : path, optional
+        The folder, which must exist.
+
+    Returns
+    -------
+    curves : dict
+        ``loss``, one for each step, and ``accuracy``, one for each epoch.
+    model : Module
+        The trained network.
     """
     method, kind = setting["method"], setting["network"]
     x, y, x_validation, y_validation = examples(size)
@@ -286,7 +334,7 @@ def _cropped(
 def _states(trainer: Any) -> dict[str, Any]:
     """Return what a checkpoint holds of a trainer."""
     names = ("model", "optimizer", "scaler", "bnp")
-    return {name: one for name in names if (one := getattr(trainer, name)) is not None}
+    return {name: part for name in names if (part := getattr(trainer, name)) is not None}
 
 
 @dataclass
@@ -359,6 +407,26 @@ def perform_full(
     """Make the runs of the full size; after an interruption the same call goes on.
 
     Finished runs are in the record, and the run under way is in ``folder``, by its epochs.
+
+    Parameters
+    ----------
+    parts : mapping
+        The student's classes and functions.
+    user : str
+        The student's user name; the seed follows from it.
+    predictions : dict
+        What the student expects.
+    path : path
+        The record.
+    folder : path
+        Where checkpoints lie; made if it is missing.
+    size : Size
+        Data, rates, epochs and device.
+
+    Raises
+    ------
+    RecordError
+        If the file is the record of another student or lab, or is damaged.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     lab = Lab("LAB-6, full size", size.settings, partial(_full_run, size, folder), _accuracy)
@@ -375,8 +443,8 @@ def full_report(path: str | os.PathLike[str] = FULL_FILE) -> str:
     record = LabRecord.load(path)
     lines = [f"{record.lab}, by {record.user}, on {record.device}"]
     for run in record.runs:
-        told = ", ".join(str(value) for value in run.setting.values())
-        lines.append(f"{told}: test accuracy {_accuracy(run.curves):.1%}, {run.seconds:.0f} s")
+        setting = ", ".join(str(value) for value in run.setting.values())
+        lines.append(f"{setting}: test accuracy {_accuracy(run.curves):.1%}, {run.seconds:.0f} s")
     return "\n".join(lines)
 
 
@@ -391,7 +459,20 @@ def _means(losses: list[float], epochs: int) -> list[float]:
 
 
 def mean_losses(record: LabRecord, kind: str = "ResNet-8") -> dict[str, list[float]]:
-    """Return for each method the mean training loss of each epoch; diverged runs are left out."""
+    """Return for each method the mean training loss of each epoch; diverged runs are left out.
+
+    Parameters
+    ----------
+    record : LabRecord
+        The student's record of the small size.
+    kind : str
+        The network.
+
+    Returns
+    -------
+    dict
+        Methods to lists of losses, one for each epoch.
+    """
     return {
         run.setting["method"]: _means(run.curves["loss"], SMALL.epochs)
         for run in record.runs
@@ -443,7 +524,7 @@ class _Variant:
 def _variants(device: str) -> list[_Variant]:
     """Return what is measured on a device: one change after the other, then each by itself."""
     both = "channels_last, autocast"
-    apart = [
+    single_changes = [
         _Variant(f"{both}, compiled", compiled=True),
         _Variant(f"{both}, losses read in each step", waits=True),
         _Variant(f"{both}, images on the CPU", images="cpu"),
@@ -452,10 +533,10 @@ def _variants(device: str) -> list[_Variant]:
         _Variant("float32", channels_last=False, half=False),
         _Variant("channels_last", half=False),
         _Variant(both),
-        *apart,
+        *single_changes,
         *(
-            _Variant(f"{both}, augmented on {place}", images=place, augmented=place)
-            for place in dict.fromkeys((device, "cpu"))
+            _Variant(f"{both}, augmented on {host}", images=host, augmented=host)
+            for host in dict.fromkeys((device, "cpu"))
         ),
     ]
 
@@ -489,10 +570,10 @@ def measure(
     on_gpu = size.device == "cuda"
     with on_threads(torch.get_num_threads() if on_gpu else 1):
         return {
-            one.name: _speed(parts, size, kind, steps, one)
-            if on_gpu or one.augmented or not (one.compiled or one.images)
+            variant.name: _speed(parts, size, kind, steps, variant)
+            if on_gpu or variant.augmented or not (variant.compiled or variant.images)
             else None
-            for one in _variants(size.device)
+            for variant in _variants(size.device)
         }
 
 
@@ -507,12 +588,12 @@ def _speed(parts: Parts, size: Size, kind: str, steps: int, variant: _Variant) -
         channels_last=variant.channels_last,
         compiled=variant.compiled,
     )
-    place = variant.images or size.device
+    device = variant.images or size.device
     side = 32 if size.data == "cifar10" else 8
     draws = torch.Generator().manual_seed(0)
-    x = torch.randn((size.batch, 3, side, side), generator=draws).to(place)
-    y = torch.randint(10, (size.batch,), generator=draws).to(place)
-    generator = torch.Generator(place).manual_seed(0)
+    x = torch.randn((size.batch, 3, side, side), generator=draws).to(device)
+    y = torch.randint(10, (size.batch,), generator=draws).to(device)
+    generator = torch.Generator(device).manual_seed(0)
     how = {"padding": size.padding, "flip": size.flip}
 
     def minibatch() -> tuple[Tensor, Tensor]:
@@ -528,7 +609,15 @@ def _speed(parts: Parts, size: Size, kind: str, steps: int, variant: _Variant) -
 
 
 def table(speeds: Mapping[str, float | None], size: Size) -> str:
-    """Return measured speeds as a table in Markdown, which names the device."""
+    """Return measured speeds as a table in Markdown, which names the device.
+
+    Parameters
+    ----------
+    speeds : dict
+        Names of variants to images per second, None where a variant was not measured.
+    size : Size
+        Says on which device.
+    """
     device = torch.cuda.get_device_name() if size.device == "cuda" else "one thread of the CPU"
     rows = [
         f"| {name} | {'not measured' if speed is None else f'{speed:,.0f}'} |"

@@ -89,17 +89,17 @@ def experiment(
     losses, checked = parts["fit"](
         model, train, validation, epochs, LR, BATCH, generator, stopper=stopper
     )
-    found = {"loss": losses, "validation": checked}
+    curves = {"loss": losses, "validation": checked}
     x, y = validation
     if steps is None:
-        found |= {"accuracy": [accuracy(model.eval())], **_ensemble(parts, model, x, y)}
+        curves |= {"accuracy": [accuracy(model.eval())], **_ensemble(parts, model, x, y)}
     # to judge a record takes the losses alone, and this once, in the first run that drops units
     if setting["p"] == RATES[1] and not parts["monte_carlo"](model, x[:2], 2)[1].any():
         raise RecordError(
             "`monte_carlo` does not switch on your Dropout: compare `type(module).__name__` of "
             'each module with "Dropout", whatever the class is'
         )
-    return found, model
+    return curves, model
 
 
 @torch.no_grad()
@@ -121,8 +121,8 @@ def _ensemble(parts: Parts, model: Any, x: Tensor, y: Tensor) -> dict[str, list[
     }
 
 
-def _accuracy(found: Mapping[str, list[float]]) -> float:
-    return found["accuracy"][-1]
+def _accuracy(curves: Mapping[str, list[float]]) -> float:
+    return curves["accuracy"][-1]
 
 
 LAB = Lab(
@@ -139,7 +139,13 @@ def _name(setting: Mapping[str, Any]) -> str:
 
 
 def curves(record: LabRecord) -> dict[str, dict[str, list[float]]]:
-    """Return the name of each run, and its ``training`` and ``validation`` losses by epoch."""
+    """Return the name of each run, and its ``training`` and ``validation`` losses by epoch.
+
+    Returns
+    -------
+    dict
+        Names of runs to a dict of two lists, each with one loss for each epoch.
+    """
     return {
         _name(run.setting): {
             "training": run.curves["loss"],
@@ -155,10 +161,10 @@ def results(record: LabRecord) -> str:
         f"{'run':22}{'epochs':>8}{'accuracy':>10}{'50 passes':>11}{'spread, right / wrong':>24}"
     ]
     for run in record.runs:
-        one, many = run.curves["accuracy"][-1], run.curves["ensemble"][-1]
+        single, many = run.curves["accuracy"][-1], run.curves["ensemble"][-1]
         right, wrong = run.curves["spread"]
         lines.append(
-            f"{_name(run.setting):22}{len(run.curves['loss']):8}{one:10.3f}{many:11.3f}"
+            f"{_name(run.setting):22}{len(run.curves['loss']):8}{single:10.3f}{many:11.3f}"
             f"{right:16.3f} / {wrong:.3f}"
         )
     return "\n".join(lines)

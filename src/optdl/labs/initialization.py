@@ -88,7 +88,7 @@ def experiment(
     """Start one network with the student's functions and train it; see :class:`optdl.labs.Lab`."""
     model = _started(parts, setting["start"], seed)
     # to judge a record takes the losses alone
-    found = parts["activation_statistics"](model, sample()).values() if steps is None else ()
+    statistics = parts["activation_statistics"](model, sample()).values() if steps is None else ()
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9)
     stream = batches(seed, steps or STEPS)
     x, y = next(stream)
@@ -98,8 +98,8 @@ def experiment(
     curves = {
         "loss": losses,
         "accuracy": [accuracy(model)],
-        "deviation": [layer["std"] for layer in found],
-        "dead": [layer["dead"] for layer in found],
+        "deviation": [layer["std"] for layer in statistics],
+        "dead": [layer["dead"] for layer in statistics],
         "ratio": list(ratios),
     }
     return curves, model
@@ -142,6 +142,13 @@ def curves_by_start(record: LabRecord) -> dict[str, dict[str, list[float]]]:
 
 
 def deviations(record: LabRecord) -> dict[str, list[float]]:
-    """Return for each run the standard deviation of the activations, by hidden layer."""
+    """Return for each run the standard deviation of the activations, by hidden layer.
+
+    Returns
+    -------
+    dict
+        Names of initial weights to lists with one entry for each hidden layer, from the input on;
+        the list is empty where a run measured none.
+    """
     curves = curves_by_start(record)
-    return {start: found.get("deviation", []) for start, found in curves.items()}
+    return {start: of_run.get("deviation", []) for start, of_run in curves.items()}

@@ -66,7 +66,20 @@ def network(seed: int) -> nn.Sequential:
 
 
 def batches(seed: int, steps: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield minibatches of 64 examples, drawn anew for each step."""
+    """Yield minibatches of 64 examples, drawn anew for each step.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the examples.
+    steps : int
+        Number of minibatches.
+
+    Yields
+    ------
+    (64, 64) tensor, (64,) tensor
+        Features and labels.
+    """
     x, y, _, _ = examples()
     generator = torch.Generator().manual_seed(seed)
     for _ in range(steps):
@@ -109,10 +122,15 @@ def final_losses(record: LabRecord) -> dict[str, dict[float, float]]:
     """Return for each optimizer its rates, and the mean loss of the last 20 steps at each.
 
     A run that diverged is left out.
+
+    Returns
+    -------
+    dict
+        ``SGD`` and ``AdamW`` to a dict of rates to losses.
     """
-    found: dict[str, dict[float, float]] = {"SGD": {}, "AdamW": {}}
+    losses: dict[str, dict[float, float]] = {"SGD": {}, "AdamW": {}}
     for run in record.runs:
         if run.stop == "done":
             last = run.curves["loss"][-20:]
-            found[run.setting["optimizer"]][run.setting["lr"]] = sum(last) / len(last)
-    return found
+            losses[run.setting["optimizer"]][run.setting["lr"]] = sum(last) / len(last)
+    return losses

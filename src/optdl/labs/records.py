@@ -155,9 +155,9 @@ class LabRecord:
         content = _parsed(given, name)
         if not isinstance(content, dict) or content.pop("format", None) != _FORMAT:
             raise RecordError(f"{name} is not the record of a lab: train again")
-        told = content.pop("checksum", None)
+        checksum = content.pop("checksum", None)
         _require_finite(content)
-        if told != _checksum(content):
+        if checksum != _checksum(content):
             raise RecordError(
                 "the record was changed after it was written: hand in the file as your run wrote "
                 "it, or delete it and train again"

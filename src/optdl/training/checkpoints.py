@@ -174,10 +174,10 @@ class Checkpoint:
             )
         return content
 
-    def _require_same_run(self, found: Mapping[str, str], done: int, epochs: int) -> None:
-        if different := [name for name in self.asked if found.get(name) != self.asked[name]]:
+    def _require_same_run(self, saved: Mapping[str, str], done: int, epochs: int) -> None:
+        if different := [name for name in self.asked if saved.get(name) != self.asked[name]]:
             listed = "; ".join(
-                f"{name}: {found.get(name)} there, {self.asked[name]} here" for name in different
+                f"{name}: {saved.get(name)} there, {self.asked[name]} here" for name in different
             )
             raise ValueError(
                 f"{self.path} is the checkpoint of another run. {listed}. Give each run a file "

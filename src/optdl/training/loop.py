@@ -278,7 +278,7 @@ class _Epoch:
         self.augmentation, self.autocast = augmentation, autocast
         self.advance: Callable[[Tensor], Tensor] = self._advance
 
-    def run(self, generator: torch.Generator, tell: Callable[[int], Any]) -> None:
+    def run(self, generator: torch.Generator, count_examples: Callable[[int], Any]) -> None:
         """Take the steps of an epoch, and append to the curves."""
         plan, state, results = self._plan(generator), self.state, []
         if not isinstance(self.x, Tensor):
@@ -287,7 +287,7 @@ class _Epoch:
             state.step += 1
             results.append(self.advance(rows).clone())
             _call(self.hooks, "after_step", state)
-            tell(len(rows))
+            count_examples(len(rows))
             if state.stop:
                 break
         losses, norms = (values.tolist() for values in torch.stack(results).T)
