@@ -16,8 +16,8 @@ import optdl
 ROOT = Path(__file__).resolve().parent.parent
 COURSE = yaml.safe_load((ROOT / "book" / "rows.yml").read_text(encoding="utf-8"))["chapters"]
 TOPICS = tuple(chapter["topic"] for chapter in COURSE)
-# Which rooms of optdl each room may import; topics and checks are rooms as a whole. The checks of
-# labs are a room of their own: they need PyTorch, and the others run without it.
+# Which modules of optdl each may import; all topics count as one, and so do all checks. The checks
+# of labs are apart: they need PyTorch, and the others run without it.
 MAY_IMPORT = {
     "files": set(),
     "special": set(),
@@ -43,8 +43,8 @@ MAY_IMPORT = {
 }
 
 
-# The same for gradebox, from the ground up. A module beside the rooms is a room of its own.
-ROOMS = {
+# The same for gradebox, from the lowest layer up: packages, and the modules beside them.
+LAYERS = {
     "configuration": set(),
     "events": set(),
     "files": set(),
@@ -70,7 +70,7 @@ PRIVATE = tuple(
 # --- One name for a topic everywhere ----------------------------------------------------------
 
 
-def places(topic: str) -> list[str]:
+def files_of(topic: str) -> list[str]:
     """Return all files that a topic has; its code is a module, or a package."""
     package = f"src/optdl/{topic}/__init__.py"
     return [
@@ -105,18 +105,18 @@ def test_the_numbered_pages_of_the_contents_are_the_chapters() -> None:
 
 @pytest.mark.parametrize("topic", existing_topics())
 def test_a_topic_has_the_same_name_everywhere(topic: str) -> None:
-    missing = [place for place in places(topic) if not (ROOT / place).exists()]
+    missing = [file for file in files_of(topic) if not (ROOT / file).exists()]
     assert not missing, f"book/{topic} exists, and these do not: {', '.join(missing)}"
 
 
 @pytest.mark.parametrize("folder", ["src/optdl/checks", "solutions", "exercises"])
 def test_folders_of_topics_hold_nothing_else(folder: str) -> None:
-    found = {
+    names = {
         path.stem for path in (ROOT / folder).iterdir() if not path.name.startswith((".", "_"))
     }
     machinery = {"catalog", "compare", "diagnoses", "exercise", "hints", "labs"}
     machinery |= {"report", "runner", "summary"}
-    strange = found - set(existing_topics()) - (machinery if folder.endswith("checks") else set())
+    strange = names - set(existing_topics()) - (machinery if folder.endswith("checks") else set())
     assert not strange, f"{folder} has {', '.join(sorted(strange))}, for which there is no chapter"
 
 
@@ -164,18 +164,18 @@ def test_a_chapter_has_its_label_its_assignment_and_its_sources(topic: str) -> N
 
 def imported(source: str) -> list[tuple[int, str]]:
     """Return the modules that a file imports, with their lines; ``from a import b`` gives a.b."""
-    found = []
+    modules = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
+            modules += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = "." * node.level + (node.module or "")
-            found += [(node.lineno, f"{base}.{alias.name}") for alias in node.names]
-    return found
+            modules += [(node.lineno, f"{base}.{alias.name}") for alias in node.names]
+    return modules
 
 
-def room(module: str) -> str:
-    """Return the room of a module, such as ``topic`` for ``optdl.erm.sgd``."""
+def layer(module: str) -> str:
+    """Return to what the rules assign a module, such as ``topic`` for ``optdl.erm.sgd``."""
     if re.match(r"optdl\.checks\.(labs\b|\w+\.lab_(\d|record|shared))", module):
         return "checks of labs"
     if f"{module}.".startswith("optdl.labs.drivers."):
@@ -187,7 +187,10 @@ def room(module: str) -> str:
 def broken_rules(file: str, source: str) -> list[str]:
     """Return each import of a file below ``src`` that goes the wrong way."""
     package, *inner = Path(file).with_suffix("").parts[1:]
-    here, rules = room(".".join([package, *inner])), ROOMS if package == "gradebox" else MAY_IMPORT
+    here, rules = (
+        layer(".".join([package, *inner])),
+        LAYERS if package == "gradebox" else MAY_IMPORT,
+    )
     broken = []
     for line, module in imported(source):
         top = module.split(".")[0]
@@ -201,9 +204,9 @@ def broken_rules(file: str, source: str) -> list[str]:
         elif package == "gradebox" and here != "nbgrader" and module.startswith(PRIVATE):
             broken.append(f"{where}: only gradebox.nbgrader knows nbgrader's private parts")
         elif package == top and here in rules:
-            there = room(module)
+            there = layer(module)
             if there and there != here and there not in rules[here]:
-                allowed = ", ".join(sorted(rules[here])) or "no other room"
+                allowed = ", ".join(sorted(rules[here])) or "no other module"
                 broken.append(f"{where}: {here} may import {allowed}, not {there}")
     return broken
 
@@ -221,32 +224,32 @@ def test_imports_go_one_way() -> None:
     assert not broken, "\n".join(broken)
 
 
-def test_each_room_of_optdl_has_its_rule() -> None:
-    rooms = {
-        room(f"optdl.{path.stem}")
+def test_each_module_of_optdl_has_its_rule() -> None:
+    layers = {
+        layer(f"optdl.{path.stem}")
         for path in (ROOT / "src" / "optdl").iterdir()
         if not path.name.startswith("_") and (path.suffix == ".py" or path.is_dir())
     }
-    assert rooms <= set(MAY_IMPORT), "say in MAY_IMPORT what the new room may import"
+    assert layers <= set(MAY_IMPORT), "say in MAY_IMPORT what the new module may import"
 
 
-def test_each_room_of_gradebox_has_its_rule() -> None:
+def test_each_layer_of_gradebox_has_its_rule() -> None:
     inside = (ROOT / "src" / "gradebox").iterdir()
-    rooms = {
+    layers = {
         path.stem for path in inside if path.suffix == ".py" or (path / "__init__.py").exists()
     }
-    assert rooms - {"__init__", "__main__"} == set(ROOMS), "say in ROOMS what each room may import"
+    assert layers - {"__init__", "__main__"} == set(LAYERS), "say in LAYERS what each may import"
 
 
 def test_gradebox_names_no_course() -> None:
-    own = [file for file in text_files() if file.is_relative_to(ROOT / "src" / "gradebox")]
-    mentions = [file.name for file in own if "optdl" in file.read_text("utf-8").lower()]
+    files = [file for file in text_files() if file.is_relative_to(ROOT / "src" / "gradebox")]
+    mentions = [file.name for file in files if "optdl" in file.read_text("utf-8").lower()]
     assert not mentions, "what a course of its own needs, it says in nbgrader_config.py"
 
 
-def test_the_rooms_of_gradebox_stand_on_each_other() -> None:
+def test_the_layers_of_gradebox_stand_on_each_other() -> None:
     below: set[str] = set()
-    for name, allowed in ROOMS.items():  # each of them only on those before it
+    for name, allowed in LAYERS.items():  # each of them only on those before it
         assert allowed <= below, f"{name} stands below {', '.join(sorted(allowed - below))}"
         below.add(name)
 
@@ -254,7 +257,7 @@ def test_the_rooms_of_gradebox_stand_on_each_other() -> None:
 @pytest.mark.parametrize(
     ("file", "source", "reason"),
     [
-        ("src/optdl/special.py", "from optdl.erm import sgd", "may import no other room"),
+        ("src/optdl/special.py", "from optdl.erm import sgd", "may import no other module"),
         ("src/optdl/training/loop.py", "import optdl.quadratic", "not topic"),
         ("src/optdl/plotting.py", "from optdl import training", "not training"),
         ("src/optdl/erm.py", "from optdl.checks import check", "not checks"),
@@ -267,7 +270,7 @@ def test_the_rooms_of_gradebox_stand_on_each_other() -> None:
         ("src/optdl/labs/drivers/bnp.py", "from optdl.bnp import BNP", "not topic"),
         ("src/optdl/checks/erm/shared.py", "from optdl.networks import FC", "not networks"),
         ("src/optdl/erm.py", "from gradebox import observe", "knows nothing of gradebox"),
-        ("src/gradebox/values/codec.py", "from gradebox.workers import stubs", "no other room"),
+        ("src/gradebox/values/codec.py", "from gradebox.workers import stubs", "no other module"),
         ("src/gradebox/workers/pool.py", "import gradebox.nbgrader.cells", "not nbgrader"),
         (
             "src/gradebox/run/batch.py",
@@ -345,8 +348,8 @@ def users_of_checks(code: dict[str, str]) -> list[str]:
 
 
 def test_nothing_but_notebooks_tests_and_tools_imports_the_checks() -> None:
-    found = users_of_checks(programs())
-    assert not found, "\n".join(found)
+    importers = users_of_checks(programs())
+    assert not importers, "\n".join(importers)
 
 
 def test_a_page_that_imports_the_checks_is_named() -> None:
@@ -395,12 +398,12 @@ def forbidden_in(text: str) -> list[str]:
 
 
 def test_no_file_holds_a_path_of_one_machine_or_the_host_of_a_registry() -> None:
-    found = [
+    problems = [
         f"{file.relative_to(ROOT)}:{item}"
         for file in text_files()
         for item in forbidden_in(file.read_text(encoding="utf-8"))
     ]
-    assert not found, "\n".join(found)
+    assert not problems, "\n".join(problems)
 
 
 @pytest.mark.parametrize("text", ["see /ho" + "me/ada/x", "https://py" + "pi.org/simple"])
@@ -409,14 +412,14 @@ def test_what_is_forbidden_is_found(text: str) -> None:
 
 
 def test_each_text_file_ends_in_one_newline_and_has_no_carriage_return() -> None:
-    found = []
+    problems = []
     for file in text_files():
         content = file.read_bytes()
         if content and (not content.endswith(b"\n") or content.endswith(b"\n\n")):
-            found.append(f"{file.relative_to(ROOT)} must end in one newline")
+            problems.append(f"{file.relative_to(ROOT)} must end in one newline")
         if b"\r" in content:
-            found.append(f"{file.relative_to(ROOT)} has a carriage return")
-    assert not found, "\n".join(found)
+            problems.append(f"{file.relative_to(ROOT)} has a carriage return")
+    assert not problems, "\n".join(problems)
 
 
 def test_everything_is_spelled_right() -> None:
@@ -447,15 +450,15 @@ COLOR = re.compile(r"#(?:[0-9a-f]{3,4}){1,2}\b|\b(?:rgb|hsl|hwb|lab|lch|oklab|ok
 def colors_in(style: str) -> list[str]:
     """Return the colors in the declarations of a style sheet; paper is white everywhere."""
     values = re.findall(r":([^:;{}]*)(?=[;}])", re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL))
-    found = [color for value in values for color in COLOR.findall(value)]
-    return [color for color in found if color != "#fff"]
+    colors = [color for value in values for color in COLOR.findall(value)]
+    return [color for color in colors if color != "#fff"]
 
 
 def test_the_colors_of_the_site_stand_in_one_style_sheet() -> None:
     sheets = [*(ROOT / "book").rglob("*.css")]
-    found = {sheet.name: colors_in(sheet.read_text("utf-8")) for sheet in sheets}
-    assert found.pop("colors.css")
-    assert not any(found.values()), f"write them into colors.css, with a name: {found}"
+    colors = {sheet.name: colors_in(sheet.read_text("utf-8")) for sheet in sheets}
+    assert colors.pop("colors.css")
+    assert not any(colors.values()), f"write them into colors.css, with a name: {colors}"
 
 
 def test_a_color_in_a_style_sheet_is_found() -> None:
@@ -465,9 +468,9 @@ def test_a_color_in_a_style_sheet_is_found() -> None:
 
 def test_each_color_that_a_style_sheet_names_is_there() -> None:
     text = {sheet.name: sheet.read_text("utf-8") for sheet in (ROOT / "book").rglob("*.css")}
-    own = r"--(?:course|ex)-[\w-]+"
-    used = {name for style in text.values() for name in re.findall(rf"var\(({own})", style)}
-    assert used == set(re.findall(rf"({own}):", text["colors.css"]))
+    pattern = r"--(?:course|ex)-[\w-]+"
+    used = {name for style in text.values() for name in re.findall(rf"var\(({pattern})", style)}
+    assert used == set(re.findall(rf"({pattern}):", text["colors.css"]))
 
 
 def test_each_reference_is_cited_and_each_citation_is_there() -> None:

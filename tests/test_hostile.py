@@ -155,13 +155,13 @@ def graded() -> Iterator[Graded]:
     listener = Listener(mark)
     with tempfile.TemporaryDirectory(prefix="hostile-") as folder, listener.open() as port:
         root = Path(folder).resolve() / "course"
-        course.make(root, SETTINGS)
+        course.create(root, SETTINGS)
         hand_in(root, port, mark)
         before = files(root)
         run = grade(root, "gradebox", "grade", NAME, "-j", "4")
         assert (root / f".gradebox/{NAME}.json").is_file(), run.stderr[-3000:]
         yield Graded(
-            root, run, outcome.scores(root), outcome.told(root), listener.heard, before, mark
+            root, run, outcome.scores(root), outcome.report(root), listener.heard, before, mark
         )
 
 
@@ -193,7 +193,7 @@ def test_each_is_told_why(graded: Graded, case: Case) -> None:
         assert any(part in one for one in flags), (part, flags)
     nb = outcome.page(graded.root, case.name)
     says = outcome.shown(nb, tests=True) | outcome.shown(nb, tests=False)
-    for cell, part in case.says.items():
+    for cell, part in case.outputs.items():
         assert part in says[cell], says[cell]
 
 
@@ -364,7 +364,7 @@ BY_NBGRADER = (
 
 def test_nbgraders_own_command_does_the_same(tmp_path: Path) -> None:
     root = tmp_path / "course"
-    course.make(root, SETTINGS + STEPS)
+    course.create(root, SETTINGS + STEPS)
     cases = [case for case in CASES if case.name in BY_NBGRADER]
     for case in cases:
         work = Work(root, case.name)

@@ -27,14 +27,14 @@ _RAN = "() => [...document.documentElement.classList].filter(name => name.starts
 
 def ran(pages: list[Path]) -> list[list[str]]:
     """Return for each page the names of the scripts of :mod:`hostile.pages` that ran in it."""
-    with ThreadPoolExecutor(1) as apart:  # another test may have left a loop of events here
-        return apart.submit(_ran, pages).result()
+    with ThreadPoolExecutor(1) as thread:  # another test may have left a loop of events here
+        return thread.submit(_ran, pages).result()
 
 
 def _ran(pages: list[Path]) -> list[list[str]]:
     from playwright.sync_api import sync_playwright
 
-    found = []
+    scripts = []
     with sync_playwright() as playwright:
         browser = _launch(playwright)
         for path in pages:
@@ -44,16 +44,16 @@ def _ran(pages: list[Path]) -> list[list[str]]:
             page.evaluate(_TOUCH)
             page.wait_for_timeout(100)
             names = page.evaluate(_RAN)
-            found.append(sorted(name.removeprefix("ran-") for name in names))
+            scripts.append(sorted(name.removeprefix("ran-") for name in names))
             page.close()
         browser.close()
-    return found
+    return scripts
 
 
 def look(path: Path, script: str) -> tuple[list[str], Any]:
     """Return what a page asks for without a network, and what a script finds in it."""
-    with ThreadPoolExecutor(1) as apart:
-        return apart.submit(_look, path, script).result()
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_look, path, script).result()
 
 
 def _look(path: Path, script: str) -> tuple[list[str], Any]:
@@ -66,9 +66,9 @@ def _look(path: Path, script: str) -> tuple[list[str], Any]:
         page.set_default_timeout(1000 * HANG)
         page.on("request", lambda request: asked.append(request.url))
         page.goto(path.as_uri(), wait_until="load")
-        found = page.evaluate(script)
+        result = page.evaluate(script)
         browser.close()
-    return [url for url in asked if url != path.as_uri() and not url.startswith("data:")], found
+    return [url for url in asked if url != path.as_uri() and not url.startswith("data:")], result
 
 
 def _launch(playwright: Any) -> Any:

@@ -40,7 +40,7 @@ class Case:
         What the instructor may be told besides, as chance has it.
     why : str
         A part of the reason why it fails.
-    says : mapping
+    outputs : mapping
         By cell, a part of what its output must say.
     either : tuple of str
         The cells whose points are up to chance: none or all.
@@ -59,7 +59,7 @@ class Case:
     flags: tuple[str, ...] = ()
     maybe: tuple[str, ...] = ()
     why: str = ""
-    says: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
     either: tuple[str, ...] = ()
     late: bool = False
     unrun: str = ""
@@ -75,9 +75,9 @@ SLOW = "a cell took too long"
 SLOW_IN_TEST = "a call by the test took too long"
 
 
-def points(**known: float) -> dict[str, float]:
+def points(**scores: float) -> dict[str, float]:
     """Return full marks but for the cells that are named, with _ for -."""
-    return {**FULL, **{name.replace("_", "-"): score for name, score in known.items()}}
+    return {**FULL, **{name.replace("_", "-"): score for name, score in scores.items()}}
 
 
 def first(source: str) -> Build:
@@ -100,7 +100,7 @@ def last(source: str) -> Build:
     return build
 
 
-def beside(source: str) -> Build:
+def extra_cell(source: str) -> Build:
     """Build right answers, with a cell of evil before all of them."""
 
     def build(work: Work) -> None:

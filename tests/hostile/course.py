@@ -95,11 +95,11 @@ assert abs(nearest([6.5, -7.0], far) - 6.5) < 1e-9 and fmean([6.5, -7.0]) == -0.
 
 
 def _cell(kind: str, name: str, source: str, **more: Any) -> Any:
-    about = {"grade": False, "solution": False, "locked": False, "task": False}
-    about |= {"grade_id": name, "schema_version": 3, **more}
-    made = new_code_cell(source) if kind == "code" else new_markdown_cell(source)
-    made.id, made.metadata = name, nbformat.from_dict({"nbgrader": about})
-    return made
+    metadata = {"grade": False, "solution": False, "locked": False, "task": False}
+    metadata |= {"grade_id": name, "schema_version": 3, **more}
+    cell = new_code_cell(source) if kind == "code" else new_markdown_cell(source)
+    cell.id, cell.metadata = name, nbformat.from_dict({"nbgrader": metadata})
+    return cell
 
 
 def _answer(name: str) -> Any:
@@ -134,7 +134,7 @@ def _inside(folder: Path) -> Iterator[None]:
         os.environ["PATH"] = path
 
 
-def make(root: Path, config: str = "") -> None:
+def create(root: Path, config: str = "") -> None:
     """Make the course, and release its assignment."""
     root.mkdir(parents=True)
     (root / "nbgrader_config.py").write_text(CONFIG + config)
@@ -185,9 +185,9 @@ class Work:
 
     def cell(self, name: str) -> Any:
         """Return a cell by its name in nbgrader."""
-        return next(one for one in self.nb.cells if _name(one) == name)
+        return next(cell for cell in self.nb.cells if _name(cell) == name)
 
-    def place(self, name: str) -> int:
+    def index(self, name: str) -> int:
         """Return where a cell stands."""
         return self.nb.cells.index(self.cell(name))
 
@@ -209,12 +209,12 @@ class Work:
         self.nb.cells.append(self._extra(source))
 
     def _extra(self, source: str) -> Any:
-        told = f"# {self.student}\n{source}"
+        text = f"# {self.student}\n{source}"
         for name, value in ("PORT", self.port), ("MARK", self.mark), ("ROOT", self.root):
-            told = told.replace(name, str(value))
-        made = new_code_cell(told)
-        made.id = f"extra-{len(self.nb.cells)}"
-        return made
+            text = text.replace(name, str(value))
+        cell = new_code_cell(text)
+        cell.id = f"extra-{len(self.nb.cells)}"
+        return cell
 
     def save(self) -> None:
         """Hand in the notebook, if it was not replaced by something else."""

@@ -43,7 +43,7 @@ def _tag(work: Work) -> None:
 
 def _delete(*names: str) -> Any:
     def change(work: Work) -> None:
-        work.nb.cells = [one for one in work.nb.cells if one not in map(work.cell, names)]
+        work.nb.cells = [cell for cell in work.nb.cells if cell not in map(work.cell, names)]
 
     return change
 
@@ -59,14 +59,14 @@ def _copy_answer(work: Work) -> None:
     again = copy.deepcopy(work.cell("squares"))
     again.id = "again"
     work.cell("squares").source = WRONG["squares"]
-    work.nb.cells.insert(work.place("test-squares"), again)
+    work.nb.cells.insert(work.index("test-squares"), again)
 
 
-def _tests_to(place: int) -> Any:
+def _tests_to(position: int) -> Any:
     def change(work: Work) -> None:
         tests = _tests(work)
-        others = [one for one in work.nb.cells if one not in tests]
-        work.nb.cells = [*others[:place], *tests, *others[place:]]
+        rest = [cell for cell in work.nb.cells if cell not in tests]
+        work.nb.cells = [*rest[:position], *tests, *rest[position:]]
 
     return change
 
@@ -74,7 +74,7 @@ def _tests_to(place: int) -> Any:
 def _answers_last(work: Work) -> None:
     names = ("squares", "means", "running", "digit", "nearest")
     answers = [work.cell(name) for name in names]
-    work.nb.cells = [*(one for one in work.nb.cells if one not in answers), *answers]
+    work.nb.cells = [*(cell for cell in work.nb.cells if cell not in answers), *answers]
 
 
 def _rename(name: str) -> Any:
@@ -90,21 +90,21 @@ def _rename_tests(work: Work) -> None:
         cell.source = "4"
 
 
-def _swap(one: str, other: str) -> Any:
+def _swap(name: str, other: str) -> Any:
     def change(work: Work) -> None:
-        first, second = work.cell(one).metadata.nbgrader, work.cell(other).metadata.nbgrader
+        first, second = work.cell(name).metadata.nbgrader, work.cell(other).metadata.nbgrader
         first.grade_id, second.grade_id = second.grade_id, first.grade_id
 
     return change
 
 
-def _kind(make: Any, *names: str) -> Any:
+def _kind(constructor: Any, *names: str) -> Any:
     def change(work: Work) -> None:
         for name in names:
             old = work.cell(name)
-            new = make(old.source)
+            new = constructor(old.source)
             new.id, new.metadata = old.id, old.metadata
-            work.nb.cells[work.place(name)] = new
+            work.nb.cells[work.index(name)] = new
 
     return change
 
@@ -357,12 +357,12 @@ EDITS = [
     *(
         Case(
             f"metadata-{name}",
-            f"nbgrader's metadata of an answer made {told}",
+            f"nbgrader's metadata of an answer made {description}",
             edited(_metadata(value)),
             scores=FULL,
             flags=("cell squares was missing",),
         )
-        for name, told, value in (
+        for name, description, value in (
             ("list", "a list", []),
             ("text", "a text", "squares"),
             ("empty", "empty", {}),

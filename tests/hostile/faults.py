@@ -8,7 +8,7 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell
 
-from hostile.case import FULL, SLOW_IN_TEST, Build, Case, answers, beside, points
+from hostile.case import FULL, SLOW_IN_TEST, Build, Case, answers, extra_cell, points
 from hostile.course import Work
 
 ALL = ("setup", "squares", "means", "running", "digit", "nearest", "words")
@@ -34,9 +34,9 @@ def changed(change: Callable[[Any], None]) -> Build:
     """Build right answers, and change the JSON of the notebook."""
 
     def build(work: Work) -> None:
-        told = json.loads(_text(work))
-        change(told)
-        work.raw(json.dumps(told))
+        content = json.loads(_text(work))
+        change(content)
+        work.raw(json.dumps(content))
 
     return build
 
@@ -46,14 +46,14 @@ def _old(version: int) -> Callable[[Any], None]:
 
     def change(nb: Any) -> None:
         for cell in nb["cells"]:
-            about = cell["metadata"]["nbgrader"]
-            about["schema_version"] = version
+            metadata = cell["metadata"]["nbgrader"]
+            metadata["schema_version"] = version
             if version < 3:
-                about.pop("task")
+                metadata.pop("task")
             if version < 2:
-                about.pop("cell_type", None)
-                if not about["grade"]:
-                    about["points"] = 0
+                metadata.pop("cell_type", None)
+                if not metadata["grade"]:
+                    metadata["points"] = 0
 
     return change
 
@@ -87,10 +87,10 @@ def _surrogate(nb: Any) -> None:
 
 
 def _deep_metadata(nb: Any) -> None:
-    place = nb["metadata"]
+    inner = nb["metadata"]
     for _ in range(200):
-        place["x"] = {}
-        place = place["x"]
+        inner["x"] = {}
+        inner = inner["x"]
 
 
 def _strange_kernel(nb: Any) -> None:
@@ -146,7 +146,7 @@ def _large(work: Work) -> None:
         file.truncate(HUGE)
 
 
-def _large_beside(work: Work) -> None:
+def _large_extra_file(work: Work) -> None:
     work.honest()
     with (work.folder / "data.bin").open("wb") as file:
         file.truncate(HUGE)
@@ -303,7 +303,7 @@ FAULTS = [
     Case(
         "large-file",
         "a file of more than 50 MB beside the notebook",
-        _large_beside,
+        _large_extra_file,
         None,
         why="more than 50 MB",
     ),
@@ -319,7 +319,7 @@ FAULTS = [
         answers(squares="def sum_of_squares(x:"),
         points(test_squares=0.0),
         flags=("the cell has a syntax error",),
-        says={"squares": "SyntaxError"},
+        outputs={"squares": "SyntaxError"},
     ),
     Case(
         "cell-magic",
@@ -366,5 +366,5 @@ FAULTS = [
         ),
         points(test_squares=0.0),
     ),
-    Case("syntax-in-extra", "a cell of the student's own that fails", beside("1 / 0"), FULL),
+    Case("syntax-in-extra", "a cell of the student's own that fails", extra_cell("1 / 0"), FULL),
 ]

@@ -267,10 +267,10 @@ MARKS = [
     *(
         Case(
             f"shows-{name}",
-            f"a mark shown as the result of the test cell before it fails: {told}",
+            f"a mark shown as the result of the test cell before it fails: {description}",
             returning(f"show({value})", _SHOW),
         )
-        for name, told, value in (
+        for name, description, value in (
             ("maximum", "the maximum", "2"),
             ("nan", "nan", "float('nan')"),
             ("inf", "inf", "float('inf')"),

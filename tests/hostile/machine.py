@@ -11,7 +11,7 @@ from hostile.case import (
     Build,
     Case,
     answers,
-    beside,
+    extra_cell,
     first,
     last,
     points,
@@ -58,10 +58,10 @@ def _pipe(work: Work) -> None:
     os.mkfifo(work.folder / "pipe")
 
 
-def _time(told: str, source: str = "") -> Build:
+def _time(text: str, source: str = "") -> Build:
     def build(work: Work) -> None:
         work.honest()
-        (work.folder / "timestamp.txt").write_text(told)
+        (work.folder / "timestamp.txt").write_text(text)
         work.first(source)
 
     return build
@@ -114,7 +114,7 @@ OUTSIDE = [
     Case(
         "kills-parent",
         "the parent killed, and every process that may be",
-        beside(
+        extra_cell(
             _SEALED + "import os, signal\n"
             "for target in (os.getppid(), 1, -1, 0):\n"
             "    try: os.kill(target, signal.SIGKILL)\n"
@@ -128,7 +128,7 @@ OUTSIDE = [
     Case(
         "daemon",
         "a process that leaves the group by two forks and a session of its own",
-        beside(
+        extra_cell(
             "import os, subprocess, sys\n"
             "if os.fork() == 0:\n"
             "    os.setsid()\n"
@@ -142,7 +142,7 @@ OUTSIDE = [
     Case(
         "network",
         "data sent out: TCP, UDP and abstract sockets to a listener of this machine",
-        beside(
+        extra_cell(
             "import socket\n"
             "places = [(socket.AF_INET, socket.SOCK_STREAM, ('127.0.0.1', PORT)),\n"
             "    (socket.AF_INET, socket.SOCK_DGRAM, ('127.0.0.1', PORT)),\n"
@@ -161,7 +161,7 @@ OUTSIDE = [
     Case(
         "root-tricks",
         "root's calls: another user, another root, a mount, the clock, a device",
-        beside(
+        extra_cell(
             _SEALED + "import os, time\nrefused = []\n"
             "def tell(name, call, *args):\n"
             "    try: call(*args)\n"
@@ -173,7 +173,7 @@ OUTSIDE = [
             "print(*refused)"
         ),
         scores=FULL,
-        says={"cell 1": "setuid chroot clock device nice"},
+        outputs={"cell 1": "setuid chroot clock device nice"},
         unrun="it would set this machine's clock",
         stock="the calls are made with the instructor's rights",
     ),
@@ -255,7 +255,7 @@ DEATHS = [
     Case(
         "exits",
         "`os._exit` in the first cell",
-        beside("import os\nos._exit(0)"),
+        extra_cell("import os\nos._exit(0)"),
         scores=NOTHING,
         flags=(ENDED,),
     ),
@@ -308,7 +308,7 @@ DEATHS = [
         "a recursion without end",
         answers(means="def means(rows):\n    return means(rows)"),
         scores=points(test_means=0.0),
-        says={"test-means": "RecursionError"},
+        outputs={"test-means": "RecursionError"},
     ),
     Case(
         "stops-itself",
@@ -322,7 +322,7 @@ DEATHS = [
     Case(
         "closes-files",
         "all open files of the process closed",
-        beside("import os\nos.closerange(0, 256)"),
+        extra_cell("import os\nos.closerange(0, 256)"),
         scores=NOTHING,
         flags=(ENDED,),
     ),
@@ -339,7 +339,7 @@ LOOPS = [
     Case(
         "endless-cell",
         "a loop without end in a cell of the student's own",
-        beside("while True: pass"),
+        extra_cell("while True: pass"),
         scores=FULL,
         flags=(SLOW,),
     ),
@@ -407,17 +407,17 @@ BOMBS = [
         "memory-bomb",
         "memory taken without end",
         # not written to: that takes time
-        beside("kept = []\nfor _ in range(40): kept.append(bytearray(50 * 2**20))"),
+        extra_cell("kept = []\nfor _ in range(40): kept.append(bytearray(50 * 2**20))"),
         scores=FULL,
         flags=("the cell needed more memory than it may use",),
-        says={"cell 1": "MemoryError"},
+        outputs={"cell 1": "MemoryError"},
         unrun=_BOMB,
         stock="no limit: the machine swaps or kills processes, which ones is chance",
     ),
     Case(
         "memory-by-many",
         "memory taken by many processes, each under the limit",
-        beside(
+        extra_cell(
             # little is written, and nothing ends by itself: whether it is ended in time decides
             _SEALED + "import os, time\n"
             "for _ in range(5):\n"
@@ -434,7 +434,7 @@ BOMBS = [
     Case(
         "fork-bomb",
         "processes that start processes",
-        beside(
+        extra_cell(
             _SEALED + "import os, signal, time\nstarted = []\n"
             "try:\n"
             "    while len(started) < 300:\n"
@@ -447,14 +447,14 @@ BOMBS = [
             "    os.waitpid(one, 0)"
         ),
         scores=FULL,
-        says={"cell 1": "held back"},
+        outputs={"cell 1": "held back"},
         unrun=_BOMB,
         stock="no limit: the machine has no process left for anybody",
     ),
     Case(
         "thread-bomb",
         "threads without end",
-        beside(
+        extra_cell(
             "import threading, time\n"
             "stop = threading.Event()\n"
             "try:\n"
@@ -464,14 +464,14 @@ BOMBS = [
             "stop.set()"
         ),
         scores=FULL,
-        says={"cell 1": "held back"},
+        outputs={"cell 1": "held back"},
         unrun=_BOMB,
         stock="no limit",
     ),
     Case(
         "disk-bomb",
         "a file that grows without end",
-        beside(
+        extra_cell(
             "try:\n"
             "    with open('big', 'wb') as file:\n"
             "        for _ in range(200): file.write(b'x' * 2**20)\n"
@@ -479,14 +479,14 @@ BOMBS = [
             "except OSError as error: print('held back', error)"
         ),
         scores=FULL,
-        says={"cell 1": "held back"},
+        outputs={"cell 1": "held back"},
         unrun=_BOMB,
         stock="no limit: the disk of the gradebook fills up",
     ),
     Case(
         "file-bomb",
         "small files without end",
-        beside(
+        extra_cell(
             "from pathlib import Path\n"
             "try:\n"
             "    for number in range(30_000): Path(f'/tmp/{number}').touch()\n"
@@ -494,16 +494,16 @@ BOMBS = [
             "except OSError as error: print('held back', error)"
         ),
         scores=FULL,
-        says={"cell 1": "held back"},
+        outputs={"cell 1": "held back"},
         unrun=_BOMB,
         stock="no limit: the folder lies on the disk of the gradebook",
     ),
     Case(
         "output-bomb",
         "20 MB printed",
-        beside("for _ in range(200): print('x' * 100_000)"),
+        extra_cell("for _ in range(200): print('x' * 100_000)"),
         scores=FULL,
-        says={"cell 1": "the rest is left out"},
+        outputs={"cell 1": "the rest is left out"},
     ),
     Case(
         "output-in-test",
@@ -518,13 +518,13 @@ BOMBS = [
     Case(
         "result-bomb",
         "20 MB shown as one result",
-        beside("'x' * 20_000_000"),
+        extra_cell("'x' * 20_000_000"),
         scores=FULL,
     ),
     Case(
         "many-outputs",
         "outputs without end",
-        beside("from IPython.display import display\nwhile True: display(1)"),
+        extra_cell("from IPython.display import display\nwhile True: display(1)"),
         scores=FULL,
         flags=(SLOW,),
     ),
@@ -534,7 +534,7 @@ STREAMS = [
     Case(
         "stops-io",
         "the threads and streams that bring output to the grader stopped",
-        beside(
+        extra_cell(
             "import sys\nshell = get_ipython()\n"
             "if hasattr(shell, 'kernel'): shell.kernel.iopub_thread.stop()\n"
             "sys.stdout.close()\nsys.stderr.close()\nsys.stdout = sys.stderr = None"
@@ -571,7 +571,7 @@ STREAMS = [
     Case(
         "leaves-threads",
         "right answers with threads that go on printing",
-        beside(
+        extra_cell(
             "import threading, time\n"
             "def chatter():\n"
             "    for _ in range(1000):\n        print('still here')\n        time.sleep(0.01)\n"

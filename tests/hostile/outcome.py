@@ -21,14 +21,14 @@ JOIN submitted_assignment ON submitted_assignment.id = submitted_notebook.assign
 
 def scores(root: Path) -> dict[str, dict[str, tuple[Any, ...]]]:
     """Return by student and cell: points by machine, by hand, extra ones, and what is taken off."""
-    found: dict[str, dict[str, tuple[Any, ...]]] = {}
+    by_student: dict[str, dict[str, tuple[Any, ...]]] = {}
     with sqlite3.connect(root / "gradebook.db") as book:
         for student, cell, *numbers in book.execute(_SCORES):
-            found.setdefault(student, {})[cell] = tuple(numbers)
-    return found
+            by_student.setdefault(student, {})[cell] = tuple(numbers)
+    return by_student
 
 
-def told(root: Path) -> dict[str, Any]:
+def report(root: Path) -> dict[str, Any]:
     """Return gradebox's report, each event as its sentence."""
     report: dict[str, Any] = json.loads((root / f".gradebox/{NAME}.json").read_text())
     return {
@@ -45,12 +45,12 @@ def page(root: Path, student: str) -> Any:
 
 def shown(nb: Any, tests: bool) -> dict[str, str]:
     """Return by cell what was shown: in the tests, or in all the others."""
-    found = {}
-    for place, cell in enumerate(nb.cells):
-        name = (cell.metadata.get("nbgrader") or {}).get("grade_id", f"cell {place}")
+    result = {}
+    for number, cell in enumerate(nb.cells):
+        name = (cell.metadata.get("nbgrader") or {}).get("grade_id", f"cell {number}")
         if (name in POINTS) == tests and cell.cell_type == "code":
-            found[name] = "\n".join(map(_text, cell.outputs))
-    return found
+            result[name] = "\n".join(map(_text, cell.outputs))
+    return result
 
 
 def _text(output: Any) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import nbformat
 
-from hostile.case import FULL, Build, Case, beside
+from hostile.case import FULL, Build, Case, extra_cell
 from hostile.course import Work
 
 RUNS = "document.documentElement.classList.add('ran-{}')"
@@ -39,7 +39,7 @@ def _metadata(work: Work) -> None:
 
 
 def _shown(*statements: str) -> Build:
-    return beside("from IPython.display import *\n" + "\n".join(statements))
+    return extra_cell("from IPython.display import *\n" + "\n".join(statements))
 
 
 _PICTURE = base64.b64encode(b"no picture").decode()

@@ -99,7 +99,7 @@ READING = [
             means="from reference.numbers import means",
         ),
         scores=points(test_squares=0.0, test_means=0.0),
-        says={"squares": "cannot be imported"},
+        outputs={"squares": "cannot be imported"},
     ),
     Case(
         "reads-reference",

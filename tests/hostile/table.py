@@ -14,40 +14,46 @@ STOCK = json.loads((ROOT / "tests/hostile/stock.json").read_text(encoding="utf-8
 ALL = f"{sum(FULL.values()):g}"
 
 
-def stock_outcome(case: Case, found: dict[str, Any]) -> str:
+def stock_outcome(case: Case, outcome: dict[str, Any]) -> str:
     """Say what became of a case with stock nbgrader."""
     if case.unrun:
         return f"*read from its code:* {case.stock}"
-    told = []
-    if "scores" in found:
-        got = sum(score or 0 for score in found["scores"].values())
-        by_hand = sum(score is None for score in found["scores"].values())
-        told.append(f"{got:g} of {ALL}")
-        told += [f"{by_hand} cells wait to be graded by hand"] if by_hand else []
-        told += (
-            [f"{found['by_hand']:g} points written by the student"] if "by_hand" in found else []
+    parts = []
+    if "scores" in outcome:
+        got = sum(score or 0 for score in outcome["scores"].values())
+        by_hand = sum(score is None for score in outcome["scores"].values())
+        parts.append(f"{got:g} of {ALL}")
+        parts += [f"{by_hand} cells wait to be graded by hand"] if by_hand else []
+        parts += (
+            [f"{outcome['by_hand']:g} points written by the student"]
+            if "by_hand" in outcome
+            else []
         )
-        told += ["all taken off as late"] if "late" in found else []
-    elif found.get("ended"):
-        told.append(f"no score: {found['error']}" if "error" in found else "no score")
+        parts += ["all taken off as late"] if "late" in outcome else []
+    elif outcome.get("ended"):
+        parts.append(f"no score: {outcome['error']}" if "error" in outcome else "no score")
     else:
-        told.append("no score: does not end within a minute")
-    others = sum(FULL.values()) - found.get("neighbour", 0)
-    told += [f"the student after it loses {others:g} points"] if others else []
+        parts.append("no score: does not end within a minute")
+    lost = sum(FULL.values()) - outcome.get("neighbour", 0)
+    parts += [f"the student after it loses {lost:g} points"] if lost else []
     secrets = {KEY: "the hidden tests"}
-    told += [f"shows {secrets.get(one, 'a password')}" for one in found.get("leaks", ())]
-    says = {
+    parts += [f"shows {secrets.get(name, 'a password')}" for name in outcome.get("leaks", ())]
+    texts = {
         "heard": "data get out",
         "copied": "the secret is copied into the graded folder",
         "left": "its process goes on",
         "reduced": "its program runs in the grader",
     }
-    told += [text for name, text in says.items() if name in found]
-    ran = len(found.get("ran", ()))
-    told += [f"{ran} script{'s' if ran > 1 else ''} run in the feedback"] if ran else []
-    if "scores" in found and case in GROUPS["The instructor's browser"] and "feedback" not in found:
-        told.append("no feedback can be made")
-    return "; ".join(told)
+    parts += [text for name, text in texts.items() if name in outcome]
+    ran = len(outcome.get("ran", ()))
+    parts += [f"{ran} script{'s' if ran > 1 else ''} run in the feedback"] if ran else []
+    if (
+        "scores" in outcome
+        and case in GROUPS["The instructor's browser"]
+        and "feedback" not in outcome
+    ):
+        parts.append("no feedback can be made")
+    return "; ".join(parts)
 
 
 def gradebox_outcome(case: Case) -> str:
@@ -57,9 +63,9 @@ def gradebox_outcome(case: Case) -> str:
     got = sum(case.scores.values())
     least = got - sum(FULL[name] for name in case.either)
     points = f"{got:g} of {ALL}" if least == got else f"{least:g} or {got:g} of {ALL}"
-    told = [points, *(["all taken off as late"] if case.late else []), *case.flags[:2]]
-    told += ["no script runs"] if case in GROUPS["The instructor's browser"] else []
-    return "; ".join(told) + (" …" if len(case.flags) > 2 else "")
+    parts = [points, *(["all taken off as late"] if case.late else []), *case.flags[:2]]
+    parts += ["no script runs"] if case in GROUPS["The instructor's browser"] else []
+    return "; ".join(parts) + (" …" if len(case.flags) > 2 else "")
 
 
 def render() -> str:
@@ -67,7 +73,7 @@ def render() -> str:
     lines = [
         "<!-- Generated from tests/hostile by: cd tests && python -m hostile.table -->",
         "",
-        f"{len(CASES)} submissions; {sum(bool(one.unrun) for one in CASES)} of them could hurt a "
+        f"{len(CASES)} submissions; {sum(bool(case.unrun) for case in CASES)} of them could hurt a "
         "machine and were not run with stock nbgrader. Feedback was opened in a browser without a "
         "network: a script that needs jQuery, as JavaScript shown by stock nbgrader does, cannot "
         "run there.",
@@ -79,7 +85,7 @@ def render() -> str:
             cells = [case.tries, stock_outcome(case, STOCK.get(case.name, {})), ""]
             cells[2] = gradebox_outcome(case)
             cells[0] = cells[0][0].upper() + cells[0][1:]
-            lines.append("| " + " | ".join(one.replace("|", r"\|") for one in cells) + " |")
+            lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 
 

@@ -97,12 +97,12 @@ def mutants(key: str) -> list[Mutant]:
         mutant = min(queue, key=lambda mutant: used[mutant.operator])
         queue.remove(mutant)
         with contextlib.suppress(TooLong), limited(SECONDS):
-            if _wanted(mutant, chosen):
+            if _is_new(mutant, chosen):
                 chosen.append(mutant)
     return chosen
 
 
-def _wanted(mutant: Mutant, chosen: list[Mutant]) -> bool:
+def _is_new(mutant: Mutant, chosen: list[Mutant]) -> bool:
     key, function = mutant.key, mutant.function
     if judging.difference(key, function) is None:
         return False
@@ -137,7 +137,7 @@ def _too_long(*_: object) -> None:
 @cache
 def solutions() -> dict[str, ast.FunctionDef]:
     """Return the model solution of each exercise by its name, without its docstring."""
-    found = {}
+    result = {}
     for topic in TOPICS:
         text = (ROOT / "solutions" / topic / f"{topic}.ipynb").read_text(encoding="utf-8")
         for cell in json.loads(text)["cells"]:
@@ -145,8 +145,8 @@ def solutions() -> dict[str, ast.FunctionDef]:
             if cell["cell_type"] == "code" and "### BEGIN SOLUTION" in source:
                 [function] = ast.parse(source).body
                 assert isinstance(function, ast.FunctionDef)
-                found[function.name] = _without_docstring(function)
-    return found
+                result[function.name] = _without_docstring(function)
+    return result
 
 
 def _without_docstring(function: ast.FunctionDef) -> ast.FunctionDef:
@@ -162,7 +162,7 @@ def _without_docstring(function: ast.FunctionDef) -> ast.FunctionDef:
 def candidates(key: str) -> tuple[Mutant, ...]:
     """Return all mutations of the model solution of an exercise, in the order of its text."""
     solution = solutions()[exercises()[key].name]
-    found: dict[str, Mutant] = {}
+    result: dict[str, Mutant] = {}
     seen: Counter[str] = Counter()
     for node, operator, new in _mutations(solution):
         # the node is exchanged while the tree is copied
@@ -171,9 +171,9 @@ def candidates(key: str) -> tuple[Mutant, ...]:
         label = f"{operator}: {_shown(node)} → {_shown(new)}"
         seen[label] += 1
         number = f" ({seen[label]})" if seen[label] > 1 else ""
-        found.setdefault(source, Mutant(key, operator, label + number, source))
-    found.pop(ast.unparse(solution), None)
-    return tuple(found.values())
+        result.setdefault(source, Mutant(key, operator, label + number, source))
+    result.pop(ast.unparse(solution), None)
+    return tuple(result.values())
 
 
 def _shown(node: ast.AST) -> str:
@@ -233,8 +233,8 @@ def _of_expression(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
                 yield "index", ast.Subscript(value, moved, ast.Load())
         case ast.Subscript(value, ast.Name() as index, ast.Load()):
             for operator in (ast.Add(), ast.Sub()):
-                beside = ast.BinOp(index, operator, ast.Constant(1))
-                yield "index", ast.Subscript(value, beside, ast.Load())
+                shifted = ast.BinOp(index, operator, ast.Constant(1))
+                yield "index", ast.Subscript(value, shifted, ast.Load())
         case ast.Call():
             yield from _of_call(node)
 

@@ -87,9 +87,9 @@ def verdict(key: str, text: str) -> str:
     return "located" if LOCATED.search(text) else "explained"
 
 
-def table(found: list[Result], kind: str) -> str:
+def table(results_: list[Result], kind: str) -> str:
     """Return the number of verdicts, topic by topic and in all."""
-    chosen = [result for result in found if result.kind == kind]
+    chosen = [result for result in results_ if result.kind == kind]
     lines = [f"{kind:16}" + "".join(f"{name:>11}" for name in VERDICTS) + "        all"]
     for topic in dict.fromkeys(result.topic for result in chosen):
         lines += [_row(topic, [result for result in chosen if result.topic == topic])]
@@ -98,7 +98,8 @@ def table(found: list[Result], kind: str) -> str:
 
 def _row(name: str, chosen: list[Result]) -> str:
     counts = Counter(result.verdict for result in chosen)
-    return f"{name:16}" + "".join(f"{counts[one]:11}" for one in (*VERDICTS,)) + f"{len(chosen):11}"
+    columns = "".join(f"{counts[verdict]:11}" for verdict in VERDICTS)
+    return f"{name:16}{columns}{len(chosen):11}"
 
 
 def main() -> None:
@@ -108,15 +109,15 @@ def main() -> None:
     parser.add_argument("--list", nargs="+", default=(), choices=VERDICTS, help="list these")
     parser.add_argument("--sample", type=int, default=0, help="print messages drawn by chance")
     options = parser.parse_args()
-    found = list(results(options.topics))
-    print(*(table(found, kind) for kind in ("written", "mutants")), sep="\n\n")
-    for result in found:
+    results_ = list(results(options.topics))
+    print(*(table(results_, kind) for kind in ("written", "mutants")), sep="\n\n")
+    for result in results_:
         if result.verdict in options.list:
             print(
                 f"\n{result.verdict}: {result.kind} {result.key} {result.label}\n{result.message}"
             )
-    for index in np.random.default_rng(0).permutation(len(found))[: options.sample]:
-        result = found[index]
+    for index in np.random.default_rng(0).permutation(len(results_))[: options.sample]:
+        result = results_[index]
         print(f"\n--- {result.verdict}: {result.key} {result.label}\n{result.message}")
 
 
