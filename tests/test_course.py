@@ -56,7 +56,7 @@ from tools import (
     terminal,
 )
 from tools.backend import Backend
-from tools.fingerprints import Fingerprints, digest, files, write_atomically
+from tools.fingerprints import Fingerprints, digest, files, write_if_changed
 from tools.layout import ROOT, Course
 from tools.terminal import ToolError
 
@@ -264,16 +264,16 @@ def test_missing_packages_are_named_with_the_remedy() -> None:
 
 def test_atomic_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "deep" / "file"
-    assert write_atomically(path, b"one")
-    assert not write_atomically(path, b"one")
-    assert write_atomically(path, b"two")
+    assert write_if_changed(path, b"one")
+    assert not write_if_changed(path, b"one")
+    assert write_if_changed(path, b"two")
 
     def fails(self: Path, target: Path) -> None:
         raise OSError("no space")
 
     monkeypatch.setattr(Path, "replace", fails)
     with pytest.raises(OSError, match="no space"):
-        write_atomically(path, b"three")
+        write_if_changed(path, b"three")
     assert path.read_bytes() == b"two"
     assert list(path.parent.iterdir()) == [path]
 

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from tools.fingerprints import files, write_atomically
+from tools.fingerprints import files, write_if_changed
 from tools.layout import ROOT, Course, is_result
 from tools.progress import OnProgress, Stages
 from tools.terminal import ToolError, console, need_disk, run
@@ -65,7 +65,7 @@ def archive(
                     on_progress(number, len(entries), name.parts[0])
                 archived.writestr(f"{base}/{rename(name.as_posix())}", _content(path, rename))
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(target, scratch.read_bytes())
+        write_if_changed(target, scratch.read_bytes())
     if on_progress:
         on_progress(len(entries), len(entries), "")
     return int(students)

@@ -15,7 +15,7 @@ from sqlalchemy.orm import joinedload, selectinload, undefer
 from traitlets.config import Config
 
 import gradebox
-from tools.fingerprints import write_atomically
+from tools.fingerprints import write_if_changed
 from tools.layout import Course
 from tools.terminal import ToolError
 
@@ -99,7 +99,7 @@ class Backend:
         url = str(directory.db_url)
         if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
             empty = _empty_gradebook(str(directory.course_id))
-            write_atomically(Path(url.removeprefix("sqlite:///")), empty)
+            write_if_changed(Path(url.removeprefix("sqlite:///")), empty)
         self.course = course
         self.api = NbGraderAPI(config=config)
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tools import offline
-from tools.fingerprints import digest, files, write_atomically
+from tools.fingerprints import digest, files, write_if_changed
 from tools.progress import OnProgress, Stages
 from tools.terminal import ToolError, console, run
 
@@ -149,7 +149,7 @@ def _execute(
                 stored.fill(page), str(page.path), data={"execution_seconds": stored.wall}
             )
             cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
-    write_atomically(output / "numbers.json", json.dumps(numbers).encode())
+    write_if_changed(output / "numbers.json", json.dumps(numbers).encode())
     return all_pages, digests
 
 

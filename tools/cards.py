@@ -17,7 +17,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-from optdl.files import written_whole
+from optdl.files import atomic_write
 from tools.layout import ROOT, contents
 from tools.terminal import console, run
 
@@ -58,7 +58,7 @@ def write(target: Path, root: Path = ROOT) -> int:
     lines.write(HEADER)
     table = list(rows(root))
     csv.writer(lines, delimiter="\t", lineterminator="\n").writerows(table)
-    with written_whole(target) as file:
+    with atomic_write(target) as file:
         file.write_text(lines.getvalue(), encoding="utf-8")
     return len(table)
 

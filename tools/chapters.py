@@ -23,7 +23,7 @@ from nbformat import NotebookNode
 from pybtex.database import Entry, parse_file
 from pybtex.richtext import Text
 
-from tools.fingerprints import write_atomically
+from tools.fingerprints import write_if_changed
 from tools.layout import contents, files_below
 from tools.pages import Page, Store, find
 from tools.terminal import console, run
@@ -398,7 +398,7 @@ def write(pages: Sequence[Page], folder: Path, root: Path) -> list[Path]:
     """Write the notebook of each page; return the files."""
     paths = []
     for file, text in texts(pages, root):
-        write_atomically(folder / file, text.encode())
+        write_if_changed(folder / file, text.encode())
         paths.append(folder / file)
     return paths
 

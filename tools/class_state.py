@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from tools.fingerprints import write_atomically
+from tools.fingerprints import write_if_changed
 from tools.layout import Course
 from tools.terminal import ToolError
 
@@ -87,7 +87,7 @@ def changed(course: Course) -> Iterator[ClassState]:
     state = read(course)
     yield state
     text = json.dumps(asdict(state), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    write_atomically(course.build / "class" / "register.json", text.encode())
+    write_if_changed(course.build / "class" / "register.json", text.encode())
 
 
 def parse_moment(text: str) -> datetime:

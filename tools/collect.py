@@ -29,7 +29,7 @@ from rich.text import Text
 from tools import class_state, roster, tables
 from tools.backend import Backend, MissingEntry
 from tools.class_state import HandIn
-from tools.fingerprints import files, write_atomically
+from tools.fingerprints import files, write_if_changed
 from tools.layout import RECORD, ROOT, Course
 from tools.student_matching import Member, name_keys, nearest, on_the_list, same
 from tools.tables import plain
@@ -462,7 +462,7 @@ def enter(course: Course, topic: str, intake: Intake) -> dict[str, list[str]]:
                     )
                 if kind in ("new", "replaced"):
                     for name, content in contents_.items():
-                        write_atomically(scratch / student / name, content)
+                        write_if_changed(scratch / student / name, content)
             # from here on folders are only renamed
             for student in [*done["new"], *done["replaced"]]:
                 folder = course.submitted / student / topic
@@ -521,7 +521,7 @@ def set_times(course: Course, topic: str, times: Sequence[str]) -> None:
             )
         contents_[folder / TIME] = _time_file(class_state.parse_moment(moment))
     for path, content in contents_.items():
-        write_atomically(path, content)
+        write_if_changed(path, content)
 
 
 def show(course: Course, topic: str, intake: Intake, done: Mapping[str, Sequence[str]]) -> None:

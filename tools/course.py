@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tools import book, exercises, grade, gradebook, release, results, sample_class
-from tools.fingerprints import write_atomically
+from tools.fingerprints import write_if_changed
 from tools.layout import ROOT, Course
 from tools.progress import OnProgress, Stages
 from tools.terminal import ToolError, console, need_disk, run
@@ -82,7 +82,7 @@ class Steps:
         log = self._logs / f"{re.sub(r'[^0-9A-Za-z]+', '-', name)}.log"
         # a full disk may be the very error: then the traceback is lost, and its last line is not
         with contextlib.suppress(OSError):
-            write_atomically(log, "".join(traceback.format_exception(error)).encode())
+            write_if_changed(log, "".join(traceback.format_exception(error)).encode())
         last = traceback.format_exception_only(error)[-1].strip()
         where = log.relative_to(self._root)
         return Failure(name, last, f"the traceback in {where} shows where; then run this again")

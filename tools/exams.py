@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gradebox.feedback.formulas import rendered
-from tools.fingerprints import write_atomically
+from tools.fingerprints import write_if_changed
 from tools.layout import ROOT, Course
 from tools.terminal import ToolError, console, run
 
@@ -76,7 +76,7 @@ def write(source: Path, target: Path) -> list[Path]:
         target / f"{source.stem}-solutions.html": page(text),
     }
     for path, content in pages.items():
-        write_atomically(path, content.encode())
+        write_if_changed(path, content.encode())
     return list(pages)
 
 

@@ -22,7 +22,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 
 from gradebox.processors import cores
 from tools import kernels
-from tools.fingerprints import write_atomically
+from tools.fingerprints import write_if_changed
 from tools.pages import Execution, Page, Store, checksum, typeset
 from tools.progress import OnProgress
 
@@ -334,6 +334,6 @@ def _result(future: Future[None], store: Store) -> list[PageFailed]:
     try:
         future.result()
     except PageFailed as failure:
-        write_atomically(store.log(failure.page), f"{failure}\n\n{failure.log}\n".encode())
+        write_if_changed(store.log(failure.page), f"{failure}\n\n{failure.log}\n".encode())
         return [failure]
     return []

@@ -14,7 +14,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from rich.table import Table
 from rich.text import Text
 
-from optdl.files import written_whole
+from optdl.files import atomic_write
 from tools import class_state, results
 from tools.backend import Backend
 from tools.layout import ROOT, Course
@@ -59,7 +59,7 @@ def pack(course: Course, topic: str, folders: Mapping[str, Path]) -> dict[Path, 
                     pages[name] = page
         if pages:
             target = course.feedback / f"{topic}-{platform.lower()}.zip"
-            with written_whole(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
+            with atomic_write(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
                 for name, page in pages.items():
                     archive.write(page, name)
             packed[target] = students

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from optdl.files import written_whole
+from optdl.files import atomic_write
 
 
 def digest(parts: Iterable[Path | bytes | str]) -> str:
@@ -32,11 +32,11 @@ def files(*roots: Path) -> list[Path]:
     return sorted(paths)
 
 
-def write_atomically(path: Path, content: bytes) -> bool:
+def write_if_changed(path: Path, content: bytes) -> bool:
     """Write a file whole or not at all; return whether its content changed."""
     if path.is_file() and path.read_bytes() == content:
         return False
-    with written_whole(path) as scratch:
+    with atomic_write(path) as scratch:
         scratch.write_bytes(content)
     return True
 
@@ -75,4 +75,4 @@ class Fingerprints:
 
     def _save(self) -> None:
         text = json.dumps(self._checksums, indent=1, sort_keys=True)
-        write_atomically(self.path, text.encode())
+        write_if_changed(self.path, text.encode())

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tools import exercises
-from tools.fingerprints import write_atomically
+from tools.fingerprints import write_if_changed
 from tools.layout import ROOT, Course
 from tools.results import Row, for_spreadsheets, rows, summary, to_csv, unknown_time
 from tools.terminal import ToolError, console, run
@@ -306,7 +306,7 @@ def _write(target: str, text: str, lines: int) -> None:
     if target == "-":
         print(text, end="")
         return
-    write_atomically(Path(target), for_spreadsheets(text))
+    write_if_changed(Path(target), for_spreadsheets(text))
     console.print(f"Wrote {lines} lines to {target}")
 
 

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from tools import class_state, results, roster, tables
 from tools.backend import Backend
-from tools.fingerprints import write_atomically
+from tools.fingerprints import write_if_changed
 from tools.layout import ROOT, Course
 from tools.results import Row
 from tools.student_matching import Member, name_keys, on_the_list, same
@@ -240,7 +240,7 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
         )
     else:
         content, filled_columns, missing = fresh(course, topics, by_student), [], []
-    write_atomically(target, content)
+    write_if_changed(target, content)
     console.print(table(by_student))
     if len(by_student) > SHOWN:
         console.print(f"and {len(by_student) - SHOWN} more")

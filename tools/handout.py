@@ -19,7 +19,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from optdl.files import written_whole
+from optdl.files import atomic_write
 from tools import class_state, release, roster, submission_method
 from tools.fingerprints import files
 from tools.layout import ROOT, Course, is_result
@@ -88,7 +88,7 @@ def pack(course: Course, target: Path, site: Path | None = None, way: Way = Way(
         submission_method.FILE: submission_method.to_bytes(way.how, way.first(course), way.called),
         PINS: _pins((ROOT / PINS).read_text(encoding="utf-8")).encode(),
     }
-    with written_whole(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
+    with atomic_write(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
         for name, path in content.items():
             archive.write(path, f"{target.stem}/{name}")
         for name, text_bytes in written.items():

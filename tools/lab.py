@@ -19,7 +19,7 @@ from rich.text import Text
 from gradebox.exchange import Releases, copy, describe, gather
 from tools import notebooks, release, submission_method
 from tools.backend import environment
-from tools.fingerprints import files, write_atomically
+from tools.fingerprints import files, write_if_changed
 from tools.layout import ROOT, Course
 from tools.progress import Stages
 from tools.terminal import ToolError, console, need_disk, run
@@ -86,10 +86,10 @@ def settings(course: Course) -> dict[str, str]:
     if submission_method.chosen(course).get("how") == submission_method.UPLOAD:
         disabled += OF_THE_EXCHANGE
     page = json.dumps({"disabledExtensions": dict.fromkeys(disabled, True)})
-    write_atomically(home / "config" / "labconfig" / "page_config.json", page.encode())
+    write_if_changed(home / "config" / "labconfig" / "page_config.json", page.encode())
     # The assignment list looks for nbgrader's settings among Jupyter's, not in the course.
     shared = f'load_subconfig("nbgrader_config.py", path={str(course.root)!r})\n'
-    write_atomically(home / "config" / "nbgrader_config.py", shared.encode())
+    write_if_changed(home / "config" / "nbgrader_config.py", shared.encode())
     folders = {"CONFIG": "config", "DATA": "data", "RUNTIME": "runtime"}
     for folder in folders.values():
         (home / folder).mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from tools import notebooks
-from tools.fingerprints import write_atomically
+from tools.fingerprints import write_if_changed
 from tools.layout import LAB, ROOT, Course
 from tools.terminal import ToolError, console, run
 
@@ -97,8 +97,8 @@ def exercise(course: Course, topic: str, key: str, name: str) -> list[str]:
     position = max(tests, default=len(notebook.cells) - 1) + 1
     notebook.cells[position:position] = cells
     text = BLOCK.format(topic=topic, key=key, name=name, title=name.replace("_", " ").capitalize())
-    write_atomically(block, text.encode())
-    write_atomically(source, notebooks.to_bytes(notebook))
+    write_if_changed(block, text.encode())
+    write_if_changed(source, notebooks.to_bytes(notebook))
     return [
         f"write {name} in src/optdl/{topic}, with the row in its docstring: Source: {row_of(key)}",
         f"fill in {block.relative_to(course.root)}: cases, facts, and the usual mistakes",

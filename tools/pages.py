@@ -23,7 +23,7 @@ from myst_parser.config.main import MdParserConfig
 from nbformat import NotebookNode
 
 from tools import modules
-from tools.fingerprints import digest, write_atomically
+from tools.fingerprints import digest, write_if_changed
 from tools.layout import contents
 from tools.terminal import ToolError
 
@@ -224,7 +224,7 @@ class Store:
     def save(self, page: Page, execution: Execution) -> None:
         """Keep an execution, and of older ones the newest."""
         content = json.dumps(execution.__dict__, ensure_ascii=False)
-        write_atomically(self._file(page), content.encode())
+        write_if_changed(self._file(page), content.encode())
         self.log(page).unlink(missing_ok=True)
         stored = sorted(
             self.folder.glob(f"{page.name}.*.json"), key=lambda file: file.stat().st_mtime

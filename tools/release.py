@@ -18,7 +18,7 @@ from traitlets.config import Config
 from gradebox.exchange import Releases, describe, gather
 from tools import notebooks
 from tools.backend import Backend, Failed, MissingEntry
-from tools.fingerprints import Fingerprints, digest, files, write_atomically
+from tools.fingerprints import Fingerprints, digest, files, write_if_changed
 from tools.layout import LAB, ROOT, Course, is_result
 from tools.progress import Stages
 from tools.terminal import ToolError, console, need_disk, run
@@ -129,7 +129,7 @@ def write(course: Course, topic: str) -> bool:
         if path.suffix != ".ipynb" and not is_result(path):
             target = course.exercises / topic / path.relative_to(course.solutions / topic)
             contents[target] = path.read_bytes()
-    changed = [write_atomically(target, content) for target, content in contents.items()]
+    changed = [write_if_changed(target, content) for target, content in contents.items()]
     releases.remember(contents)  # and not what somebody else put there
     fingerprints.record(f"release/{topic}", _fingerprint(course, topic))
     return any(changed)

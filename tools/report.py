@@ -22,7 +22,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rich.text import Text
 
 from tools import exercises, results, similarity
-from tools.fingerprints import write_atomically
+from tools.fingerprints import write_if_changed
 from tools.layout import ROOT, Course
 from tools.results import Row
 from tools.terminal import ToolError, console, run
@@ -320,7 +320,7 @@ def write(course: Course, topics: Sequence[str]) -> list[Path]:
     for file, text in contents.items():
         is_page = file.endswith(".html")
         content = text.encode() if is_page else results.for_spreadsheets(text)
-        write_atomically(folder / file, content)
+        write_if_changed(folder / file, content)
     return [folder / file for file in contents]
 
 

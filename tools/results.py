@@ -17,7 +17,7 @@ from gradebox.events import Event
 from gradebox.run import report
 from tools import class_state
 from tools.backend import Backend, submissions
-from tools.fingerprints import write_atomically
+from tools.fingerprints import write_if_changed
 from tools.layout import Course
 from tools.terminal import ToolError
 
@@ -220,5 +220,5 @@ def write_sheet(course: Course) -> Path | None:
     if not results:
         sheet.unlink(missing_ok=True)
         return None
-    write_atomically(sheet, for_spreadsheets(to_csv(results)))
+    write_if_changed(sheet, for_spreadsheets(to_csv(results)))
     return sheet

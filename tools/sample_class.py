@@ -18,7 +18,7 @@ from rich.table import Table
 from optdl.checks import catalog
 from tools import answers, notebooks, results
 from tools.backend import Backend, MissingEntry
-from tools.fingerprints import Fingerprints, digest, files, write_atomically
+from tools.fingerprints import Fingerprints, digest, files, write_if_changed
 from tools.layout import LAB, RECORD, ROOT, Course
 from tools.terminal import console, need_disk, run
 
@@ -332,7 +332,7 @@ def create(course: Course, topics: Sequence[str]) -> None:
             work = handed_in(course, topic, sheets, student)
             moment = (due + student.late).strftime("%Y-%m-%d %H:%M:%S UTC\n")
             for name, content in (work | {"timestamp.txt": moment.encode()}).items():
-                write_atomically(course.submitted / student.id / topic / name, content)
+                write_if_changed(course.submitted / student.id / topic / name, content)
     _enroll(course, dates)
 
 

@@ -24,10 +24,10 @@ from rich.text import Text
 
 from gradebox.exchange import Releases
 from gradebox.run import intake
-from optdl.files import written_whole
+from optdl.files import atomic_write
 from tools import lab, notebooks, submission_method
 from tools.backend import environment
-from tools.fingerprints import write_atomically
+from tools.fingerprints import write_if_changed
 from tools.layout import LAB, RECORD, ROOT, Course
 from tools.progress import OnProgress, Stages
 from tools.terminal import ToolError, console, need_disk, run
@@ -159,7 +159,7 @@ def pack(course: Course, topic: str, student: str) -> tuple[Path, list[str]]:
     folder, target = course.work / topic, course.work / f"{student}-{topic}.zip"
     names = [*(f"{name}.ipynb" for name in course.notebooks(topic)), RECORD]
     names = [name for name in names if (folder / name).is_file()]
-    with written_whole(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
+    with atomic_write(target) as scratch, ZipFile(scratch, "w", ZIP_DEFLATED) as archive:
         for name in names:
             archive.write(folder / name, f"{topic}/{name}")
     return target, [f"{topic}/{name}" for name in names]
@@ -204,7 +204,7 @@ def identify(course: Course, given: str, called: str) -> str:
             "write it as your course does, without spaces and without + / \\ : * ? [ ]: "
             "make submit ID=NAME, or python -m tools.submit --id NAME",
         )
-    write_atomically(file, f"{student}\n".encode())
+    write_if_changed(file, f"{student}\n".encode())
     return student
 
 

@@ -30,7 +30,7 @@ from nbgrader.exchange.default import ExchangeReleaseFeedback
 from nbgrader.exchange.default.submit import ExchangeSubmit
 from traitlets import List, Unicode
 
-from gradebox.files import write, written_whole
+from gradebox.files import atomic_write, write
 
 MANIFEST = ".released.json"
 """In the folder of releases: the checksums of each of its files, of every release so far."""
@@ -157,7 +157,7 @@ def keep(file: Path, work: Path, topic: str, name: str) -> Path:
 
 def copy(source: Path, target: Path) -> None:
     """Copy a file whole or not at all, with the time of its last change."""
-    with written_whole(target) as scratch:
+    with atomic_write(target) as scratch:
         scratch.write_bytes(source.read_bytes())
         shutil.copystat(source, scratch)
         scratch.chmod(0o644)

@@ -94,8 +94,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
-    """Give the path of a file to write, which then takes the place of another in one step.
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Write to a scratch file, whose path this gives, and let it replace another in one step.
 
     After an error the other one stays. What has taken its place is on the disk.
     """
@@ -111,7 +111,7 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 def write(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    with written_whole(path) as scratch:
+    with atomic_write(path) as scratch:
         scratch.write_text(text, encoding="utf-8")
 
 

@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["written_whole"]
+__all__ = ["atomic_write"]
 
 
 @contextlib.contextmanager
-def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give the path of a file to write, which then takes the place of another in one step.
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Write to a scratch file, whose path this gives, and let it replace another in one step.
 
     A reader never sees half a file: until the end there is the old one or none. After an error the
     old one stays, and what was written is removed. Folders are made as needed.
@@ -27,7 +27,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "results" / "run.txt"
-    ...     with written_whole(path) as scratch:
+    ...     with atomic_write(path) as scratch:
     ...         _ = scratch.write_text("all of it")
     ...     path.read_text()
     'all of it'

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 import optdl
-from optdl.files import written_whole
+from optdl.files import atomic_write
 
 __all__ = ["Record", "versions"]
 
@@ -102,7 +102,7 @@ class Record:
             ensure_ascii=False,
             allow_nan=False,
         )
-        with written_whole(path) as scratch:
+        with atomic_write(path) as scratch:
             scratch.write_text(text + "\n", encoding="utf-8")
         return Path(path)
 

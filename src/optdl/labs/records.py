@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from optdl.files import written_whole
+from optdl.files import atomic_write
 from optdl.records import versions
 
 __all__ = [
@@ -127,7 +127,7 @@ class LabRecord:
         text = json.dumps({"format": _FORMAT, **content, "checksum": _checksum(content)})
         if len(text) > LARGEST:
             raise RecordError(f"a record has at most {LARGEST} bytes; this one has {len(text)}")
-        with written_whole(path) as scratch:
+        with atomic_write(path) as scratch:
             scratch.write_text(text + "\n", encoding="utf-8")
         return Path(path)
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from optdl.files import written_whole
+from optdl.files import atomic_write
 from optdl.training.hooks import State
 
 __all__ = ["Checkpoint", "checksum", "read", "write"]
@@ -36,7 +36,7 @@ def write(path: Path, content: Mapping[str, Any]) -> None:
     TypeError
         If the content could be written but never be read again.
     """
-    with written_whole(path) as scratch:
+    with atomic_write(path) as scratch:
         torch.save(dict(content), scratch)
         _require_readable(scratch)
 
