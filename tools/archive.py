@@ -35,6 +35,15 @@ def archive(
 ) -> int:
     """Write the archive whole or not at all; return the number of students in it.
 
+    Parameters
+    ----------
+    target : Path
+        The zip.
+    anonymous : bool
+        Whether codes stand for students, and feedback and the class list are left out.
+    on_progress : callable, optional
+        Called with the number of files done, the number of all, and whose file is next.
+
     Raises
     ------
     ToolError

@@ -183,7 +183,27 @@ def _opened(
 
 
 def sort(source: Path, members: Mapping[str, Member]) -> tuple[dict[Sender, Parcel], list[str]]:
-    """Return who handed in what, and the files that name no sender."""
+    """Return who handed in what, and the files that name no sender.
+
+    Parameters
+    ----------
+    source : Path
+        The zip, or a folder with what was in it.
+    members : mapping
+        The class, by id.
+
+    Returns
+    -------
+    parcels : dict
+        Senders to what they handed in.
+    unclear : list of str
+        Names of files in the zip.
+
+    Raises
+    ------
+    ToolError
+        If there is no such file, it is no zip, or it holds too much.
+    """
     parcels: dict[Sender, Parcel] = {}
     unclear = []
     for name, content in contents(source):
@@ -223,7 +243,24 @@ def match(
     worksheet: Mapping[str, Member],
     who: Mapping[str, str],
 ) -> list[Member]:
-    """Return who a sender may be: by what the teacher says, by number, then by name."""
+    """Return who a sender may be: by what the teacher says, by number, then by name.
+
+    Parameters
+    ----------
+    sender : Sender
+        As the names in the zip tell it.
+    members : mapping
+        The class, by id.
+    worksheet : mapping
+        The participants of Moodle's grading worksheet, by number; may be empty.
+    who : mapping
+        Names or numbers of senders to ids, as the teacher gave them.
+
+    Returns
+    -------
+    list of Member
+        One student where it is clear; none, or several, where it is not.
+    """
     for key in (sender.name, sender.number):
         if key in who:
             return [members[who[key]]]
@@ -243,6 +280,13 @@ def choose(course: Course, topic: str, parcel: Parcel) -> tuple[dict[str, str], 
     """Return which file of a parcel is which of the assignment, or why that cannot be told.
 
     A notebook is told by its cells, whatever it is called; one that breaks off, by its name.
+
+    Returns
+    -------
+    chosen : dict
+        Names of the assignment's files to names in the zip; empty where it cannot be told.
+    reason : str
+        Empty where it can.
     """
     names = course.notebooks(topic)
     of_cells = {name: _cells(course.source(topic, name).read_bytes()) for name in names}
@@ -391,7 +435,22 @@ def _first_of_a_pair(header: Sequence[str]) -> int | None:
 def take(
     course: Course, topic: str, source: Path, worksheet: Path | None, who: Mapping[str, str]
 ) -> Intake:
-    """Read a zip, and say what of it is whose; nothing is written."""
+    """Read a zip, and say what of it is whose; nothing is written.
+
+    Parameters
+    ----------
+    source : Path
+        The zip, or a folder.
+    worksheet : Path or None
+        Moodle's grading worksheet, which has the times.
+    who : mapping
+        Names or numbers of senders to ids.
+
+    Raises
+    ------
+    ToolError
+        If there is no class list, an id is unknown, or a file cannot be read.
+    """
     members = on_the_list(course)
     if not members:
         raise ToolError("there is no class list yet", "enter it: make class LIST=class.csv")
@@ -441,6 +500,11 @@ def enter(course: Course, topic: str, intake: Intake) -> dict[str, list[str]]:
 
     What lay there is kept in ``build/class/replaced``. Work that came later than what the zip holds
     stays.
+
+    Returns
+    -------
+    dict
+        ``new``, ``replaced``, ``as before`` and ``later work kept`` to lists of ids.
     """
     done: dict[str, list[str]] = {"new": [], "replaced": [], "as before": [], "later work kept": []}
     now = datetime.now(UTC).strftime("%Y-%m-%d-%H%M%S-%f")
@@ -510,7 +574,13 @@ def _kind(folder: Path, contents: Mapping[str, bytes]) -> str:
 
 
 def set_times(course: Course, topic: str, times: Sequence[str]) -> None:
-    """Write when submissions came, as the teacher knows it: ``ada=2027-03-02 08:00``, in UTC."""
+    """Write when submissions came, as the teacher knows it: ``ada=2027-03-02 08:00``, in UTC.
+
+    Raises
+    ------
+    ToolError
+        If a student has not handed in, or a moment cannot be read; no time is written then.
+    """
     contents_ = {}
     for text in times:
         student, _, moment = text.partition("=")

@@ -127,7 +127,17 @@ def _release_topic(course: Course, topic: str) -> bool:
 def grade_all(
     course: Course, topics: Sequence[str], on_progress: OnProgress, steps: Steps
 ) -> grade.Summary:
-    """Grade what is new or changed in every assignment."""
+    """Grade what is new or changed in every assignment.
+
+    Parameters
+    ----------
+    topics : sequence of str
+        The assignments.
+    on_progress : callable
+        Called with the number of steps done, two for each submission, of all, and what is done now.
+    steps : Steps
+        Takes note of an assignment whose grading fails; the others are graded.
+    """
     total = grade.Summary()
     numbers = [2 * len(course.submitters(topic)) for topic in topics]
     for position, topic in enumerate(topics):

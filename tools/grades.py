@@ -44,12 +44,38 @@ def grades(course: Course, topics: Sequence[str]) -> dict[str, dict[str, Row]]:
 
 
 def points(row: Row | None, factor: float = 1) -> str:
-    """Return the points of a result, or nothing where there is no grade."""
+    """Return the points of a result, or nothing where there is no grade.
+
+    Parameters
+    ----------
+    row : Row or None
+        A result of a student in an assignment.
+    factor : float
+        The platform's points for one point here.
+
+    Returns
+    -------
+    str
+        Rounded to two digits after the point.
+    """
     return f"{round(row.total * factor, 2):.10g}" if row and row.graded else ""
 
 
 def fresh(course: Course, topics: Sequence[str], by_student: Grades) -> bytes:
-    """Return a file with the columns of the class list, and a column for each assignment."""
+    """Return a file with the columns of the class list, and a column for each assignment.
+
+    Parameters
+    ----------
+    topics : sequence of str
+        The assignments; those without any result get no column.
+    by_student : mapping
+        Results by student and assignment.
+
+    Returns
+    -------
+    bytes
+        Comma-separated text in UTF-8; for a spreadsheet with a byte order mark, for Canvas without.
+    """
     state = class_state.read(course)
     topics = [
         topic for topic in topics if any(topic in by_topic for by_topic in by_student.values())

@@ -319,7 +319,29 @@ def lay_out(page: Any, document: Path) -> None:
 def number_pages(
     page: Any, headings: Sequence[Heading], file: Path, on_progress: OnProgress
 ) -> list[int]:
-    """Print the document until the contents name the pages on which the headings are."""
+    """Print the document until the contents name the pages on which the headings are.
+
+    Parameters
+    ----------
+    page : playwright.sync_api.Page
+        The joined document, laid out.
+    headings : sequence of Heading
+        The entries of the contents, in order.
+    file : Path
+        Where the PDF is written.
+    on_progress : callable
+        Called before each attempt with a percentage.
+
+    Returns
+    -------
+    list of int
+        Numbers of pages, from 1, one for each heading.
+
+    Raises
+    ------
+    ToolError
+        If they still change after four attempts.
+    """
     numbers: list[int] = []
     for attempt in range(4):
         on_progress(60 + 9 * attempt, 100, "printing")
@@ -351,7 +373,19 @@ def find_pages(file: Path, headings: Sequence[Heading]) -> list[int]:
 
 
 def finish(file: Path, headings: Sequence[Heading], pages: Sequence[int], title: str) -> None:
-    """Add the outline, and say what the document is."""
+    """Add the outline, and say what the document is.
+
+    Parameters
+    ----------
+    file : Path
+        The PDF, which is written again.
+    headings : sequence of Heading
+        Those of level 2 stand below the last one of level 1.
+    pages : sequence of int
+        The page of each heading, from 1.
+    title : str
+        The title of the document.
+    """
     from pypdf import PdfWriter
 
     # Chromium miscounts its objects by one, which harms nothing

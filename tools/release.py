@@ -71,7 +71,15 @@ def _finished(course: Course, topic: str, name: str, notebook: NotebookNode) -> 
 
 
 def faults(source: NotebookNode, released: NotebookNode) -> list[str]:
-    """Return what is wrong with a released notebook, in words; nothing, when all is well."""
+    """Return what is wrong with a released notebook, in words; nothing, when all is well.
+
+    Parameters
+    ----------
+    source : NotebookNode
+        The instructor's notebook.
+    released : NotebookNode
+        What students would get.
+    """
     result = []
     before, after = _graded(source), _graded(released)
     if list(before) != list(after):

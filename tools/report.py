@@ -148,7 +148,20 @@ def level(points: float, of: float) -> int:
 
 
 def levels(points: Iterable[float], of: float) -> list[int]:
-    """Count how many students are on each level."""
+    """Count how many students are on each level.
+
+    Parameters
+    ----------
+    points : iterable of float
+        The points of each student.
+    of : float
+        The most that can be had.
+
+    Returns
+    -------
+    list of int
+        How many have none, less than half, half or more, and all.
+    """
     count = Counter(level(points_of_student, of) for points_of_student in points)
     return [count[number] for number in range(len(LEVELS))]
 

@@ -98,6 +98,11 @@ def rows(course: Course, topics: Sequence[str], everybody: bool = False) -> list
 
     Who handed in something that could not be graded has no points. With ``everybody``, those, too,
     are among them who are on the class list, or in the gradebook, and handed in nothing.
+
+    Raises
+    ------
+    ToolError
+        If there is no gradebook.
     """
     if not course.has_gradebook:
         raise ToolError("there is no gradebook yet", "grade something first: make course")

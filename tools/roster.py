@@ -261,6 +261,18 @@ def names_of(text: str) -> Student:
 def compare(book: Any, students: Sequence[Student]) -> dict[str, list[str]]:
     """Return which of the students are new to the gradebook, changed, as before, and not listed.
 
+    Parameters
+    ----------
+    book : Gradebook
+        nbgrader's gradebook; it is only read.
+    students : sequence of dict
+        The students of the class list, each with an ``id``.
+
+    Returns
+    -------
+    dict
+        Lists of ids by what entering the list would do.
+
     Raises
     ------
     ToolError

@@ -86,6 +86,8 @@ class Similarity:
 def tokens(source: str, is_code: bool = True) -> list[str]:
     r"""Return what an answer says: its tokens, or the words of an answer in words.
 
+    A name that the answer chose itself counts as any other.
+
     >>> tokens("def f(x):  # twice\n    return 2 * np.abs(x)\n") == tokens(
     ...     "def f(value):\n  return 2*np.abs(value)"
     ... )
@@ -111,13 +113,32 @@ def tokens(source: str, is_code: bool = True) -> list[str]:
 
 
 def runs(source: str, is_code: bool = True) -> Counter[tuple[str, ...]]:
-    """Return how often each run of tokens occurs in an answer."""
+    """Return how often each run of tokens occurs in an answer.
+
+    Parameters
+    ----------
+    source : str
+        The answer.
+    is_code : bool
+        Whether it is Python, or words.
+
+    Returns
+    -------
+    Counter
+        Tuples of ``RUN`` tokens to how often they occur; empty for a shorter answer.
+    """
     words = tokens(source, is_code)
     return Counter(zip(*(words[start:] for start in range(RUN)), strict=False))
 
 
 def likeness(first: Counter[tuple[str, ...]], second: Counter[tuple[str, ...]]) -> float:
-    """Return how much of two answers is the same, from 0 to 1 (Dice's coefficient)."""
+    """Return how much of two answers is the same, from 0 to 1 (Dice's coefficient).
+
+    Parameters
+    ----------
+    first, second : Counter
+        What :func:`runs` gives for each; of two empty ones the likeness is 0.
+    """
     together = first.total() + second.total()
     return 2 * (first & second).total() / together if together else 0.0
 

@@ -60,7 +60,24 @@ def on_the_list(course: Course) -> dict[str, Member]:
 def same(
     ids: Iterable[str], number: str, keys: set[str], members: Mapping[str, Member]
 ) -> list[Member]:
-    """Return who is meant: by an id or e-mail address, by the platform's number, or by name."""
+    """Return who is meant: by an id or e-mail address, by the platform's number, or by name.
+
+    Parameters
+    ----------
+    ids : iterable of str
+        What may be an id or an e-mail address; upper and lower case do not matter.
+    number : str
+        The platform's number, or an empty string.
+    keys : set of str
+        The name, in the forms of :func:`name_keys`.
+    members : mapping
+        The class, by id.
+
+    Returns
+    -------
+    list of Member
+        Those of the first of the three ways that finds anybody.
+    """
     given = {text.casefold() for text in ids} - {""}
     everybody = list(members.values())
     return (
@@ -71,7 +88,13 @@ def same(
 
 
 def nearest(name: str, members: Mapping[str, Member]) -> str:
-    """Return the students whose names are nearest to one that nobody has."""
+    """Return the students whose names are nearest to one that nobody has.
+
+    Returns
+    -------
+    str
+        At most three, separated by commas, or "nobody".
+    """
     by_key = {
         key: str(member)
         for member in members.values()

@@ -91,6 +91,17 @@ def executed(
     """Return a copy of a notebook after all its cells but those that train have run.
 
     Its checks are those of the release, as they are when it is graded.
+
+    Parameters
+    ----------
+    path : Path
+        The student's notebook; it is not changed.
+    released : NotebookNode
+        The notebook as it was released.
+    student : str
+        The id under which the student hands in: the seed of a lab follows from it.
+    on_progress : callable
+        Called before each cell with a check: its number, the number of cells, and the check's name.
     """
     notebook, own_cells = notebooks.read(path), lab.locked(released)
     for cell in notebook.cells:
@@ -101,18 +112,26 @@ def executed(
         RECORD_SECONDS if "check_record(" in cell.source else CELL_SECONDS
     )
     # the record of a lab has to be that of whoever hands in, here as in grading
-    saved_environment = environment() | {
+    cell_environment = environment() | {
         "GRADEBOX_STUDENT": student,
         "NBGRADER_EXECUTION": "validate",
     }
-    with patch.dict(os.environ, saved_environment), warnings.catch_warnings():
+    with patch.dict(os.environ, cell_environment), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result, _ = checks.preprocess(notebook, {"metadata": {"path": str(path.parent)}})
     return notebooks.node(result)
 
 
 def answers(notebook: NotebookNode, released: NotebookNode) -> Iterator[Answer]:
-    """Yield what the executed cells of a notebook say of its answers."""
+    """Yield what the executed cells of a notebook say of its answers.
+
+    Parameters
+    ----------
+    notebook : NotebookNode
+        The student's notebook with outputs.
+    released : NotebookNode
+        The notebook as it was released: an answer in words that is still its text is not written.
+    """
     placeholders = {cell.id: cell.source.strip() for cell in released.cells}
     title, earlier = "", None
     for cell in notebook.cells:
