@@ -132,9 +132,7 @@ def contents(source: Path) -> Iterator[tuple[str, bytes]]:
     if not source.exists():
         raise ToolError(f"there is no file {source}", "give the zip that the platform made")
     bytes_left = [MOST_BYTES]
-    for name, content in (
-        _in_folder(source, bytes_left) if source.is_dir() else _whole_zip(source, bytes_left)
-    ):
+    for name, content in (_in_folder if source.is_dir() else _whole_zip)(source, bytes_left):
         if not any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts):
             yield name, content
 

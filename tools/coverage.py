@@ -215,14 +215,11 @@ def code(root: Path) -> Iterator[Evidence]:
             continue
         for name, item in _definitions(_parse(path)):
             docstring = ast.get_docstring(item) or ""
-            for row_id in _source_ids(docstring):
+            sources = SOURCE.findall(docstring)
+            for row_id in (part for line in sources for part in re.split(r"\s*,\s*", line)):
                 yield Evidence(
                     row_id, "code", f"{module}.{name}", _relative(path, root), item.lineno
                 )
-
-
-def _source_ids(docstring: str) -> list[str]:
-    return [part for line in SOURCE.findall(docstring) for part in re.split(r"\s*,\s*", line)]
 
 
 def _definitions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Definition]]:
@@ -288,11 +285,8 @@ def exercises(root: Path) -> Iterator[Evidence]:
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             grade = cell.get("metadata", {}).get("nbgrader", {})
             if cell["cell_type"] == "code" and grade.get("grade"):
-                yield from _checked(_joined(cell["source"]), _relative(path, root))
-
-
-def _joined(source: str | list[str]) -> str:
-    return source if isinstance(source, str) else "".join(source)
+                # a string, or a list of lines
+                yield from _checked("".join(cell["source"]), _relative(path, root))
 
 
 def _checked(text: str, file: str) -> Iterator[Evidence]:

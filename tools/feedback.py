@@ -66,11 +66,6 @@ def pack(course: Course, topic: str, folders: Mapping[str, Path]) -> dict[Path, 
     return packed
 
 
-def _unread(course: Course, topic: str) -> list[str]:
-    """Return the students whose written answers are still to be read."""
-    return [row.student for row in results.rows(course, [topic]) if row.pending]
-
-
 UPLOAD = {
     "moodle": "In the assignment: Submissions, Upload multiple feedback files in a zip.",
     "canvas": "In the gradebook, at the assignment: Re-Upload Submissions. Canvas shows a page "
@@ -100,8 +95,9 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
             console.print(Text(f"Packed the pages of {number}: {where}"))
             console.print(UPLOAD[platform])
             rest = {student: folder for student, folder in rest.items() if student not in students}
+        unread = [row.student for row in results.rows(course, [topic]) if row.pending]
         for title, who in (
-            ("Written answers still to be read", _unread(course, topic)),
+            ("Written answers still to be read", unread),
             ("Handed in, and not graded", sorted({*course.submitters(topic)} - {*have_pages})),
         ):
             if who:

@@ -133,7 +133,7 @@ def _enter(child: Tag, current: list[Any], result: list[list[Any]]) -> None:
         else:
             inner[1], inner[2] = " ".join("".join(inner[2]).split()), []
         _walk(child.find_next_sibling("dd"), inner, result)
-    elif child.name == "dd" and _defines(child):
+    elif child.name == "dd" and _is_term(child.find_previous_sibling("dt")):
         return
     elif "math" in classes:
         tex = "".join(child.find_all(string=True, recursive=False))
@@ -149,11 +149,6 @@ def _is_term(tag: Tag | None) -> bool:
     if tag is None or tag.name != "dt" or not tag.get("id"):
         return False
     return tag["id"].startswith("term-") or "sig-object" in tag.get("class", ())
-
-
-def _defines(definition: Tag) -> bool:
-    """Return whether a term stands before this."""
-    return _is_term(definition.find_previous_sibling("dt"))
 
 
 def _tidy(text: str) -> str:

@@ -163,14 +163,11 @@ def main(runs: Sequence[RecordedRun], folder: Path, arguments: Sequence[str]) ->
         file = folder / f"{run.name}.json"
         if options.names and not {run.name, run.topic} & set(options.names):
             continue
-        if not options.again and _is_done(file, run):
+        is_done = file.exists() and Record.load(file).config == run.config
+        if is_done and not options.again:
             print(f"{run.name}: finished already")
             continue
         record = perform(run)
         record.save(file)
         print(f"{run.name}: {record.stop}, {record.seconds:.0f} s")
     return 0
-
-
-def _is_done(file: Path, run: RecordedRun) -> bool:
-    return file.exists() and Record.load(file).config == run.config
