@@ -31,7 +31,7 @@ test-all: .venv/ready ## run the slow tests, too, as before a release (wheels, h
 	@$(PY) -m pytest -n 2 --dist loadgroup
 
 cover: .venv/ready ## the same, and count which lines of the two packages were run (slower)
-	@$(PY) -m tools.cover
+	@$(PY) -m tools.line_coverage
 
 book: .venv/ready ## build the site
 	@$(PY) -m tools.book

@@ -86,7 +86,7 @@ UNTRACED = (
 """Modules that test other code than optdl, whose lines are counted; counting doubles their time."""
 
 OF_GRADEBOX = ("test_course", "test_gradebox", "test_hostile")
-"""Those of them that are traced all the same where ``python -m tools.cover`` counts gradebox's."""
+"""Those of them that ``python -m tools.line_coverage`` traces all the same, for gradebox."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

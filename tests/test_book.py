@@ -14,7 +14,7 @@ import psutil
 import pytest
 from bs4 import BeautifulSoup
 
-from tools import book, execution, modules, pages
+from tools import book, execution, imported_modules, pages
 from tools.terminal import ToolError
 
 pytestmark = pytest.mark.xdist_group("book")
@@ -156,7 +156,7 @@ def test_every_module_that_a_page_loads_is_among_those_it_depends_on() -> None:
     )
     loaded = {Path(name) for name in done.stdout.split()}
     assert len(loaded) > 3
-    assert loaded <= set(modules.needed(["\n".join(imports)], ROOT / "src"))
+    assert loaded <= set(imported_modules.needed(["\n".join(imports)], ROOT / "src"))
 
 
 def test_a_page_depends_on_the_data_that_it_reads(toy: Toy) -> None:

@@ -22,7 +22,7 @@ from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_note
 from myst_parser.config.main import MdParserConfig
 from nbformat import NotebookNode
 
-from tools import modules
+from tools import imported_modules
 from tools.fingerprints import digest, write_if_changed
 from tools.layout import contents
 from tools.terminal import ToolError
@@ -90,7 +90,9 @@ class Page:
     def code(self) -> list[Path]:
         """Return the files of ``optdl`` on which the outputs depend."""
         plain = TransformerManager().transform_cell  # type: ignore[no-untyped-call]
-        return modules.needed((plain(cell.source) for cell in self.cells), self.root / "src")
+        return imported_modules.needed(
+            (plain(cell.source) for cell in self.cells), self.root / "src"
+        )
 
     @cached_property
     def key(self) -> str:

@@ -1,4 +1,4 @@
-"""Run the tests and count which lines they run: ``python -m tools.cover [PYTEST ARGUMENTS]``.
+"""Run the tests and count the lines they run: ``python -m tools.line_coverage [PYTEST ARGUMENTS]``.
 
 The lines and branches of optdl are counted by coverage.py. Most lines of gradebox run in processes
 that are sealed and killed, which coverage.py cannot follow: those are marked in a file that all
