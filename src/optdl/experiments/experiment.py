@@ -75,7 +75,7 @@ class Experiment:
         self.seeds = tuple(
             range(min(2, self.options.seeds) if self.options.smoke else self.options.seeds)
         )
-        self.panels = [self._asked(panel) for panel in panels]
+        self.panels = [self._requested(panel) for panel in panels]
         self._data: dict[str, Dataset] = {}
         self._parts: dict[tuple[object, ...], Parts] = {}
         if self.options.smoke and not self.options.imagenet:
@@ -84,16 +84,16 @@ class Experiment:
                 examples.write_images(self.options.imagenet)
         torch.set_num_threads(self.options.threads)
 
-    def _asked(self, panel: Panel) -> Panel:
+    def _requested(self, panel: Panel) -> Panel:
         """Return the panel as the command line wants it."""
-        runs = [self._asked_run(run) for run in panel.runs]
+        runs = [self._requested_run(run) for run in panel.runs]
         tuned = panel.tuning
         if tuned and self.options.smoke:
             first = tuned.rates[:1]
             tuned = replace(tuned, rates=first, epochs=1, seeds=1, examples=None, paper=0)
         return replace(panel, runs=[run for run in runs if run], tuning=tuned)
 
-    def _asked_run(self, run: Run) -> Run | None:
+    def _requested_run(self, run: Run) -> Run | None:
         options = self.options
         if options.only and options.only not in f"{run.name}-":
             return None

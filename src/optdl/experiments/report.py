@@ -1,4 +1,4 @@
-"""What came out: curves of several runs in one style, and tables, with the range of the seeds."""
+"""Results as curves of several runs in one style, and as tables, with the range of the seeds."""
 
 from __future__ import annotations
 

@@ -106,8 +106,8 @@ class Checkpoint:
     ----------
     path : Path
         Where it is, or will be.
-    asked : dict
-        What the present run is; a file of another one is refused.
+    identity : dict
+        What identifies the present run; the file of another one is refused.
     generator : Generator
         That of the minibatches.
     hooks : sequence
@@ -117,11 +117,11 @@ class Checkpoint:
     def __init__(
         self,
         path: Path,
-        asked: Mapping[str, str],
+        identity: Mapping[str, str],
         generator: torch.Generator,
         hooks: Sequence[Any],
     ) -> None:
-        self.path, self.asked, self.generator = path, dict(asked), generator
+        self.path, self.identity, self.generator = path, dict(identity), generator
         self.hooks = [hook if hasattr(hook, "load_state_dict") else None for hook in hooks]
 
     def resume(self, state: State, epochs: int) -> float:
@@ -150,7 +150,7 @@ class Checkpoint:
         """Write the file, whole or not at all."""
         content = {
             "format": _FORMAT,
-            "run": self.asked,
+            "run": self.identity,
             "model": state.model.state_dict(),
             "optimizer": state.optimizer.state_dict(),
             "hooks": [None if hook is None else hook.state_dict() for hook in self.hooks],
@@ -175,9 +175,9 @@ class Checkpoint:
         return content
 
     def _require_same_run(self, saved: Mapping[str, str], done: int, epochs: int) -> None:
-        if different := [name for name in self.asked if saved.get(name) != self.asked[name]]:
+        if different := [name for name in self.identity if saved.get(name) != self.identity[name]]:
             listed = "; ".join(
-                f"{name}: {saved.get(name)} there, {self.asked[name]} here" for name in different
+                f"{name}: {saved.get(name)} there, {self.identity[name]} here" for name in different
             )
             raise ValueError(
                 f"{self.path} is the checkpoint of another run. {listed}. Give each run a file "

@@ -111,8 +111,8 @@ class Schedule(Hook):
         """Return the rate of a step, counted from 0, in one of the groups of parameters."""
         full = self.full[group]
         if step < self.warmup:
-            share = step / self.warmup if self.linear else 0.0
-            return self.start + share * (full - self.start)
+            fraction = step / self.warmup if self.linear else 0.0
+            return self.start + fraction * (full - self.start)
         return full / 10 ** sum(step >= self.steps * epoch for epoch in self.decay)
 
     def after_step(self, state: State) -> None:

@@ -229,8 +229,8 @@ def train(
     file = None
     if checkpoint is not None:
         given = {"training": train_examples, "validation": validation, "test": test}
-        asked = _run_identity(state, given, batch_size, seed, hooks, config)
-        file = Checkpoint(Path(checkpoint), asked, generator, hooks)
+        identity = _run_identity(state, given, batch_size, seed, hooks, config)
+        file = Checkpoint(Path(checkpoint), identity, generator, hooks)
         began -= file.resume(state, epochs)
     measured = {name: part for name, part in parts.items() if measure_training or name != "train"}
     epoch = _Epoch(state, parts["train"], batch_size, loss, hooks, augmentation, autocast)
@@ -475,7 +475,7 @@ def graphed(step: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
             return step(rows)
         calls[rows.shape] = calls.get(rows.shape, 0) + 1
         if calls[rows.shape] <= 3:
-            return _aside(step, rows)
+            return _on_side_stream(step, rows)
         if rows.shape not in graphs:
             given, graph = rows.clone(), torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):
@@ -489,7 +489,7 @@ def graphed(step: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     return replay
 
 
-def _aside(step: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
+def _on_side_stream(step: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
     """Take a step on a stream of its own, which a capture asks for beforehand."""
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())
