@@ -21,7 +21,7 @@ from typing import TypeVar
 from rich.console import Console
 from rich.text import Text
 
-from tools import book, exercises, grade, gradebook, release, results, sample_class
+from tools import book, exercises, grade, gradebook, release, report, results, sample_class
 from tools.fingerprints import write_if_changed
 from tools.layout import ROOT, Course
 from tools.progress import OnProgress, Stages
@@ -189,17 +189,19 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
     need_disk(course.root, 500)
     steps = Steps(course.root, course.build / "logs")
     summary, pages = _run(course, topics, steps, with_site=not arguments.no_site)
-    sheet = None
+    sheet = class_page = None
     if course.has_gradebook:
         console.print(sample_class.table())
         sheet = steps.run("gradebook", partial(_show_gradebook, course, topics))
+        class_page, *_ = steps.run("report", partial(report.write, course, [])) or [None]
         on_purpose = _set_apart(summary)
         grade.show(course, summary)
         if on_purpose:
             student, number = on_purpose[0][0], len(on_purpose)
             console.print(f"{student} hands in broken files on purpose: {number} were not graded.")
     state = "Not all is ready" if steps.failures else "Ready"
-    _show_where(course, pages, sheet, topics, f"{state} after {time.monotonic() - start:.0f} s")
+    title = f"{state} after {time.monotonic() - start:.0f} s"
+    _show_where(course, pages, sheet, class_page, topics, title)
     steps.show(console)
     return 1 if summary.failed or steps.failures else 0
 
@@ -235,7 +237,12 @@ def _run(
 
 
 def _show_where(
-    course: Course, pages: Path | None, sheet: Path | None, topics: Sequence[str], title: str
+    course: Course,
+    pages: Path | None,
+    sheet: Path | None,
+    class_page: Path | None,
+    topics: Sequence[str],
+    title: str,
 ) -> None:
     example = course.feedback / sample_class.SOLVER / topics[0] / f"{topics[0]}.html"
     scores = ", ".join(
@@ -246,6 +253,7 @@ def _show_where(
         ("site", (pages / "index.html").as_uri() if pages else ""),
         ("students' notebooks", f"{course.exercises.relative_to(course.root)}/"),
         ("gradebook", scores if sheet else ""),
+        ("report on the class", class_page.as_uri() if class_page else ""),
         ("feedback, for example", feedback),
         ("details", "python -m tools.gradebook [TOPIC …] [--student NAME]" if sheet else ""),
         ("next", "make lab · make test · make grade A=" + topics[0]),
