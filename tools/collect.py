@@ -31,7 +31,7 @@ from tools.backend import Backend, MissingEntry
 from tools.class_state import HandIn
 from tools.fingerprints import files, write_if_changed
 from tools.layout import RECORD, ROOT, Course
-from tools.student_matching import Member, name_keys, nearest, on_the_list, same
+from tools.student_matching import Member, class_members, find_members, name_keys, nearest
 from tools.tables import plain
 from tools.terminal import ToolError, console, need_disk, run
 
@@ -266,9 +266,9 @@ def match(
         return [members[sender.name]]
     row, keys = worksheet.get(sender.number), name_keys(sender.name)
     if row and row.keys & keys:
-        return same([row.id, row.email], "", keys, members)
+        return find_members([row.id, row.email], "", keys, members)
     number = sender.number if sender.platform == "Canvas" else ""
-    return same([], number, keys, members)
+    return find_members([], number, keys, members)
 
 
 # --- which file is which
@@ -449,7 +449,7 @@ def take(
     ToolError
         If there is no class list, an id is unknown, or a file cannot be read.
     """
-    members = on_the_list(course)
+    members = class_members(course)
     if not members:
         raise ToolError("there is no class list yet", "enter it: make class LIST=class.csv")
     if unknown := sorted({*who.values()} - {*members}):
@@ -617,7 +617,7 @@ def show(course: Course, topic: str, intake: Intake, done: Mapping[str, Sequence
     for title, who in (
         ("Late, as the platform says, and the time unknown", late),
         ("Time unknown", [student for student in unknown if student not in late]),
-        ("Nothing handed in by", sorted({*on_the_list(course)} - {*course.submitters(topic)})),
+        ("Nothing handed in by", sorted({*class_members(course)} - {*course.submitters(topic)})),
     ):
         if who:
             console.print(Text(f"{title}: {', '.join(who)}"))

@@ -57,8 +57,8 @@ class Fingerprints:
         except (OSError, ValueError):
             self._checksums = {}
 
-    def fresh(self, name: str, checksum: str) -> bool:
-        """Tell whether a result was made from exactly this."""
+    def matches(self, name: str, checksum: str) -> bool:
+        """Return whether a result was made from exactly this."""
         return self._checksums.get(name) == checksum
 
     def record(self, name: str, checksum: str) -> None:

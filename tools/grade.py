@@ -32,7 +32,7 @@ from tools.class_state import read as read_register
 from tools.fingerprints import Fingerprints, digest, files
 from tools.layout import ROOT, Course
 from tools.progress import OnProgress, Stages
-from tools.student_matching import nearest, on_the_list
+from tools.student_matching import class_members, nearest
 from tools.terminal import ToolError, console, need_disk, run
 
 FEW = 6
@@ -194,7 +194,7 @@ def _stale(
         given = [course.autograded / student / topic / name for name in NEEDED]
         made_from = [*work.values(), *filter(Path.exists, given)]
         checksum = digest([*made_from, json.dumps(scores[student], sort_keys=True), *made_by])
-        if not (are_there and fingerprints.fresh(f"feedback/{student}/{topic}", checksum)):
+        if not (are_there and fingerprints.matches(f"feedback/{student}/{topic}", checksum)):
             checksums[student] = checksum
     return checksums
 
@@ -256,16 +256,16 @@ def show_class(course: Course, topic: str) -> None:
     submitters, listed = course.submitters(topic), read_register(course).students
     for student in submitters if listed else []:
         if student not in listed:
-            near = nearest(student, on_the_list(course))
+            near = nearest(student, class_members(course))
             console.print(Text(f"Not on the class list: {student} (nearest: {near})"))
     for name in course.notebooks(topic):
-        same: dict[str, list[str]] = {}
+        by_digest: dict[str, list[str]] = {}
         blank = digest([course.released(topic, name)])
         for student in submitters:
             file = course.submitted / student / topic / f"{name}.ipynb"
             if file.is_file():
-                same.setdefault(digest([file]), []).append(student)
-        for checksum, students in same.items():
+                by_digest.setdefault(digest([file]), []).append(student)
+        for checksum, students in by_digest.items():
             if len(students) > 1 and checksum != blank:
                 console.print(Text(f"The same {name}.ipynb, byte for byte: {', '.join(students)}"))
 

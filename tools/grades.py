@@ -21,7 +21,7 @@ from tools.backend import Backend
 from tools.fingerprints import write_if_changed
 from tools.layout import ROOT, Course
 from tools.results import Row
-from tools.student_matching import Member, name_keys, on_the_list, same
+from tools.student_matching import Member, class_members, find_members, name_keys
 from tools.tables import Sheet, plain
 from tools.terminal import ToolError, console, run
 
@@ -61,7 +61,7 @@ def points(row: Row | None, factor: float = 1) -> str:
     return f"{round(row.total * factor, 2):.10g}" if row and row.graded else ""
 
 
-def fresh(course: Course, topics: Sequence[str], by_student: Grades) -> bytes:
+def new_sheet(course: Course, topics: Sequence[str], by_student: Grades) -> bytes:
     """Return a file with the columns of the class list, and a column for each assignment.
 
     Parameters
@@ -135,7 +135,7 @@ def fill(
     """
     is_moodle = all(re.fullmatch(r"\D*\d+", cells[0]) for _, cells in sheet.rows)
     columns = _columns(sheet, topics, column, is_moodle)
-    members = on_the_list(course)
+    members = class_members(course)
     matched: set[str] = set()
     header, *filled_rows = ([*cells] for cells in sheet.raw)
     for topic, index in columns.items():
@@ -224,7 +224,7 @@ def _whose(header: Sequence[str], cells: Sequence[str], members: Mapping[str, Me
             number = cell
         elif name in roster.COLUMNS["name"]:
             keys = name_keys(" ".join(reversed(cell.split(","))))
-    matches = same(ids, number, keys, members)
+    matches = find_members(ids, number, keys, members)
     return matches[0].id if len(matches) == 1 else ""
 
 
@@ -265,7 +265,7 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> None
             course, sheet, topics, by_student, arguments.column, arguments.scale
         )
     else:
-        content, filled_columns, missing = fresh(course, topics, by_student), [], []
+        content, filled_columns, missing = new_sheet(course, topics, by_student), [], []
     write_if_changed(target, content)
     console.print(table(by_student))
     if len(by_student) > SHOWN:

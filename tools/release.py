@@ -127,7 +127,7 @@ def write(course: Course, topic: str) -> bool:
     left is no data: it would solve the students' own.
     """
     fingerprints = Fingerprints(course.build / "fingerprints.json")
-    if fingerprints.fresh(f"release/{topic}", _fingerprint(course, topic)):
+    if fingerprints.matches(f"release/{topic}", _fingerprint(course, topic)):
         return False
     rendered, releases = render(course, topic), Releases(course.exercises)
     for gathered in gather(course.work, topic, [course.exercises], releases):
@@ -166,7 +166,7 @@ def record(course: Course, topic: str, due: datetime | str | None = None) -> boo
         for version in (course.source, course.released)
     )
     outbound = course.exchange / str(course.config.CourseDirectory.course_id) / "outbound"
-    done = fingerprints.fresh(f"record/{topic}", checksum) and _is_recorded(course, topic)
+    done = fingerprints.matches(f"record/{topic}", checksum) and _is_recorded(course, topic)
     if done and due is None and (sys.platform == "win32" or (outbound / topic).is_dir()):
         return False
     with TemporaryDirectory() as folder:

@@ -295,7 +295,7 @@ def ensure(course: Course, topics: Sequence[str]) -> list[str]:
     """Make the class unless it is there, from the same sources; return who it is."""
     fingerprints = Fingerprints(course.build / "fingerprints.json")
     enrolled = _enrolled(course)
-    if enrolled and fingerprints.fresh("class", _fingerprint(course, topics, enrolled)):
+    if enrolled and fingerprints.matches("class", _fingerprint(course, topics, enrolled)):
         return enrolled
     create(course, topics)
     members = [student.id for student in STUDENTS]

@@ -43,7 +43,7 @@ def name_keys(name: str) -> set[str]:
     return {"".join(words), "".join(sorted(words))} - {""}
 
 
-def on_the_list(course: Course) -> dict[str, Member]:
+def class_members(course: Course) -> dict[str, Member]:
     """Return everyone on the class list, by id; or, without one, everyone in the gradebook."""
     listed = class_state.read(course).students
     with Backend(course).gradebook() as book:
@@ -57,7 +57,7 @@ def on_the_list(course: Course) -> dict[str, Member]:
         }
 
 
-def same(
+def find_members(
     ids: Iterable[str], number: str, keys: set[str], members: Mapping[str, Member]
 ) -> list[Member]:
     """Return who is meant: by an id or e-mail address, by the platform's number, or by name.
