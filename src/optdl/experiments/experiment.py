@@ -171,7 +171,7 @@ class Experiment:
     def file(self, run: Run, seed: int) -> Path:
         """Return where the record of a run and a seed lies.
 
-        The file need not exist: see :func:`is_done`.
+        There is no such file before the run is done.
         """
         return self.results / f"{run.name}-{seed}.json"
 
