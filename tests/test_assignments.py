@@ -106,11 +106,12 @@ def run(made: Assignment, sources: dict[str, str], record: bool = True) -> dict[
     results: dict[str, str] = {}
     namespace: dict[str, Any] = {}
     blank = made.blank
+    of_record = (f"{made.label}-record", f"{made.label}-reading")
     for cell in made.cells:
         if cell.cell_type != "code" or "train" in cell.metadata.get("tags", []):
             continue
         about = cell.metadata.get("nbgrader", {})
-        if not record and cell.id == f"{made.label}-record":
+        if not record and cell.id.startswith(of_record):
             continue
         source = sources.get(cell.id, blank[cell.id]) if about.get("solution") else cell.source
         errors = io.StringIO()

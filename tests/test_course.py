@@ -1109,10 +1109,11 @@ def test_all_is_shown_in_lines_that_fit(whole: Any, capsys: pytest.CaptureFixtur
     assert status == 0
     assert _has_gradebook(said)
     assert "Ready after" in said
-    address = (made.root / "_build" / "html" / "index.html").as_uri()
     # an address is never broken: it could not be copied
-    assert re.search(rf"^site +{re.escape(address)}$", said, re.M)
-    lines = [line for line in said.splitlines() if address not in line]
+    for name, page in (("site", "_build/html/index.html"), ("report.*", "build/report/term.html")):
+        assert re.search(rf"^{name} +{re.escape((made.root / page).as_uri())}$", said, re.M)
+    assert (made.root / "build" / "report" / "term.html").is_file()
+    lines = [line for line in said.splitlines() if "file://" not in line]
     assert max(map(len, lines)) <= 100
     assert "\x1b" not in said
     assert "\r" not in said

@@ -193,7 +193,7 @@ def command(arguments: argparse.Namespace, course: Course | None = None) -> int:
     if course.has_gradebook:
         console.print(sample_class.table())
         sheet = steps.run("gradebook", partial(_show_gradebook, course, topics))
-        written = steps.run("report", partial(report.write, course, []))
+        written = steps.run("report", partial(report.write, course, [])) if sheet else None
         class_page = written[0] if written else None
         on_purpose = _set_apart(summary)
         grade.show(course, summary)
