@@ -96,7 +96,8 @@ def run(made: Assignment, sources: dict[str, str], record: bool = True) -> dict[
     """Run the source notebook, hidden tests included, with these answers in the answer cells.
 
     As when graded, cells that train are not run, and a record is that of the student whose answers
-    the source has. To check a record is to train a little; that is left out without ``record``.
+    the source has. To check a record is to train; that, and what is read off it, is left
+    out without ``record``.
 
     Returns
     -------

@@ -182,7 +182,8 @@ def test_a_page_depends_on_the_data_that_it_reads(toy: Toy) -> None:
 
 def test_a_page_shows_its_figures_whatever_another_imports(toy: Toy) -> None:
     figure = cell("import matplotlib.pyplot as plt", "plt.plot([1, 2]);")
-    toy.write(index=figure, other=cell("import matplotlib_inline.backend_inline"))
+    # the second one prints a poem
+    toy.write(index=figure, other=cell("import matplotlib_inline.backend_inline", "import this"))
     assert toy.execute("index", "other") == []
     kept = toy.store.load(toy.found["index"])
     assert kept is not None

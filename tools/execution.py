@@ -21,7 +21,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 from gradebox.processors import cores
-from tools import kernels
+from tools import imported_modules, kernels
 from tools.fingerprints import write_if_changed
 from tools.pages import Execution, Page, Store, checksum, typeset
 from tools.progress import OnProgress
@@ -37,7 +37,6 @@ POLL = 0.5
 
 HERE = Path(__file__).resolve().parent.parent
 COLORS = re.compile(r"\x1b\[[0-9;]*m")
-IMPORT = re.compile(r"^\s*(?:from|import) (\w+(?:\.\w+)*)", re.MULTILINE)
 UNCOUNTED = {".venv", "build", "_build", "__pycache__", ".git"}
 
 
@@ -319,11 +318,12 @@ def execute(
 
 def _imported(pages: Sequence[Page]) -> set[str]:
     """Return what pages import, and what the modules of ``optdl`` do that they import."""
-    texts = {path: path.read_text("utf-8") for page in pages for path in page.code}
-    cells = [cell.source for page in pages for cell in page.cells]
-    found = {name for text in [*cells, *texts.values()] for name in IMPORT.findall(text)}
+    files = {file for page in pages for file in page.code}
+    sources = [source for page in pages for source in page.python]
+    sources += [file.read_text("utf-8") for file in files]
+    names = {name for source in sources for name in imported_modules.named(source)}
     # the backend for figures looks for its kernel when it is imported
-    return {name for name in found if not name.startswith(("optdl", "matplotlib_inline"))}
+    return {name for name in names if not name.startswith(("optdl", "matplotlib_inline"))}
 
 
 def _run(runner: Runner, store: Store) -> None:

@@ -1,4 +1,4 @@
-"""Which modules of ``optdl`` a piece of code imports, followed transitively."""
+"""Which modules a piece of code imports, and which of ``optdl`` it does through others."""
 
 import ast
 from collections.abc import Iterable, Iterator
@@ -39,20 +39,21 @@ def needed(sources: Iterable[str], src: Path) -> list[Path]:
 
 def _imported(source: str, src: Path) -> Iterator[Path]:
     """Yield the files of the package that the statements of a source name."""
-    for module in _named(source):
-        yield from _files(module, src)
+    for module in named(source):
+        if module.partition(".")[0] == PACKAGE:
+            yield from _files(module, src)
 
 
 @cache  # many pages import the same modules
-def _named(source: str) -> list[str]:
-    """Return the modules of the package, and what may be modules, that a source imports."""
+def named(source: str) -> list[str]:
+    """Return the modules, and what may be modules, that the statements of a source import."""
     names = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return [name for name in dict.fromkeys(names) if name.split(".")[0] == PACKAGE]
+    return list(dict.fromkeys(names))
 
 
 def _files(module: str, src: Path) -> Iterator[Path]:

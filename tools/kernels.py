@@ -127,9 +127,10 @@ def managers(modules: Iterable[str]) -> Iterator[Callable[[Path], AsyncKernelMan
 
 def _serve(modules: list[str]) -> None:
     """Import, then fork a kernel for each line; end when there are no more."""
-    for name in ["ipykernel.kernelapp", *modules]:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
+    with contextlib.redirect_stdout(sys.stderr):  # the standard output is for answers alone
+        for name in ["ipykernel.kernelapp", *modules]:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
     # what is there by now is shared, and nobody need look through it again
     gc.collect()
     gc.freeze()

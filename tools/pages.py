@@ -87,12 +87,15 @@ class Page:
         return result
 
     @cached_property
+    def python(self) -> list[str]:
+        """Return the sources of the code cells without what IPython alone understands."""
+        plain = TransformerManager().transform_cell  # type: ignore[no-untyped-call]
+        return [plain(cell.source) for cell in self.cells]
+
+    @cached_property
     def code(self) -> list[Path]:
         """Return the files of ``optdl`` on which the outputs depend."""
-        plain = TransformerManager().transform_cell  # type: ignore[no-untyped-call]
-        return imported_modules.needed(
-            (plain(cell.source) for cell in self.cells), self.root / "src"
-        )
+        return imported_modules.needed(self.python, self.root / "src")
 
     @cached_property
     def key(self) -> str:
