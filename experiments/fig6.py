@@ -78,7 +78,21 @@ def other_rates():
     )
 
 
-PANELS = [small(), *map(large, LARGE), other_rates()]
+def paper_weights():
+    """Return runs in small at the paper's rate, where BNP has its weights and weight decay."""
+    runs = {run.method: run.at(0.1) for run in small().runs}
+    plain, scaled = runs["BNP"].settings, replace(runs["BNP"].settings, init_scale=0.1)
+    settings = {"BN": plain, "BNP": scaled, "BNP+GN": replace(scaled, weight_decay=1.5e-4)}
+    return Panel(
+        "ResNet-14, the paper's rate and weights",
+        [
+            replace(runs[name], label=f"{name}, the paper's", settings=each)
+            for name, each in settings.items()
+        ],
+    )
+
+
+PANELS = [small(), *map(large, LARGE), paper_weights(), other_rates()]
 
 if __name__ == "__main__":
     experiment = Experiment(__file__, PANELS, description=__doc__)

@@ -1,0 +1,60 @@
+"""BNP in split form with momentum and Adam, in all layers and in the hidden ones alone.
+
+``first_layer.py`` found a smaller training loss for hidden-layer BNP. Here it is followed to
+convolutional networks and other optimizers, in short runs: standardized CIFAR-10, minibatches of
+8, the network of five layers (with BN and LN as controls) and ResNet-14 (with GN). ::
+
+    python experiments/split.py --only=cnn5 --seeds 3
+    python experiments/split.py --only=resnet14 --seeds 2
+"""
+
+from optdl.experiments import Experiment, Panel, Run, Settings, Tuning, draw_curves, table
+
+SPLIT = Settings(split=True)
+HIDDEN = Settings(split=True, first=False)
+METHODS = {
+    "cnn5": {
+        "vanilla": ("vanilla", Settings()),
+        "BN": ("BN", Settings()),
+        "LN": ("LN", Settings()),
+        "split BNP": ("BNP", SPLIT),
+        "split BNP, hidden": ("BNP", HIDDEN),
+    },
+    "resnet14": {
+        "GN": ("GN", Settings()),
+        "split BNP+GN": ("BNP+GN", SPLIT),
+        "split BNP+GN, hidden": ("BNP+GN", HIDDEN),
+    },
+}
+RATES = {"adam": (3e-4, 1e-3, 3e-3), "momentum": (0.001, 0.003, 0.01)}
+
+
+def panel(network: str, optimizer: str) -> Panel:
+    """Return the methods of a network with one optimizer."""
+    runs = [
+        Run(
+            f"{label}, {optimizer}",
+            "cifar10",
+            network,
+            method,
+            8,
+            RATES[optimizer][1],
+            3,
+            optimizer,
+            "standardized",
+            settings,
+        )
+        for label, (method, settings) in METHODS[network].items()
+    ]
+    tuning = Tuning(RATES[optimizer], epochs=1, seeds=2, examples=15_000, paper=0)
+    return Panel(f"{network}, {optimizer}", runs, tuning)
+
+
+PANELS = [panel(network, optimizer) for network in METHODS for optimizer in RATES]
+
+if __name__ == "__main__":
+    experiment = Experiment(__file__, PANELS, description=__doc__)
+    experiment.perform()
+    draw_curves(experiment)
+    for each in experiment.panels:
+        print(f"\n{table(experiment, each)}")
