@@ -17,13 +17,13 @@ METHODS = {
         "vanilla": ("vanilla", Settings()),
         "BN": ("BN", Settings()),
         "LN": ("LN", Settings()),
-        "split BNP": ("BNP", SPLIT),
-        "split BNP, hidden": ("BNP", HIDDEN),
+        "BNP": ("BNP", SPLIT),
+        "hidden BNP": ("BNP", HIDDEN),
     },
     "resnet14": {
         "GN": ("GN", Settings()),
-        "split BNP+GN": ("BNP+GN", SPLIT),
-        "split BNP+GN, hidden": ("BNP+GN", HIDDEN),
+        "BNP+GN": ("BNP+GN", SPLIT),
+        "hidden BNP+GN": ("BNP+GN", HIDDEN),
     },
 }
 RATES = {"adam": (3e-4, 1e-3, 3e-3), "momentum": (0.001, 0.003, 0.01)}
