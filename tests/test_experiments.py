@@ -56,6 +56,8 @@ VALIDATION_ERRORS = runpy.run_path(str(FOLDER / "optimizers.py"))["validation_er
 # their own.
 OTHERS = {"recorded.py", "optimizers.py"}
 FILES = sorted(path.name for path in FOLDER.glob("*.py") if path.name not in OTHERS)
+# One for each kind of network, with pairs of rates, with images from files, with what is watched.
+QUICK = {"fig5.py", "fig7.py", "fig8.py", "fig9.py", "first_layer.py"}
 
 
 def run(name: str, monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str) -> Path:
@@ -66,7 +68,9 @@ def run(name: str, monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: st
 
 
 @pytest.mark.row("P-18", "P-19", "P-20", "P-26", "P-27", "P-28")
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=[] if x in QUICK else pytest.mark.slow) for x in FILES]
+)
 def test_each_runs_and_draws(name, tmp_path, monkeypatch, capsys):
     results = run(name, monkeypatch, tmp_path, "--smoke", "--seeds", "1")
     panels = runpy.run_path(str(FOLDER / name))
@@ -90,6 +94,18 @@ def test_each_runs_and_draws(name, tmp_path, monkeypatch, capsys):
     times = {file: file.stat().st_mtime_ns for file in results.glob("*.json")}
     Experiment(str(FOLDER / name), panels["PANELS"]).perform()  # with the same arguments
     assert {file: file.stat().st_mtime_ns for file in times} == times  # nothing is run twice
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_run_has_a_network_an_optimizer_and_a_name_of_its_own(name):
+    panels = runpy.run_path(str(FOLDER / name))["PANELS"]
+    runs = {run.name: run for panel in panels for run in panel.runs}
+    for run in {(one.network, one.method, one.settings): one for one in runs.values()}.values():
+        model = build(run, (3, 32, 32), 10, seed=0, depth=8)
+        models.optimizer(run, model)
+        preconditioner(run, model, check_finite=True)
+    curves = [run.curve for panel in panels if panel.tuning for run in panel.runs]
+    assert len(set(curves)) == len(curves)
 
 
 def experiment(folder: Path, *arguments: str, tuning: Tuning | None = None, **change) -> Experiment:
@@ -143,7 +159,9 @@ torch.save = save
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
-@pytest.mark.parametrize(("network", "times"), [("fc2", 3), ("cnn5", 4)])
+@pytest.mark.parametrize(
+    ("network", "times"), [("fc2", 3), pytest.param("cnn5", 4, marks=pytest.mark.slow)]
+)
 def test_a_killed_run_goes_on_to_the_same_bits(tmp_path, network, times):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}

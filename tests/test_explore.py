@@ -498,21 +498,29 @@ def test_paper_has_the_still_picture_and_the_caption() -> None:
     assert soup.figcaption.get_text() == "Words."
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("```{explore} quadratic-bowl\nWords.\n```", "needs the option :alt:"),
-        ("```{explore} no-such-figure\n:alt: A picture.\nWords.\n```", "no-such-figure.js: write"),
-        ("```{explore} quadratic-bowl\n:alt: A picture.\n```", "needs a caption of one paragraph"),
-    ],
-)
-def test_an_incomplete_figure_is_refused(tmp_path: Path, text: str, wanted: str) -> None:
+INCOMPLETE = {
+    "no-alt": ("```{explore} quadratic-bowl\nWords.\n```", "needs the option :alt:"),
+    "no-script": (
+        "```{explore} no-such-figure\n:alt: A picture.\nWords.\n```",
+        "no-such-figure.js: write",
+    ),
+    "no-caption": (
+        "```{explore} quadratic-bowl\n:alt: A picture.\n```",
+        "needs a caption of one paragraph",
+    ),
+}
+
+
+def test_an_incomplete_figure_is_refused(tmp_path: Path) -> None:
     (tmp_path / "conf.py").write_text(
         f"import sys\nsys.path.insert(0, {str(ROOT / 'book' / '_ext')!r})\n"
-        "extensions = ['myst_parser', 'explore']\n"
+        "extensions = ['myst_parser', 'explore']\nroot_doc = 'no-alt'\n"
     )
-    (tmp_path / "index.md").write_text(f"# A title\n\n{text}\n")
+    for name, (text, _) in INCOMPLETE.items():
+        (tmp_path / f"{name}.md").write_text(f"# A title\n\n{text}\n")
     (tmp_path / "book").symlink_to(ROOT / "book")
-    command = [sys.executable, "-m", "sphinx", "-b", "dummy", "-q", ".", "out", "index.md"]
+    command = [sys.executable, "-m", "sphinx", "-b", "dummy", "-q", ".", "out"]
+    command += [f"{name}.md" for name in INCOMPLETE]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert wanted in done.stderr
+    for name, (_, wanted) in INCOMPLETE.items():
+        assert re.search(rf"{name}\.md:\d+: .*{re.escape(wanted)}", done.stderr), done.stderr

@@ -31,6 +31,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
     """Make a small book, and have the tool build it."""
     made = Toy(tmp_path / "toy")
     monkeypatch.setattr(book, "ROOT", made.root)
+    monkeypatch.setattr(book, "_hand_out_python", lambda site: None)
     return made
 
 
