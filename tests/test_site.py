@@ -41,9 +41,9 @@ KILOBYTES = 900
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the whole book strictly, in a folder of its own; pages are executed once at most."""
-    return book.build(out=tmp_path_factory.mktemp("site"))
+def site() -> Path:
+    """Build the whole book strictly, where ``make book`` does: in a clean clone all of it."""
+    return book.build()
 
 
 @pytest.fixture(scope="session")
