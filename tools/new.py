@@ -40,12 +40,18 @@ def _(function: Function, rng: np.random.Generator) -> bool:
     return bool(function(np.zeros(3)) == 0)
 
 
+exercise.hints(
+    "Which question leads to the answer?",
+    "What is nearly the line, in words.",
+)
+
 exercise.mistake(
     "you do this; that is right",
     ("what stands once in the text of the reference", "what the mistaken one has there"),
 )
 '''
-TASK = "## {title}\n\nWhat is to be written, and why."
+TASK = "## {number} · {title}\n\nWhat is to be written, and why."
+NUMBER = re.compile(r"^## (\d+)(?= · )")
 ANSWER = '''def {name}(x):
     """Return what is asked for.
 
@@ -90,22 +96,31 @@ def exercise(course: Course, topic: str, key: str, name: str) -> list[str]:
         raise ToolError(f"{block} is there already", "choose another name with --function")
     notebook = notebooks.read(source)
     prefix = f"{topic}-lab" if is_lab else topic
-    cells = _cells(f"{prefix}-{name.replace('_', '-').lower()}", key, name)
-    if {cell.id for cell in cells} & {cell.id for cell in notebook.cells}:
-        raise ToolError(f"{source} has such cells already", "choose another name with --function")
     tests = [n for n, cell in enumerate(notebook.cells) if cell.id.endswith("-hidden")]
     position = max(tests, default=len(notebook.cells) - 1) + 1
+    number = 1 + sum(bool(NUMBER.match(cell.source)) for cell in notebook.cells[:position])
+    cells = _cells(f"{prefix}-{name.replace('_', '-').lower()}", key, name, number)
+    if {cell.id for cell in cells} & {cell.id for cell in notebook.cells}:
+        raise ToolError(f"{source} has such cells already", "choose another name with --function")
+    for cell in notebook.cells[position:]:
+        cell.source = NUMBER.sub(lambda found: f"## {int(found[1]) + 1}", cell.source)
     notebook.cells[position:position] = cells
     text = BLOCK.format(topic=topic, key=key, name=name, title=name.replace("_", " ").capitalize())
     write_if_changed(block, text.encode())
     write_if_changed(source, notebooks.to_bytes(notebook))
+    package = course.root / "src" / "optdl" / topic
+    module = package if package.is_dir() else package.with_suffix(".py")
     return [
-        f"write {name} in src/optdl/{topic}, with the row in its docstring: Source: {row_of(key)}",
-        f"fill in {block.relative_to(course.root)}: cases, facts, and the usual mistakes",
-        f"fill in the cells {cells[1].id} of {source.relative_to(course.root)}: task, answer",
-        f'python -m pytest tests/test_checks.py tests/test_labs.py -k "{key}"',
+        f"write {name} in {module.relative_to(course.root)} and list it in __all__, with the row "
+        f"in its docstring: Source: {row_of(key)}",
+        f"fill in {block.relative_to(course.root)}: cases, facts, hints, and the usual mistakes",
+        f"fill in the cells {cells[1].id} of {source.relative_to(course.root)}: title, task, "
+        f"answer; correct how many exercises its first cell and book/{topic}/index.md count",
+        f"put the directive {{exercise}} {cells[1].id} into a lesson, right after its formula",
+        f'python -m pytest tests/test_checks.py tests/test_labs.py tests/test_hints.py -k "{key}"',
         f"make release A={topic}",
-        f"python -m pytest tests/test_assignments.py tests/test_coverage.py -k {topic}",
+        "python -m pytest tests/test_assignments.py tests/test_coverage.py tests/test_syllabus.py "
+        f'-k "{topic} or syllabus", which says what to change in book/syllabus.md',
     ]
 
 
@@ -114,9 +129,10 @@ def row_of(key: str) -> str:
     return key.split(":")[0]
 
 
-def _cells(cell_id: str, key: str, name: str) -> list[NotebookNode]:
+def _cells(cell_id: str, key: str, name: str, number: int) -> list[NotebookNode]:
     """Return the task, the answer, and the two tests of an exercise."""
-    fields = {"key": key, "name": name, "title": name.replace("_", " ").capitalize()}
+    title = name.replace("_", " ").capitalize()
+    fields = {"key": key, "name": name, "title": title, "number": number}
     return [
         _cell(f"{cell_id}-task", TASK.format(**fields)),
         _cell(cell_id, ANSWER.format(**fields), solution=True),
