@@ -21,6 +21,7 @@ from optdl.checks import catalog
 from tools import answers, exercises, grade, notebooks, release, results, sample_class
 from tools.backend import Backend
 from tools.layout import LAB, ROOT, Course
+from tools.new import NUMBER
 
 COURSE = Course(ROOT)
 TOPICS = COURSE.topics()
@@ -57,7 +58,10 @@ class Assignment:
 
     @cached_property
     def released(self) -> Any:
-        return notebooks.read(COURSE.released(self.topic, self.name))
+        notebook = notebooks.read(COURSE.released(self.topic, self.name))
+        lacking = {cell.id for cell in self.source.cells} - {cell.id for cell in notebook.cells}
+        assert not lacking, f"{sorted(lacking)} not released; run: make release A={self.topic}"
+        return notebook
 
     @property
     def cells(self) -> list[Any]:
@@ -145,6 +149,25 @@ def test_there_are_assignments() -> None:
     assert TOPICS
 
 
+COUNTED = re.compile(r"\b(\w+) exercises\b.*?\b(\w+)(?: written)? questions?\b", re.DOTALL)
+IN_WORDS = {
+    "a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
+    "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_tasks_are_numbered_and_counted_where_students_read_how_many(topic: str) -> None:
+    cells = assignments(topic, topic).cells
+    numbers = [int(found[1]) for cell in cells if (found := NUMBER.match(cell.source))]
+    assert numbers == list(range(1, len(numbers) + 1))
+    written = sum(map(_is_written, cells))
+    page = (ROOT / "book" / topic / "index.md").read_text("utf-8")
+    for name, text in ((f"solutions/{topic}", cells[0].source), (f"book/{topic}/index.md", page)):
+        said = tuple(IN_WORDS[word.lower()] for word in COUNTED.search(text).groups())
+        assert said == (len(numbers) - written, written), f"{name} miscounts exercises, questions"
+
+
 # --- the release
 
 
@@ -154,7 +177,7 @@ def test_release_is_not_stale_and_the_same_each_time(topic: str) -> None:
     assert release.render(COURSE, topic) == first
     for name, content in first.items():
         path = COURSE.released(topic, name)
-        stale = f"{path.relative_to(ROOT)} is not what its source gives; run: make release"
+        stale = f"{path.relative_to(ROOT)} is not that of its source; run: make release A={topic}"
         assert path.is_file(), stale
         assert path.read_bytes() == content, stale
         assert content.endswith(b"}\n")
