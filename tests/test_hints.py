@@ -12,8 +12,8 @@ COURSE = {**exercises(), **lab_exercises()}
 @pytest.mark.parametrize("exercise", COURSE.values(), ids=COURSE)
 def test_hints_begin_with_a_question_and_hold_no_line_of_the_answer(exercise: Exercise) -> None:
     texts = exercise.hinted
-    assert len(texts) in (2, 3)
-    assert "?" in texts[0]
+    assert len(texts) in (2, 3), f"the block of {exercise.key} needs two or three exercise.hints(…)"
+    assert "?" in texts[0], f"the first hint of {exercise.key} is no question"
     assert max(map(len, texts)) <= 220
     lines = [line.strip() for line in inspect.getsource(exercise.reference).splitlines()]
     code = [line for line in lines if line.startswith("return ") and len(line) > 20]
