@@ -372,6 +372,19 @@ def test_a_number_that_cannot_be_printed_is_named(toy: Toy, text: str, message: 
         book.build(out=toy.root)
 
 
+def test_all_that_the_extensions_import_is_shared_by_all_pages() -> None:
+    waiting = [*(ROOT / "book" / "_ext").glob("*.py"), ROOT / "tools" / "sphinx_build.py"]
+    found = set()
+    for file in waiting:  # which grows
+        for module in imported_modules.named(file.read_text("utf-8")):
+            imported = ROOT / f"{module.replace('.', '/')}.py"
+            if module.startswith("tools.") and imported.is_file() and imported not in found:
+                found.add(imported)
+                waiting.append(imported)
+    names = {file.relative_to(ROOT).as_posix() for file in found} | {"tools/sphinx_build.py"}
+    assert names == {name for name in book.SHARED if name.startswith("tools")}
+
+
 # --- what is kept ---
 
 

@@ -30,7 +30,7 @@ SHARED = (
     "book/_ext",
     "book/references.bib",
     "book/rows.yml",
-    "tools",
+    *(f"tools/{name}.py" for name in ("answers", "coverage", "hints", "sphinx_build", "terminal")),
     "_config.yml",
     "_toc.yml",
     "requirements.txt",
