@@ -12,6 +12,7 @@ import pytest
 from test_book import ROOT, Toy
 
 from tools import book
+from tools.inpage import parts
 
 pytestmark = pytest.mark.xdist_group("slides")
 
@@ -106,6 +107,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (toy.root / "exercises").symlink_to(ROOT / "exercises")
     toy.write(index=LESSON, far=FAR)
     patch.setattr(book, "ROOT", toy.root)
+    # that of the course, which is kept
+    patch.setattr(book, "_hand_out_python", lambda site: parts.install(site, ROOT))
     yield book.build(out=toy.root)
     patch.undo()
 
