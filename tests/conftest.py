@@ -3,12 +3,17 @@
 import functools
 import gc
 import os
+import sys
+
+# Hundreds of processes that the tests start import the same modules: each is compiled once.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Before NumPy or torch is imported, here or in a process that a test starts. The tests run side by
 # side, and threads that wait for each other on a busy machine wait long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from jaxtyping import install_import_hook
+from jaxtyping import install_import_hook  # noqa: E402
 
 # Before any test imports optdl: each annotation such as Float[np.ndarray, "m n"] becomes a check.
 install_import_hook("optdl", "typechecking.check")
