@@ -51,7 +51,7 @@ class Toy:
         self.root = root
         (root / "book").mkdir(parents=True)
         (root / "src" / "optdl" / "checks").mkdir(parents=True)
-        for name in ("book/_ext", "book/_static", "book/references.bib"):
+        for name in ("book/_ext", "book/_static", "book/_templates", "book/references.bib"):
             (root / name).symlink_to(ROOT / name)
         for name in ("_config.yml", "requirements.txt"):
             shutil.copy(ROOT / name, root / name)

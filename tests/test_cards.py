@@ -67,7 +67,13 @@ CELLS = (
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the small book with the settings and extensions of this one."""
     root = tmp_path_factory.mktemp("toy")
-    for name in ("book/_ext", "book/_static", "book/references.bib", "_config.yml"):
+    for name in (
+        "book/_ext",
+        "book/_static",
+        "book/_templates",
+        "book/references.bib",
+        "_config.yml",
+    ):
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).symlink_to(ROOT / name)
     for name, text in PAGES.items():

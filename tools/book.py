@@ -28,6 +28,7 @@ from tools.terminal import ToolError, console, run
 # failure, Sphinx reads all pages anew.
 SHARED = (
     "book/_ext",
+    "book/_templates",
     "book/references.bib",
     "book/rows.yml",
     *(f"tools/{name}.py" for name in ("answers", "coverage", "hints", "sphinx_build", "terminal")),

@@ -290,7 +290,7 @@ def is_code(node: nodes.Node) -> bool:
 def link_code(soup: BeautifulSoup, app: Sphinx, page: str) -> None:
     """Link the names of entries in the code of a page, once in each section."""
     objects = app.env.get_domain("py").objects  # type: ignore[attr-defined]
-    cells = soup.select("article .cell_input pre")
+    cells = soup.select(".cell_input pre")
     names_in_cells = dict(pair for cell in cells for pair in imported(cell.get_text()))
     seen = set()
     for cell in cells:

@@ -11,7 +11,7 @@ import math
 import re
 from typing import Any
 
-from bs4 import BeautifulSoup, Tag
+from bs4 import Tag
 
 WINDOWS = ("wide", "narrow")
 """A window of 1280 pixels, and a phone of 390."""
@@ -39,9 +39,9 @@ WHOLE = {"exercise", "explore-stage", "only-dark"}
 PARTS = ["p", "li", "pre", "div", "img", "tr", "summary", "h2", "h3", "h4"]
 
 
-def reserve_sections(soup: BeautifulSoup) -> None:
+def reserve_sections(article: Tag) -> None:
     """Write on each section of a page how high it will be, in both windows."""
-    for section in soup.select("article section section"):
+    for section in article.select("section section"):
         heights = [0.0, 0.0]
         for part in section.find_all(PARTS):
             if not _hidden(part, section):

@@ -67,9 +67,9 @@ class Explore(SphinxDirective):
         self.env.temp_data["explore"] = True
         shared = (
             f'<link rel="stylesheet" href="{static}/explore.css">'
-            f'<script src="{static}/explore.js"></script>'
+            f'<script defer src="{static}/explore.js"></script>'
         )
-        return (shared if first else "") + f'<script src="{static}/{name}.js"></script>'
+        return (shared if first else "") + f'<script defer src="{static}/{name}.js"></script>'
 
     def _caption(self) -> nodes.caption:
         """Return the caption, whose formulas and references are read."""

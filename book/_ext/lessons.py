@@ -19,11 +19,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bs4 import BeautifulSoup
 from coverage_table import element, html
 from docutils import nodes
 from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective, SphinxRole
@@ -200,23 +200,20 @@ def _link(app: Sphinx, page: str, name: str) -> nodes.reference:
     return link
 
 
-def mark_contents(soup: BeautifulSoup, app: Sphinx, page: str) -> None:
-    """Show in the sidebar how long each lesson takes, and which belong to the spine."""
-    for script in soup.find_all("script", src=re.compile(rf"_static/{TASKS}\?")):
-        script["src"] = script["src"].partition("?")[0]  # the version of an earlier build
-    lessons = lessons_of(app.env)
-    for link in soup.select("nav.bd-links a.reference.internal"):
-        name = posixpath.normpath(posixpath.join(posixpath.dirname(page), link["href"]))
-        name = page if link["href"].startswith("#") else name.removesuffix(".html")
-        if lesson := lessons.get(name):
-            mark = soup.new_tag("span", attrs={"class": "minutes"})
-            mark.string = f"{lesson.minutes} min"
-            mark.append(soup.new_tag("span", attrs={"class": "done-mark"}))
-            if lesson.spine:
-                star = soup.new_tag("span", attrs={"class": "spine", "title": "on the spine"})
-                star.string = "spine"
-                link.extend((" ", star))
-            link.extend((" ", mark))
+def contents(env: BuildEnvironment, page: str) -> list[tuple[str | None, list[tuple[str, str]]]]:
+    """Return the parts of the contents below a page: a caption, and titles and names of pages.
+
+    A page that has no title here has its own.
+    """
+    trees = env.tocs[page].findall(addnodes.toctree) if page in env.tocs else ()
+    return [(tree.get("caption"), tree["entries"]) for tree in trees]
+
+
+@cache
+def title_of(app: Sphinx, page: str) -> str:
+    """Return the title of a page with its number, as HTML."""
+    title: str = app.builder.render_partial(app.env.titles[page])["title"]  # type: ignore[attr-defined]
+    return title
 
 
 # --- Exercises of an assignment -----------------------------------------------------------------
@@ -420,8 +417,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("card-list", CardListDirective)
     app.add_role("number", NumberRole())
     app.add_css_file("progress.css")
-    app.add_js_file(TASKS, loading_method="defer")
-    app.add_js_file("progress.js", loading_method="defer")
+    app.add_js_file("progress.js")
     app.connect("doctree-read", note)
     app.connect("doctree-resolved", fill_lists)
     app.connect("doctree-resolved", fill_card_lists)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bs4 import BeautifulSoup, NavigableString, Tag
+from bs4 import NavigableString, Tag
 from sphinx.application import Sphinx
 from sphinx.errors import ConfigError
 
@@ -174,15 +174,13 @@ def rows(article: Tag, page: str) -> dict[str, list[list[str]]]:
     return result
 
 
-def keep_words(soup: BeautifulSoup, outdir: Path, page: str) -> None:
+def keep_words(article: Tag, outdir: Path, page: str) -> None:
     """Keep the words of a page for the search, and the places of the rows that it tells."""
-    article = soup.select_one("article.bd-article")
-    if article is not None:
-        folder = outdir.parent / FRAGMENTS
-        folder.mkdir(exist_ok=True, parents=True)
-        content = [sections(article), rows(article, page)]
-        name = f"{quote(page, safe='')}.json"
-        (folder / name).write_text(json.dumps(content, ensure_ascii=False), "utf-8")
+    folder = outdir.parent / FRAGMENTS
+    folder.mkdir(exist_ok=True, parents=True)
+    content = [sections(article), rows(article, page)]
+    name = f"{quote(page, safe='')}.json"
+    (folder / name).write_text(json.dumps(content, ensure_ascii=False), "utf-8")
 
 
 def join_words(app: Sphinx, error: Exception | None) -> None:
@@ -199,50 +197,6 @@ def join_words(app: Sphinx, error: Exception | None) -> None:
     script = f"window.SEARCH_TEXTS = {json.dumps(texts, ensure_ascii=False)};\n"
     script += f"window.SEARCH_ROWS = {json.dumps(all_rows, ensure_ascii=False)};\n"
     (Path(app.outdir) / "_static" / TEXTS).write_text(script, "utf-8")
-
-
-def show_words(soup: BeautifulSoup) -> None:
-    """Let the page of the search show words, from a server and from the disk."""
-    index = soup.find("script", src=re.compile(r"searchindex\.js"))
-    if index is not None:
-        for name in (TEXTS, "search.js"):
-            index.insert_before(soup.new_tag("script", src=f"_static/{name}", defer="defer"))
-
-
-EARLY = """
-(function () {
-  var box = document.querySelector(".search-button__wrapper"), typed = new Map();
-  function open(event) {
-    if (!(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey) return;
-    if (event.key.toLowerCase() !== "k") return;
-    event.preventDefault();
-    var own = document.querySelector(".bd-search-container form");
-    if (!own) box.classList.add("show");
-    (own || box).querySelector("input").focus();
-  }
-  function note(event) { typed.set(event.target, event.target.value); }
-  addEventListener("keydown", open, true);
-  addEventListener("input", note, true);
-  document.addEventListener("DOMContentLoaded", function () {
-    removeEventListener("keydown", open, true);
-    removeEventListener("input", note, true);
-    typed.forEach(function (text, field) { field.value = text; });
-  });
-})();
-"""
-"""What the theme's script does with the keys for the search, until that script is there; and what
-is typed into a field meanwhile stays, which Sphinx's script would empty."""
-
-
-def hear_early_keys(soup: BeautifulSoup) -> None:
-    """Lose no key that is pressed before the page's scripts are there."""
-    box = soup.find(class_="search-button__wrapper")
-    if box is not None:
-        box.insert_after(script := soup.new_tag("script"))
-        script.string = EARLY
-    for script in soup.find_all("script", string=re.compile("Activate the search field")):
-        # the first field of the page of the search is that of the dialog, which is not shown
-        script.string = script.string.replace("form.bd-search", ".bd-search-container form")
 
 
 # --- Buttons of a chapter -----------------------------------------------------------------------
@@ -295,22 +249,11 @@ def launch_links(config: Any, page: str) -> list[tuple[str, str]]:
     ]
 
 
-def offer_notebook(soup: BeautifulSoup, app: Sphinx, page: str, root: str) -> None:
-    """Put the buttons of a chapter before those of the theme."""
-    holder = soup.select_one(".article-header-buttons")
-    if holder is None or "kernelspec" not in app.env.metadata.get(page, {}):
-        return
-    name = notebook_name(page)
-    links = [("Notebook", f"{root}_notebooks/{name}", {"download": name})]
-    links += [(text, href, {}) for text, href in launch_links(app.config, page)]
-    for text, href, more in reversed(links):
-        link = soup.new_tag("a", href=href, attrs={"class": "chapter-tool", **more})
-        link.append(soup.new_tag("span", attrs={"aria-hidden": "true"}))
-        link.span.string = "↓" if more else "▷"
-        link.append(text)
-        label = "Download this page as a notebook" if more else f"Open this page on {text}"
-        link["title"] = label
-        holder.insert(0, link)
+def notebook_buttons(app: Sphinx, page: str) -> dict[str, Any]:
+    """Return the notebook that a page offers, and the services that open it, for the template."""
+    if "kernelspec" not in app.env.metadata.get(page, {}):
+        return {}
+    return {"notebook": notebook_name(page), "launch_links": launch_links(app.config, page)}
 
 
 # --- The page 404 -------------------------------------------------------------------------------

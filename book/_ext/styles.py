@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import tinycss2
-from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
 
 BUNDLE = "site.css"
 """One file: one request before the first paint."""
+TOOLKIT = ("styles/bootstrap.css", "styles/pydata-sphinx-theme.css")
+"""Style sheets that the theme's own template names."""
 OWN = ("colors.css", "course.css")
 """Style sheets of the course itself, which are kept whole."""
 
@@ -27,24 +28,9 @@ _IN_BRACKETS = re.compile(r"\([^()]*\)|\[[^\]]*\]")
 _CLASS_OR_ID = re.compile(r"[.#](-?[A-Za-z_][\w-]*)")
 
 
-def bundle(soup: BeautifulSoup) -> tuple[str, ...]:
-    """Replace the style sheets that every page shares by their bundle; return their names."""
-    shared = []
-    bundled = None
-    for link in soup.head.find_all("link", rel="stylesheet"):
-        href = link["href"].split("?")[0]
-        if "fontawesome" in href:
-            link.decompose()
-        elif "/coverage" not in href and "_static/" in href:
-            shared.append(href.split("_static/", 1)[1])
-            if bundled is None:
-                bundled = link
-                link["href"] = f"{href.split('_static/')[0]}_static/{BUNDLE}"
-            else:
-                link.decompose()
-    for link in soup.head.find_all("link", rel="preload"):
-        link.decompose()
-    return tuple(shared)
+def shared(builder: Any) -> list[Any]:
+    """Return the style sheets that every page loads after those of the toolkit."""
+    return list(builder._orig_css_files)  # Sphinx has no other name for them
 
 
 def words(site: Path) -> set[str]:
@@ -99,20 +85,19 @@ def _chosen(selectors: str, site_words: set[str]) -> str:
 
 def write(app: Sphinx, error: Exception | None) -> None:
     """Write the bundle, in the order in which the theme loads its parts, and drop icon fonts."""
-    if error is not None or app.builder.format != "html":
-        return
+    if error is not None or not hasattr(app.builder, "_orig_css_files"):
+        return  # nothing was written
     static = Path(app.outdir) / "_static"
     shutil.rmtree(static / "vendor", ignore_errors=True)
     site_words = words(Path(app.outdir))
+    sheets = sorted(shared(app.builder), key=lambda sheet: sheet.priority)
+    names = [str(sheet.filename).removeprefix("_static/") for sheet in sheets]
     parts = []
-    for name in getattr(app.builder.templates, "styles", ()):
+    for name in dict.fromkeys((*TOOLKIT, *names)):
         text = (static / name).read_text("utf-8")
         text = re.sub(r"/\*# sourceMappingURL=.*?\*/", "", text)
-        if name.endswith("theme.css") and "@import" in text:
-            continue  # it imports what is in the bundle already
         parts.append(f"/* from {name} */\n{text if name in OWN else used(text, site_words)}\n")
-    if parts:
-        (static / BUNDLE).write_text("".join(parts), "utf-8")
+    (static / BUNDLE).write_text("".join(parts), "utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
