@@ -11,7 +11,7 @@ import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from bs4 import BeautifulSoup, NavigableString, Tag
 from sphinx.application import Sphinx
@@ -166,37 +166,6 @@ def description(article: Tag) -> str:
     return text if len(text) >= 20 else ""
 
 
-def write_front_door(app: Sphinx, error: Exception | None) -> None:
-    """Make the page at the root, which leads to the first page, a whole page itself."""
-    if error is not None or app.builder.format != "html":
-        return
-    title = app.config.html_title
-    first = f"{app.config.root_doc}.html"
-    # Within the page: a request for it would be broken off when the reader is led on.
-    icon = quote((Path(app.srcdir) / app.config.html_favicon).read_text("utf-8"))
-    (Path(app.outdir) / "index.html").write_text(
-        f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8"/>
-<meta name="viewport" content="width=device-width, initial-scale=1"/>
-<meta http-equiv="refresh" content="0; url={first}"/>
-<meta name="description" content="{title}: a course on how neural networks are trained."/>
-<title>{title}</title>
-<link rel="icon" href="data:image/svg+xml,{icon}"/>
-</head>
-<body>
-<main>
-<h1>{title}</h1>
-<p><a href="{first}">Begin here.</a></p>
-</main>
-</body>
-</html>
-""",
-        "utf-8",
-    )
-
-
 def calm_theme(app: Sphinx, error: Exception | None) -> None:
     """Let the theme's script measure no block: `course.js` does it when the page is laid out.
 
@@ -226,7 +195,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("comments_config", {}, "", types=[dict])
     app.connect("env-before-read-docs", read_side_by_side)
     app.connect("html-page-context", prepare)
-    # Before the bare redirect, which is only written where no page is.
-    app.connect("build-finished", write_front_door, priority=400)
     app.connect("build-finished", calm_theme)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""What readers use besides the pages: the words that the search shows, buttons, the page 404."""
+"""What readers use besides the pages: the words that the search shows, and buttons."""
 
 from __future__ import annotations
 
@@ -256,85 +256,6 @@ def notebook_buttons(app: Sphinx, page: str) -> dict[str, Any]:
     return {"notebook": notebook_name(page), "launch_links": launch_links(app.config, page)}
 
 
-# --- The page 404 -------------------------------------------------------------------------------
-
-MISSING = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8"/>
-<meta name="viewport" content="width=device-width, initial-scale=1"/>
-<meta name="description"
- content="This address has no page. Go to the beginning of {title}, or search the course."/>
-<meta name="robots" content="noindex"/>
-<title>Page not found — {title}</title>
-<link rel="icon" href="data:image/svg+xml,{icon}"/>
-<style>
-:root {{ --page: #fff; --text: #222832; --link: #14568f; color-scheme: light; }}
-@media (prefers-color-scheme: dark) {{
-  :root {{ --page: #121212; --text: #ced6dd; --link: #8cc4ff; color-scheme: dark; }}
-}}
-body {{
-  background: var(--page); color: var(--text); font: 1.1rem/1.6 system-ui, sans-serif;
-  margin: 12vh auto; max-width: 34rem;
-}}
-main {{ padding: 0 1.25rem; }}
-a {{ color: var(--link); }}
-input, button {{ font: inherit; padding: 0.3rem 0.6rem; }}
-form {{ display: flex; flex-wrap: wrap; gap: 0.5rem; }}
-</style>
-</head>
-<body>
-<main>
-<h1>There is no page here</h1>
-<p>The address may be misspelled, or the page may have moved. Go to
-<a data-to="{first}" href="{base}{first}">the beginning of {title}</a>, or search the course:</p>
-<form data-to="search.html" action="{base}search.html">
-<input type="search" name="q" aria-label="Search the course"/>
-<button>Search</button>
-</form>
-</main>
-<script>
-// A server shows this page for any address below the site, and does not say where the site begins.
-// It is the folder that has the site's index: most likely that of the pages' own folder, or else
-// the nearest one, because each wrong guess is an error in the console.
-(async function () {{
-  if ("{base}" !== "./" || location.protocol === "file:") return;
-  var parts = location.pathname.split("/{pages}/")[0].split("/"), answer;
-  if (!location.pathname.includes("/{pages}/")) parts.pop();
-  for (; parts.length; parts.pop()) {{
-    var folder = parts.join("/") + "/";
-    try {{
-      answer = await fetch(folder + "objects.inv", {{ method: "HEAD" }});
-    }} catch (error) {{ return; }}
-    if (answer.ok) break;
-  }}
-  if (!answer || !answer.ok) return;
-  document.querySelectorAll("[data-to]").forEach(function (element) {{
-    element.setAttribute(element.href ? "href" : "action", folder + element.dataset.to);
-  }});
-}})();
-</script>
-</body>
-</html>
-"""
-
-
-def write_missing(app: Sphinx, error: Exception | None) -> None:
-    """Write the page that a server shows for an address that has none, at any depth."""
-    if error is not None or app.builder.format != "html":
-        return
-    icon = quote((Path(app.srcdir) / app.config.html_favicon).read_text("utf-8"))
-    base = f"{app.config.html_baseurl.rstrip('/')}/" if app.config.html_baseurl else "./"
-    page = MISSING.format(
-        title=app.config.html_title,
-        icon=icon,
-        first=f"{app.config.root_doc}.html",
-        pages=app.config.root_doc.partition("/")[0],
-        base=base,
-    )
-    (Path(app.outdir) / "404.html").write_text(page, "utf-8")
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx about the settings, and what to write at the end."""
     app.add_config_value("launch_repository", "", "html", types=[str])
@@ -342,5 +263,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("launch_on", ["colab", "binder"], "html", types=[list])
     app.connect("config-inited", check_launch)
     app.connect("build-finished", join_words)
-    app.connect("build-finished", write_missing)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
