@@ -43,22 +43,17 @@ def prepare(app: Sphinx, page: str, template: str, context: dict[str, Any], doct
     if "body" in context:
         article = BeautifulSoup(context["body"], "html.parser")
         context["description"] = description(article)
-        correct(article)
+        name_parts(article)
+        correct_roles(article)
+        unlink_captions(article)
+        keep_punctuation(article)
+        fold_admonitions(article)
+        lighten_signatures(article)
         reserve_pictures(article, app)
         content_visibility.reserve_sections(article)
         api.link_code(article, app, page)
         reading.keep_words(article, Path(app.outdir), page)
         context["body"] = str(article)
-
-
-def correct(article: Tag) -> None:
-    """Correct an article in place."""
-    name_parts(article)
-    correct_roles(article)
-    unlink_captions(article)
-    keep_punctuation(article)
-    fold_admonitions(article)
-    lighten_signatures(article)
 
 
 def reserve_pictures(article: Tag, app: Sphinx) -> None:
