@@ -219,6 +219,28 @@ def test_what_is_said_of_the_rates_of_the_first_layer() -> None:
 
 
 @pytest.mark.row("F-10")
+def test_what_is_said_of_the_rates_of_the_first_layer_on_raw_pixels() -> None:
+    runs = (
+        ("first_layer", "bnp-not-the-first-layer", "0.1-first-0.03"),
+        *(("first_layer", name, "0.03-first-0.03") for name in ("vanilla", "ln")),
+    )
+    runs += (("fig3", "bnp", "0.1"),)
+    losses, accuracies = (
+        [
+            [one["curves"][name][-1] for one in seeds(f"{folder}/cifar10-fc3-60-{run}-raw-{rate}")]
+            for folder, run, rate in runs
+        ]
+        for name in ("minibatch_loss", "test_error")
+    )
+    for values in losses:
+        assert f"{np.mean(values):.3f} ({min(values):.3f}–{max(values):.3f})" in PLAIN
+    hidden, vanilla, ln, whole = losses
+    assert max(whole) < min(hidden) <= max(hidden) < min(*vanilla, *ln)
+    assert np.mean(vanilla) - np.mean(hidden) < 0.5 * (np.mean(vanilla) - np.mean(whole))
+    assert max(map(min, accuracies[:3])) < min(map(max, accuracies[:3])), "they overlap"
+
+
+@pytest.mark.row("F-10")
 def test_the_second_best_pairs_are_those_of_the_searches() -> None:
     for row in lines("**The pairs with the second-best"):
         method, first, rest, accuracy, loss = row.values()
