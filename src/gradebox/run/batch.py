@@ -196,6 +196,7 @@ class Batch:
                 result = store.read(executed.folder)
                 with book.transaction():
                     submission = self._enter(book, executed, result["notebooks"])
+                    # before the mark: a run killed in between finds none, and writes all again
                     self._write(book, executed, result["notebooks"], folder / store.FILES)
                     events = distinct([*map(Event.of, result["events"]), *events])
                     book.mark(submission, executed.mark, events)
@@ -238,6 +239,7 @@ class Batch:
             resources["gradebox"] = verdicts
             nb = _node(nb)
             for step in chain.after:
+                # a step that opens the gradebook by itself would not see what is pending here
                 if chain.has_strangers:
                     book.settle()
                 nb, resources = step(nb, resources)
@@ -246,6 +248,7 @@ class Batch:
             path.unlink(missing_ok=True)
             text = _text(nb, getattr(chain.exporter, "nbformat_version", 4))
             path.write_text(text, encoding="utf-8", errors="replace")  # half characters
+            # on the disk before the gradebook says that it was graded: power may fail in between
             files.sync([path])
         chain.hook("post", executed.student, assignment, sorted(notebooks))
         final = self.course.autograded(executed.student)

@@ -140,6 +140,7 @@ def _read(path: Path) -> bytes:
     """Return the bytes of a plain file; nothing else is even opened."""
     if not stat.S_ISREG(path.lstat().st_mode):
         raise Refused(f"{path.name} is {_kind(path)}; hand in a plain file")
+    # what was a plain file a moment ago may be a link by now, or a pipe, whose opening waits
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | flags)
@@ -180,6 +181,7 @@ def parse(name: str, content: bytes) -> Any:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Refused(f"{name}.ipynb is not UTF-8 text: {error.reason}; save it anew") from error
+    # before it is parsed: as objects a small text can take a hundred times its bytes
     if text.count("[") + text.count("{") > MOST_VALUES:
         raise Refused(f"{name}.ipynb holds more than {MOST_VALUES} values; clear its outputs")
     try:

@@ -192,6 +192,7 @@ def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
             if stat.S_ISREG(info.st_mode):
                 _copy_file(old, new, 0o600 | info.st_mode & 0o111, owner)
                 continue
+            # a link is followed inside, so that it leads to nothing that the process may not read
             if stat.S_ISLNK(info.st_mode):
                 os.symlink(os.readlink(old), new)
             elif stat.S_ISDIR(info.st_mode):
@@ -203,6 +204,7 @@ def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
 
 def _copy_file(old: str, new: str, mode: int, owner: tuple[int, int]) -> None:
     """Copy a plain file, with few system calls: there may be thousands."""
+    # what was a file when copy looked at it may be a link by now, to a file of the grader's
     reading = os.open(old, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         writing = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -236,6 +238,7 @@ def enter(
     """
     home = os.path.realpath(folder)
     sources = {path: target for path in readable if (target := _real(path)) != home}
+    # many systems share mounts: those below would appear outside too, and pivot_root refuses them
     linux.mount("none", "/", "none", linux.PRIVATE | linux.RECURSIVE)
     stage = "/tmp" if os.path.isdir("/tmp") else "/usr"
     linux.mount("tmpfs", stage, "tmpfs", linux.NO_SUID | linux.NO_DEVICES, "mode=755,size=4m")
@@ -243,6 +246,7 @@ def enter(
     linux.pivot_root(stage, f"{stage}/.old")
     os.chdir("/")
     os.umask(0o022)  # every user may go through the folders that lead to what is mounted
+    # first: in a user namespace a new /proc is refused unless a whole one is still in sight
     missing = _processes()
     own = _own(quota, owner)
     if not bare:
@@ -293,6 +297,7 @@ def _cover(path: str) -> None:
         flags = linux.READ_ONLY | linux.NO_SUID | linux.NO_DEVICES
         linux.mount("tmpfs", path, "tmpfs", flags, "mode=755,size=4k")
     elif os.path.exists(path):
+        # on a mount without devices it could not be opened at all, instead of being empty
         linux.bind_read_only("/.old/dev/null", path, devices=True)
 
 
@@ -310,6 +315,7 @@ def _processes() -> list[str]:
 def _own(quota: int, owner: tuple[int, int]) -> dict[str, str]:
     """Make the folders that the process may write to; they share one quota."""
     place = "/.old/proc"  # goes with the old root, of which nothing is needed from here
+    # empty files take no blocks: without this limit they could fill the memory of the kernel
     most_files = MOST_FILES + quota // _BLOCK
     options = f"mode=755,size={quota},nr_inodes={most_files}"
     linux.mount("tmpfs", place, "tmpfs", linux.NO_SUID | linux.NO_DEVICES, options)

@@ -27,6 +27,7 @@ class Barrier(MetaPathFinder, Loader):
     def __init__(self, banned: Sequence[str], stubbed: Sequence[str]) -> None:
         self.banned, self.stubbed = tuple(banned), tuple(stubbed)
         self._tests_have_begun = False
+        # now, as find_spec would be refused once this stands before the other finders
         self._origins = [origin for name in (*banned, *stubbed) for origin in _origins(name)]
 
     def bars(self, name: str) -> bool:
@@ -40,6 +41,7 @@ class Barrier(MetaPathFinder, Loader):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Refuse a banned module, and find a stubbed one."""
         if _within(name, self.banned):
+            # returning None would leave the module to Python's own finders
             message = (
                 f"{name} cannot be imported while your work is graded: it holds the answers; "
                 "use the functions that you have written"
@@ -76,6 +78,7 @@ class _Stubbed(types.ModuleType):
         vars(self)["_tests_have_begun"] = tests_have_begun
 
     def __getattr__(self, name: str) -> Any:
+        # Python itself asks a module for such names, as for __all__, and would use the stub
         if name.startswith("__"):
             raise AttributeError(name)
         module, tests_have_begun = self.__name__, self._tests_have_begun

@@ -193,11 +193,14 @@ def _library(name: str, *values: Any) -> int:
 
 def _system(name: str, *values: Any) -> int:
     number = _number(name)
+    # ctypes passes a plain int as 32 bits, and syscall() reads whole registers
     wide = [ctypes.c_long(value) if isinstance(value, int) else value for value in values]
+    # -1 is the number of no call: the kernel answers ENOSYS
     return _checked(name, _libc().syscall(ctypes.c_long(number or -1), *wide))
 
 
 def _prctl(option: int, *values: int) -> None:
+    # some options are refused unless the arguments that they do not use are 0
     padded = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
     _checked(f"prctl {option}", _libc().prctl(ctypes.c_int(option), *padded))
 
@@ -213,7 +216,9 @@ def fork_into(namespaces: int) -> int:
     # not through a library that lets other threads run meanwhile: the child has none
     call = ctypes.PyDLL(None, use_errno=True).syscall
     call.restype = ctypes.c_long
+    # os.fork makes the same calls: without them the child waits for locks of threads it has not
     ctypes.pythonapi.PyOS_BeforeFork()
+    # x86_64 and aarch64 order the further arguments differently: all of them are 0
     pid = int(call(number, flags, *map(ctypes.c_ulong, (0, 0, 0, 0))))
     if pid == 0:
         ctypes.pythonapi.PyOS_AfterFork_Child()
@@ -252,6 +257,7 @@ def pivot_root(new: str, old: str) -> None:
 
 def bind_read_only(source: str, target: str, devices: bool = False) -> None:
     """Show a folder or a file at another place, where it cannot be changed."""
+    # the kernel ignores further flags of a bind mount; they take a second call
     mount(source, target, "none", BIND | RECURSIVE)
     flags = READ_ONLY | NO_SUID | (0 if devices else NO_DEVICES)
     wanted = struct.pack("QQQQ", flags, 0, 0, 0)
@@ -267,6 +273,7 @@ def bind_read_only(source: str, target: str, devices: bool = False) -> None:
 
 def _mounts_under(target: str) -> list[str]:
     lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    # the kernel writes a blank in a path as \040
     points = {line.split()[4].encode().decode("unicode_escape") for line in lines}
     return [target, *sorted(p for p in points if p.startswith(target + "/"))]
 
@@ -345,6 +352,7 @@ def landlock(readable: Iterable[str], writable: Iterable[str], listed: Iterable[
         for folders, allowed in (readable, READ), (writable, rights), (listed, _LIST):
             for folder in folders:
                 _allow(rules, folder, allowed & rights)
+        # refused without CAP_SYS_ADMIN, unless drop_capabilities has set no_new_privs before
         _system("landlock_restrict_self", rules, 0)
     finally:
         os.close(rules)
@@ -356,6 +364,7 @@ def _allow(rules: int, path: str, rights: int) -> None:
     except OSError:
         return  # what is not there needs no rule
     try:
+        # the kernel refuses a rule for a file that has rights on folders
         if not stat.S_ISDIR(os.fstat(beneath).st_mode):
             rights &= _ON_FILES
         _system("landlock_add_rule", rules, 1, struct.pack("=Qi", rights, beneath), 0)
@@ -371,11 +380,14 @@ _ALLOW, _FAIL = 0x7FFF0000, 0x00050000
 Filter = list[tuple[int, int, int, int]]
 """A program for the kernel: operation, jump if true, jump if false, operand."""
 
+# a rule that looks at an argument leaves it in the accumulator, and so ends with this
 _NAME: tuple[int, int, int, int] = (_LOAD, 0, 0, 0)
 _NO: tuple[int, int, int, int] = (_RETURN, 0, 0, _FAIL | errno.EPERM)
 
 
 def _argument(number: int) -> tuple[int, int, int, int]:
+    # a filter loads 32 bits: the low half, on machines that are little-endian. The calls that are
+    # looked at take an int, or have in it what matters
     return (_LOAD, 0, 0, 16 + 8 * number)
 
 
@@ -426,6 +438,7 @@ def install(rules: Filter) -> None:
         (_EQUAL, 1, 0, machine()[1]),
         _NO,
         _NAME,
+        # x32 has the same calls once more, under numbers from here on that no rule names
         (_AT_LEAST, 0, 1, 0x40000000),
         _NO,
         *rules,

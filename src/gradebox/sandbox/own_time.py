@@ -62,6 +62,8 @@ def own_part(passed: float, before: Reading, after: Reading) -> float:
     >>> own_part(4.0, Reading(10.0, (waits[0],)), Reading(11.5, (waits[1],)))
     1.5
     """
+    # several processors compute more than passes, and a process that nobody waited for takes its
+    # time away with it
     computed = min(max(after.computed - before.computed, 0.0), passed)
     if before.waited is None or after.waited is None:
         return passed if computed < _IDLE * passed else computed
@@ -140,6 +142,7 @@ def _table() -> Iterable[tuple[int, list[str]]]:
 
 def _family(pid: int, table: dict[int, list[str]]) -> set[int]:
     """Return the processes of a session with all that they have started."""
+    # both are followed: setsid leaves the session, and a process whose parent ends gets another one
     family = {member for member, fields in table.items() if pid in (member, int(fields[_SESSION]))}
     more = family
     while more:
@@ -246,6 +249,7 @@ class Deadline:
             remaining = self.seconds - self._measured
         self.capped = now - self._began >= self._cap
         self.over = self.capped or remaining <= 0
+        # own time passes more slowly than wall time: the last instants would be asked for endlessly
         return 0.0 if self.over else min(max(remaining, _SHORTEST), self._look)
 
     def wait(self, receive: Callable[[float], T]) -> T:

@@ -60,6 +60,8 @@ def _survey() -> Survey:
     if not sys.platform.startswith("linux"):
         outcome = f"expected Linux, got {sys.platform}"
         return Survey(Level.NONE, {"namespaces": outcome, "landlock": outcome})
+    # a process of its own, since fork is for where no other thread runs. With -P nothing is
+    # imported from the working folder, where a json.py may lie
     command = [sys.executable, "-P", "-m", "gradebox.sandbox.probe", "--json"]
     try:
         completed = subprocess.run(
@@ -142,6 +144,7 @@ def _try_inside(level: Level, secret: Path, writing: int) -> NoReturn:
         folder, scratch = secret.parent / "work", secret.parent / "scratch"
         sealed = seal(Limits(), folder, level=level, keep=[writing], scratch=scratch)
         outcome = _breaches(secret) or "works" + "".join(f"; {lack}" for lack in sealed.lacks)
+    # the child must not return: on its way out it would remove the folders of its parent
     except BaseException as error:
         outcome = f"refused: {error}"
     os.write(writing, outcome.encode())

@@ -141,6 +141,8 @@ def fork(level: Level) -> int:
     _remember()
     if level is not Level.NAMESPACES:
         return os.fork()
+    # root's child becomes a user that owns nothing; in a user namespace it would be root to the
+    # files of the machine
     _fork_state.root = _may_change_user(linux.CAP_SYS_ADMIN)
     _fork_state.ids = os.geteuid(), os.getegid()
     wanted = linux.NEW_MOUNTS | linux.NEW_PIDS | linux.NEW_NET | linux.NEW_IPC | linux.NEW_UTS
@@ -207,6 +209,7 @@ def seal(
     OSError
         If the kernel refuses. Then the process must not run anything.
     """
+    # mounts, users and Landlock are checked when a file is opened: an open one passes them all
     _close_all_but(sorted(keep))
     paths = filesystem.readable_paths(folder, readable)
     secret = [
@@ -225,6 +228,7 @@ def seal(
     _clear_environment(environment or {}, sealed, scratch)
     if Path(sealed.folder).is_dir():
         os.chdir(sealed.folder)
+    # it may have been chosen before the fork, from the grader's environment
     tempfile.tempdir = None
     return sealed
 
@@ -256,6 +260,7 @@ def _clear_environment(
         environment |= {"HOME": f"{scratch}/home", "TMPDIR": f"{scratch}/tmp"}
     else:
         environment |= {name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ}
+    # /proc/self/environ goes on showing what the fork server was started with, so that is clean too
     os.environ.clear()
     os.environ.update({**environment, **extra})
 
@@ -277,8 +282,10 @@ def _limit(limits: Limits, mapped: int | None, others: int = 0) -> None:
     for name, most in sizes.items():
         kind = getattr(resource, f"RLIMIT_{name}")
         hard = resource.getrlimit(kind)[1]
+        # to raise a hard limit takes CAP_SYS_RESOURCE; without it the call would fail
         if hard != resource.RLIM_INFINITY:
             most = min(most, hard)
+        # the hard limit as well, or a cell could raise the soft one again
         resource.setrlimit(kind, (most, most))
 
 
@@ -299,6 +306,7 @@ def _become(users: list[int]) -> None:
     """Give up root and all capabilities; without users, keep the present one."""
     for user in users:
         try:
+            # in this order: once the user has changed, the groups can no longer be changed
             os.setgroups([])
             os.setresgid(user, user, user)
             os.setresuid(user, user, user)
@@ -321,24 +329,30 @@ def _in_namespaces(
         )
     users = _existing_users(_strangers()) if _fork_state.root else []
     if not users:
+        # a process without rights may write gid_map only after it has given up setgroups
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{_USER} {_fork_state.ids[0]} 1")
         Path("/proc/self/gid_map").write_text(f"{_USER} {_fork_state.ids[1]} 1")
     owner = (users[0],) * 2 if users else (_USER, _USER)
     socket.sethostname("student")
+    # this takes CAP_SETPCAP, which _become gives up
     linux.drop_bounds()
     lacks = filesystem.enter(folder, readable, limits.disk, owner, hidden, bare=bare)
     _become(users)
     linux.die_with_parent()
+    # this process enforces the limits as the user of the cells, who must not reach its memory
     linux.inspectable(False)
     base = _mapped()
+    # sigtimedwait takes blocked signals only; from before the fork on, so that none is lost
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     second = os.fork()
     if second:
         _keep_house(second, math.inf if shared else limits.memory)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+    # else root would own its /proc/self, and process 1 would count shared memory in full
     linux.inspectable(True)
     _limit(limits, base, others=_SHARED if shared else 2)
+    # last: the filter refuses calls that the lines above make
     lacks += _filter(_beyond())
     return Sealed(Level.NAMESPACES, tuple(lacks), folder)
 
@@ -383,6 +397,7 @@ def _keep_house(child: int, memory: float) -> NoReturn:
         if most == math.inf:
             continue
         others = {int(entry.name) for entry in Path("/proc").glob("[0-9]*")} - {1}
+        # a process by itself has its limit on address space
         if len(others) > 1 and sum(map(_used, others)) > most:
             os._exit(128 + signal.SIGKILL)
 
@@ -413,6 +428,7 @@ def _in_landlock(
     scratch = os.path.realpath(scratch)
     users = _existing_users(_strangers()) if _may_change_user() else []
     readable, listed = filesystem.around(readable, hidden)
+    # another user could not reach a Python that lies in root's home
     if not filesystem.is_open_to_all([*readable, *listed, scratch]):
         users = []
     owner = (users[0],) * 2 if users else (os.geteuid(), os.getegid())
@@ -422,16 +438,19 @@ def _in_landlock(
         os.chown(f"{scratch}/{name}", *owner)
     filesystem.copy(folder, f"{scratch}/work", owner, limits.disk)
     base = _mapped()
+    # without root there is nothing to give up, and the kernel refuses
     with suppress(OSError):
         linux.drop_bounds()
     _become(users)
     linux.die_with_parent()
+    # a change of user has made /proc/self root's
     linux.inspectable(True)
     # processes of other notebooks and of the grader count too, unless the user is a stranger's
     own_processes = 1 if users else _processes_of(os.geteuid())
     file_size = min(limits.file_size, limits.disk)
     _limit(dataclasses.replace(limits, file_size=file_size), base, others=own_processes)
     shown = [f"/dev/{name}" for name in ("random", "urandom")]
+    # the rule is for the folder that the link leads to now: those of other processes stay closed
     shown += ["/proc/self", "/proc/meminfo", "/proc/cpuinfo"]
     linux.landlock(
         [*readable, *shown],
@@ -485,6 +504,7 @@ def _beyond() -> linux.Filter:
         *linux.refuse("mount", "umount2", "pivot_root", "chroot", "open_tree", "move_mount"),
         *linux.refuse("fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"),
         *linux.refuse("unshare", "setns", "name_to_handle_at", "open_by_handle_at"),
+        # io_uring would carry out calls that no filter sees
         *linux.refuse("bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "quotactl"),
         *linux.refuse("keyctl", "add_key", "request_key", "acct", "swapon", "swapoff", "reboot"),
         *linux.refuse("init_module", "finit_module", "delete_module", "kexec_load"),
@@ -508,10 +528,12 @@ def _outward(version: int) -> linux.Filter:
     """
     me = os.getpid()
     rules = [
+        # socketpair stays: it reaches nobody outside, and asyncio cannot start without it
         *linux.refuse("socket", "setsid", "setpgid", "pidfd_open", "pidfd_send_signal"),
         *linux.refuse("process_madvise", "process_mrelease", "migrate_pages", "move_pages"),
         *linux.refuse("sched_setaffinity", "sched_setattr", "sched_setparam"),
         *linux.refuse("sched_setscheduler", "setpriority", "ioprio_set"),
+        # 0 is the caller: a process could lower the limits of others of the same user
         *linux.refuse_unless("prlimit64", 0, [0]),
         *linux.refuse_if("fcntl", 1, [linux.SET_OWNER, linux.SET_OWNER_EX]),
         *linux.refuse_if("ioctl", 1, _INTRUSIVE),
@@ -521,6 +543,7 @@ def _outward(version: int) -> linux.Filter:
         *linux.refuse("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
         *linux.pretend_times(),
     ]
+    # later versions of Landlock refuse by themselves what is listed from here on
     if version < 3:
         rules += linux.refuse("truncate")
     if version < 6:

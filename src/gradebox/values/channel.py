@@ -49,6 +49,7 @@ class Channel:
     """
 
     def __init__(self, end: socket.socket, most: int = BYTES) -> None:
+        # a hostile end may stop in the middle of a message: each wait is a poll with a limit
         end.setblocking(False)
         self.end, self._most = end, most
         self._unread = bytearray()

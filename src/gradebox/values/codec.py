@@ -90,6 +90,7 @@ class Writer:
             return value
         if kind is str:
             return self._text(value)
+        # JSON has decimal digits, of which Python refuses more than 4300; hexadecimal has no limit
         if kind is int:
             return value if -(2**63) <= value < 2**63 else ["int", hex(self._counted(value))]
         if kind is list or kind is tuple or kind is set or kind is frozenset:
@@ -313,6 +314,7 @@ class Reader:
         kind, count = _dtype(dtype), _count(shape)
         if count * kind.itemsize != len(content):
             raise Damaged("an array of another size")
+        # frombuffer refuses items of 0 bytes
         if not kind.itemsize:
             return np.zeros(shape, kind)
         # a copy: a test may change it, and bytes cannot be

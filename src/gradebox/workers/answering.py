@@ -164,6 +164,7 @@ class Answering:
         def callback(*args: Any, **kwargs: Any) -> Any:
             writer = Writer(self._function)
             question = {"callback": [number, writer.write(list(args)), writer.write(kwargs)]}
+            # a function of the student's that is called meanwhile starts outputs of its own
             shown = self._shell.outputs.items
             with self._whole():  # else the reply would be taken for the next question
                 self._channel.send(question, writer.parts)

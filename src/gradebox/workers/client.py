@@ -84,9 +84,11 @@ class ForkServer:
         self._control_of_tests: socket.socket | None = None
         with end:
             self._process = subprocess.Popen(
+                # -P: nothing is imported from the working folder, where a json.py may lie
                 [sys.executable, "-P", "-m", "gradebox.workers.server", *self._arguments],
                 stdin=end.fileno(),
                 env=_environment(),
+                # Ctrl-C then reaches the grader alone, and one signal ends both servers
                 start_new_session=True,
             )
         atexit.register(self.close)
@@ -176,6 +178,7 @@ class ForkServer:
                 pid = self._fork(control, request, ends)
             landlock = begin.level == Level.LANDLOCK
             scratch = tempfile.mkdtemp(prefix="gradebox-") if landlock else None
+            # no message to the grader has binary parts: a student's could fill its memory
             process = Process(Channel(ours, most=0), pid, replace(begin, scratch=scratch))
             try:
                 yield process

@@ -192,6 +192,8 @@ class Notebook:
     def _interrupted(self, tested: Any) -> Tested:
         """Interrupt the student's code first, and then the test itself."""
         assert self._tests is not None
+        # the student's first: a test that is interrupted while it waits for an answer costs the
+        # student's process, whose answer would be taken for the next one
         self._student.interrupt()
         try:
             return self._student.grace().wait(tested)

@@ -279,6 +279,7 @@ def _fits(value: Any, hint: Any) -> bool:
         return True
     if isinstance(hint, UnionType):
         return any(_fits(value, kind) for kind in get_args(hint))
+    # isinstance would let true and false pass as numbers
     if hint is float:
         return type(value) in (int, float)
     if type(value) is not (get_origin(hint) or hint):
@@ -288,4 +289,5 @@ def _fits(value: Any, hint: Any) -> bool:
 
 def bounded(value: float, points: float) -> float:
     """Return a score from 0 to the points of a cell; what is no number gives 0."""
+    # Python's JSON has NaN, and min and max would return it: no comparison with it is true
     return 0.0 if math.isnan(value) else min(max(value, 0.0), points)

@@ -78,6 +78,7 @@ class Server:
         """Fork the processes that run test cells, which may import the barred modules."""
         sys.meta_path.remove(self._barrier)
         _import(name for name in self._imports if self._barrier.bars(_module(name)))
+        # _seal hides the files of the barrier; the tests may read them
         self._barrier = Barrier((), ())
         with contextlib.suppress(Exception):  # the test that needs it does without
             exec(self._prepare_tests, {})
@@ -88,6 +89,7 @@ class Server:
         line = Channel(end)
         try:
             os.setsid()  # before it is sealed: Landlock's filter refuses it, and killpg needs it
+            # while it is ignored the kernel keeps no exit status, and subprocess reports 0
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             begin = receive(line, None, Begin)
             sealed = self._prepare(line, other, begin)

@@ -215,6 +215,7 @@ class Answers:
         writer, reader = Writer(self._function), Reader(parts, self._of_student)
         try:
             number, args, kwargs = answer["callback"]
+            # a negative number would count from the end of the list
             function = self._callbacks[number] if type(number) is int and number >= 0 else None
             args, kwargs = reader.read(args), reader.read(kwargs)
             if function is None or type(args) is not list or type(kwargs) is not dict:

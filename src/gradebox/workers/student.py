@@ -81,6 +81,7 @@ class StudentProcess:
     def _interrupt(self, number: int, frame: Any) -> None:
         if self._answering.talks:
             self._answering.interrupted = True
+        # when nothing runs it has come too late, and would hit the next cell
         elif self._is_busy:
             raise KeyboardInterrupt
 
@@ -115,6 +116,7 @@ class StudentProcess:
             self._forks[test] = pid, Channel(ours)
             return
         try:
+            # an end that stays open here would hide that the student's process has ended
             for end in (ours, self._grader.end, self._tests.end):
                 end.close()
             channel = Channel(theirs)
@@ -161,6 +163,7 @@ class StudentProcess:
         changed = self._changed()
         remembered = self._names.pop(message.test, None)
         if remembered is not None:
+            # IPython's own, such as _ih and _oh: it goes on writing into the present ones
             hidden = {name: names[name] for name in names if name.startswith("_")}
             names.clear()
             names.update(remembered | hidden | self._of_tests)

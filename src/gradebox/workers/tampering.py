@@ -101,6 +101,7 @@ class Helpers:
 
 
 def _differs(value: Any, part: tuple[Any, Any]) -> bool:
+    # the same function can be made to run other code: f.__code__ = g.__code__
     original, code = part
     return value is not original or _code(value) is not code
 

@@ -177,6 +177,7 @@ class Tester:
                 content = {"data": {"text/plain": shown}, "metadata": {}}
                 outputs.add("execute_result", execution_count=None, **content)
         except BaseException as raised:
+            # the answer that is still to come would be taken for that to the next question
             if isinstance(raised, Late) and self._answers.waits:
                 self._answers.gone = "a call by the test could not be interrupted"
             outputs.add("error", **_error_output(raised))
@@ -303,6 +304,7 @@ _DATA = {
 
 def bar_pickles() -> None:
     """Let pickles in this process name nothing but classes of data, for good."""
+    # a test may unpickle what an answer returns, and a pickle calls whatever it names
     allowed = {(module, name) for module, names in _DATA.items() for name in names.split()}
 
     def audit(event: str, arguments: tuple[Any, ...]) -> None:
