@@ -255,6 +255,7 @@ def conv_layer_hessian(h: Images, k: int, curvatures: Float[np.ndarray, "N r*s r
         )
     extended = extended_activations(convolution_matrix(h, k)).reshape(len(h), positions, -1)
     blocks = extended.transpose(0, 2, 1) @ curvatures @ extended
+    # over the images alone: the loss of an image has the sum over its positions in it already
     return np.asarray(blocks.mean(axis=0))
 
 
@@ -294,6 +295,7 @@ def relu_curvatures(
     array([[[4.]]])
     """
     scores = np.maximum(outputs, 0) @ dense.T
+    # the largest score becomes 0, so that exp cannot overflow; softmax does not change
     p = np.exp(scores - scores.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
     inner = p[:, :, None] * (np.eye(len(dense)) - p[:, None, :])
@@ -564,6 +566,7 @@ def preconditioner_conv(mean: Channels, std: Channels, k: int) -> tuple[Square, 
     array([[ 1. , -1.5],
            [ 0. ,  0.5]])
     """
+    # repeat and not tile: the columns of a channel lie side by side, as torch stores a kernel
     return preconditioner(np.repeat(mean, k**2), np.repeat(std, k**2))
 
 

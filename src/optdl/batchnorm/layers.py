@@ -82,6 +82,7 @@ class BatchNorm(nn.Module):
     def remember(self, mean: torch.Tensor, var: torch.Tensor, rows: int) -> None:
         """Update the moving averages: that of the mean, and that of the unbiased variance."""
         self.running_mean.lerp_(mean, 1 - self.rho)
+        # torch averages the unbiased variance, although it divides by the root of the biased one
         self.running_var.lerp_(var * (rows / (rows - 1)), 1 - self.rho)
 
 
@@ -133,6 +134,7 @@ class BatchRenorm(BatchNorm):
         mean, var = _moments(x, self.features)
         std = (var + self.eps).sqrt()
         with torch.no_grad():
+            # before remember: inference would have used the averages without this minibatch
             kept = (self.running_var + self.eps).sqrt()
             s = (std / kept).clamp(1 / self.s_max, self.s_max)
             d = ((mean - self.running_mean) / kept).clamp(-self.d_max, self.d_max)
@@ -246,6 +248,7 @@ class FourThingsNorm(BatchNorm):
         mean = share * own_mean + (1 - share) * self.running_mean
         square = self.running_var + self.running_mean.square()
         var = share * own_square + (1 - share) * square - mean.square()
+        # as a difference of squares it can be negative by a rounding error
         return (x - mean[..., None]) / (var.clamp(min=0)[..., None] + self.eps).sqrt()
 
     def _grouped(self, x: torch.Tensor) -> torch.Tensor:
@@ -289,6 +292,7 @@ def _standardize(
 
 def _parts(x: torch.Tensor, size: int) -> Sequence[torch.Tensor]:
     """Return parts of ``size`` examples; the last one takes the rest."""
+    # a part of the rest alone might be one example, which has no variance
     whole = max(len(x) // size, 1)
     return x.tensor_split([size * number for number in range(1, whole)])
 

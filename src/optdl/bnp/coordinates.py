@@ -58,6 +58,7 @@ class Coordinates:
                 outputs = outputs.view(-1, *[1] * (wide.ndim - 1))
                 wide.addcmul_(outputs, self.center, value=-1)
             self.bias.copy_(self.z_bias)
+            # only now: the gradient of the weight takes the bias's gradient without its scale
             self.bias.grad.div_(self.q)
         wide.mul_(self.inverse)
         if wide is not gradient:

@@ -109,6 +109,7 @@ def statistics(inputs: torch.Tensor, shape: Any, mask: Mask | None) -> Rows | No
     rows = examples * math.prod(sizes) if mask is None else mask.rows
     if not rows or not inputs.numel():
         return None
+    # in float16 the square of 256 is infinite already
     inputs = inputs if inputs.dtype == torch.float64 else inputs.float()
     axes = (0, *range(2, inputs.ndim))
     if mask is not None:
@@ -120,6 +121,7 @@ def statistics(inputs: torch.Tensor, shape: Any, mask: Mask | None) -> Rows | No
     if not sizes:
         # batch norm's own kernel: half the time of two sums, a twentieth of var_mean's on a CPU
         return Rows(rows, rows, rows, *torch.batch_norm_update_stats(inputs, None, None, 0.0))
+    # in two passes: the difference of E h² and μ² loses its digits where the mean is large
     mean = inputs.mean(axes, keepdim=True)
     var = (inputs - mean).square_().mean(axes)
     return Rows(examples, rows, examples * math.prod(shape), mean.flatten(), var)
@@ -179,6 +181,7 @@ class Surroundings:
                 "such as LBFGS, cannot be preconditioned"
             )
         if self.group == "auto":
+            # DistributedDataParallel notes itself there for the time of its forward pass
             active = getattr(DistributedDataParallel, "_active_ddp_module", None)
             if active is not None:
                 self.group = active.process_group
@@ -338,10 +341,12 @@ class Layer:
                 f"the layer {self.name!r} ran again in the backward pass, in a reentrant "
                 "checkpoint, outside of bnp.mask. Put loss.backward() into the block as well"
             )
+        # only create_graph=True leaves it enabled in a backward pass
         self.twice |= torch.is_grad_enabled()
         if not _reaches(weight):
             return
         backward = torch._C._current_graph_task_id()
+        # with retain_graph=True one pass can be differentiated several times: its rows count once
         kept = [one for one in self.passes if one.rows is not rows]
         if weight.grad is None:  # what other backward passes left there was thrown away
             kept = [one for one in kept if one.backward == backward]
@@ -402,6 +407,7 @@ class Layer:
         outputs: Any = bias.grad
         if weight.ndim == 2 and weight.dtype == inverse.dtype:
             weight.addr_(outputs, center[0], alpha=-1).mul_(inverse)
+            # step 5 uses the weight's gradient that step 4 has made, and so comes after it
             outputs.div_(self.q2).addmv_(weight, center[0], alpha=-1)
             return
         # any shape and precision, computed in that of the statistics
@@ -429,6 +435,7 @@ class Layer:
         """Remember the gradient, which a step has used."""
         gradient: Any = self.module.weight.grad
         if gradient is not None:
+            # a weak reference, or zero_grad would not free the memory of the gradient
             self.used, self.version = weakref.ref(gradient), gradient._version
 
     def has_unseen_gradient(self) -> bool:
@@ -445,6 +452,7 @@ class Layer:
         """Tell whether the gradient is still that which :meth:`mark` has seen."""
         gradient: Any = self.module.weight.grad
         used = None if self.used is None else self.used()
+        # zero_grad(set_to_none=False) keeps the tensor, and every change of it raises its version
         return gradient is not None and gradient is used and self.version == used._version
 
 

@@ -302,6 +302,7 @@ class BNP:
                 layer.update(rows, self.rho)
             return [layer for layer, _ in ran]
         finally:
+            # after an error, too: the next step must not count these passes once more
             self.reset()
             self._steps += 1
             for layer in layers:

@@ -31,6 +31,7 @@ class Watch:
         self.split, self.bad = split, bad
         _watching.add(self)
         if _hook is None:
+            # a hook on all optimizers, since BNP is not told which one will step
             _hook = register_optimizer_step_pre_hook(_look)
 
     def end(self) -> None:

@@ -74,6 +74,7 @@ def _rows(layer: Layer, part: torch.Tensor, examples: int, rows: int, positions:
 def _sums(layer: Layer, gathered: Rows | None, device: torch.device) -> torch.Tensor:
     """Return counts, sums, and sums of squares about the running mean, in double precision."""
     if gathered is None:
+        # each process has to send as many numbers as the others, or all of them wait for ever
         return torch.zeros(3 + 2 * layer.mean.numel(), dtype=torch.float64, device=device)
     center = layer.mean.flatten().to(gathered.mean.device)
     shift = (gathered.mean - center).double()

@@ -85,6 +85,7 @@ def _skipped(model: nn.Module, skip: Sequence[str | type[nn.Module]]) -> set[int
     """Return the modules to skip, with all they contain; a type stands for all of its kind."""
     if isinstance(skip, str | type):
         raise ValueError(f"skip must be a sequence of names and types; got {skip!r}: add a comma")
+    # a module that stands at two places may be named by either of them
     modules = dict(model.named_modules(remove_duplicate=False))
     names = [part for part in skip if not isinstance(part, type)]
     if unknown := [name for name in names if name not in modules]:

@@ -443,6 +443,7 @@ def train_with_dropout(
         raise ValueError(
             f"expected at least {batch_size} training examples, one minibatch; got {len(train)}"
         )
+    # three streams, so that p has no influence on the start and the order
     start, order, draws = (np.random.default_rng([seed, stream]) for stream in range(3))
     x, y = train.x.astype(float), train.y.astype(int)
     classes = int(max(train.y.max(), validation.y.max())) + 1

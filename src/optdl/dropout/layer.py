@@ -51,6 +51,7 @@ class Dropout(nn.Module):
         """Drop entries of x in training mode; return x as it is in evaluation mode."""
         if not self.training or self.p == 0:
             return x
+        # never in half precision, whose coarse numbers drop far too many where p is small
         u = torch.rand(x.shape, generator=self.generator, device=x.device, dtype=torch.float32)
         return x * (u >= self.p) / (1 - self.p)
 

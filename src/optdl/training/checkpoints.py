@@ -63,6 +63,7 @@ def read(path: Path) -> dict[str, Any]:
         with zipfile.ZipFile(io.BytesIO(whole)) as archive:
             if archive.testzip() is not None:
                 raise zipfile.BadZipFile("a checksum does not agree")
+        # on the CPU, as set_state of a generator takes nothing else; load_state_dict moves the rest
         content = torch.load(io.BytesIO(whole), map_location="cpu", weights_only=True)
         if not isinstance(content, dict):
             raise TypeError(f"a checkpoint holds a dict; this file holds a {type(content)}")
@@ -191,6 +192,7 @@ class Checkpoint:
 
 
 def _cuda_generators() -> list[Tensor]:
+    # to ask for their states would start CUDA in a run that uses the CPU alone
     if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         return []
     return torch.cuda.get_rng_state_all()

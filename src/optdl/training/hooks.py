@@ -117,6 +117,7 @@ class Schedule(Hook):
 
     def after_step(self, state: State) -> None:
         """Set the rate of the next step."""
+        # from the step alone, so that a checkpoint needs no more than the optimizer's own rates
         self._set(state.optimizer, state.step)
 
     def _set(self, optimizer: torch.optim.Optimizer, step: int) -> None:

@@ -229,6 +229,7 @@ def train(
     file = None
     if checkpoint is not None:
         given = {"training": train_examples, "validation": validation, "test": test}
+        # before resume, which puts the optimizer's rates where the file left them
         identity = _run_identity(state, given, batch_size, seed, hooks, config)
         file = Checkpoint(Path(checkpoint), identity, generator, hooks)
         began -= file.resume(state, epochs)
@@ -244,6 +245,7 @@ def train(
         _measure(state, measured, batch_size, loss, error, autocast)
         _call(hooks, "after_epoch", state)
         if file is not None:
+            # after the hooks: what they remember, and whether they stop, belongs to this epoch
             file.save(state, time.perf_counter() - began)
         bar.set_postfix({name: f"{curve[-1]:.3g}" for name, curve in state.curves.items()})
         if state.stop:
@@ -285,6 +287,7 @@ class _Epoch:
             self.x.begin(state.epoch)
         for rows in torch.split(plan, self.batch_size):
             state.step += 1
+            # a CUDA graph writes each result to the same place
             results.append(self.advance(rows).clone())
             _call(self.hooks, "after_step", state)
             count_examples(len(rows))
@@ -320,6 +323,7 @@ class _Epoch:
         if not value.is_cuda:
             _require_finite(value.item(), state.step, state)
         value.backward()  # type: ignore[no-untyped-call]
+        # before the hooks, which may precondition or clip the gradient in place
         norm = _gradient_norm(state.model)
         _call(self.hooks, "after_backward", state)
         state.optimizer.step()
@@ -477,6 +481,7 @@ def graphed(step: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
         if calls[rows.shape] <= 3:
             return _on_side_stream(step, rows)
         if rows.shape not in graphs:
+            # a graph reads its input where it lay at the capture: the rows get a place of their own
             given, graph = rows.clone(), torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):
                 result = step(given)
