@@ -35,7 +35,36 @@ def normalized(
     bias: np.ndarray,
     options: dict[str, Any],
 ) -> tuple[Any, ...]:
-    """Return how a module begins, what it gives in both modes, and what it remembers."""
+    """Return how a module begins, what it gives in both modes, and what it remembers.
+
+    Parameters
+    ----------
+    kind : type
+        The student's module; ``kind(features, **options)`` makes one.
+    batches : sequence of (m, d) or (m, d, height, width) arrays
+        The minibatches of the training, in turn; the first one comes again in evaluation mode.
+    weight, bias : (d,) arrays
+        What γ and β are set to before the first minibatch.
+    options : dict
+        Further arguments of the class: ``eps``, ``momentum``.
+
+    Returns
+    -------
+    trained, saved : bool
+        Whether the parameters, and the keys of the ``state_dict``, are those of ``nn.BatchNorm1d``.
+    begins : tuple of arrays
+        γ, β, running mean, running variance and count of a new module.
+    outputs, gradients : tuples of arrays of the shape of their minibatch
+        For each minibatch the output in training mode, and the gradient of the sum of its cubes.
+    remembered : tuple of arrays
+        Running mean, running variance and count at the end.
+    is_whole, has_no_graph : bool
+        Whether the count is an integer, and whether none of the three requires a gradient.
+    tested : tuple of two arrays
+        Output and gradient of the first minibatch in evaluation mode.
+    resumed : array
+        The same output, of another module that has loaded the state.
+    """
     layer = kind(len(weight), **options).double()
     trained, saved = _parameters_and_state(layer)
     remembered = "running_mean", "running_var", "num_batches_tracked"
@@ -91,7 +120,26 @@ def _forward_and_back(layer: Any, values: np.ndarray) -> tuple[np.ndarray, np.nd
 def passed(
     kind: Any, values: np.ndarray, momentum: float | None
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray, dict[str, np.ndarray]]:
-    """Return the outputs of minibatches in training, that of the first in a test, and the state."""
+    """Return the outputs of minibatches in training, that of the first in a test, and the state.
+
+    Parameters
+    ----------
+    kind : type
+        The student's module, or one of torch's.
+    values : (t, m, d) or (t, m, d, height, width) float32 array
+        t minibatches.
+    momentum : float or None
+        The weight of the new statistics in the running ones; None for their mean.
+
+    Returns
+    -------
+    outputs : tuple of t arrays
+        In training mode, in turn.
+    tested : array
+        The output of the first minibatch in evaluation mode, after the training.
+    state : dict of arrays
+        The ``state_dict`` at the end.
+    """
     layer = kind(values.shape[2], momentum=momentum)
     outputs = tuple(layer(torch.tensor(x)).detach().numpy() for x in values)
     tested = layer.eval()(torch.tensor(values[0])).detach().numpy()
@@ -104,7 +152,32 @@ def passed(
 def built(
     kind: Any, widths: tuple[int, ...], normalized: bool, x: np.ndarray, y: np.ndarray, seed: int
 ) -> tuple[Any, ...]:
-    """Return the names of a network's parts, its scores, and the losses of three steps."""
+    """Return the names of a network's parts, its scores, and the losses of three steps.
+
+    Parameters
+    ----------
+    kind : type
+        The student's network; ``kind(widths, normalization, momentum)`` makes one.
+    widths : tuple of int
+        The sizes of the layers, from the input to the scores.
+    normalized : bool
+        Whether the hidden layers have batch normalization.
+    x, y : (m, n) and (m,) arrays
+        One minibatch, which is trained on three times, with labels 0 … c−1.
+    seed : int
+        Draws the weights that the network is given.
+
+    Returns
+    -------
+    names : str
+        The names of its parameters and of its state.
+    tested : (m, c) array
+        The scores in evaluation mode, before the steps.
+    losses : array
+        What ``fit`` returns: the loss before each step.
+    scores : (m, c) array
+        The scores in evaluation mode, after the steps.
+    """
     model = kind(widths, nn.BatchNorm1d if normalized else None, 0.3).double()
     trained, saved = map(sorted, _parameters_and_state(model))
     names = f"parameters {', '.join(trained)}; state_dict {', '.join(saved)}"
@@ -128,7 +201,24 @@ def _drawn(rng: np.random.Generator, shape: Sequence[int]) -> Tensor:
 def rescaled(
     kind: Any, x: np.ndarray, weight: np.ndarray, factors: Sequence[float]
 ) -> tuple[np.ndarray, ...]:
-    """Return the scores in training for each factor of the hidden weights."""
+    """Return the scores in training for each factor of the hidden weights.
+
+    Parameters
+    ----------
+    kind : type
+        The student's network.
+    x : (m, n) array
+        A minibatch.
+    weight : (h, n) array
+        The weight of the hidden layer, before it is multiplied.
+    factors : sequence of float
+        What it is multiplied by.
+
+    Returns
+    -------
+    scores : tuple of (m, 2) arrays
+        For each factor those in training mode.
+    """
     model = kind((x.shape[1], len(weight), 2), nn.BatchNorm1d, momentum=0.1).double()
     state, scores = model.state_dict(), []
     for factor in factors:
@@ -143,7 +233,38 @@ def rescaled(
 def evaluated(
     function: Any, x: np.ndarray, y: np.ndarray, size: int, training: bool, seed: int
 ) -> tuple[Any, ...]:
-    """Return what a function says of a network, and how it leaves the network."""
+    """Return what a function says of a network, and how it leaves the network.
+
+    Parameters
+    ----------
+    function : callable
+        The student's function; ``function(model, x, y, size)`` returns a loss and an accuracy.
+    x, y : (m, n) and (m,) arrays
+        The examples, with labels 0 to 2.
+    size : int
+        Examples in a minibatch.
+    training : bool
+        Whether the network comes in training mode.
+    seed : int
+        Draws the weights and the running averages.
+
+    Returns
+    -------
+    sizes : array of int
+        How many examples each forward pass had.
+    in_order : bool
+        Whether the examples came once and in their order, if at least m came.
+    without_graph : bool
+        Whether no forward pass recorded a graph.
+    loss, accuracy : float
+        What the function returned.
+    are_floats : bool
+        Whether both are of the type float.
+    modes : int
+        How many modules are in training mode afterwards.
+    kept : tuple of arrays
+        The running averages afterwards.
+    """
     model = nn.Sequential(nn.Linear(x.shape[1], 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3))
     _randomize(model.double(), seed)
     model.train(training)
@@ -192,7 +313,32 @@ def _kept(model: nn.Module) -> tuple[np.ndarray, ...]:
 def recalibrated(
     function: Any, batches: Sequence[np.ndarray], training: bool, seed: int
 ) -> tuple[Any, ...]:
-    """Return the statistics, momenta, mode and weights of a network after a function had it."""
+    """Return the statistics, momenta, mode and weights of a network after a function had it.
+
+    Parameters
+    ----------
+    function : callable
+        The student's function; ``function(model, batches)`` changes the model.
+    batches : sequence of (m, n) arrays
+        The minibatches; their sizes may differ.
+    training : bool
+        Whether the network comes in training mode.
+    seed : int
+        Draws the weights and the running averages.
+
+    Returns
+    -------
+    kept : tuple of arrays
+        The running averages of all layers.
+    counts : array of int
+        The number of minibatches that each normalization has counted.
+    momenta : array
+        The momentum of each normalization; −1 stands for None.
+    modes : int
+        How many modules are in training mode.
+    weights : tuple of arrays
+        The parameters.
+    """
     inner = nn.Sequential(nn.Linear(batches[0].shape[1], 3), nn.BatchNorm1d(3, momentum=0.2))
     outer = nn.Unflatten(1, (2, 1, 1, 1)), nn.BatchNorm3d(2, momentum=0.3), nn.Flatten()
     model = nn.Sequential(inner, nn.ReLU(), nn.Linear(3, 2), *outer)
@@ -219,7 +365,20 @@ def _age(model: nn.Module) -> None:
 
 
 def averaged(function: Any, x: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return the statistics of a layer alone after a function had it, with one minibatch."""
+    """Return the statistics of a layer alone after a function had it, with one minibatch.
+
+    Parameters
+    ----------
+    function : callable
+        The student's function, as in :func:`recalibrated`.
+    x : (m, d) array
+        The minibatch.
+
+    Returns
+    -------
+    kept : tuple of two (d,) arrays
+        The running mean and the running variance.
+    """
     model = nn.Sequential(nn.BatchNorm1d(x.shape[1])).double()
     function(model, [torch.tensor(x)])
     return _kept(model)

@@ -27,7 +27,22 @@ __all__ = [
 
 
 def nested_network(widths: Sequence[int], seed: int, *more: nn.Module) -> nn.Sequential:
-    """Return a network in float64 whose first layers stand in a block of their own."""
+    """Return a network in float64 whose first layers stand in a block of their own.
+
+    Parameters
+    ----------
+    widths : sequence of int
+        The sizes of the layers, from the input to the output.
+    seed : int
+        Draws the weights and the biases from the standard normal distribution.
+    *more : modules
+        What else stands at the end of the inner block, such as dropout.
+
+    Returns
+    -------
+    model : Sequential
+        The inner block of dense layers and tanh, then the last dense layer.
+    """
     generator = torch.Generator().manual_seed(seed)
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
@@ -53,7 +68,21 @@ def _hooks(model: nn.Module) -> int:
 
 
 def change_gradients(function: Any, *arguments: Any) -> tuple[np.ndarray, ...]:
-    """Return the gradients after a call, and the statistics, which are to stay."""
+    """Return the gradients after a call, and the statistics, which are to stay.
+
+    Parameters
+    ----------
+    function : callable
+        The student's function; it works in place.
+    *arguments : four arrays, and more
+        The gradients of weight and bias, mean and variance of the inputs, then the further
+        arguments of the function, which are passed on.
+
+    Returns
+    -------
+    after : tuple of four arrays
+        Both gradients, the mean and the variance after the call.
+    """
     tensors = [torch.tensor(value) for value in arguments[:4]]
     function(*tensors, *arguments[4:])
     return tuple(value.numpy() for value in tensors)
@@ -66,6 +95,30 @@ def read_statistics(
 
     With ``fails`` a second pass gets examples that are too wide, and raises; and the last layer
     comes before the others in ``modules()``, as a child of a block that only passes on its input.
+
+    Parameters
+    ----------
+    function : callable
+        The student's function; ``function(model, x)`` returns a pair for each dense layer.
+    x : (m, widths[0]) array
+        A minibatch.
+    widths : list of int
+        The sizes of the layers.
+    seed : int
+        Draws the weights.
+    fails : bool
+        Whether a second pass fails.
+
+    Returns
+    -------
+    means, variances : tuples of arrays
+        Those of the inputs of each dense layer, in the order that the function gives.
+    has_no_graph, has_no_hooks : bool
+        Whether no value requires a gradient, and whether no hook is left.
+    training : bool
+        Whether the network is still in training mode.
+    passed_on : bool
+        Whether the error of the second pass was passed on; True without ``fails``.
     """
     model = nested_network(widths, seed)
     if fails:
@@ -99,6 +152,38 @@ def follow(
     ``two passes`` before each step; ``resumed`` with a new network of the same weights after the
     first half; a ``frozen`` first layer; ``float32``, where the first layer has a hook of somebody
     else's, too.
+
+    Parameters
+    ----------
+    kind : type
+        The student's class; ``kind(model, rho=…, eps1=…, eps2=…)`` makes one.
+    x : sequence of (m, widths[0]) arrays
+        The minibatch of each step.
+    widths : list of int
+        The sizes of the layers.
+    seed : int
+        Draws the weights.
+    rho : float
+        The weight of the old running statistics in the new ones.
+    event : str
+        One of the above, or anything else for none.
+
+    Returns
+    -------
+    *gradients : four tuples of arrays
+        Of the weights and of the biases after the first step, then after the last step.
+    means, variances : tuples of arrays
+        The running statistics at the end.
+    alike : bool
+        Whether those of the start have the precision of the network.
+    has_no_graph : bool
+        Whether nothing that BNP holds requires a gradient.
+    saved_means, saved_variances : tuples of arrays
+        What was saved halfway, read at the end; empty unless ``resumed``.
+    raises, stays : bool
+        Whether a step without a forward pass raises a RuntimeError, and leaves the gradients.
+    removed : bool
+        Whether the network has its own hooks alone after ``remove``.
     """
     model = nested_network(widths, seed)
     saved: Any = {"mean": [], "var": []}
@@ -209,7 +294,26 @@ def _has_graph(value: Any) -> bool:
 def follow_with_defaults(
     kind: Any, x: Sequence[np.ndarray], widths: list[int], seed: int, rho: float
 ) -> tuple[tuple[np.ndarray, ...], ...]:
-    """Return the gradients after each step of BNP whose ε₁ and ε₂ are not given."""
+    """Return the gradients after each step of BNP whose ε₁ and ε₂ are not given.
+
+    Parameters
+    ----------
+    kind : type
+        The student's class, or BNP itself.
+    x : sequence of (m, widths[0]) arrays
+        The minibatch of each step.
+    widths : list of int
+        The sizes of the layers.
+    seed : int
+        Draws the weights.
+    rho : float
+        The weight of the old running statistics in the new ones.
+
+    Returns
+    -------
+    gradients : tuple of tuples of arrays
+        For each step those of all parameters, in their order.
+    """
     model = nested_network(widths, seed)
     bnp = kind(model, rho=rho)
     return tuple(_step(model, bnp, rows) for rows in x)
@@ -219,7 +323,24 @@ def follow_with_defaults(
 def output_around(
     kind: Any, x: np.ndarray, widths: list[int], seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return what a network gives with BNP, and what after BNP is removed."""
+    """Return what a network gives with BNP, and what after BNP is removed.
+
+    Parameters
+    ----------
+    kind : type
+        The student's class.
+    x : (m, widths[0]) array
+        A minibatch.
+    widths : list of int
+        The sizes of the layers.
+    seed : int
+        Draws the weights.
+
+    Returns
+    -------
+    watched, plain : (m, widths[-1]) arrays
+        The outputs with the hooks, and after ``remove``.
+    """
     model, inputs = nested_network(widths, seed), torch.tensor(x)
     bnp = kind(model)
     watched = model(inputs).numpy()
@@ -252,6 +373,30 @@ def train(
     """Return whether losses are a list, and floats; losses, weights, and calls of ``bnp.step``.
 
     The network comes in evaluation mode, as one does that was tested before.
+
+    Parameters
+    ----------
+    function : callable
+        The student's loop; ``function(model, optimizer, bnp, batches)`` returns losses.
+    x, y : (t, m, n) and (t, m) arrays
+        t minibatches with labels 0 to 2.
+    seed : int
+        Draws the weights, and the masks of the dropout.
+    preconditioned : bool
+        Whether ``bnp`` is a :class:`Doubling`, or None.
+
+    Returns
+    -------
+    is_list, are_floats : bool
+        Whether the losses are a list, and each of them is of the type float.
+    losses : (t,) array
+        What the loop returned.
+    weights : tuple of arrays
+        The parameters at the end.
+    calls : int
+        How often ``bnp.step`` was called.
+    in_time : bool
+        Whether all gradients were there at each call; True without ``bnp``.
     """
     torch.manual_seed(seed)
     model = nested_network([x.shape[2], 4, 3], seed, nn.Dropout(0.5)).eval()
@@ -271,7 +416,26 @@ def train(
 def train_at_rate_zero(
     function: Any, x: np.ndarray, y: np.ndarray, widths: list[int], seed: int
 ) -> tuple[tuple[float, ...], tuple[np.ndarray, ...]]:
-    """Return the losses of two steps without a length on one minibatch, and the weights."""
+    """Return the losses of two steps without a length on one minibatch, and the weights.
+
+    Parameters
+    ----------
+    function : callable
+        The student's loop, as in :func:`train`.
+    x, y : (m, widths[0]) and (m,) arrays
+        The minibatch.
+    widths : list of int
+        The sizes of the layers.
+    seed : int
+        Draws the weights.
+
+    Returns
+    -------
+    losses : tuple of two floats
+        Equal, where nothing but the step changes the network.
+    weights : tuple of arrays
+        The parameters at the end.
+    """
     model, batch = nested_network(widths, seed), (torch.tensor(x), torch.tensor(y))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     losses = tuple(float(loss) for loss in function(model, optimizer, None, [batch, batch]))

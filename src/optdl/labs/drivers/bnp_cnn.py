@@ -65,6 +65,27 @@ def augment(function: Any, x: np.ndarray, seed: int, options: dict[str, Any]) ->
 
     It is looked at for bytes alone where indices lie, and whether the operations are as many for
     ten times as many images.
+
+    Parameters
+    ----------
+    function : callable
+        The student's function; ``function(images, generator, **options)`` returns images.
+    x : (m, c, height, width) array
+        The images, as numbers of any type.
+    seed : int
+        Seed of the generator.
+    options : dict
+        Further arguments: ``padding``, ``flip``.
+
+    Returns
+    -------
+    first, second : arrays of the shape of x
+        Two calls with one generator, in float64.
+    same_dtype, unchanged : bool
+        Whether the images returned have the type of x, and x stays as it was.
+    on_device, at_once : bool
+        Whether indices are made on the device of x, and whether the number of operations does
+        not grow with the number of images; True unless x is of bytes.
     """
     torch.manual_seed(seed + 1)
     images, generator = torch.tensor(x), torch.Generator().manual_seed(seed)
@@ -94,6 +115,28 @@ def iterate(
     """Return how many minibatches there are, two epochs, and whether all is on the device.
 
     On ``meta`` there are no numbers, and so no epochs.
+
+    Parameters
+    ----------
+    kind : type
+        The student's class; ``kind(x, y, size, generator, device)`` makes an iterable.
+    x, y : (m, c, height, width) and (m,) arrays
+        Images and labels.
+    size : int
+        Examples in a minibatch.
+    seed : int
+        Seed of the generator, from which one number is drawn beforehand.
+    device : str
+        ``cpu`` or ``meta``.
+
+    Returns
+    -------
+    count : int
+        How many minibatches an epoch has, by ``len``.
+    *epochs : two times three arrays
+        For each epoch the sizes of its minibatches, its images and its labels; empty on ``meta``.
+    on_device, drawn_there : bool
+        Whether the examples lie on the device, and the order is drawn there.
     """
     torch.manual_seed(seed + 1)
     generator = torch.Generator().manual_seed(seed)
@@ -146,6 +189,36 @@ def train(
 
     The network is in float64, unless the options have a ``dtype``, be it None. Where there is BN,
     ``forward`` is more than the model. On ``meta`` the steps are counted alone.
+
+    Parameters
+    ----------
+    kind : type
+        The student's trainer; ``kind(model, **options)`` makes one.
+    x, y : (t, m, c, height, width) and (t, m) arrays
+        t minibatches of an epoch.
+    options : dict
+        Arguments of the trainer; ``dtype`` is the name of a type of torch, or None.
+    norm : str
+        ``bn`` for a network with batch normalization, ``none`` for one without.
+    seed : int
+        Draws the weights.
+
+    Returns
+    -------
+    steps : int
+        On ``meta`` how many steps were taken before a number was read; 0 elsewhere.
+    is_list, are_floats : bool
+        Whether the losses are a list, and each of them is of the type float.
+    losses : array
+        Those of the epoch; −1 stands for what is not finite.
+    weights : tuple of arrays
+        The state of the network afterwards; −1 stands for what is not finite.
+    scale : float
+        The scale of the ``GradScaler`` afterwards.
+    wide_loss, backward_outside : bool
+        Whether no loss was in float16, and whether autocast was off in the backward pass.
+    placed : bool
+        On ``meta`` whether images came in the memory format of the trainer; True elsewhere.
     """
     single = "dtype" in options
     settings = {**options, "dtype": getattr(torch, options.get("dtype") or "", None)}
@@ -298,7 +371,15 @@ class Draws:
 
 
 class Session:
-    """A training that begins in a process of its own: network, optimizer, generators."""
+    """A training that begins in a process of its own: network, optimizer, generators.
+
+    Parameters
+    ----------
+    x : (m, n) array
+        The examples.
+    seed : int
+        Draws the weights; the two generators begin from the next two seeds.
+    """
 
     def __init__(self, x: np.ndarray, seed: int) -> None:
         torch.default_generator.manual_seed(seed)
@@ -330,6 +411,32 @@ def resume(kind: Any, x: np.ndarray, epochs: int, seed: int) -> tuple[Any, ...]:
     """Return what happens to a training that is interrupted, saved badly, and read badly.
 
     Where pickle or ``weights_only`` refuses the file, no epochs are done, and none is kept.
+
+    Parameters
+    ----------
+    kind : type
+        The student's checkpoint; ``kind(path)`` has ``save`` and ``load``.
+    x : (m, n) array
+        The examples.
+    epochs : int
+        How many there are before the interruption.
+    seed : int
+        Seed of the first :class:`Session`.
+
+    Returns
+    -------
+    begun, done : int
+        The epochs that ``load`` returns without a file, and with one; −1 if it is refused.
+    losses : (3,) array
+        Those of three more epochs in another session.
+    kept : int
+        The epochs in the file after a save that failed; −1 if it cannot be read.
+    beside : bool
+        Whether that save wrote beside the file and not into it.
+    foreign : int
+        −1 if a state with an array of NumPy is refused, as it should be.
+    is_placed : bool
+        Whether ``torch.load`` was told where to put tensors.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/run.pt"
@@ -398,7 +505,24 @@ def _foreign(kind: Any, path: str) -> int:
 
 
 def split(kind: Any, x: np.ndarray, epochs: tuple[int, int], seed: int) -> list[float]:
-    """Return the losses of a run in two parts, the second in a session that had another seed."""
+    """Return the losses of a run in two parts, the second in a session that had another seed.
+
+    Parameters
+    ----------
+    kind : type
+        The student's checkpoint, as in :func:`resume`.
+    x : (m, n) array
+        The examples.
+    epochs : tuple of two ints
+        How many each part has.
+    seed : int
+        Seed of the first session.
+
+    Returns
+    -------
+    losses : list of float
+        One for each epoch: those of a run that never stopped, if the checkpoint is right.
+    """
     first, second = Session(x, seed), Session(x, seed + 1)
     with tempfile.TemporaryDirectory() as folder:
         losses = first.train(epochs[0])
@@ -456,7 +580,34 @@ def measure_speed(
     warmup: int,
     repeats: int,
 ) -> tuple[float, int]:
-    """Return images per second on a simulated device, and the steps that were taken."""
+    """Return images per second on a simulated device, and the steps that were taken.
+
+    Parameters
+    ----------
+    function : callable
+        The student's function; ``function(step, images, warmup, repeats)`` returns a rate.
+    has_gpu : bool
+        Whether the device works while the program goes on.
+    seconds : tuple of two floats
+        What the work of a step takes, and what it takes to order it.
+    images : int
+        Images in a step.
+    warmup, repeats : int
+        Steps before the measurement, and measured steps.
+
+    Returns
+    -------
+    speed : float
+        Images per second, as the function has it.
+    steps : int
+        How many steps it has taken.
+
+    Raises
+    ------
+    AssertionError
+        If it waits for a GPU where there is none, or reads another clock than
+        ``time.perf_counter``.
+    """
     device = _Device(has_gpu, *seconds)
     with (
         mock.patch("torch.cuda.is_available", device.is_available),

@@ -30,7 +30,20 @@ def _array(value: Tensor) -> np.ndarray:
 
 
 def plain_network(sizes: Sequence[int], seed: int) -> nn.Sequential:
-    """Return linear layers in float64, with a ReLU between two of them."""
+    """Return linear layers in float64, with a ReLU between two of them.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        The sizes of the layers, from the input to the scores.
+    seed : int
+        Draws the weights, with torch's global generator.
+
+    Returns
+    -------
+    model : Sequential
+        With torch's own initial weights.
+    """
     torch.manual_seed(seed)
     layers: list[nn.Module] = []
     for rows, columns in pairwise(sizes):
@@ -44,7 +57,34 @@ def plain_network(sizes: Sequence[int], seed: int) -> nn.Sequential:
 def drop(
     kind: Any, x: np.ndarray, p: float, seed: int, modes: Sequence[str], dtype: str
 ) -> tuple[Any, ...]:
-    """Return what two layers make of x, call by call; the gradients are those of the first one."""
+    """Return what two layers make of x, call by call; the gradients are those of the first one.
+
+    Parameters
+    ----------
+    kind : type
+        The student's layer; ``kind(p, seed)`` makes one.
+    x : array
+        What passes through the layers in each call.
+    p : float
+        Probability that an entry is dropped.
+    seed : int
+        Seed of the first layer; the second one has the next seed.
+    modes : sequence of str
+        ``train`` or ``eval`` for each call.
+    dtype : str
+        The name of a type of torch, for x.
+
+    Returns
+    -------
+    kept : array of bool
+        Where the outputs in training mode are not 0.
+    trained, evaluated : arrays
+        The outputs in both modes: those of both layers for each call, in turn.
+    gradients : array
+        For each call the gradient at x of a sum of the outputs.
+    has_dtype, stays, has_none : bool
+        Whether all outputs have the type of x, x stays as it was, and there are no parameters.
+    """
     torch.manual_seed(seed + 5)
     layers = kind(p, seed), kind(p, seed + 1)
     outputs: dict[str, list[np.ndarray]] = {"train": [], "eval": []}
@@ -71,6 +111,28 @@ def insert_layers(function: Any, sizes: Sequence[int], p: float, seed: int) -> t
     """Return where dropout layers are, whether the others are kept, and what they make of ones.
 
     Behind that, whether the given network is what it was.
+
+    Parameters
+    ----------
+    function : callable
+        The student's function; ``function(model, p, seed)`` returns a network.
+    sizes : sequence of int
+        The sizes of the layers of the given network.
+    p : float
+        Probability that a unit is dropped.
+    seed : int
+        Seed of the first dropout layer.
+
+    Returns
+    -------
+    positions : array of int
+        Those of the layers whose class is called Dropout.
+    others_kept : bool
+        Whether all other layers are those of the given network, in order.
+    masks : array
+        What each dropout layer makes of (2, 6) ones in training mode.
+    given_kept : bool
+        Whether the given network has the layers that it had.
     """
     given = plain_network(sizes, seed + 50)
     before = list(given)
@@ -83,7 +145,26 @@ def insert_layers(function: Any, sizes: Sequence[int], p: float, seed: int) -> t
 
 
 def score(function: Any, x: np.ndarray, sizes: Sequence[int], p: float, seed: int) -> np.ndarray:
-    """Return the scores of a network with dropout layers, in evaluation mode."""
+    """Return the scores of a network with dropout layers, in evaluation mode.
+
+    Parameters
+    ----------
+    function : callable
+        The student's function, as in :func:`insert_layers`.
+    x : (m, sizes[0]) array
+        The examples.
+    sizes : sequence of int
+        The sizes of the layers.
+    p : float
+        Probability that a unit is dropped.
+    seed : int
+        Draws the weights, and is that of the first dropout layer.
+
+    Returns
+    -------
+    scores : (m, sizes[-1]) array
+        They depend neither on p nor on the masks.
+    """
     model = function(plain_network(sizes, seed), p, seed)
     model.eval()
     return _array(model(torch.tensor(x)))
@@ -97,6 +178,24 @@ def stop(kind: Any, losses: Sequence[float], patience: int, min_delta: float) ->
 
     All numbers in the network are k in epoch k, from 1 on, and 99 when training has gone on after
     the last epoch. They are restored in another network of the same kind.
+
+    Parameters
+    ----------
+    kind : type
+        The student's class; ``kind(patience, min_delta)`` makes one.
+    losses : sequence of float
+        The validation loss of each epoch.
+    patience : int
+        Epochs without an improvement after which training stops.
+    min_delta : float
+        By how much a loss has to be smaller to be an improvement.
+
+    Returns
+    -------
+    returned : array
+        What ``update`` returned in each epoch until it said stop: 0, 1, or nan for None.
+    weights, buffers : arrays
+        The different numbers in what was restored: one number, that of the best epoch.
     """
     model = nn.BatchNorm1d(2).double()
     other = copy.deepcopy(model)
@@ -158,6 +257,34 @@ def fit(
 
     The network has dropout and comes in evaluation mode; a third of the examples is for validation.
     There is no stopper when ``last`` is 0.
+
+    Parameters
+    ----------
+    function : callable
+        The student's loop; it returns the losses in training and in validation.
+    x, y : (m, 3) and (m,) arrays
+        The examples, with labels 0 and 1.
+    epochs, batch : int
+        Passes over the examples, and examples in a minibatch.
+    seed : int
+        Draws the weights, the order and the masks.
+    last : int
+        The epoch in which the stopper says stop; 0 for no stopper.
+
+    Returns
+    -------
+    losses, checked : arrays
+        One number for each epoch, in training and in validation.
+    are_floats : bool
+        Whether all are of the type float.
+    weights : tuple of arrays
+        The parameters at the end.
+    evaluates : bool
+        Whether the network is in evaluation mode at the end.
+    seen : array
+        The losses that the stopper was given.
+    restored : int
+        How often the best weights were asked for, after the last of them.
     """
     torch.manual_seed(seed)
     layers = (nn.Linear(3, 6), nn.Tanh(), nn.Dropout(0.5), nn.Linear(6, 2))
@@ -187,6 +314,22 @@ def train_at_rate_zero(
     """Return the losses of three epochs whose steps have no length; seven examples are trained on.
 
     The others are for validation.
+
+    Parameters
+    ----------
+    function : callable
+        The student's loop, as in :func:`fit`.
+    x, y : (m, sizes[0]) and (m,) arrays
+        The examples, with labels 0 … c−1.
+    sizes : sequence of int
+        The sizes of the layers.
+    seed : int
+        Draws the weights and the order.
+
+    Returns
+    -------
+    losses, checked : (3,) arrays
+        In training and in validation; each is constant, if it is a mean over the examples.
     """
     train, validation = (
         (torch.tensor(x[rows]), torch.tensor(y[rows])) for rows in (slice(7), slice(7, None))
@@ -211,6 +354,32 @@ def average_passes(
 
     The network has two kinds of dropout, a normalization layer, and a block within; ``mode`` is
     that in which it comes, ``frozen`` meaning training with the normalization in evaluation mode.
+
+    Parameters
+    ----------
+    function : callable
+        The student's function; ``function(model, x, passes)`` returns two tensors.
+    x : (m, n) array
+        The examples.
+    p : float
+        Probability that a unit is dropped.
+    passes : int
+        How many forward passes are averaged over.
+    seed : int
+        Draws the weights, then the masks.
+    mode : str
+        ``train``, ``eval`` or ``frozen``.
+
+    Returns
+    -------
+    mean, deviation : (m, 3) arrays
+        Over the passes.
+    no_graph : bool
+        Whether neither requires a gradient.
+    modes : array of bool
+        For each module whether it is in training mode afterwards.
+    running_mean : (4,) array
+        That of the normalization afterwards.
     """
     torch.manual_seed(seed)
     first, norm = nn.Linear(x.shape[1], 4), nn.BatchNorm1d(4)
@@ -233,7 +402,28 @@ def average_passes(
 def average_masks(
     function: Any, x: np.ndarray, sizes: Sequence[int], p: float, passes: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and deviation for a plain network behind one dropout layer."""
+    """Return mean and deviation for a plain network behind one dropout layer.
+
+    Parameters
+    ----------
+    function : callable
+        The student's function, as in :func:`average_passes`.
+    x : (m, sizes[0]) array
+        The examples.
+    sizes : sequence of int
+        The sizes of the layers.
+    p : float
+        Probability that an input is dropped.
+    passes : int
+        How many forward passes are averaged over.
+    seed : int
+        Draws the weights, then the masks.
+
+    Returns
+    -------
+    mean, deviation : (m, sizes[-1]) arrays
+        Over the passes.
+    """
     layers = plain_network(sizes, seed)
     model = nn.Sequential(nn.Dropout(p), *layers).eval()
     mean, deviation = function(model, torch.tensor(x), passes)

@@ -18,6 +18,13 @@ UNNAMED = "a line without a label"
 def drawn(plot: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
     """Return what ``plot(ax, *arguments)`` draws, whatever the axes are called.
 
+    Parameters
+    ----------
+    plot : callable
+        The student's function; it draws on the axes that it is given, and may use pyplot as well.
+    *arguments : values
+        What is to be drawn.
+
     Returns
     -------
     dict
@@ -31,7 +38,18 @@ def drawn(plot: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
 
 
 def labelled(plot: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-    """Return what :func:`drawn` returns, and the label of the y axis, where the task gives it."""
+    """Return what :func:`drawn` returns, and the label of the y axis, where the task gives it.
+
+    Parameters
+    ----------
+    plot, *arguments
+        As in :func:`drawn`.
+
+    Returns
+    -------
+    dict
+        That of :func:`drawn`, with ``the label of the y axis``.
+    """
     import matplotlib.pyplot as plt
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -60,7 +60,20 @@ def _same(before: Sequence[nn.Parameter], model: nn.Module) -> bool:
 
 
 def small_network(kind: str, seed: int) -> nn.Sequential:
-    """Return a network: dense, nested, convolutional, or with groups."""
+    """Return a network: dense, nested, convolutional, or with groups.
+
+    Parameters
+    ----------
+    kind : str
+        ``dense``, ``nested``, ``convolutional``, or ``groups`` for a convolution with groups.
+    seed : int
+        Draws all parameters and running statistics.
+
+    Returns
+    -------
+    model : Sequential
+        In float32.
+    """
     if kind == "dense":
         model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
     elif kind == "nested":
@@ -75,7 +88,30 @@ def small_network(kind: str, seed: int) -> nn.Sequential:
 
 
 def initialized(function: Any, kind: str, gain: float, seed: int) -> tuple[Any, ...]:
-    """Return weights of layers by kind, biases, and whether they are still the network's own."""
+    """Return weights of layers by kind, biases, and whether they are still the network's own.
+
+    Parameters
+    ----------
+    function : callable
+        The student's function; ``function(model, gain, generator)`` changes the model.
+    kind : str
+        The network, as in :func:`small_network`.
+    gain : float
+        The factor of the standard deviation.
+    seed : int
+        Draws what the network begins with, and is the seed of the generator.
+
+    Returns
+    -------
+    dense, convolutions : tuples of arrays
+        The weights of the layers of both kinds.
+    biases : tuple of arrays
+        Those of all these layers.
+    others : tuple of arrays
+        The parameters of the normalizations, which are to stay.
+    same : bool
+        Whether the parameters are the tensors that they were, and require a gradient.
+    """
     model = small_network(kind, seed)
     before = list(model.parameters())
     torch.manual_seed(seed + 1)
@@ -99,7 +135,20 @@ def _weights(layers: Iterable[nn.Module]) -> tuple[np.ndarray, ...]:
 
 
 def blocks(count: int, seed: int) -> nn.Sequential:
-    """Return a network with a ReLU at the top and one in each block; a unit of each is dead."""
+    """Return a network with a ReLU at the top and one in each block; a unit of each is dead.
+
+    Parameters
+    ----------
+    count : int
+        How many blocks there are.
+    seed : int
+        Draws all parameters and running statistics.
+
+    Returns
+    -------
+    model : Sequential
+        In float64; it maps three features to four.
+    """
     layers: list[nn.Module] = [nn.Linear(3, 4), nn.ReLU()]
     for _ in range(count):
         # what follows a ReLU overwrites its output
@@ -118,6 +167,33 @@ def watched(function: Any, count: int, x: np.ndarray, seed: int, training: bool)
     """Return the statistics of a network, after another was looked at, and what is left of it.
 
     The seed of the network is ``seed + 1``.
+
+    Parameters
+    ----------
+    function : callable
+        The student's function; ``function(model, x)`` returns a dict for each ReLU, by its name.
+    count : int
+        How many blocks the network has.
+    x : (m, 3) array
+        A minibatch.
+    seed : int
+        That of the other network.
+    training : bool
+        Whether the network comes in training mode.
+
+    Returns
+    -------
+    names : array of int
+        The position of each name among all modules; −1 for an unknown one.
+    mean, std, dead : arrays
+        One number for each ReLU.
+    are_floats : bool
+        Whether all numbers are of the type float.
+    modes : int
+        How many modules are in training mode afterwards.
+    left, late : int
+        How many hooks are left: after the call, and after one that fails; −1 if that did not
+        raise.
     """
     inputs = torch.tensor(x)
     function(blocks(3, seed), inputs)
@@ -152,7 +228,20 @@ def _positions(names: Iterable[str], known: Iterable[str]) -> np.ndarray:
 
 
 def classifier(n: int, seed: int) -> nn.Sequential:
-    """Return a network with batch normalization, in evaluation mode."""
+    """Return a network with batch normalization, in evaluation mode.
+
+    Parameters
+    ----------
+    n : int
+        The number of features.
+    seed : int
+        Draws all parameters and running statistics.
+
+    Returns
+    -------
+    model : Sequential
+        In float64; it has three scores.
+    """
     layers = nn.Linear(n, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, 3)
     model = nn.Sequential(*layers).double().eval()
     _fill(model, seed)
@@ -160,7 +249,30 @@ def classifier(n: int, seed: int) -> nn.Sequential:
 
 
 def stepped(function: Any, x: np.ndarray, y: np.ndarray, seed: int, adam: bool) -> tuple[Any, ...]:
-    """Return whose ratios, those of each step, whether they are floats, and the weights then."""
+    """Return whose ratios, those of each step, whether they are floats, and the weights then.
+
+    Parameters
+    ----------
+    function : callable
+        The student's function; ``function(model, optimizer, x, y)`` takes a step, returns ratios.
+    x, y : (2, m, n) and (2, m) arrays
+        The minibatches of two steps, with labels 0 to 2.
+    seed : int
+        Draws the weights.
+    adam : bool
+        Whether the optimizer is Adam, or SGD with momentum.
+
+    Returns
+    -------
+    names : array of int
+        The position of each name among the parameters; −1 for an unknown one.
+    first, second : arrays
+        The ratios of both steps.
+    are_floats : bool
+        Whether all are of the type float.
+    weights : tuple of arrays
+        The parameters after the steps.
+    """
     model = classifier(x.shape[2], seed)
     optimizer: torch.optim.Optimizer = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
     if adam:
@@ -195,7 +307,34 @@ def _damaged(equal: float, depth: int, seed: int) -> nn.Sequential:
 
 
 def mended(function: Any, equal: float, depth: int, x: np.ndarray, seed: int) -> tuple[Any, ...]:
-    """Return weights and biases, whether they are still the network's own, and hooks left."""
+    """Return weights and biases, whether they are still the network's own, and hooks left.
+
+    Parameters
+    ----------
+    function : callable
+        The student's function; ``function(model, x, generator)`` changes the model.
+    equal : float
+        What all weights of the damaged layer are.
+    depth : int
+        How many hidden layers of five units there are, without the first.
+    x : (m, 3) array
+        Examples, which the function gets in float32.
+    seed : int
+        Draws the weights, and is the seed of the generator.
+
+    Returns
+    -------
+    first, damaged : arrays
+        The weights of the first layer and of the damaged one.
+    later : tuple of arrays
+        Those of the layers behind it.
+    biases : tuple of arrays
+        Those of all layers.
+    same : bool
+        Whether the parameters are the tensors that they were, and require a gradient.
+    hooks : int
+        How many hooks are left; one is somebody else's.
+    """
     model = _damaged(equal, depth, seed)
     model.register_forward_hook(_nothing)
     before = list(model.parameters())
@@ -209,7 +348,22 @@ def mended(function: Any, equal: float, depth: int, x: np.ndarray, seed: int) ->
 def mended_network(
     function: Any, state: Mapping[str, np.ndarray], seed: int
 ) -> dict[str, np.ndarray]:
-    """Return the state of the network of the lab after a function had it, from a given one."""
+    """Return the state of the network of the lab after a function had it, from a given one.
+
+    Parameters
+    ----------
+    function : callable
+        The student's function, as in :func:`mended`.
+    state : mapping of str to array
+        The ``state_dict`` that the network begins with.
+    seed : int
+        Seed of the generator.
+
+    Returns
+    -------
+    state : dict of arrays
+        The ``state_dict`` afterwards, by the same names.
+    """
     model = network()
     model.load_state_dict({name: torch.tensor(value) for name, value in state.items()})
     function(model, sample(), torch.Generator().manual_seed(seed))

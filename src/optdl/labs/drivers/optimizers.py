@@ -32,6 +32,28 @@ def follow(
 
     ``start`` has weights, biases, a parameter of a second group, and one that never has a gradient
     and stands between the first two. ``rates`` are set before each step, as a schedule does.
+
+    Parameters
+    ----------
+    kind : type
+        The student's optimizer.
+    start : sequence of arrays
+        The parameters at the start, of any shapes.
+    options : dict
+        Further arguments of the optimizer.
+    rates : sequence of float
+        The learning rate of each step.
+    event : str
+        :data:`GROUPED`, :data:`RESUMED`, :data:`ZEROED`, or anything else for none.
+
+    Returns
+    -------
+    first, last : tuples of arrays
+        The parameters after the first step and after the last one.
+    unused : array
+        The parameter without a gradient, which is to stay.
+    kept : bool
+        Whether no step has changed a gradient.
     """
     *theta, unused = [nn.Parameter(torch.tensor(value)) for value in start]
     groups: list[dict[str, Any]] = [
@@ -70,7 +92,26 @@ def _bowl(theta: Sequence[Tensor]) -> Tensor:
 def descend_quartic(
     kind: Any, start: np.ndarray, rate: float, steps: int, options: dict[str, Any]
 ) -> np.ndarray:
-    """Return a parameter after some steps on the sum of the fourth powers of its entries."""
+    """Return a parameter after some steps on the sum of the fourth powers of its entries.
+
+    Parameters
+    ----------
+    kind : type
+        The student's optimizer.
+    start : array
+        The parameter at the start.
+    rate : float
+        The learning rate.
+    steps : int
+        How many steps are taken.
+    options : dict
+        Further arguments of the optimizer.
+
+    Returns
+    -------
+    theta : array of the shape of start
+        The parameter at the end.
+    """
     theta = nn.Parameter(torch.tensor(start))
     optimizer = kind([theta], lr=rate, **options)
     for _ in range(steps):
@@ -86,6 +127,30 @@ def trained(
     """Return whether losses are a list, and floats; passes for each loss; the losses; the weights.
 
     The network has dropout, and comes in evaluation mode, as one does that was tested before.
+
+    Parameters
+    ----------
+    function : callable
+        The student's loop; ``function(model, optimizer, batches)`` returns losses.
+    x, y : (t, m, n) and (t, m) arrays
+        t minibatches, with labels 0 to 2.
+    seed : int
+        Draws the weights, and the masks of the dropout.
+    momentum : float
+        That of SGD.
+
+    Returns
+    -------
+    is_list, are_floats : bool
+        Whether the losses are a list, and each of them is of the type float.
+    passes : float
+        Forward passes for each minibatch.
+    first : float
+        The first loss; nan if there is none.
+    later : array
+        The other losses.
+    weights : tuple of arrays
+        The parameters at the end.
     """
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(x.shape[2], 5), nn.Tanh(), nn.Dropout(0.5), nn.Linear(5, 3))
@@ -105,6 +170,15 @@ def trained(
 
 def repeat(function: Any, seed: int, steps: int) -> tuple[Any, ...]:
     """Train a network with no minibatch, then with one that comes again and again.
+
+    Parameters
+    ----------
+    function : callable
+        The student's loop, as in :func:`trained`.
+    seed : int
+        Draws the weights.
+    steps : int
+        How often the minibatch comes.
 
     Returns
     -------

@@ -15,7 +15,18 @@ __all__ = ["read_record", "train_again"]
 
 
 def read_record(answer: Any) -> bytes | int | None:
-    """Return the bytes of the record beside an answer, as :func:`optdl.labs.records.contents`."""
+    """Return the bytes of the record beside an answer, as :func:`optdl.labs.records.contents`.
+
+    Parameters
+    ----------
+    answer : callable
+        The answer beside which this runs; it is not called.
+
+    Returns
+    -------
+    record : bytes, int or None
+        The content of the file, its size if it is larger than a record, or None without it.
+    """
     return contents(FILE)
 
 
