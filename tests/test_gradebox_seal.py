@@ -221,6 +221,24 @@ def test_a_folder_of_the_course_is_readable_when_it_is_named(
             assert said(notebook, source).endswith(expected)
 
 
+def test_the_names_of_the_machine_are_readable_when_they_are_named(
+    server: ForkServer, level: Level, work: Path
+) -> None:
+    first = Path("/etc/passwd").read_text("utf-8").partition(":")[0]
+    with notebook_in(server, work, level=level, readable=["/etc/passwd"]) as notebook:
+        assert said(notebook, "print(open('/etc/passwd').read().partition(':')[0])") == first
+
+
+def test_a_mount_point_may_have_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    # proc(5): a blank, a tab, a line feed and a backslash are written in octal
+    lines = [
+        "29 1 8:1 / /mnt/caf\u00e9\\040au\\134lait rw - ext4 /dev/sda1 rw",
+        "30 1 8:2 / /srv rw",
+    ]
+    monkeypatch.setattr(linux.Path, "read_text", lambda self: "\n".join(lines))
+    assert linux._mounts_under("/mnt") == ["/mnt", "/mnt/caf\u00e9 au\\lait"]
+
+
 def test_a_folder_of_modules_around_the_submissions_is_not_readable(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -391,6 +391,11 @@ def test_a_tree_of_no_value_is_damaged(tree: Any) -> None:
         Reader([bytes(8), bytes(7)]).read(tree)
 
 
+def test_empty_texts_take_no_memory() -> None:
+    array = Reader([b""]).read(["array", "<U0", [2**26], 0])
+    assert (array.shape, array.nbytes) == ((2**26,), 0)
+
+
 def test_a_generator_names_no_function_that_is_called() -> None:
     before = np.random.get_state()[1].tolist()  # noqa: NPY002
     with pytest.raises(Damaged):

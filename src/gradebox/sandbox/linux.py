@@ -8,6 +8,7 @@ import ctypes
 import errno
 import os
 import platform
+import re
 import signal
 import stat
 import struct
@@ -274,7 +275,9 @@ def bind_read_only(source: str, target: str, devices: bool = False) -> None:
 def _mounts_under(target: str) -> list[str]:
     lines = Path("/proc/self/mountinfo").read_text().splitlines()
     # the kernel writes a blank in a path as \040
-    points = {line.split()[4].encode().decode("unicode_escape") for line in lines}
+    points = {
+        re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), line.split()[4]) for line in lines
+    }
     return [target, *sorted(p for p in points if p.startswith(target + "/"))]
 
 

@@ -314,9 +314,10 @@ class Reader:
         kind, count = _dtype(dtype), _count(shape)
         if count * kind.itemsize != len(content):
             raise Damaged("an array of another size")
-        # frombuffer refuses items of 0 bytes
+        # frombuffer refuses items of 0 bytes; and zeros would give each empty text a letter, though
+        # whoever sends millions of them sends nothing
         if not kind.itemsize:
-            return np.zeros(shape, kind)
+            return np.ndarray(shape, kind)
         # a copy: a test may change it, and bytes cannot be
         return np.frombuffer(content, kind, count).reshape(shape).copy()
 
