@@ -218,26 +218,41 @@ def test_what_is_said_of_the_rates_of_the_first_layer() -> None:
     assert f"only {chosen - next_one:.2f} points lower" in PLAIN
 
 
+RAW = {
+    # hidden layers alone, vanilla, LN; BNP in all layers with one rate
+    "60": ("0.1-first-0.03", "0.03-first-0.03", "0.03-first-0.03", "fig3"),
+    "6": ("0.1-first-0.0003", "0.03-first-0.001", "0.01-first-0.01", "fig4"),
+    "1": ("0.001-first-0.003", "0.001-first-0.001", "0.001-first-0.0001", "fig4"),
+}
+
+
 @pytest.mark.row("F-10")
-def test_what_is_said_of_the_rates_of_the_first_layer_on_raw_pixels() -> None:
-    runs = (
-        ("first_layer", "bnp-not-the-first-layer", "0.1-first-0.03"),
-        *(("first_layer", name, "0.03-first-0.03") for name in ("vanilla", "ln")),
-    )
-    runs += (("fig3", "bnp", "0.1"),)
-    losses, accuracies = (
-        [
-            [one["curves"][name][-1] for one in seeds(f"{folder}/cifar10-fc3-60-{run}-raw-{rate}")]
-            for folder, run, rate in runs
-        ]
+@pytest.mark.parametrize("size", RAW)
+def test_what_is_said_of_the_rates_of_the_first_layer_on_raw_pixels(size: str) -> None:
+    methods, folder = ("bnp-not-the-first-layer", "vanilla", "ln"), RAW[size][-1]
+    pairs = zip(methods, RAW[size], strict=False)
+    runs = [f"first_layer/cifar10-fc3-{size}-{name}-raw-{pair}" for name, pair in pairs]
+    runs.append(f"{folder}/cifar10-fc3-{size}-bnp-raw-0.1")
+    losses, errors = (
+        [[one["curves"][name][-1] for one in seeds(run)] for run in runs]
         for name in ("minibatch_loss", "test_error")
     )
-    for values in losses:
-        assert f"{np.mean(values):.3f} ({min(values):.3f}–{max(values):.3f})" in PLAIN
     hidden, vanilla, ln, whole = losses
+    for values in losses[: 3 if size == "1" else 4]:
+        assert f"{np.mean(values):.3f} ({min(values):.3f}–{max(values):.3f})" in PLAIN
+    right = [100 - 100 * np.mean(values) for values in errors]
+    if size == "1":
+        assert min(hidden) > max(*vanilla, *ln)
+        assert [f"{value:.1f}" for value in right[:3]] == ["40.8", "43.6", "43.6"]
+        return
     assert max(whole) < min(hidden) <= max(hidden) < min(*vanilla, *ln)
     assert np.mean(vanilla) - np.mean(hidden) < 0.5 * (np.mean(vanilla) - np.mean(whole))
-    assert max(map(min, accuracies[:3])) < min(map(max, accuracies[:3])), "they overlap"
+    assert f"{right[0] - max(right[1:3]):.1f}" == {"60": "0.6", "6": "0.9"}[size]
+    assert max(map(min, errors[:3])) < min(map(max, errors[:3])), "they overlap"
+    if size == "6":
+        one_rate = "fig4/cifar10-fc3-6-vanilla-raw-0.003"
+        assert f"{final_loss(one_rate) - np.mean(vanilla):.3f}" == "0.035"
+        assert f"{np.mean(vanilla) - np.mean(hidden):.3f}" == "0.086"
 
 
 @pytest.mark.row("F-10")
