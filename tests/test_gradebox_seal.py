@@ -232,11 +232,11 @@ def test_the_names_of_the_machine_are_readable_when_they_are_named(
 def test_a_mount_point_may_have_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
     # proc(5): a blank, a tab, a line feed and a backslash are written in octal
     lines = [
-        "29 1 8:1 / /mnt/caf\u00e9\\040au\\134lait rw - ext4 /dev/sda1 rw",
+        "29 1 8:1 / /mnt/Zo\u00eb\\040and\\134or rw - ext4 /dev/sda1 rw",
         "30 1 8:2 / /srv rw",
     ]
     monkeypatch.setattr(linux.Path, "read_text", lambda self: "\n".join(lines))
-    assert linux._mounts_under("/mnt") == ["/mnt", "/mnt/caf\u00e9 au\\lait"]
+    assert linux._mounts_under("/mnt") == ["/mnt", "/mnt/Zo\u00eb and\\or"]
 
 
 def test_a_folder_of_modules_around_the_submissions_is_not_readable(
