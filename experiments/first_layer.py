@@ -8,6 +8,7 @@ in the later layers, with plain gradient descent and with LN. ::
 """
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from optdl.experiments import (
@@ -37,6 +38,12 @@ SCHEDULES = {60: ("fig3", 20, 5), 6: ("fig4", 10, 3), 1: ("fig4", 3, 1)}
 # the pairs (later layers, first layer) with the second-best validation accuracy, where the best two
 # differ by less than 0.1 points for some method
 SECOND = {("standardized", 1): ((0.1, 0.001), (0.001, 0.003), (0.01, 0.003))}
+# On raw pixels the search, which changes one rate at a time, may end where a pair far away is
+# better; so all pairs of these rates of the later layers and of the first are tried as well.
+GRIDS = {
+    ("raw", 6): ((0.003, 0.01, 0.03, 0.1, 0.3), (0.0001, 0.0003, 0.001, 0.003)),
+    ("raw", 1): ((0.001, 0.003, 0.01, 0.03, 0.1), (0.00001, 0.00003, 0.0001, 0.0003, 0.001)),
+}
 
 
 def run_of(label: str, inputs: str, batch: int, rate: float) -> Run:
@@ -55,6 +62,14 @@ PANELS = [
         Tuning((), epochs=SCHEDULES[batch][2], paper=0, pairs=True),
     )
     for (inputs, batch), rates in COMMON.items()
+]
+PANELS += [
+    Panel(
+        f"minibatches of {batch}, {inputs} inputs, best pairs of a grid",
+        [replace(run_of(label, inputs, batch, 1.0), label=f"{label}, grid") for label in METHODS],
+        Tuning([*product(*grid)], epochs=SCHEDULES[batch][2], paper=0, pairs=True),
+    )
+    for (inputs, batch), grid in GRIDS.items()
 ]
 PANELS += [
     Panel(
@@ -84,7 +99,7 @@ def comparison(experiment: Experiment, panel: Panel) -> str:
         rates = (chosen.settings.first_rate, chosen.rate) if chosen and two_rates else ("", "")
         cells = [
             run.label,
-            run.rate if panel.tuning else "",
+            run.rate if panel.tuning and not panel.tuning.rates else "",
             *_last(one_rate),
             *rates,
             *_last(two_rates),

@@ -223,6 +223,8 @@ class Experiment:
         """Return the rates, or pairs of rates, that are to be tried before one is chosen."""
         if self.options.smoke and accuracies:
             return []
+        if how.pairs and how.rates:
+            return [pair for pair in how.rates if pair not in accuracies]
         if how.pairs:
             return tuning.next_pairs(accuracies, run.rate)
         return tuning.next_rates(accuracies, how.rates)

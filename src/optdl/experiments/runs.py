@@ -264,9 +264,9 @@ class Tuning:
 
     Parameters
     ----------
-    rates : sequence of float
+    rates : sequence of float, or of pairs
         The rates of the first round. Where the best one lies at an end, the next rates beyond it
-        are tried until it does not. Not used with ``pairs``.
+        are tried until it does not. With ``pairs``: a grid, all of which is tried; or none.
     epochs : int
         Passes through the training examples for each rate.
     seeds : int
@@ -276,11 +276,11 @@ class Tuning:
     paper : int
         Runs with the paper's rate, where it was not chosen: seeds 0, 1, ...
     pairs : bool
-        Whether the first layer has a rate of its own. The search for both begins with the rate of
-        the run: see :func:`optdl.experiments.tuning.next_pairs`.
+        Whether the first layer has a rate of its own. Without ``rates``, the search for both
+        begins with the rate of the run: see :func:`optdl.experiments.tuning.next_pairs`.
     """
 
-    rates: Sequence[float]
+    rates: Sequence[Any]
     epochs: int
     seeds: int = 3
     examples: int | None = None
