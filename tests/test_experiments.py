@@ -629,7 +629,7 @@ def test_the_first_layer_moves_by_its_own_rate(method, optimizer):
 def test_the_pairs_begin_with_the_rates_of_figures_3_and_4():
     program = runpy.run_path(str(FOLDER / "first_layer.py"))
     for panel in program["PANELS"]:
-        for run in panel.runs if panel.tuning else []:
+        for run in panel.runs if panel.tuning and not panel.tuning.rates else []:
             folder = FOLDER / "results" / program["SCHEDULES"][run.batch][0]
             record = Record.load(folder / "tuning" / f"{run.curve}.json")
             assert tuning.best_rate(tuning.scores(record, 10)) == run.rate
@@ -794,7 +794,9 @@ def test_committed_results_are_small_and_those_of_the_code():
         if panel.tuning and rates != one.rate:  # then it was chosen, and inside the grid
             found = tuned[file.parent.name, curve]
             assert rates == tuning.best_rate(found)
-            if panel.tuning.pairs:
+            if panel.tuning.pairs and panel.tuning.rates:  # every pair of a grid
+                assert set(found) == set(panel.tuning.rates), file.name
+            elif panel.tuning.pairs:
                 assert not tuning.next_pairs(found, one.rate), file.name
             else:
                 assert not tuning.next_rates(found, panel.tuning.rates), file.name
