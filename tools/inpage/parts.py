@@ -41,6 +41,8 @@ UNUSED = {
 BEGINS = r"^(PyInit_|.*pybind11_(init|exec)|call_thunk)"
 """Functions with which a module begins: the interpreter knows all of them, and calls those that
 are imported."""
+INTERRUPT = "PyErr_SetInterruptEx"
+"""What the host calls, with a signal's number, to have Python raise KeyboardInterrupt."""
 LAPACK = r"^[sdcz][a-z0-9]{2,}_$"
 """The linear algebra for all of SciPy, of which NumPy calls a part."""
 DROPPED = tuple((HERE / "dropped.txt").read_text(encoding="utf-8").split())
@@ -80,7 +82,8 @@ def available() -> Path | None:
 def interpreter(folder: Path) -> bytes:
     """Return the interpreter without the libraries that no page uses."""
     module = Module((folder / ARTIFACTS[0]).read_bytes())
-    return module.shrunk(unused(module), PAGES)
+    numbers = {name: number for number, name in module.function_names().items()}
+    return module.shrunk(unused(module), PAGES, {"interrupt": numbers[INTERRUPT]})
 
 
 def unused(module: Module) -> set[int]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-CUSTOM, IMPORT, MEMORY, ELEMENTS, CODE = 0, 2, 5, 9, 10
+CUSTOM, IMPORT, MEMORY, EXPORT, ELEMENTS, CODE = 0, 2, 5, 7, 9, 10
 UNREACHABLE = bytes([3, 0, 0, 0x0B])
 """A body of three bytes: no local variables, ``unreachable``, ``end``."""
 REFERENCE = re.compile(rb"[\x10\x41\xd2](?=[\x80-\xff]{4}[\x00-\x0f])")
@@ -154,7 +154,9 @@ class Module:
                     waiting.append(number)
         return called
 
-    def shrunk(self, unused: Collection[int], pages: int) -> bytes:
+    def shrunk(
+        self, unused: Collection[int], pages: int, exported: Mapping[str, int] | None = None
+    ) -> bytes:
         """Return the module without custom sections, with stubs in place of unused functions.
 
         Parameters
@@ -163,6 +165,8 @@ class Module:
             Functions, by their place in the code section, whose bodies become ``unreachable``.
         pages : int
             The most memory that the module may have, in pages of 64 KiB.
+        exported : mapping, optional
+            Functions that the host can call besides, by the names that it calls them.
         """
         parts = [self.data[:8]]
         for section in self.sections:
@@ -173,8 +177,19 @@ class Module:
                 content = self._memory(section, pages)
             elif section.number == CODE:
                 content = self._code(unused)
+            elif section.number == EXPORT:
+                content = self._exports(section, exported or {})
             parts += [bytes([section.number]), leb128(len(content)), content]
         return b"".join(parts)
+
+    def _exports(self, section: Section, more: Mapping[str, int]) -> bytes:
+        count, at = self._number(section.start)
+        imported = self._imported_functions()
+        added = (
+            leb128(len(name)) + name.encode() + b"\0" + leb128(imported + number)
+            for name, number in more.items()
+        )
+        return b"".join([leb128(count + len(more)), self.data[at : section.end], *added])
 
     def _memory(self, section: Section, pages: int) -> bytes:
         count, at = self._number(section.start)
