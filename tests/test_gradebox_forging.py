@@ -281,7 +281,7 @@ def test_what_is_sent_forges_nothing_and_hangs_nothing(
     attack = "pass" if when == "in a call" else source
     began = time.monotonic()
     cells, run = executed(
-        tmp_path, LINES, FIRST, attack, answers, TEST, LATER, timeout=1, sealed=level
+        tmp_path, LINES, FIRST, attack, answers, TEST, LATER, timeout=1, sandbox=level
     )
     assert (run.scores["first"], run.scores["test"]) == (1, 0)
     nbformat.validate(new_notebook(cells=cells), relax_add_props=True)
@@ -453,7 +453,7 @@ def test_a_test_in_process_is_sealed(tmp_path: Path, level: str) -> None:
             body = source.replace("\n", "\n    ")
             tests.append(cell(name, f"def reach():\n    {body}\nreach()", 1))
         inside = [*INSIDE, "right"]
-        _, run = executed(tmp_path, G, *tests, in_process=inside, sealed=level)
+        _, run = executed(tmp_path, G, *tests, in_process=inside, sandbox=level)
     assert run.scores == {"right": 1} | dict.fromkeys(INSIDE, 0)
     assert not (tmp_path / "new").exists()
 

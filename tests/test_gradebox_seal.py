@@ -828,12 +828,12 @@ def test_nbgrader_seals_if_nobody_says_otherwise(
     monkeypatch.delenv("GRADEBOX_ALLOW_UNSEALED", raising=False)
     probe = outside.fill(PROBES["read a file outside"])
     assert executed(work, probe) != "through"
-    assert executed(work, probe, sealed="none", allow_unsealed=True) == "through"
+    assert executed(work, probe, sandbox="none", allow_unsealed=True) == "through"
     assert executed(work, probe, readable=[str(outside.folder)]) == "through"
     with pytest.raises(NotSealed, match=r"set WarmExecute\.allow_unsealed = True"):
-        executed(work, probe, sealed="none")
+        executed(work, probe, sandbox="none")
     monkeypatch.setenv("GRADEBOX_ALLOW_UNSEALED", "yes")
-    assert executed(work, probe, sealed="none") == "through"
+    assert executed(work, probe, sandbox="none") == "through"
     assert executed(work, probe) != "through"
 
 

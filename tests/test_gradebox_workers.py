@@ -638,7 +638,7 @@ def test_barred_files_cannot_be_read(tmp_path: Path, package: Path, level: Level
         "        except OSError: continue\n"
         "        print(os.path.relpath(os.path.join(folder, name), top), b'SECRET42' in text)\n"
     )
-    cells, _ = executed(tmp_path, read, "import course.other", sealed=str(level), **BARRED)
+    cells, _ = executed(tmp_path, read, "import course.other", sandbox=str(level), **BARRED)
     assert "True" not in shown(cells[0])
     assert "other.py False" in shown(cells[0])
     assert shown(cells[1]) == ""

@@ -54,7 +54,7 @@ HONEST = ["aa-honest", "f-honest", "m-honest", "s-honest", "zz-honest"]
 BLANK = ["aa-unanswered", "zz-unanswered"]
 
 SETTINGS = """
-c.WarmExecute.sealed = "namespaces"
+c.WarmExecute.sandbox = "namespaces"
 c.WarmExecute.imports = ["numpy"]
 c.WarmExecute.banned = ["reference.{assignment}"]
 c.WarmExecute.max_seconds = 10

@@ -27,7 +27,7 @@ from gradebox.nbgrader.dry_run import WAYS, NotebookPlan, Plan, planned, remembe
 from gradebox.nbgrader.source_notebook import Instructions, instructions, released_by, source_folder
 from gradebox.nbgrader.steps import shown_score
 from gradebox.sandbox.probe import choose
-from gradebox.sandbox.seal import Level, Limits
+from gradebox.sandbox.seal import Level, Limits, NotSealed
 from gradebox.workers import pool
 from gradebox.workers.client import beginning
 from gradebox.workers.notebook import Ended, Notebook, running
@@ -84,11 +84,19 @@ class WarmExecute(Execute):  # type: ignore[misc]
     plan: Plan | None = None
     """How the tests of the assignment run; None while nothing has been found out."""
 
-    sealed = Enum(
-        ["auto", *map(str, Level)],
+    sandbox = Enum(
+        ["auto", "kernel", *map(str, Level)],
         default_value="auto",
-        help="How notebooks are sealed: 'namespaces', 'landlock', 'none', or 'auto' for the "
-        "strongest that the machine offers; 'python -m gradebox.sandbox.probe' prints it.",
+        help="How notebooks are sealed: by the Linux 'kernel', in the strongest way that it offers "
+        "or in one of its ways, 'namespaces' or 'landlock'; in a Python of WebAssembly, 'wasm'; "
+        "'none'; or 'auto' for the first of these that is to be had. "
+        "'python -m gradebox.sandbox.probe' prints what the kernel offers.",
+    ).tag(config=True)
+
+    substitutes = List(
+        Unicode(),
+        help="Folders with modules in Python alone that the sandbox 'wasm' has in place of those "
+        "that are installed, such as a part of SciPy.",
     ).tag(config=True)
 
     allow_unsealed = Bool(
@@ -229,7 +237,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
         tests: set[str],
         in_process: set[str],
     ) -> Any:
-        level = choose(self.sealed, self.allow_unsealed)
+        level = choose(self.sandbox, self.allow_unsealed, lambda: self._without_wasm(source))
         if level is Level.NONE:
             self.log.warning(Event("not-sealed"))
         environment = {k: v for k, v in os.environ.items() if k.startswith("NBGRADER")}
@@ -238,25 +246,45 @@ class WarmExecute(Execute):  # type: ignore[misc]
             environment["GRADEBOX_STUDENT"] = str(context["student"])
         assignment, limits = str(context.get("assignment", "")), self._limits()
         imports = [*self.imports, *pool.imported(source)]
-        server = pool.server(
-            pool.modules(assignment, imports, self.banned, self.stubbed, self.prepare)
-        )
+        modules = pool.modules(assignment, imports, self.banned, self.stubbed, self.prepare)
         begin = beginning(folder, environment, level, limits, self.readable)
         if in_process:
             begin = begin.watching(given.watched)
-        template = None
+        of_tests = None
         if tests - in_process:
             settings = TestSettings(
                 [*given.answers],
                 [*given.imports],
                 [*given.modules],
-                server.barred,
+                [*modules[1], *modules[2]],
                 self.config.get("Autograde", {}).get("exclude_overwriting", {}).get(assignment, []),
             )
             files = source if source.is_dir() else folder
             of_tests = beginning(files, {}, level, limits, self.readable).with_tests(settings)
+        seconds = {"seconds": self.timeout, "budget": self.max_seconds}
+        if level is Level.WASM:
+            from gradebox.wasm import notebook
+
+            return notebook.running(modules, self.substitutes, begin, of_tests, **seconds)
+        server = pool.server(modules)
+        template = None
+        if of_tests is not None:
             template = pool.template(server, (id(server), repr(of_tests)), of_tests)
-        return running(server, template, begin, seconds=self.timeout, budget=self.max_seconds)
+        return running(server, template, begin, **seconds)
+
+    def _without_wasm(self, source: Path) -> str:
+        """Return why the notebooks in a folder cannot run in WebAssembly; nothing if they can."""
+        try:
+            from gradebox.wasm import machine, modules
+
+            machine.files()
+        except ImportError:
+            return "wasmtime is not installed; pip install 'gradebox[wasm]'"
+        except NotSealed as error:
+            return str(error)
+        imports = [*self.imports, *pool.imported(source)]
+        name = modules.obstacle(imports, [*map(Path, self.substitutes)])
+        return f"they import {name}, which is compiled for this machine" if name else ""
 
     def _limits(self) -> Limits:
         return Limits(

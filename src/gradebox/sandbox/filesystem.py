@@ -179,16 +179,7 @@ def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
             many += 1
             # files fill whole blocks: what fits here fits on the disk that the limit is for
             size += -(-info.st_size // _BLOCK) * _BLOCK if stat.S_ISREG(info.st_mode) else 0
-            if many > MOST_FILES:
-                raise TooMuch(
-                    f"expected at most {MOST_FILES} files beside the notebooks, got more; "
-                    "hand in only what the notebook needs"
-                )
-            if size > most:
-                raise TooMuch(
-                    f"the folder handed in holds more than {most} bytes, the limit on disk "
-                    "space; raise max_disk, or put large data among the readable folders"
-                )
+            require_room(many, size, most)
             if stat.S_ISREG(info.st_mode):
                 _copy_file(old, new, 0o600 | info.st_mode & 0o111, owner)
                 continue
@@ -200,6 +191,20 @@ def copy(source: str, target: str, owner: tuple[int, int], most: int) -> None:
             else:
                 continue
             os.chown(new, *owner, follow_symlinks=False)
+
+
+def require_room(many: int, size: int, most: int) -> None:
+    """Raise :class:`TooMuch` for more files or bytes than a notebook may bring along."""
+    if many > MOST_FILES:
+        raise TooMuch(
+            f"expected at most {MOST_FILES} files beside the notebooks, got more; "
+            "hand in only what the notebook needs"
+        )
+    if size > most:
+        raise TooMuch(
+            f"the folder handed in holds more than {most} bytes, the limit on disk "
+            "space; raise max_disk, or put large data among the readable folders"
+        )
 
 
 def _copy_file(old: str, new: str, mode: int, owner: tuple[int, int]) -> None:

@@ -73,23 +73,30 @@ def _survey() -> Survey:
         return Survey(Level.NONE, {"probe": f"{' '.join(command)} failed: {error}"})
 
 
-def choose(wanted: str = "auto", allow_unsealed: bool = False) -> Level:
+def choose(
+    wanted: str = "auto",
+    allow_unsealed: bool = False,
+    without_wasm: Callable[[], str] = lambda: "it was not asked for",
+) -> Level:
     """Return the level to use.
 
     Parameters
     ----------
     wanted : str
-        A level, or ``"auto"`` for the strongest.
+        A level; ``"kernel"`` for the strongest that the kernel offers; or ``"auto"`` for that one,
+        or else WebAssembly.
     allow_unsealed : bool
         Whether notebooks may run without any barrier.
+    without_wasm : callable
+        Returns why the notebooks cannot run in WebAssembly; nothing if they can.
 
     Raises
     ------
     NotSealed
         If the level is not to be had, or is none and that was not allowed.
     """
-    if wanted not in ("auto", *Level):
-        raise ValueError(f"expected auto, {', '.join(Level)}, got {wanted!r}")
+    if wanted not in ("auto", "kernel", *Level):
+        raise ValueError(f"expected auto, kernel, {', '.join(Level)}, got {wanted!r}")
     unsealed = (
         "if you trust every submission, set WarmExecute.allow_unsealed = True, or "
         "GRADEBOX_ALLOW_UNSEALED=yes in the environment"
@@ -98,23 +105,30 @@ def choose(wanted: str = "auto", allow_unsealed: bool = False) -> Level:
         if allow_unsealed:
             return Level.NONE
         raise NotSealed(f"expected a level that seals, got none; {unsealed}")
+    if wanted == Level.WASM:
+        if why := without_wasm():
+            raise NotSealed(f"the notebooks cannot run in the sandbox 'wasm': {why}")
+        return Level.WASM
     result = survey()
     outcomes = "; ".join(f"{name}: {outcome}" for name, outcome in result.tried.items())
     if result.level is Level.NONE:
+        why = without_wasm() if wanted == "auto" else "the configuration asks for another one"
+        if not why:
+            return Level.WASM
         if allow_unsealed:
             return Level.NONE
         raise NotSealed(
-            f"notebooks cannot be sealed here ({outcomes}); grade on Linux with user namespaces "
-            "(sysctl user.max_user_namespaces) or with Landlock (Linux 5.13 or later), or, "
-            + unsealed
+            f"notebooks cannot be sealed here ({outcomes}; wasm: {why}); grade on Linux with user "
+            "namespaces (sysctl user.max_user_namespaces) or with Landlock (Linux 5.13 or later), "
+            f"or, {unsealed}"
         )
-    if wanted == "auto":
+    if wanted in ("auto", "kernel"):
         return result.level
     if result.tried.get(wanted, "").startswith("works"):
         return Level(wanted)
     raise NotSealed(
         f"expected the level {wanted}, got {result.level} ({outcomes}); "
-        "set WarmExecute.sealed = 'auto' for the strongest that there is"
+        "set WarmExecute.sandbox = 'auto' for the strongest that there is"
     )
 
 

@@ -73,13 +73,8 @@ class Channel:
         Gone
             If nobody reads it.
         """
-        line = json.dumps(header, separators=(",", ":")).encode()
-        sizes = [len(part) for part in parts]
-        if len(line) > HEADER or sum(sizes) > BYTES or len(sizes) > PARTS:
-            raise TooLong(f"more than {HEADER >> 20} MiB of text or {BYTES >> 20} of arrays")
-        head = _SIZES.pack(len(line), len(sizes)) + b"".join(map(_PART.pack, sizes))
         # one piece, for each further one wakes the other end once more
-        self._send(b"".join((head, line, *parts)))
+        self._send(packed(header, parts))
 
     def _send(self, content: bytes) -> None:
         unsent = memoryview(content)
@@ -109,21 +104,12 @@ class Channel:
             raise Gone("sent a message that is too long")
         begin = _SIZES.size + count * _PART.size
         self._fill(begin, until)
-        sizes = [_PART.unpack_from(self._unread, _SIZES.size + 8 * i)[0] for i in range(count)]
-        if sum(sizes) > self._most:  # before anything is read: what is announced costs nothing yet
-            raise Gone("sent a message that is too long")
-        end = begin + length + sum(sizes)
+        # before anything is read: what is announced costs nothing yet
+        end = begin + length + sum(_sizes(self._unread, count, self._most))
         self._fill(end, until)
-        with memoryview(self._unread) as view:
-            line, parts, position = bytes(view[begin : begin + length]), [], begin + length
-            for size in sizes:
-                parts.append(bytes(view[position : position + size]))
-                position += size
+        content = bytes(self._unread[:end])
         del self._unread[:end]
-        try:
-            return json.loads(line), parts
-        except (ValueError, RecursionError) as error:
-            raise Gone("sent what is no message") from error
+        return unpacked(content, self._most)
 
     def _fill(self, size: int, until: float | None) -> None:
         while len(self._unread) < size:
@@ -138,6 +124,52 @@ class Channel:
             if not content:
                 raise Gone
             self._unread += content
+
+
+def packed(header: Any, parts: Sequence[bytes] = ()) -> bytes:
+    """Return a message as the bytes that are sent.
+
+    Raises
+    ------
+    TooLong
+        If it is larger than what is read at the other end.
+    """
+    line = json.dumps(header, separators=(",", ":")).encode()
+    sizes = [len(part) for part in parts]
+    if len(line) > HEADER or sum(sizes) > BYTES or len(sizes) > PARTS:
+        raise TooLong(f"more than {HEADER >> 20} MiB of text or {BYTES >> 20} of arrays")
+    return b"".join((_SIZES.pack(len(line), len(sizes)), *map(_PART.pack, sizes), line, *parts))
+
+
+def unpacked(content: bytes, most: int = BYTES) -> tuple[Any, list[bytes]]:
+    """Return what was JSON in a message, and the parts.
+
+    Raises
+    ------
+    Gone
+        If it is no message.
+    """
+    try:
+        length, count = _SIZES.unpack_from(content)
+        sizes = _sizes(content, count, most)
+        position = _SIZES.size + count * _PART.size
+        if len(content) != position + length + sum(sizes):
+            raise Gone("sent what is no message")
+        line, parts = content[position : position + length], []
+        position += length
+        for size in sizes:
+            parts.append(content[position : position + size])
+            position += size
+        return json.loads(line), parts
+    except (ValueError, RecursionError, struct.error) as error:
+        raise Gone("sent what is no message") from error
+
+
+def _sizes(content: bytes | bytearray, count: int, most: int) -> list[int]:
+    sizes = [_PART.unpack_from(content, _SIZES.size + _PART.size * i)[0] for i in range(count)]
+    if sum(sizes) > most:
+        raise Gone("sent a message that is too long")
+    return sizes
 
 
 def _ready(end: socket.socket, event: int, seconds: float | None) -> bool:

@@ -162,32 +162,36 @@ class Notebook:
         except Ended as ended:
             if ended.kind != "ended":  # a process that ended by itself may have left names behind
                 return _failed(str(ended))
+        try:
+            result = self._tested(RunTest(source, points), seconds or self._seconds)
+        except (Gone, TimeoutError) as error:
+            how = "took too long" if isinstance(error, TimeoutError) else "ended"
+            self._without_tests = f"the process of the tests {how}"
+            self._tests.kill()
+            return _failed(
+                self._without_tests, "slow" if isinstance(error, TimeoutError) else "ended"
+            )
+        if result.gone:
+            self._end(result.gone)
+        return result
+
+    def _tested(self, message: RunTest, limit: float) -> Tested:
+        assert self._tests is not None
         tests, student = self._tests, self._student
         clock = OwnTime(tests.pid, student.pid)
-        limit = seconds or self._seconds
         deadline = Deadline(limit, clock.seconds, look=pace(limit))
 
         def tested(seconds: float) -> Tested:
             return receive(tests.channel, seconds, Tested)
 
         try:
-            send(tests.channel, RunTest(source, points))
+            send(tests.channel, message)
             try:
-                result = deadline.wait(tested)
+                return deadline.wait(tested)
             except TimeoutError:
-                result = self._interrupted(tested)
-        except (Gone, TimeoutError) as error:
-            how = "took too long" if isinstance(error, TimeoutError) else "ended"
-            self._without_tests = f"the process of the tests {how}"
-            tests.kill()
-            return _failed(
-                self._without_tests, "slow" if isinstance(error, TimeoutError) else "ended"
-            )
+                return self._interrupted(tested)
         finally:
             self._spent += deadline.spent()
-        if result.gone:
-            self._end(result.gone)
-        return result
 
     def _interrupted(self, tested: Any) -> Tested:
         """Interrupt the student's code first, and then the test itself."""

@@ -241,7 +241,12 @@ def send(channel: Channel, message: Message) -> None:
     Gone
         If nobody reads it.
     """
-    channel.send({"message": type(message).__name__} | vars(message))
+    channel.send(plain(message))
+
+
+def plain(message: Message) -> dict[str, Any]:
+    """Return a message as JSON has it."""
+    return {"message": type(message).__name__} | vars(message)
 
 
 def receive(channel: Channel, seconds: float | None, *expected: type[M]) -> M:
@@ -255,6 +260,17 @@ def receive(channel: Channel, seconds: float | None, *expected: type[M]) -> M:
         If the other side ended, or sent something else.
     """
     content, _ = channel.receive(seconds)
+    return understood(content, *expected)
+
+
+def understood(content: Any, *expected: type[M]) -> M:
+    """Return the message that some JSON is, if it is one of those that are expected.
+
+    Raises
+    ------
+    Gone
+        If it is not.
+    """
     name = content.pop("message", None) if type(content) is dict else None
     kind = next((kind for kind in expected if kind.__name__ == name), None)
     if kind is None or not _has_fields(content, kind):

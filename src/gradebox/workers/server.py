@@ -12,21 +12,16 @@ server, which has imported the barred modules too, serves as well: the processes
 
 import argparse
 import contextlib
-import gc
-import importlib
-import io
 import os
 import signal
 import socket
 import sys
-from collections.abc import Iterable
 
 from gradebox.sandbox.filesystem import TooMuch
-from gradebox.sandbox.imports import Barrier
 from gradebox.sandbox.seal import Level, Limits, Sealed, fork, seal
 from gradebox.values.channel import Channel, Gone
+from gradebox.workers.imported import Imported
 from gradebox.workers.protocol import Began, Begin, Fork, Refused, TestSettings, receive, send
-from gradebox.workers.shell import Shell
 from gradebox.workers.student import StudentProcess
 from gradebox.workers.tester import bar_pickles, serve_template
 
@@ -36,28 +31,20 @@ class Server:
 
     Parameters
     ----------
-    imports : list of str
-        What to import, ``module`` or ``module:name``; what cannot be imported is left to the
-        notebook that needs it.
-    barrier : Barrier
-        The modules that a student's process does not get.
+    imported : Imported
+        The modules that are here already.
     prepare : str
         Python that is run once in the server of the tests.
     """
 
-    def __init__(self, imports: list[str], barrier: Barrier, prepare: str = "") -> None:
-        self._imports, self._barrier, self._prepare_tests = imports, barrier, prepare
-        sys.meta_path.insert(0, barrier)
-        _import(name for name in imports if not barrier.bars(_module(name)))
-        self._shell = Shell.make()
-        self._shell.warm()
+    def __init__(self, imported: Imported, prepare: str = "") -> None:
+        self._imported, self._prepare_tests = imported, prepare
 
     def serve(self, control: socket.socket) -> None:
         """Fork a child for each request until the grader is gone."""
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are not waited for
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the grader's
-        gc.collect()
-        gc.freeze()  # no child looks through what is here; that would copy it
+        self._imported.freeze()
         control.sendall(b"ready")
         while True:
             request, handles, _, _ = socket.recv_fds(control, 1, 2)
@@ -76,12 +63,7 @@ class Server:
 
     def _serve_all(self, control: socket.socket) -> None:
         """Fork the processes that run test cells, which may import the barred modules."""
-        sys.meta_path.remove(self._barrier)
-        _import(name for name in self._imports if self._barrier.bars(_module(name)))
-        # _seal hides the files of the barrier; the tests may read them
-        self._barrier = Barrier((), ())
-        with contextlib.suppress(Exception):  # the test that needs it does without
-            exec(self._prepare_tests, {})
+        self._imported.admit_all(self._prepare_tests)
         self.serve(control)
 
     def _run(self, end: socket.socket, other: socket.socket | None = None) -> None:
@@ -96,11 +78,12 @@ class Server:
             send(line, Began(sealed.level, list(sealed.lacks), sealed.folder))
             if begin.tests is not None:
                 bar_pickles()  # before any test: an audit hook cannot be taken away
-                longest = self._shell.outputs.longest
+                longest = self._imported.shell.outputs.longest
                 serve_template(end, TestSettings(**begin.tests), longest)
             assert other is not None
             tests = Channel(other)
-            StudentProcess(line, tests, self._shell, self._barrier, begin.watched).serve()
+            shell, barrier = self._imported.shell, self._imported.barrier
+            StudentProcess(line, tests, shell, barrier, begin.watched).serve()
         except (Gone, KeyboardInterrupt):
             pass
         finally:
@@ -117,14 +100,12 @@ class Server:
                 line, Refused(f"{'' if is_plain else type(error).__name__ + ': '}{error}", is_plain)
             )
             raise Gone from error
-        sys.path.insert(0, "")  # not before: the grader's folder could be imported from
-        sys.stdin = io.StringIO()  # at its end already: nobody answers
-        self._shell.capture()
+        self._imported.begin()
         return sealed
 
     def _seal(self, begin: Begin, ends: list[int]) -> Sealed:
         limits = Limits(**begin.limits)
-        self._shell.outputs.longest = limits.output
+        self._imported.shell.outputs.longest = limits.output
         return seal(
             limits,
             begin.folder,
@@ -133,38 +114,9 @@ class Server:
             environment=begin.environment,
             keep=ends,
             scratch=begin.scratch,
-            hidden=self._barrier.files(),
+            hidden=self._imported.barrier.files(),
             shared=begin.tests is not None,
         )
-
-
-def _module(name: str) -> str:
-    """Return the module of ``module`` or ``module:name``."""
-    return name.partition(":")[0]
-
-
-def _import(names: Iterable[str]) -> None:
-    for name in names:
-        # the notebook that needs it will say so
-        with contextlib.suppress(ImportError, AttributeError):
-            module = importlib.import_module(_module(name))
-            if attribute := name.partition(":")[2]:
-                getattr(module, attribute)
-    if any(name.startswith("matplotlib") for name in sys.modules):
-        _draw_once()
-
-
-def _draw_once() -> None:
-    """Draw a figure, so that no fork has to read fonts and learn to set formulas.
-
-    It is drawn without pyplot, whose figures and settings are left as they are.
-    """
-    with contextlib.suppress(Exception):  # a matplotlib that cannot draw is the notebook's matter
-        figure = importlib.import_module("matplotlib.figure").Figure((1, 1))
-        axes = figure.subplots()
-        axes.loglog([1, 10], [1, 10], label="$x^2$")
-        axes.legend()
-        figure.savefig(io.BytesIO(), format="png", bbox_inches="tight")
 
 
 def main(arguments: list[str]) -> None:
@@ -179,8 +131,8 @@ def main(arguments: list[str]) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):  # all taken, so that no end of a line gets one of these numbers
         os.dup2(null, stream)
-    barrier = Barrier(options.banned, options.stubbed)
-    Server(options.imports, barrier, options.prepare).serve(control)
+    imported = Imported(options.imports, options.banned, options.stubbed)
+    Server(imported, options.prepare).serve(control)
 
 
 if __name__ == "__main__":

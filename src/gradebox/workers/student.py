@@ -1,17 +1,18 @@
-"""The student's process: it runs the student's cells, answers tests, and runs some in itself."""
+"""The student's side: it runs the student's cells, answers tests, and runs some in itself."""
 
 import contextlib
 import os
 import select
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from gradebox.sandbox.imports import Barrier
 from gradebox.values.channel import Channel, Gone
 from gradebox.workers.answering import Answering
 from gradebox.workers.protocol import (
+    Message,
     Remember,
     RunCell,
     RunInProcess,
@@ -24,59 +25,54 @@ from gradebox.workers.shell import Shell
 from gradebox.workers.tampering import Builtins, Helpers, Pristine
 
 
-class StudentProcess:
-    """Serves the grader and the process of the tests.
+class Student:
+    """Does what the grader asks for, one request at a time, and answers the tests.
 
     Parameters
     ----------
-    grader, tests : Channel
-        The lines to both.
+    tests : Channel
+        The line to the tests.
     shell : Shell
         IPython, in which no cell of the student's has run.
     barrier : Barrier
         What the student's cells cannot import.
     watched : list of str
-        The modules that tests in this process use.
+        The modules that tests among the student's objects use.
     """
 
     def __init__(
-        self, grader: Channel, tests: Channel, shell: Shell, barrier: Barrier, watched: list[str]
+        self, tests: Channel, shell: Shell, barrier: Barrier, watched: Sequence[str]
     ) -> None:
-        self._grader, self._tests, self._shell, self._barrier = grader, tests, shell, barrier
+        self._shell, self._barrier = shell, barrier
         self._pristine = Pristine(watched)
         self._builtins = Builtins()
         self._helpers = Helpers(shell.user_ns)
         self._answering = Answering(tests, shell, self._builtins)
         self._names: dict[str, dict[str, Any]] = {}
-        self._forks: dict[str, tuple[int, Channel]] = {}
         self._of_tests: dict[str, Any] = {}
         self._is_busy = False
         signal.signal(signal.SIGINT, self._interrupt)
 
-    def serve(self) -> NoReturn:
-        """Do what is asked for, until the grader ends.
+    def answer(self) -> None:
+        """Answer the next question of the tests.
 
         Raises
         ------
         Gone
-            Then.
+            When they have ended.
         """
-        poll = select.poll()
-        for channel in (self._grader, self._tests):
-            poll.register(channel, select.POLLIN)
-        while True:
-            # what has been read into a buffer is not announced
-            for descriptor, _ in poll.poll(0 if self._grader.has_more else None):
-                if descriptor == self._tests.fileno():
-                    try:
-                        with self._busy():
-                            self._answering.answer()
-                    except Gone:  # the tests have ended; the student's cells go on
-                        poll.unregister(descriptor)
-                    break
-            else:
-                with self._busy():
-                    self._obey()
+        with self.busy():
+            self._answering.answer()
+
+    def obey(self, message: Message) -> Message | None:
+        """Do what the grader asks for, and return the answer, if there is one."""
+        if isinstance(message, RunCell):
+            return self._cell(message)
+        if isinstance(message, RunInProcess):
+            return self._test(message)
+        assert isinstance(message, Remember)
+        self._names[message.test] = dict(self._shell.user_ns)
+        return None
 
     def _interrupt(self, number: int, frame: Any) -> None:
         if self._answering.talks:
@@ -86,7 +82,8 @@ class StudentProcess:
             raise KeyboardInterrupt
 
     @contextlib.contextmanager
-    def _busy(self) -> Iterator[None]:
+    def busy(self) -> Iterator[None]:
+        """Let an interruption end what runs inside, and nothing else."""
         self._is_busy = True
         try:
             yield
@@ -94,51 +91,6 @@ class StudentProcess:
             pass
         finally:
             self._is_busy = False
-
-    def _obey(self) -> None:
-        message = receive(self._grader, None, RunCell, Remember, RunInProcess)
-        if isinstance(message, RunCell):
-            send(self._grader, self._cell(message))
-        elif isinstance(message, Remember) and message.fork:
-            self._fork(message.test)
-        elif isinstance(message, Remember):
-            self._names[message.test] = dict(self._shell.user_ns)
-        elif isinstance(message, RunInProcess):
-            in_fork = message.test in self._forks
-            send(self._grader, (self._ask_fork if in_fork else self._test)(message))
-
-    def _fork(self, test: str) -> None:
-        """Fork a process that waits for a test, with all objects as they are now."""
-        ours, theirs = socket.socketpair()
-        pid = os.fork()
-        if pid:
-            theirs.close()
-            self._forks[test] = pid, Channel(ours)
-            return
-        try:
-            # an end that stays open here would hide that the student's process has ended
-            for end in (ours, self._grader.end, self._tests.end):
-                end.close()
-            channel = Channel(theirs)
-            message = receive(channel, None, RunInProcess)
-            with self._busy():
-                send(channel, self._test(message))
-        finally:
-            os._exit(0)
-
-    def _ask_fork(self, message: RunInProcess) -> Tampered:
-        """Have the fork that waits for a test run it, and interrupt it if this process is."""
-        pid, channel = self._forks.pop(message.test)
-        send(channel, message)
-        while True:
-            try:
-                return receive(channel, None, Tampered)
-            except KeyboardInterrupt:
-                os.kill(pid, signal.SIGINT)
-            except Gone:
-                why = {"output_type": "error", "ename": "DeadKernelError", "traceback": []}
-                why["evalue"] = "the process of this test ended"
-                return Tampered([why], None, [])
 
     def _run(self, source: str) -> tuple[int | None, bool]:
         try:
@@ -181,3 +133,90 @@ class StudentProcess:
 
     def _changed(self) -> list[str]:
         return self._builtins.changed + self._pristine.changed()
+
+
+class StudentProcess(Student):
+    """Serves the grader and the process of the tests.
+
+    Parameters
+    ----------
+    grader, tests : Channel
+        The lines to both.
+    shell, barrier, watched
+        See :class:`Student`.
+    """
+
+    def __init__(
+        self, grader: Channel, tests: Channel, shell: Shell, barrier: Barrier, watched: list[str]
+    ) -> None:
+        super().__init__(tests, shell, barrier, watched)
+        self._grader, self._tests = grader, tests
+        self._forks: dict[str, tuple[int, Channel]] = {}
+
+    def serve(self) -> NoReturn:
+        """Do what is asked for, until the grader ends.
+
+        Raises
+        ------
+        Gone
+            Then.
+        """
+        poll = select.poll()
+        for channel in (self._grader, self._tests):
+            poll.register(channel, select.POLLIN)
+        while True:
+            # what has been read into a buffer is not announced
+            for descriptor, _ in poll.poll(0 if self._grader.has_more else None):
+                if descriptor == self._tests.fileno():
+                    try:
+                        self.answer()
+                    except Gone:  # the tests have ended; the student's cells go on
+                        poll.unregister(descriptor)
+                    break
+            else:
+                with self.busy():
+                    message = receive(self._grader, None, RunCell, Remember, RunInProcess)
+                    if (answer := self.obey(message)) is not None:
+                        send(self._grader, answer)
+
+    def obey(self, message: Message) -> Message | None:
+        """Do what the grader asks for; a fork does what is to be done with the objects of now."""
+        if isinstance(message, Remember) and message.fork:
+            self._fork(message.test)
+            return None
+        if isinstance(message, RunInProcess) and message.test in self._forks:
+            return self._ask_fork(message)
+        return super().obey(message)
+
+    def _fork(self, test: str) -> None:
+        """Fork a process that waits for a test, with all objects as they are now."""
+        ours, theirs = socket.socketpair()
+        pid = os.fork()
+        if pid:
+            theirs.close()
+            self._forks[test] = pid, Channel(ours)
+            return
+        try:
+            # an end that stays open here would hide that the student's process has ended
+            for end in (ours, self._grader.end, self._tests.end):
+                end.close()
+            channel = Channel(theirs)
+            message = receive(channel, None, RunInProcess)
+            with self.busy():
+                send(channel, self._test(message))
+        finally:
+            os._exit(0)
+
+    def _ask_fork(self, message: RunInProcess) -> Tampered:
+        """Have the fork that waits for a test run it, and interrupt it if this process is."""
+        pid, channel = self._forks.pop(message.test)
+        send(channel, message)
+        while True:
+            try:
+                return receive(channel, None, Tampered)
+            except KeyboardInterrupt:
+                os.kill(pid, signal.SIGINT)
+            except Gone:
+                why = {"output_type": "error", "ename": "DeadKernelError", "traceback": []}
+                why["evalue"] = "the process of this test ended"
+                return Tampered([why], None, [])

@@ -89,7 +89,7 @@ def _run_child(
         os.chdir(folder)
         grader, student = (socket.socket(fileno=end) for end in ends)
         grader.sendall(HELLO)
-        Tester(Channel(grader), Channel(student), settings, longest).serve()
+        Tester(Channel(student), settings, longest).serve(Channel(grader))
     except Gone:
         pass
     finally:
@@ -111,18 +111,16 @@ class Tester:
 
     Parameters
     ----------
-    grader, student : Channel
-        The lines to both.
+    student : Channel
+        The line to the student's side.
     settings : TestSettings
         What the grader says of the notebook.
     longest : int
         So many bytes a cell may show.
     """
 
-    def __init__(
-        self, grader: Channel, student: Channel, settings: TestSettings, longest: int
-    ) -> None:
-        self._grader, self._longest = grader, longest
+    def __init__(self, student: Channel, settings: TestSettings, longest: int) -> None:
+        self._longest = longest
         self._answers = Answers(student, settings.barred)
         self._names = Names(self._answers, settings.answers)
         self._count, self._is_busy = 0, False
@@ -141,7 +139,7 @@ class Tester:
 
         observation.names = self._names
 
-    def serve(self) -> NoReturn:
+    def serve(self, grader: Channel) -> NoReturn:
         """Run the cells as they come, until the grader has enough.
 
         Raises
@@ -150,17 +148,18 @@ class Tester:
             Then.
         """
         while True:
-            message = receive(self._grader, None, RunTest, Prepare)
+            message = receive(grader, None, RunTest, Prepare)
             if isinstance(message, Prepare):
                 os.environ.update(message.environment)
             elif isinstance(message, RunTest):
-                send(self._grader, self._run(message.source, message.points))
+                send(grader, self.run(message.source, message.points))
 
     def _interrupt(self, number: int, frame: Any) -> None:
         if self._is_busy:
             raise Late("the test cell took too long")
 
-    def _run(self, source: str, points: float) -> Tested:
+    def run(self, source: str, points: float) -> Tested:
+        """Run one cell, and return what it came to."""
         outputs = self._names.outputs = Outputs()
         outputs.longest = self._longest
         out, err = Stream("stdout", outputs), Stream("stderr", outputs)

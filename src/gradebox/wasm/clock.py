@@ -1,0 +1,56 @@
+"""The time of one command, which the instances that work on it spend together."""
+
+import threading
+from typing import Any
+
+from gradebox.workers.client import GRACE
+
+
+class Clock:
+    """Counts the processor time of instances, and the time that they sleep.
+
+    So a slow and busy machine ends nothing that an idle one would not: see
+    :mod:`gradebox.sandbox.own_time`.
+
+    Parameters
+    ----------
+    limit : float
+        Seconds after which what runs is interrupted; so many more and it is ended.
+    """
+
+    def __init__(self, limit: float) -> None:
+        self.limit, self.spent = limit, 0.0
+        self._counting = threading.Lock()
+        self._interrupted: dict[Any, float] = {}
+
+    def add(self, seconds: float) -> None:
+        """Count some seconds."""
+        with self._counting:
+            self.spent += seconds
+
+    def is_over(self, instance: Any) -> bool:
+        """Return whether an instance is to be interrupted now; true once for each.
+
+        Raises
+        ------
+        TimeoutError
+            If it was interrupted, and has gone on for too long.
+        """
+        if self.spent < self.limit:
+            return False
+        if instance not in self._interrupted:
+            self._interrupted[instance] = self.spent
+            return True
+        if self.spent > self._interrupted[instance] + GRACE:
+            raise TimeoutError(self.says)
+        return False
+
+    @property
+    def late(self) -> bool:
+        """Whether something was interrupted."""
+        return bool(self._interrupted)
+
+    @property
+    def says(self) -> str:
+        """What is said of a cell when the limit is over."""
+        return f"longer than {self.limit:g} s"

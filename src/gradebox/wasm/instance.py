@@ -1,0 +1,331 @@
+"""One instance of the interpreter: its memory, its files, and what it may ask of its host.
+
+All that it can call is :class:`gradebox.wasm.wasi.Wasi`, which knows no file but those of a tree,
+no network and no process, and :meth:`Instance._door`.
+"""
+
+import ctypes
+import queue
+import struct
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import wasmtime
+from wasmtime import _bindings
+
+from gradebox.sandbox.seal import Limits
+from gradebox.values.channel import Gone
+from gradebox.wasm import machine
+from gradebox.wasm.clock import Clock
+from gradebox.wasm.files import Tree
+from gradebox.wasm.wasi import CALLS, Wasi
+
+PYTHON, SITE, WORK, TEMPORARY = "usr/local/lib/python3.15", "site", "work", "tmp"
+"""Where an instance finds Python's modules, other modules, and its own files."""
+PAGE, SIGINT = 2**16, 2
+ENVIRONMENT = (
+    f"HOME=/{TEMPORARY}",
+    f"TMPDIR=/{TEMPORARY}",
+    "MPLBACKEND=module://matplotlib_inline.backend_inline",
+    "PYTHONDONTWRITEBYTECODE=1",
+)
+_types: Any = _bindings._wasmtime_store_epoch_deadline_callback
+_CALLBACK, _FINALIZER = _types.argtypes[1], _types.argtypes[3]
+BEGIN = f"""import sys, zipimport
+sys.path[:] = ["/{PYTHON}", "/{SITE}"]
+sys.path_importer_cache.clear()
+zipimport._zip_directory_cache.clear()
+import gradebox.wasm.fetching
+"""
+"""What the first turn of an interpreter begins with: it looks for modules elsewhere."""
+_starting = threading.Lock()
+_here = threading.local()
+"""Has the instance that runs in this thread."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """The memory of an instance between two turns: its size, and what differs from a new one's."""
+
+    size: int
+    parts: tuple[tuple[int, bytes], ...]
+
+
+class Instance:
+    """An instance, and the thread in which it runs.
+
+    Parameters
+    ----------
+    tree : Tree
+        Its files.
+    limits : Limits
+        What it may use.
+    fetch : callable
+        Is given the name of a module that is missing; returns why there is none, or None.
+    image : Image, optional
+        The memory with which it begins.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        limits: Limits,
+        fetch: Callable[[str], str | None],
+        image: Image | None = None,
+    ) -> None:
+        self.clock = Clock(float("inf"))
+        self.exchange: Callable[[bytes], bytes] = _nobody
+        """Takes a message to the other side, and returns the next one from there."""
+        self.inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        """What comes from the other side while a turn waits for it."""
+        self._tree, self._limits = tree, limits
+        self._fetch, self._since = fetch, 0.0
+        self._request = self._reply = b""
+        self._dead, self._begin = "", BEGIN if image is None else ""
+        self._ending: BaseException | None = None
+        self._wasi = Wasi(tree, ENVIRONMENT, limits.files, self._sleep)
+        self._store = wasmtime.Store(machine.engine())
+        self._store.set_limits(memory_size=(image.size if image else 0) + limits.memory)
+        instance = _linker().instantiate(self._store, machine.module())
+        exports: Any = instance.exports(self._store)
+        self._memory, self._allocate = exports["memory"], exports["host_alloc"]
+        self._turn, self._interrupt = exports["turn"], exports["interrupt"]
+        if image is not None:
+            self._restore(image)
+        self._watch()
+        self._tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        with _starting:  # the size is that of the next thread of this process
+            usual = threading.stack_size(8 * machine.STACK)
+            try:
+                threading.Thread(target=self._work, daemon=True).start()
+            finally:
+                threading.stack_size(usual)
+
+    # --- What its host asks of it ---
+
+    def turn(self, name: str, request: bytes = b"") -> bytes:
+        """Call a function of :mod:`gradebox.wasm.guest`; return what it sends to the grader.
+
+        Raises
+        ------
+        Gone
+            If the instance has ended.
+        TimeoutError
+            If it was ended because it took too long.
+        """
+        return self.start(name, request).result()
+
+    def start(self, name: str, request: bytes = b"") -> "Future[bytes]":
+        """Begin such a call."""
+        future: Future[bytes] = Future()
+        self._tasks.put((future, name, request))
+        return future
+
+    def kill(self, why: str = "was ended") -> None:
+        """End it; what runs in it ends at its next look at the time."""
+        self._dead = self._dead or why
+        self.inbox.put(b"")
+
+    def close(self) -> None:
+        """End it, and give its memory back."""
+        self.kill()
+        self._tasks.put(None)
+
+    def twin(self, image: Image) -> "Instance":
+        """Return an instance with copies of the files that begins with some memory."""
+        return Instance(self._tree.copy(), self._limits, self._fetch, image)
+
+    def image(self) -> Image:
+        """Return its memory; no turn may be running."""
+        blank, now = _blank(), memoryview(_content(self._memory, self._store))
+        parts: list[tuple[int, bytes]] = []
+        for begin in range(0, len(now), PAGE):
+            page = now[begin : begin + PAGE]
+            if page != blank[begin : begin + PAGE].ljust(PAGE, b"\0"):
+                parts.append((begin, bytes(page)))
+        return Image(len(now), tuple(parts))
+
+    def _restore(self, image: Image) -> None:
+        self._memory.grow(self._store, (image.size - self._memory.data_len(self._store)) // PAGE)
+        start = ctypes.addressof(self._memory.data_ptr(self._store).contents)
+        for begin, content in image.parts:
+            ctypes.memmove(start + begin, content, len(content))
+
+    # --- Its thread ---
+
+    def _work(self) -> None:
+        _here.instance = self
+        while (task := self._tasks.get()) is not None:
+            future, name, request = task
+            try:
+                future.set_result(self._take(name, request))
+            except BaseException as error:
+                future.set_exception(error)
+        self._store.close()
+
+    def _take(self, name: str, request: bytes) -> bytes:
+        if self._dead:
+            raise Gone(self._dead)
+        self._request, self._reply = request, b""
+        begin, self._begin = self._begin, ""
+        source = f"{begin}import gradebox.wasm.guest as guest; guest.{name}()".encode()
+        self._since = time.thread_time()
+        try:
+            self._store.set_epoch_deadline(1)
+            at = self._allocate(self._store, len(source)) & 0xFFFFFFFF
+            self._memory.write(self._store, source, at)
+            status = self._turn(self._store, at, len(source))
+        except (Gone, TimeoutError) as error:
+            self.kill(str(error))
+            raise
+        except (wasmtime.Trap, wasmtime.WasmtimeError, wasmtime.ExitTrap) as error:
+            self.kill("ended")
+            raise self._ending or Gone(_last_line(str(error))) from error
+        finally:
+            self._count()
+        if status:
+            self.kill("ended")
+            raise Gone(_last_line(self._wasi.said.decode(errors="replace")))
+        return self._reply
+
+    def _count(self) -> None:
+        now = time.thread_time()
+        self.clock.add(now - self._since)
+        self._since = now
+
+    # --- What it asks of its host ---
+
+    def call(self, caller: wasmtime.Caller, name: str, *arguments: int) -> int:
+        """Answer a call of the interpreter's, by its name."""
+        self._caller = caller
+        if name == "call":
+            return self._door(caller, *arguments)
+        self._wasi.read, self._wasi.write = self._read, self._write
+        return self._wasi.call(name, *arguments)
+
+    def _read(self, at: int, length: int) -> bytes:
+        begin = at & 0xFFFFFFFF
+        return bytes(self._memory.read(self._caller, begin, begin + length))
+
+    def _write(self, at: int, content: bytes) -> None:
+        self._memory.write(self._caller, content, at & 0xFFFFFFFF)
+
+    def _door(self, caller: Any, at: int, length: int, answer_at: int, size_at: int) -> int:
+        """Answer a call of ``_host.call``: the first byte says what is wanted."""
+        asked = self._read(at, length & 0xFFFFFFFF)
+        kind, content, answer = asked[:1], asked[1:], b""
+        if kind == b"g":
+            answer = self._request
+        elif kind == b"G":
+            self._reply = content
+        elif kind == b"x":
+            self._count()
+            answer = self.exchange(content)
+            self._since = time.thread_time()
+            if self._dead:
+                raise Gone(self._dead)
+        elif kind == b"m":
+            answer = (self._fetch(content.decode(errors="replace")) or "").encode()
+        place = self._allocate(caller, len(answer)) & 0xFFFFFFFF
+        self._write(place, answer)
+        self._write(answer_at, struct.pack("<I", place))
+        self._write(size_at, struct.pack("<I", len(answer)))
+        return 0
+
+    def _sleep(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, machine.TICK))
+            self.clock.add(min(left, machine.TICK))
+            if self._look(self._caller):
+                return  # its signal handler raises when the call has returned
+
+    # --- Limits on time ---
+
+    def _watch(self) -> None:
+        """Have the thread that runs look at the time at each tick."""
+
+        def tick(context: Any, data: Any, delta: Any, kind: Any) -> int:
+            try:
+                self._count()
+                # else a function that is called here would be at its end at once
+                _bindings.wasmtime_context_set_epoch_deadline(context, 10**6)
+                self._look(_Context(context))
+            except BaseException as error:
+                made = _bindings.wasmtime_error_new(b"ended")
+                self._dead = self._dead or str(error)
+                self._ending = error
+                return int(ctypes.cast(made, ctypes.c_void_p).value or 0)
+            delta[0] = 1
+            kind[0] = 0
+            return 0
+
+        self._ticks = _CALLBACK(tick)  # kept, as long as it may be called
+        _bindings.wasmtime_store_epoch_deadline_callback(
+            self._store.ptr(), self._ticks, None, _FINALIZER()
+        )
+
+    def _look(self, context: Any) -> bool:
+        """Interrupt it if its time is over; return whether it is."""
+        if self._dead:
+            raise Gone(self._dead)
+        if self.clock.is_over(self):
+            self._interrupt(context, SIGINT)
+            return True
+        return False
+
+
+class _Context:
+    """What wasmtime takes for a store in a function that it calls while an instance runs."""
+
+    def __init__(self, context: Any) -> None:
+        self._pointer = context
+
+    def _context(self) -> Any:
+        return self._pointer
+
+
+def _nobody(message: bytes) -> bytes:
+    raise Gone("there is no other side")
+
+
+def _content(memory: Any, store: wasmtime.Store) -> bytes:
+    address = ctypes.addressof(memory.data_ptr(store).contents)
+    return ctypes.string_at(address, memory.data_len(store))
+
+
+@cache
+def _linker() -> wasmtime.Linker:
+    """Return what answers the calls of every instance, in whose thread they are made."""
+    linker = wasmtime.Linker(machine.engine())
+    kinds = {"i": wasmtime.ValType.i32(), "l": wasmtime.ValType.i64()}
+
+    def define(module: str, name: str, types: str) -> None:
+        def answer(caller: wasmtime.Caller, *arguments: int) -> int:
+            return int(_here.instance.call(caller, name, *arguments))
+
+        results = [] if name == "proc_exit" else [kinds["i"]]
+        kind = wasmtime.FuncType([kinds[each] for each in types], results)
+        linker.define_func(module, name, kind, answer, access_caller=True)
+
+    define("host", "call", "iiii")
+    for name, types in CALLS.items():
+        define("wasi_snapshot_preview1", name, types)
+    return linker
+
+
+@cache
+def _blank() -> bytes:
+    """Return the memory of a new instance."""
+    store = wasmtime.Store(machine.engine())
+    exports: Any = _linker().instantiate(store, machine.module()).exports(store)
+    return _content(exports["memory"], store)
+
+
+def _last_line(text: str) -> str:
+    return [*text.strip().splitlines(), "ended"][-2 if text.strip() else -1].strip()

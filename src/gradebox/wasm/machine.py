@@ -1,0 +1,89 @@
+"""The interpreter as machine code for this machine: compiled once, and kept."""
+
+import hashlib
+import importlib.metadata
+import os
+import threading
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import platformdirs
+import wasmtime
+
+from gradebox.sandbox.seal import NotSealed
+
+STACK = 2 * 2**20
+"""Bytes of stack that the functions of the interpreter may use: the most that wasmtime allows."""
+TICK = 0.02
+"""Seconds after which a running instance looks at the time."""
+
+_compiling = threading.Lock()
+
+
+def files() -> tuple[Path, Path]:
+    """Return the interpreter and the folder of its modules.
+
+    Raises
+    ------
+    NotSealed
+        If the distribution that holds them is not installed.
+    """
+    try:
+        from gradebox_wasm import INTERPRETER, LIBRARY
+    except ModuleNotFoundError as error:
+        raise NotSealed(
+            "expected the interpreter of the sandbox 'wasm', got none; install it with: "
+            "pip install 'gradebox[wasm]'"
+        ) from error
+    return INTERPRETER, LIBRARY
+
+
+@cache
+def engine() -> wasmtime.Engine:
+    """Return what runs instances; it ticks while this process runs."""
+    config = wasmtime.Config()
+    config.wasm_exceptions = True
+    config.epoch_interruption = True
+    config.max_wasm_stack = STACK
+    made = wasmtime.Engine(config)
+    threading.Thread(target=_tick, args=(made,), daemon=True).start()
+    return made
+
+
+def _tick(engine: wasmtime.Engine) -> None:
+    while True:
+        time.sleep(TICK)
+        engine.increment_epoch()
+
+
+def module() -> wasmtime.Module:
+    """Return the compiled interpreter; the first time on a machine takes half a minute.
+
+    It is kept in the user's folder for caches, by a checksum of all that it is made from.
+    """
+    with _compiling:
+        return _module()
+
+
+@cache
+def _module() -> wasmtime.Module:
+    interpreter, _ = files()
+    content = interpreter.read_bytes()
+    made_from = content + importlib.metadata.version("wasmtime").encode()
+    folder = Path(platformdirs.user_cache_dir("gradebox"))
+    kept = folder / f"{hashlib.sha256(made_from).hexdigest()[:16]}-{STACK}.cwasm"
+    # what is kept is believed, so that nobody else may write there
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(wasmtime.WasmtimeError):  # none is there, or one of another processor
+        return wasmtime.Module.deserialize_file(engine(), str(kept))
+    made = wasmtime.Module(engine(), content)
+    partial = kept.with_suffix(f".{os.getpid()}")
+    partial.write_bytes(made.serialize())
+    partial.replace(kept)
+    for old in folder.glob("*.cwasm"):
+        if old != kept:
+            with suppress(OSError):  # Windows keeps a file that another process has open
+                old.unlink()
+    return made

@@ -1,0 +1,275 @@
+"""A notebook in two instances, that of the student's cells and that of the tests."""
+
+import contextlib
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gradebox.sandbox.seal import Limits
+from gradebox.values.channel import Gone, packed, unpacked
+from gradebox.wasm import machine
+from gradebox.wasm.clock import Clock
+from gradebox.wasm.files import File, Folder, HostFile, HostFolder, Tree, handed_in
+from gradebox.wasm.instance import PYTHON, SITE, TEMPORARY, WORK, Image, Instance
+from gradebox.wasm.modules import Modules, hidden
+from gradebox.workers.notebook import Ended, Notebook
+from gradebox.workers.protocol import (
+    Began,
+    Begin,
+    M,
+    Message,
+    Remember,
+    RunInProcess,
+    RunTest,
+    Tested,
+    plain,
+    understood,
+)
+
+
+class Template:
+    """Where the instances of one kind begin: modules that have been imported.
+
+    Parameters
+    ----------
+    modules : Modules
+        What they can import besides; it already has the modules that are asked for first.
+    image : Image
+        Their memory.
+    """
+
+    def __init__(self, modules: Modules, image: Image) -> None:
+        self._modules, self._image = modules, image
+
+    @classmethod
+    def make(cls, modules: Modules, settings: dict[str, Any]) -> "Template":
+        """Import modules in a new instance, and keep its memory.
+
+        Parameters
+        ----------
+        settings : dict
+            What :func:`gradebox.wasm.guest.prepare` is told.
+        """
+        instance = Instance(_tree(modules, Limits()), Limits(), modules.fetch)
+        try:
+            instance.turn("prepare", packed(settings))
+            return cls(modules, instance.image())
+        finally:
+            instance.close()
+
+    @contextmanager
+    def instance(self, begin: Begin) -> Iterator[Instance]:
+        """Make an instance for one notebook, with copies of files.
+
+        Raises
+        ------
+        TooMuch
+            If there are more files, or larger ones, than the limits allow.
+        """
+        limits = Limits(**begin.limits)
+        tree = _tree(self._modules, limits)
+        for path in begin.readable:
+            shown = HostFolder(path) if Path(path).is_dir() else HostFile(path)
+            tree.put(Path(path).absolute().as_posix(), shown)
+        for name, content in handed_in(Path(begin.folder), limits.disk):
+            if name not in (begin.tests or {}).get("excluded", ()):
+                tree.put(f"{WORK}/{name}", File(content))
+        instance = Instance(tree, limits, self._modules.fetch, self._image)
+        try:
+            _say(instance, "begin", begin, Began)
+            yield instance
+        finally:
+            instance.close()
+
+
+def _tree(modules: Modules, limits: Limits) -> Tree:
+    tree = Tree(limits.disk)
+    _, library = machine.files()
+    tree.put(PYTHON, HostFolder(str(library)))
+    tree.put(SITE, modules.folder)
+    tree.put(WORK, Folder())
+    tree.put(TEMPORARY, Folder())
+    return tree
+
+
+def _say(instance: Instance, turn: str, message: Message, kind: type[M]) -> M:
+    """Have an instance take a message in one turn; return its answer, which may not be one."""
+    content, _ = unpacked(instance.turn(turn, packed(plain(message))), most=0)
+    return understood(content, kind)
+
+
+class Exchange:
+    """The line between the tests, who ask, and the student's side.
+
+    Parameters
+    ----------
+    tests, student : Instance
+        Both sides.
+    """
+
+    def __init__(self, tests: Instance, student: Instance) -> None:
+        self._tests, self._student = tests, student
+        self._student_waits = False
+        tests.exchange, student.exchange = self._ask, self._call_back
+
+    def _ask(self, message: bytes) -> bytes:
+        """Take a question, or an answer to one of the student's side; wait for what it says."""
+        if self._student_waits:
+            self._student_waits = False
+            self._student.inbox.put(message)
+        else:
+            turn = self._student.start("answer", message)
+            turn.add_done_callback(self._tests.inbox.put)
+        said = self._tests.inbox.get()
+        if not isinstance(said, Future):
+            return bytes(said)
+        return b"" if said.exception() else said.result()
+
+    def _call_back(self, message: bytes) -> bytes:
+        self._student_waits = True
+        self._tests.inbox.put(message)
+        return bytes(self._student.inbox.get())
+
+    def end(self) -> None:
+        """Wake the student's side if it waits: the tests have ended."""
+        if self._student_waits:
+            self._student_waits = False
+            self._student.inbox.put(b"")
+
+
+class NotebookInInstances(Notebook):
+    """A notebook in its instances; see :func:`running`.
+
+    Parameters
+    ----------
+    student : Instance
+        Runs the student's cells.
+    tests : Instance, optional
+        Runs the isolated tests; there is none where all run among the student's objects.
+    seconds, budget : float
+        The limits of each cell and of all cells together.
+    """
+
+    _student: Any
+    _tests: Any
+
+    def __init__(
+        self, student: Instance, tests: Instance | None, seconds: float, budget: float
+    ) -> None:
+        super().__init__(student, tests, seconds, budget)  # type: ignore[arg-type]
+        self._images: dict[str, Image] = {}
+        self._exchange = Exchange(tests, student) if tests else None
+
+    def remember(self, test: str, fork: bool = False) -> None:
+        """Remember the student's names, or the whole memory, for a test that runs later."""
+        if self._ended is not None:
+            return
+        if fork:
+            self._images[test] = self._student.image()
+            return
+        with contextlib.suppress(Gone, TimeoutError):
+            self._student.turn("obey", packed(plain(Remember(test))))
+
+    def _ask(self, message: Any, kind: Any, seconds: float | None = None) -> tuple[Any, str]:
+        self._require_time()
+        clock = Clock(min(seconds or self._seconds, self._budget - self._spent))
+        image = self._images.pop(message.test, None) if isinstance(message, RunInProcess) else None
+        instance = self._student if image is None else self._student.twin(image)
+        instance.clock = clock
+        try:
+            answer = _say(instance, "obey", message, kind)
+            return answer, clock.says if clock.late else ""
+        except TimeoutError:
+            raise self._lost(instance, f"{clock.says}, and could not be interrupted") from None
+        except Gone:
+            raise self._lost(instance, "the process ended while the cell ran") from None
+        finally:
+            self._spent += clock.spent
+            if instance is not self._student:
+                instance.close()
+
+    def _lost(self, instance: Instance, why: str) -> Ended:
+        return self._end(why) if instance is self._student else Ended(why)
+
+    def _tested(self, message: RunTest, limit: float) -> Tested:
+        clock = Clock(limit)
+        self._tests.clock = self._student.clock = clock
+        try:
+            return _say(self._tests, "test", message, Tested)
+        except (Gone, TimeoutError):
+            assert self._exchange is not None
+            self._exchange.end()
+            raise
+        finally:
+            self._spent += clock.spent
+
+
+_templates: dict[Any, Template] = {}
+_making: dict[Any, threading.Lock] = defaultdict(threading.Lock)
+
+
+def template(
+    modules: tuple[Sequence[str], Sequence[str], Sequence[str], str],
+    substitutes: Sequence[str],
+    tests: bool,
+) -> Template:
+    """Return where the instances of one kind begin, made when it is first asked for.
+
+    Parameters
+    ----------
+    modules : tuple
+        What is imported, banned and stubbed, and what prepares the tests: see
+        :func:`gradebox.workers.pool.modules`.
+    substitutes : sequence of str
+        Folders with modules that take the places of those that are installed.
+    tests : bool
+        Whether the instances are for tests, which have all modules.
+    """
+    key = modules, tuple(substitutes), tests
+    with _making[key]:
+        if key not in _templates:
+            imports, banned, stubbed, prepare = modules
+            barred = () if tests else hidden(banned, stubbed)
+            settings = {"imports": imports, "banned": banned, "stubbed": stubbed}
+            _templates[key] = Template.make(
+                Modules([*map(Path, substitutes)], barred),
+                settings | {"prepare": prepare, "tests": tests},
+            )
+        return _templates[key]
+
+
+@contextmanager
+def running(
+    modules: tuple[Sequence[str], Sequence[str], Sequence[str], str],
+    substitutes: Sequence[str],
+    begin: Begin,
+    of_tests: Begin | None,
+    *,
+    seconds: float,
+    budget: float,
+) -> Iterator[Notebook]:
+    """Make the instances of one notebook; at the end they are gone.
+
+    Parameters
+    ----------
+    modules, substitutes
+        See :func:`template`.
+    begin, of_tests : Begin
+        What the student's side is told, and that of the tests if there are isolated ones.
+    seconds, budget : float
+        The limits of each cell and of all cells together.
+    """
+    with contextlib.ExitStack() as stack:
+        tests = None
+        if of_tests is not None:
+            side = template(modules, substitutes, tests=True)
+            told = replace(of_tests, environment=begin.environment)
+            tests = stack.enter_context(side.instance(told))
+        side = template(modules, substitutes, tests=False)
+        student = stack.enter_context(side.instance(begin))
+        yield NotebookInInstances(student, tests, seconds, budget)

@@ -1,0 +1,82 @@
+"""What is imported once, before the first notebook, so that none waits for it."""
+
+import contextlib
+import gc
+import importlib
+import io
+import sys
+from collections.abc import Iterable, Sequence
+
+from gradebox.sandbox.imports import Barrier
+from gradebox.workers.shell import Shell
+
+
+class Imported:
+    """The modules of an assignment, in a process in which no cell has run.
+
+    Parameters
+    ----------
+    imports : sequence of str
+        What to import, ``module`` or ``module:name``; what cannot be imported is left to the
+        notebook that needs it.
+    banned, stubbed : sequence of str
+        The modules that a student's side does not get.
+    """
+
+    def __init__(
+        self, imports: Sequence[str], banned: Sequence[str] = (), stubbed: Sequence[str] = ()
+    ) -> None:
+        self._imports, self.barrier = imports, Barrier(banned, stubbed)
+        sys.meta_path.insert(0, self.barrier)
+        _import(name for name in imports if not self.barrier.bars(_module(name)))
+        self.shell = Shell.make()
+        self.shell.warm()
+
+    def admit_all(self, prepare: str) -> None:
+        """Import the barred modules too, where the tests will run, and run what prepares them."""
+        sys.meta_path.remove(self.barrier)
+        _import(name for name in self._imports if self.barrier.bars(_module(name)))
+        # its files are hidden from a student's side; the tests may read them
+        self.barrier = Barrier((), ())
+        with contextlib.suppress(Exception):  # the test that needs it does without
+            exec(prepare, {})
+
+    def freeze(self) -> None:
+        """Leave what is here out of later collections; to look through it would copy it."""
+        gc.collect()
+        gc.freeze()
+
+    def begin(self) -> None:
+        """Let cells run from now on: import from the working folder, and gather what they show."""
+        sys.path.insert(0, "")  # not before: the grader's folder could be imported from
+        sys.stdin = io.StringIO()  # at its end already: nobody answers
+        self.shell.capture()
+
+
+def _module(name: str) -> str:
+    """Return the module of ``module`` or ``module:name``."""
+    return name.partition(":")[0]
+
+
+def _import(names: Iterable[str]) -> None:
+    for name in names:
+        # the notebook that needs it will say so
+        with contextlib.suppress(ImportError, AttributeError):
+            module = importlib.import_module(_module(name))
+            if attribute := name.partition(":")[2]:
+                getattr(module, attribute)
+    if any(name.startswith("matplotlib") for name in sys.modules):
+        _draw_once()
+
+
+def _draw_once() -> None:
+    """Draw a figure, so that no notebook has to read fonts and learn to set formulas.
+
+    It is drawn without pyplot, whose figures and settings are left as they are.
+    """
+    with contextlib.suppress(Exception):  # a matplotlib that cannot draw is the notebook's matter
+        figure = importlib.import_module("matplotlib.figure").Figure((1, 1))
+        axes = figure.subplots()
+        axes.loglog([1, 10], [1, 10], label="$x^2$")
+        axes.legend()
+        figure.savefig(io.BytesIO(), format="png", bbox_inches="tight")
