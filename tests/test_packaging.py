@@ -1,4 +1,4 @@
-"""The two wheels work without the repository: files, dependencies, a training loop, a class."""
+"""The wheels work without the repository: files, dependencies, a training loop, a class."""
 
 import ast
 import contextlib
@@ -25,11 +25,11 @@ pytestmark = pytest.mark.xdist_group("packaging")
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "learning-as-optimization"
 FOLDERS = {NAME: ROOT, "gradebox": ROOT / "src" / "gradebox"}
-"""The folders of the two distributions."""
+"""The folders of the two distributions that hold nothing but their sources."""
 
 PROJECTS = {
     name: tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
-    for name, folder in FOLDERS.items()
+    for name, folder in (FOLDERS | {"gradebox-wasm": ROOT / "src" / "gradebox_wasm"}).items()
 }
 
 # The third-party packages of the tests, without this project, which is installed there as editable.
@@ -383,7 +383,7 @@ def test_each_declared_dependency_is_pinned() -> None:
     pinned = [Requirement(line) for line in lines if line and not line.startswith("#")]
     names = {canonicalize_name(requirement.name) for requirement in pinned}
     for name, project in PROJECTS.items():
-        assert declared(name, *project["optional-dependencies"]) - {*PROJECTS} <= names
+        assert declared(name, *project.get("optional-dependencies", ())) - {*PROJECTS} <= names
     assert all(str(requirement.specifier).startswith("==") for requirement in pinned)
 
 
@@ -392,5 +392,6 @@ def test_the_course_asks_for_the_gradebox_of_this_repository() -> None:
         canonicalize_name(requirement.name): requirement
         for requirement in map(Requirement, PROJECTS[NAME]["optional-dependencies"]["course"])
     }
-    assert str(asked["gradebox"].specifier) == f"=={PROJECTS['gradebox']['version']}"
+    for name in ("gradebox", "gradebox-wasm"):
+        assert str(asked[name].specifier) == f"=={PROJECTS[name]['version']}"
     assert asked["gradebox"].extras <= {*PROJECTS["gradebox"]["optional-dependencies"]}

@@ -30,7 +30,7 @@ from tools.terminal import ToolError, console, need_disk, run
 NAME = "learning-as-optimization"
 TOP = ("LICENSE", "_toc.yml", "nbgrader_config.py", "pyproject.toml")
 PINS = "requirements.txt"
-FOLDERS = ("exercises", "src")
+FOLDERS = ("exercises", "src/gradebox", "src/optdl")
 COMMANDS = ("install", "lab", "submit")
 OWN = ROOT / "tools" / "handout_files"
 """What students get in place of the instructor's files of the same names."""

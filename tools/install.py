@@ -87,14 +87,19 @@ def create(root: Path, screen: TextIO) -> None:
             "On Debian or Ubuntu: apt install python3-venv"
         )
     python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    # the two packages of this repository as they stand here
-    packages = ["--no-deps", "-q", "-e", str(root / "src" / "gradebox"), "-e", str(root)]
+    # the packages of this repository as they stand here; a student's copy lacks the third
+    folders = [root / "src" / "gradebox", root, root / "src" / "gradebox_wasm"]
+    own = [part for folder in folders if folder.is_dir() for part in ("-e", str(folder))]
+    packages = ["--no-deps", "-q", *own]
     for what in (["-r", str(root / "requirements.txt")], packages):
         if not install(python, what, screen):
             raise InstallError(
                 "The packages could not be installed: see the message above (no network, or no "
                 "disk?). Then run the same command again: what was downloaded is kept."
             )
+    built = [str(python), "-m", "tools.wasm_wheel"]
+    if folders[-1].is_dir() and subprocess.run(built, cwd=root, check=False).returncode:
+        raise InstallError("src/gradebox_wasm could not be made: see the message above.")
 
 
 if __name__ == "__main__":

