@@ -3,7 +3,6 @@
 Sources and releases are committed; all that grading makes stays below ``build``.
 """
 
-import os
 from pathlib import Path
 
 import gradebox
@@ -35,14 +34,15 @@ c.Exchange.timezone = "UTC"
 # A second release of the same assignment replaces the first.
 c.ExchangeReleaseAssignment.force = True
 
-# Notebooks run in forks of a process that has imported already. Windows has no fork. A notebook can
-# import no answers; what it imports of the checks does nothing where the student's code runs.
-if os.name == "posix":
-    gradebox.configure(c)
-    c.WarmExecute.imports = ["numpy"]
-    c.WarmExecute.banned = ["optdl.{assignment}"]
-    c.WarmExecute.stubbed = ["optdl.checks"]
-    c.WarmExecute.prepare = "from optdl.checks import prepare; prepare('{assignment}')"
+# Notebooks run in forks of a process that has imported already, or, where the system cannot seal
+# one, in a Python of WebAssembly. A notebook can import no answers; what it imports of the checks
+# does nothing where the student's code runs.
+gradebox.configure(c)
+c.WarmExecute.imports = ["numpy"]
+c.WarmExecute.banned = ["optdl.{assignment}"]
+c.WarmExecute.stubbed = ["optdl.checks"]
+c.WarmExecute.prepare = "from optdl.checks import prepare; prepare('{assignment}')"
+c.WarmExecute.substitutes = [str(ROOT / "tools" / "inpage" / "library")]
 
 # Pages load nothing: formulas are MathML. They go to everyone who can get them, and who handed in
 # by folder is named. Exercises are called as their checks are. Points are missing because of the

@@ -88,6 +88,8 @@ class Course:
         Seconds that a cell may run; the configuration's value when not given.
     config : Config, optional
         The configuration; when not given, it is read from the folder.
+    sandbox : str, optional
+        How notebooks are sealed; the configuration's value when not given.
     """
 
     notes = Notes()
@@ -98,6 +100,7 @@ class Course:
         assignment: str,
         timeout: int | None = None,
         config: Config | None = None,
+        sandbox: str | None = None,
     ) -> None:
         if config is None:
             with contextlib.chdir(root):
@@ -106,6 +109,8 @@ class Course:
         else:
             self._app = AutogradeApp(config=config)
             self._app.coursedir = CourseDirectory(parent=self._app, root=str(root))
+        if sandbox is not None:
+            self._app.config.WarmExecute.sandbox = sandbox
         for log in (self._app.log, logging.getLogger("traitlets")):
             log.handlers, log.propagate = [self.notes], False
         self.assignment, self.timeout = assignment, timeout

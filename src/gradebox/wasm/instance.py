@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import wasmtime
@@ -25,7 +24,7 @@ from gradebox.wasm.clock import Clock
 from gradebox.wasm.files import Tree
 from gradebox.wasm.wasi import CALLS, Wasi
 
-PYTHON, SITE, WORK, TEMPORARY = "usr/local/lib/python3.15", "site", "work", "tmp"
+PYTHON, SITE, WORK, TEMPORARY = "usr/local/lib/python315.zip", "site", "work", "tmp"
 """Where an instance finds Python's modules, other modules, and its own files."""
 PAGE, SIGINT = 2**16, 2
 ENVIRONMENT = (
@@ -50,10 +49,11 @@ _here = threading.local()
 
 @dataclass(frozen=True)
 class Image:
-    """The memory of an instance between two turns: its size, and what differs from a new one's."""
+    """An instance between two turns: the size of its memory, what differs there, and open files."""
 
     size: int
     parts: tuple[tuple[int, bytes], ...]
+    open_files: tuple[tuple[int, str, int, bool], ...]
 
 
 class Instance:
@@ -148,13 +148,14 @@ class Instance:
             page = now[begin : begin + PAGE]
             if page != blank[begin : begin + PAGE].ljust(PAGE, b"\0"):
                 parts.append((begin, bytes(page)))
-        return Image(len(now), tuple(parts))
+        return Image(len(now), tuple(parts), self._wasi.open_files())
 
     def _restore(self, image: Image) -> None:
         self._memory.grow(self._store, (image.size - self._memory.data_len(self._store)) // PAGE)
         start = ctypes.addressof(self._memory.data_ptr(self._store).contents)
         for begin, content in image.parts:
             ctypes.memmove(start + begin, content, len(content))
+        self._wasi.reopen(image.open_files)
 
     # --- Its thread ---
 
@@ -299,7 +300,7 @@ def _content(memory: Any, store: wasmtime.Store) -> bytes:
     return ctypes.string_at(address, memory.data_len(store))
 
 
-@cache
+@machine.once
 def _linker() -> wasmtime.Linker:
     """Return what answers the calls of every instance, in whose thread they are made."""
     linker = wasmtime.Linker(machine.engine())
@@ -319,7 +320,7 @@ def _linker() -> wasmtime.Linker:
     return linker
 
 
-@cache
+@machine.once
 def _blank() -> bytes:
     """Return the memory of a new instance."""
     store = wasmtime.Store(machine.engine())

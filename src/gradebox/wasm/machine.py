@@ -5,9 +5,11 @@ import importlib.metadata
 import os
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
+from typing import TypeVar
 
 import platformdirs
 import wasmtime
@@ -19,7 +21,8 @@ STACK = 2 * 2**20
 TICK = 0.02
 """Seconds after which a running instance looks at the time."""
 
-_compiling = threading.Lock()
+T = TypeVar("T")
+_making = threading.RLock()
 
 
 def files() -> tuple[Path, Path]:
@@ -40,7 +43,19 @@ def files() -> tuple[Path, Path]:
     return INTERPRETER, LIBRARY
 
 
-@cache
+def once(make: Callable[[], T]) -> Callable[[], T]:
+    """Have a function make what it returns once, whichever thread asks first."""
+    kept = cache(make)
+
+    @wraps(make)
+    def made() -> T:
+        with _making:
+            return kept()
+
+    return made
+
+
+@once
 def engine() -> wasmtime.Engine:
     """Return what runs instances; it ticks while this process runs."""
     config = wasmtime.Config()
@@ -58,17 +73,12 @@ def _tick(engine: wasmtime.Engine) -> None:
         engine.increment_epoch()
 
 
+@once
 def module() -> wasmtime.Module:
     """Return the compiled interpreter; the first time on a machine takes half a minute.
 
     It is kept in the user's folder for caches, by a checksum of all that it is made from.
     """
-    with _compiling:
-        return _module()
-
-
-@cache
-def _module() -> wasmtime.Module:
     interpreter, _ = files()
     content = interpreter.read_bytes()
     made_from = content + importlib.metadata.version("wasmtime").encode()

@@ -8,7 +8,7 @@ error, or 0. An address outside the memory ends the instance.
 import os
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gradebox.wasm.files import File, Folder, Full, Node, Tree, writable
 
@@ -114,6 +114,20 @@ class Wasi:
         """Write bytes there."""
         self.said = b""
         """The end of what Python itself has printed, such as why it ended."""
+
+    def open_files(self) -> tuple[tuple[int, str, int, bool], ...]:
+        """Return the number, path and position of each open file, and whether it is added to."""
+        return tuple(
+            (number, opened.path, opened.position, opened.append)
+            for number, opened in self._opened.items()
+            if number > 3
+        )
+
+    def reopen(self, files: Iterable[tuple[int, str, int, bool]]) -> None:
+        """Open the files that another instance had open, under the same numbers."""
+        for number, path, position, append in files:
+            opened = self._opened[number] = Opened(self.tree.find(path), path, append)
+            opened.position = position
 
     def call(self, name: str, *arguments: int) -> int:
         """Answer a call."""

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -119,11 +119,20 @@ def template(server: ForkServer, key: Hashable, begin: Begin) -> Template:
         return _templates[key]
 
 
-def start(folder: Path, assignment: str) -> None:
-    """Start, beside all else, the process that the configuration in a folder will ask for.
+def start(folder: Path, assignment: str, sandbox: str | None = None) -> None:
+    """Start, beside all else, what the configuration in a folder will ask for.
 
     That is known before nbgrader is imported, which takes as long. Whatever is wrong with the
     configuration is left for nbgrader to tell.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the course.
+    assignment : str
+        The assignment.
+    sandbox : str, optional
+        How notebooks are sealed, if the configuration does not say.
     """
     threading.Thread(target=survey, daemon=True).start()  # what the sandbox will be
     with contextlib.suppress(Exception):
@@ -134,7 +143,12 @@ def start(folder: Path, assignment: str) -> None:
             imports, banned, stubbed = (list(map(str, section.get(kind, ()))) for kind in kinds)
             imports += imported(_source(config.get("CourseDirectory", {}), folder, assignment))
             wanted = modules(assignment, imports, banned, stubbed, section.get("prepare", ""))
-            threading.Thread(target=_start, args=(wanted,), daemon=True).start()
+            if (sandbox or section.get("sandbox", "auto")) == "wasm":
+                for tests in (True, False):
+                    which = wanted, tuple(section.get("substitutes", ())), tests
+                    threading.Thread(target=_start_template, args=which, daemon=True).start()
+            else:
+                threading.Thread(target=_start, args=(wanted,), daemon=True).start()
 
 
 def _source(section: Any, folder: Path, assignment: str) -> Path:
@@ -152,6 +166,13 @@ def _start(wanted: Modules) -> None:
     # this run may be at its end already; and what cannot start is told by who asks for it
     with contextlib.suppress(Exception):
         server(wanted).start_server_of_tests()
+
+
+def _start_template(wanted: Modules, substitutes: Sequence[str], tests: bool) -> None:
+    with contextlib.suppress(Exception):
+        from gradebox.wasm import notebook
+
+        notebook.template(wanted, substitutes, tests)
 
 
 def close() -> None:
