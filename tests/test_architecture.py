@@ -53,12 +53,13 @@ LAYERS = {
     "values": set(),
     "sandbox": set(),
     "workers": {"observation", "values", "sandbox"},
-    "nbgrader": {"configuration", "events", "files", "sandbox", "workers"},
+    "wasm": {"values", "sandbox", "workers"},
+    "nbgrader": {"configuration", "events", "files", "sandbox", "workers", "wasm"},
     "run": {"events", "files", "sandbox", "workers", "nbgrader"},
     "feedback": {"workers", "nbgrader"},
     "exchange": {"files"},
     "cluster": {"files", "nbgrader", "run"},
-    "cli": {"processors", "workers", "nbgrader", "run", "cluster"},
+    "cli": {"processors", "workers", "wasm", "nbgrader", "run", "cluster"},
 }
 PRIVATE = tuple(
     f"nbgrader.{part}"

@@ -91,12 +91,24 @@ def _folder() -> Path:
     return root
 
 
+def _start(root: Path, arguments: argparse.Namespace) -> None:
+    """Have the modules of the course imported while this process imports nbgrader."""
+    from gradebox.workers import pool
+
+    wanted, section = pool.configured(root, arguments.assignment) or (None, {})
+    if (arguments.sandbox or section.get("sandbox")) != "wasm":
+        pool.start(wanted)
+    elif wanted is not None:
+        with contextlib.suppress(ImportError):  # it is told when the sandbox is asked for
+            from gradebox.wasm import notebook
+
+            notebook.start(wanted, section.get("substitutes", ()))
+
+
 def check_tests(arguments: argparse.Namespace) -> int:
     """Say of each test how it runs and what it gives; return 1 if your own answers lose points."""
     root = _folder()
-    from gradebox.workers import pool
-
-    pool.start(root, arguments.assignment, arguments.sandbox)
+    _start(root, arguments)
     with _fast_imports():
         from gradebox.run import batch, report
     from gradebox.nbgrader.cells import NotPython
@@ -109,22 +121,21 @@ def check_tests(arguments: argparse.Namespace) -> int:
         raise Problem(f"expected your own notebooks in {course.source}, got none")
     try:
         with batch.grading(), console.status("Running the tests on your own answers"):
-            tests = Executor(course).dry_run(cores())
+            executor = Executor(course)
+            tests, sandboxes = executor.dry_run(cores()), executor.sandboxes()
     except NotPython as error:
         raise Problem(str(error)) from error
     report.show_tests(console, tests)
+    for notebook, said in sandboxes.items():
+        console.print(escape(f"{notebook}: sandboxes: {said}"), soft_wrap=True)
     return int(any(test.fails for test in tests))
 
 
 def command(arguments: argparse.Namespace) -> int:
     """Grade; return 1 if a submission failed."""
     root = _folder()
-    # nbgrader takes a second to import: not before the command line is known to be right, and
-    # beside the modules of the course
-    from gradebox.workers import pool
-
     if arguments.scheduler is None:
-        pool.start(root, arguments.assignment, arguments.sandbox)
+        _start(root, arguments)
     with _fast_imports():
         from gradebox.run import batch, report
     from gradebox.nbgrader.course import Course

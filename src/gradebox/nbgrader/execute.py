@@ -26,7 +26,7 @@ from gradebox.nbgrader.cells import is_output, is_test
 from gradebox.nbgrader.dry_run import WAYS, NotebookPlan, Plan, planned, remembered
 from gradebox.nbgrader.source_notebook import Instructions, instructions, released_by, source_folder
 from gradebox.nbgrader.steps import shown_score
-from gradebox.sandbox.probe import choose
+from gradebox.sandbox.probe import choose, survey
 from gradebox.sandbox.seal import Level, Limits, NotSealed
 from gradebox.workers import pool
 from gradebox.workers.client import beginning
@@ -237,7 +237,8 @@ class WarmExecute(Execute):  # type: ignore[misc]
         tests: set[str],
         in_process: set[str],
     ) -> Any:
-        level = choose(self.sandbox, self.allow_unsealed, lambda: self._without_wasm(source))
+        name = str(context.get("notebook", ""))
+        level = choose(self.sandbox, self.allow_unsealed, lambda: self._without_wasm(source, name))
         if level is Level.NONE:
             self.log.warning(Event("not-sealed"))
         environment = {k: v for k, v in os.environ.items() if k.startswith("NBGRADER")}
@@ -272,8 +273,20 @@ class WarmExecute(Execute):  # type: ignore[misc]
             template = pool.template(server, (id(server), repr(of_tests)), of_tests)
         return running(server, template, begin, **seconds)
 
-    def _without_wasm(self, source: Path) -> str:
-        """Return why the notebooks in a folder cannot run in WebAssembly; nothing if they can."""
+    def sandboxes(self, source: Path) -> dict[str, str]:
+        """Say of each notebook of the instructor's version in which sandboxes it can run."""
+        kernel = survey().level
+        said = {}
+        for path in sorted(source.glob("*.ipynb")):
+            why = self._without_wasm(source, path.stem)
+            said[path.stem] = (
+                f"kernel: {'not here' if kernel is Level.NONE else kernel}; "
+                f"wasm: {why or 'can run it'}"
+            )
+        return said
+
+    def _without_wasm(self, source: Path, notebook: str) -> str:
+        """Return why a notebook cannot run in WebAssembly; nothing if it can."""
         try:
             from gradebox.wasm import machine, modules
 
@@ -282,9 +295,9 @@ class WarmExecute(Execute):  # type: ignore[misc]
             return "wasmtime is not installed; pip install 'gradebox[wasm]'"
         except NotSealed as error:
             return str(error)
-        imports = [*self.imports, *pool.imported(source)]
+        imports = [*self.imports, *pool.imported(source, notebook)]
         name = modules.obstacle(imports, [*map(Path, self.substitutes)])
-        return f"they import {name}, which is compiled for this machine" if name else ""
+        return f"it has no {name}, which is compiled for this machine" if name else ""
 
     def _limits(self) -> Limits:
         return Limits(

@@ -74,6 +74,11 @@ class Executor:
         file = course.store / "dry-run" / f"{course.assignment}.json"
         return kept(file, course.basis(chain, ""), find_out)
 
+    def sandboxes(self) -> dict[str, str]:
+        """Say of each notebook in which sandboxes it can run."""
+        execute = self.chain().execute
+        return execute.sandboxes(self.course.source) if isinstance(execute, WarmExecute) else {}
+
     def execute(self, submission: Submission, plan: Plan) -> Result:
         """Execute the notebooks of a submission, as a dry run has planned it."""
         assert self._sources is not None

@@ -58,7 +58,7 @@ a course may have its virtual environment in its own folder."""
 
 _CONDA_PARTS = ("fonts", "etc/fonts", "targets")  # libraries of CUDA are links into targets
 
-_COURSE = ("nbgrader_config.py", "gradebook.db", "submitted", "autograded")
+COURSE = ("nbgrader_config.py", "gradebook.db", "submitted", "autograded")
 
 _BLOCK = 4096
 
@@ -100,7 +100,7 @@ def _python_paths(modules: tuple[str, ...], working: str) -> tuple[str, ...]:
     targets = [os.path.realpath(path) for path in private]
     for path in map(os.path.abspath, filter(None, modules)):
         real = os.path.realpath(path)
-        course = any(os.path.exists(os.path.join(path, name)) for name in _COURSE)
+        course = any(os.path.exists(os.path.join(path, name)) for name in COURSE)
         home = os.path.dirname(real) == "/home"
         if not (course or home or any(_holds(real, target) for target in targets)):
             wanted.append(path)

@@ -88,7 +88,7 @@ def choose(
     allow_unsealed : bool
         Whether notebooks may run without any barrier.
     without_wasm : callable
-        Returns why the notebooks cannot run in WebAssembly; nothing if they can.
+        Returns why the notebook cannot run in WebAssembly; nothing if it can.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def choose(
         raise NotSealed(f"expected a level that seals, got none; {unsealed}")
     if wanted == Level.WASM:
         if why := without_wasm():
-            raise NotSealed(f"the notebooks cannot run in the sandbox 'wasm': {why}")
+            raise NotSealed(f"a notebook cannot run in the sandbox 'wasm': {why}")
         return Level.WASM
     result = survey()
     outcomes = "; ".join(f"{name}: {outcome}" for name, outcome in result.tried.items())

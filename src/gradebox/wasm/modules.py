@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
+from gradebox.sandbox.filesystem import COURSE
 from gradebox.sandbox.imports import Barrier
 from gradebox.wasm import machine
 from gradebox.wasm.files import Folder, HostFile, HostFolder
@@ -69,6 +70,9 @@ class Modules:
 def origin(name: str) -> Path | None:
     """Return the folder of a package that is installed, or the file of a module, if there is one.
 
+    A folder that only happens to be on the path is none, nor is what lies in the folder of a
+    course or in the working folder: the answers may.
+
     Parameters
     ----------
     name : str
@@ -78,11 +82,12 @@ def origin(name: str) -> Path | None:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
         return None
-    if spec is None or spec.origin in ("built-in", "frozen"):
+    if spec is None or not spec.has_location or spec.origin is None:
         return None
-    if spec.submodule_search_locations:
-        return Path(next(iter(spec.submodule_search_locations))).resolve()
-    return Path(spec.origin).resolve() if spec.origin else None
+    found = Path(spec.origin).resolve()
+    found = found.parent if spec.submodule_search_locations else found
+    private = found.parent == Path.cwd() or any((found.parent / each).exists() for each in COURSE)
+    return None if private else found
 
 
 def obstacle(names: Iterable[str], substitutes: Sequence[Path] = ()) -> str:

@@ -17,6 +17,7 @@ from gradebox.wasm.clock import Clock
 from gradebox.wasm.files import File, Folder, HostFile, HostFolder, Tree, handed_in
 from gradebox.wasm.instance import PYTHON, SITE, TEMPORARY, WORK, Image, Instance
 from gradebox.wasm.modules import Modules, hidden
+from gradebox.workers import pool
 from gradebox.workers.notebook import Ended, Notebook
 from gradebox.workers.protocol import (
     Began,
@@ -214,7 +215,7 @@ _making: dict[Any, threading.Lock] = defaultdict(threading.Lock)
 
 
 def template(
-    modules: tuple[Sequence[str], Sequence[str], Sequence[str], str],
+    modules: pool.Modules,
     substitutes: Sequence[str],
     tests: bool,
 ) -> Template:
@@ -223,14 +224,13 @@ def template(
     Parameters
     ----------
     modules : tuple
-        What is imported, banned and stubbed, and what prepares the tests: see
-        :func:`gradebox.workers.pool.modules`.
+        What is imported, banned and stubbed, and what prepares the tests.
     substitutes : sequence of str
         Folders with modules that take the places of those that are installed.
     tests : bool
         Whether the instances are for tests, which have all modules.
     """
-    key = modules, tuple(substitutes), tests
+    key = modules, (*substitutes,), tests
     with _making[key]:
         if key not in _templates:
             imports, banned, stubbed, prepare = modules
@@ -243,9 +243,20 @@ def template(
         return _templates[key]
 
 
+def start(modules: pool.Modules, substitutes: Sequence[str]) -> None:
+    """Make both templates beside all else; what goes wrong is told to who asks for them."""
+
+    def make(tests: bool) -> None:
+        with contextlib.suppress(Exception):
+            template(modules, substitutes, tests)
+
+    for tests in (True, False):
+        threading.Thread(target=make, args=(tests,), daemon=True).start()
+
+
 @contextmanager
 def running(
-    modules: tuple[Sequence[str], Sequence[str], Sequence[str], str],
+    modules: pool.Modules,
     substitutes: Sequence[str],
     begin: Begin,
     of_tests: Begin | None,

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -44,9 +44,17 @@ def modules(
     return first, second, third, prepare.replace("{assignment}", assignment)
 
 
-def imported(folder: Path) -> tuple[str, ...]:
-    """Return the installed modules that the notebooks in a folder import at their top level."""
-    paths = sorted(folder.glob("*.ipynb"))
+def imported(folder: Path, notebook: str = "*") -> tuple[str, ...]:
+    """Return the installed modules that the notebooks in a folder import at their top level.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    notebook : str, optional
+        The name of one of them, where only that counts.
+    """
+    paths = sorted(folder.glob(f"{notebook}.ipynb"))
     return _imported(folder, tuple((path, path.stat().st_mtime_ns) for path in paths))
 
 
@@ -119,22 +127,12 @@ def template(server: ForkServer, key: Hashable, begin: Begin) -> Template:
         return _templates[key]
 
 
-def start(folder: Path, assignment: str, sandbox: str | None = None) -> None:
-    """Start, beside all else, what the configuration in a folder will ask for.
+def configured(folder: Path, assignment: str) -> tuple[Modules, Any] | None:
+    """Return the modules that the configuration in a folder will ask for, and its section.
 
-    That is known before nbgrader is imported, which takes as long. Whatever is wrong with the
-    configuration is left for nbgrader to tell.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the course.
-    assignment : str
-        The assignment.
-    sandbox : str, optional
-        How notebooks are sealed, if the configuration does not say.
+    That is known before nbgrader is imported, which takes as long as they do. None where it asks
+    for none, or where something is wrong with it, which is left for nbgrader to tell.
     """
-    threading.Thread(target=survey, daemon=True).start()  # what the sandbox will be
     with contextlib.suppress(Exception):
         config: Any = PyFileConfigLoader("nbgrader_config.py", str(folder)).load_config()
         section = config.get("WarmExecute", {})
@@ -142,13 +140,16 @@ def start(folder: Path, assignment: str, sandbox: str | None = None) -> None:
             kinds = ("imports", "banned", "stubbed")
             imports, banned, stubbed = (list(map(str, section.get(kind, ()))) for kind in kinds)
             imports += imported(_source(config.get("CourseDirectory", {}), folder, assignment))
-            wanted = modules(assignment, imports, banned, stubbed, section.get("prepare", ""))
-            if (sandbox or section.get("sandbox", "auto")) == "wasm":
-                for tests in (True, False):
-                    which = wanted, tuple(section.get("substitutes", ())), tests
-                    threading.Thread(target=_start_template, args=which, daemon=True).start()
-            else:
-                threading.Thread(target=_start, args=(wanted,), daemon=True).start()
+            prepare = section.get("prepare", "")
+            return modules(assignment, imports, banned, stubbed, prepare), section
+    return None
+
+
+def start(wanted: Modules | None) -> None:
+    """Find out what the sandbox will be, and start a fork server, beside all else."""
+    threading.Thread(target=survey, daemon=True).start()
+    if wanted is not None:
+        threading.Thread(target=_start, args=(wanted,), daemon=True).start()
 
 
 def _source(section: Any, folder: Path, assignment: str) -> Path:
@@ -166,13 +167,6 @@ def _start(wanted: Modules) -> None:
     # this run may be at its end already; and what cannot start is told by who asks for it
     with contextlib.suppress(Exception):
         server(wanted).start_server_of_tests()
-
-
-def _start_template(wanted: Modules, substitutes: Sequence[str], tests: bool) -> None:
-    with contextlib.suppress(Exception):
-        from gradebox.wasm import notebook
-
-        notebook.template(wanted, substitutes, tests)
 
 
 def close() -> None:
