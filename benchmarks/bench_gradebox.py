@@ -9,6 +9,8 @@ one wrong answer.
 The courses are two assignments of this one, whose tests all run isolated; nbgrader's own
 ``quickstart``; and the same with all tests in the student's process, ``in-process``.
 
+``--sandbox wasm`` has gradebox run the notebooks in WebAssembly; it is compiled before.
+
 ``--only gradebox`` leaves nbgrader out, for large classes, and measures the memory: the largest
 sum, over the command and all processes that it starts, of what each has for itself and its share
 of what they have in common.
@@ -31,6 +33,7 @@ import nbformat
 import psutil
 
 from benchmarks.gradebooks import rows, url
+from gradebox.wasm import machine
 from tools import answers, backend, sample_class
 from tools.layout import ROOT, Course
 
@@ -40,6 +43,7 @@ c.WarmExecute.imports = ["numpy"]
 c.WarmExecute.banned = ["optdl.{assignment}"]
 c.WarmExecute.stubbed = ["optdl.checks"]
 c.WarmExecute.prepare = "from optdl.checks import prepare; prepare('{assignment}')"
+c.WarmExecute.substitutes = [SUBSTITUTES]
 """
 QUICKSTART = ("quickstart", "in-process")
 COURSES = ("erm", "bnp", *QUICKSTART)
@@ -57,7 +61,9 @@ def write_course(folder: Path, name: str, students: int) -> str:
     source.mkdir(parents=True)
     shutil.copy(course.source(name), source)
     begin = 'c = get_config()\nc.CourseDirectory.course_id = "class"'
-    (folder / "nbgrader_config.py").write_text(begin + CONFIG)
+    (folder / "nbgrader_config.py").write_text(
+        begin + CONFIG.replace("SUBSTITUTES", repr(str(ROOT / "tools" / "inpage" / "library")))
+    )
     sheet = sample_class.sheet(course, name)
     wrong = next(iter(sheet.right))
     fillings = (
@@ -156,14 +162,14 @@ def proportional_memory(process: psutil.Process) -> float:
         return 0.0
 
 
-def compare(name: str, students: int, jobs: int) -> None:
+def compare(name: str, students: int, grade: list[str]) -> None:
     """Print a line with the times of both."""
     with tempfile.TemporaryDirectory() as folder:
         of_nbgrader, of_gradebox = Path(folder, "nbgrader"), Path(folder, "gradebox")
         assignment = write_course(of_nbgrader, name, students)
         shutil.copytree(of_nbgrader, of_gradebox)
         theirs, _ = run(of_nbgrader, "-m", "nbgrader", "autograde", assignment)
-        ours, _ = run(of_gradebox, "-m", "gradebox", "grade", assignment, "-j", str(jobs))
+        ours, _ = run(of_gradebox, "-m", *grade, assignment)
         expected, got = rows(url(of_nbgrader)), rows(url(of_gradebox))
     if not expected["grades"] or got != expected:
         differ = [sorted(set(expected[table]) ^ set(got[table]))[:10] for table in expected]
@@ -175,13 +181,12 @@ def compare(name: str, students: int, jobs: int) -> None:
     )
 
 
-def alone(name: str, students: int, jobs: int) -> None:
+def alone(name: str, students: int, grade: list[str]) -> None:
     """Print a line with the time and the memory of gradebox."""
     with tempfile.TemporaryDirectory() as folder:
         course = Path(folder, "gradebox")
         assignment = write_course(course, name, students)
-        grade = ["gradebox", "grade", assignment, "-j", str(jobs)]
-        seconds, most = run(course, "-m", *grade, memory=True)
+        seconds, most = run(course, "-m", *grade, assignment, memory=True)
         graded = {row[0] for row in rows(url(course))["submissions"]}
     if len(graded) != students:
         raise SystemExit(f"expected {students} submissions in the gradebook, got {len(graded)}")
@@ -195,7 +200,11 @@ def main() -> None:
     parser.add_argument("--students", nargs="+", type=int, default=[20, 100], metavar="N")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", choices=["gradebox"])
+    parser.add_argument("--sandbox", default="auto", choices=["auto", "kernel", "wasm"])
     options = parser.parse_args()
+    grade = ["gradebox", "grade", "-j", str(options.jobs), "--sandbox", options.sandbox]
+    if options.sandbox == "wasm":
+        machine.module()
     if options.only:
         print("| course | students | s | memory, MB |")
         print("|---|--:|--:|--:|")
@@ -204,7 +213,7 @@ def main() -> None:
         print("|---|--:|--:|--:|--:|")
     for name in options.course:
         for students in options.students:
-            (alone if options.only else compare)(name, students, options.jobs)
+            (alone if options.only else compare)(name, students, grade)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """Notebooks of an assignment that tests execute without a gradebook."""
 
+import importlib
+import importlib.util
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import nbformat
+import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from traitlets.config import Config
 
@@ -12,6 +15,12 @@ from gradebox.nbgrader.dry_run import NotebookPlan
 from gradebox.nbgrader.execute import Run, WarmExecute
 
 CONTEXT = {"assignment": "toy", "notebook": "toy"}
+
+needs_wasm = pytest.mark.skipif(
+    not all(importlib.util.find_spec(name) for name in ("gradebox_wasm", "wasmtime"))
+    or not importlib.import_module("gradebox_wasm").INTERPRETER.is_file(),
+    reason="the interpreter is missing; it is made by: python -m tools.wasm_wheel",
+)
 OF_R = {"name": "ir", "display_name": "R", "language": "R"}
 
 

@@ -295,8 +295,8 @@ class WarmExecute(Execute):  # type: ignore[misc]
             return "wasmtime is not installed; pip install 'gradebox[wasm]'"
         except NotSealed as error:
             return str(error)
-        imports = [*self.imports, *pool.imported(source, notebook)]
-        name = modules.obstacle(imports, [*map(Path, self.substitutes)])
+        imports = *self.imports, *pool.imported(source, notebook)
+        name = modules.obstacle(imports, (*self.substitutes,))
         return f"it has no {name}, which is compiled for this machine" if name else ""
 
     def _limits(self) -> Limits:

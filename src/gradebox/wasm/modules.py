@@ -8,6 +8,7 @@ import importlib.util
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from gradebox.sandbox.filesystem import COURSE
 from gradebox.sandbox.imports import Barrier
 from gradebox.wasm import machine
 from gradebox.wasm.files import Folder, HostFile, HostFolder
+from gradebox.workers.syntax import parse
 
 
 class Modules:
@@ -90,21 +92,22 @@ def origin(name: str) -> Path | None:
     return None if private else found
 
 
-def obstacle(names: Iterable[str], substitutes: Sequence[Path] = ()) -> str:
+@cache
+def obstacle(names: tuple[str, ...], substitutes: tuple[str, ...] = ()) -> str:
     """Return a module that is compiled for this machine and that others import, if there is one.
 
     What they import in their turn is looked for at the top level of their files.
 
     Parameters
     ----------
-    names : iterable of str
+    names : tuple of str
         Modules, ``module`` or ``module:name``.
-    substitutes : sequence of Path
-        See :class:`Modules`.
+    substitutes : tuple of str
+        Folders: see :class:`Modules`.
     """
     _, library = machine.files()
     there = {path.name.partition(".")[0] for path in library.iterdir()} | sys.stdlib_module_names
-    there |= {path.stem for folder in substitutes for path in folder.iterdir()} | {"gradebox"}
+    there |= {path.stem for each in substitutes for path in Path(each).iterdir()} | {"gradebox"}
     waiting, seen = [name.replace(":", ".") for name in names], set[str]()
     while waiting:
         name = waiting.pop()
@@ -125,7 +128,7 @@ def _imported_by(found: Path, name: str) -> Iterator[str]:
     for part in [*name.split(".")[1:], ""]:
         file = path / "__init__.py" if path.is_dir() else path
         if file.suffix == ".py" and file.is_file():
-            yield from _imports(ast.parse(file.read_bytes()), package, path.is_dir())
+            yield from _imports(parse(file.read_text("utf-8")), package, path.is_dir())
         if not path.is_dir():
             return
         path = path / part if (path / part).is_dir() else path / f"{part}.py"

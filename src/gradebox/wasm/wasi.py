@@ -16,6 +16,8 @@ SUCCESS, DENIED, BAD_FILE, EXISTS, INVALID, IS_FOLDER = 0, 2, 8, 20, 28, 31
 MANY_OPEN, MISSING, NO_SPACE, UNKNOWN, NO_FOLDER, NOT_EMPTY, NO_SEEK = 33, 44, 51, 52, 54, 55, 70
 CHARACTERS, FOLDER, FILE = 2, 3, 4
 CREATE, DIRECTORY, EXCLUSIVE, TRUNCATE, APPEND = 1, 2, 4, 8, 1
+WRITING = 2**6
+"""The right to write to what is opened."""
 MOST_PIECES, SAID = 1024, 2000
 
 CALLS = {
@@ -377,6 +379,8 @@ class Wasi:
             self.tree.make(folder, name, node)
         if flags & DIRECTORY and not isinstance(node, Folder):
             return NO_FOLDER
+        if rights & WRITING and isinstance(node, File):
+            writable(node)
         if isinstance(node, File) and flags & TRUNCATE:
             self.tree.resize(node, 0)
         new = next(each for each in range(len(self._opened) + 1) if each not in self._opened)

@@ -1,0 +1,331 @@
+"""The sandbox of WebAssembly gives what the kernel's does; its files, limits and modules."""
+
+import random
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbformat.v4 import new_notebook
+from notebooks import answer, cell, executed, needs_wasm, scores, shown, step
+from traitlets.config import Config
+
+from gradebox.nbgrader.dry_run import NotebookPlan
+from gradebox.sandbox import probe
+from gradebox.sandbox.seal import Level, NotSealed
+from gradebox.wasm.clock import Clock
+from gradebox.wasm.files import File, Folder, Full, HostFolder, Tree
+from gradebox.wasm.modules import Modules, obstacle
+from gradebox.workers.client import GRACE
+from tools import sample_class
+from tools.layout import ROOT, Course
+
+pytestmark = [needs_wasm, pytest.mark.xdist_group("wasm")]
+
+COURSE = Course(ROOT)
+SUBSTITUTES = str(ROOT / "tools" / "inpage" / "library")
+
+
+def run(folder: Path, *cells: Any, **options: Any) -> tuple[list[Any], Any]:
+    """Execute a notebook in WebAssembly."""
+    return executed(folder, *cells, sandbox="wasm", **options)
+
+
+# --- The same as the kernel's sandbox -------------------------------------------------------------
+
+EVERY = [
+    pytest.param(topic, marks=() if topic == "erm" else pytest.mark.slow)
+    for topic in COURSE.topics()
+]
+ROUNDED = {("conditioning", "conditioning-steps-needed-visible")}
+"""Tests whose words depend on rounding: eigenvalues of a singular matrix from another LAPACK."""
+
+
+@pytest.mark.parametrize("topic", EVERY)
+def test_an_assignment_gives_the_same_scores_and_the_same_words(topic: str, tmp_path: Path) -> None:
+    sheet = sample_class.sheet(COURSE, topic)
+    kinds = {"all correct", "blank", "misconception 1", "misconception 2", "forger"}
+    students = [each for each in sample_class.STUDENTS if each.kind in kinds]
+    assert len(students) == len(kinds)
+    context = {"assignment": topic, "notebook": topic, "student": "ada"}
+    traits = {
+        "imports": ["numpy"],
+        "banned": ["optdl.{assignment}"],
+        "stubbed": ["optdl.checks"],
+        "prepare": "from optdl.checks import prepare; prepare('{assignment}')",
+        "substitutes": [SUBSTITUTES],
+    }
+    config = Config()
+    config.CourseDirectory.source_directory = "solutions"
+    runs: dict[str, list[Any]] = {"kernel": [], "wasm": []}
+    for sandbox, found in runs.items():
+        way = step(ROOT, sandbox=sandbox, config=deepcopy(config), **traits)
+        for student in students:
+            content = sample_class.submission(sheet, student).decode()
+            nb: Any = nbformat.reads(content, as_version=4)  # type: ignore[no-untyped-call]
+            result = way.run(nb, tmp_path, context, NotebookPlan())
+            words = {
+                each.metadata.get("nbgrader", {}).get("grade_id"): shown(each)
+                for each in nb.cells
+                if each.cell_type == "code"
+            }
+            for name in words:
+                if (topic, name) in ROUNDED:
+                    words[name] = words[name].partition("Why: ")[0]
+            found.append((student.name, result.scores, words))
+    assert runs["wasm"] == runs["kernel"]
+    full = {name: score for _, each, _ in runs["kernel"] for name, score in each.items() if score}
+    assert len(full) > 10
+
+
+@pytest.mark.slow
+def test_what_ipython_offers_works_or_says_that_it_does_not(tmp_path: Path) -> None:
+    cells, _ = run(
+        tmp_path,
+        "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2]);",
+        "%%time\nx = 3",
+        "%timeit -n1 -r1 x",
+        "display({'a': x})",
+        "x?",
+        "_ = !ls",
+        "input('your name')",
+        "import threading\nthreading.Thread(target=print).start()",
+    )
+    assert "image/png" in cells[0].outputs[-1].data
+    assert "Wall time" in shown(cells[1])
+    assert "1 run, 1 loop" in shown(cells[2])
+    assert "{'a': 3}" in shown(cells[3])
+    assert "does not support processes" in shown(cells[5])
+    assert "EOF" in shown(cells[6])
+    assert "can't start new thread" in shown(cells[7])
+
+
+# --- What an instance has ------------------------------------------------------------------------
+
+
+def test_it_has_what_was_handed_in_and_nothing_else(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / "data").mkdir(parents=True)
+    (work / "data" / "numbers.txt").write_text("1 2 3")
+    (work / "link").symlink_to(__file__)
+    (work / "other.ipynb").write_text("{}")
+    told = f"for name in ({__file__!r}, 'link', 'other.ipynb', '/etc/passwd', '../../etc/passwd'):"
+    cells, _ = run(
+        tmp_path,
+        "open('data/numbers.txt').read()",
+        "import os\n[os.listdir(name) for name in ('.', '/', '/tmp')]",
+        told + "\n    try: open(name); print('open', name)\n    except FileNotFoundError: pass",
+        "import socket\nsocket.create_connection(('127.0.0.1', 9))",
+        "open('/site/gradebox/__init__.py', 'a')",
+        "open('data/numbers.txt', 'w').write('4'); open('data/numbers.txt').read()",
+        "print(sorted(name for name in os.environ if 'GRADEBOX' in name), os.environ['HOME'])",
+    )
+    assert "'1 2 3'" in shown(cells[0])
+    assert "[['data'], ['usr', 'site', 'work', 'tmp'], []]" in shown(cells[1])
+    assert shown(cells[2]) == ""
+    assert cells[3].outputs[-1].output_type == "error"
+    assert "Permission" in shown(cells[4])
+    assert "'4'" in shown(cells[5])
+    assert (work / "data" / "numbers.txt").read_text() == "1 2 3"
+    assert shown(cells[6]) == "['GRADEBOX_STUDENT'] /tmp\n"
+
+
+def test_it_has_modules_in_python_alone_and_no_answers(tmp_path: Path) -> None:
+    barred = {"banned": ["optdl.erm"], "stubbed": ["optdl.checks"], "substitutes": [SUBSTITUTES]}
+    cells, _ = run(
+        tmp_path,
+        "__import__('torch')",
+        "import optdl.erm",
+        "import glob\nprint(glob.glob('/site/optdl/erm*'), glob.glob('/site/optdl/checks*'))",
+        "import traitlets, optdl\ntraitlets.__file__",
+        "import tests, tools, solutions, nbgrader_config",
+        **barred,
+    )
+    assert "torch is not part of the Python in which this notebook is graded" in shown(cells[0])
+    assert "it holds the answers" in shown(cells[1])
+    assert shown(cells[2]) == "[] []\n"
+    assert "/site/traitlets/__init__.py" in shown(cells[3])
+    assert "No module named 'tests'" in shown(cells[4])
+
+
+def test_what_it_writes_has_limits(tmp_path: Path) -> None:
+    cells, _ = run(
+        tmp_path,
+        "for i in range(9): open(str(i), 'w').write('x' * 10**6)",
+        "kept = [open('0') for i in range(300)]",
+        "x = bytearray(10**9)",
+        "import os\nfor i in range(9): os.remove(str(i))",
+        "open('again', 'w').write('x' * 10**6)",
+        max_disk=5_000_000,
+        max_memory=2**28,
+    )
+    assert "No space left" in shown(cells[0])
+    assert "No file descriptors available" in shown(cells[1])
+    assert cells[2].outputs[0].ename == "MemoryError"
+    assert "1000000" in shown(cells[4])
+
+
+def test_time_is_that_of_the_instance(tmp_path: Path) -> None:
+    cells, result = run(
+        tmp_path,
+        "x = 0\nwhile True: x += 1",
+        "x > 1000",
+        "import time\ntime.sleep(1000)",
+        "import numpy as np\nA = np.eye(300)\nwhile True: A = A @ A",
+        "x = 'still here'; x",
+        timeout=1,
+    )
+    for late in (0, 2, 3):
+        assert "longer than 1 s" in shown(cells[late])
+    assert "True" in shown(cells[1])
+    assert "still here" in shown(cells[4])
+    assert {event.kind for event in result.events} == {"slow"}
+
+
+@pytest.mark.slow
+def test_what_cannot_be_interrupted_ends_alone(tmp_path: Path) -> None:
+    stubborn = "while True:\n    try:\n        while True: pass\n    except BaseException: pass"
+    test = cell("t", "assert f(2) == 3", 2)
+    cells, result = run(
+        tmp_path, answer("def f(x): return x + 1"), stubborn, "1 + 1", test, timeout=1
+    )
+    assert "could not be interrupted" in shown(cells[1])
+    assert "killed Python" in shown(cells[2])
+    assert result.scores == {"t": 0.0}
+    assert scores(tmp_path, answer("def f(x): return x + 1"), test, sandbox="wasm") == {"t": 2.0}
+
+
+# --- Tests ---------------------------------------------------------------------------------------
+
+SQUARE = answer("calls = []\ndef square(x):\n    calls.append(x)\n    return x * x")
+
+
+def test_tests_have_values_and_functions_cross(tmp_path: Path) -> None:
+    tests = {
+        "right": "import numpy as np\nassert np.all(square(np.arange(4)) == [0, 1, 4, 9])",
+        "wrong": "assert square(2) == 5, 'it is no square'",
+        "function": "assert apply(lambda x: square(x) + 1, 3) == 10",
+        "none": "calls.append",
+    }
+    cells, result = run(
+        tmp_path,
+        SQUARE,
+        answer("def apply(f, x): return f(x)", "apply"),
+        *(cell(name, source, 1) for name, source in tests.items()),
+    )
+    assert result.scores == {"right": 1, "wrong": 0, "function": 1, "none": 1}
+    assert "it is no square" in shown(cells[3])
+
+
+def test_a_test_among_the_objects_may_have_them_as_they_were(tmp_path: Path) -> None:
+    test = cell("t", "assert items == [1]", 1)
+    cells = [answer("items = [1]"), test, answer("items.append(2)", "later")]
+    assert scores(tmp_path, *cells, in_process=["t"], sandbox="wasm") == {"t": 0.0}
+    nb = new_notebook(cells=cells)
+    way = step(tmp_path, sandbox="wasm")
+    plan = NotebookPlan(["t"], forks=["t"])
+    context = {"assignment": "toy", "notebook": "toy", "student": "ada"}
+    assert way.run(nb, tmp_path / "work", context, plan).scores == {"t": 1.0}
+
+
+# --- Parts ---------------------------------------------------------------------------------------
+
+
+def test_a_tree_agrees_with_a_dict_of_paths() -> None:
+    rng, tree, paths = random.Random(3), Tree(10**6), dict[str, int]()
+    for _ in range(300):
+        name = rng.choice("abcdef")
+        if name in paths and rng.random() < 0.4:
+            folder, last = tree.parent(f"/x/../{name}")
+            assert folder is not None
+            del folder.entries[last], paths[name]
+        else:
+            size = rng.randrange(1000)
+            file = tree.find(name) or File()
+            assert isinstance(file, File)
+            if name not in paths:
+                tree.make(tree.root, name, file)
+            tree.resize(file, size)
+            paths[name] = size
+        sizes = {each: len(file.content) for each, file in tree.root.entries.items()}  # type: ignore[union-attr]
+        assert sizes == paths
+    copied = tree.copy()
+    tree.root.entries.clear()
+    assert set(copied.root.entries) == set(paths)
+
+
+def test_a_tree_has_room_for_so_much(tmp_path: Path) -> None:
+    tree, file = Tree(100), File()
+    tree.resize(file, 100)
+    with pytest.raises(Full):
+        tree.resize(file, 101)
+    tree.resize(file, 50)
+    tree.resize(file, 100)
+    (tmp_path / "inside").mkdir()
+    tree.put("host", HostFolder(str(tmp_path)))
+    host = tree.find("host")
+    assert isinstance(host, Folder)
+    with pytest.raises(PermissionError):
+        tree.make(host, "new", File())
+
+
+def test_each_side_is_interrupted_once_and_has_a_while_then() -> None:
+    clock = Clock(2.0)
+    clock.add(1.9)
+    assert not clock.is_over("student")
+    clock.add(0.2)
+    assert clock.is_over("student")
+    assert not clock.is_over("student")
+    assert not clock.is_over("tests")
+    clock.add(GRACE)
+    assert clock.is_over("tests")
+    clock.add(GRACE)
+    with pytest.raises(TimeoutError, match="longer than 2 s"):
+        clock.is_over("tests")
+
+
+def test_what_a_notebook_needs_is_found_in_what_it_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "lessons"
+    package.mkdir()
+    (package / "__init__.py").write_text("import json, numpy, matplotlib.pyplot\n")
+    (package / "plain.py").write_text("def f():\n    import torch\n")
+    (package / "deep.py").write_text("from lessons import tensors\nfrom . import plain\n")
+    (package / "tensors.py").write_text("try:\n    import torch\nexcept ImportError:\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert obstacle(("numpy", "lessons.plain:f")) == ""
+    assert obstacle(("lessons.deep",)) == "torch"
+    substitute = tmp_path / "substitutes"
+    substitute.mkdir()
+    (substitute / "torch.py").write_text("")
+    assert obstacle(("lessons.deep",), (str(substitute),)) == ""
+
+
+@pytest.mark.parametrize("name", ["..", "/etc", "tests", "no_such_module", "sqlite3", "torch"])
+def test_what_is_no_module_in_python_alone_is_not_fetched(name: str) -> None:
+    modules = Modules()
+    before = set(modules.folder.entries)
+    assert modules.fetch(name)
+    assert set(modules.folder.entries) == before
+
+
+# --- Which sandbox -------------------------------------------------------------------------------
+
+
+def test_it_is_chosen_where_the_kernel_seals_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    none = probe.Survey(Level.NONE, {"namespaces": "refused", "landlock": "refused"})
+    monkeypatch.setattr(probe, "survey", lambda: none)
+    assert probe.choose("auto", without_wasm=lambda: "") is Level.WASM
+    with pytest.raises(NotSealed, match="wasm: it has no torch"):
+        probe.choose("auto", without_wasm=lambda: "it has no torch")
+    with pytest.raises(NotSealed, match="another one"):
+        probe.choose("kernel", without_wasm=lambda: "")
+    with pytest.raises(NotSealed, match="'wasm': it has no torch"):
+        probe.choose("wasm", without_wasm=lambda: "it has no torch")
+
+
+def test_a_notebook_that_needs_more_is_refused_with_the_module(tmp_path: Path) -> None:
+    with pytest.raises(NotSealed, match="it has no torch"):
+        run(tmp_path, "import torch")
