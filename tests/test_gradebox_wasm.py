@@ -327,5 +327,5 @@ def test_it_is_chosen_where_the_kernel_seals_nothing(monkeypatch: pytest.MonkeyP
 
 
 def test_a_notebook_that_needs_more_is_refused_with_the_module(tmp_path: Path) -> None:
-    with pytest.raises(NotSealed, match="it has no torch"):
+    with pytest.raises(NotSealed, match="there is no torch"):
         run(tmp_path, "import torch")

@@ -127,7 +127,7 @@ def check_tests(arguments: argparse.Namespace) -> int:
         raise Problem(str(error)) from error
     report.show_tests(console, tests)
     for notebook, said in sandboxes.items():
-        console.print(escape(f"{notebook}: sandboxes: {said}"), soft_wrap=True)
+        console.print(escape(f"{notebook} {said}"), soft_wrap=True)
     return int(any(test.fails for test in tests))
 
 

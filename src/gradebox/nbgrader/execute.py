@@ -275,14 +275,14 @@ class WarmExecute(Execute):  # type: ignore[misc]
 
     def sandboxes(self, source: Path) -> dict[str, str]:
         """Say of each notebook of the instructor's version in which sandboxes it can run."""
-        kernel = survey().level
-        said = {}
+        kernel, said = survey().level, {}
         for path in sorted(source.glob("*.ipynb")):
             why = self._without_wasm(source, path.stem)
-            said[path.stem] = (
-                f"kernel: {'not here' if kernel is Level.NONE else kernel}; "
-                f"wasm: {why or 'can run it'}"
-            )
+            reasons = {} if kernel is not Level.NONE else {"kernel": "this system has none"}
+            reasons |= {"wasm": why} if why else {}
+            there = [name for name in ("kernel", "wasm") if name not in reasons]
+            text = f"can run in the sandbox {' or '.join(there)}" if there else "has no sandbox"
+            said[path.stem] = text + "".join(f"; not in {n}: {why}" for n, why in reasons.items())
         return said
 
     def _without_wasm(self, source: Path, notebook: str) -> str:
@@ -297,7 +297,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
             return str(error)
         imports = *self.imports, *pool.imported(source, notebook)
         name = modules.obstacle(imports, (*self.substitutes,))
-        return f"it has no {name}, which is compiled for this machine" if name else ""
+        return f"there is no {name}, which is compiled for this machine" if name else ""
 
     def _limits(self) -> Limits:
         return Limits(
