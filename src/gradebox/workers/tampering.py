@@ -6,6 +6,7 @@ was done: who owns the process can also deceive who compares.
 """
 
 import builtins
+import operator
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -21,6 +22,8 @@ class Builtins:
     def __init__(self) -> None:
         self._names = vars(builtins)
         self._first = self._names.copy()
+        # all in C, and kept here: this is done after each call of a function of the student's
+        self._all, self._map, self._is = all, map, operator.is_
         self._of_student: dict[str, Any] = {}
         self._depth = 0
         self.changed: list[str] = []
@@ -36,6 +39,9 @@ class Builtins:
             return
         # here any of Python's own names may be another's, so that none is used
         names, first = self._names, self._first
+        if self._all(self._map(self._is, self._map(names.get, first), first.values())):
+            self.changed, self._of_student = [], {}
+            return
         self.changed = [name for name in first if names.get(name) is not first[name]]
         self._of_student = {name: names[name] for name in self.changed if name in names}
         names.update(first)
