@@ -59,7 +59,8 @@ LAYERS = {
     "feedback": {"workers", "nbgrader"},
     "exchange": {"files"},
     "cluster": {"files", "nbgrader", "run"},
-    "cli": {"processors", "workers", "wasm", "nbgrader", "run", "cluster"},
+    "container": {"processors", "events", "files", "sandbox", "nbgrader", "run", "cluster"},
+    "cli": {"processors", "workers", "wasm", "nbgrader", "run", "cluster", "container"},
 }
 PRIVATE = tuple(
     f"nbgrader.{part}"

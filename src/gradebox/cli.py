@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gradebox.run import batch
 
 CONFIG = "nbgrader_config.py"
+CONTAINER = "container"
 
 
 class Problem(Exception):
@@ -70,9 +71,9 @@ def parser() -> argparse.ArgumentParser:
         )
         each.add_argument(
             "--sandbox",
-            choices=["auto", "kernel", "wasm", "none"],
-            help="what seals the cells: the Linux kernel, WebAssembly, or, only with "
-            "GRADEBOX_ALLOW_UNSEALED=yes in the environment, nothing",
+            choices=["auto", "kernel", "wasm", CONTAINER, "none"],
+            help="what seals the cells: the Linux kernel, WebAssembly, a container of Docker or "
+            "Podman, or, only with GRADEBOX_ALLOW_UNSEALED=yes in the environment, nothing",
         )
     return command_line
 
@@ -105,25 +106,41 @@ def _start(root: Path, arguments: argparse.Namespace) -> None:
             notebook.start(wanted, section.get("substitutes", ()))
 
 
+def _course(root: Path, arguments: argparse.Namespace) -> "Course":
+    from gradebox.nbgrader.course import Course
+
+    # Linux is in the container, and its kernel seals
+    sandbox = "kernel" if arguments.sandbox == CONTAINER else arguments.sandbox
+    return Course(root, arguments.assignment, arguments.timeout, sandbox=sandbox)
+
+
 def check_tests(arguments: argparse.Namespace) -> int:
     """Say of each test how it runs and what it gives; return 1 if your own answers lose points."""
     root = _folder()
-    _start(root, arguments)
+    if arguments.sandbox != CONTAINER:
+        _start(root, arguments)
     with _fast_imports():
         from gradebox.run import batch, report
     from gradebox.nbgrader.cells import NotPython
-    from gradebox.nbgrader.course import Course
     from gradebox.run.executor import Executor
 
     console = Console(highlight=False)
-    course = Course(root, arguments.assignment, arguments.timeout, sandbox=arguments.sandbox)
+    course = _course(root, arguments)
     if not any(course.source.glob("*.ipynb")):
         raise Problem(f"expected your own notebooks in {course.source}, got none")
     try:
-        with batch.grading(), console.status("Running the tests on your own answers"):
-            executor = Executor(course)
-            tests, sandboxes = executor.dry_run(cores()), executor.sandboxes()
-    except NotPython as error:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(batch.grading())
+            stack.enter_context(console.status("Running the tests on your own answers"))
+            sandboxes = {}
+            if arguments.sandbox == CONTAINER:
+                from gradebox import container
+
+                tests = stack.enter_context(container.opened(course)).dry_run()
+            else:
+                executor = Executor(course)
+                tests, sandboxes = executor.dry_run(cores()), executor.sandboxes()
+    except (NotPython, batch.Unready) as error:
         raise Problem(str(error)) from error
     report.show_tests(console, tests)
     for notebook, said in sandboxes.items():
@@ -134,15 +151,14 @@ def check_tests(arguments: argparse.Namespace) -> int:
 def command(arguments: argparse.Namespace) -> int:
     """Grade; return 1 if a submission failed."""
     root = _folder()
-    if arguments.scheduler is None:
+    if arguments.scheduler is None and arguments.sandbox != CONTAINER:
         _start(root, arguments)
     with _fast_imports():
         from gradebox.run import batch, report
-    from gradebox.nbgrader.course import Course
     from gradebox.run.store import Busy
 
     console = Console(highlight=False)
-    course = Course(root, arguments.assignment, arguments.timeout, sandbox=arguments.sandbox)
+    course = _course(root, arguments)
     students = course.students(arguments.student)
     if not students:
         raise Problem(
@@ -172,9 +188,15 @@ def command(arguments: argparse.Namespace) -> int:
 def _run(
     stack: contextlib.ExitStack, course: "Course", arguments: argparse.Namespace
 ) -> "batch.Batch":
-    """Return the run, connected to the cluster where one is asked for."""
+    """Return the run, connected to the cluster or the container where one is asked for."""
     from gradebox.run import batch
 
+    if arguments.sandbox == CONTAINER:
+        from gradebox import container
+
+        run = batch.Batch(course, arguments.jobs or cores(), arguments.resume)
+        stack.enter_context(container.opened(course, run.sources)).take_over(run)
+        return run
     if arguments.scheduler is None:
         return batch.Batch(course, arguments.jobs or cores(), arguments.resume)
     from gradebox import cluster

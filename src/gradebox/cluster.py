@@ -39,8 +39,19 @@ class Unlike(Exception):
     """A worker has other versions of packages than the machine that keeps the scores."""
 
 
-def packed(course: Course, sources: Sources) -> dict[str, Any]:
+def packed(
+    course: Course, sources: Sources | None, shared: dict[str, str] | None = None
+) -> dict[str, Any]:
     """Return all that the execution of any submission takes, as texts and bytes.
+
+    Parameters
+    ----------
+    course : Course
+        The course and its assignment.
+    sources : Sources, optional
+        What the gradebook knows of the assignment; not needed for a dry run.
+    shared : dict, optional
+        The versions that a worker must have; else those of all packages, see :func:`versions`.
 
     Raises
     ------
@@ -52,8 +63,8 @@ def packed(course: Course, sources: Sources) -> dict[str, Any]:
         "timeout": course.timeout,
         "config": _sendable(course.config),
         "ignore": list(course.directory.ignore),
-        "sources": sources.plain,
-        "versions": versions(),
+        "sources": sources and sources.plain,
+        "versions": shared or versions(),
     }
     files = {
         path.relative_to(course.source).as_posix(): path.read_bytes()
@@ -83,25 +94,31 @@ def _sendable(value: Any, name: str = "c") -> Any:
     )
 
 
+RULES = "the rules of gradebox"
+"""What :func:`versions` calls the version of what makes scores."""
+
+
 def versions() -> dict[str, str]:
     """Return what scores depend on, by name: Python, gradebox, and the packages."""
-    return packages() | {"Python": platform.python_version(), "the rules of gradebox": str(VERSION)}
+    return packages() | {"Python": platform.python_version(), RULES: str(VERSION)}
 
 
-def dry_run(order: dict[str, Any]) -> list[dict[str, Any]]:
+def dry_run(order: dict[str, Any], jobs: int = 1) -> list[dict[str, Any]]:
     """Find out on a worker how the tests run; see :mod:`gradebox.nbgrader.dry_run`.
 
     Parameters
     ----------
     order : dict
         What :func:`packed` returned.
+    jobs : int
+        How many notebooks are executed at once.
 
     Raises
     ------
     Unlike
         If this machine would give other scores.
     """
-    return [asdict(run) for run in _executor_for(order).dry_run()]
+    return [asdict(run) for run in _executor_for(order).dry_run(jobs)]
 
 
 def execute(
@@ -153,7 +170,8 @@ def _build_executor(settings: dict[str, Any], files: dict[str, bytes]) -> Execut
     config.CourseDirectory.ignore = settings["ignore"]
     config.CourseDirectory.db_url = NOWHERE
     course = Course(root, settings["assignment"], settings["timeout"], config)
-    return Executor(course, Sources.of(settings["sources"], NOWHERE))
+    sources = settings["sources"]
+    return Executor(course, sources and Sources.of(sources, NOWHERE))
 
 
 def _compare(expected: dict[str, str]) -> None:

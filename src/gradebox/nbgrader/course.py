@@ -32,7 +32,7 @@ VERSION = 8
 
 OF_NO_MATTER = (
     *("CourseDirectory", "Exchange", "NbGrader", "JupyterApp", "Application", "Gradebox"),
-    *("ExchangeFactory", "GenerateFeedback", "FeedbackPage", "HTMLExporter"),
+    *("ExchangeFactory", "GenerateFeedback", "FeedbackPage", "HTMLExporter", "Container"),
 )
 """Sections of the configuration that change no score."""
 

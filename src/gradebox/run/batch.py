@@ -109,6 +109,8 @@ class Batch:
         """Executes a submission; another may be put here, which has that done elsewhere."""
         self.dry_run: Callable[[], list[TestRun]] = partial(executor.dry_run, jobs)
         """Finds out how the tests run; another may be put here as well."""
+        self.elsewhere: tuple[str, ...] = ()
+        """What scores depend on besides, where that is done elsewhere."""
         self._tests: list[TestRun] | None = None
         self._writer = executor.chain()
         self._basis = course.basis(self._writer, self.sources.digest)
@@ -120,7 +122,7 @@ class Batch:
             self._tests = self.dry_run()
             self._plan = planned(self._tests)
             plan_fields = {name: vars(notebook) for name, notebook in self._plan.items()}
-            self._basis = files.digest([self._basis, json.dumps(plan_fields)])
+            self._basis = files.digest([self._basis, *self.elsewhere, json.dumps(plan_fields)])
         return self._tests
 
     def grade(self, students: list[str]) -> Iterator[Outcome]:
@@ -129,14 +131,15 @@ class Batch:
         with (
             self._store.locked(),
             autograding(),
-            ThreadPoolExecutor(self.jobs) as pool,
         ):
+            pool = ThreadPoolExecutor(self.jobs)
             book = Book(self.course.url, self.course.course_id)
             try:
                 marks = book.marks(self.course.assignment)
                 yield from self._grade(students, marks, pool, book)
             finally:
                 book.close()
+                # after an error threads still wait for cells, which end with the fork servers
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _grade(
