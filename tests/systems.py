@@ -13,6 +13,7 @@ NEED_FORK = {
     "test_gradebox_container",
     "test_gradebox_dry_run",
     "test_gradebox_own_time",
+    "test_gradebox_portable",
     "test_gradebox_postgresql",
     "test_gradebox_protocol",
     "test_gradebox_seal",

@@ -24,7 +24,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -268,6 +268,8 @@ class Line:
             number = next(self._numbers)
             self._answers[number] = future
         self.send({"id": number, **request})
+        while not wait([future], 1).done:  # Windows notices Ctrl-C between two waits only
+            pass
         return future.result()
 
     def _read(self) -> None:

@@ -62,8 +62,9 @@ def sync(paths: Iterable[Path]) -> None:
 def remove(folder: Path) -> None:
     """Remove a folder with all that it holds, protected files too; it may be missing."""
     if folder.exists():
-        for _ in _below(folder):
-            pass
+        for path in _below(folder):
+            if os.name == "nt" and not path.is_symlink():
+                path.chmod(0o700)  # Windows removes no file that is read-only
         shutil.rmtree(folder)
 
 

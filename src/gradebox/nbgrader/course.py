@@ -190,7 +190,10 @@ class Course:
     def files_in(self, folder: Path) -> dict[str, Path]:
         """Return the files in a folder that nbgrader copies, by their place in it."""
         paths = find_all_files(str(folder), [*self.directory.ignore, "*.ipynb"])
-        return {os.path.relpath(path, folder): Path(path) for path in sorted(paths)}
+        # with the slashes of every other place where files are named, and of other machines
+        return {
+            Path(os.path.relpath(path, folder)).as_posix(): Path(path) for path in sorted(paths)
+        }
 
     def basis(self, chain: Chain, sources: str) -> str:
         """Return the checksum of all that the scores of a class are made from, beside its work."""

@@ -157,7 +157,8 @@ class Batch:
                 running.add(pool.submit(self._safely, student, marks.get(student, Mark())))
             if not running:
                 return
-            finished, running = wait(running, return_when=FIRST_COMPLETED)
+            # Windows notices Ctrl-C between two waits only
+            finished, running = wait(running, 1, FIRST_COMPLETED)
             for future in finished:
                 result = future.result()
                 yield result if isinstance(result, Outcome) else self._finish(book, result)

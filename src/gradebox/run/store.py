@@ -7,17 +7,18 @@ that a run killed at any instant leaves no half of one; its checksum tells of an
 
 import contextlib
 import json
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from gradebox.files import digest, remove
 
-try:
+if sys.platform == "win32":
+    import msvcrt
+else:
     import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 FILES = "files"
 RESULT = "result.json"
@@ -47,18 +48,14 @@ class Store:
     def locked(self) -> Iterator[None]:
         """Keep other runs away, and clear what a killed run was making.
 
-        The lock ends with the process that holds it, however that ends. Where the system has no
-        such locks (Windows), two runs at once are not noticed.
+        The lock ends with the process that holds it, however that ends.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("a") as lock:
-            if fcntl is not None:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError as error:
-                    raise Busy(
-                        f"another run grades with {self.folder}; wait for its end"
-                    ) from error
+            try:
+                _lock(lock)
+            except OSError as error:
+                raise Busy(f"another run grades with {self.folder}; wait for its end") from error
             remove(self._work)
             yield
 
@@ -100,6 +97,14 @@ class Store:
             for other in (self._results / student).iterdir():
                 if other.name != key:
                     remove(other)
+
+
+def _lock(file: IO[str]) -> None:
+    """Lock a file until it is closed; fail at once if another process has locked it."""
+    if sys.platform == "win32":
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def read(folder: Path) -> dict[str, Any]:

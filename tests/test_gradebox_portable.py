@@ -1,0 +1,123 @@
+"""Outside of its sandbox gradebox needs nothing that Windows lacks.
+
+A process takes away from Python what Windows does not have and calls itself Windows; then gradebox
+is imported, and grades. What other packages do on Windows is theirs, and paths remain those of this
+system.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hang import HANG
+from test_gradebox_cli import course, five, grade, pages, points, released
+from test_gradebox_container import Engine, engine
+
+import gradebox
+from gradebox import files
+
+__all__ = ["course", "engine", "released"]
+
+pytestmark = [
+    pytest.mark.xdist_group("gradebox"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing has to be taken away here"),
+]
+
+SOURCE = Path(gradebox.__file__).parent
+
+LACKING = """
+import os, select, selectors, shutil, signal, socket, subprocess, sys, types
+# what others need of a system they have got before
+import IPython, math_core, matplotlib_inline, nbconvert, nbgrader.apps, numpy, psutil
+import rich.progress, sqlalchemy
+# Python's own modules have other ways on Windows
+subprocess._PopenSelector, shutil._USE_CP_SENDFILE = selectors.SelectSelector, False
+subprocess.signal, subprocess.os = (types.SimpleNamespace(**vars(m)) for m in (signal, os))
+for module, names in {
+    os: "fork setsid killpg getpgid sysconf getuid geteuid getegid chown fchown sendfile "
+        "sched_getaffinity setresuid setgroups O_NOFOLLOW O_NONBLOCK WNOHANG mkfifo fchmod",
+    select: "poll",
+    signal: "SIGKILL SIGCHLD SIGALRM pthread_sigmask sigtimedwait",
+    socket: "send_fds recv_fds AF_UNIX CMSG_SPACE SO_PASSCRED SCM_CREDENTIALS",
+}.items():
+    for name in names.split():
+        if hasattr(module, name):
+            delattr(module, name)
+for name in ("fcntl", "resource", "pwd", "grp", "termios"):
+    sys.modules[name] = None
+sys.modules["msvcrt"] = types.SimpleNamespace(LK_NBLCK=2, locking=lambda *_: print("locked"))
+program = shutil.which("podman")
+shutil.which = lambda name: program if name == "podman" else None
+assert not any(name.startswith("gradebox") for name in sys.modules)
+sys.platform = "win32"
+"""
+
+IMPORT = """
+import importlib
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+    except Exception as error:
+        print(f"{name}: {type(error).__name__}: {error}")
+"""
+
+GRADE = """
+from gradebox import cli
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def modules() -> list[str]:
+    """Return all modules of gradebox."""
+    paths = [path.relative_to(SOURCE).with_suffix("") for path in sorted(SOURCE.rglob("*.py"))]
+    names = [".".join(path.parts) for path in paths if not path.name.startswith("__")]
+    return [f"gradebox.{name}" for name in names]
+
+
+def without(program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", LACKING + program, *arguments]
+    environment = os.environ | {"PYTHONPATH": str(SOURCE.parent)}
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=HANG, check=False
+    )
+
+
+def test_each_module_of_the_grader_is_imported_where_much_is_missing() -> None:
+    done = without(IMPORT, *modules())
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr[-2000:]
+
+
+def test_a_class_is_graded_in_a_container_where_much_is_missing(
+    course: Path, engine: Engine
+) -> None:
+    five(course)
+    (course / "source/toy/sub").mkdir()
+    (course / "source/toy/sub/more.txt").write_text("more")
+    assert grade() == 0
+    expected = points(course), pages(course)
+    shutil.rmtree(course / "autograded")
+    done = without(GRADE, "grade", "toy", "--sandbox=container", "--no-resume")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "locked" in done.stdout
+    assert (points(course), pages(course)) == expected
+
+
+def test_a_folder_with_files_that_are_read_only_is_removed_on_windows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "folder/a.txt"
+    file.parent.mkdir()
+    file.write_text("")
+    file.chmod(0o400)
+    kept = tmp_path / "kept.txt"
+    kept.hardlink_to(file)
+    monkeypatch.setattr(files, "os", SimpleNamespace(name="nt", walk=os.walk))
+    files.remove(file.parent)
+    assert not file.parent.exists()
+    assert kept.stat().st_mode & 0o200
