@@ -225,6 +225,17 @@ def test_without_an_engine_it_is_told_why(
         assert "none answers (docker: no daemon; podman: not installed)" in said
 
 
+def test_a_container_in_which_nothing_is_sealed_is_refused(
+    course: Path, engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hand_in(course, "a")
+    with (course / "nbgrader_config.py").open("a") as file:
+        file.write("c.WarmExecute.sealed = 'none'\n")
+    assert in_container() == 2
+    assert "expected a level that seals, got none" in capsys.readouterr().err
+    assert not (course / "autograded").exists()
+
+
 def test_an_image_with_other_rules_is_refused(
     course: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
