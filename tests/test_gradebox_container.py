@@ -59,7 +59,8 @@ if arguments[0] == "run":
     given = [option[6:] for option in options if option.startswith("--env=")]
     values = [name if "=" in name else name + "=" + os.environ[name] for name in given]
     inside = dict(value.split("=", 1) for value in values)
-    inside |= {{"PYTHONPATH": {source!r}, "TMPDIR": folder + "/tmp", "PATH": "/usr/bin:/bin"}}
+    inside |= {{"PYTHONPATH": folder + "/site:" + {source!r}, "TMPDIR": folder + "/tmp"}}
+    inside["PATH"] = "/usr/bin:/bin"
     os.chdir("/")
     os.execve({python!r}, [{python!r}, *command[1:]], inside)
 """
@@ -134,7 +135,7 @@ def test_a_container_gives_the_same_scores_and_pages(
     expected = points(course), pages(course), reported(course)
     capsys.readouterr()
     assert cli.main(["check", "toy", "--sandbox=container"]) == 1
-    assert capsys.readouterr().out == said
+    assert said.startswith(capsys.readouterr().out)  # and goes on with the other sandboxes
     assert in_container() == 1  # another environment: all is graded again
     assert points(course) == expected[0]
     assert pages(course) == expected[1]
@@ -174,6 +175,7 @@ def until_it_waits(engine: Engine) -> list[psutil.Process]:
     return [outer, *outer.children(recursive=True)]
 
 
+@pytest.mark.slow
 def test_a_container_that_dies_is_told_and_the_next_one_goes_on(
     course: Path, engine: Engine
 ) -> None:
@@ -229,10 +231,11 @@ def test_a_container_in_which_nothing_is_sealed_is_refused(
     course: Path, engine: Engine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hand_in(course, "a")
-    with (course / "nbgrader_config.py").open("a") as file:
-        file.write("c.WarmExecute.sealed = 'none'\n")
+    (engine.folder / "site").mkdir()
+    text = "import sys\nif 'gradebox.sandbox.probe' in sys.orig_argv: sys.exit('no')\n"
+    (engine.folder / "site/sitecustomize.py").write_text(text)
     assert in_container() == 2
-    assert "expected a level that seals, got none" in capsys.readouterr().err
+    assert "notebooks cannot be sealed here" in capsys.readouterr().err
     assert not (course / "autograded").exists()
 
 

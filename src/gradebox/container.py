@@ -283,6 +283,7 @@ class Line:
         except Exception as error:
             wrong = f"it sent what it should not: {type(error).__name__}: {error}"
         self._end()
+        self._output.close()
         why = f"the container ended ({wrong or self._how()})"
         with self._changing:
             self.why = why
@@ -299,6 +300,7 @@ class Line:
     def _listen(self) -> None:
         while content := self._errors.read1(4096):
             self._said = (self._said + content)[-1000:]
+        self._errors.close()
 
     def _end(self) -> None:
         """End it; one that does not end when it is told no more is killed."""
