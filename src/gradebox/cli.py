@@ -7,6 +7,7 @@ scores and graded notebooks where nbgrader keeps them. Run again, it grades what
 import argparse
 import contextlib
 import gc
+import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -191,6 +192,8 @@ def _run(
     """Return the run, connected to the cluster or the container where one is asked for."""
     from gradebox.run import batch
 
+    if arguments.sandbox == CONTAINER and arguments.scheduler:
+        raise Problem("expected --scheduler or --sandbox=container, got both")
     if arguments.sandbox == CONTAINER:
         from gradebox import container
 
@@ -246,6 +249,8 @@ def _progress(console: Console) -> Progress:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     options = parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # Windows writes files in a code page
+        sys.stdout.reconfigure(errors="replace")
     try:
         return int(options.command(options))
     except Problem as problem:

@@ -292,7 +292,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
 
             machine.files()
         except ImportError:
-            return "wasmtime is not installed; pip install 'gradebox[wasm]'"
+            return "wasmtime and platformdirs are missing: install gradebox[wasm]"
         except NotSealed as error:
             return str(error)
         imports = *self.imports, *pool.imported(source, notebook)

@@ -118,9 +118,9 @@ def choose(
         if allow_unsealed:
             return Level.NONE
         raise NotSealed(
-            f"notebooks cannot be sealed here ({outcomes}; wasm: {why}); grade on Linux with user "
-            "namespaces (sysctl user.max_user_namespaces) or with Landlock (Linux 5.13 or later), "
-            f"or, {unsealed}"
+            f"notebooks cannot be sealed here ({outcomes}; wasm: {why}); grade in a container "
+            "(--sandbox=container), or on Linux with user namespaces (sysctl "
+            f"user.max_user_namespaces) or Landlock (Linux 5.13 or later); or, {unsealed}"
         )
     if wanted in ("auto", "kernel"):
         return result.level

@@ -33,14 +33,15 @@ def files() -> tuple[Path, Path]:
     NotSealed
         If the distribution that holds them is not installed.
     """
-    try:
+    with suppress(ModuleNotFoundError):
         from gradebox_wasm import INTERPRETER, LIBRARY
-    except ModuleNotFoundError as error:
-        raise NotSealed(
-            "expected the interpreter of the sandbox 'wasm', got none; install it with: "
-            "pip install 'gradebox[wasm]'"
-        ) from error
-    return INTERPRETER, LIBRARY
+
+        if INTERPRETER.is_file() and LIBRARY.is_dir():
+            return INTERPRETER, LIBRARY
+    raise NotSealed(
+        "the interpreter is missing: build its wheel in a copy of the repository, with make wasm, "
+        "and install that"
+    )
 
 
 def once(make: Callable[[], T]) -> Callable[[], T]:
