@@ -2,6 +2,8 @@
 
 import random
 import re
+import struct
+import time
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from gradebox.sandbox.seal import Level, NotSealed
 from gradebox.wasm.clock import Clock
 from gradebox.wasm.files import File, Folder, Full, HostFolder, Tree
 from gradebox.wasm.modules import Modules, obstacle
+from gradebox.wasm.wasi import NO_SPACE, Wasi
 from gradebox.workers.client import GRACE
 from tools import sample_class
 from tools.layout import ROOT, Course
@@ -191,6 +194,13 @@ def test_time_is_that_of_the_instance(tmp_path: Path) -> None:
     assert {event.kind for event in result.events} == {"slow"}
 
 
+def test_what_ends_python_ends_alone(tmp_path: Path) -> None:
+    cells, _ = run(tmp_path, "import sys\nsys.exit(3)", "1 + 1", "import os\nos._exit(3)", "2 + 2")
+    assert "2" in shown(cells[1])
+    assert "the process ended" in shown(cells[2])
+    assert "killed Python" in shown(cells[3])
+
+
 @pytest.mark.slow
 def test_what_cannot_be_interrupted_ends_alone(tmp_path: Path) -> None:
     stubborn = "while True:\n    try:\n        while True: pass\n    except BaseException: pass"
@@ -276,6 +286,32 @@ def test_a_tree_has_room_for_so_much(tmp_path: Path) -> None:
     assert isinstance(host, Folder)
     with pytest.raises(PermissionError):
         tree.make(host, "new", File())
+
+
+def test_system_calls_refuse_what_would_pass_the_limits() -> None:
+    memory = bytearray(1000)
+    tree = Tree(100)
+
+    def write(at: int, content: bytes) -> None:
+        memory[at : at + len(content)] = content
+
+    calls = Wasi(tree, [], 9, lambda at, size: bytes(memory[at : at + size]), write, time.sleep)
+    memory[100:104] = b"name"
+    open_new = (3, 0, 100, 4, 1, 2**6, 0, 0, 200)
+    assert calls.call("path_open", *open_new) == 0
+    number = int.from_bytes(memory[200:204], "little")
+    file = tree.find("name")
+    assert isinstance(file, File)
+    memory[300:308] = struct.pack("<II", 400, 50)  # one piece of fifty bytes
+    assert calls.call("fd_write", number, 300, 1, 208) == 0
+    assert len(file.content) == 50
+    assert calls.call("fd_pwrite", number, 300, 1, -20, 208) != 0
+    assert calls.call("fd_filestat_set_size", number, -(2**40)) != 0
+    assert calls.call("fd_write", number, 300, 1, 208) == 0
+    assert calls.call("fd_write", number, 300, 1, 208) == NO_SPACE
+    assert len(file.content) == 100
+    assert calls.call("path_open", 3, 0, 100, 2**30, 1, 2**6, 0, 0, 200) != 0
+    assert calls.call("fd_write", 77, 300, 1, 208) != 0
 
 
 def test_each_side_is_interrupted_once_and_has_a_while_then() -> None:

@@ -18,7 +18,7 @@ import wasmtime
 from wasmtime import _bindings
 
 from gradebox.sandbox.seal import Limits
-from gradebox.values.channel import Gone
+from gradebox.values.channel import BYTES, HEADER, Gone
 from gradebox.wasm import machine
 from gradebox.wasm.clock import Clock
 from gradebox.wasm.files import Tree
@@ -27,6 +27,8 @@ from gradebox.wasm.wasi import CALLS, Wasi
 PYTHON, SITE, WORK, TEMPORARY = "usr/local/lib/python315.zip", "site", "work", "tmp"
 """Where an instance finds Python's modules, other modules, and its own files."""
 PAGE, SIGINT = 2**16, 2
+LONGEST = BYTES + 2 * HEADER
+"""No message to the host has more bytes."""
 ENVIRONMENT = (
     f"HOME=/{TEMPORARY}",
     f"TMPDIR=/{TEMPORARY}",
@@ -88,7 +90,7 @@ class Instance:
         self._request = self._reply = b""
         self._dead, self._begin = "", BEGIN if image is None else ""
         self._ending: BaseException | None = None
-        self._wasi = Wasi(tree, ENVIRONMENT, limits.files, self._sleep)
+        self._wasi = Wasi(tree, ENVIRONMENT, limits.files, self._read, self._write, self._sleep)
         self._store = wasmtime.Store(machine.engine())
         self._store.set_limits(memory_size=(image.size if image else 0) + limits.memory)
         instance = _linker().instantiate(self._store, machine.module())
@@ -203,21 +205,30 @@ class Instance:
     def call(self, caller: wasmtime.Caller, name: str, *arguments: int) -> int:
         """Answer a call of the interpreter's, by its name."""
         self._caller = caller
-        if name == "call":
-            return self._door(caller, *arguments)
-        self._wasi.read, self._wasi.write = self._read, self._write
-        return self._wasi.call(name, *arguments)
+        try:
+            if name == "call":
+                return self._door(caller, *arguments)
+            return self._wasi.call(name, *arguments)
+        except (Gone, TimeoutError):
+            raise
+        except Exception as error:  # such as an address outside of the memory
+            raise Gone(str(error) or "ended") from error
 
     def _read(self, at: int, length: int) -> bytes:
         begin = at & 0xFFFFFFFF
-        return bytes(self._memory.read(self._caller, begin, begin + length))
+        content = bytes(self._memory.read(self._caller, begin, begin + length))
+        if len(content) != length:
+            raise Gone("asked for memory that it does not have")
+        return content
 
     def _write(self, at: int, content: bytes) -> None:
         self._memory.write(self._caller, content, at & 0xFFFFFFFF)
 
     def _door(self, caller: Any, at: int, length: int, answer_at: int, size_at: int) -> int:
         """Answer a call of ``_host.call``: the first byte says what is wanted."""
-        asked = self._read(at, length & 0xFFFFFFFF)
+        if not 0 < length <= LONGEST:
+            raise Gone("sent a message that is too long")
+        asked = self._read(at, length)
         kind, content, answer = asked[:1], asked[1:], b""
         if kind == b"g":
             answer = self._request

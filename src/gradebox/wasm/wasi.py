@@ -2,7 +2,7 @@
 
 A Python that is compiled to WebAssembly asks its host for files, the time and random numbers. There
 is no network, no process, and no file but those of the tree. A call answers with the number of an
-error, or 0. An address outside the memory ends the instance.
+error, or 0. An address outside the memory ends the instance. Numbers of 32 bits come with a sign.
 """
 
 import os
@@ -18,7 +18,7 @@ CHARACTERS, FOLDER, FILE = 2, 3, 4
 CREATE, DIRECTORY, EXCLUSIVE, TRUNCATE, APPEND = 1, 2, 4, 8, 1
 WRITING = 2**6
 """The right to write to what is opened."""
-MOST_PIECES, SAID = 1024, 2000
+MOST_PIECES, LONGEST_PATH, SAID, CHUNK = 1024, 4096, 2000, 2**16
 
 CALLS = {
     "args_get": "ii",
@@ -94,6 +94,8 @@ class Wasi:
         Its variables, ``NAME=value``.
     most : int
         So many files may be open.
+    read, write : callable
+        Read so many bytes at an address of the memory; write bytes there.
     sleep : callable
         Is given seconds to wait.
     """
@@ -103,17 +105,16 @@ class Wasi:
         tree: Tree,
         environment: Sequence[str],
         most: int,
+        read: Callable[[int, int], bytes],
+        write: Callable[[int, bytes], None],
         sleep: Callable[[float], None],
     ) -> None:
         self.tree, self._sleep = tree, sleep
+        self.read, self.write = read, write
         self._lists = {"args": ["python"], "environ": [*environment]}
         self._opened = {number: Opened(None, "") for number in range(3)}
         self._opened[3] = Opened(tree.root, "/")
         self._most, self._numbers = most + 4, dict[int, int]()
-        self.read: Callable[[int, int], bytes]
-        """Return so many bytes at an address of the memory."""
-        self.write: Callable[[int, bytes], None]
-        """Write bytes there."""
         self.said = b""
         """The end of what Python itself has printed, such as why it ended."""
 
@@ -152,6 +153,8 @@ class Wasi:
         self.write(at, struct.pack(kind, value))
 
     def _text(self, at: int, length: int) -> str:
+        if not 0 <= length <= LONGEST_PATH:
+            raise PermissionError
         return self.read(at, length).decode(errors="surrogateescape")
 
     def _pieces(self, at: int, count: int) -> Iterator[tuple[int, int]]:
@@ -194,7 +197,8 @@ class Wasi:
         self._number(at, _now(clock), "<Q")
 
     def _random_get(self, at: int, length: int) -> None:
-        self.write(at, os.urandom(length))
+        for begin in range(0, length, CHUNK):
+            self.write(at + begin, os.urandom(min(CHUNK, length - begin)))
 
     def _sched_yield(self) -> None:
         """Nothing else runs."""
@@ -247,8 +251,11 @@ class Wasi:
     def _fd_filestat_get(self, number: int, at: int) -> None:
         self._stat(at, self._opened[number].node)
 
-    def _fd_filestat_set_size(self, number: int, size: int) -> None:
+    def _fd_filestat_set_size(self, number: int, size: int) -> int | None:
+        if size < 0:
+            return INVALID
         self.tree.resize(self._file(number), size)
+        return None
 
     def _fd_prestat_get(self, number: int, at: int) -> int | None:
         if number != 3:
@@ -270,6 +277,8 @@ class Wasi:
         self._into(self._file(number), offset, at, count, done)
 
     def _into(self, file: File, position: int, at: int, count: int, done: int) -> int:
+        if position < 0:
+            raise PermissionError
         begin = position
         for start, length in self._pieces(at, count):
             part = bytes(file.content[position : position + length])
@@ -296,6 +305,8 @@ class Wasi:
         self._from(self._file(number), offset, at, count, done)
 
     def _from(self, file: File, position: int, at: int, count: int, done: int) -> int:
+        if position < 0:
+            raise PermissionError
         pieces = [*self._pieces(at, count)]
         length = sum(size for _, size in pieces)
         writable(file)
