@@ -60,7 +60,7 @@ LAYERS = {
     "exchange": {"files"},
     "cluster": {"files", "nbgrader", "run"},
     "container": {"processors", "events", "files", "sandbox", "nbgrader", "run", "cluster"},
-    "cli": {"processors", "workers", "wasm", "nbgrader", "run", "cluster", "container"},
+    "cli": {"processors", "sandbox", "workers", "wasm", "nbgrader", "run", "cluster", "container"},
 }
 PRIVATE = tuple(
     f"nbgrader.{part}"

@@ -11,9 +11,10 @@ from typing import Any
 import nbformat
 import pytest
 from nbformat.v4 import new_notebook
-from notebooks import answer, cell, executed, needs_wasm, scores, shown, step
+from notebooks import answer, cell, executed, needs_wasm, scores, shown, step, write_source
 from traitlets.config import Config
 
+from gradebox import cli
 from gradebox.nbgrader.cells import is_test
 from gradebox.nbgrader.dry_run import NotebookPlan
 from gradebox.sandbox import probe
@@ -373,3 +374,19 @@ def test_it_is_chosen_where_the_kernel_seals_nothing(monkeypatch: pytest.MonkeyP
 def test_a_notebook_that_needs_more_is_refused_with_the_module(tmp_path: Path) -> None:
     with pytest.raises(NotSealed, match="there is no torch"):
         run(tmp_path, "import torch")
+
+
+def test_the_command_names_the_notebook_and_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    none = probe.Survey(Level.NONE, {"namespaces": "no Linux", "landlock": "no Linux"})
+    monkeypatch.setattr(probe, "_survey", lambda: none)
+    monkeypatch.delenv("GRADEBOX_ALLOW_UNSEALED", raising=False)
+    (tmp_path / "nbgrader_config.py").write_text("c = get_config()\n")
+    write_source(tmp_path, [answer("import torch"), cell("t", "assert True", 1)])
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["check", "toy"]) == 2
+    told = capsys.readouterr()
+    assert "toy has no sandbox; not in kernel" in told.out
+    assert "there is no torch" in told.err
+    assert "--sandbox=container" in told.err

@@ -10,7 +10,7 @@ import gc
 import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from rich.progress import (
 )
 
 from gradebox.processors import cores
+from gradebox.sandbox.seal import NotSealed
 
 if TYPE_CHECKING:
     from gradebox.nbgrader.course import Course
@@ -98,7 +99,8 @@ def _start(root: Path, arguments: argparse.Namespace) -> None:
     from gradebox.workers import pool
 
     wanted, section = pool.configured(root, arguments.assignment) or (None, {})
-    if (arguments.sandbox or section.get("sandbox")) != "wasm":
+    wanted_sandbox = arguments.sandbox or section.get("sandbox", "auto")
+    if wanted_sandbox != "wasm" and sys.platform.startswith("linux"):
         pool.start(wanted)
     elif wanted is not None:
         with contextlib.suppress(ImportError):  # it is told when the sandbox is asked for
@@ -129,24 +131,32 @@ def check_tests(arguments: argparse.Namespace) -> int:
     course = _course(root, arguments)
     if not any(course.source.glob("*.ipynb")):
         raise Problem(f"expected your own notebooks in {course.source}, got none")
+    sandboxes: dict[str, str] = {}
     try:
         with contextlib.ExitStack() as stack:
             stack.enter_context(batch.grading())
             stack.enter_context(console.status("Running the tests on your own answers"))
-            sandboxes = {}
             if arguments.sandbox == CONTAINER:
                 from gradebox import container
 
                 tests = stack.enter_context(container.opened(course)).dry_run()
             else:
                 executor = Executor(course)
-                tests, sandboxes = executor.dry_run(cores()), executor.sandboxes()
+                sandboxes = executor.sandboxes()
+                tests = executor.dry_run(cores())
+    except NotSealed:
+        _show_sandboxes(console, sandboxes)
+        raise
     except (NotPython, batch.Unready) as error:
         raise Problem(str(error)) from error
     report.show_tests(console, tests)
+    _show_sandboxes(console, sandboxes)
+    return int(any(test.fails for test in tests))
+
+
+def _show_sandboxes(console: Console, sandboxes: Mapping[str, str]) -> None:
     for notebook, said in sandboxes.items():
         console.print(escape(f"{notebook} {said}"), soft_wrap=True)
-    return int(any(test.fails for test in tests))
 
 
 def command(arguments: argparse.Namespace) -> int:
@@ -253,7 +263,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")
     try:
         return int(options.command(options))
-    except Problem as problem:
+    except (Problem, NotSealed) as problem:
         print(f"gradebox: {problem}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

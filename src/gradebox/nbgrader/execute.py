@@ -238,7 +238,12 @@ class WarmExecute(Execute):  # type: ignore[misc]
         in_process: set[str],
     ) -> Any:
         name = str(context.get("notebook", ""))
-        level = choose(self.sandbox, self.allow_unsealed, lambda: self._without_wasm(source, name))
+        try:
+            level = choose(
+                self.sandbox, self.allow_unsealed, lambda: self._without_wasm(source, name)
+            )
+        except NotSealed as error:
+            raise NotSealed(f"{name}: {error}") from error
         if level is Level.NONE:
             self.log.warning(Event("not-sealed"))
         environment = {k: v for k, v in os.environ.items() if k.startswith("NBGRADER")}
