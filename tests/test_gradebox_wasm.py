@@ -18,12 +18,17 @@ from gradebox import cli
 from gradebox.nbgrader.cells import is_test
 from gradebox.nbgrader.dry_run import NotebookPlan
 from gradebox.sandbox import probe
-from gradebox.sandbox.seal import Level, NotSealed
+from gradebox.sandbox.seal import Level, Limits, NotSealed
+from gradebox.values.channel import packed, unpacked
+from gradebox.wasm import images
 from gradebox.wasm.clock import Clock
 from gradebox.wasm.files import File, Folder, Full, HostFolder, Tree
+from gradebox.wasm.instance import Image, Instance
 from gradebox.wasm.modules import Modules, obstacle
+from gradebox.wasm.notebook import Template
 from gradebox.wasm.wasi import NO_SPACE, Wasi
-from gradebox.workers.client import GRACE
+from gradebox.workers.client import GRACE, beginning
+from gradebox.workers.protocol import RunCell, plain
 from tools import sample_class
 from tools.layout import ROOT, Course
 
@@ -354,6 +359,37 @@ def test_what_is_no_module_in_python_alone_is_not_fetched(name: str) -> None:
     before = set(modules.folder.entries)
     assert modules.fetch(name)
     assert set(modules.folder.entries) == before
+
+
+def test_a_memory_is_kept_until_a_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "counted"
+    package.mkdir()
+    (package / "__init__.py").write_text("value = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "caches").mkdir()
+    images.machine.module()  # before its folder is another one
+    monkeypatch.setattr(images.machine, "folder", lambda: tmp_path / "caches")
+    settings = {"imports": ["counted"], "banned": [], "stubbed": [], "prepare": "", "tests": False}
+    made: list[Image] = []
+    whole = Instance.image
+    monkeypatch.setattr(Instance, "image", lambda self: made.append(whole(self)) or made[-1])
+    begin = beginning(tmp_path / "caches", {}, Level.WASM, Limits(disk=10**8))
+    shown = []
+    for text in ("value = 1\n", "value = 1\n", "value = 22\n"):
+        if (package / "__init__.py").read_text() != text:
+            (package / "__init__.py").write_text(text)
+        with Template.make(Modules(), settings).instance(begin) as instance:
+            cell = packed(plain(RunCell("import counted; counted.value")))
+            content, _ = unpacked(instance.turn("obey", cell))
+            shown.append(content["outputs"][0]["data"]["text/plain"])
+    assert shown == ["1", "1", "22"]
+    assert len(made) == 2
+    [kept] = (tmp_path / "caches").glob("*.image")
+    kept.write_bytes(kept.read_bytes()[:1000])
+    assert Template.make(Modules(), settings)
+    assert len(made) == 3
 
 
 # --- Which sandbox -------------------------------------------------------------------------------

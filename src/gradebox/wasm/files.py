@@ -27,13 +27,14 @@ class HostFile(File):
     """A file of this machine, which can be read only."""
 
     def __init__(self, path: str) -> None:
-        self._path = path
+        self.path, self.was_read = path, False
 
     @property
     def content(self) -> bytearray:
         """What it holds, read when it is first asked for."""
-        if not hasattr(self, "_content"):
-            self._content = bytearray(Path(self._path).read_bytes())
+        if not self.was_read:
+            self._content = bytearray(Path(self.path).read_bytes())
+            self.was_read = True
         return self._content
 
 
@@ -61,13 +62,13 @@ class HostFolder(Folder):
     """
 
     def __init__(self, path: str, shows: Callable[[str], bool] = lambda path: True) -> None:
-        self._path, self._shows = path, shows
+        self.path, self._shows, self.was_read = path, shows, False
 
     @property
     def entries(self) -> "dict[str, Node]":
         """What it holds, looked up when it is first asked for."""
-        if not hasattr(self, "_entries"):
-            with os.scandir(self._path) as found:
+        if not self.was_read:
+            with os.scandir(self.path) as found:
                 self._entries = {
                     each.name: HostFolder(each.path, self._shows)
                     if each.is_dir()
@@ -75,6 +76,7 @@ class HostFolder(Folder):
                     for each in found
                     if self._shows(each.path)
                 }
+            self.was_read = True
         return self._entries
 
 

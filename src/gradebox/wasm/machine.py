@@ -75,25 +75,37 @@ def _tick(engine: wasmtime.Engine) -> None:
 
 
 @once
+def key() -> str:
+    """Return what tells this interpreter, and what compiles it, from others."""
+    interpreter, _ = files()
+    made_from = interpreter.read_bytes() + importlib.metadata.version("wasmtime").encode()
+    return hashlib.sha256(made_from).hexdigest()[:16]
+
+
+@once
+def folder() -> Path:
+    """Return where what takes long to make is kept for this user."""
+    found = Path(platformdirs.user_cache_dir("gradebox"))
+    # what is kept is believed, so that nobody else may write there
+    found.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return found
+
+
+@once
 def module() -> wasmtime.Module:
     """Return the compiled interpreter; the first time on a machine takes half a minute.
 
     It is kept in the user's folder for caches, by a checksum of all that it is made from.
     """
-    interpreter, _ = files()
-    content = interpreter.read_bytes()
-    made_from = content + importlib.metadata.version("wasmtime").encode()
-    folder = Path(platformdirs.user_cache_dir("gradebox"))
-    kept = folder / f"{hashlib.sha256(made_from).hexdigest()[:16]}-{STACK}.cwasm"
-    # what is kept is believed, so that nobody else may write there
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    kept = folder() / f"{key()}-{STACK}.cwasm"
     with suppress(wasmtime.WasmtimeError):  # none is there, or one of another processor
         return wasmtime.Module.deserialize_file(engine(), str(kept))
-    made = wasmtime.Module(engine(), content)
+    interpreter, _ = files()
+    made = wasmtime.Module(engine(), interpreter.read_bytes())
     partial = kept.with_suffix(f".{os.getpid()}")
     partial.write_bytes(made.serialize())
     partial.replace(kept)
-    for old in folder.glob("*.cwasm"):
+    for old in folder().glob("*.cwasm"):
         if old != kept:
             with suppress(OSError):  # Windows keeps a file that another process has open
                 old.unlink()

@@ -32,6 +32,7 @@ class Modules:
 
     def __init__(self, substitutes: Sequence[Path] = (), hidden: Iterable[str] = ()) -> None:
         self.folder, self._hidden = Folder(), {*hidden}
+        self.made_of = [*map(str, substitutes)], sorted(self._hidden)
         self._finding, self._answers = threading.Lock(), dict[str, str | None]()
         for source in substitutes:
             self.folder.entries.update(HostFolder(str(source)).entries)
@@ -51,6 +52,10 @@ class Modules:
             if name not in self._answers:
                 self._answers[name] = self._find(name) if name.isidentifier() else "no module"
             return self._answers[name]
+
+    def names(self) -> list[str]:
+        """Return the names of those that were found."""
+        return [name for name, why in self._answers.items() if why is None]
 
     def _find(self, name: str) -> str | None:
         found = None if name in sys.stdlib_module_names else origin(name)

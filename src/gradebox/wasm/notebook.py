@@ -1,6 +1,8 @@
 """A notebook in two instances, that of the student's cells and that of the tests."""
 
 import contextlib
+import hashlib
+import json
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -12,7 +14,7 @@ from typing import Any
 
 from gradebox.sandbox.seal import Limits
 from gradebox.values.channel import Gone, packed, unpacked
-from gradebox.wasm import machine
+from gradebox.wasm import images, machine
 from gradebox.wasm.clock import Clock
 from gradebox.wasm.files import File, Folder, HostFile, HostFolder, Tree, handed_in
 from gradebox.wasm.instance import PYTHON, SITE, TEMPORARY, WORK, Image, Instance
@@ -49,19 +51,25 @@ class Template:
 
     @classmethod
     def make(cls, modules: Modules, settings: dict[str, Any]) -> "Template":
-        """Import modules in a new instance, and keep its memory.
+        """Import modules in a new instance, and keep its memory, also for the next run.
 
         Parameters
         ----------
         settings : dict
             What :func:`gradebox.wasm.guest.prepare` is told.
         """
-        instance = Instance(_tree(modules, Limits()), Limits(), modules.fetch)
-        try:
-            instance.turn("prepare", packed(settings))
-            return cls(modules, instance.image())
-        finally:
-            instance.close()
+        made_from = json.dumps([machine.key(), settings, modules.made_of])
+        key = hashlib.sha256(made_from.encode()).hexdigest()[:24]
+        image = images.load(key, modules)
+        if image is None:
+            instance = Instance(_tree(modules, Limits()), Limits(), modules.fetch)
+            try:
+                instance.turn("prepare", packed(settings))
+                image = instance.image()
+            finally:
+                instance.close()
+            images.keep(key, image, modules, _library())
+        return cls(modules, image)
 
     @contextmanager
     def instance(self, begin: Begin) -> Iterator[Instance]:
@@ -88,10 +96,15 @@ class Template:
             instance.close()
 
 
+@machine.once
+def _library() -> HostFolder:
+    """Return the modules of Python, which all instances read."""
+    return HostFolder(str(machine.files()[1]))
+
+
 def _tree(modules: Modules, limits: Limits) -> Tree:
     tree = Tree(limits.disk)
-    _, library = machine.files()
-    tree.put(PYTHON, HostFolder(str(library)))
+    tree.put(PYTHON, _library())
     tree.put(SITE, modules.folder)
     tree.put(WORK, Folder())
     tree.put(TEMPORARY, Folder())
