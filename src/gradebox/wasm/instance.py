@@ -26,7 +26,7 @@ from gradebox.wasm.wasi import CALLS, Wasi
 
 PYTHON, SITE, WORK, TEMPORARY = "usr/local/lib/python315.zip", "site", "work", "tmp"
 """Where an instance finds Python's modules, other modules, and its own files."""
-PAGE, SIGINT = 2**16, 2
+PAGE, SIGINT, I32 = 2**16, 2, 0
 LONGEST = BYTES + 2 * HEADER
 """No message to the host has more bytes."""
 ENVIRONMENT = (
@@ -89,7 +89,8 @@ class Instance:
         self._fetch, self._since = fetch, 0.0
         self._request = self._reply = b""
         self._dead, self._begin = "", BEGIN if image is None else ""
-        self._ending: BaseException | None = None
+        self.ending: BaseException | None = None
+        """Why it was ended in the middle of a turn."""
         self._wasi = Wasi(tree, ENVIRONMENT, limits.files, self._read, self._write, self._sleep)
         self._store = wasmtime.Store(machine.engine())
         self._store.set_limits(memory_size=(image.size if image else 0) + limits.memory)
@@ -182,12 +183,10 @@ class Instance:
             at = self._allocate(self._store, len(source)) & 0xFFFFFFFF
             self._memory.write(self._store, source, at)
             status = self._turn(self._store, at, len(source))
-        except (Gone, TimeoutError) as error:
-            self.kill(str(error))
-            raise
-        except (wasmtime.Trap, wasmtime.WasmtimeError, wasmtime.ExitTrap) as error:
-            self.kill("ended")
-            raise self._ending or Gone(_last_line(str(error))) from error
+        except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
+            ending = self.ending or Gone(_last_line(str(error)))
+            self.kill(str(ending))
+            raise ending from error
         finally:
             self._count()
         if status:
@@ -202,29 +201,27 @@ class Instance:
 
     # --- What it asks of its host ---
 
-    def call(self, caller: wasmtime.Caller, name: str, *arguments: int) -> int:
+    def call(self, context: "Context", name: str, *arguments: int) -> int:
         """Answer a call of the interpreter's, by its name."""
-        self._caller = caller
-        try:
-            if name == "call":
-                return self._door(caller, *arguments)
-            return self._wasi.call(name, *arguments)
-        except (Gone, TimeoutError):
-            raise
-        except Exception as error:  # such as an address outside of the memory
-            raise Gone(str(error) or "ended") from error
+        self._context = context
+        if name == "call":
+            return self._door(*arguments)
+        return self._wasi.call(name, *arguments)
 
     def _read(self, at: int, length: int) -> bytes:
-        begin = at & 0xFFFFFFFF
-        content = bytes(self._memory.read(self._caller, begin, begin + length))
-        if len(content) != length:
-            raise Gone("asked for memory that it does not have")
-        return content
+        return ctypes.string_at(self._address(at, length), length)
 
     def _write(self, at: int, content: bytes) -> None:
-        self._memory.write(self._caller, content, at & 0xFFFFFFFF)
+        ctypes.memmove(self._address(at, len(content)), content, len(content))
 
-    def _door(self, caller: Any, at: int, length: int, answer_at: int, size_at: int) -> int:
+    def _address(self, at: int, length: int) -> int:
+        """Return where so many bytes of the memory lie in this process."""
+        begin = at & 0xFFFFFFFF
+        if not 0 <= length <= self._memory.data_len(self._context) - begin:
+            raise Gone("used an address outside of its memory")
+        return ctypes.addressof(self._memory.data_ptr(self._context).contents) + begin
+
+    def _door(self, at: int, length: int, answer_at: int, size_at: int) -> int:
         """Answer a call of ``_host.call``: the first byte says what is wanted."""
         if not 0 < length <= LONGEST:
             raise Gone("sent a message that is too long")
@@ -240,9 +237,9 @@ class Instance:
                 raise Gone(self._dead)
         elif kind == b"m":
             answer = (self._fetch(content.decode(errors="replace")) or "").encode()
-        place = self._allocate(caller, len(answer)) & 0xFFFFFFFF if answer else 0
+        place = self._allocate(self._context, len(answer)) if answer else 0
         self._write(place, answer)
-        self._write(answer_at, struct.pack("<I", place))
+        self._write(answer_at, struct.pack("<I", place & 0xFFFFFFFF))
         self._write(size_at, struct.pack("<I", len(answer)))
         return 0
 
@@ -251,7 +248,7 @@ class Instance:
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(left, machine.TICK))
             self.clock.add(min(left, machine.TICK))
-            if self._look(self._caller):
+            if self._look(self._context):
                 return  # its signal handler raises when the call has returned
 
     # --- Limits on time ---
@@ -264,12 +261,10 @@ class Instance:
                 self._count()
                 # else a function that is called here would be at its end at once
                 _bindings.wasmtime_context_set_epoch_deadline(context, 10**6)
-                self._look(_Context(context))
+                self._look(Context(context))
             except BaseException as error:
-                made = _bindings.wasmtime_error_new(b"ended")
-                self._dead = self._dead or str(error)
-                self._ending = error
-                return int(ctypes.cast(made, ctypes.c_void_p).value or 0)
+                self.ending = error
+                return _address_of(_bindings.wasmtime_error_new(b"ended"))
             delta[0] = 1
             kind[0] = 0
             return 0
@@ -289,11 +284,11 @@ class Instance:
         return False
 
 
-class _Context:
-    """What wasmtime takes for a store in a function that it calls while an instance runs."""
+class Context:
+    """What wasmtime takes for a store in what is called while an instance runs."""
 
-    def __init__(self, context: Any) -> None:
-        self._pointer = context
+    def __init__(self, pointer: Any) -> None:
+        self._pointer = pointer
 
     def _context(self) -> Any:
         return self._pointer
@@ -312,20 +307,60 @@ def _content(memory: Any, store: wasmtime.Store) -> bytes:
 def _linker() -> wasmtime.Linker:
     """Return what answers the calls of every instance, in whose thread they are made."""
     linker = wasmtime.Linker(machine.engine())
-    kinds = {"i": wasmtime.ValType.i32(), "l": wasmtime.ValType.i64()}
-
-    def define(module: str, name: str, types: str) -> None:
-        def answer(caller: wasmtime.Caller, *arguments: int) -> int:
-            return int(_here.instance.call(caller, name, *arguments))
-
-        results = [] if name == "proc_exit" else [kinds["i"]]
-        kind = wasmtime.FuncType([kinds[each] for each in types], results)
-        linker.define_func(module, name, kind, answer, access_caller=True)
-
-    define("host", "call", "iiii")
+    _define(linker, "host", "call", "iiii")
     for name, types in CALLS.items():
-        define("wasi_snapshot_preview1", name, types)
+        _define(linker, "wasi_snapshot_preview1", name, types)
     return linker
+
+
+_answering: list[Any] = []
+"""Functions that wasmtime may call, kept for as long as this process runs."""
+
+
+def _define(linker: wasmtime.Linker, module: str, name: str, types: str) -> None:
+    """Have a call answered by the instance that runs in this thread.
+
+    wasmtime's own way converts each value by its type, which takes longer than the answer, and
+    keeps an exception where those of all threads are.
+    """
+
+    def answer(data: Any, caller: Any, arguments: Any, count: int, results: Any, many: int) -> int:
+        instance = _here.instance
+        values = [
+            arguments[place].of.i32 if kind == "i" else arguments[place].of.i64
+            for place, kind in enumerate(types)
+        ]
+        try:
+            context = Context(_bindings.wasmtime_caller_context(caller))
+            results[0].of.i32 = instance.call(context, name, *values)
+            results[0].kind = I32
+        except BaseException as error:
+            known = isinstance(error, Gone | TimeoutError)
+            instance.ending = instance.ending or (error if known else Gone(str(error) or "ended"))
+            return _address_of(_bindings.wasmtime_trap_new(b"ended", 5))
+        return 0
+
+    kinds = {"i": wasmtime.ValType.i32(), "l": wasmtime.ValType.i64()}
+    results = [] if name == "proc_exit" else [kinds["i"]]
+    kind = wasmtime.FuncType([kinds[each] for each in types], results)
+    callback = _bindings.wasmtime_func_callback_t(answer)
+    _answering.append(callback)
+    where, what = (ctypes.create_string_buffer(text.encode()) for text in (module, name))
+    _bindings.wasmtime_linker_define_func(
+        linker.ptr(),
+        where,
+        len(module),
+        what,
+        len(name),
+        kind.ptr(),
+        callback,
+        None,
+        _FINALIZER(),
+    )
+
+
+def _address_of(pointer: Any) -> int:
+    return int(ctypes.cast(pointer, ctypes.c_void_p).value or 0)
 
 
 @machine.once
