@@ -21,6 +21,8 @@ needs_wasm = pytest.mark.skipif(
     or not importlib.import_module("gradebox_wasm").INTERPRETER.is_file(),
     reason="the interpreter is missing; it is made by: python -m tools.wasm_wheel",
 )
+SANDBOX = "auto"
+"""The sandbox of the tests that do not name one."""
 OF_R = {"name": "ir", "display_name": "R", "language": "R"}
 
 
@@ -48,7 +50,27 @@ def step(folder: Path, **traits: Any) -> WarmExecute:
     """Return the step that executes notebooks of a course in a folder."""
     config = traits.pop("config", Config())
     config.CourseDirectory.root = str(folder)
-    return WarmExecute(config=config, **{"timeout": 20} | traits)
+    return WarmExecute(config=config, **{"timeout": 20, "sandbox": SANDBOX} | traits)
+
+
+def also_in_wasm(without: dict[str, str]) -> Callable[[pytest.Metafunc], None]:
+    """Return what has pytest run the tests of a module in the sandbox of WebAssembly, too.
+
+    Parameters
+    ----------
+    without : dict
+        Why a test, ``test_x``, or a case of one, ``test_x[case]``, is not for that sandbox.
+    """
+    marks = [needs_wasm, pytest.mark.xdist_group("wasm"), pytest.mark.slow]
+
+    def generate(metafunc: pytest.Metafunc) -> None:
+        if "tmp_path" in metafunc.fixturenames and metafunc.definition.name not in without:
+            metafunc.fixturenames.append("sandbox")
+            wasm = pytest.param(("wasm", without), id="wasm", marks=marks)
+            kernel = pytest.param((SANDBOX, {}), id="kernel")
+            metafunc.parametrize("sandbox", [kernel, wasm], indirect=True)
+
+    return generate
 
 
 def write_source(folder: Path, cells: Collection[Any]) -> Path:

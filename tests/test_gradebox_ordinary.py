@@ -7,6 +7,7 @@ import contextlib
 import os
 import shutil
 from collections import Counter
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ import nbformat
 import pytest
 from courses import CONFIG, Assignment, Points, hand_in, write, write_files
 from nbformat.v4 import new_code_cell, new_notebook
+from notebooks import needs_wasm
 from ordinary import FILES, Case, cases, sources
 
 from gradebox.nbgrader import dry_run
@@ -32,6 +34,21 @@ WAYS = {"isolated": 53, "in-process": 45}
 """How many of the tests run in which way."""
 
 
+COMPILED = "its modules are compiled for a machine"
+NOT_IN_WASM = {
+    "a seed set by torch.manual_seed reaches the answer": COMPILED,
+    "a torch.Generator is passed in": COMPILED,
+    "a frame of pandas is filtered, and compared by assert_frame_equal": COMPILED,
+    "the test trains a module of the student's": COMPILED,
+    "backward of a loss that the answer computes fills .grad": COMPILED,
+    "a database is passed in": "sqlite3 is not in its Python",
+    "a test runs a command and keeps what a magic returns": "it has no processes",
+    "a warning of NumPy is an error for the test": "WebAssembly notes no division by zero, so "
+    "that NumPy warns of none",
+}
+"""The cases that do not give their points in WebAssembly, and why; 82 do."""
+
+
 class Graded(NamedTuple):
     """What nbgrader and ``gradebox grade`` give, and what gradebox says."""
 
@@ -43,12 +60,10 @@ class Graded(NamedTuple):
     """The notebooks with the wrong answers as nbgrader executed them."""
 
 
-@pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
-    """Return what became of the submissions; nbgrader has those with answers only."""
-    folder = tmp_path_factory.mktemp("ordinary")
-    root = folder / "course"
-    for kind, nb in sources().items():
+def handed_in(root: Path, without: Collection[str] = ()) -> Assignment:
+    """Make a course with what three students have handed in."""
+    chosen = [case for case in cases() if case.name not in without]
+    for kind, nb in sources(chosen).items():
         write(root / f"source/all/{kind}.ipynb", nb)
     write_files(FILES, root / "source/all")
     write(root / "source/header.ipynb", new_notebook(cells=[new_code_cell("'of the course'")]))
@@ -57,17 +72,25 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
     assignment = Assignment(root, "all")
     released = assignment.release()
     students: dict[str, dict[str, str]] = {"right": {}, "wrong": {}, "blank": {}}
-    for case in cases():
+    for case in chosen:
         students["right"] |= case.right
         students["wrong"] |= case.wrong
-    stock = assignment
     for student, answers in students.items():
-        if student == "blank":
-            stock = assignment.copy(folder / "stock")
         for path in released.glob("*.ipynb"):
             hand_in(root / f"submitted/{student}/all/{path.name}", path, answers)
         write_files(FILES, root / f"submitted/{student}/all")
-    shutil.rmtree(released)  # the header is no student's cell, though nothing else shows it
+    return assignment
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
+    """Return what became of the submissions; nbgrader has those with answers only."""
+    folder = tmp_path_factory.mktemp("ordinary")
+    assignment = handed_in(folder / "course")
+    root = assignment.root
+    stock = assignment.copy(folder / "stock")
+    shutil.rmtree(stock.root / "submitted/blank")
+    shutil.rmtree(root / "release")  # the header is no student's cell, though nothing else shows it
     with ThreadPoolExecutor(1) as thread:
         autograded = thread.submit(stock.autograde)
         assert assignment.grade() == 0
@@ -117,3 +140,21 @@ def test_right_answers_and_what_was_released_are_no_event(graded: Graded) -> Non
 
 def test_so_many_run_isolated(graded: Graded) -> None:
     assert Counter(test.way for test in graded.tests.values()) == WAYS
+
+
+@needs_wasm
+@pytest.mark.xdist_group("wasm")
+def test_so_many_give_the_same_points_in_webassembly(tmp_path: Path) -> None:
+    compiled = {name for name, why in NOT_IN_WASM.items() if why == COMPILED}
+    assignment = handed_in(tmp_path / "course", without=compiled)
+    assert assignment.grade("--sandbox=wasm") == 0
+    points, same = assignment.points(), set()
+    for case in cases():
+        if case.name not in compiled:
+            keys = [(case.kind, name) for name in case.points]
+            right = [float(points["right", *key][0]) for key in keys]
+            wrong, worth = float(points["wrong", *keys[-1]][0]), [*case.points.values()]
+            if right == worth and wrong < worth[-1]:
+                same.add(case.name)
+    assert same == {case.name for case in cases()} - NOT_IN_WASM.keys()
+    assert len(same) == 82

@@ -61,10 +61,10 @@ class Assignment(NamedTuple):
         subprocess.run(program, cwd=self.root, check=True, capture_output=True, env=environment)
         return self.points()
 
-    def grade(self) -> int:
+    def grade(self, *options: str) -> int:
         """Grade it as a user does, and return the exit status."""
         with contextlib.chdir(self.root):
-            return cli.main(["grade", self.name, "-j", "2"])
+            return cli.main(["grade", self.name, "-j", "2", *options])
 
     def points(self) -> Points:
         """Return what the gradebook says of the cells, by student, notebook and cell."""

@@ -15,6 +15,7 @@ Stock nbgrader gives each right answer its points, and no wrong one all those of
 """
 
 import re
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -69,10 +70,10 @@ def cases() -> list[Case]:
     return found
 
 
-def sources() -> dict[str, Any]:
-    """Return the instructor's notebooks by their kind."""
+def sources(chosen: Iterable[Case]) -> dict[str, Any]:
+    """Return the instructor's notebooks with some cases, by their kind."""
     cells: dict[str, list[Any]] = {kind: [] for kind in KINDS}
-    for case in cases():
+    for case in chosen:
         cells[case.kind] += case.cells
     return {kind: new_notebook(cells=nodes) for kind, nodes in cells.items()}
 

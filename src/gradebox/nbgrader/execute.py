@@ -479,7 +479,7 @@ class Run:
         if late:
             self._is_late(cell, late, when_late, "a cell")
         names = {output.get("ename") for output in cell.outputs}
-        if names & {"SyntaxError", "IndentationError", "TabError"}:
+        if names & {"SyntaxError", "IndentationError", "TabError", "_IncompleteInputError"}:
             self._tell("syntax", _name_of(cell))
         if "MemoryError" in names:
             self._tell("memory", _name_of(cell))

@@ -18,6 +18,8 @@ HEADER = 16 * 2**20
 """No line is longer, in bytes: as objects it takes many times its length."""
 PARTS = 100_000
 """No message brings more binary parts."""
+LONGEST = BYTES + HEADER + 8 * PARTS + 16
+"""No message as a whole is longer, with all sizes."""
 STALLED = 120.0
 """Seconds of wall time after which an end that reads nothing of a message is given up.
 
@@ -100,8 +102,7 @@ class Channel:
         until = None if seconds is None else time.monotonic() + seconds
         self._fill(_SIZES.size, until)
         length, count = _SIZES.unpack_from(self._unread)
-        if length > HEADER or count > PARTS:
-            raise Gone("sent a message that is too long")
+        _require(length, count)
         begin = _SIZES.size + count * _PART.size
         self._fill(begin, until)
         # before anything is read: what is announced costs nothing yet
@@ -151,6 +152,7 @@ def unpacked(content: bytes, most: int = BYTES) -> tuple[Any, list[bytes]]:
     """
     try:
         length, count = _SIZES.unpack_from(content)
+        _require(length, count)
         sizes = _sizes(content, count, most)
         position = _SIZES.size + count * _PART.size
         if len(content) != position + length + sum(sizes):
@@ -163,6 +165,11 @@ def unpacked(content: bytes, most: int = BYTES) -> tuple[Any, list[bytes]]:
         return json.loads(line), parts
     except (ValueError, RecursionError, struct.error) as error:
         raise Gone("sent what is no message") from error
+
+
+def _require(length: int, count: int) -> None:
+    if length > HEADER or count > PARTS:
+        raise Gone("sent a message that is too long")
 
 
 def _sizes(content: bytes | bytearray, count: int, most: int) -> list[int]:

@@ -17,9 +17,12 @@ class Clock:
     ----------
     limit : float
         Seconds after which what runs is interrupted; so many more and it is ended.
+    first : object, optional
+        The instance that is interrupted before the other one.
     """
 
-    def __init__(self, limit: float) -> None:
+    def __init__(self, limit: float, first: Any = None) -> None:
+        self._first = first
         self.limit, self.spent = limit, 0.0
         self._counting = threading.Lock()
         self._interrupted: dict[Any, float] = {}
@@ -39,7 +42,8 @@ class Clock:
         """
         # once one was interrupted, the other has a while to say what came of it
         last = max(self._interrupted.values(), default=-math.inf)
-        if self.spent < max(self.limit, last + GRACE):
+        waits = self._first not in (None, instance, *self._interrupted)
+        if self.spent < max(self.limit + GRACE * waits, last + GRACE):
             return False
         if instance in self._interrupted:
             raise TimeoutError(self.says)

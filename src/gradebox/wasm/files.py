@@ -50,7 +50,11 @@ class Folder:
         return self._entries
 
 
-class HostFolder(Folder):
+class Fixed(Folder):
+    """A folder that the host fills, for several instances, and that none of them changes."""
+
+
+class HostFolder(Fixed):
     """A folder of this machine, which can be read only.
 
     Parameters
@@ -150,8 +154,12 @@ class Tree:
             If there is no room.
         PermissionError
             If it cannot be written.
+        ValueError
+            If the size is none.
         """
         writable(file)
+        if size < 0:
+            raise ValueError
         more = size - len(file.content)
         if more > self._room:
             raise Full
@@ -165,25 +173,23 @@ class Tree:
         """Return a tree of its own with the same files."""
         made = Tree(self._room)
         made._many = self._many
-        made.root = _copy_of(self.root)
+        waiting = [(self.root, made.root)]  # folders may lie deeper than functions may be nested
+        while waiting:
+            folder, copied = waiting.pop()
+            for name, node in folder.entries.items():
+                if isinstance(node, HostFile | Fixed):
+                    copied.entries[name] = node
+                elif isinstance(node, Folder):
+                    copied.entries[name] = inner = Folder()
+                    waiting.append((node, inner))
+                else:
+                    copied.entries[name] = File(bytes(node.content))
         return made
-
-
-def _copy_of(folder: Folder) -> Folder:
-    made = Folder()
-    for name, node in folder.entries.items():
-        if isinstance(node, HostFile | HostFolder):
-            made.entries[name] = node
-        elif isinstance(node, Folder):
-            made.entries[name] = _copy_of(node)
-        else:
-            made.entries[name] = File(bytes(node.content))
-    return made
 
 
 def writable(node: Node) -> None:
     """Raise PermissionError if a file or a folder can be read only."""
-    if isinstance(node, HostFile | HostFolder):
+    if isinstance(node, HostFile | Fixed):
         raise PermissionError
 
 

@@ -18,7 +18,7 @@ import wasmtime
 from wasmtime import _bindings
 
 from gradebox.sandbox.seal import Limits
-from gradebox.values.channel import BYTES, HEADER, Gone
+from gradebox.values.channel import LONGEST, Gone
 from gradebox.wasm import machine
 from gradebox.wasm.clock import Clock
 from gradebox.wasm.files import Tree
@@ -27,8 +27,6 @@ from gradebox.wasm.wasi import CALLS, Wasi
 PYTHON, SITE, WORK, TEMPORARY = "usr/local/lib/python315.zip", "site", "work", "tmp"
 """Where an instance finds Python's modules, other modules, and its own files."""
 PAGE, SIGINT, I32 = 2**16, 2, 0
-LONGEST = BYTES + 2 * HEADER
-"""No message to the host has more bytes."""
 ENVIRONMENT = (
     f"HOME=/{TEMPORARY}",
     f"TMPDIR=/{TEMPORARY}",
@@ -180,10 +178,8 @@ class Instance:
         source = f"{begin}import gradebox.wasm.guest as guest; guest.{name}()".encode()
         try:
             self._store.set_epoch_deadline(1)
-            at = self._allocate(self._store, len(source)) & 0xFFFFFFFF
-            self._memory.write(self._store, source, at)
-            status = self._turn(self._store, at, len(source))
-        except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
+            status = self._turn(self._store, self._place(self._store, source), len(source))
+        except (Gone, wasmtime.Trap, wasmtime.WasmtimeError) as error:
             ending = self.ending or Gone(_last_line(str(error)))
             self.kill(str(ending))
             raise ending from error
@@ -221,6 +217,14 @@ class Instance:
             raise Gone("used an address outside of its memory")
         return ctypes.addressof(self._memory.data_ptr(self._context).contents) + begin
 
+    def _place(self, context: Any, content: bytes) -> int:
+        """Put some bytes into its memory, and return where."""
+        at = self._allocate(context, len(content)) & 0xFFFFFFFF
+        if not at:  # there lies what Python itself needs
+            raise Gone("has no memory for what it is sent")
+        self._memory.write(context, content, at)
+        return int(at)
+
     def _door(self, at: int, length: int, answer_at: int, size_at: int) -> int:
         """Answer a call of ``_host.call``: the first byte says what is wanted."""
         if not 0 < length <= LONGEST:
@@ -237,9 +241,8 @@ class Instance:
                 raise Gone(self._dead)
         elif kind == b"m":
             answer = (self._fetch(content.decode(errors="replace")) or "").encode()
-        place = self._allocate(self._context, len(answer)) if answer else 0
-        self._write(place, answer)
-        self._write(answer_at, struct.pack("<I", place & 0xFFFFFFFF))
+        place = self._place(self._context, answer) if answer else 0
+        self._write(answer_at, struct.pack("<I", place))
         self._write(size_at, struct.pack("<I", len(answer)))
         return 0
 

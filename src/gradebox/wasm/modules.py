@@ -15,7 +15,7 @@ from pathlib import Path
 from gradebox.sandbox.filesystem import COURSE
 from gradebox.sandbox.imports import Barrier
 from gradebox.wasm import machine
-from gradebox.wasm.files import Folder, HostFile, HostFolder
+from gradebox.wasm.files import Fixed, HostFile, HostFolder
 from gradebox.workers.syntax import parse
 
 
@@ -31,7 +31,7 @@ class Modules:
     """
 
     def __init__(self, substitutes: Sequence[Path] = (), hidden: Iterable[str] = ()) -> None:
-        self.folder, self._hidden = Folder(), {*hidden}
+        self.folder, self._hidden = Fixed(), {*hidden}
         self.made_of = [*map(str, substitutes)], sorted(self._hidden)
         self._finding, self._answers = threading.Lock(), dict[str, str | None]()
         for source in substitutes:
@@ -50,17 +50,18 @@ class Modules:
         """
         with self._finding:
             if name not in self._answers:
-                self._answers[name] = self._find(name) if name.isidentifier() else "no module"
+                none = not name.isidentifier() or name in {*sys.stdlib_module_names, "__main__"}
+                found = None if none else origin(name)
+                if found is None:  # not remembered: a student's code may ask for ever more names
+                    return "not installed"
+                self._answers[name] = self._put(name, found)
             return self._answers[name]
 
     def names(self) -> list[str]:
         """Return the names of those that were found."""
         return [name for name, why in self._answers.items() if why is None]
 
-    def _find(self, name: str) -> str | None:
-        found = None if name in sys.stdlib_module_names else origin(name)
-        if found is None:
-            return "not installed"
+    def _put(self, name: str, found: Path) -> str | None:
         if compiled(found):
             return f"{name} is compiled for this machine"
         node = HostFile(str(found)) if found.is_file() else HostFolder(str(found), self._shows)

@@ -128,29 +128,38 @@ class Exchange:
 
     def __init__(self, tests: Instance, student: Instance) -> None:
         self._tests, self._student = tests, student
-        self._student_waits = False
+        self._tests_wait = self._student_waits = False
         tests.exchange, student.exchange = self._ask, self._call_back
 
     def _ask(self, message: bytes) -> bytes:
         """Take a question, or an answer to one of the student's side; wait for what it says."""
+        self._tests_wait = True
         if self._student_waits:
             self._student_waits = False
             self._student.inbox.put(message)
         else:
-            turn = self._student.start("answer", message)
-            turn.add_done_callback(self._tests.inbox.put)
+            self._student.start("answer", message).add_done_callback(self._tell)
         said = self._tests.inbox.get()
         if not isinstance(said, Future):
             return bytes(said)
         return b"" if said.exception() else said.result()
 
     def _call_back(self, message: bytes) -> bytes:
+        if not self._tests_wait:  # a function of a test that is over, or a student's own message
+            return b""
         self._student_waits = True
-        self._tests.inbox.put(message)
+        self._tell(message)
         return bytes(self._student.inbox.get())
 
+    def _tell(self, said: Any) -> None:
+        """Give the tests what they wait for, and nothing that comes after it."""
+        if self._tests_wait:
+            self._tests_wait = False
+            self._tests.inbox.put(said)
+
     def end(self) -> None:
-        """Wake the student's side if it waits: the tests have ended."""
+        """Wake the student's side if it waits: the test is over."""
+        self._tests_wait = False
         if self._student_waits:
             self._student_waits = False
             self._student.inbox.put(b"")
@@ -211,15 +220,15 @@ class NotebookInInstances(Notebook):
         return self._end(why) if instance is self._student else Ended(why)
 
     def _tested(self, message: RunTest, limit: float) -> Tested:
-        clock = Clock(limit)
+        # the student's side first: a test that is interrupted while it waits for an answer costs
+        # that side, whose answer would be taken for the next one
+        clock = Clock(limit, first=self._student)
         self._tests.clock = self._student.clock = clock
         try:
             return _say(self._tests, "test", message, Tested)
-        except (Gone, TimeoutError):
+        finally:
             assert self._exchange is not None
             self._exchange.end()
-            raise
-        finally:
             self._spent += clock.spent
 
 
@@ -251,7 +260,7 @@ def template(
             settings = {"imports": imports, "banned": banned, "stubbed": stubbed}
             _templates[key] = Template.make(
                 Modules([*map(Path, substitutes)], barred),
-                settings | {"prepare": prepare, "tests": tests},
+                settings | {"prepare": prepare if tests else "", "tests": tests},
             )
         return _templates[key]
 

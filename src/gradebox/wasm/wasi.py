@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gradebox.wasm.files import File, Folder, Full, Node, Tree, writable
 
-SUCCESS, DENIED, BAD_FILE, EXISTS, INVALID, IS_FOLDER = 0, 2, 8, 20, 28, 31
+SUCCESS, DENIED, BAD_FILE, EXISTS, INVALID, IS_FOLDER, LONG = 0, 2, 8, 20, 28, 31, 37
 MANY_OPEN, MISSING, NO_SPACE, UNKNOWN, NO_FOLDER, NOT_EMPTY, NO_SEEK = 33, 44, 51, 52, 54, 55, 70
 CHARACTERS, FOLDER, FILE = 2, 3, 4
 CREATE, DIRECTORY, EXCLUSIVE, TRUNCATE, APPEND = 1, 2, 4, 8, 1
 WRITING = 2**6
 """The right to write to what is opened."""
-MOST_PIECES, LONGEST_PATH, SAID, CHUNK = 1024, 4096, 2000, 2**16
+MOST_PIECES, LONGEST, SAID, CHUNK = 1024, 4096, 2000, 2**16
+"""So many pieces are written at once, so long may a path be, so much is kept of what is said."""
 
 CALLS = {
     "args_get": "ii",
@@ -69,6 +70,10 @@ CALLS = {
 
 class Exit(Exception):
     """The program has called exit."""
+
+
+class TooLong(Exception):
+    """A path, or what is asked for, is too long."""
 
 
 class Opened:
@@ -146,6 +151,10 @@ class Wasi:
             return DENIED
         except Full:
             return NO_SPACE
+        except TooLong:
+            return LONG
+        except (ValueError, OverflowError):
+            return INVALID
 
     # --- Memory ---
 
@@ -153,8 +162,8 @@ class Wasi:
         self.write(at, struct.pack(kind, value))
 
     def _text(self, at: int, length: int) -> str:
-        if not 0 <= length <= LONGEST_PATH:
-            raise PermissionError
+        if not 0 <= length <= LONGEST:
+            raise TooLong
         return self.read(at, length).decode(errors="surrogateescape")
 
     def _pieces(self, at: int, count: int) -> Iterator[tuple[int, int]]:
@@ -197,8 +206,9 @@ class Wasi:
         self._number(at, _now(clock), "<Q")
 
     def _random_get(self, at: int, length: int) -> None:
-        for begin in range(0, length, CHUNK):
-            self.write(at + begin, os.urandom(min(CHUNK, length - begin)))
+        if not 0 <= length <= CHUNK:
+            raise TooLong
+        self.write(at, os.urandom(length))
 
     def _sched_yield(self) -> None:
         """Nothing else runs."""
@@ -310,6 +320,8 @@ class Wasi:
         pieces = [*self._pieces(at, count)]
         length = sum(size for _, size in pieces)
         writable(file)
+        if position < 0:
+            raise ValueError
         if position + length > len(file.content):
             self.tree.resize(file, position + length)
         for start, size in pieces:
@@ -352,7 +364,10 @@ class Wasi:
 
     def _path(self, number: int, at: int, length: int) -> str:
         text = self._text(at, length)
-        return text if text.startswith("/") else f"{self._opened[number].path}/{text}"
+        path = text if text.startswith("/") else f"{self._opened[number].path}/{text}"
+        if len(path) > LONGEST:
+            raise TooLong
+        return path
 
     def _inode(self, node: Node | None) -> int:
         return self._numbers.setdefault(id(node), len(self._numbers) + 1)
@@ -417,8 +432,11 @@ class Wasi:
         self._stat(to, node)
         return None
 
-    def _path_filestat_set_times(self, *arguments: int) -> None:
-        """Files have no times."""
+    def _path_filestat_set_times(
+        self, number: int, flags: int, at: int, length: int, *times: int
+    ) -> int | None:
+        """Files have no times, but ``Path.touch`` asks with this whether there is one."""
+        return MISSING if self.tree.find(self._path(number, at, length)) is None else None
 
     def _path_link(self, *arguments: int) -> int:
         return DENIED
