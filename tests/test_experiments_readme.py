@@ -38,6 +38,7 @@ BEYOND = {
     "BNP, then Adam": "bnp-adam",
     "BNP, split form, Adam": "bnp-split-adam",
 }
+SPLIT = {"vanilla": "vanilla", "BN": "bn", "LN": "ln", "BNP": "bnp", "hidden BNP": "hidden-bnp"}
 PANELS = {
     "Figure 3, CIFAR-10, minibatches of 60": ("fig3/cifar10-fc3-60-", DENSE),
     "Figure 3, MNIST, minibatches of 60": ("fig3/mnist-fc3-60-", DENSE),
@@ -48,6 +49,14 @@ PANELS = {
     "Figure 5, five layers, minibatches of 2": ("fig5/cifar10-cnn5-2-", FIVE),
     "Figure 6 in small": ("fig6/cifar10-resnet14-128-", RESIDUAL),
     "Beyond the paper: BNP with momentum and with Adam": ("beyond/cifar10-fc3-60-", BEYOND),
+    "five layers, minibatches of 8, Adam": (
+        "split/cifar10-cnn5-8-",
+        {name: f"{key}-adam" for name, key in SPLIT.items()},
+    ),
+    "five layers, minibatches of 8, momentum": (
+        "split/cifar10-cnn5-8-",
+        {name: f"{key}-momentum" for name, key in SPLIT.items()},
+    ),
     "Beyond the paper: MNIST, minibatches of 6": ("mnist/mnist-fc3-6-", DENSE),
     "Beyond the paper: MNIST, minibatches of 1": ("mnist/mnist-fc3-1-", DENSE),
 }
@@ -432,3 +441,21 @@ def test_the_totals_are_those_of_the_files() -> None:
     assert f"{curves} short runs" in PLAIN
     assert f"{hours[1]:.1f} hours" in PLAIN
     assert f"{diverged} of them diverged" in PLAIN
+
+
+@pytest.mark.row("F-11")
+@pytest.mark.parametrize("optimizer", ["adam", "momentum"])
+def test_what_is_said_of_the_split_form_in_a_convolutional_network(optimizer: str) -> None:
+    section = " ".join(TEXT.split("minibatches of 8, momentum")[1].split("###")[0].split())
+    losses, right = {}, {}
+    for name, key in SPLIT.items():
+        run = f"split/cifar10-cnn5-8-{key}-{optimizer}-standardized"
+        found = seeds(f"{run}-{rates(run)[0]}")
+        assert [one["seed"] for one in found] == [0, 1]
+        losses[name] = np.array([one["curves"]["minibatch_loss"][-1] for one in found])
+        right[name] = [one["curves"]["test_error"][-1] for one in found]
+        low, high = losses[name].min(), losses[name].max()
+        assert f"{name} {losses[name].mean():.3f} ({low:.3f}–{high:.3f})" in section
+    for other in ("vanilla", "BN", "LN"):
+        assert losses["BNP"].max() < losses[other].min()
+    assert min(right["LN"]) <= max(right["BNP"]) and min(right["BNP"]) <= max(right["LN"])

@@ -106,7 +106,8 @@ def _start(root: Path, arguments: argparse.Namespace) -> None:
         with contextlib.suppress(ImportError):  # it is told when the sandbox is asked for
             from gradebox.wasm import notebook
 
-            notebook.start(wanted, section.get("substitutes", ()))
+            substitutes = [str(root / folder) for folder in section.get("substitutes", ())]
+            notebook.start(wanted, substitutes)
 
 
 def _course(root: Path, arguments: argparse.Namespace) -> "Course":

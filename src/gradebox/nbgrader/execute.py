@@ -96,7 +96,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
     substitutes = List(
         Unicode(),
         help="Folders with modules in Python alone that the sandbox 'wasm' has in place of those "
-        "that are installed, such as a part of SciPy.",
+        "that are installed, such as a part of SciPy; from the folder of the course on.",
     ).tag(config=True)
 
     allow_unsealed = Bool(
@@ -271,7 +271,7 @@ class WarmExecute(Execute):  # type: ignore[misc]
         if level is Level.WASM:
             from gradebox.wasm import notebook
 
-            return notebook.running(modules, self.substitutes, begin, of_tests, **seconds)
+            return notebook.running(modules, self._substitutes(), begin, of_tests, **seconds)
         server = pool.server(modules)
         template = None
         if of_tests is not None:
@@ -301,8 +301,12 @@ class WarmExecute(Execute):  # type: ignore[misc]
         except NotSealed as error:
             return str(error)
         imports = *self.imports, *pool.imported(source, notebook)
-        name = modules.obstacle(imports, (*self.substitutes,))
+        name = modules.obstacle(imports, self._substitutes())
         return f"there is no {name}, which is compiled for this machine" if name else ""
+
+    def _substitutes(self) -> tuple[str, ...]:
+        root = Path(self.config.get("CourseDirectory", {}).get("root", ""))
+        return tuple(str(root.absolute() / folder) for folder in self.substitutes)
 
     def _limits(self) -> Limits:
         return Limits(
