@@ -47,11 +47,11 @@ def annotations_are_checked() -> None:
     typechecking.begin()
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def sandbox(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have notebooks executed in another sandbox, in which a case may not be possible."""
-    name, without = request.param
-    if why := without.get(request.node.name.replace("-wasm]", "]")):
+    """Have a test execute notebooks in the sandbox that it is given for, if it is for one."""
+    name, without = getattr(request, "param", ("auto", {}))
+    if why := without.get(request.node.name.replace("[wasm-", "[")):
         pytest.skip(why)
     monkeypatch.setattr("notebooks.SANDBOX", name)
 

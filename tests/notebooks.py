@@ -65,7 +65,6 @@ def also_in_wasm(without: dict[str, str]) -> Callable[[pytest.Metafunc], None]:
 
     def generate(metafunc: pytest.Metafunc) -> None:
         if "tmp_path" in metafunc.fixturenames and metafunc.definition.name not in without:
-            metafunc.fixturenames.append("sandbox")
             wasm = pytest.param(("wasm", without), id="wasm", marks=marks)
             kernel = pytest.param((SANDBOX, {}), id="kernel")
             metafunc.parametrize("sandbox", [kernel, wasm], indirect=True)

@@ -40,6 +40,8 @@ NOT_IN_WASM = {
     f"{TOO_LARGE}[deep]": "its stack ends when a list is freed that is so deep",
     f"{TOO_LARGE}[text]": "it has no memory for so much",
     f"{CALLED_ANYHOW}[after the call]": "it has no threads",
+    "test_values_that_take_the_tests_for_ever_to_read_are_given_up": "its hashes have 32 bits, "
+    "so that these keys differ in them",
     "test_what_is_sent_forges_nothing_and_hangs_nothing": SENDS,
     "test_the_grader_takes_no_bytes_beside_a_message": SENDS,
     "test_odd_outputs_of_a_test_in_process_give_nothing_to_read": SENDS,
@@ -331,7 +333,7 @@ def test_values_that_take_the_tests_for_ever_to_read_are_given_up(tmp_path: Path
     began = time.monotonic()
     _, run = executed(tmp_path, collide, FIRST, TEST, LATER, timeout=1)
     assert run.scores == {"first": 1, "test": 0, "later": 0}
-    assert (run.events[0].kind, run.events[0].cell) == ("slow", "test")
+    assert [(event.kind, event.cell) for event in run.events] == [("slow", "test")]
     assert time.monotonic() - began < MOST
 
 
