@@ -47,7 +47,7 @@ def annotations_are_checked() -> None:
     typechecking.begin()
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def sandbox(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a test execute notebooks in the sandbox that it is given for, if it is for one."""
     name, without = getattr(request, "param", ("auto", {}))

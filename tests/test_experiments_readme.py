@@ -458,4 +458,5 @@ def test_what_is_said_of_the_split_form_in_a_convolutional_network(optimizer: st
         assert f"{name} {losses[name].mean():.3f} ({low:.3f}–{high:.3f})" in section
     for other in ("vanilla", "BN", "LN"):
         assert losses["BNP"].max() < losses[other].min()
-    assert min(right["LN"]) <= max(right["BNP"]) and min(right["BNP"]) <= max(right["LN"])
+    assert min(right["LN"]) <= max(right["BNP"])
+    assert min(right["BNP"]) <= max(right["LN"])

@@ -22,6 +22,7 @@ from gradebox.sandbox.seal import MIB, Level, NotSealed
 from gradebox.workers import client, pool
 
 pytestmark = [
+    pytest.mark.usefixtures("sandbox"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.xdist_group("gradebox"),
     pytest.mark.skipif(

@@ -762,7 +762,7 @@ def test_a_level_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
         probe.choose("namespaces")
     with pytest.raises(NotSealed, match="expected the level namespaces"):
         probe.choose("namespaces", allow_unsealed=True)
-    with pytest.raises(ValueError, match="expected auto, kernel, namespaces, landlock, wasm, none, got"):
+    with pytest.raises(ValueError, match=r"expected auto, kernel, namespaces, .*none, got"):
         probe.choose("much")
 
 

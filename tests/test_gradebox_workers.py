@@ -16,6 +16,7 @@ from gradebox.workers import pool
 from gradebox.workers.client import ForkServer
 
 pytestmark = [
+    pytest.mark.usefixtures("sandbox"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.xdist_group("gradebox"),
 ]
