@@ -460,3 +460,9 @@ def test_what_is_said_of_the_split_form_in_a_convolutional_network(optimizer: st
         assert losses["BNP"].max() < losses[other].min()
     assert min(right["LN"]) <= max(right["BNP"])
     assert min(right["BNP"]) <= max(right["LN"])
+    ahead = 100 * (np.mean(right["LN"]) - np.mean(right["hidden BNP"]))
+    if optimizer == "adam":
+        assert max(right["hidden BNP"]) < min(right["LN"])
+        assert f"above LN's, by {ahead:.1f} points" in section
+    else:
+        assert losses["hidden BNP"].min() > losses["LN"].max()
