@@ -171,7 +171,7 @@ def test_a_students_names_of_modules_are_not_kept(
 
 
 def test_a_test_among_objects_of_before_imports_what_nobody_has_imported(tmp_path: Path) -> None:
-    test = cell("test", "import iniconfig\nassert g(2) == 4", 1)
+    test = cell("test", "__import__('iniconfig')\nassert g(2) == 4", 1)
     deep = "folder = os.open('.', os.O_RDONLY)\nfor _ in range(1500):\n"
     deep += "    os.mkdir('a', dir_fd=folder)\n    inner = os.open('a', os.O_RDONLY, "
     deep += "dir_fd=folder)\n    os.close(folder)\n    folder = inner"
