@@ -126,6 +126,7 @@ def test_a_function_of_the_test_that_is_over_raises(tmp_path: Path) -> None:
     assert "'2'" in shown(cells[3])
 
 
+@pytest.mark.slow
 def test_files_without_end_are_held_back(tmp_path: Path) -> None:
     source = "from pathlib import Path\nPath('one').touch()\nprint(Path('one').exists())\n"
     source += "for i in range(6_000): Path(f'/tmp/{i}').touch()"
