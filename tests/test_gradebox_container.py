@@ -156,7 +156,10 @@ def start(course: Path) -> "subprocess.Popen[str]":
     waiting = hand_in(course, "b", "return 2 * x\nimport time\ntime.sleep(1000)")
     (waiting / "here.txt").write_text("")
     hand_in(course, "c", "return x")
-    command = [sys.executable, "-m", "gradebox", "grade", "toy", "-j", "1", "--sandbox=container"]
+    # what is started in the background may have been told to ignore an interruption
+    listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    program = listen + "from gradebox.cli import main; raise SystemExit(main())"
+    command = [sys.executable, "-c", program, "grade", "toy", "-j", "1", "--sandbox=container"]
     source = str(Path(gradebox.__file__).parents[1])
     return subprocess.Popen(
         command,
