@@ -3,6 +3,7 @@
 import hashlib
 import importlib.metadata
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -86,9 +87,13 @@ def key() -> str:
 def folder() -> Path:
     """Return where what takes long to make is kept for this user."""
     found = Path(platformdirs.user_cache_dir("gradebox"))
-    # what is kept is believed, so that nobody else may write there
-    found.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return found
+    try:
+        # what is kept is believed, so that nobody else may write there
+        found.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=found):
+            return found
+    except OSError:  # a home that cannot be written to: it is kept for this run
+        return Path(tempfile.mkdtemp(prefix="gradebox-"))
 
 
 @once
