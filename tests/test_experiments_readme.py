@@ -458,6 +458,7 @@ def test_what_is_said_of_the_split_form_in_a_convolutional_network(optimizer: st
         assert f"{name} {losses[name].mean():.3f} ({low:.3f}–{high:.3f})" in section
     for other in ("vanilla", "BN", "LN"):
         assert losses["BNP"].max() < losses[other].min()
+    assert losses["BN"].min() > max(each.max() for name, each in losses.items() if name != "BN")
     assert min(right["LN"]) <= max(right["BNP"])
     assert min(right["BNP"]) <= max(right["LN"])
     ahead = 100 * (np.mean(right["LN"]) - np.mean(right["hidden BNP"]))

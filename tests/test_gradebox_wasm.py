@@ -1,5 +1,6 @@
 """The sandbox of WebAssembly gives what the kernel's does; its files, limits and modules."""
 
+import atexit
 import random
 import re
 import struct
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import platformdirs
 import pytest
 from nbformat.v4 import new_notebook
 from notebooks import answer, cell, executed, needs_wasm, scores, shown, step, write_source
@@ -20,7 +22,7 @@ from gradebox.nbgrader.dry_run import NotebookPlan
 from gradebox.sandbox import probe
 from gradebox.sandbox.seal import Level, Limits, NotSealed
 from gradebox.values.channel import packed, unpacked
-from gradebox.wasm import images
+from gradebox.wasm import machine
 from gradebox.wasm.clock import Clock
 from gradebox.wasm.files import File, Folder, Full, HostFolder, Tree
 from gradebox.wasm.instance import Image, Instance
@@ -369,8 +371,8 @@ def test_a_memory_is_kept_until_a_file_changes(
     (package / "__init__.py").write_text("value = 1\n")
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "caches").mkdir()
-    images.machine.module()  # before its folder is another one
-    monkeypatch.setattr(images.machine, "folder", lambda: tmp_path / "caches")
+    machine.module()  # before its folder is another one
+    monkeypatch.setattr(machine, "folder", lambda: tmp_path / "caches")
     settings = {"imports": ["counted"], "banned": [], "stubbed": [], "prepare": "", "tests": False}
     made: list[Image] = []
     whole = Instance.image
@@ -390,6 +392,20 @@ def test_a_memory_is_kept_until_a_file_changes(
     kept.write_bytes(kept.read_bytes()[:1000])
     assert Template.make(Modules(), settings)
     assert len(made) == 3
+
+
+def test_without_a_folder_for_caches_one_run_has_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(platformdirs, "user_cache_dir", lambda name: str(tmp_path / "file"))
+    at_the_end: list[Any] = []
+    monkeypatch.setattr(atexit, "register", lambda *call, **more: at_the_end.append((call, more)))
+    own = machine.folder.__wrapped__()
+    assert own.stat().st_mode & 0o777 == 0o700
+    [((remove, *rest), more)] = at_the_end
+    remove(*rest, **more)
+    assert not own.exists()
 
 
 # --- Which sandbox -------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 """The interpreter as machine code for this machine: compiled once, and kept."""
 
+import atexit
 import hashlib
 import importlib.metadata
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -93,7 +95,9 @@ def folder() -> Path:
         with tempfile.TemporaryFile(dir=found):
             return found
     except OSError:  # a home that cannot be written to: it is kept for this run
-        return Path(tempfile.mkdtemp(prefix="gradebox-"))
+        own = Path(tempfile.mkdtemp(prefix="gradebox-"))
+        atexit.register(shutil.rmtree, own, ignore_errors=True)
+        return own
 
 
 @once

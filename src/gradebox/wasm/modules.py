@@ -63,7 +63,7 @@ class Modules:
 
     def _put(self, name: str, found: Path) -> str | None:
         if compiled(found):
-            return f"{name} is compiled for this machine"
+            return "compiled"  # fetching.py says more of it
         node = HostFile(str(found)) if found.is_file() else HostFolder(str(found), self._shows)
         self.folder.entries[found.name] = node
         # packages look up their own version in it, and plug-ins name what they plug into
