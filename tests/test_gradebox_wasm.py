@@ -340,19 +340,19 @@ def test_each_side_is_interrupted_once_and_has_a_while_then() -> None:
 def test_what_a_notebook_needs_is_found_in_what_it_imports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package = tmp_path / "lessons"
+    package = tmp_path / "needing"
     package.mkdir()
     (package / "__init__.py").write_text("import json, numpy, matplotlib.pyplot\n")
     (package / "plain.py").write_text("def f():\n    import torch\n")
-    (package / "deep.py").write_text("from lessons import tensors\nfrom . import plain\n")
+    (package / "deep.py").write_text("from needing import tensors\nfrom . import plain\n")
     (package / "tensors.py").write_text("try:\n    import torch\nexcept ImportError:\n    pass\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert obstacle(("numpy", "lessons.plain:f")) == ""
-    assert obstacle(("lessons.deep",)) == "torch"
+    assert obstacle(("numpy", "needing.plain:f")) == ""
+    assert obstacle(("needing.deep",)) == "torch"
     substitute = tmp_path / "substitutes"
     substitute.mkdir()
     (substitute / "torch.py").write_text("")
-    assert obstacle(("lessons.deep",), (str(substitute),)) == ""
+    assert obstacle(("needing.deep",), (str(substitute),)) == ""
 
 
 @pytest.mark.parametrize("name", ["..", "/etc", "tests", "no_such_module", "sqlite3", "torch"])
