@@ -57,7 +57,7 @@ def main() -> None:
     found: dict[str, Any] = json.loads(FILE.read_text()) if FILE.exists() else {}
     with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
         released = Path(folder).resolve() / "released"
-        course.make(released)
+        course.create(released)
         for case in CASES:
             if case.unrun or (names and case.name not in names):
                 continue

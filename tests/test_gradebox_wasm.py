@@ -25,7 +25,8 @@ from gradebox.values.channel import packed, unpacked
 from gradebox.wasm import machine
 from gradebox.wasm.clock import Clock
 from gradebox.wasm.files import File, Folder, Full, HostFolder, Tree
-from gradebox.wasm.instance import Image, Instance
+from gradebox.wasm.instance import Instance
+from gradebox.wasm.memory import Image
 from gradebox.wasm.modules import Modules, obstacle
 from gradebox.wasm.notebook import Template
 from gradebox.wasm.wasi import NO_SPACE, Wasi

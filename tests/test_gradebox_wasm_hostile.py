@@ -69,10 +69,12 @@ SENT = {
 QUICK = {"an answer", "an answer, for ever"}
 
 
-def run(folder: Path, *cells: Any, **options: Any) -> tuple[list[Any], Any]:
+def run(folder: Path, *cells: Any, timeout: float = 1, **options: Any) -> tuple[list[Any], Any]:
     """Execute a notebook in WebAssembly; return its cells and what it came to."""
     began = time.monotonic()
-    done, result = executed(folder, *copy.deepcopy(cells), sandbox="wasm", timeout=1, **options)
+    done, result = executed(
+        folder, *copy.deepcopy(cells), sandbox="wasm", timeout=timeout, **options
+    )
     assert time.monotonic() - began < HANG
     nbformat.validate(new_notebook(cells=done), relax_add_props=True)
     return done, result
@@ -130,7 +132,7 @@ def test_a_function_of_the_test_that_is_over_raises(tmp_path: Path) -> None:
 def test_files_without_end_are_held_back(tmp_path: Path) -> None:
     source = "from pathlib import Path\nPath('one').touch()\nprint(Path('one').exists())\n"
     source += "for i in range(6_000): Path(f'/tmp/{i}').touch()"
-    cells, result = run(tmp_path, source, "def f(x:", DOOR, LATER)
+    cells, result = run(tmp_path, source, "def f(x:", DOOR, LATER, timeout=10)
     assert shown(cells[0]).startswith("True")
     assert "No space left" in shown(cells[0])
     assert [event.kind for event in result.events] == ["syntax"]

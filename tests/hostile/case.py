@@ -1,7 +1,8 @@
 """One submission of the suite: what it tries, how it is built, what must become of it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from hostile.course import NOTHING, POINTS, Work
 
@@ -46,6 +47,8 @@ class Case:
         The cells whose points are up to chance: none or all.
     late : bool
         Whether it is late, and loses all points.
+    in_wasm : mapping
+        What is otherwise in WebAssembly, by field: most of what such a case asks for is not there.
     unrun : str
         Why stock nbgrader is not run on it. Then ``stock`` says what its code does.
     stock : str
@@ -62,8 +65,13 @@ class Case:
     outputs: Mapping[str, str] = field(default_factory=dict)
     either: tuple[str, ...] = ()
     late: bool = False
+    in_wasm: Mapping[str, Any] = field(default_factory=dict)
     unrun: str = ""
     stock: str = ""
+
+    def of(self, sandbox: str) -> "Case":
+        """Return the case as it is in a sandbox."""
+        return replace(self, **self.in_wasm) if sandbox == "wasm" else self
 
 
 FULL = POINTS

@@ -332,6 +332,7 @@ FAULTS = [
         "a command that removes everything",
         answers(squares="!rm -rf MARK /student/* ./*\ndef sum_of_squares(x): return 0"),
         points(test_squares=0.0, test_running=0.0),
+        in_wasm={"scores": points(test_squares=0.0)},
         unrun="it removes files",
         stock="it runs with the instructor's rights",
     ),

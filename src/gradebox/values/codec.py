@@ -23,6 +23,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from numpy import random  # here, or each notebook would load it anew
 
 from gradebox.values.channel import BYTES
 
@@ -116,7 +117,7 @@ class Writer:
         if kind is slice:
             parts = (value.start, value.stop, value.step)
             return ["slice", *(self.write(part, depth + 1) for part in parts)]
-        if kind is np.random.Generator:
+        if kind is random.Generator:
             return self._generator(value)
         if (torch := sys.modules.get("torch")) is not None:
             if kind is torch.Tensor or kind is torch.nn.Parameter:
@@ -193,7 +194,7 @@ class Writer:
             raise NotAValue(f"an array of {value.nbytes >> 20} MiB")
         return ["array", value.dtype.str, list(value.shape), self._part(value.tobytes())]
 
-    def _generator(self, value: np.random.Generator) -> Tree:
+    def _generator(self, value: random.Generator) -> Tree:
         state = value.bit_generator.state
         if type(state) is not dict or state.get("bit_generator") not in _BIT_GENERATORS:
             raise NotAValue("a random generator of a class of its own")
@@ -329,13 +330,13 @@ class Reader:
             objects[position] = item
         return objects.reshape(shape)
 
-    def _generator(self, state: Any) -> np.random.Generator:
+    def _generator(self, state: Any) -> random.Generator:
         name = state["bit_generator"]
         if name not in _BIT_GENERATORS:
             raise Damaged("no bit generator")
-        bits = getattr(np.random, name)(0)
+        bits = getattr(random, name)(0)
         bits.state = state
-        return np.random.Generator(bits)
+        return random.Generator(bits)
 
     def _tensor(self, kind: str, name: Any, shape: Any, learns: Any, part: Any) -> Any:
         import torch

@@ -1,13 +1,13 @@
 """Memories of instances in which modules have been imported, kept for the next run.
 
-To import takes seconds, to read such a memory a tenth of one. It is used again only while every
+To import takes seconds, to share such a memory nothing. It is used again only while every
 file that was read for it is as it was.
 """
 
 import json
+import mmap
 import os
 import struct
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,30 +15,33 @@ from typing import Any
 
 from gradebox.wasm import machine
 from gradebox.wasm.files import Folder, HostFile, HostFolder
-from gradebox.wasm.instance import PAGE, Image
+from gradebox.wasm.instance import blank
+from gradebox.wasm.memory import PAGE, Image, pages
 from gradebox.wasm.modules import Modules
 
 MOST = 20
-"""So many are kept, of up to 20 MB; the oldest go."""
+"""So many are kept, of about 30 MB; the oldest go."""
 _LENGTH = struct.Struct("<Q")
+_ZERO = bytes(PAGE)
 
 
 def load(key: str, modules: Modules) -> Image | None:
     """Return the memory that is kept under a key, if it may be used; its modules are found anew."""
-    try:
-        content = _path(key).read_bytes()
-        [length] = _LENGTH.unpack_from(content)
-        header = json.loads(content[_LENGTH.size : _LENGTH.size + length])
-        if any(_stamp(path) != stamp for path, stamp in header["stamps"]):
+    with suppress(OSError, ValueError, KeyError, struct.error), _path(key).open("rb") as file:
+        end = file.seek(-_LENGTH.size, os.SEEK_END)
+        [length] = _LENGTH.unpack(file.read())
+        file.seek(end - length)
+        header = json.loads(file.read(length))
+        if end - length != header["size"] or any(_stamp(path) != s for path, s in header["stamps"]):
             return None
-        memory = zlib.decompress(content[_LENGTH.size + length :])
-    except (OSError, ValueError, KeyError, struct.error, zlib.error):  # none, or half of one
-        return None
-    for name in header["names"]:
-        modules.fetch(name)
-    pages = enumerate(header["pages"])
-    parts = tuple((begin, memory[PAGE * i : PAGE * (i + 1)]) for i, begin in pages)
-    return Image(header["size"], parts, tuple(map(tuple, header["open_files"])))
+        for name in header["names"]:
+            modules.fetch(name)
+        open_files = tuple(map(tuple, header["open_files"]))
+        if hasattr(mmap, "MAP_PRIVATE"):
+            return Image(header["size"], (), open_files, os.dup(file.fileno()))
+        file.seek(0)  # on Windows
+        return Image.of(file.read(header["size"]), blank(), open_files)
+    return None  # none is there, or half of one
 
 
 def keep(key: str, image: Image, modules: Modules, library: Folder) -> None:
@@ -47,15 +50,20 @@ def keep(key: str, image: Image, modules: Modules, library: Folder) -> None:
         "stamps": [(path, _stamp(path)) for path in {*_read(library), *_read(modules.folder)}],
         "names": modules.names(),
         "size": image.size,
-        "pages": [begin for begin, _ in image.parts],
         "open_files": image.open_files,
     }
     text = json.dumps(header).encode()
-    memory = zlib.compress(b"".join(content for _, content in image.parts), 1)
+    content = dict(pages(blank())) | dict(image.parts)
     path = _path(key)
     partial = path.with_suffix(f".{os.getpid()}")
     with suppress(OSError):  # a full disk: the next run imports again
-        partial.write_bytes(_LENGTH.pack(len(text)) + text + memory)
+        with partial.open("wb") as file:
+            for begin, page in content.items():
+                if page != _ZERO:  # the others take no place on the disk
+                    file.seek(begin)
+                    file.write(page)
+            file.seek(image.size)
+            file.write(text + _LENGTH.pack(len(text)))
         partial.replace(path)
         for old in sorted(path.parent.glob("*.image"), key=os.path.getmtime)[:-MOST]:
             old.unlink()

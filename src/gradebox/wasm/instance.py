@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any
 
 import wasmtime
@@ -22,11 +21,12 @@ from gradebox.values.channel import LONGEST, Gone
 from gradebox.wasm import machine
 from gradebox.wasm.clock import Clock
 from gradebox.wasm.files import Tree
+from gradebox.wasm.memory import Image, Memory
 from gradebox.wasm.wasi import CALLS, Wasi
 
 PYTHON, SITE, WORK, TEMPORARY = "usr/local/lib/python315.zip", "site", "work", "tmp"
 """Where an instance finds Python's modules, other modules, and its own files."""
-PAGE, SIGINT, I32 = 2**16, 2, 0
+SIGINT, I32 = 2, 0
 ENVIRONMENT = (
     f"HOME=/{TEMPORARY}",
     f"TMPDIR=/{TEMPORARY}",
@@ -45,15 +45,6 @@ import gradebox.wasm.fetching
 _starting = threading.Lock()
 _here = threading.local()
 """Has the instance that runs in this thread."""
-
-
-@dataclass(frozen=True)
-class Image:
-    """An instance between two turns: the size of its memory, what differs there, and open files."""
-
-    size: int
-    parts: tuple[tuple[int, bytes], ...]
-    open_files: tuple[tuple[int, str, int, bool], ...]
 
 
 class Instance:
@@ -94,10 +85,12 @@ class Instance:
         self._store.set_limits(memory_size=(image.size if image else 0) + limits.memory)
         instance = _linker().instantiate(self._store, machine.module())
         exports: Any = instance.exports(self._store)
-        self._memory, self._allocate = exports["memory"], exports["host_alloc"]
-        self._turn, self._interrupt = exports["turn"], exports["interrupt"]
+        self._memory = Memory(exports["memory"], self._store)
+        self._allocate, self._turn = _called(exports["host_alloc"]), _called(exports["turn"])
+        self._interrupt = _called(exports["interrupt"])
         if image is not None:
-            self._restore(image)
+            self._memory.restore(image, self._store)
+            self._wasi.reopen(image.open_files)
         self._watch()
         self._tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
         with _starting:  # the size is that of the next thread of this process
@@ -143,20 +136,7 @@ class Instance:
 
     def image(self) -> Image:
         """Return its memory; no turn may be running."""
-        blank, now = _blank(), memoryview(_content(self._memory, self._store))
-        parts: list[tuple[int, bytes]] = []
-        for begin in range(0, len(now), PAGE):
-            page = now[begin : begin + PAGE]
-            if page != blank[begin : begin + PAGE].ljust(PAGE, b"\0"):
-                parts.append((begin, bytes(page)))
-        return Image(len(now), tuple(parts), self._wasi.open_files())
-
-    def _restore(self, image: Image) -> None:
-        self._memory.grow(self._store, (image.size - self._memory.data_len(self._store)) // PAGE)
-        start = ctypes.addressof(self._memory.data_ptr(self._store).contents)
-        for begin, content in image.parts:
-            ctypes.memmove(start + begin, content, len(content))
-        self._wasi.reopen(image.open_files)
+        return Image.of(self._memory.content(self._store), blank(), self._wasi.open_files())
 
     # --- Its thread ---
 
@@ -205,25 +185,18 @@ class Instance:
         return self._wasi.call(name, *arguments)
 
     def _read(self, at: int, length: int) -> bytes:
-        return ctypes.string_at(self._address(at, length), length)
+        return self._memory.read(self._context, at, length)
 
     def _write(self, at: int, content: bytes) -> None:
-        ctypes.memmove(self._address(at, len(content)), content, len(content))
-
-    def _address(self, at: int, length: int) -> int:
-        """Return where so many bytes of the memory lie in this process."""
-        begin = at & 0xFFFFFFFF
-        if not 0 <= length <= self._memory.data_len(self._context) - begin:
-            raise Gone("used an address outside of its memory")
-        return ctypes.addressof(self._memory.data_ptr(self._context).contents) + begin
+        self._memory.write(self._context, at, content)
 
     def _place(self, context: Any, content: bytes) -> int:
         """Put some bytes into its memory, and return where."""
         at = self._allocate(context, len(content)) & 0xFFFFFFFF
         if not at:  # there lies what Python itself needs
             raise Gone("has no memory for what it is sent")
-        self._memory.write(context, content, at)
-        return int(at)
+        self._memory.write(context, at, content)
+        return at
 
     def _door(self, at: int, length: int, answer_at: int, size_at: int) -> int:
         """Answer a call of ``_host.call``: the first byte says what is wanted."""
@@ -301,9 +274,28 @@ def _nobody(message: bytes) -> bytes:
     raise Gone("there is no other side")
 
 
-def _content(memory: Any, store: wasmtime.Store) -> bytes:
-    address = ctypes.addressof(memory.data_ptr(store).contents)
-    return ctypes.string_at(address, memory.data_len(store))
+def _called(function: wasmtime.Func) -> Callable[..., int]:
+    """Return what calls a function that takes whole numbers of 32 bits.
+
+    wasmtime's own way asks for the type of the function each time, which takes longer than most
+    calls.
+    """
+
+    def call(store: Any, *arguments: int) -> int:
+        values = (_bindings.wasmtime_val_raw * max(len(arguments), 1))()
+        for place, argument in enumerate(arguments):
+            values[place].i32 = argument
+        trap = ctypes.POINTER(_bindings.wasm_trap_t)()
+        error = _bindings.wasmtime_func_call_unchecked(
+            store._context(), ctypes.byref(function._func), values, len(values), ctypes.byref(trap)
+        )
+        if error:
+            raise wasmtime.WasmtimeError._from_ptr(error)
+        if trap:
+            raise wasmtime.Trap._from_ptr(trap)
+        return int(values[0].i32)
+
+    return call
 
 
 @machine.once
@@ -367,11 +359,11 @@ def _address_of(pointer: Any) -> int:
 
 
 @machine.once
-def _blank() -> bytes:
+def blank() -> bytes:
     """Return the memory of a new instance."""
     store = wasmtime.Store(machine.engine())
     exports: Any = _linker().instantiate(store, machine.module()).exports(store)
-    return _content(exports["memory"], store)
+    return Memory(exports["memory"], store).content(store)
 
 
 def _last_line(text: str) -> str:

@@ -66,6 +66,7 @@ def engine() -> wasmtime.Engine:
     config.wasm_exceptions = True
     config.epoch_interruption = True
     config.max_wasm_stack = STACK
+    config.memory_may_move = False
     made = wasmtime.Engine(config)
     threading.Thread(target=_tick, args=(made,), daemon=True).start()
     return made

@@ -5,6 +5,7 @@ A package has to be pure Python: what is compiled for this machine is of no use 
 
 import ast
 import importlib.util
+import os
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +18,8 @@ from gradebox.sandbox.imports import Barrier
 from gradebox.wasm import machine
 from gradebox.wasm.files import Fixed, HostFile, HostFolder
 from gradebox.workers.syntax import parse
+
+_looking = threading.Lock()
 
 
 class Modules:
@@ -98,7 +101,6 @@ def origin(name: str) -> Path | None:
     return None if private else found
 
 
-@cache
 def obstacle(names: tuple[str, ...], substitutes: tuple[str, ...] = ()) -> str:
     """Return a module that is compiled for this machine and that others import, if there is one.
 
@@ -111,6 +113,12 @@ def obstacle(names: tuple[str, ...], substitutes: tuple[str, ...] = ()) -> str:
     substitutes : tuple of str
         Folders: see :class:`Modules`.
     """
+    with _looking:  # else all threads look for it at first
+        return _obstacle(names, substitutes)
+
+
+@cache
+def _obstacle(names: tuple[str, ...], substitutes: tuple[str, ...]) -> str:
     _, library = machine.files()
     there = {path.name.partition(".")[0] for path in library.iterdir()} | sys.stdlib_module_names
     there |= {path.stem for each in substitutes for path in Path(each).iterdir()} | {"gradebox"}
@@ -163,10 +171,11 @@ def _at_top_level(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
             )
 
 
+@cache
 def compiled(found: Path) -> bool:
     """Return whether a module or a package is, or holds, code for this machine."""
-    files = [found] if found.is_file() else found.rglob("*")
-    return any(path.name.endswith(tuple(EXTENSION_SUFFIXES)) for path in files)
+    names = [found.name] if found.is_file() else (n for *_, each in os.walk(found) for n in each)
+    return any(name.endswith(tuple(EXTENSION_SUFFIXES)) for name in names)
 
 
 def hidden(banned: Sequence[str], stubbed: Sequence[str]) -> list[str]:

@@ -17,7 +17,8 @@ from gradebox.values.channel import Gone, packed, unpacked
 from gradebox.wasm import images, machine
 from gradebox.wasm.clock import Clock
 from gradebox.wasm.files import File, Folder, HostFile, HostFolder, Tree, handed_in
-from gradebox.wasm.instance import PYTHON, SITE, TEMPORARY, WORK, Image, Instance
+from gradebox.wasm.instance import PYTHON, SITE, TEMPORARY, WORK, Instance
+from gradebox.wasm.memory import Image
 from gradebox.wasm.modules import Modules, hidden
 from gradebox.workers import pool
 from gradebox.workers.notebook import Ended, Notebook
@@ -69,6 +70,7 @@ class Template:
             finally:
                 instance.close()
             images.keep(key, image, modules, _library())
+            image = images.load(key, modules) or image
         return cls(modules, image)
 
     @contextmanager

@@ -1,5 +1,6 @@
 """IPython in one process, with what a cell shows gathered as a notebook keeps it."""
 
+import codeop
 import io
 import json
 import subprocess
@@ -145,6 +146,8 @@ class Shell(InteractiveShell):
         settings.Shell.autoawait = True
         shell = cls.instance(config=settings)
         shell.outputs = Outputs()
+        # from Python 3.13 on: a cell is whole, so that an answer cut short is a SyntaxError
+        shell.compile.flags &= ~getattr(codeop, "PyCF_ALLOW_INCOMPLETE_INPUT", 0)
         parts: tuple[Any, ...] = (shell.display_pub, shell.displayhook)
         for part in parts:
             part.outputs = shell.outputs

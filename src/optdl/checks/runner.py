@@ -133,6 +133,7 @@ def prepare(topic: str, seeds: Sequence[int] = (0, 7, 123)) -> None:
     # without torch, none of the notebooks that are graded is a lab
     labs = blocks(topic, lab=True) if "torch" in sys.modules else {}
     for exercise in (blocks(topic) | labs).values():
+        find(exercise.key)  # or each notebook would look for the exercise's file
         for seed in seeds:
             _drawn(exercise, seed)
 
