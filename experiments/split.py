@@ -9,6 +9,8 @@ for one. ::
     python experiments/split.py --only=resnet14 --seeds 2
 """
 
+from dataclasses import replace
+
 from optdl.experiments import Experiment, Panel, Run, Settings, Tuning, draw_curves, table
 
 SPLIT = Settings(split=True)
@@ -52,7 +54,13 @@ def panel(network: str, optimizer: str) -> Panel:
     return Panel(f"{network}, {optimizer}", runs, tuning)
 
 
-PANELS = [panel("cnn5", "adam"), panel("cnn5", "momentum"), panel("resnet14", "momentum")]
+RESIDUAL = panel("resnet14", "momentum")
+OTHER_RATES = Panel(  # the search hardly tells the rates of GN apart
+    "resnet14, other rates",
+    [replace(RESIDUAL.runs[0].at(rate), label=f"GN, rate {rate:g}") for rate in (0.01, 0.03)],
+    paper=False,
+)
+PANELS = [panel("cnn5", "adam"), panel("cnn5", "momentum"), RESIDUAL, OTHER_RATES]
 
 if __name__ == "__main__":
     experiment = Experiment(__file__, PANELS, description=__doc__)

@@ -39,6 +39,7 @@ BEYOND = {
     "BNP, split form, Adam": "bnp-split-adam",
 }
 SPLIT = {"vanilla": "vanilla", "BN": "bn", "LN": "ln", "BNP": "bnp", "hidden BNP": "hidden-bnp"}
+SPLIT_RESIDUAL = {"GN": "gn", "BNP+GN": "bnp-and-gn", "hidden BNP+GN": "hidden-bnp-and-gn"}
 PANELS = {
     "Figure 3, CIFAR-10, minibatches of 60": ("fig3/cifar10-fc3-60-", DENSE),
     "Figure 3, MNIST, minibatches of 60": ("fig3/mnist-fc3-60-", DENSE),
@@ -56,6 +57,10 @@ PANELS = {
     "five layers, minibatches of 8, momentum": (
         "split/cifar10-cnn5-8-",
         {name: f"{key}-momentum" for name, key in SPLIT.items()},
+    ),
+    "ResNet-14 with GN, minibatches of 8": (
+        "split/cifar10-resnet14-8-",
+        {name: f"{key}-momentum" for name, key in SPLIT_RESIDUAL.items()},
     ),
     "Beyond the paper: MNIST, minibatches of 6": ("mnist/mnist-fc3-6-", DENSE),
     "Beyond the paper: MNIST, minibatches of 1": ("mnist/mnist-fc3-1-", DENSE),
@@ -467,3 +472,23 @@ def test_what_is_said_of_the_split_form_in_a_convolutional_network(optimizer: st
         assert f"above LN's, by {ahead:.1f} points" in section
     else:
         assert losses["hidden BNP"].min() > losses["LN"].max()
+
+
+@pytest.mark.row("F-11")
+def test_what_is_said_of_the_split_form_in_a_residual_network() -> None:
+    section = " ".join(TEXT.split("### Beyond the paper: ResNet-14")[1].split("###")[0].split())
+    losses, right = {}, {}
+    for name, key in SPLIT_RESIDUAL.items():
+        run = f"split/cifar10-resnet14-8-{key}-momentum-standardized"
+        found = seeds(f"{run}-{rates(run)[0]}")
+        assert [(one["seed"], one["stop"]) for one in found] == [
+            (s, "all 1 epochs") for s in (0, 1)
+        ]
+        losses[name] = np.array([one["curves"]["minibatch_loss"][-1] for one in found])
+        right[name] = [1 - one["curves"]["test_error"][-1] for one in found]
+        low, high = losses[name].min(), losses[name].max()
+        assert f"{losses[name].mean():.3f} ({low:.3f}–{high:.3f})" in section
+    assert max(right["GN"]) < min(right["BNP+GN"])
+    assert max(right["BNP+GN"]) < min(right["hidden BNP+GN"])
+    assert max(losses["BNP+GN"]) < min(losses["GN"])
+    assert (losses["hidden BNP+GN"] < losses["BNP+GN"]).all()
