@@ -492,3 +492,54 @@ def test_what_is_said_of_the_split_form_in_a_residual_network() -> None:
     assert max(right["BNP+GN"]) < min(right["hidden BNP+GN"])
     assert max(losses["BNP+GN"]) < min(losses["GN"])
     assert (losses["hidden BNP+GN"] < losses["BNP+GN"]).all()
+    others = {r: f"split/cifar10-resnet14-8-gn-rate-{r}-standardized-{r}" for r in ("0.01", "0.03")}
+    for rate, run in others.items():
+        assert f"{outcome(run)} at {rate}" in section
+    best = [1 - one["curves"]["test_error"][-1] for one in seeds(others["0.01"])]
+    assert max(best) < min(right["BNP+GN"])
+    ahead = {name: 100 * (np.mean(each) - np.mean(best)) for name, each in right.items()}
+    assert f"ahead by {ahead['BNP+GN']:.1f} points" in section
+    assert f"hidden BNP by {ahead['hidden BNP+GN']:.1f};" in section
+
+
+@pytest.mark.row("P-27")
+def test_what_is_said_of_the_papers_weights() -> None:
+    prefix, right = "fig6/cifar10-resnet14-128-", {}
+    rows = {
+        "BN": "bn-the-paper-s",
+        "BNP": "bnp-the-paper-s",
+        "BNP+GN": "bnp-and-gn-the-paper-s",
+        "GN": "gn-weights-of-bnp-and-gn",
+    }
+    told = lines("With the paper's rate, weights and weight decay")
+    for (name, run), row in zip(rows.items(), told, strict=True):
+        [one] = seeds(f"{prefix}{run}-standardized-0.1")
+        settings = one["config"]["settings"]
+        right[name] = each = 100 - 100 * np.array(one["curves"]["test_error"])
+        assert list(row.values()) == [
+            name,
+            f"{settings.get('init_scale', 1):g}",
+            f"{settings['weight_decay']:.5f}".rstrip("0"),
+            f"{each[7]:.1f}",
+            f"{each[9]:.1f}",
+        ]
+    bn, both = right["BN"], right["BNP+GN"]
+    assert f"ends {bn[9] - both[9]:.1f} points below BN" in PLAIN
+    assert both[7] > bn[7]
+    usual = {
+        name: [100 - 100 * one["curves"]["test_error"][9] for one in seeds(prefix + run)]
+        for name, run in {
+            "GN": "gn-rate-0.1-standardized-0.1",
+            "BNP": "bnp-rate-0.1-standardized-0.1",
+            "BNP+GN": "bnp-and-gn-standardized-0.1",
+        }.items()
+    }
+    low, high = min(usual["BNP+GN"]), max(usual["BNP+GN"])
+    assert f"usual weights it has {low:.1f} to {high:.1f} %" in PLAIN
+    assert high < both[9]
+    means = [np.mean(usual[name]) for name in ("GN", "BNP")]
+    assert f"({means[0]:.1f} % at this rate), and so does BNP alone ({means[1]:.1f} %)" in PLAIN
+    assert max(right[name][9] - min(usual[name]) for name in ("GN", "BNP")) < 0
+    gains = [right[name][8] - right[name][7] for name in ("BNP+GN", "BNP")]
+    assert f"{gains[0]:.1f} points in epoch 9 against {gains[1]:.1f}" in PLAIN
+    assert gains[0] < gains[1]
