@@ -358,7 +358,7 @@ def test_what_the_weights_of_the_paper_change(residual):
     )  # fmt: skip
     says("resnet", "**The paper's result is seen with the paper's weights.**")
     assert both[7] < bn[7], "ahead of BN just before the drop"
-    says("resnet", "far above BNP and less than a point below BN, in one seed")
+    says("resnet", "far above BNP and less than a point below BN (one seed)")
     assert 0 < both[9] - bn[9] < 1
     assert alone[9] - both[9] > 7
     says("resnet", "lower than with the usual ones", "loses by them")
