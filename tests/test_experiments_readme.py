@@ -525,6 +525,11 @@ def test_what_is_said_of_the_papers_weights() -> None:
         ]
     bn, both = right["BN"], right["BNP+GN"]
     assert f"ends {bn[9] - both[9]:.1f} points below BN" in PLAIN
+    same = seeds(f"{prefix}bnp-rate-0.1-standardized-0.1")[0]["curves"]["test_error"]
+    level = (
+        f"at {bn[7]:.1f} % after epoch 8, and BNP in the same seed at {100 - 100 * same[7]:.1f} %"
+    )
+    assert level in PLAIN
     assert both[7] > bn[7]
     usual = {
         name: [100 - 100 * one["curves"]["test_error"][9] for one in seeds(prefix + run)]
