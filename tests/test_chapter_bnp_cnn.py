@@ -359,7 +359,7 @@ def test_what_the_weights_of_the_paper_change(residual):
     says("resnet", "BN at 0.1 is level with it (one run, below)")
     assert bn[7] == pytest.approx(np.mean([100 * r.curves["test_error"][7]
                                            for r in residual["BNP", 0.1]]), abs=0.5)  # fmt: skip
-    says("resnet", "**The paper's result is seen with the paper's weights.**")
+    says("resnet", "**With the paper's weights its result is seen, in one seed.**")
     assert both[7] < bn[7], "ahead of BN just before the drop"
     says("resnet", "far above BNP and less than a point below BN (one seed)")
     assert 0 < both[9] - bn[9] < 1

@@ -219,6 +219,22 @@ def test_nothing_is_written_where_there_is_no_memory(monkeypatch: pytest.MonkeyP
         instance.turn("test")
 
 
+def test_no_address_outside_of_its_memory_is_read_or_written() -> None:
+    instance = Instance(Tree(0), Limits(), lambda name: None)
+    memory, store = instance._memory, instance._store
+    size = len(memory.content(store))
+    outside = [(size, 1), (size - 1, 2), (-1, 1), (0, size + 1), (0, -1), (2**31, 1)]
+    for at, length in outside:
+        with pytest.raises(Gone, match="outside"):
+            memory.read(store, at, length)
+    with pytest.raises(Gone, match="outside"):
+        memory.write(store, size - 1, b"xx")
+    memory.write(store, size - 1, b"x")
+    memory._exported.grow(store, 1)
+    assert memory.read(store, size - 1, 2) == b"x\0"
+    instance.close()
+
+
 @pytest.mark.parametrize("sizes", [(HEADER + 1, 0), (0, PARTS + 1)], ids=["line", "parts"])
 def test_no_message_is_read_that_would_not_be_sent(sizes: tuple[int, int]) -> None:
     length, count = sizes

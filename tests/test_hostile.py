@@ -71,8 +71,10 @@ c.WarmExecute.max_output = 200_000
 STEPS = "import gradebox\ngradebox.configure(c)\n"
 """What makes nbgrader's own command do the same."""
 
-LIMITS = {"AS": 2**37, "FSIZE": 2**30, "CORE": 0}
-"""What the whole run may use, should the barriers fail; instances set 4 GiB of addresses aside."""
+LIMITS = {"AS": 16 * 2**30, "FSIZE": 2**30, "CORE": 0}
+"""What the whole run may use, should the barriers fail."""
+IN_WASM = {"AS": 128 * 2**30}
+"""Each instance sets 4 GiB of addresses aside."""
 
 
 @dataclass
@@ -93,8 +95,8 @@ class Graded:
         return {name: self.scores[student][name][0] for name in FULL}
 
 
-def _limit() -> None:
-    for name, most in LIMITS.items():
+def _limit(limits: dict[str, int]) -> None:
+    for name, most in limits.items():
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
 
 
@@ -115,7 +117,7 @@ def grade(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=_limit,
+        preexec_fn=lambda: _limit(LIMITS | (IN_WASM if "wasm" in command else {})),
         start_new_session=True,
     ) as process:
         try:

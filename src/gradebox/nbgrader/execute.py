@@ -483,7 +483,7 @@ class Run:
         if late:
             self._is_late(cell, late, when_late, "a cell")
         names = {output.get("ename") for output in cell.outputs}
-        if names & {"SyntaxError", "IndentationError", "TabError", "_IncompleteInputError"}:
+        if names & {"SyntaxError", "IndentationError", "TabError"}:
             self._tell("syntax", _name_of(cell))
         if "MemoryError" in names:
             self._tell("memory", _name_of(cell))

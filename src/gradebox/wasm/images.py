@@ -16,13 +16,12 @@ from typing import Any
 from gradebox.wasm import machine
 from gradebox.wasm.files import Folder, HostFile, HostFolder
 from gradebox.wasm.instance import blank
-from gradebox.wasm.memory import PAGE, Image, pages
+from gradebox.wasm.memory import ZERO, Image, pages
 from gradebox.wasm.modules import Modules
 
 MOST = 20
 """So many are kept, of about 30 MB; the oldest go."""
 _LENGTH = struct.Struct("<Q")
-_ZERO = bytes(PAGE)
 
 
 def load(key: str, modules: Modules) -> Image | None:
@@ -59,7 +58,7 @@ def keep(key: str, image: Image, modules: Modules, library: Folder) -> None:
     with suppress(OSError):  # a full disk: the next run imports again
         with partial.open("wb") as file:
             for begin, page in content.items():
-                if page != _ZERO:  # the others take no place on the disk
+                if page != ZERO:  # the others take no place on the disk
                     file.seek(begin)
                     file.write(page)
             file.seek(image.size)

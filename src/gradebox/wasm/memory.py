@@ -11,7 +11,7 @@ import wasmtime
 from gradebox.values.channel import Gone
 
 PAGE = 2**16
-_ZERO = bytes(PAGE)
+ZERO = bytes(PAGE)
 _FIXED = 0x10  # of Linux and macOS: Python has no name for it
 
 
@@ -96,7 +96,7 @@ class Image:
     def of(cls, content: bytes, blank: bytes, open_files: Any) -> "Image":
         """Return what differs in a memory from a new one."""
         before = dict(pages(blank))
-        parts = ((at, page) for at, page in pages(content) if page != before.get(at, _ZERO))
+        parts = ((at, page) for at, page in pages(content) if page != before.get(at, ZERO))
         return cls(len(content), tuple(parts), open_files)
 
 
