@@ -2,8 +2,8 @@
 
 ``first_layer.py`` found a smaller training loss for hidden-layer BNP. Here it is followed to
 convolutional networks and other optimizers, in short runs: standardized CIFAR-10, minibatches of
-8, the network of five layers (with BN and LN as controls) for three epochs, and ResNet-14 (with GN)
-for one. ::
+8, the network of five layers (with BN and LN as controls) for three epochs, and ResNet-14 (with GN
+and BN) for one. With Adam parts of P follow, and a longer run whose rate drops. ::
 
     python experiments/split.py --only=cnn5 --seeds 3
     python experiments/split.py --only=resnet14 --seeds 2
@@ -25,6 +25,7 @@ METHODS = {
     },
     "resnet14": {
         "GN": ("GN", Settings()),
+        "BN": ("BN", Settings()),
         "BNP+GN": ("BNP+GN", SPLIT),
         "hidden BNP+GN": ("BNP+GN", HIDDEN),
     },
@@ -54,13 +55,37 @@ def panel(network: str, optimizer: str) -> Panel:
     return Panel(f"{network}, {optimizer}", runs, tuning)
 
 
-RESIDUAL = panel("resnet14", "momentum")
+RESIDUAL, ADAM = panel("resnet14", "momentum"), panel("resnet14", "adam")
+GN, BN, BOTH, HIDDEN_BOTH = ADAM.runs
 OTHER_RATES = Panel(  # the search hardly tells the rates of GN apart
     "resnet14, other rates",
-    [replace(RESIDUAL.runs[0].at(rate), label=f"GN, rate {rate:g}") for rate in (0.01, 0.03)],
+    [replace(RESIDUAL.runs[0].at(rate), label=f"GN, rate {rate:g}") for rate in (0.01, 0.03)]
+    + [replace(GN.at(rate), label=f"GN, adam, rate {rate:g}") for rate in (3e-4, 3e-3)],
     paper=False,
 )
-PANELS = [panel("cnn5", "adam"), panel("cnn5", "momentum"), RESIDUAL, OTHER_RATES]
+PARTS = Panel(  # what of P the lead comes from
+    "resnet14, adam, parts of P",
+    [
+        replace(BOTH, label=f"{name} + GN, adam", settings=replace(SPLIT, part=part))
+        for part, name in (("center", "centering"), ("scale", "scaling"), ("rate", "rates"))
+    ],
+    ADAM.tuning,
+)
+LONGER = Panel(  # whether the lead lasts
+    "resnet14, adam, four epochs",
+    [
+        replace(
+            run.at(rate),
+            label=f"{run.method}, adam, four epochs",
+            epochs=4,
+            settings=replace(run.settings, decay=(3,)),
+        )
+        for run, rate in ((GN, 1e-3), (BN, 1e-3), (BOTH, 3e-3))
+    ],
+    paper=False,
+)
+PANELS = [panel("cnn5", "adam"), panel("cnn5", "momentum")]
+PANELS += [RESIDUAL, OTHER_RATES, ADAM, PARTS, LONGER]
 
 if __name__ == "__main__":
     experiment = Experiment(__file__, PANELS, description=__doc__)

@@ -490,6 +490,33 @@ def test_corrected_statistics_are_averages_that_start_at_zero_over_what_they_cou
     np.testing.assert_allclose(first["var"][0], (variances[-1] - 0.9**5) / count, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("part", "centered", "scaled"),
+    [("center", True, False), ("scale", False, True), ("rate", False, False)],
+)
+def test_a_part_of_p_is_that_part_of_the_matrix(part, centered, scaled, rng):
+    settings = Settings(rho=0.9, eps1=0.1, eps2=0.01, part=part)
+    run = Run("BNP", "digits", "fc2", "BNP", 2, 0.1, 1, settings=settings)
+    model = build(run, (1, 1, 3), 2, seed=0).double()
+    [bnp] = preconditioner(run, model, check_finite=True)
+    state = State(model, torch.optim.SGD(model.parameters(), 0.1), curves={})
+    batches = [rng.normal(2.0, [1.0, 2.0, 3.0], size=(2, 3)) for _ in range(3)]
+    for x in batches:
+        model(torch.from_numpy(x)).square().sum().backward()
+        layer = next(module for module in model if isinstance(module, nn.Linear))
+        before = torch.cat([layer.bias.grad[:, None], layer.weight.grad], 1).numpy().copy()
+        bnp.after_backward(state)
+    means, variances = running_statistics(batches, rho=0.9)
+    mean = means[-1] if centered else np.zeros(3)
+    square = variances[-1] if centered else variances[-1] + means[-1] ** 2
+    square = square if scaled else np.full(3, square.mean())
+    deviation = np.sqrt(square + 0.1 * square.max() + 0.01)
+    U = np.block([[np.ones((1, 1)), -mean[None]], [np.zeros((3, 1)), np.eye(3)]])
+    P = U @ np.diag([1, *1 / deviation]) / np.sqrt(3 / 2)
+    after = torch.cat([layer.bias.grad[:, None], layer.weight.grad], 1).numpy()
+    np.testing.assert_allclose(after, before @ P @ P.T, rtol=1e-9)
+
+
 def test_the_input_can_be_normalized_and_the_first_layer_left_alone():
     run = Run("BN", "cifar10", "cnn5", "BN", 8, 0.1, 1, settings=Settings(input=True))
     model = build(run, (3, 32, 32), 10, seed=0)

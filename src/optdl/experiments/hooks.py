@@ -10,11 +10,18 @@ from torch import Tensor, nn
 
 from optdl.batchnorm import use_population_statistics
 from optdl.bnp import BNP, batch_statistics, layer_hessian, preconditioner, smoothed_variance
+from optdl.bnp.layers import Layer
 from optdl.conditioning import condition_number
 from optdl.data import Examples
 from optdl.training import Hook, State
 
-__all__ = ["STATISTICS", "CorrectedAverages", "LastUnitConditioning", "RecomputedStatistics"]
+__all__ = [
+    "STATISTICS",
+    "CorrectedAverages",
+    "LastUnitConditioning",
+    "PartOfP",
+    "RecomputedStatistics",
+]
 
 
 class RecomputedStatistics(Hook):
@@ -71,6 +78,39 @@ class CorrectedAverages(Hook):
     def after_backward(self, state: State) -> None:
         """Set the weight of the old statistics."""
         self.bnp.rho = 1 - (1 - self.rho) / (1 - self.rho**state.step)
+
+
+class PartOfP(BNP):
+    r"""BNP with a part of P alone, which tells where a gain comes from.
+
+    Parameters
+    ----------
+    model : Module
+        As for :class:`optdl.bnp.BNP`.
+    part : "center", "scale" or "rate"
+        ``center``: :math:`P = \tfrac1{qs}U` with one number s for all features, the root of their
+        mean variance. ``scale``: :math:`P = \tfrac1q D` about zero, with the mean squares in the
+        place of the variances. ``rate``: neither, :math:`P = \tfrac1{qs}` for the weights and
+        :math:`\tfrac1q` for the bias, so that nothing but a rate for each layer is left.
+    """
+
+    def __init__(self, model: nn.Module, part: str, **constants: Any) -> None:
+        super().__init__(model, **constants)
+        self.part = part
+        self._running: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def _update(self) -> list[Layer]:
+        """Take the passes into the running statistics; show the layers a part of them."""
+        for layer, own in zip(self._layers, self._running, strict=False):
+            layer.mean, layer.var = own
+        ran = super()._update()
+        self._running = [(layer.mean, layer.var) for layer in self._layers]
+        for layer in self._layers:
+            if self.part != "center":
+                layer.mean, layer.var = torch.zeros_like(layer.mean), layer.var + layer.mean**2
+            if self.part != "scale":
+                layer.var = layer.var.mean(1, keepdim=True).expand_as(layer.var)
+        return ran
 
 
 EPS1 = (1e-2, 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import nn
 
 from optdl.batchnorm import BatchNorm, BatchRenorm, FourThingsNorm
 from optdl.bnp import BNP
-from optdl.experiments.hooks import CorrectedAverages
+from optdl.experiments.hooks import CorrectedAverages, PartOfP
 from optdl.experiments.runs import FULLY_CONNECTED, Run
 from optdl.networks import (
     Normalization,
@@ -85,7 +86,7 @@ def preconditioner(run: Run, model: nn.Module, check_finite: bool) -> list[Any]:
     Parameters
     ----------
     run : Run
-        Its settings choose ρ, ε₁, ε₂, the form, and whether the first layer is left out.
+        Its settings choose ρ, ε₁, ε₂, the form, a part of P, and whether the first layer is out.
     model : Module
         Its network, on its device.
     check_finite : bool
@@ -98,7 +99,8 @@ def preconditioner(run: Run, model: nn.Module, check_finite: bool) -> list[Any]:
     layers = (nn.Linear, nn.Conv2d)
     first = next(name for name, module in model.named_modules() if isinstance(module, layers))
     skip = () if settings.get("first", True) else (first,)
-    bnp = BNP(model, **constants, skip=skip, check_finite=check_finite)
+    kind = partial(PartOfP, part=settings["part"]) if "part" in settings else BNP
+    bnp = kind(model, **constants, skip=skip, check_finite=check_finite)
     return [CorrectedAverages(bnp), bnp] if settings.get("corrected") else [bnp]
 
 

@@ -43,6 +43,8 @@ class Settings:
         Of BNP: see :class:`optdl.bnp.BNP`.
     corrected : bool
         Whether the running averages of BNP begin with the first minibatch.
+    part : str
+        Which part of P BNP has: see :class:`optdl.experiments.hooks.PartOfP`. The default is all.
     split : bool
         Whether the optimizer works in the coordinates z of θ = Pz, on which
         :meth:`optdl.bnp.BNP.split` has more.
@@ -74,6 +76,7 @@ class Settings:
     eps1: float | None = None
     eps2: float | None = None
     corrected: bool | None = None
+    part: str | None = None
     split: bool | None = None
     groups: int | None = None
     ghost_size: int | None = None
@@ -109,7 +112,7 @@ _OF_NETWORK: Mapping[str, set[str]] = {
     **{name: {*_TRAINING, "init_scale"} for name in RESIDUAL},
     "resnet18": {*_TRAINING, "init_scale", "size"},
 }
-_BN, _BNP = {"rho", "eps", "input"}, {"first", "rho", "eps1", "eps2", "split"}
+_BN, _BNP = {"rho", "eps", "input"}, {"first", "rho", "eps1", "eps2", "part", "split"}
 METHODS: Mapping[str, Mapping[str, set[str]]] = {
     "fully connected": {
         "vanilla": set(),
