@@ -81,13 +81,14 @@ def other_rates():
 def paper_weights():
     """Return runs in small at the paper's rate, where BNP has its weights and weight decay.
 
-    GN with those of BNP+GN, too, tells how much of a gain is not BNP's.
+    BN and GN with those of BNP+GN, too, tell how much of a gain is not BNP's.
     """
     runs = {run.method: run.at(0.1) for run in small().runs}
     plain, scaled = runs["BNP"].settings, replace(runs["BNP"].settings, init_scale=0.1)
     both = replace(scaled, weight_decay=1.5e-4)
-    kinds = [("BN", "the paper's", plain), ("BNP", "the paper's", scaled)]
-    kinds += [("BNP+GN", "the paper's", both), ("GN", "weights of BNP+GN", both)]
+    theirs, same = "the paper's", "weights of BNP+GN"
+    kinds = [("BN", theirs, plain), ("BNP", theirs, scaled), ("BNP+GN", theirs, both)]
+    kinds += [("GN", same, both), ("BN", same, both)]
     return Panel(
         "ResNet-14, the paper's rate and weights",
         [

@@ -510,6 +510,7 @@ def test_what_is_said_of_the_papers_weights() -> None:
         "BNP": "bnp-the-paper-s",
         "BNP+GN": "bnp-and-gn-the-paper-s",
         "GN": "gn-weights-of-bnp-and-gn",
+        "BN, small": "bn-weights-of-bnp-and-gn",
     }
     told = lines("With the paper's rate, weights and weight decay")
     for (name, run), row in zip(rows.items(), told, strict=True):
@@ -517,20 +518,23 @@ def test_what_is_said_of_the_papers_weights() -> None:
         settings = one["config"]["settings"]
         right[name] = each = 100 - 100 * np.array(one["curves"]["test_error"])
         assert list(row.values()) == [
-            name,
+            name.removesuffix(", small"),
             f"{settings.get('init_scale', 1):g}",
             f"{settings['weight_decay']:.5f}".rstrip("0"),
             f"{each[7]:.1f}",
             f"{each[9]:.1f}",
         ]
     bn, both = right["BN"], right["BNP+GN"]
+    small = right["BN, small"]
     assert f"ends {bn[9] - both[9]:.1f} points below BN" in PLAIN
+    assert f"and {small[9] - both[9]:.1f} below BN with its own" in PLAIN
+    assert f"BN is {small[9] - bn[9]:.1f} points higher with them" in PLAIN
     same = seeds(f"{prefix}bnp-rate-0.1-standardized-0.1")[0]["curves"]["test_error"]
     level = (
         f"at {bn[7]:.1f} % after epoch 8, and BNP in the same seed at {100 - 100 * same[7]:.1f} %"
     )
     assert level in PLAIN
-    assert both[7] > bn[7]
+    assert small[7] > both[7] > bn[7]
     usual = {
         name: [100 - 100 * one["curves"]["test_error"][9] for one in seeds(prefix + run)]
         for name, run in {
