@@ -44,7 +44,7 @@ class Settings:
     corrected : bool
         Whether the running averages of BNP begin with the first minibatch.
     part : str
-        Which part of P BNP has: see :class:`optdl.experiments.hooks.PartOfP`. The default is all.
+        What of P BNP has: "center" for U, "scale" for D, "rate" for a number; else all.
     split : bool
         Whether the optimizer works in the coordinates z of θ = Pz, on which
         :meth:`optdl.bnp.BNP.split` has more.
