@@ -40,6 +40,8 @@ BEYOND = {
 }
 SPLIT = {"vanilla": "vanilla", "BN": "bn", "LN": "ln", "BNP": "bnp", "hidden BNP": "hidden-bnp"}
 SPLIT_RESIDUAL = {"GN": "gn", "BNP+GN": "bnp-and-gn", "hidden BNP+GN": "hidden-bnp-and-gn"}
+PARTS = {f"{part} + GN": f"{part}-and-gn" for part in ("centering", "scaling", "rates")}
+PARTS["BN"] = "bn"
 PANELS = {
     "Figure 3, CIFAR-10, minibatches of 60": ("fig3/cifar10-fc3-60-", DENSE),
     "Figure 3, MNIST, minibatches of 60": ("fig3/mnist-fc3-60-", DENSE),
@@ -58,7 +60,11 @@ PANELS = {
         "split/cifar10-cnn5-8-",
         {name: f"{key}-momentum" for name, key in SPLIT.items()},
     ),
-    "ResNet-14 with GN, minibatches of 8": (
+    "ResNet-14, minibatches of 8, Adam": (
+        "split/cifar10-resnet14-8-",
+        {name: f"{key}-adam" for name, key in (SPLIT_RESIDUAL | PARTS).items()},
+    ),
+    "ResNet-14, minibatches of 8, momentum": (
         "split/cifar10-resnet14-8-",
         {name: f"{key}-momentum" for name, key in SPLIT_RESIDUAL.items()},
     ),
@@ -474,32 +480,80 @@ def test_what_is_said_of_the_split_form_in_a_convolutional_network(optimizer: st
         assert losses["hidden BNP"].min() > losses["LN"].max()
 
 
+RESNET = "split/cifar10-resnet14-8-"
+
+
+def residual(key: str, optimizer: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return training losses and accuracies of ResNet-14 with a method at its best rate."""
+    run = f"{RESNET}{key}-{optimizer}-standardized"
+    found = seeds(f"{run}-{rates(run)[0]}")
+    assert [(one["seed"], one["stop"]) for one in found] == [(s, "all 1 epochs") for s in (0, 1)]
+    curves = [one["curves"] for one in found]
+    losses, errors = ([each[c][-1] for each in curves] for c in ("minibatch_loss", "test_error"))
+    return np.array(losses), 100 - 100 * np.array(errors)
+
+
 @pytest.mark.row("F-11")
-def test_what_is_said_of_the_split_form_in_a_residual_network() -> None:
-    section = " ".join(TEXT.split("### Beyond the paper: ResNet-14")[1].split("###")[0].split())
-    losses, right = {}, {}
-    for name, key in SPLIT_RESIDUAL.items():
-        run = f"split/cifar10-resnet14-8-{key}-momentum-standardized"
-        found = seeds(f"{run}-{rates(run)[0]}")
-        assert [(one["seed"], one["stop"]) for one in found] == [
-            (s, "all 1 epochs") for s in (0, 1)
-        ]
-        losses[name] = np.array([one["curves"]["minibatch_loss"][-1] for one in found])
-        right[name] = [1 - one["curves"]["test_error"][-1] for one in found]
-        low, high = losses[name].min(), losses[name].max()
-        assert f"{losses[name].mean():.3f} ({low:.3f}–{high:.3f})" in section
+@pytest.mark.parametrize("optimizer", ["adam", "momentum"])
+def test_what_is_said_of_the_split_form_in_a_residual_network(optimizer: str) -> None:
+    section = " ".join(
+        TEXT.split("ResNet-14, minibatches of 8, momentum")[1].split("###")[0].split()
+    )
+    keys = SPLIT_RESIDUAL | (PARTS if optimizer == "adam" else {})
+    found = {name: residual(key, optimizer) for name, key in keys.items()}
+    losses, right = ({name: each[i] for name, each in found.items()} for i in (0, 1))
+    for name in ("GN", "BNP+GN", "hidden BNP+GN", *(["BN"] if optimizer == "adam" else [])):
+        each = losses[name]
+        assert f"{each.mean():.3f} ({each.min():.3f}–{each.max():.3f})" in section
     assert max(right["GN"]) < min(right["BNP+GN"])
-    assert max(right["BNP+GN"]) < min(right["hidden BNP+GN"])
     assert max(losses["BNP+GN"]) < min(losses["GN"])
-    assert (losses["hidden BNP+GN"] < losses["BNP+GN"]).all()
-    others = {r: f"split/cifar10-resnet14-8-gn-rate-{r}-standardized-{r}" for r in ("0.01", "0.03")}
+    others = {
+        "adam": {"0.0003": "gn-adam-rate-0.0003", "0.003": "gn-adam-rate-0.003"},
+        "momentum": {"0.01": "gn-rate-0.01", "0.03": "gn-rate-0.03"},
+    }[optimizer]
     for rate, run in others.items():
-        assert f"{outcome(run)} at {rate}" in section
-    best = [1 - one["curves"]["test_error"][-1] for one in seeds(others["0.01"])]
-    assert max(best) < min(right["BNP+GN"])
-    ahead = {name: 100 * (np.mean(each) - np.mean(best)) for name, each in right.items()}
-    assert f"ahead by {ahead['BNP+GN']:.1f} points" in section
-    assert f"hidden BNP by {ahead['hidden BNP+GN']:.1f};" in section
+        assert f"{outcome(f'{RESNET}{run}-standardized-{rate}')} at {rate}" in section
+    if optimizer == "momentum":
+        assert max(right["BNP+GN"]) < min(right["hidden BNP+GN"])
+        assert (losses["hidden BNP+GN"] < losses["BNP+GN"]).all()
+        again = seeds(f"{RESNET}gn-rate-0.01-standardized-0.01")
+        best = np.array([100 - 100 * one["curves"]["test_error"][-1] for one in again])
+        assert best.max() < min(right["BNP+GN"])
+        ahead = {name: each.mean() - best.mean() for name, each in right.items()}
+        assert f"ahead by {ahead['BNP+GN']:.1f} points" in section
+        assert f"hidden BNP by {ahead['hidden BNP+GN']:.1f};" in section
+        return
+    lead = {name: each.mean() - right["GN"].mean() for name, each in right.items()}
+    assert f"far ahead of GN, by {lead['BNP+GN']:.1f} points" in section
+    assert f"raise it to {anew(f'{RESNET}bn-adam-standardized-0.001')}." in section
+    assert losses["BN"].min() > losses["BNP+GN"].max()
+    fresh = float(anew(f"{RESNET}bn-adam-standardized-0.001"))
+    assert min(right["BNP+GN"]) < fresh < max(right["BNP+GN"])  # level
+    assert max(right["rates + GN"]) <= max(right["GN"])
+    for part in ("centering", "scaling"):
+        assert f"{part} alone gains {lead[f'{part} + GN']:.1f} points" in section.lower()
+
+
+@pytest.mark.row("F-11")
+def test_what_is_said_of_four_epochs_of_a_residual_network() -> None:
+    told, right, losses, time = lines("**Four epochs with Adam,**"), {}, {}, {}
+    rate_of = {"GN": ("gn", "0.001"), "BN": ("bn", "0.001"), "BNP+GN": ("bnp-and-gn", "0.003")}
+    for (name, (key, rate)), row in zip(rate_of.items(), told, strict=True):
+        found = seeds(f"{RESNET}{key}-adam-four-epochs-standardized-{rate}")
+        assert {one["stop"] for one in found} == {"all 4 epochs"}
+        assert {tuple(one["config"]["settings"]["decay"]) for one in found} == {(3,)}
+        right[name] = 100 - 100 * np.mean([one["curves"]["test_error"] for one in found], 0)
+        losses[name] = np.mean([one["curves"]["minibatch_loss"][-1] for one in found])
+        cells = [*(f"{value:.1f}" for value in right[name]), f"{losses[name]:.3f}"]
+        assert list(row.values()) == [name, *cells]
+        time[name] = np.mean([one["seconds"] for one in found])
+    ends = {name: each[-1] for name, each in right.items()}
+    assert f"{ends['BNP+GN'] - ends['GN']:.1f} points at the end" in PLAIN
+    assert f"BN the highest accuracy, by {ends['BN'] - ends['BNP+GN']:.1f} points" in PLAIN
+    assert min(losses, key=losses.__getitem__) == "BNP+GN"
+    assert f"{right['BNP+GN'][1]:.1f} against {ends['GN']:.1f} %" in PLAIN
+    assert ends["GN"] < right["BNP+GN"][1]
+    assert time["BNP+GN"] < 2 * time["GN"]
 
 
 @pytest.mark.row("P-27")
