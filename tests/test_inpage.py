@@ -830,7 +830,8 @@ def test_python_is_loaded_on_the_first_press_and_kept_afterwards(
     sheet.page.context.on("request", lambda request: asked.append(request.url))
     sheet.page.reload(wait_until="networkidle")
     assert [url for url in asked if url.endswith(".gz")] == []
-    assert "MB, once" in sheet.page.locator(".exercise-hint").first.inner_text()
+    # the page writes its hints after the network is idle
+    sheet.page.locator(".exercise-hint", has_text="MB, once").first.wait_for(state="attached")
     cell = "quadratic-prediction-ratio"
     sheet.write(cell, sample_class.sheet(COURSE, "quadratic").right[cell])
     assert sheet.run(cell).startswith("✓")
