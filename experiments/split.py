@@ -5,7 +5,7 @@ convolutional networks and other optimizers, in short runs: standardized CIFAR-1
 8, the network of five layers (with BN and LN as controls) for three epochs, and ResNet-14 (with GN)
 for one. With Adam it has BN as a control, and parts of P and a longer run follow. ::
 
-    python experiments/split.py --only=cnn5 --seeds 3
+    python experiments/split.py --only=cnn5 --seeds 2
     python experiments/split.py --only=resnet14 --seeds 2
 """
 

@@ -358,7 +358,7 @@ def test_what_the_weights_of_the_paper_change(residual):
     assert bn[7] == pytest.approx(np.mean([100 * r.curves["test_error"][7]
                                            for r in residual["BNP", 0.1]]), abs=0.5)  # fmt: skip
     says("resnet", "**With the paper's weights its result is seen, in one seed.**")
-    says("resnet", "Just before the drop BN with the small weights is ahead of all others")
+    says("resnet", "Just before the drop BN with the small weights leads")
     assert small[7] < both[7] < bn[7]
     assert all(small[7] < each[7] for each in (alone, gn))
     says("resnet", "far above BNP and less than a point below BN (one seed)")
@@ -368,6 +368,9 @@ def test_what_the_weights_of_the_paper_change(residual):
     assert gn[9] > 100 - min(ends(residual["GN", 0.1]))
     assert alone[9] > 100 - min(ends(residual["BNP", 0.1]))
     assert both[9] < 100 - max(ends(residual["BNP+GN", 0.1]))
+    says("resnet", "BNP alone gains more, from a lower accuracy")
+    assert alone[7] - alone[8] > both[7] - both[8]
+    assert alone[7] > both[7]
     weights = fig6.panels[3].runs
     assert [run.settings.init_scale for run in weights] == [None, 0.1, 0.1, 0.1, 0.1]
     assert [run.settings.weight_decay for run in weights] == [1e-4, 1e-4, *[1.5e-4] * 3]
