@@ -124,6 +124,14 @@ def pytest_collect_file(
 
 
 @pytest.fixture(scope="session")
+def site() -> Path:
+    """Build the whole book strictly, where ``make book`` does: in a clean clone all of it."""
+    from tools import book
+
+    return book.build()
+
+
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Start Chromium without any traffic of its own; there can be only one in a process."""
     from tools import pdf

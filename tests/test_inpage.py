@@ -14,12 +14,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import keyboard
 import pytest
 from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
 
+from optdl.checks import catalog
 from optdl.checks.catalog import find
-from tools import grade, release, results, sample_class
+from optdl.checks.exercise import Misconception
+from tools import answers, grade, release, results, sample_class
 from tools.inpage import parts, wasi, wasm
 from tools.layout import ROOT, Course
 
@@ -97,6 +100,7 @@ def build(source: Path, *, self_study: bool) -> Path:
         "exclude_patterns": ["exercises", "solutions"],
         "html_math_renderer": "formulas",
         "html_theme": "basic",
+        "html_theme_options": {"enable_search_shortcuts": False},
         "myst_enable_extensions": ["dollarmath"],
         "self_study": self_study,
     }
@@ -166,14 +170,10 @@ class Sheet:
         return self
 
     def write(self, cell: str, source: str) -> None:
-        """Put text into the editor of a cell at once, as a paste does."""
+        """Type a text into the editor of a cell, in place of what differs from it."""
         self.open(cell)
-        field = self.page.locator(
-            f"#cell-{cell} .exercise-editor [role=textbox], #cell-{cell} textarea"
-        )
-        field.first.focus()
-        self.page.keyboard.press("Control+a")
-        self.page.keyboard.insert_text(source)
+        editor = f"#cell-{cell} .exercise-editor"
+        keyboard.rewrite(self.page.locator(f"{editor} [role=textbox], {editor} textarea"), source)
 
     def run(self, cell: str, button: str = "Run and check") -> str:
         """Run a cell and return what its status says in the end."""
@@ -225,6 +225,28 @@ def open_sheet(browser: Any, address: str) -> Iterator[Callable[..., Sheet]]:
 # --- every exercise: the stub, a misconception, the solution ---
 
 
+@functools.cache
+def typed(topic: str) -> dict[str, tuple[str, str]]:
+    """Return what is typed into each answer cell: a usual mistake, and the right answer nearby.
+
+    Both keep the signature and the docstring that stand there.
+    """
+    source, blocks = sample_class.sheet(COURSE, topic), catalog.blocks(topic, lab=False).values()
+    blank = {cell.id: cell.source for cell in source.released.cells}
+    by_name = {block.name: block for block in blocks}
+    texts = {}
+    for cell, solution in source.right.items():
+        head = blank[cell].partition("    # YOUR CODE HERE")[0]
+        block = by_name[str(answers.defined_name(solution))]
+        edited = next(mistake for mistake in block.misconceptions if mistake._edits)
+        wrong, right = (
+            head + function.text(block.name).partition("\n")[2]
+            for function in (edited, Misconception("", block._answer))
+        )
+        texts[cell] = (wrong, right)
+    return texts
+
+
 @pytest.fixture(scope="module")
 def solved(
     open_sheet: Callable[..., Sheet], tmp_path_factory: pytest.TempPathFactory
@@ -236,21 +258,19 @@ def solved(
 
     @functools.cache
     def solve(topic: str) -> tuple[Path, float]:
-        sheet, source = open_sheet(topic), sample_class.sheet(COURSE, topic)
-        first = next(iter(source.right))
+        sheet, first = open_sheet(topic), next(iter(typed(topic)))
         sheet.open(first)
         assert "✗" in sheet.run(first)
         assert "not written yet" in sheet.printed(first)
-        for cell, right in source.right.items():
-            sheet.open(cell)
-            sheet.write(cell, source.misconceptions[cell][0])
+        for cell, (wrong, right) in typed(topic).items():
+            sheet.write(cell, wrong)
             assert "Likely cause" in sheet.run(cell), cell
             sheet.write(cell, right)
             assert sheet.run(cell) == "✓ Your answer agrees with the reference.", cell
         known = exercises(COURSE.released(topic))
         marked = sheet.page.locator(".exercise:has(.exercise-mark)")
         right_ones = marked.evaluate_all("boxes => boxes.map(({ id }) => id.slice(9))")
-        assert sheet.page.locator(".exercise-answer.exercise-passed").count() == len(source.right)
+        assert sheet.page.locator(".exercise-answer.exercise-passed").count() == len(typed(topic))
         saved = tmp_path_factory.mktemp("saved") / f"{topic}.ipynb"
         shutil.copy(save(sheet, next(iter(known))), saved)
         sheet.page.context.close()
@@ -294,15 +314,16 @@ def test_a_saved_notebook_earns_the_points_that_the_page_promised(
 
 # --- it cannot hang, and goes on ---
 
-RIGHT = sample_class.sheet(COURSE, "erm").right[FIRST]
+RIGHT = re.sub(r'    """.*?"""\n', "", typed("erm")[FIRST][1], flags=re.S)
+OTHER = "erm-examples-needed"
 
 
 @pytest.fixture(scope="module")
 def erm(open_sheet: Callable[..., Sheet]) -> Sheet:
     """Return the page of a topic whose Python has started, as Sphinx builds it."""
     sheet = open_sheet("study")
-    sheet.write(FIRST, RIGHT)
-    assert sheet.run(FIRST).startswith("✓")
+    sheet.write(OTHER, typed("erm")[OTHER][1])
+    assert sheet.run(OTHER).startswith("✓")
     return sheet
 
 
@@ -310,8 +331,7 @@ def erm(open_sheet: Callable[..., Sheet]) -> Sheet:
 def goes_on(erm: Sheet) -> Iterator[Sheet]:
     """After each test the next run works."""
     yield erm
-    erm.write(FIRST, RIGHT)
-    assert erm.run(FIRST).startswith("✓")
+    assert erm.run(OTHER).startswith("✓")
 
 
 ACCIDENTS = {
@@ -455,7 +475,7 @@ def test_the_front_page_names_a_mistake_on_the_first_press(
     box.locator("[role=textbox]").focus()
     sheet.page.keyboard.press("Control+End")
     sheet.page.keyboard.press("Backspace")
-    sheet.page.keyboard.insert_text("np.sqrt(n)")
+    sheet.page.keyboard.type("np.sqrt(n)")
     assert sheet.run(FIRST).startswith("✓")
     sheet.page.context.close()
 
@@ -542,6 +562,8 @@ SHIFT = """() => {
 def test_kept_work_is_there_before_any_press_and_follows_another_tab(
     goes_on: Sheet, open_sheet: Callable[..., Sheet]
 ) -> None:
+    goes_on.write(FIRST, RIGHT)
+    assert goes_on.run(FIRST).startswith("✓")
     other = open_sheet("erm", goes_on.page.context)
     asked: list[str] = []
     other.page.on("request", lambda request: asked.append(request.url))
@@ -703,12 +725,10 @@ def test_an_answer_survives_a_crash_of_the_tab(open_sheet: Callable[..., Sheet])
     sheet.page.keyboard.press("Control+Home")
     sheet.page.keyboard.type("# before the crash")
     context = sheet.page.context
-    crashed: list[Any] = []
-    sheet.page.on("crash", lambda page: crashed.append(page))
-    with contextlib.suppress(Exception):  # the renderer ends before it answers
+    # the renderer ends before it answers
+    with sheet.page.expect_event("crash"), contextlib.suppress(Exception):
         sheet.page.goto("chrome://crash", timeout=5000)
     again = open_sheet("batchnorm", context).open(cell)
-    assert crashed
     assert "# before the crash" in again.page.locator(f"#cell-{cell} .exercise-editor").inner_text()
 
 
@@ -872,8 +892,7 @@ def test_an_exercise_is_solved_by_keyboard_alone(open_sheet: Callable[..., Sheet
     page.keyboard.press("Enter")
     page.locator(f"#cell-{cell} .exercise-editor").wait_for()
     page.wait_for_function("document.activeElement.closest('.exercise-editor')")
-    page.keyboard.press("Control+a")
-    page.keyboard.insert_text(RIGHT)
+    keyboard.rewrite(page.locator(f"#cell-{cell} [role=textbox]"), RIGHT)
     page.keyboard.press("Control+Enter")
     assert sheet.said(cell).startswith("✓")
     page.keyboard.press("Escape")

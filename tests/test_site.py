@@ -41,12 +41,6 @@ KILOBYTES = 900
 
 
 @pytest.fixture(scope="session")
-def site() -> Path:
-    """Build the whole book strictly, where ``make book`` does: in a clean clone all of it."""
-    return book.build()
-
-
-@pytest.fixture(scope="session")
 def pages(site: Path) -> dict[str, BeautifulSoup]:
     """Return every page by its path, its formulas emptied; they are parsed once."""
     return {

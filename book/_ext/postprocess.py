@@ -26,9 +26,6 @@ import styles
 
 DESCRIPTION_LENGTH = 155
 
-MEASURED = '"pre, .nboutput > .output_area, .cell_output > .output, .jp-RenderedHTMLCommon"'
-"""The blocks that the theme's script measures on every page."""
-
 SIGNATURE_PARTS = {"sig-prename", "sig-name", "property", "default_value"}
 """What the style sheet knows in a signature."""
 
@@ -161,22 +158,6 @@ def description(article: Tag) -> str:
     return text if len(text) >= 20 else ""
 
 
-def calm_theme(app: Sphinx, error: Exception | None) -> None:
-    """Let the theme's script measure no block: `course.js` does it when the page is laid out.
-
-    The theme measures each block before the page is shown, which lays the page out once more for
-    each of them.
-    """
-    if error is not None or app.builder.format != "html":
-        return
-    script = Path(app.outdir) / "_static" / "scripts" / "pydata-sphinx-theme.js"
-    text = script.read_text("utf-8")
-    if MEASURED in text:
-        script.write_text(text.replace(MEASURED, '".no-block"'), "utf-8")
-    elif '".no-block"' not in text:
-        raise RuntimeError(f"expected {MEASURED} in {script.name}; this theme has another script")
-
-
 def read_side_by_side(app: Sphinx, env: Any, names: list[str]) -> None:
     """Let several processes read pages: the numbering of chapters begins when all are read."""
     numbering = app.extensions.get("sphinx_multitoc_numbering")
@@ -190,5 +171,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("comments_config", {}, "", types=[dict])
     app.connect("env-before-read-docs", read_side_by_side)
     app.connect("html-page-context", prepare)
-    app.connect("build-finished", calm_theme)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,8 +1,8 @@
-/* What cannot be known while the site is built: which blocks are too wide for this window.
-   A reader without a mouse must be able to focus them in order to scroll. */
+/* What a page does around its article, and what cannot be known while the site is built. */
 (function () {
   "use strict";
 
+  // Which blocks are too wide for this window: a reader without a mouse must be able to focus them in order to scroll.
   const BLOCKS =
     ".bd-article pre, .bd-article .cell_output > .output, .bd-article span.math, " +
     ".bd-article div.math mjx-container, .pst-scrollable-table-container";
@@ -100,8 +100,57 @@
     }, passive);
   }
 
-  // Paper is white: while the page is printed, it has the light colors.
+  // In a narrow window the two lists of contents come in from the sides; the boxes are those of the theme's style sheet.
+  for (const side of ["primary", "secondary"]) {
+    const box = document.getElementById(`pst-${side}-sidebar-checkbox`);
+    const bar = document.querySelector(`.bd-sidebar-${side}`);
+    const button = document.querySelector(`.${side}-toggle`);
+    if (!bar || !button) continue;
+    button.addEventListener("click", () => {
+      box.checked = !box.checked;
+      // it can be focused when it has begun to move
+      if (box.checked) setTimeout(() => bar.querySelector("a, button").focus(), 100);
+    });
+    box.addEventListener("change", () => box.checked || button.focus());
+    bar.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !box.checked) return;
+      event.stopPropagation();
+      box.checked = false;
+      button.focus();
+    });
+  }
+
+  // The list of the course stays where the reader left it; before that, it shows where this page is.
+  const course = document.querySelector(".bd-sidebar-primary");
+  const page = course && [...course.querySelectorAll(".bd-docs-nav .active")].pop();
+  try {
+    const left = sessionStorage.getItem("contents-scrolled");
+    addEventListener("pagehide", () => sessionStorage.setItem("contents-scrolled", course.scrollTop));
+    if (left !== null) course.scrollTop = left;
+    else if (page) course.scrollTop = page.getBoundingClientRect().y - course.getBoundingClientRect().y - course.clientHeight / 4;
+  } catch {
+    // storage is blocked
+  }
+
+  // The button goes through light, dark and automatic, and begins with what looks different.
   const root = document.documentElement;
+  const night = matchMedia("(prefers-color-scheme: dark)");
+  function color(mode) {
+    root.dataset.mode = mode;
+    root.dataset.theme = mode === "auto" ? (night.matches ? "dark" : "light") : mode;
+  }
+  night.addEventListener("change", () => color(root.dataset.mode));
+  document.querySelector(".theme-switch-button")?.addEventListener("click", () => {
+    const modes = night.matches ? ["auto", "light", "dark"] : ["auto", "dark", "light"];
+    color(modes[(modes.indexOf(root.dataset.mode) + 1) % 3]);
+    try {
+      localStorage.setItem("mode", root.dataset.mode);
+    } catch {
+      // storage is blocked: it is so until the page is left
+    }
+  });
+
+  // Paper is white: while the page is printed, it has the light colors.
   let dark = false;
   function toPaper() {
     dark = dark || root.dataset.theme === "dark";

@@ -113,7 +113,7 @@
     "keydown",
     (event) => {
       if (event.key !== "Escape" || !shown()) return;
-      event.stopPropagation(); // it ends nothing else
+      if (!event.target.closest(FIELDS)) event.stopPropagation(); // it ends nothing else
       close();
     },
     true,

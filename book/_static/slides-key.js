@@ -28,7 +28,7 @@
   button.addEventListener("click", () => show("toggle"));
   addEventListener("keydown", (event) => {
     if (event.key.toLowerCase() !== "p" || dataset.letterKeys === "off" || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (!event.target.closest("input, textarea, select, [contenteditable]")) show("toggle");
+    show("toggle");
   });
   addEventListener("hashchange", follow);
   follow();

@@ -11,7 +11,6 @@
   const LEFT_OUT =
     "span, script, .lesson-line, .tag_setup, .toctree-wrapper, section:has(> div > .footnote-list), .cell:has(> details):not(:has(> .cell_output))";
   const LED = "ul, ol, dl, .pst-scrollable-table-container, div[class*='highlight-']"; // may follow a colon
-  const TYPING = "input, textarea, select, [contenteditable], .explore-stage, .exercise-editor";
   const WIDE = "mjx-container[display], pre, .pst-scrollable-table-container";
 
   const here = document.currentScript.src;
@@ -296,7 +295,7 @@
     Home: () => go(0), End: () => go(slides.length - 1), Escape: end, n: tellMore, " ": (event) => go(now + (event.shiftKey ? -1 : 1)),
   };
   addEventListener("keydown", (event) => {
-    if (now < 0 || event.ctrlKey || event.metaKey || event.altKey || event.target.closest(TYPING)) return;
+    if (now < 0 || event.ctrlKey || event.metaKey || event.altKey || event.target.closest(".explore-stage")) return;
     if (event.key === " " && event.target.closest("button, summary, a")) return; // which it presses
     if (event.key === "n" && root.dataset.letterKeys === "off") return;
     const move = MOVES[event.key];

@@ -1,6 +1,5 @@
 /* The editor of the exercises: CodeMirror 6 with Python, in the colors of the page. */
 
-import { closeBrackets, closeBracketsKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { python } from "@codemirror/lang-python";
 import { HighlightStyle, bracketMatching, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
@@ -39,14 +38,13 @@ export function createEditor({ parent, text, label, change, run }) {
   let quiet = false;
   const keys = ["Mod-Enter", "Shift-Enter"].map((key) => ({ key, run: () => (run(), true), preventDefault: true }));
   const extensions = [
-    keymap.of([...keys, ...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, indentWithTab]),
+    keymap.of([...keys, ...defaultKeymap, ...historyKeymap, indentWithTab]),
     lineNumbers(),
     history(),
     drawSelection(),
     indentOnInput(),
     indentUnit.of("    "),
     bracketMatching(),
-    closeBrackets(),
     highlightActiveLine(),
     python(),
     syntaxHighlighting(style),
