@@ -1,6 +1,5 @@
 """Write into the fields and editors of a page as a person does: with keys alone."""
 
-import os
 from typing import Any
 
 TEXT = """field => field.value
@@ -25,8 +24,8 @@ def rewrite(field: Any, text: str) -> None:
     code = "cm-content" in (field.get_attribute("class") or "")
     same = rest = 0
     if code:  # elsewhere lines are wrapped
-        same = len(os.path.commonprefix([old, new]))
-        rest = len(os.path.commonprefix([old[same:][::-1], new[same:][::-1]]))
+        same = _shared(old, new)
+        rest = _shared(old[same:][::-1], new[same:][::-1])
     if same and same + rest in (len(old), len(new)):  # lines come or go: the one before, too
         same -= 1
     press("Control+Home")
@@ -42,6 +41,12 @@ def rewrite(field: Any, text: str) -> None:
             press("Enter")
         field.page.keyboard.type(_from_indentation(field, line) if number and code else line)
     assert field.evaluate(TEXT) == text
+
+
+def _shared(old: list[str], new: list[str]) -> int:
+    """Return how many lines two texts begin with in common."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((n for n, (one, other) in pairs if one != other), min(len(old), len(new)))
 
 
 def _from_indentation(field: Any, line: str) -> str:

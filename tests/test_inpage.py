@@ -264,7 +264,9 @@ def solved(
         assert "not written yet" in sheet.printed(first)
         for cell, (wrong, right) in typed(topic).items():
             sheet.write(cell, wrong)
-            assert "Likely cause" in sheet.run(cell), cell
+            said = sheet.run(cell)
+            assert "Likely cause" in said, cell
+            assert "`" not in said, cell
             sheet.write(cell, right)
             assert sheet.run(cell) == "✓ Your answer agrees with the reference.", cell
         known = exercises(COURSE.released(topic))
@@ -862,6 +864,16 @@ def test_python_is_loaded_on_the_first_press_and_kept_afterwards(
     sheet.open(cell)
     assert sheet.run(cell).startswith("✓")
     assert [url for url in asked if url.endswith(".gz")] == []
+
+
+def test_a_part_that_did_not_come_is_asked_for_again(open_sheet: Callable[..., Sheet]) -> None:
+    sheet, cell = open_sheet("bnp"), "bnp-condition-numbers"
+    sheet.page.route("**/course-*.gz", lambda route: route.abort())
+    sheet.open(cell)
+    assert "Connect to the network" in sheet.run(cell)
+    sheet.page.unroute_all()
+    assert sheet.run(cell).startswith("✗")
+    sheet.page.context.close()
 
 
 def test_a_page_from_a_file_says_how_to_get_python(browser: Any, site: Path) -> None:

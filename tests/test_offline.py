@@ -188,7 +188,7 @@ def test_a_new_version_leaves_an_open_exercise_alone(
     exercise, other = visit("first"), visit("second")
     wait_until_kept(other, "first.html?", "first-one.svg?", "second-one.svg?", "exercise.js?")
     exercise.reload()  # the worker is there now
-    exercise.fill("textarea", "my answer")
+    exercise.locator("textarea").press_sequentially("my answer")
     build(server.site, "two")
     list_of_two = json.loads((server.site / offline.LIST).read_text("utf-8"))
     # the next page is new at once, kept or not, before the new worker is there and after that

@@ -132,7 +132,7 @@ def test_a_title_has_its_formula_as_plain_text(page: Any, address: str) -> None:
 
 def test_keys_before_the_scripts_are_not_lost(page: Any, address: str) -> None:
     held: list[Any] = []
-    for name in ("pydata-sphinx-theme", "searchtools"):
+    for name in ("course", "searchtools"):
         page.route(f"**/{name}.js*", lambda route: held.append(route))
     page.goto(f"{address}/book/methods.html", wait_until="commit")
     page.wait_for_selector(".prev-next-footer", state="attached")

@@ -26,7 +26,6 @@ from traitlets import HasTraits
 
 import gradebox
 import optdl
-from tools import book
 
 pytestmark = pytest.mark.xdist_group("site")
 
@@ -380,6 +379,7 @@ def visit(page: Any, page_file: Path, seen: Visit) -> None:
         page.wait_for_function(f"() => ({UNREACHABLE})().length === 0", timeout=60_000)
     seen.sideways = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     seen.unreachable = page.evaluate(UNREACHABLE)
+    page.evaluate("() => document.fonts.ready.then(() => {})")  # a font on its way would fail
 
 
 def watched(browser: Any, scheme: str, visits: list[Visit]) -> Any:

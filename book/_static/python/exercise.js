@@ -164,8 +164,9 @@ class Cell {
 
   /** Say a sentence, with what belongs to it, at once: a screen reader reads each change. */
   say(text, kind = "", ...more) {
+    const parts = text.split("`").map((part, number) => (number % 2 ? element("code", {}, part) : part));
     this.status.ariaLive = this.quiet ? "off" : "polite";
-    this.status.replaceChildren(text, ...more);
+    this.status.replaceChildren(...parts, ...more);
     this.status.dataset.kind = kind;
   }
 
@@ -219,8 +220,9 @@ class Cell {
   tools() {
     const button = (text, act, attributes = {}) => element("button", { type: "button", onclick: act, ...attributes }, text);
     this.opener.remove();
-    this.hint.textContent = "";
-    this.runner = button(this.kind === "answer" ? "Run and check" : "Run", () => this.run(), { class: "exercise-run" });
+    const keys = this.kind !== "written" && matchMedia("(hover: hover)").matches;
+    this.hint.textContent = keys ? "Shift+Enter runs the cell; Escape, then Tab, leaves it." : "";
+    this.runner = button(this.kind === "answer" ? "Run and check" : "Run", () => this.run(), { class: "exercise-run", title: "Shift+Enter" });
     this.stopper = button("Stop", () => this.stop(), { hidden: true });
     this.aboveRunner = button("Run all above", () => this.run(true));
     this.restorer = button("Start again", () => this.restore());

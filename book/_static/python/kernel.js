@@ -19,9 +19,18 @@ export function obstacle() {
 /** Python stopped, or ended, while a cell was running. */
 export class Ended extends Error {}
 
+/** Fetch a file of the site. */
+async function ask(address, options) {
+  try {
+    return await fetch(address, options);
+  } catch {
+    throw new Error("A part of Python could not be loaded. Connect to the network, and run the cell again; the part is kept from then on.");
+  }
+}
+
 /** Read the list of the parts of Python, with their sizes. */
 async function listParts() {
-  const answer = await fetch(new URL("parts.json", HERE), { cache: "no-cache" });
+  const answer = await ask(new URL("parts.json", HERE), { cache: "no-cache" });
   if (!answer.ok) throw new Error(`Python is not part of this site (${answer.status}).`);
   return answer.json();
 }
@@ -56,7 +65,7 @@ async function fetchPart(part, store, count) {
   const address = new URL(part.file, HERE);
   let answer = await store?.match(address);
   if (!answer) {
-    answer = await fetch(address);
+    answer = await ask(address);
     if (!answer.ok) throw new Error(`${part.file} could not be loaded (${answer.status}).`);
     const kept = answer.clone();
     store?.put(address, kept).catch(() => {});
@@ -104,13 +113,16 @@ export class Kernel {
     const parts = await this.list();
     const store = await openStore();
     const total = weight(core(parts));
-    let come = 0;
-    const count = (bytes) => progress((come += bytes), total);
+    let [come, failed] = [0, false];
+    const count = (bytes) => failed || progress((come += bytes), total);
     const [module, library, course] = await Promise.all([
       fetchPart(parts.python, store, count).then((answer) => WebAssembly.compileStreaming(answer)),
       fetchPart(parts.library, store, count).then((answer) => answer.arrayBuffer()),
       fetchPart(parts.course, store, count).then((answer) => answer.json()),
-    ]);
+    ]).catch((error) => {
+      failed = true; // the other parts still come, and say nothing more
+      throw error;
+    });
     tidy(store, parts);
     const files = Object.entries(course).map(([path, text]) => [`/course/${path}`, text]);
     return { module, files: [["/usr/local/lib/python315.zip", new Uint8Array(library)], ...files] };
