@@ -1,6 +1,5 @@
 """What a person types arrives: each key that is pressed in a field is the field's alone."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
