@@ -24,7 +24,7 @@ async function ask(address, options) {
   try {
     return await fetch(address, options);
   } catch {
-    throw new Error("A part of Python could not be loaded. Connect to the network, and run the cell again; the part is kept from then on.");
+    throw new Error("A part of Python could not be loaded. Connect to the network, and run the cell again.");
   }
 }
 
