@@ -335,6 +335,14 @@ def test_a_build_writes_what_has_changed_and_refuses_what_is_wrong(
     assert written.stat().st_mtime_ns == before
     assert toy.mark("once") == mark
 
+    # A script alone.
+    scripts = toy.root / "book" / "_static"
+    scripts.unlink()
+    shutil.copytree(ROOT / "book" / "_static", scripts)
+    (scripts / "slides.js").write_text("// changed", encoding="utf-8")
+    book.build(out=toy.root)
+    assert (site / "_static" / "slides.js").read_text(encoding="utf-8") == "// changed"
+
     # The title of a section is shown by the page that refers to it.
     named = changed.replace("there <label>", "label")
     toy.write(index=named, second=SECOND.replace("A section", "Another"), once=ONCE)

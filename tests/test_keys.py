@@ -136,3 +136,18 @@ def test_the_search_gets_every_key(page: Any, address: str) -> None:
     assert field.input_value() == "mean"
     page.keyboard.press("Enter")
     page.wait_for_url("**/search.html?q=mean*")
+
+
+@pytest.mark.parametrize("key", ["Escape", "Shift+Tab", "Control+k", "p"])
+def test_a_list_of_contents_goes_when_the_focus_leaves(page: Any, address: str, key: str) -> None:
+    page.goto(address)
+    contents = page.locator(".bd-sidebar-primary")
+    before = contents.is_visible()
+    page.get_by_role("button", name="Contents of the course").press("Enter")
+    if not before:  # it has come over the page
+        page.wait_for_function("document.activeElement.closest('.bd-sidebar-primary')")
+        page.keyboard.press(key)
+        if key == "p":
+            page.wait_for_selector(".slides-bar")
+            page.keyboard.press(key)
+    contents.wait_for(state="hidden")

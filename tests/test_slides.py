@@ -250,6 +250,12 @@ def test_letters_are_no_keys_where_somebody_types_or_has_switched_them_off(visit
     page.click("article h1")
     page.keyboard.press("p")
     page.wait_for_selector(".slides-bar")
+    page.keyboard.press("Control+k")
+    page.keyboard.type(" pn")
+    assert page.locator("#search-input").input_value() == " pn"
+    page.keyboard.press("Escape")
+    assert not page.locator("#search-input").is_visible()
+    assert number(page) == 1
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
     # the answer has come along, and its arrows stay in it

@@ -38,6 +38,8 @@ SHARED = (
 )
 OUTPUTS = "outputs.json"
 """What each page showed in the last build that succeeded."""
+STATIC = "book/_static"
+"""The scripts and style sheets, which Sphinx copies when it writes a page."""
 HERE = Path(__file__).resolve().parent.parent
 ROOT = HERE
 # All that Sphinx reads; the page on coverage gathers rows from code, tests and assignments, and
@@ -125,7 +127,7 @@ def _execute(
     list of Page
         The pages that hold code.
     dict
-        The checksum of what each page shows.
+        The checksum of what each page shows, and that of the scripts and style sheets.
     """
     # imported here: a build that has nothing to do does not wait for them
     from jupyter_cache import get_cache
@@ -151,6 +153,7 @@ def _execute(
                 stored.fill(page), str(page.path), data={"execution_seconds": stored.wall}
             )
             cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+    digests[STATIC] = _checksum([STATIC])
     write_if_changed(output / "numbers.json", json.dumps(numbers).encode())
     return all_pages, digests
 

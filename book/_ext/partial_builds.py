@@ -24,8 +24,12 @@ import lessons
 def executed(
     app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
 ) -> list[str]:
-    """Return the pages whose outputs have changed, although their text may not have."""
-    return [page for page in app.config.executed_pages if page in env.found_docs]
+    """Return the pages whose outputs have changed, although their text may not have.
+
+    The first page of the book stands for a folder of scripts.
+    """
+    root = app.config.root_doc
+    return [name if name in env.found_docs else root for name in app.config.executed_pages]
 
 
 def shared(app: Sphinx, env: BuildEnvironment) -> list[str]:

@@ -100,23 +100,30 @@
     }, passive);
   }
 
-  // In a narrow window the two lists of contents come in from the sides; the boxes are those of the theme's style sheet.
+  // In a narrow window the two lists of contents come in from the sides, over the page, and go when the reader does
+  // something else; in a wide one the button hides them. The boxes are those of the theme's style sheet.
   for (const side of ["primary", "secondary"]) {
     const box = document.getElementById(`pst-${side}-sidebar-checkbox`);
     const bar = document.querySelector(`.bd-sidebar-${side}`);
     const button = document.querySelector(`.${side}-toggle`);
     if (!bar || !button) continue;
+    const over = () => box.checked && box.nextElementSibling.offsetHeight > 0;
     button.addEventListener("click", () => {
       box.checked = !box.checked;
       // it can be focused when it has begun to move
-      if (box.checked) setTimeout(() => bar.querySelector("a, button").focus(), 100);
+      if (over()) setTimeout(() => over() && bar.querySelector("a, button").focus(), 100);
     });
     box.addEventListener("change", () => box.checked || button.focus());
-    bar.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape" || !box.checked) return;
-      event.stopPropagation();
+    addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !over()) return;
       box.checked = false;
       button.focus();
+    });
+    bar.addEventListener("click", (event) => {
+      if (over() && event.target.closest("a")) box.checked = false;
+    });
+    bar.addEventListener("focusout", ({ relatedTarget: next }) => {
+      if (over() && next && next !== button && !bar.contains(next)) box.checked = false;
     });
   }
 

@@ -247,6 +247,7 @@
     const upper = ({ block }) => block.getBoundingClientRect().top < innerHeight / 2;
     const read = scrollY > 0 && [...blocksOf(article.querySelector("section"))].findLast(upper);
     build();
+    button.focus({ preventScroll: true }); // a list of contents over the page goes
     style.sheet.disabled = false;
     root.classList.add("slides");
     article.closest("main").append(bar);

@@ -263,7 +263,7 @@ class Cell {
     this.editor.text = this.kind === "written" ? "" : this.original;
     this.changed(this.editor.text);
     this.output.hidden = true;
-    const undo = () => ((this.editor.text = before), this.changed(before), this.say("Your answer is back."));
+    const undo = () => ((this.editor.text = before), this.changed(before), this.editor.focus(), this.say("Your answer is back."));
     this.say("The cell is as it was at the beginning. ", "", element("button", { type: "button", onclick: undo }, "Undo"));
   }
 
