@@ -651,22 +651,17 @@ def save(sheet: Sheet, exercise: str) -> Path:
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_saved_notebook_is_the_released_one_with_the_answers(
-    open_sheet: Callable[..., Sheet], topic: str
+    solved: Callable[[str], tuple[Path, float]], topic: str
 ) -> None:
-    sheet, source = open_sheet(topic), sample_class.sheet(COURSE, topic)
-    sheet.page.evaluate(
-        "answers => Object.entries(answers).forEach(([name, text]) =>"
-        " localStorage.setItem(`optdl:answer:${name}`, JSON.stringify({text})))",
-        source.right,
-    )
-    saved = save(sheet, next(iter(exercises(COURSE.released(topic))))).read_text(encoding="utf-8")
+    right = {cell: answer for cell, (_, answer) in typed(topic).items()}
+    saved = solved(topic)[0].read_text(encoding="utf-8")
     content = json.loads(saved)
-    answers = {cell["id"]: "".join(cell["source"]) for cell in content["cells"]}
-    assert {name: answers[name] for name in source.right} == source.right
+    sources = {cell["id"]: "".join(cell["source"]) for cell in content["cells"]}
+    assert {name: sources[name] for name in right} == right
     released = COURSE.released(topic).read_text(encoding="utf-8")
     blank = {cell["id"]: cell["source"] for cell in json.loads(released)["cells"]}
     for cell in content["cells"]:
-        cell["source"] = blank[cell["id"]] if cell["id"] in source.right else cell["source"]
+        cell["source"] = blank[cell["id"]] if cell["id"] in right else cell["source"]
     assert json.dumps(content, indent=1, ensure_ascii=False) + "\n" == released
     assert answer_free(saved) == answer_free(released)
 

@@ -138,16 +138,23 @@ def test_the_search_gets_every_key(page: Any, address: str) -> None:
     page.wait_for_url("**/search.html?q=mean*")
 
 
-@pytest.mark.parametrize("key", ["Escape", "Shift+Tab", "Control+k", "p"])
-def test_a_list_of_contents_goes_when_the_focus_leaves(page: Any, address: str, key: str) -> None:
-    page.goto(address)
+def test_the_contents_come_and_go_by_keyboard(page: Any, address: str) -> None:
     contents = page.locator(".bd-sidebar-primary")
-    before = contents.is_visible()
-    page.get_by_role("button", name="Contents of the course").press("Enter")
-    if not before:  # it has come over the page
+    button = page.get_by_role("button", name="Contents of the course")
+    if page.viewport_size["width"] == 1280:  # the button hides them, and keeps the focus
+        page.goto(address)
+        button.press("Enter")
+        contents.wait_for(state="hidden")
+        page.wait_for_timeout(200)
+        page.keyboard.press("Enter")
+        contents.wait_for(state="visible")
+        return
+    for key in ("Escape", "Shift+Tab", "Control+k", "p"):  # over the page, they go with the focus
+        page.goto(address)
+        button.press("Enter")
         page.wait_for_function("document.activeElement.closest('.bd-sidebar-primary')")
         page.keyboard.press(key)
         if key == "p":
             page.wait_for_selector(".slides-bar")
             page.keyboard.press(key)
-    contents.wait_for(state="hidden")
+        contents.wait_for(state="hidden")

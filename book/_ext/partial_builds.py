@@ -26,7 +26,8 @@ def executed(
 ) -> list[str]:
     """Return the pages whose outputs have changed, although their text may not have.
 
-    The first page of the book stands for a folder of scripts.
+    The folder of scripts is among their names where it has changed: Sphinx copies it when it
+    writes a page, and the first page of the book is that page.
     """
     root = app.config.root_doc
     return [name if name in env.found_docs else root for name in app.config.executed_pages]

@@ -107,23 +107,23 @@
     const bar = document.querySelector(`.bd-sidebar-${side}`);
     const button = document.querySelector(`.${side}-toggle`);
     if (!bar || !button) continue;
-    const over = () => box.checked && box.nextElementSibling.offsetHeight > 0;
+    const covers = () => box.checked && box.nextElementSibling.offsetHeight > 0;
     button.addEventListener("click", () => {
       box.checked = !box.checked;
       // it can be focused when it has begun to move
-      if (over()) setTimeout(() => over() && bar.querySelector("a, button").focus(), 100);
+      if (covers()) setTimeout(() => covers() && bar.querySelector("a, button").focus(), 100);
     });
     box.addEventListener("change", () => box.checked || button.focus());
     addEventListener("keydown", (event) => {
-      if (event.key !== "Escape" || !over()) return;
+      if (event.key !== "Escape" || !covers()) return;
       box.checked = false;
       button.focus();
     });
     bar.addEventListener("click", (event) => {
-      if (over() && event.target.closest("a")) box.checked = false;
+      if (covers() && event.target.closest("a")) box.checked = false;
     });
     bar.addEventListener("focusout", ({ relatedTarget: next }) => {
-      if (over() && next && next !== button && !bar.contains(next)) box.checked = false;
+      if (covers() && next && next !== button && !bar.contains(next)) box.checked = false;
     });
   }
 
