@@ -142,10 +142,10 @@ def test_the_contents_come_and_go_by_keyboard(page: Any, address: str) -> None:
     contents = page.locator(".bd-sidebar-primary")
     button = page.get_by_role("button", name="Contents of the course")
     if page.viewport_size["width"] == 1280:  # the button hides them, and keeps the focus
+        page.emulate_media(reduced_motion="no-preference")  # they take their time to go
         page.goto(address)
         button.press("Enter")
         contents.wait_for(state="hidden")
-        page.wait_for_timeout(200)
         page.keyboard.press("Enter")
         contents.wait_for(state="visible")
         return
