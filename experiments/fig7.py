@@ -19,7 +19,18 @@ PANELS = [
     Panel(
         "ResNet-18 on ImageNet",
         [
-            Run(name, "imagenet", "resnet18", name, 256, 0.1, 100, "momentum", settings=settings)
+            Run(
+                name,
+                "imagenet",
+                "resnet18",
+                name,
+                256,
+                0.1,
+                100,
+                "momentum",
+                inputs="standardized",
+                settings=settings,
+            )
             for name, settings in METHODS.items()
         ],
     )

@@ -6,6 +6,7 @@ The two methods take turns, epoch by epoch. ::
     python experiments/fig9.py
 """
 
+import math
 import time
 
 import numpy as np
@@ -21,6 +22,7 @@ from optdl.experiments.runs import FULLY_CONNECTED
 from optdl.networks import fully_connected
 from optdl.plotting import COLORS, DASHES, plot_curves, use_style
 from optdl.records import Record
+from optdl.training import graphed
 
 PAPER = {16: (16.08, 16.69), 256: (10.81, 10.70), 512: (10.67, 10.57)}
 PANELS = [
@@ -54,34 +56,53 @@ def epoch_seconds(experiment, runs, seed):
     parts, device = experiment.parts(runs[0]), experiment.device
     x = torch.from_numpy(parts.train.x).to(device)
     y = torch.from_numpy(parts.train.y).to(device)
-    widths = (x.shape[1], *FULLY_CONNECTED[runs[0].network], parts.classes)
-    epochs = [plain_epoch(run, widths, seed, device) for run in runs]
+    epochs = [plain_epoch(run, network(run, parts, seed).to(device), x, y) for run in runs]
     seconds = [[] for _ in runs]
     for number in tqdm(range(runs[0].epochs), desc=f"{runs[0].batch}, seed {seed}"):
         order = torch.randperm(len(y), generator=torch.Generator().manual_seed(number))
         rows = torch.split(order.to(device), runs[0].batch)
         for epoch, times in zip(epochs, seconds, strict=True):
             if number == 0:
-                epoch(x, y, rows[:3])  # libraries start
-            times.append(epoch(x, y, rows))
+                epoch(rows[:3])  # libraries start
+            times.append(epoch(rows))
     return seconds
 
 
-def plain_epoch(run, widths, seed, device):
-    """Return an epoch of ordinary training of a fully connected network; it returns its seconds."""
-    model = fully_connected(widths, "bn" if run.method == "BN" else None, seed=seed).to(device)
-    bnp = BNP(model, check_finite=False) if run.method == "BNP" else None
-    optimizer = torch.optim.SGD(model.parameters(), run.rate)
+def network(run, parts, seed):
+    """Return the fully connected network of a run."""
+    widths = (math.prod(parts.shape), *FULLY_CONNECTED[run.network], parts.classes)
+    return fully_connected(widths, "bn" if run.method == "BN" else None, seed=seed)
 
-    def epoch(x, y, parts):
+
+def plain_epoch(run, model, x, y, way=lambda function: function, dtype=None):
+    """Return an epoch of ordinary training; it takes the rows of each minibatch and times itself.
+
+    ``way`` is ``torch.compile``, which compiles the network and BNP's step; ``graphed``, which
+    makes one CUDA graph of the whole step; or leaves them as they are.
+    """
+    whole = way is graphed
+    bnp = BNP(model, check_finite=False) if run.method.startswith("BNP") else None
+    optimizer = torch.optim.SGD(model.parameters(), run.rate)
+    forward = model if whole else way(model)
+    precondition = None if bnp is None else bnp.step if whole else way(bnp.step)
+
+    def step(rows):
+        optimizer.zero_grad()
+        with torch.autocast(x.device.type, dtype, enabled=dtype is not None):
+            scores = forward(x[rows])
+        loss = functional.cross_entropy(scores.float(), y[rows])
+        loss.backward()
+        if precondition is not None:
+            precondition()
+        optimizer.step()
+        return loss.detach()
+
+    advance = way(step) if whole else step
+
+    def epoch(parts):
         began = time.perf_counter()
         for rows in parts:
-            optimizer.zero_grad()
-            loss = functional.cross_entropy(model(x[rows]), y[rows])
-            loss.backward()
-            if bnp is not None:
-                bnp.step()
-            optimizer.step()
+            advance(rows)
         if x.is_cuda:
             torch.cuda.synchronize()
         return time.perf_counter() - began

@@ -54,7 +54,7 @@ FOLDER = ROOT / "experiments"
 VALIDATION_ERRORS = runpy.run_path(str(FOLDER / "optimizers.py"))["validation_errors"]
 # The recorded runs of the book and the optimizers of chapter 4 have another form, and tests of
 # their own.
-OTHERS = {"recorded.py", "optimizers.py"}
+OTHERS = {"recorded.py", "optimizers.py", "gpu.py"}
 FILES = sorted(path.name for path in FOLDER.glob("*.py") if path.name not in OTHERS)
 # One for each kind of network, with pairs of rates, with images from files, with what is watched.
 QUICK = {"fig5.py", "fig7.py", "fig8.py", "fig9.py", "first_layer.py"}
@@ -100,12 +100,63 @@ def test_each_runs_and_draws(name, tmp_path, monkeypatch, capsys):
 def test_each_run_has_a_network_an_optimizer_and_a_name_of_its_own(name):
     panels = runpy.run_path(str(FOLDER / name))["PANELS"]
     runs = {run.name: run for panel in panels for run in panel.runs}
+    convolutional = [one for one in runs.values() if one.network not in FULLY_CONNECTED]
+    assert all(one.inputs == "standardized" for one in convolutional), "the protocol says so"
     for run in {(one.network, one.method, one.settings): one for one in runs.values()}.values():
         model = build(run, (3, 32, 32), 10, seed=0, depth=8)
         models.optimizer(run, model)
         preconditioner(run, model, check_finite=True)
     curves = [run.curve for panel in panels if panel.tuning for run in panel.runs]
     assert len(set(curves)) == len(curves)
+
+
+@pytest.mark.row("P-20", "P-27", "LAB-6")
+def test_what_waits_for_a_gpu_is_tried_on_the_cpu_and_read_by_figures_and_page(
+    tmp_path, monkeypatch
+):
+    command = [sys.executable, FOLDER / "gpu.py", "--tiny", "--minutes=2", "--results", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG)
+    assert done.returncode == 0, done.stderr
+    log = (tmp_path / "gpu.log").read_text("utf-8")
+    assert "Traceback" not in log
+    assert "not done" not in log
+    assert "3 skipped" in done.stdout  # the tests that need CUDA
+    fig6 = Experiment(
+        str(FOLDER / "fig6.py"),
+        runpy.run_path(str(FOLDER / "fig6.py"))["PANELS"],
+        ["--smoke", "--only=cifar10-resnet110", "--results", str(tmp_path)],
+    )
+    found = {name: records[0] for name, records in fig6.records().items()}
+    assert len(found) == 4
+    for record in found.values():
+        assert len(record.curves["test_error"]) == 2
+        assert record.config["settings"]["decay"] == [1, 1.5]  # 80 and 120 of 160, here of 2
+        assert record.config["precision"] == "float32"
+        assert record.config["examples"] == {"train": 54, "validation": 6, "test": 30}
+    assert len(list(fig6.checkpoints.glob("fig6-*.pt"))) == 8  # with those of the first epochs
+    monkeypatch.chdir(ROOT / "book")
+    page = (ROOT / "book" / "bnp" / "algorithm.md").read_text("utf-8")
+    [cell] = [
+        each for each in re.findall(r"```{code-cell}.*?```", page, re.DOTALL) if "fig9" in each
+    ]
+    code = cell.partition("\n:tags: [hide-input]\n")[2].removesuffix("```")
+    names = {"runpy": runpy, "np": np, "json": json}
+    names["Experiment"] = lambda file, panels, _: Experiment(
+        file, panels, ["--smoke", "--seeds=1", "--results", str(tmp_path)]
+    )
+    exec(code, names)
+    assert all(times > 0 for row in names["rows"] for times in row)
+
+
+def test_a_text_that_selects_no_run_is_an_error_that_lists_the_names(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        experiment(tmp_path, "--only", "bnp-gn")
+    assert "selects no run; there are\n  digits-fc2-60-bnp-raw-0.1" in capsys.readouterr().err
+
+
+def test_fewer_examples_than_a_minibatch_are_refused_in_words(tmp_path):
+    with pytest.raises(SystemExit, match="has minibatches of 60, and there are 45 training exam"):
+        experiment(tmp_path, "--examples", "50").perform()
 
 
 def experiment(folder: Path, *arguments: str, tuning: Tuning | None = None, **change) -> Experiment:

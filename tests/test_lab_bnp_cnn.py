@@ -345,11 +345,11 @@ def test_on_cuda_every_variant_is_measured(
         "float32",
         "channels_last",
         "channels_last, autocast",
-        "channels_last, autocast, compiled",
         "channels_last, autocast, losses read in each step",
         "channels_last, autocast, images on the CPU",
         "channels_last, autocast, augmented on cuda",
         "channels_last, autocast, augmented on cpu",
+        "channels_last, autocast, compiled",
     ]
     assert all(speed and speed > 0 for speed in speeds.values())
     assert len(compiled) == 1
@@ -372,8 +372,8 @@ def test_on_a_cpu_nothing_is_compiled() -> None:
     parts = {**PARTS, "Trainer": Counts, "images_per_second": speed}
     speeds = lab.measure(parts, TINY, steps=2)
     assert [name for name, found in speeds.items() if found is None] == [
-        "channels_last, autocast, compiled",
         "channels_last, autocast, images on the CPU",
+        "channels_last, autocast, compiled",
     ]
     assert read == [2, 2, 2, 1, 1, 2], "one variant reads its losses in each step"
     rows = lab.table(speeds, TINY).splitlines()

@@ -435,7 +435,7 @@ def test_errors_say_what_was_expected(rng, change, error, message):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_runs_where_the_model_is(rng):
+def test_on_a_gpu_it_runs_where_the_model_is(rng):
     data = regression(rng)
     curves = []
     for device in ("cpu", "cuda"):
@@ -521,7 +521,7 @@ def test_without_a_gpu_a_graphed_step_is_the_step(rng):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_graphed_step_gives_the_same_curves(rng):
+def test_on_a_gpu_a_graphed_step_gives_the_same_curves(rng):
     data, curves = regression(rng, 64), []
     for cuda_graph in (False, True):
         model = linear()[0].cuda()
@@ -864,7 +864,7 @@ def test_a_state_that_cannot_be_read_again_is_refused_at_once(tmp_path):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_dropout_on_a_gpu_resumes_bit_identically(tmp_path):
+def test_on_a_gpu_dropout_resumes_bit_identically(tmp_path):
     def setup(interrupt=None):
         return Setup(lambda: dropped().cuda(), momentum, interrupt=interrupt)
 

@@ -202,7 +202,8 @@ def load(name: str, root: str | os.PathLike[str] | None = None) -> Dataset:
         labels.
     root : path, optional
         Folder that holds ``mnist/*.gz``, ``cifar-10-batches-bin/*.bin`` or
-        ``cifar-10-binary.tar.gz``, and likewise for CIFAR-100. When not given: the environment
+        ``cifar-10-binary.tar.gz``, and likewise for CIFAR-100; or ``cifar10-part.npz``, see
+        :mod:`optdl.packed`. When not given: the environment
         variable ``OPTDL_DATA``, else a per-user cache. What is missing is downloaded there.
 
     Returns
@@ -223,9 +224,10 @@ def load(name: str, root: str | os.PathLike[str] | None = None) -> Dataset:
     >>> digits.x_train.shape, digits.x_test.shape, digits.image_shape
     ((1438, 64), (359, 64), (1, 8, 8))
     """
-    if name not in _LOADERS:
-        raise ValueError(f"there is no data set {name!r}; the names are {', '.join(_LOADERS)}")
-    return _LOADERS[name](_root(root))
+    names = ("digits", *_LOADERS)
+    if name not in names:
+        raise ValueError(f"there is no data set {name!r}; the names are {', '.join(names)}")
+    return _digits() if name == "digits" else _LOADERS[name](_root(root))
 
 
 def _root(root: str | os.PathLike[str] | None) -> Path:
@@ -237,7 +239,7 @@ def _root(root: str | os.PathLike[str] | None) -> Path:
     return Path(chosen).expanduser()
 
 
-def _digits(root: Path) -> Dataset:
+def _digits() -> Dataset:
     # importing scikit-learn to read its file takes longer than all else here
     found = importlib.util.find_spec("sklearn")
     if found is None or found.origin is None:
@@ -402,7 +404,11 @@ _CIFAR = {
 
 def _cifar(name: str) -> Callable[[Path], Dataset]:
     def loader(root: Path) -> Dataset:
-        files = _CIFAR[name]
+        files, part = _CIFAR[name], root / f"{name}-part.npz"
+        if part.exists():
+            from optdl.packed import unpack  # a page of the site that loads digits has no Pillow
+
+            return unpack(part)
         for file in _members(files, root):
             _verify(root / files.folder / file.name, file)
         x_train, y_train = _read_records(files, files.train, root)
@@ -446,7 +452,6 @@ def _read_records(files: _Cifar, parts: tuple[_File, ...], root: Path) -> tuple[
 
 
 _LOADERS: dict[str, Callable[[Path], Dataset]] = {
-    "digits": _digits,
     "mnist": _mnist,
     "cifar10": _cifar("cifar10"),
     "cifar100": _cifar("cifar100"),

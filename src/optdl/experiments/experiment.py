@@ -64,7 +64,8 @@ class Experiment:
         arguments: Sequence[str] | None = None,
         description: str | None = None,
     ) -> None:
-        self.options = _parser(description).parse_args(arguments)
+        parser = _parser(description)
+        self.options = parser.parse_args(arguments)
         path = Path(file).resolve()
         self.name, build = path.stem, path.parent.parent / "build"
         results = build / "smoke" if self.options.smoke else path.parent / "results"
@@ -76,6 +77,9 @@ class Experiment:
             range(min(2, self.options.seeds) if self.options.smoke else self.options.seeds)
         )
         self.panels = [self._requested(panel) for panel in panels]
+        if self.options.only and not any(panel.runs for panel in self.panels):
+            names = "\n  ".join(dict.fromkeys(run.name for panel in panels for run in panel.runs))
+            parser.error(f"--only {self.options.only} selects no run; there are\n  {names}")
         self._data: dict[str, Dataset] = {}
         self._parts: dict[tuple[object, ...], Parts] = {}
         if self.options.smoke and not self.options.imagenet:
@@ -235,10 +239,25 @@ class Experiment:
     def _finish(self, run: Run, seeds: Sequence[int]) -> None:
         todo = [seed for seed in seeds if not is_done(self.file(run, seed), run)]
         for record in self._attempt(run, todo):
-            record.config = plain(run)
-            self.save_record(record, self.file(run, record.seed))
-            if record.stop.startswith("diverged"):
-                print(f"{run.name}, seed {record.seed}: {record.stop}")
+            self._keep(run, record)
+            if _ended(record):
+                self._checkpoint(run, record.seed).unlink(missing_ok=True)
+
+    def advance(self, run: Run, seed: int = 0) -> Record:
+        """Train a run, and keep its checkpoint, so that the same run with more epochs goes on."""
+        [record] = self._attempt(run, [seed])
+        self._keep(run, record)
+        return record
+
+    def _keep(self, run: Run, record: Record) -> None:
+        record.config = plain(run) | record.config
+        self.save_record(record, self.file(run, record.seed))
+        if record.stop.startswith("diverged"):
+            print(f"{run.name}, seed {record.seed}: {record.stop}")
+
+    def _checkpoint(self, run: Run, seed: int, how: Tuning | None = None) -> Path:
+        stage = f"{self.name}-tuning" if how else self.name
+        return self.checkpoints / f"{stage}-{run.name}-{seed}.pt"
 
     def _attempt(
         self, run: Run, seeds: Sequence[int], how: Tuning | None = None
@@ -262,12 +281,17 @@ class Experiment:
 
     def _train(self, run: Run, seed: int, how: Tuning | None) -> Record:
         """Train one network, to choose or to be judged."""
-        stage = f"{self.name}-tuning" if how else self.name
-        checkpoint = self.checkpoints / f"{stage}-{run.name}-{seed}.pt"
+        checkpoint = self._checkpoint(run, seed, how)
         on_gpu = self.device.startswith("cuda")
+        narrow = torch.bfloat16 if on_gpu and run.network.startswith("resnet") else None
         parts = self.parts(run, seed)
         if how and how.examples:
             parts = replace(parts, train=parts.train.first(how.examples))
+        if len(parts.train) < run.batch:
+            sys.exit(
+                f"{run.name} has minibatches of {run.batch}, and there are {len(parts.train)} "
+                "training examples: ask for more --examples"
+            )
         depth = 8 if self.options.smoke else None
         model = models.build(run, parts.shape, parts.classes, seed, depth)
         model.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -294,13 +318,17 @@ class Experiment:
             progress=True,
             checkpoint=checkpoint,
             augmentation=PadCropFlip() if run.settings.augment else None,
-            autocast=torch.bfloat16 if on_gpu and run.network.startswith("resnet") else None,
+            autocast=narrow,
             # hooks that compute in Python would not be replayed
             cuda_graph=not (run.settings.corrected or run.watch_every),
             measure_training=False,
         )
-        checkpoint.unlink(missing_ok=True)
+        if how:
+            checkpoint.unlink(missing_ok=True)
         record.seed = seed
+        sizes = {name: len(part) for name, part in vars(parts).items() if hasattr(part, "y")}
+        precision = str(narrow or torch.float32).removeprefix("torch.")
+        record.config = {"examples": sizes, "precision": precision}
         return record
 
     # --- Data

@@ -58,9 +58,9 @@ class Settings:
         λ of the penalty ½λ‖θ‖², whose gradient the optimizer adds.
     augment : bool
         Whether training images are padded, cropped and flipped.
-    decay : sequence of int
+    decay : sequence of float
         After so many epochs the rate is divided by ten.
-    warmup_steps, warmup_epochs : int
+    warmup_steps, warmup_epochs : float
         How long the rate is 0.01, or rises from there.
     size : int
         Images of ImageNet are so many pixels high and wide.
@@ -85,9 +85,9 @@ class Settings:
     init_scale: float | None = None
     weight_decay: float | None = None
     augment: bool | None = None
-    decay: Sequence[int] | None = None
-    warmup_steps: int | None = None
-    warmup_epochs: int | None = None
+    decay: Sequence[float] | None = None
+    warmup_steps: float | None = None
+    warmup_epochs: float | None = None
     size: int | None = None
 
     def given(self) -> dict[str, Any]:

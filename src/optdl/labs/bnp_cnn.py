@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import islice
@@ -525,7 +525,6 @@ def _variants(device: str) -> list[_Variant]:
     """Return what is measured on a device: one change after the other, then each by itself."""
     both = "channels_last, autocast"
     single_changes = [
-        _Variant(f"{both}, compiled", compiled=True),
         _Variant(f"{both}, losses read in each step", waits=True),
         _Variant(f"{both}, images on the CPU", images="cpu"),
     ]
@@ -538,11 +537,16 @@ def _variants(device: str) -> list[_Variant]:
             _Variant(f"{both}, augmented on {host}", images=host, augmented=host)
             for host in dict.fromkeys((device, "cpu"))
         ),
+        _Variant(f"{both}, compiled", compiled=True),  # the last: it takes longest
     ]
 
 
 def measure(
-    parts: Parts, size: Size = SMALL, kind: str = "", steps: int = 10
+    parts: Parts,
+    size: Size = SMALL,
+    kind: str = "",
+    steps: int = 10,
+    told: Callable[[str, float], Any] = lambda name, speed: None,
 ) -> dict[str, float | None]:
     """Measure images per second of each variant of training, with the student's functions.
 
@@ -559,6 +563,8 @@ def measure(
         The network; the last of the size when empty.
     steps : int
         Minibatches between two looks at the losses.
+    told : callable
+        Is called with each name and speed as it comes.
 
     Returns
     -------
@@ -568,13 +574,14 @@ def measure(
     """
     kind = kind or size.kinds[-1]
     on_gpu = size.device == "cuda"
+    speeds: dict[str, float | None] = {}
     with on_threads(torch.get_num_threads() if on_gpu else 1):
-        return {
-            variant.name: _speed(parts, size, kind, steps, variant)
-            if on_gpu or variant.augmented or not (variant.compiled or variant.images)
-            else None
-            for variant in _variants(size.device)
-        }
+        for variant in _variants(size.device):
+            speeds[variant.name] = None
+            if on_gpu or variant.augmented or not (variant.compiled or variant.images):
+                speeds[variant.name] = speed = _speed(parts, size, kind, steps, variant)
+                told(variant.name, speed)
+    return speeds
 
 
 def _speed(parts: Parts, size: Size, kind: str, steps: int, variant: _Variant) -> float:

@@ -72,9 +72,9 @@ class Schedule(Hook):
         them to those of the first step.
     steps : int
         Steps in an epoch.
-    decay : sequence of int
+    decay : sequence of float
         After so many epochs the rate is divided by ten.
-    warmup : int
+    warmup : float
         Steps of the warm-up; 0 for none.
     start : float
         The rate at which it begins.
@@ -97,8 +97,8 @@ class Schedule(Hook):
         self,
         optimizer: torch.optim.Optimizer,
         steps: int,
-        decay: Sequence[int] = (),
-        warmup: int = 0,
+        decay: Sequence[float] = (),
+        warmup: float = 0,
         start: float = 0.01,
         linear: bool = True,
     ) -> None:

@@ -1,0 +1,304 @@
+"""All that waits for a GPU, in ten minutes: one process, each part with its share of the time.
+
+The machine; the tests that need CUDA; Table 1, an epoch in three ways of running it, and a step of
+ResNet-110; the lab on a GPU; Figure 6 with ResNet-110 in full depth, on a schedule that is cut to
+the epochs that fit. Each result is a file of its own in ``results/gpu``, written at once, beside
+one log; what did not fit is listed. No network is needed, but Linux or macOS::
+
+    python experiments/gpu.py --pack FOLDER         # elsewhere: a part of CIFAR-10, 59 MB
+    python experiments/gpu.py --minutes 10          # OPTDL_DATA has CIFAR-10, or that part of it
+    python experiments/gpu.py --minutes 2 --tiny    # on a CPU: everything once, on small data
+"""
+
+import argparse
+import importlib.util
+import itertools
+import math
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+NEEDED = ("torch", "numpy", "jaxtyping", "matplotlib", "tqdm", "PIL", "pytest")
+if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
+    sys.exit(f"gpu.py needs {', '.join(missing)}: install what is missing, then begin again")
+sys.path[:0] = [str(HERE), str(HERE.parent / "src")]  # it needs no installation
+
+# ruff: noqa: E402
+import fig6
+import fig9
+import numpy as np
+import pytest
+import torch
+
+from optdl.data import load
+from optdl.experiments import Experiment, draw_curves, models, table
+from optdl.experiments.runs import FULLY_CONNECTED
+from optdl.labs import bnp_cnn as lab
+from optdl.packed import pack
+from optdl.records import Record
+from optdl.training import graphed
+
+RESNET, LAB = "ResNet-110", "augment batches checkpoint speed trainer"
+ROUNDS = 4
+"""So often the methods of Figure 6 take turns."""
+
+
+class OutOfTime(BaseException):
+    """A part has used its share. What expects errors of its own does not take this for one."""
+
+
+class Loan:
+    """The time that there is, and what is still planned in the present part."""
+
+    def __init__(self, options):
+        self.tiny, self.seconds, self.planned = options.tiny, 60 * options.minutes, []
+        self.device = "cpu" if options.tiny else "cuda"
+        self.folder = Path(options.results or HERE / "results" / "gpu").resolve()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.began, self.end = time.monotonic(), 0.0
+        (self.folder / "gpu.log").unlink(missing_ok=True)
+
+    def left(self):
+        """Return the seconds that the present part has left."""
+        return self.began + self.end - time.monotonic()
+
+    def say(self, text):
+        """Print a line with the seconds since the start, and keep it."""
+        line = f"{time.monotonic() - self.began:6.1f} s  {text}"
+        print(line, flush=True)
+        with (self.folder / "gpu.log").open("a", encoding="utf-8") as log:
+            log.write(line + "\n")
+
+    def done(self, name, text):
+        """Take a result off the plan."""
+        self.planned = [each for each in self.planned if each != name]
+        self.say(f"{name}: {text}")
+
+    def experiment(self, module, panels):
+        """Return an experiment whose results lie in a folder of its own."""
+        options = ["--device", self.device, "--seeds", "1", "--results", str(self.folder)]
+        return Experiment(module.__file__, panels, options + ["--smoke"] * self.tiny)
+
+    def perform(self, name, part, share):
+        """Do a part until a share of the time is used; what goes wrong ends this part alone."""
+        self.end, self.planned = share * self.seconds, []
+        self.say(f"--- {name}: {self.left():.0f} s")
+        signal.setitimer(signal.ITIMER_REAL, max(self.left(), 0.01))
+        try:
+            part(self)
+        except OutOfTime:
+            self.say("the time of this part is over")
+        except Exception:
+            self.say(traceback.format_exc())
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        if self.planned:
+            self.say(f"not done: {', '.join(self.planned)}")
+
+
+def machine(loan):
+    """Keep what computes: the GPU, its driver, the versions."""
+    about = {"platform": platform.platform(), "processors": os.cpu_count()}
+    if not loan.tiny:
+        about |= {"GPU": torch.cuda.get_device_name(), "CUDA": torch.version.cuda}
+        query = ["nvidia-smi", "--query-gpu=driver_version,memory.total", "--format=csv,noheader"]
+        if shutil.which(query[0]):
+            found = subprocess.run(query, capture_output=True, text=True, timeout=20)
+            about["driver and memory"] = found.stdout.strip()
+    record = Record({}, about)
+    record.save(loan.folder / "machine.json")
+    loan.done("machine", f"{about}, {record.versions}")
+
+
+class Fixtures:
+    """What those tests ask for; the rest of ``tests/conftest.py`` needs more packages."""
+
+    @pytest.fixture
+    def rng(self):
+        """Return a generator that is the same in every run."""
+        return np.random.default_rng(20)
+
+
+def cuda_tests(loan):
+    """Run the tests that are skipped where there is no GPU; pytest keeps what came of them."""
+    loan.planned = ["tests.xml"]
+    files = (HERE.parent / "tests").glob("test_*.py")
+    files = [str(file) for file in files if "def test_on_a_gpu" in file.read_text("utf-8")]
+    kept = f"--junitxml={loan.folder / 'tests.xml'}"
+    alone = ["-q", "-W", "ignore", "--noconftest", "-k", "test_on_a_gpu", kept]
+    status = pytest.main([*alone, *files], plugins=[Fixtures()])
+    loan.done("tests.xml", f"exit status {status:d}")
+
+
+def table_1(loan):
+    """Time an epoch of BN, BNP and vanilla, and steps of ResNet-110; all of a size take turns."""
+    torch._dynamo.config.skip_nnmodule_hook_guards = False  # BNP has hooks
+    backend = "eager" if loan.tiny else "inductor"
+    ways = {"": lambda given: given, ", CUDA graph": graphed,
+            ", compiled": lambda given: torch.compile(given, backend=backend)}  # fmt: skip
+    dense, deep = loan.experiment(fig9, fig9.PANELS), loan.experiment(fig6, [fig6.large(RESNET)])
+    runs = [[*p.runs, replace(p.runs[0], label="vanilla", method="vanilla")] for p in dense.panels]
+    groups = [[(run, way) for way in ways for run in each] for each in runs]
+    trained = [run for run in deep.panels[0].runs if run.method != "BNP"]
+    groups += [[(run, way) for way in ("", ", CUDA graph") for run in trained]]
+    loan.planned = [replace(r, label=r.label + way).name for group in groups for r, way in group]
+    for number, group in enumerate(groups):
+        torch.compiler.reset()
+        until = loan.left() * (1 - 1 / (len(groups) - number))
+        first = group[0][0]
+        narrow = None if first.network in FULLY_CONNECTED else torch.bfloat16
+        parts = (deep if narrow else dense).parts(first)
+        x, y = (torch.from_numpy(each).to(loan.device) for each in (parts.train.x, parts.train.y))
+        rows = torch.split(torch.arange(len(y), device=loan.device), first.batch)
+        rows = [each for each in rows if len(each) == first.batch][: 20 if narrow else None]
+        entrants = {}
+        for run, way in group:
+            depth = 8 if loan.tiny else None
+            model = (models.build(run, parts.shape, parts.classes, 0, depth) if narrow
+                     else fig9.network(run, parts, 0)).to(loan.device)  # fmt: skip
+            model.to(memory_format=torch.channels_last)
+            epoch = fig9.plain_epoch(run, model, x, y, ways[way], narrow)
+            entrants[replace(run, label=run.label + way)] = (epoch, [])
+        for turn in range(1 if loan.tiny else 20):
+            if turn and loan.left() < until:
+                break
+            for run, (epoch, times) in list(entrants.items()):
+                try:
+                    if turn == 0:
+                        epoch((5 * rows)[:5])  # compiles, captures, starts libraries
+                    times.append(epoch(rows))
+                except Exception as error:  # of a compiler, say: the others go on
+                    loan.say(f"{run.name}: {type(error).__name__}: {error}")
+                    del entrants[run]
+                    continue
+                config = run.config() | {"steps": len(rows), "precision": str(narrow or x.dtype)}
+                record = Record({"epoch_seconds": times}, config, 0, f"all {turn + 1} epochs")
+                dense.save_record(record, dense.file(run, 0))
+        for run, (_, times) in entrants.items():
+            once = float(np.median(times))
+            loan.done(run.name, f"{once:.3f} s, {1e3 * once / len(rows):.2f} ms a step")
+    fig9.table(dense)
+
+
+def lab_on_gpu(loan):
+    """Do the lab with its sections for a GPU: the CNN, images a second, then ResNet-110."""
+    full, speeds = lab.SMALL if loan.tiny else lab.FULL, {}
+    loan.planned = [full.kinds[0], "images a second", full.kinds[1]]
+    modules = (import_module(f"optdl.checks.bnp_cnn.lab_6_{name}") for name in LAB.split())
+    parts = {name: value for module in modules for name, value in vars(module).items()}
+    checkpoints = loan.folder / "lab-checkpoints"
+
+    def told(name, speed):
+        speeds[name] = [speed]
+        Record(speeds, {"network": full.kinds[-1]}).save(loan.folder / "lab-speeds.json")
+        loan.say(f"{name}: {speed:.0f} images a second")
+
+    for kind in full.kinds:
+        path = loan.folder / f"lab-{kind}.json"
+        path.unlink(missing_ok=True)
+        shutil.rmtree(checkpoints, ignore_errors=True)
+        size = replace(full, kinds=(kind,), epochs=1, drops=())
+        who = {"user": "gpu", "predictions": {}}
+        lab.perform_full(parts, **who, path=path, folder=checkpoints, size=size)
+        loan.done(kind, lab.full_report(path))
+        if not speeds:
+            lab.measure(parts, full, steps=1 if loan.tiny else 10, told=told)
+            loan.done("images a second", "measured")
+
+
+def figure_6(loan):
+    """Train ResNet-110 with the four methods, on the paper's schedule cut to the epochs that fit.
+
+    An epoch of each is timed first. In turns they then have the same epochs when the time ends.
+    """
+    experiment = loan.experiment(fig6, [fig6.large(RESNET)])
+    [panel] = experiment.panels
+    loan.planned = [run.name for run in panel.runs]
+    for old in experiment.checkpoints.glob("*resnet110*.pt"):
+        old.unlink()
+    start = epoch = 0.0
+    for run in panel.runs:
+        trial, seconds = replace(run, label=f"{run.label} first epoch", epochs=1), []
+        for _ in range(2):  # the second time nothing is left to train: what it takes is the start
+            began = time.monotonic()
+            experiment.advance(trial)
+            seconds.append(time.monotonic() - began)
+        start, epoch = start + seconds[1], epoch + seconds[0] - seconds[1]
+        loan.say(f"{run.label}: {seconds[1]:.1f} s to begin, {seconds[0] - seconds[1]:.1f} s more")
+    whole = fig6.LARGE[RESNET][2]
+    epochs = int((0.9 * loan.left() - ROUNDS * start) / max(epoch, 1e-3))
+    epochs = max(0, min(epochs, 2 if loan.tiny else whole))
+    loan.say(f"{epochs} epochs of {whole} fit")
+    marks = sorted({math.ceil(epochs * part / ROUNDS) for part in range(ROUNDS + 1)})
+    for before, upto in itertools.pairwise(marks):
+        if loan.left() < start + epoch * (upto - before):
+            break  # none has an epoch more than the others
+        for run in panel.runs:
+            record = experiment.advance(replace(shortened(run, epochs / whole), epochs=upto))
+            error = record.curves.get("test_error", [math.nan])[-1]
+            loan.say(f"{run.label}, epoch {upto}: test accuracy {100 * (1 - error):.1f} %")
+            if upto == epochs:
+                loan.done(run.name, "all epochs")
+    print(table(experiment, panel))
+    draw_curves(experiment)
+
+
+def shortened(run, share):
+    """Return a run of Figure 6 whose warm-up and drops come after a share of their epochs."""
+    given, times = run.settings, ("warmup_steps", "warmup_epochs")
+    cut = {name: share * getattr(given, name) for name in times if getattr(given, name)}
+    return replace(run, settings=replace(given, decay=[share * e for e in given.decay], **cut))
+
+
+PARTS = {
+    "the machine": (machine, 0.03),
+    "tests that need CUDA": (cuda_tests, 0.12),
+    "Table 1": (table_1, 0.37),
+    "the lab": (lab_on_gpu, 0.52),
+    "Figure 6": (figure_6, 0.97),
+}
+"""Each part, and the share of the time at which it ends; what one leaves, the next has."""
+
+
+def main():
+    """Do all parts in their order."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=10.0, help="for everything")
+    parser.add_argument("--tiny", action="store_true", help="on a CPU, small data and networks")
+    parser.add_argument("--results", metavar="FOLDER", help="instead of results/gpu")
+    parser.add_argument("--pack", metavar="FOLDER", help="write a part of CIFAR-10 there, and end")
+    parser.add_argument("--images", type=int, nargs=2, default=(30_000, 5_000), metavar="M",
+                        help="for training and for the test, in the part")  # fmt: skip
+    options = parser.parse_args()
+    if options.pack:
+        part = pack(load("cifar10"), Path(options.pack) / "cifar10-part.npz", *options.images)
+        sys.exit(print(f"{part}: {part.stat().st_size / 1e6:.1f} MB"))
+    if not options.tiny and not torch.cuda.is_available():
+        sys.exit(f"no GPU that torch {torch.__version__} can use; --tiny tries all on the CPU")
+    try:
+        options.tiny or load("cifar10")
+    except (ImportError, OSError, ValueError) as error:
+        sys.exit(f"CIFAR-10 or a part of it must lie in the folder OPTDL_DATA. {error}")
+
+    def ring(*_):
+        raise OutOfTime
+
+    signal.signal(signal.SIGALRM, ring)
+    loan = Loan(options)
+    for name, (part, share) in PARTS.items():
+        loan.perform(name, part, share)
+
+
+if __name__ == "__main__":
+    main()
