@@ -13,6 +13,7 @@ one log; what did not fit is listed. No network is needed, but Linux or macOS::
 import argparse
 import importlib.util
 import itertools
+import logging
 import math
 import os
 import platform
@@ -21,7 +22,6 @@ import signal
 import subprocess
 import sys
 import time
-import traceback
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -47,6 +47,7 @@ from optdl.packed import pack
 from optdl.records import Record
 from optdl.training import graphed
 
+say = logging.getLogger("gpu").info
 RESNET, LAB = "ResNet-110", "augment batches checkpoint speed trainer"
 ROUNDS = 4
 """So often the methods of Figure 6 take turns."""
@@ -65,23 +66,20 @@ class Loan:
         self.folder = Path(options.results or HERE / "results" / "gpu").resolve()
         self.folder.mkdir(parents=True, exist_ok=True)
         self.began, self.end = time.monotonic(), 0.0
-        (self.folder / "gpu.log").unlink(missing_ok=True)
+        log = logging.FileHandler(self.folder / "gpu.log", "w", "utf-8")
+        shown = "%(relativeCreated)7d ms  %(message)s"
+        logging.basicConfig(
+            level="INFO", format=shown, handlers=[log, logging.StreamHandler(sys.stdout)]
+        )
 
     def left(self):
         """Return the seconds that the present part has left."""
         return self.began + self.end - time.monotonic()
 
-    def say(self, text):
-        """Print a line with the seconds since the start, and keep it."""
-        line = f"{time.monotonic() - self.began:6.1f} s  {text}"
-        print(line, flush=True)
-        with (self.folder / "gpu.log").open("a", encoding="utf-8") as log:
-            log.write(line + "\n")
-
     def done(self, name, text):
         """Take a result off the plan."""
         self.planned = [each for each in self.planned if each != name]
-        self.say(f"{name}: {text}")
+        say(f"{name}: {text}")
 
     def experiment(self, module, panels):
         """Return an experiment whose results lie in a folder of its own."""
@@ -91,41 +89,29 @@ class Loan:
     def perform(self, name, part, share):
         """Do a part until a share of the time is used; what goes wrong ends this part alone."""
         self.end, self.planned = share * self.seconds, []
-        self.say(f"--- {name}: {self.left():.0f} s")
+        say(f"--- {name}: {self.left():.0f} s")
         signal.setitimer(signal.ITIMER_REAL, max(self.left(), 0.01))
         try:
             part(self)
         except OutOfTime:
-            self.say("the time of this part is over")
+            say("the time of this part is over")
         except Exception:
-            self.say(traceback.format_exc())
+            say("this part failed", exc_info=True)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
         if self.planned:
-            self.say(f"not done: {', '.join(self.planned)}")
+            say(f"not done: {', '.join(self.planned)}")
 
 
 def machine(loan):
     """Keep what computes: the GPU, its driver, the versions."""
     about = {"platform": platform.platform(), "processors": os.cpu_count()}
     if not loan.tiny:
-        about |= {"GPU": torch.cuda.get_device_name(), "CUDA": torch.version.cuda}
-        query = ["nvidia-smi", "--query-gpu=driver_version,memory.total", "--format=csv,noheader"]
-        if shutil.which(query[0]):
-            found = subprocess.run(query, capture_output=True, text=True, timeout=20)
-            about["driver and memory"] = found.stdout.strip()
+        query = "nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader"
+        about |= {"GPU": subprocess.getoutput(query), "CUDA": torch.version.cuda}
     record = Record({}, about)
     record.save(loan.folder / "machine.json")
     loan.done("machine", f"{about}, {record.versions}")
-
-
-class Fixtures:
-    """What those tests ask for; the rest of ``tests/conftest.py`` needs more packages."""
-
-    @pytest.fixture
-    def rng(self):
-        """Return a generator that is the same in every run."""
-        return np.random.default_rng(20)
 
 
 def cuda_tests(loan):
@@ -134,8 +120,8 @@ def cuda_tests(loan):
     files = (HERE.parent / "tests").glob("test_*.py")
     files = [str(file) for file in files if "def test_on_a_gpu" in file.read_text("utf-8")]
     kept = f"--junitxml={loan.folder / 'tests.xml'}"
-    alone = ["-q", "-W", "ignore", "--noconftest", "-k", "test_on_a_gpu", kept]
-    status = pytest.main([*alone, *files], plugins=[Fixtures()])
+    alone = ["--noconftest", "-W", "ignore"]  # tests/conftest.py needs more packages
+    status = pytest.main(["-q", *alone, "-k", "test_on_a_gpu", kept, *files])
     loan.done("tests.xml", f"exit status {status:d}")
 
 
@@ -177,7 +163,7 @@ def table_1(loan):
                         epoch((5 * rows)[:5])  # compiles, captures, starts libraries
                     times.append(epoch(rows))
                 except Exception as error:  # of a compiler, say: the others go on
-                    loan.say(f"{run.name}: {type(error).__name__}: {error}")
+                    say(f"{run.name}: {type(error).__name__}: {error}")
                     del entrants[run]
                     continue
                 config = run.config() | {"steps": len(rows), "precision": str(narrow or x.dtype)}
@@ -200,7 +186,7 @@ def lab_on_gpu(loan):
     def told(name, speed):
         speeds[name] = [speed]
         Record(speeds, {"network": full.kinds[-1]}).save(loan.folder / "lab-speeds.json")
-        loan.say(f"{name}: {speed:.0f} images a second")
+        say(f"{name}: {speed:.0f} images a second")
 
     for kind in full.kinds:
         path = loan.folder / f"lab-{kind}.json"
@@ -233,11 +219,11 @@ def figure_6(loan):
             experiment.advance(trial)
             seconds.append(time.monotonic() - began)
         start, epoch = start + seconds[1], epoch + seconds[0] - seconds[1]
-        loan.say(f"{run.label}: {seconds[1]:.1f} s to begin, {seconds[0] - seconds[1]:.1f} s more")
+        say(f"{run.label}: {seconds[1]:.1f} s to begin, {seconds[0] - seconds[1]:.1f} s more")
     whole = fig6.LARGE[RESNET][2]
     epochs = int((0.9 * loan.left() - ROUNDS * start) / max(epoch, 1e-3))
     epochs = max(0, min(epochs, 2 if loan.tiny else whole))
-    loan.say(f"{epochs} epochs of {whole} fit")
+    say(f"{epochs} epochs of {whole} fit")
     marks = sorted({math.ceil(epochs * part / ROUNDS) for part in range(ROUNDS + 1)})
     for before, upto in itertools.pairwise(marks):
         if loan.left() < start + epoch * (upto - before):
@@ -245,7 +231,7 @@ def figure_6(loan):
         for run in panel.runs:
             record = experiment.advance(replace(shortened(run, epochs / whole), epochs=upto))
             error = record.curves.get("test_error", [math.nan])[-1]
-            loan.say(f"{run.label}, epoch {upto}: test accuracy {100 * (1 - error):.1f} %")
+            say(f"{run.label}, epoch {upto}: test accuracy {100 * (1 - error):.1f} %")
             if upto == epochs:
                 loan.done(run.name, "all epochs")
     print(table(experiment, panel))
@@ -257,16 +243,6 @@ def shortened(run, share):
     given, times = run.settings, ("warmup_steps", "warmup_epochs")
     cut = {name: share * getattr(given, name) for name in times if getattr(given, name)}
     return replace(run, settings=replace(given, decay=[share * e for e in given.decay], **cut))
-
-
-PARTS = {
-    "the machine": (machine, 0.03),
-    "tests that need CUDA": (cuda_tests, 0.12),
-    "Table 1": (table_1, 0.37),
-    "the lab": (lab_on_gpu, 0.52),
-    "Figure 6": (figure_6, 0.97),
-}
-"""Each part, and the share of the time at which it ends; what one leaves, the next has."""
 
 
 def main():
@@ -296,8 +272,12 @@ def main():
 
     signal.signal(signal.SIGALRM, ring)
     loan = Loan(options)
-    for name, (part, share) in PARTS.items():
-        loan.perform(name, part, share)
+    # each with the share of the time at which it ends: what one leaves, the next has
+    loan.perform("the machine", machine, 0.03)
+    loan.perform("tests that need CUDA", cuda_tests, 0.12)
+    loan.perform("Table 1", table_1, 0.37)
+    loan.perform("the lab", lab_on_gpu, 0.52)
+    loan.perform("Figure 6", figure_6, 0.97)
 
 
 if __name__ == "__main__":

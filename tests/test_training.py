@@ -435,8 +435,8 @@ def test_errors_say_what_was_expected(rng, change, error, message):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_on_a_gpu_it_runs_where_the_model_is(rng):
-    data = regression(rng)
+def test_on_a_gpu_it_runs_where_the_model_is():
+    data = regression(np.random.default_rng(20))
     curves = []
     for device in ("cpu", "cuda"):
         model = linear()[0].to(device)
@@ -521,8 +521,8 @@ def test_without_a_gpu_a_graphed_step_is_the_step(rng):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_on_a_gpu_a_graphed_step_gives_the_same_curves(rng):
-    data, curves = regression(rng, 64), []
+def test_on_a_gpu_a_graphed_step_gives_the_same_curves():
+    data, curves = regression(np.random.default_rng(20), 64), []
     for cuda_graph in (False, True):
         model = linear()[0].cuda()
         rate = torch.tensor(0.05, device="cuda")
