@@ -3,7 +3,7 @@
 Each harmless case is graded once by ``nbgrader autograde``, with an honest submission after it, in
 a throw-away folder that is its home, in a process namespace of its own that ends with it, within
 limits. What could hurt a machine is not run; the cases say why, and what the code of nbgrader does.
-The outcomes are written to ``tests/hostile/stock.json``. Linux and root's ``unshare`` are needed.
+The outcomes go to ``tests/gradebox/hostile/stock.json``. Linux and root's ``unshare`` are needed.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "gradebox"))
 
 from hostile import browser, course, outcome  # noqa: E402
 from hostile.case import Case  # noqa: E402
@@ -29,7 +29,7 @@ from hostile.cases import CASES, GROUPS  # noqa: E402
 from hostile.course import NAME, PASSWORD, POINTS, Work  # noqa: E402
 from hostile.listener import Listener  # noqa: E402
 
-FILE = ROOT / "tests/hostile/stock.json"
+FILE = ROOT / "tests/gradebox/hostile/stock.json"
 HONEST = "zz-honest"
 SECONDS = 60
 """Seconds of wall time until a run counts as one that does not end: run this on an idle machine."""

@@ -41,9 +41,9 @@ import torch
 
 from optdl.data import load
 from optdl.experiments import Experiment, draw_curves, models, table
+from optdl.experiments.packed import pack
 from optdl.experiments.runs import FULLY_CONNECTED
 from optdl.labs import bnp_cnn as lab
-from optdl.packed import pack
 from optdl.records import Record
 from optdl.training import graphed
 
@@ -117,7 +117,7 @@ def machine(loan):
 def cuda_tests(loan):
     """Run the tests that are skipped where there is no GPU; pytest keeps what came of them."""
     loan.planned = ["tests.xml"]
-    files = (HERE.parent / "tests").glob("test_*.py")
+    files = (HERE.parent / "tests").rglob("test_*.py")
     files = [str(file) for file in files if "def test_on_a_gpu" in file.read_text("utf-8")]
     kept = f"--junitxml={loan.folder / 'tests.xml'}"
     alone = ["--noconftest", "-W", "ignore"]  # tests/conftest.py needs more packages

@@ -380,11 +380,11 @@ def _remedy(topic: str, row_id: str, kind: Kind) -> tuple[str, str]:
     """Return the file in which a hole is filled, and how."""
     is_lab = row_id.startswith(LAB)
     module = f"checks/{topic}/{row_id.lower().replace('-', '_')}_*" if is_lab else topic
-    test = "lab_" if is_lab else ""
+    test = "checks/test_lab_" if is_lab else "optdl/test_"
     file, remedy = {
         "section": (f"book/{topic}", f"put ({row_id})= before the heading of its section"),
         "code": (f"src/optdl/{module}.py", f"add the line Source: {row_id} to a docstring"),
-        "test": (f"tests/test_{test}{topic}.py", f'mark a test with @pytest.mark.row("{row_id}")'),
+        "test": (f"tests/{test}{topic}.py", f'mark a test with @pytest.mark.row("{row_id}")'),
         "exercise": (
             f"solutions/{topic}/{'lab' if is_lab else topic}.ipynb",
             f'call check("{row_id}", …) in a graded cell',

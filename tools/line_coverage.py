@@ -2,7 +2,7 @@
 
 The lines and branches of optdl are counted by coverage.py. Most lines of gradebox run in processes
 that are sealed and killed, which coverage.py cannot follow: those are marked in a file that all
-processes share, see ``tests/line_coverage``.
+processes share, see ``tests/house/line_coverage``.
 """
 
 import os
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder)
-        paths = [str(ROOT / "tests" / "line_coverage"), os.environ.get("PYTHONPATH", "")]
+        paths = [str(ROOT / "tests" / "house" / "line_coverage"), os.environ.get("PYTHONPATH", "")]
         environment = os.environ | {
             "PYTHON_LINE_COVERAGE": name,
             "PYTHONPATH": os.pathsep.join(filter(None, paths)),

@@ -117,10 +117,10 @@ def exercise(course: Course, topic: str, key: str, name: str) -> list[str]:
         f"fill in the cells {cells[1].id} of {source.relative_to(course.root)}: title, task, "
         f"answer; correct how many exercises its first cell and book/{topic}/index.md count",
         f"put the directive {{exercise}} {cells[1].id} into a lesson, right after its formula",
-        f'.venv/bin/pytest tests/test_checks.py tests/test_labs.py tests/test_hints.py -k "{key}"',
+        f'.venv/bin/pytest tests/checks -k "{key}"',
         f"make release A={topic}",
-        ".venv/bin/pytest tests/test_assignments.py tests/test_coverage.py tests/test_syllabus.py "
-        f'-k "{topic} or syllabus", which says what to change in book/syllabus.md',
+        ".venv/bin/pytest tests/checks/test_assignments.py tests/book/test_coverage.py "
+        f'-k "{topic}"; tests/book/test_syllabus.py says what to change in book/syllabus.md',
     ]
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import importlib.util
+import io
 import os
 import tarfile
 import tempfile
@@ -203,7 +204,7 @@ def load(name: str, root: str | os.PathLike[str] | None = None) -> Dataset:
     root : path, optional
         Folder that holds ``mnist/*.gz``, ``cifar-10-batches-bin/*.bin`` or
         ``cifar-10-binary.tar.gz``, and likewise for CIFAR-100; or ``cifar10-part.npz``, see
-        :mod:`optdl.packed`. When not given: the environment
+        :mod:`optdl.experiments.packed`. When not given: the environment
         variable ``OPTDL_DATA``, else a per-user cache. What is missing is downloaded there.
 
     Returns
@@ -406,9 +407,7 @@ def _cifar(name: str) -> Callable[[Path], Dataset]:
     def loader(root: Path) -> Dataset:
         files, part = _CIFAR[name], root / f"{name}-part.npz"
         if part.exists():
-            from optdl.packed import unpack  # a page of the site that loads digits has no Pillow
-
-            return unpack(part)
+            return _part(part)
         for file in _members(files, root):
             _verify(root / files.folder / file.name, file)
         x_train, y_train = _read_records(files, files.train, root)
@@ -416,6 +415,24 @@ def _cifar(name: str) -> Callable[[Path], Dataset]:
         return Dataset(name, x_train, y_train, x_test, y_test, (3, 32, 32), files.classes)
 
     return loader
+
+
+def _part(path: Path) -> Dataset:
+    """Return what ``optdl.experiments.packed`` wrote; its name says how many images it has."""
+    from PIL import Image  # a page of the site that loads digits has none
+
+    with np.load(path) as found:
+        channels, height, width = tuple(map(int, found["shape"]))
+
+        def features(part: str) -> Features:
+            names = sorted(name for name in found if name.startswith(f"{part} "))
+            strips = [np.asarray(Image.open(io.BytesIO(found[name].tobytes()))) for name in names]
+            rows = np.concatenate(strips).reshape(-1, height, width, channels)
+            return _pixels(rows.transpose(0, 3, 1, 2))
+
+        train, test = ((features(part), found[f"y_{part}"]) for part in ("train", "test"))
+        name, classes = str(found["name"]), tuple(map(str, found["classes"]))
+        return Dataset(name, *train, *test, (channels, height, width), classes)
 
 
 def _members(files: _Cifar, root: Path) -> Iterator[_File]:

@@ -1,0 +1,227 @@
+"""The lab on dropout against torch's own modules, and what its question relies on."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from optdl.checks.dropout.lab_4_dropout import Dropout
+from optdl.checks.dropout.lab_4_fit import fit
+from optdl.checks.dropout.lab_4_network import with_dropout
+from optdl.checks.dropout.lab_4_passes import monte_carlo
+from optdl.checks.dropout.lab_4_stopping import EarlyStopping
+from optdl.labs import LabRecord, Run, seed_of
+from optdl.labs import dropout as lab
+from optdl.labs.drivers.dropout import stop
+from optdl.labs.records import RecordError
+
+pytestmark = pytest.mark.row("LAB-4")
+
+ROOT = Path(__file__).parents[2]
+PARTS = {
+    "with_dropout": with_dropout,
+    "EarlyStopping": EarlyStopping,
+    "fit": fit,
+    "monte_carlo": monte_carlo,
+}
+
+
+@pytest.fixture(scope="module")
+def record() -> LabRecord:
+    return LabRecord.load(ROOT / "solutions" / "dropout" / "record.json")
+
+
+def found(record: LabRecord, **setting: Any) -> Run:
+    run = record.find(setting)
+    assert run is not None
+    return run
+
+
+# --- The layer ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("p", [0.0, 0.25, 0.5])
+def test_with_the_mask_of_torch_the_layer_is_torchs_own(
+    monkeypatch: pytest.MonkeyPatch, p: float, dtype: torch.dtype
+) -> None:
+    """Torch's mask is read off from ones, and given to the layer as its draws."""
+    x = torch.linspace(-2, 2, 40, dtype=torch.float64).reshape(5, 8).to(dtype)
+    torch.manual_seed(3)
+    kept = nn.Dropout(p)(torch.ones(5, 8, dtype=dtype)) != 0
+    monkeypatch.setattr(torch, "rand", lambda *shape, **options: kept.float())
+    theirs, ours = x.clone().requires_grad_(), x.clone().requires_grad_()
+    torch.manual_seed(3)
+    expected = nn.Dropout(p)(theirs)
+    y = Dropout(p, 0)(ours)
+    for out in (expected, y):
+        out.sum().backward()
+    assert y.dtype == dtype
+    assert ours.grad is not None
+    tolerance = 1e-3 if dtype == torch.float16 else 1e-6
+    torch.testing.assert_close(y, expected, rtol=tolerance, atol=0)
+    torch.testing.assert_close(ours.grad, theirs.grad, rtol=tolerance, atol=0)
+
+
+def test_the_share_of_dropped_entries_is_binomial() -> None:
+    y = Dropout(0.3, 5)(torch.ones(1000, 1000))
+    deviation = (0.3 * 0.7 / y.numel()) ** 0.5
+    assert abs(float((y == 0).float().mean()) - 0.3) < 5 * deviation
+    assert float(y.max()) == pytest.approx(1 / 0.7)
+
+
+def test_layers_leave_the_global_generator_alone() -> None:
+    plain = lab.network(0)
+    before = torch.get_rng_state()
+    with_dropout(plain, 0.5, 0)(torch.ones(3, 64))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_network_with_dropout_is_the_same_in_evaluation_mode() -> None:
+    plain, x = lab.network(4), torch.linspace(-1, 1, 128).reshape(2, 64)
+    model = with_dropout(plain, 0.8, 4)
+    assert [type(layer).__name__ for layer in model] == [
+        *("Linear", "ReLU", "Dropout", "Linear", "ReLU", "Dropout", "Linear")
+    ]
+    assert torch.equal(model.eval()(x), plain(x))
+    assert not torch.allclose(model.train()(x), plain(x))
+
+
+# --- Early stopping ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("patience", [1, 2, 4])
+def test_early_stopping_agrees_with_its_definition(patience: int) -> None:
+    """The definition is computed from the whole history at once, for every order of five losses."""
+    for history in itertools.permutations([1.0, 2.0, 3.0, 4.0, 5.0]):
+        bests = [k for k, loss in enumerate(history) if loss == min(history[: k + 1])]
+        waited = [k - max(best for best in bests if best <= k) for k in range(5)]
+        last = next((k for k in range(5) if waited[k] >= patience), 4)
+        said, weights, buffers = stop(EarlyStopping, history, patience, 0.0)
+        assert len(said) == last + 1
+        assert said[-1] == (waited[last] >= patience)
+        assert weights == buffers == 1 + max(best for best in bests if best <= last)
+
+
+# --- The loop and the passes --------------------------------------------------------------------
+
+
+def test_the_loop_without_dropout_takes_the_steps_of_momentum() -> None:
+    """One linear layer, whose gradient is written out in NumPy."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(7, 3)), rng.integers(0, 2, size=7)
+    model = nn.Linear(3, 2, bias=False).double()
+    W, velocity = model.weight.detach().numpy().copy(), np.zeros((2, 3))
+    data = (torch.tensor(x), torch.tensor(y))
+    orders = torch.Generator().manual_seed(2)
+    losses, checked = fit(model, data, data, 3, 0.1, 3, torch.Generator().manual_seed(2))
+
+    def slope(rows: np.ndarray) -> tuple[float, np.ndarray]:
+        scores = np.exp(x[rows] @ W.T)
+        share = scores / scores.sum(axis=1, keepdims=True)
+        loss = -np.log(share[np.arange(len(rows)), y[rows]]).sum()
+        return loss, (share - np.eye(2)[y[rows]]).T @ x[rows] / len(rows)
+
+    for epoch in range(3):
+        total = 0.0
+        order = torch.randperm(7, generator=orders).numpy()
+        for rows in (order[:3], order[3:6], order[6:]):
+            loss, gradient = slope(rows)
+            velocity = 0.9 * velocity + gradient
+            W = W - 0.1 * velocity
+            total += loss
+        assert losses[epoch] == pytest.approx(total / 7, rel=1e-12)
+        assert checked[epoch] == pytest.approx(slope(np.arange(7))[0] / 7, rel=1e-12)
+    np.testing.assert_allclose(model.weight.detach(), W, rtol=1e-12)
+
+
+def test_many_passes_converge_to_the_mean_over_all_masks() -> None:
+    model = nn.Sequential(Dropout(0.25, 1), nn.Linear(3, 2)).double().eval()
+    x = torch.tensor([[1.0, -2.0, 0.5]], dtype=torch.float64)
+    masks = torch.tensor(list(itertools.product([0.0, 1.0], repeat=3)), dtype=torch.float64)
+    chances = torch.prod(0.25 + 0.5 * masks, dim=1)
+    each = model[1](x * masks / 0.75).softmax(dim=1).detach()
+    mean = chances @ each
+    deviation = (chances @ (each - mean) ** 2).sqrt()
+    got, spread = monte_carlo(model, x, 20000)
+    # five standard deviations of the mean of 20000 passes
+    assert bool((got[0] - mean).abs().max() < 5 * deviation.max() / 20000**0.5)
+    torch.testing.assert_close(spread[0], deviation, rtol=0.05, atol=0)
+    assert not model.training
+
+
+# --- The run ------------------------------------------------------------------------------------
+
+
+def test_a_fifth_of_the_labels_is_replaced() -> None:
+    replaced = []
+    x, y, _, _ = lab.optimizers.examples()
+    for seed in range(20):
+        (rows, labels), (_, right) = lab.examples(seed)
+        assert len(labels) == 200
+        assert len(right) == 288
+        places = [int((x == row).all(dim=1).nonzero()[0, 0]) for row in rows]
+        replaced.append(float((labels != y[places]).float().mean()))
+    assert np.mean(replaced) == pytest.approx(0.18, abs=0.025)  # one in ten draws the right label
+
+
+@pytest.mark.parametrize("setting", lab.LAB.settings)
+def test_the_first_epochs_of_the_record_are_computed_again(
+    record: LabRecord, setting: dict[str, Any]
+) -> None:
+    threads = torch.get_num_threads()
+    curves, _ = lab.experiment(PARTS, setting, seed_of(record.user), 3)
+    run = found(record, **setting)
+    np.testing.assert_allclose(curves["loss"], run.curves["loss"][:3], rtol=1e-3)
+    np.testing.assert_allclose(curves["validation"], run.curves["validation"][:3], rtol=1e-3)
+    assert torch.get_num_threads() == threads
+
+
+def test_dropout_that_is_not_switched_on_stops_the_run() -> None:
+    def only_of_torch(model: Any, x: torch.Tensor, passes: int) -> tuple[torch.Tensor, ...]:
+        switched = [one.train() for one in model.eval().modules() if isinstance(one, nn.Dropout)]
+        assert not switched
+        found = torch.stack([model(x) for _ in range(passes)]).softmax(dim=2)
+        return found.mean(dim=0), found.std(dim=0)
+
+    parts = PARTS | {"monte_carlo": only_of_torch}
+    lab.experiment(parts, {"p": 0.0}, 1, 1)
+    with pytest.raises(RecordError, match="`monte_carlo` does not switch on your Dropout"):
+        lab.experiment(parts, {"p": 0.2}, 1, 1)
+
+
+def test_the_network_without_dropout_overfits(record: LabRecord) -> None:
+    plain = lab.curves(record)["p = 0"]
+    best = min(plain["validation"])
+    assert plain["validation"].index(best) < 40
+    assert plain["validation"][-1] > 1.1 * best
+    assert plain["training"][-1] < 0.05
+
+
+def test_dropout_reaches_lower_and_early_stopping_the_lowest_of_its_curve(
+    record: LabRecord,
+) -> None:
+    best = {name: min(losses["validation"]) for name, losses in lab.curves(record).items()}
+    assert best["p = 0, early stopping"] == best["p = 0"]
+    assert max(best["p = 0.2"], best["p = 0.5"]) < 0.9 * best["p = 0"]
+    stopped = found(record, p=0.0, patience=10).curves["validation"]
+    assert len(stopped) == stopped.index(min(stopped)) + 1 + 10
+
+
+def test_at_the_largest_rate_the_training_loss_is_above_the_validation_loss(
+    record: LabRecord,
+) -> None:
+    losses = lab.curves(record)["p = 0.8"]
+    above = [t > v for t, v in zip(losses["training"], losses["validation"], strict=True)]
+    assert sum(above) >= 110
+
+
+def test_passes_of_half_the_units_disagree_more_where_they_are_wrong(record: LabRecord) -> None:
+    right, wrong = found(record, p=0.5).curves["spread"]
+    assert right < wrong
+    assert found(record, p=0.0).curves["spread"] == pytest.approx([0, 0], abs=1e-6)
+    assert lab.results(record).count("\n") == 5

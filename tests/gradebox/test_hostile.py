@@ -1,0 +1,408 @@
+"""No submission harms the machine, the gradebook, another student, or its own score.
+
+One batch grades all of them, each bounded by itself, by the grader's limits and by this test's.
+"""
+
+import contextlib
+import json
+import os
+import re
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup
+from hang import HANG
+from hostile import browser, course, outcome, table
+from hostile.case import FULL, Case
+from hostile.cases import CASES, GROUPS
+from hostile.course import KEY, NAME, NOTHING, PASSWORD, SECONDS, Work
+from hostile.listener import Listener
+from nbconvert.exporters import HTMLExporter
+from nbgrader.apps.api import NbGraderAPI
+from nbgrader.server_extensions.formgrader import handlers
+from traitlets.config import Config
+from traitlets.config.loader import PyFileConfigLoader
+
+from gradebox.feedback.page import FeedbackPage
+from gradebox.sandbox.probe import probe
+from gradebox.sandbox.seal import Level
+from gradebox.wasm import machine
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PAGE = (ROOT / "book/gradebox.md").read_text(encoding="utf-8")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.xdist_group("hostile"),
+    pytest.mark.skipif(
+        not hasattr(os, "fork") or probe() is not Level.NAMESPACES,
+        reason="hostile code is run behind the strongest barrier only",
+    ),
+]
+
+HONEST = ["aa-honest", "f-honest", "m-honest", "s-honest", "zz-honest"]
+BLANK = ["aa-unanswered", "zz-unanswered"]
+
+SETTINGS = """
+c.WarmExecute.imports = ["numpy"]
+c.WarmExecute.banned = ["reference.{assignment}"]
+c.WarmExecute.max_seconds = 10
+c.WarmExecute.max_memory = 256 * 2**20
+c.WarmExecute.max_cpu = 20
+c.WarmExecute.max_processes = 40
+c.WarmExecute.max_disk = 32 * 2**20
+c.WarmExecute.max_file_size = 16 * 2**20
+c.WarmExecute.max_output = 200_000
+"""
+
+STEPS = "import gradebox\ngradebox.configure(c)\n"
+"""What makes nbgrader's own command do the same."""
+
+LIMITS = {"AS": 16 * 2**30, "FSIZE": 2**30, "CORE": 0}
+"""What the whole run may use, should the barriers fail."""
+IN_WASM = {"AS": 128 * 2**30}
+"""Each instance sets 4 GiB of addresses aside."""
+
+
+@dataclass
+class Graded:
+    """The class after it was graded in a sandbox."""
+
+    sandbox: str
+    root: Path
+    run: subprocess.CompletedProcess[str]
+    scores: dict[str, dict[str, tuple[Any, ...]]]
+    told: dict[str, Any]
+    heard: list[bytes]
+    before: dict[str, bytes]
+    mark: str
+
+    def points(self, student: str) -> dict[str, float]:
+        """Return what the machine gave."""
+        return {name: self.scores[student][name][0] for name in FULL}
+
+
+def _limit(limits: dict[str, int]) -> None:
+    for name, most in limits.items():
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
+
+
+def grade(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Grade all of the class, within limits."""
+    (root / "home").mkdir(exist_ok=True)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(root / "home"),
+        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{root / 'lib'}",
+        "GRADER_PASSWORD": PASSWORD,
+        "COLUMNS": "200",
+    }
+    with subprocess.Popen(
+        [sys.executable, "-m", *command],
+        cwd=root,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: _limit(LIMITS | (IN_WASM if "wasm" in command else {})),
+        start_new_session=True,
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=HANG)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess([*command], process.returncode, out, err)
+
+
+def hand_in(root: Path, port: int, mark: str) -> None:
+    """Hand in the work of the whole class."""
+    for case in CASES:
+        work = Work(root, case.name, port, mark)
+        case.build(work)
+        work.save()
+    for student in HONEST:
+        work = Work(root, student)
+        work.honest()
+        work.save()
+    for student in BLANK:
+        Work(root, student).save()
+
+
+def files(root: Path) -> dict[str, bytes]:
+    """Return all that grading has no business to change."""
+    found = {}
+    for name in ("nbgrader_config.py", "secret.txt", "source", "release", "submitted", "lib"):
+        for path in [root / name, *(root / name).rglob("*")]:
+            if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:
+                small = path.stat().st_size < 2**20
+                found[str(path.relative_to(root))] = path.read_bytes() if small else b"large"
+    return found
+
+
+@pytest.fixture(scope="module", params=["kernel", "wasm"])
+def graded(request: pytest.FixtureRequest) -> Iterator[Graded]:
+    """Grade all submissions in one batch."""
+    mark = f"mark-{os.getpid()}-{time.monotonic_ns()}"
+    listener = Listener(mark)
+    with tempfile.TemporaryDirectory(prefix="hostile-") as folder, listener.open() as port:
+        root = Path(folder).resolve() / "course"
+        course.create(root, SETTINGS)
+        machine.module()  # compiled before, without these limits
+        hand_in(root, port, mark)
+        before = files(root)
+        run = grade(root, "gradebox", "grade", NAME, "-j", "4", "--sandbox", request.param)
+        assert (root / f".gradebox/{NAME}.json").is_file(), run.stderr[-3000:]
+        yield Graded(
+            *(request.param, root, run, outcome.scores(root), outcome.report(root)),
+            *(listener.heard, before, mark),
+        )
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_each_gets_what_it_deserves(graded: Graded, case: Case) -> None:
+    case = case.of(graded.sandbox)
+    told = graded.told[case.name]
+    if case.scores is None:
+        assert told["state"] == "failed"
+        assert case.why in told["why"]
+        assert case.name not in graded.scores
+        return
+    assert told["state"] == "graded", told
+    got = graded.points(case.name)
+    for name in case.either:
+        assert got[name] in (0.0, FULL[name])
+        got[name] = case.scores[name]
+    assert got == case.scores, told
+    taken = sum(got.values()) if case.late else None
+    assert {row[1:] for row in graded.scores[case.name].values()} == {(None, None, taken)}
+
+
+@pytest.mark.parametrize("case", [one for one in CASES if one.scores], ids=lambda case: case.name)
+def test_each_is_told_why(graded: Graded, case: Case) -> None:
+    case = case.of(graded.sandbox)
+    flags = graded.told[case.name]["events"]
+    may_be = (*case.flags, *case.maybe, "was added", "were added")
+    unexpected = [one for one in flags if not any(part in one for part in may_be)]
+    assert not unexpected
+    for part in case.flags:
+        assert any(part in one for one in flags), (part, flags)
+    nb = outcome.page(graded.root, case.name)
+    says = outcome.shown(nb, tests=True) | outcome.shown(nb, tests=False)
+    for cell, part in case.outputs.items():
+        assert part in says[cell], says[cell]
+
+
+@pytest.mark.parametrize("student", HONEST)
+def test_honest_neighbours_keep_their_points(graded: Graded, student: str) -> None:
+    assert graded.points(student) == FULL
+    assert graded.told[student] == {"state": "graded", "events": [], "why": ""}
+
+
+@pytest.mark.parametrize("student", BLANK)
+def test_nobody_gets_points_from_a_neighbour(graded: Graded, student: str) -> None:
+    assert graded.points(student) == NOTHING
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_nothing_leaks(graded: Graded, case: Case) -> None:
+    assert not outcome.leaks(graded.root, case.name)
+
+
+def test_nothing_gets_out(graded: Graded) -> None:
+    assert graded.heard == []
+
+
+def test_nothing_outside_is_changed(graded: Graded) -> None:
+    assert files(graded.root) == graded.before
+    expected = {"autograded", "gradebook.db", ".gradebox", "home"}
+    names = {path.name for path in graded.root.iterdir()}
+    assert names - expected == {name.split("/")[0] for name in graded.before}
+    assert not (graded.root / "reduced").exists()
+    for place in (Path(sys.prefix), Path("/etc"), Path(tempfile.gettempdir())):
+        assert not (place / graded.mark).exists()
+    for path in sys.path:
+        for name in ("sitecustomize", "usercustomize", "numbers"):
+            found = Path(path, f"{name}.py")
+            assert not found.is_file() or graded.mark not in found.read_text()
+    assert not list((graded.root / "home").rglob("startup/00.py"))
+
+
+def test_the_gradebook_is_whole(graded: Graded) -> None:
+    with sqlite3.connect(graded.root / "gradebook.db") as book:
+        assert book.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert book.execute("PRAGMA foreign_key_check").fetchall() == []
+    failed = {case.name for case in CASES if case.scores is None}
+    everybody = {case.name for case in CASES} | {*HONEST, *BLANK}
+    assert set(graded.scores) == everybody - failed
+    assert {len(cells) for cells in graded.scores.values()} == {len(FULL) + 1}
+    assert {row["words"][0] for row in graded.scores.values()} <= {None, 0.0}
+
+
+def test_no_process_is_left(graded: Graded) -> None:
+    until = time.monotonic() + HANG
+    while left := _processes(graded.mark) + _processes(str(graded.root)):
+        assert time.monotonic() < until, left
+        time.sleep(0.1)
+
+
+def _processes(text: str) -> list[str]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            told = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+            if text.encode() in told and int(entry.name) != os.getpid():
+                found.append(told.decode(errors="replace"))
+    return found
+
+
+def test_the_report_holds_no_control_characters(graded: Graded) -> None:
+    texts = [text for one in graded.told.values() for text in [*one["events"], one["why"]]]
+    assert all(text.isprintable() for text in texts)
+    assert graded.run.stdout.replace("\n", "").isprintable()
+
+
+def test_all_pages_can_be_read(graded: Graded) -> None:
+    for student in graded.scores:
+        path = graded.root / "autograded" / student / NAME / f"{NAME}.ipynb"
+        assert path.stat().st_size < 4 * 2**20, student
+        json.loads(path.read_text())
+        assert outcome.page(graded.root, student).cells
+
+
+def view(root: Path, student: str, filters: dict[str, str]) -> Path:
+    """Return the page that formgrader shows of a graded notebook."""
+    settings = Config()
+    settings.HTMLExporter.filters = filters
+    settings.HTMLExporter.template_name = "formgrade"
+    settings.HTMLExporter.extra_template_basedirs = [handlers.template_path]
+    about = {"index": 0, "total": 1, "base_url": "", "notebook_path": "", "student": student}
+    about |= {"assignment_id": NAME, "notebook_id": NAME, "submission_id": "1"}
+    path = root / f"autograded/{student}/{NAME}/{NAME}.ipynb"
+    text, _ = HTMLExporter(config=settings).from_filename(str(path), resources=about)
+    page = root / f"{student}{len(filters)}.html"
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
+def own_page(root: Path, student: str) -> Path:
+    """Return the page that gradebox makes for a student."""
+    path = root / f"autograded/{student}/{NAME}/{NAME}.ipynb"
+    about = {"nbgrader": {"notebook": NAME, "score": 0, "max_score": 1, "late_penalty": 0}}
+    text, _ = FeedbackPage().from_filename(str(path), resources=about)
+    page = root / f"{student}-own.html"
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
+TYPESET = {"markdown2html": "gradebox.markdown2html"}
+FORMULAS = 2 * ["$a&lt; b$"] + 2 * ["<math><mi>a</mi><mo>&lt;</mo><mi>b</mi></math>"]
+
+
+@pytest.fixture(scope="module")
+def pages(graded: Graded) -> dict[str, list[Path]]:
+    """Return the pages that are made of what should not run in a browser."""
+    students = [case.name for case in GROUPS["The instructor's browser"]]
+    here = Path.cwd()
+    os.chdir(graded.root)
+    try:
+        api = NbGraderAPI(config=PyFileConfigLoader("nbgrader_config.py").load_config())
+        api.coursedir.root = str(graded.root)
+        for student in students:
+            result = api.generate_feedback(NAME, student)
+            assert result["success"], result
+    finally:
+        os.chdir(here)
+    made = {one: graded.root / f"feedback/{one}/{NAME}/{NAME}.html" for one in students}
+    return {
+        one: [
+            *(made[one], view(graded.root, one, {})),
+            *(own_page(graded.root, one), view(graded.root, one, TYPESET)),
+        ]
+        for one in students
+    }
+
+
+@pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium or Chrome on this machine")
+def test_no_script_of_a_student_runs_in_a_browser(pages: dict[str, list[Path]]) -> None:
+    pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = browser.ran([page for four in pages.values() for page in four])
+    assert found == [[]] * 4 * len(pages)
+
+
+def test_no_script_of_a_student_is_in_a_page(pages: dict[str, list[Path]]) -> None:
+    for four in pages.values():
+        for page in four:
+            tags = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").find_all()
+            assert not [tag for tag in tags if tag.name == "script" and "ran-" in tag.text]
+            ours = [tag for tag in tags if any("ran-" in str(v) for v in tag.attrs.values())]
+            # a drawing is shown as a picture, in which nothing runs
+            assert all(tag.name == "img" for tag in ours)
+
+
+def test_what_does_no_harm_is_still_on_the_page(pages: dict[str, list[Path]]) -> None:
+    for page, formula in zip(pages["words"], FORMULAS, strict=True):
+        text = page.read_text(encoding="utf-8")
+        assert "<b>bold</b>" in text
+        assert formula in text
+    for page in pages["html-output"]:
+        found = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+        assert found.select_one("table.dataframe td").text == "kept"
+    for page in pages["svg-output"]:
+        assert 'src="data:image/svg+xml;base64,' in page.read_text(encoding="utf-8")
+
+
+BY_NBGRADER = (
+    *("skip-tags", "copies-tests", "tests-first", "no-metadata", "tests-as-answers", "schema-1"),
+    *("equal-to-all", "shows-inf", "exits-in-test", "stderr", "html-output", "words"),
+)
+
+
+def test_nbgraders_own_command_does_the_same(tmp_path: Path) -> None:
+    root = tmp_path / "course"
+    course.create(root, SETTINGS + STEPS)
+    cases = [case for case in CASES if case.name in BY_NBGRADER]
+    for case in cases:
+        work = Work(root, case.name)
+        case.build(work)
+        work.save()
+    run = grade(root, "nbgrader", "autograde", NAME)
+    assert run.returncode == 0, run.stderr[-3000:]
+    found = outcome.scores(root)
+    for case in cases:
+        assert {name: found[case.name][name][0] for name in FULL} == case.scores, case.name
+        nb = outcome.page(root, case.name)
+        data = [one.get("data", {}) for cell in nb.cells for one in cell.get("outputs", [])]
+        texts = [one.get("text/html", "") for one in data]
+        texts += [cell.source for cell in nb.cells if cell.cell_type == "markdown"]
+        assert not re.search(r"<(script|img|svg|iframe|details)\b", "".join(texts)), case.name
+
+
+def test_the_table_of_the_book_is_up_to_date() -> None:
+    run_once = {case.name for case in CASES if not case.unrun}
+    assert set(table.STOCK) == run_once, "python -m benchmarks.hostile_control"
+    assert table.FILE.read_text(encoding="utf-8") == table.render(), "python -m hostile.table"
+    pairs = [(case.of("wasm").scores or {}, case.scores or {}) for case in CASES]
+    more = [one for one, other in pairs if sum(one.values()) > sum(other.values())]
+    assert len(more) == 7
+    assert "in WebAssembly seven submissions keep more points" in PAGE
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len({case.name for case in CASES}) == len(CASES) >= 60
+    assert all(case.stock for case in CASES if case.unrun)
+    assert KEY not in "".join(course.HONEST.values())
+    assert SECONDS < 5

@@ -1,0 +1,1059 @@
+"""BNP against its matrix form, and in every kind of training loop."""
+
+import copy
+import inspect
+import io
+import itertools
+import math
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import typechecking
+from scipy.optimize import minimize
+from torch import distributed, nn
+from torch.nn import functional
+from two_processes import given_by_two
+
+from optdl import bnp
+from optdl.bnp import BNP
+from optdl.data import load
+
+torch.set_num_threads(1)
+
+
+# --- Oracles: the matrix form, with matrices ---------------------------------------------------
+
+
+def matrix_form(grad_weight, grad_bias, mean, var, scale, eps1=1e-2, eps2=1e-4):
+    """Return (1/q²) P Pᵀ [G_b; G_w], row by row of the weight, with P written out in float64."""
+    std = np.sqrt(var + eps1 * var.max() + eps2)
+    U, D = np.eye(len(mean) + 1), np.diag([1.0, *(1 / std)])
+    U[0, 1:] = -mean
+    stacked = np.vstack([grad_bias, grad_weight.reshape(len(grad_bias), -1).T])
+    result = U @ D @ D.T @ U.T @ stacked / scale
+    return result[1:].T.reshape(grad_weight.shape), result[0]
+
+
+def plain_gradients(model, x, y, loss=functional.cross_entropy):
+    """Return the gradients of a copy of the model, by name."""
+    twin = copy.deepcopy(model)
+    loss(twin(x), y).backward()
+    return {name: p.grad.numpy().copy() for name, p in twin.named_parameters()}
+
+
+def dense_net(dtype=torch.float64, sizes=(5, 7, 3)):
+    torch.manual_seed(1)
+    layers = []
+    for n, o in itertools.pairwise(sizes):
+        layers += [nn.Linear(n, o, dtype=dtype), nn.Tanh()]
+    return nn.Sequential(*layers[:-1])
+
+
+def examples(count, features=5, classes=3, seed=0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    x = 3 + 2 * torch.randn(count, features, generator=generator, dtype=dtype)
+    return x, torch.randint(0, classes, (count,), generator=generator)
+
+
+def assert_close(actual, expected, tolerance=1e-12):
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+# --- One step --------------------------------------------------------------------------------
+
+
+@pytest.mark.row("P-14")
+@pytest.mark.parametrize(("outputs", "features", "rows"), [(4, 3, 10), (2, 9, 4), (1, 1, 1)])
+def test_dense_step_is_the_matrix_form(rng, outputs, features, rows):
+    weight, bias = rng.normal(size=(outputs, features)), rng.normal(size=outputs)
+    mean, var = rng.normal(size=features), rng.uniform(0.1, 9, size=features)
+    expected = matrix_form(weight, bias, mean, var, max(features / rows, 1))
+    for actual, right in zip(
+        bnp.precondition_dense(weight, bias, mean, var, rows), expected, strict=True
+    ):
+        assert_close(actual, right)
+
+
+@pytest.mark.row("P-14")
+def test_the_step_that_a_person_checks_on_paper():
+    """σ̃² = 3 + 0.5·3 + 0.5 = 5, q² = 1: G_w = (11 − 2·3)/5 = 1, G_b = 3 − 1·2 = 1."""
+    weight, bias = bnp.precondition_dense(
+        np.array([[11.0]]), np.array([3.0]), np.array([2.0]), np.array([3.0]), 4, 0.5, 0.5
+    )
+    assert (weight.item(), bias.item()) == (1.0, 1.0)
+
+
+@pytest.mark.row("P-24")
+@pytest.mark.parametrize(("examples_", "height", "width"), [(2, 4, 6), (40, 1, 1)])
+def test_convolution_step_is_the_matrix_form(rng, examples_, height, width):
+    weight, bias = rng.normal(size=(4, 3, 3, 3)), rng.normal(size=4)
+    mean, var = rng.normal(size=3), rng.uniform(0.1, 9, size=3)
+    scale = max(27 / examples_, math.sqrt(height * width))
+    expected = matrix_form(weight, bias, np.repeat(mean, 9), np.repeat(var, 9), scale)
+    actual = bnp.precondition_conv(weight, bias, mean, var, examples_, height, width)
+    for one, right in zip(actual, expected, strict=True):
+        assert_close(one, right)
+
+
+@pytest.mark.row("P-14", "P-24")
+def test_tensors_give_what_arrays_give(rng):
+    arrays = [rng.normal(size=(2, 3, 3, 3)), rng.normal(size=2), *rng.uniform(1, 2, size=(2, 3))]
+    from_arrays = bnp.precondition_conv(*arrays, 4, 5, 5)
+    from_tensors = bnp.precondition_conv(*map(torch.from_numpy, arrays), 4, 5, 5)
+    for one, other in zip(from_arrays, from_tensors, strict=True):
+        assert_close(other.numpy(), one, 1e-14)
+
+
+def test_shapes_that_disagree_are_named():
+    step = inspect.unwrap(bnp.precondition_dense)
+    good = (np.ones((2, 3)), np.ones(2), np.ones(3), np.ones(3))
+    for place, wrong, said in (
+        (0, np.ones(3), "grad_weight must have 2 axes"),
+        (1, np.ones(3), r"grad_bias must have shape \(2,\)"),
+        (2, np.ones(2), r"mean must have shape \(3,\)"),
+        (3, np.ones((3, 1)), r"var must have shape \(3,\)"),
+    ):
+        arguments = list(good)
+        arguments[place] = wrong
+        with pytest.raises(ValueError, match=said):
+            step(*arguments, 4)
+
+
+@pytest.mark.row("P-15")
+def test_one_example_is_measured_from_the_running_mean():
+    mean, var = bnp.batch_statistics(np.array([[3.0, 0.0]]), np.array([1.0, 0.5]))
+    assert mean.tolist() == [3.0, 0.0]
+    assert var.tolist() == [4.0, 0.25]
+    assert bnp.batch_statistics(np.array([[3.0]]))[1].tolist() == [0.0]
+
+
+@pytest.mark.row("P-14", "P-15")
+@pytest.mark.parametrize("sizes", [(4, 7, 3), (1, 1, 1), (3, 1, 2, 1)])
+def test_running_statistics_are_those_that_bnp_keeps(sizes):
+    layer = nn.Linear(5, 1, dtype=torch.float64)
+    preconditioner = BNP(layer, rho=0.7)
+    batches = [examples(size, seed=step)[0] for step, size in enumerate(sizes)]
+    means, variances = bnp.running_statistics([x.numpy() for x in batches], 0.7)
+    for x, mean, var in zip(batches, means, variances, strict=True):
+        layer(x).sum().backward()
+        preconditioner.step()
+        state = preconditioner.state_dict()[""]
+        assert_close(mean, state["mean"][0].numpy())
+        assert_close(var, state["var"][0].numpy())
+
+
+@pytest.mark.row("P-14")
+def test_running_statistics_have_a_closed_form(rng):
+    """After t steps on one minibatch: ρᵗ of where they began, and 1 − ρᵗ of the minibatch."""
+    H = rng.normal(3, 2, size=(6, 4))
+    means, variances = bnp.running_statistics([H] * 5, 0.9)
+    kept = 0.9 ** np.arange(1, 6)[:, None]
+    assert_close(means, (1 - kept) * H.mean(0))
+    assert_close(variances, kept + (1 - kept) * H.var(0))
+
+
+@pytest.mark.row("P-15")
+def test_one_example_updates_as_a_person_computes_it():
+    """μ = ½·2 + ½·6 = 4, and σ² = ½·3 + ½·(6 − 4)² = 3.5."""
+    mean, var = bnp.update_statistics(np.array([[6.0]]), np.array([2.0]), np.array([3.0]), 0.5)
+    assert (mean.item(), var.item()) == (4.0, 3.5)
+
+
+def test_statistics_refuse_what_they_cannot_average():
+    with pytest.raises(ValueError, match="expected at least one minibatch, got none"):
+        bnp.running_statistics([])
+    with pytest.raises(ValueError, match=r"rho must lie in \[0, 1\), got 1.0"):
+        bnp.update_statistics(np.ones((2, 1)), np.zeros(1), np.ones(1), 1.0)
+
+
+# --- BNP(model) is the algorithm -------------------------------------------------------------
+
+
+@pytest.mark.row("P-14")
+def test_three_steps_of_a_network_follow_the_algorithm():
+    model = dense_net()
+    preconditioner = BNP(model, rho=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+    running = {"0": (np.zeros(5), np.ones(5)), "2": (np.zeros(7), np.ones(7))}
+    for step in range(3):
+        x, y = examples(4, seed=step)
+        plain = plain_gradients(model, x, y)
+        with torch.no_grad():
+            inputs = {"0": x.numpy(), "2": model[:2](x).numpy()}
+        optimizer.zero_grad()
+        functional.cross_entropy(model(x), y).backward()
+        preconditioner.step()
+        for name, (mean, var) in running.items():
+            H = inputs[name]
+            mean = 0.9 * mean + 0.1 * H.mean(0)
+            var = 0.9 * var + 0.1 * H.var(0)
+            running[name] = (mean, var)
+            scale = max(H.shape[1] / 4, 1)
+            weight, bias = matrix_form(
+                plain[f"{name}.weight"], plain[f"{name}.bias"], mean, var, scale
+            )
+            assert_close(model.get_parameter(f"{name}.weight").grad.numpy(), weight)
+            assert_close(model.get_parameter(f"{name}.bias").grad.numpy(), bias)
+        optimizer.step()
+
+
+@pytest.mark.row("P-15")
+def test_a_minibatch_of_one_takes_its_variance_from_the_running_mean():
+    model = nn.Sequential(nn.Linear(1, 1, dtype=torch.float64))
+    preconditioner = BNP(model, rho=0.5)
+    model(torch.tensor([[4.0]], dtype=torch.float64)).sum().backward()
+    preconditioner.step()
+    state = preconditioner.state_dict()["0"]
+    assert state["mean"].item() == 2.0  # ½·0 + ½·4
+    assert state["var"].item() == 2.5  # ½·1 + ½·(4 − 2)²
+
+
+CONVOLUTIONS = {
+    "plain": {},
+    "stride": {"stride": 2},
+    "no padding": {"padding": 0},
+    "reflect": {"padding_mode": "reflect"},
+    "dilation": {"dilation": 2, "padding": 2},
+    "groups": {"groups": 2},
+    "depthwise": {"groups": 4},
+    "wide kernel": {"kernel_size": (1, 3), "padding": (0, 1)},
+}
+
+
+@pytest.mark.row("P-24", "P-25")
+@pytest.mark.parametrize("options", CONVOLUTIONS.values(), ids=CONVOLUTIONS)
+@pytest.mark.parametrize("count", [1, 3])
+def test_every_convolution_is_preconditioned_group_by_group(options, count):
+    torch.manual_seed(2)
+    settings = {"kernel_size": 3, "padding": 1, "dtype": torch.float64} | options
+    model = nn.Sequential(nn.Conv2d(4, 8, **settings))
+    x = 1 + torch.randn(count, 4, 6, 5, dtype=torch.float64) * torch.arange(1, 5).view(4, 1, 1)
+    loss = lambda output, target: (output**3).mean()  # noqa: E731
+    plain = plain_gradients(model, x, None, loss)
+    preconditioner = BNP(model, rho=0.0)
+    output = model(x)
+    loss(output, None).backward()
+    preconditioner.step()
+    groups = settings.get("groups", 1)
+    channels = 4 // groups
+    mean, var = x.mean((0, 2, 3)).numpy(), x.numpy().var((0, 2, 3))
+    columns = math.prod(model[0].weight.shape[2:])
+    scale = max(channels * columns / count, math.sqrt(output.shape[2] * output.shape[3]))
+    for group in range(groups):
+        rows, inputs = (
+            slice(group * 8 // groups, (group + 1) * 8 // groups),
+            slice(group * channels, (group + 1) * channels),
+        )
+        weight, bias = matrix_form(
+            plain["0.weight"][rows],
+            plain["0.bias"][rows],
+            np.repeat(mean[inputs], columns),
+            np.repeat(var[inputs], columns),
+            scale,
+        )
+        assert_close(model[0].weight.grad[rows].numpy(), weight, 1e-11)
+        assert_close(model[0].bias.grad[rows].numpy(), bias, 1e-11)
+
+
+@pytest.mark.row("P-14")
+@pytest.mark.parametrize("frozen", [False, True])
+def test_without_a_bias_the_columns_are_scaled_by_their_root_mean_square(frozen):
+    model = nn.Sequential(nn.Linear(3, 2, bias=frozen, dtype=torch.float64))
+    if frozen:
+        model[0].bias.requires_grad_(False)
+    preconditioner = BNP(model, rho=0.0, eps1=0.0, eps2=1e-12)
+    x, _ = examples(8, features=3)
+    (model(x) ** 2).mean().backward()
+    plain = model[0].weight.grad.clone()
+    preconditioner.step()
+    assert_close(model[0].weight.grad.numpy(), (plain / (x**2).mean(0)).numpy(), 1e-9)
+
+
+@pytest.mark.row("P-14")
+def test_more_dimensions_are_more_rows():
+    x, _ = examples(24)
+    states, gradients = [], []
+    for shape in ((24, 5), (2, 3, 4, 5)):
+        model = nn.Sequential(nn.Linear(5, 2, dtype=torch.float64))
+        torch.nn.init.ones_(model[0].weight)
+        torch.nn.init.zeros_(model[0].bias)
+        preconditioner = BNP(model)
+        model(x.reshape(shape)).square().mean().backward()
+        preconditioner.step()
+        states.append(preconditioner.state_dict()["0"]["var"].numpy())
+        gradients.append(model[0].weight.grad.numpy())
+    assert_close(*states)
+    assert_close(*gradients)
+
+
+# --- The theory ------------------------------------------------------------------------------
+
+
+def kappa(matrix):
+    """Return largest over smallest nonzero singular value."""
+    values = np.linalg.svd(matrix, compute_uv=False)
+    return values[0] / values[values > values[0] * 1e-12][-1]
+
+
+def activations(rng, rows=40, features=6):
+    """Return ReLU activations with very different sizes and means away from zero."""
+    H = rng.normal(size=(rows, features)) * np.logspace(0, 2, features) + rng.normal(size=features)
+    return np.maximum(H, 0) + 0.1 * rng.normal(size=(rows, features))
+
+
+def digit_activations(rows, layer):
+    """Return what a layer reads: the pixels that vary, or a random ReLU or tanh layer of them."""
+    x = torch.from_numpy(load("digits").x_train[:rows]).double()
+    if layer == "pixels":
+        H = x.numpy()
+    else:
+        torch.manual_seed(4)
+        hidden = nn.Linear(64, 20, dtype=torch.float64)(x)
+        H = {"relu": torch.relu, "tanh": torch.tanh}[layer](hidden).detach().numpy()
+    return H[:, H.std(0) > 0.02]
+
+
+REAL = [(400, "pixels"), (400, "relu"), (100, "tanh"), (25, "tanh")]
+
+
+@pytest.mark.row("P-09")
+def test_the_hessian_of_a_layer_is_that_of_autograd(rng):
+    H = torch.from_numpy(activations(rng, rows=7, features=3))
+    w, b = torch.from_numpy(rng.normal(size=3)) / 50, torch.tensor(0.3, dtype=torch.float64)
+
+    def loss(parameters):
+        return functional.softplus(H @ parameters[1:] + parameters[0]).mean()
+
+    parameters = torch.cat([b[None], w])
+    expected = torch.autograd.functional.hessian(loss, parameters).numpy()
+    p = torch.sigmoid(H @ w + b)
+    assert_close(bnp.layer_hessian(H.numpy(), (p * (1 - p)).numpy()), expected, 1e-12)
+
+
+@pytest.mark.row("P-10")
+@pytest.mark.parametrize("seed", range(20))
+def test_the_condition_number_of_a_hessian_is_bounded_by_its_factors(seed):
+    rng = np.random.default_rng(seed)
+    H, curvatures = activations(rng, features=4), rng.uniform(0.01, 1, size=40)
+    bound = kappa(bnp.extended_activations(H)) ** 2 * kappa(np.diag(curvatures))
+    assert kappa(bnp.layer_hessian(H, curvatures)) <= bound * (1 + 1e-9)
+
+
+@pytest.mark.row("P-10")
+@pytest.mark.parametrize(("rows", "layer"), [*REAL, (12, "tanh"), (8, "pixels")])
+def test_the_bound_holds_on_digits_and_where_examples_are_few(rng, rows, layer):
+    """With N < n the Hessian is singular, and κ counts the eigenvalues that are not zero."""
+    H, curvatures = digit_activations(rows, layer), rng.uniform(0.05, 0.25, size=rows)
+    hessian = bnp.layer_hessian(H, curvatures)
+    rank = min(rows, H.shape[1] + 1)
+    eigenvalues = np.linalg.eigvalsh(hessian)[-rank:]
+    bound = kappa(bnp.extended_activations(H)) ** 2 * curvatures.max() / curvatures.min()
+    assert 1 < eigenvalues[-1] / eigenvalues[0] <= bound * (1 + 1e-6)
+
+
+@pytest.mark.row("P-11")
+def test_preconditioned_activations_are_the_standardized_ones(rng):
+    H = activations(rng)
+    expected = np.column_stack([np.ones(40), (H - H.mean(0)) / H.std(0)])
+    assert_close(bnp.normalized_activations(H), expected, 1e-11)
+    U, D = bnp.preconditioner(H.mean(0), H.std(0))
+    curvatures = rng.uniform(size=40)
+    transformed = (U @ D).T @ bnp.layer_hessian(H, curvatures) @ (U @ D)
+    assert_close(transformed, (expected.T * curvatures / 40) @ expected, 1e-10)
+
+
+def test_a_constant_feature_has_no_preconditioner():
+    with pytest.raises(ValueError, match="got 0 in feature 1: a constant feature"):
+        inspect.unwrap(bnp.preconditioner)(np.zeros(2), np.array([1.0, 0.0]))
+
+
+@pytest.mark.row("P-12")
+@pytest.mark.parametrize("seed", range(20))
+def test_centering_and_scaling_improve_the_condition_number(seed):
+    rng = np.random.default_rng(seed)
+    H = activations(rng, features=5)
+    extended = bnp.extended_activations(H)
+    U, D = bnp.preconditioner(H.mean(0), H.std(0))
+    assert kappa(extended @ U) <= kappa(extended) * (1 + 1e-9)
+    for _ in range(20):  # Van der Sluis: no diagonal scaling beats D by more than √(n + 1)
+        other = np.diag(np.exp(rng.normal(size=6, scale=2)))
+        assert kappa(extended @ U @ D) <= math.sqrt(6) * kappa(extended @ U @ other)
+
+
+@pytest.mark.row("P-12")
+def test_centering_strictly_helps_where_the_mean_meets_the_principal_component():
+    spread = np.array([[1.0, 0], [-1, 0], [0, 0.1], [0, -0.1]])
+    for mean, strict in (((3.0, 0.0), True), ((0.0, 0.0), False)):
+        extended = bnp.extended_activations(spread + np.array(mean))
+        U, _ = bnp.preconditioner(np.array(mean), np.ones(2))
+        assert bool(kappa(extended @ U) < kappa(extended) * 0.99) is strict
+
+
+@pytest.mark.row("P-12")
+@pytest.mark.parametrize(("rows", "layer"), REAL)
+def test_centering_strictly_helps_on_digits(rows, layer):
+    H = digit_activations(rows, layer)
+    mean, centered = H.mean(0), H - H.mean(0)
+    principal = np.linalg.svd(centered)[2][0]
+    assert abs(mean @ principal) > 1e-3  # what the theorem asks for
+    plain, shifted, scaled = bnp.condition_numbers(H)
+    expected = [
+        np.column_stack([np.ones(rows), columns]) for columns in (H, centered, centered / H.std(0))
+    ]
+    assert np.linalg.matrix_rank(expected[0]) == expected[0].shape[1]
+    assert_close([plain, shifted, scaled], [np.linalg.cond(one) for one in expected], 1e-8)
+    assert shifted < 0.9 * plain
+    assert shifted <= scaled * max(1, H.std(0).max()) / min(1, H.std(0).min())  # κ(D) at most
+
+
+@pytest.mark.row("P-12")
+@pytest.mark.parametrize("seed", range(20))
+def test_centering_never_hurts_and_strictly_helps_whatever_the_mean(seed):
+    rng = np.random.default_rng(seed)
+    spread = rng.normal(size=(30, 4)) * np.exp(rng.normal(size=4, scale=2))
+    spread -= spread.mean(0)
+    principal = np.linalg.svd(spread)[2][0]
+    centered = bnp.condition_numbers(spread)
+    assert_close(centered[0], centered[1], 1e-9)
+    for size in (1e-3, 1.0, 100.0):
+        mean = size * rng.normal(size=4)
+        assert mean @ principal != 0
+        plain, shifted, _ = bnp.condition_numbers(spread + mean)
+        assert shifted < plain
+        assert_close(shifted, centered[1], 1e-8)
+
+
+@pytest.mark.row("P-12")
+@pytest.mark.parametrize("case", [0, 1, 2, 3, "pixels", "relu", "tanh"])
+def test_no_diagonal_scaling_that_a_search_finds_beats_d_by_more_than_the_bound(case):
+    rng = np.random.default_rng(5)
+    if isinstance(case, str):
+        H = digit_activations(200, case)[:, :5]
+    else:  # features that lean on each other, where D is not the best
+        mixing = np.exp(rng.normal(size=(case + 1, 4, 4)))[case]
+        H = rng.normal(size=(30, 4)) @ mixing
+    n = H.shape[1]
+    U, _ = bnp.preconditioner(H.mean(0), H.std(0))
+    centered = bnp.extended_activations(H) @ U
+
+    def logarithm(exponents):
+        return math.log(kappa(centered * np.exp(exponents)))
+
+    ours = np.concatenate([[0.0], -np.log(H.std(0))])
+    starts = [ours, *rng.normal(size=(30, n + 1), scale=2)]
+    best = min(starts[1:], key=logarithm)
+    found = min(
+        minimize(logarithm, start, method="Nelder-Mead", options={"maxiter": 600}).fun
+        for start in (ours, best)
+    )
+    scaled = bnp.condition_numbers(H)[2]
+    assert math.exp(found) < scaled * (1 - 1e-3)  # the search does find better ones
+    assert scaled <= math.sqrt(n + 1) * math.exp(found)
+
+
+@pytest.mark.row("P-12")
+def test_features_that_repeat_leave_condition_numbers_finite(rng):
+    H = activations(rng, features=3)
+    once, twice = bnp.condition_numbers(H), bnp.condition_numbers(np.column_stack([H, H[:, 0]]))
+    assert max(twice) < 2 * once[0]  # κ leaves the zero singular value out
+    with pytest.raises(ValueError, match="got 0 in feature 3: a constant feature"):
+        inspect.unwrap(bnp.condition_numbers)(np.column_stack([H, np.ones(40)]))
+
+
+DRAWS = {
+    "normal": lambda rng, size: rng.normal(size=size),
+    "signs": lambda rng, size: rng.choice([-1.0, 1.0], size=size),
+    "even": lambda rng, size: rng.uniform(-1, 1, size=size),
+    "rectified": lambda rng, size: np.maximum(rng.normal(size=size), 0),
+}
+
+
+@pytest.mark.row("P-13")
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+def test_the_expected_norm_is_at_most_c_root_n_whatever_the_number_of_features(draw):
+    """C = 2 is what random matrices reach at n = N; 1 is what no matrix Ĝ falls below."""
+    rng = np.random.default_rng(6)
+    for rows in (32, 64):
+        for share in (1 / 8, 1 / 2, 1, 2, 8, 32):
+            features = int(share * rows)
+            q = math.sqrt(bnp.scale_dense(features, rows))
+            norms = [
+                np.linalg.norm(bnp.normalized_activations(draw(rng, (rows, features))), 2)
+                for _ in range(8)
+            ]
+            ratio = np.mean(norms) / q / math.sqrt(rows)
+            assert 1 - 1e-12 <= ratio < 2.05
+            if share == 32:  # without q the norm follows √n
+                assert ratio * q > 5
+
+
+@pytest.mark.row("P-13")
+def test_the_scaled_norm_does_not_grow_with_the_features(rng):
+    """Without q the norm at 64 times as many features than rows is eight times as large."""
+    ratios = []
+    for features, rows in ((4, 32), (32, 32), (512, 32), (2048, 32), (32, 512)):
+        G = bnp.extended_activations(rng.normal(size=(rows, features)))
+        q = math.sqrt(bnp.scale_dense(features, rows))
+        ratios.append(np.linalg.norm(G, 2) / q / math.sqrt(rows))
+    assert max(ratios) < 2.5  # 1 + √(n/N) ≤ 2 when n ≤ N, and 1 + √(N/n) when n > N
+
+
+@pytest.mark.row("P-13")
+def test_the_longest_row_is_longer_than_a_row():
+    """The paper's proof takes the expected maximum for the expected value of each row."""
+    rng = np.random.default_rng(0)
+    rows = (rng.normal(size=(2000, 60, 4)) ** 2).sum(2)
+    assert rows.mean() == pytest.approx(4, rel=0.01)
+    assert rows.max(1).mean() == pytest.approx(13.5, abs=0.2)  # stated in the chapter
+
+
+@pytest.mark.row("P-13")
+def test_without_a_fourth_moment_the_norm_has_no_common_bound():
+    """Rare large entries: mean zero, variance one, and a norm that grows like √n at n = N."""
+    rng = np.random.default_rng(0)
+    ratios = []
+    for n, draws in ((16, 200), (64, 60), (256, 16)):
+        large = rng.random((draws, n, n)) < 1 / n**2
+        norms = [np.linalg.norm(n * G * rng.choice([-1, 1], size=(n, n)), 2) for G in large]
+        ratios.append(np.mean(norms) / np.sqrt(n))
+    assert ratios[0] == pytest.approx(2.8, abs=0.5)
+    assert ratios[1] == pytest.approx(5.0, abs=0.7)
+    assert ratios[2] == pytest.approx(10.0, abs=3.0)
+
+
+@pytest.mark.row("P-16")
+def test_the_flops_are_those_of_counted_operations():
+    """Each array operation of Algorithm 2 costs as many flops as it has elements."""
+    n, o, N = 7, 3, 11
+    statistics = N * n + 3 * N * n  # sum; subtract, square and sum
+    running = 2 * 3 * n + 2 * n  # two averages of three operations; σ̃²
+    weight = 2 * o * n + 2 * o * n  # multiply and subtract; divide by q² and by σ̃²
+    bias = o + 2 * o * n + o
+    assert bnp.bnp_flops(n, o, N) == statistics + running + weight + bias
+    assert bnp.bn_flops(n, N) == 32 * n * N + 4 * n
+
+
+@pytest.mark.row("P-17")
+def test_a_step_of_batch_norm_is_a_step_of_bnp():
+    """With the statistics held constant, both networks stay equal after one step."""
+    torch.manual_seed(3)
+    x, y = examples(12)
+    mean, std = x.mean(0), x.std(0, correction=0)
+    normalized = nn.Linear(5, 3, dtype=torch.float64)
+    plain = nn.Linear(5, 3, dtype=torch.float64)
+    with torch.no_grad():
+        plain.weight.copy_(normalized.weight / std)
+        plain.bias.copy_(normalized.bias - normalized.weight @ (mean / std))
+    preconditioner = BNP(plain, rho=0.0, eps1=0.0, eps2=1e-300)
+    functional.cross_entropy(normalized((x - mean) / std), y).backward()
+    functional.cross_entropy(plain(x), y).backward()
+    preconditioner.step()
+    for layer in (normalized, plain):
+        torch.optim.SGD(layer.parameters(), lr=0.7).step()
+    assert_close(plain.weight.detach(), (normalized.weight / std).detach(), 1e-12)
+    assert_close(plain(x).detach(), normalized((x - mean) / std).detach(), 1e-11)
+
+
+@pytest.mark.row("P-17")
+def test_a_plain_layer_absorbs_a_normalization(rng):
+    W, b, h = rng.normal(size=(3, 5)), rng.normal(size=3), 4 + 3 * rng.normal(size=(9, 5))
+    mean, var = rng.normal(size=5), rng.uniform(0.1, 9, size=5)
+    normalized = functional.batch_norm(*map(torch.from_numpy, (h, mean, var)), eps=0.0)
+    expected = functional.linear(normalized, torch.from_numpy(W), torch.from_numpy(b)).numpy()
+    absorbed, bias = bnp.absorb_normalization(W, b, mean, np.sqrt(var))
+    assert_close(h @ absorbed.T + bias, expected)
+    with pytest.raises(ValueError, match="got 0 in feature 1"):
+        inspect.unwrap(bnp.absorb_normalization)(W, b, mean, np.array([1.0, 0, 1, 1, 1]))
+
+
+@pytest.mark.row("P-17")
+@pytest.mark.parametrize(
+    "loss", [functional.cross_entropy, lambda a, y: (a[:, 0] - y).pow(2).sum()]
+)
+def test_a_step_of_a_deep_normalized_network_is_a_step_of_the_plain_one_that_absorbed_it(loss):
+    """Autograd goes through both networks; the statistics of each layer are held constant."""
+    layers = [layer for layer in dense_net(sizes=(5, 7, 6, 3)) if isinstance(layer, nn.Linear)]
+    x, y = examples(12)
+    normalized, plain, statistics, absorbed = x, x, [], []
+    for number, layer in enumerate(layers):
+        inputs = [torch.tanh(h) if number else h for h in (normalized, plain)]
+        mean, var = inputs[0].detach().mean(0), inputs[0].detach().var(0, correction=0)
+        arrays = (value.detach().numpy() for value in (layer.weight, layer.bias, mean, var.sqrt()))
+        statistics.append((mean, var))
+        absorbed.append(
+            [torch.from_numpy(one).requires_grad_() for one in bnp.absorb_normalization(*arrays)]
+        )
+        normalized = layer(functional.batch_norm(inputs[0], mean, var, eps=0.0))
+        plain = functional.linear(inputs[1], *absorbed[-1])
+    assert_close(plain.detach(), normalized.detach())
+    loss(normalized, y).backward()
+    loss(plain, y).backward()
+    for layer, (mean, var), (W, b) in zip(layers, statistics, absorbed, strict=True):
+        G_w, G_b = bnp.precondition_dense(
+            *(value.numpy() for value in (W.grad, b.grad, mean, var)), 12, eps1=0.0, eps2=0.0
+        )
+        stepped = [p.detach() - 0.1 * p.grad for p in layer.parameters()]
+        expected = bnp.absorb_normalization(
+            *(value.numpy() for value in (*stepped, mean, var.sqrt()))
+        )
+        assert_close(W.detach().numpy() - 0.1 * G_w, expected[0])
+        assert_close(b.detach().numpy() - 0.1 * G_b, expected[1])
+
+
+# --- In anyone's loop ------------------------------------------------------------------------
+
+
+def step_on(model, preconditioner, batches, parts):
+    """Backward over all batches, each with its share of the loss; one step."""
+    model.zero_grad()
+    for x, y in batches:
+        (functional.cross_entropy(model(x), y) / parts).backward()
+    preconditioner.step()
+    return [p.grad.clone() for p in model.parameters()]
+
+
+@pytest.mark.parametrize("sizes", [(4, 4, 4), (1, 1, 1, 1), (6, 6)])
+def test_accumulated_parts_give_the_gradient_of_the_whole(sizes):
+    model = dense_net()
+    twin = copy.deepcopy(model)
+    x, y = examples(sum(sizes))
+    whole, parts = BNP(model, rho=0.5), BNP(twin, rho=0.5)
+    for _ in range(2):
+        expected = step_on(model, whole, [(x, y)], 1)
+        batches = list(zip(x.split(sizes), y.split(sizes), strict=True))
+        for one, other in zip(step_on(twin, parts, batches, len(sizes)), expected, strict=True):
+            assert_close(one.numpy(), other.numpy())
+
+
+def test_a_module_used_twice_sees_all_its_rows():
+    layer = nn.Linear(3, 3, dtype=torch.float64)
+    x, _ = examples(6, features=3)
+    preconditioner = BNP(layer, rho=0.0)
+    hidden = layer(x)
+    layer(hidden).square().mean().backward()
+    preconditioner.step()
+    both = torch.cat([x, hidden.detach()])
+    assert_close(preconditioner.state_dict()[""]["mean"].numpy(), both.mean(0)[None].numpy())
+    assert_close(preconditioner.state_dict()[""]["var"].numpy(), both.var(0, correction=0)[None])
+
+
+def test_evaluation_and_frozen_layers_leave_no_trace():
+    model = dense_net()
+    preconditioner = BNP(model)
+    x, y = examples(4)
+    with torch.no_grad():
+        model(x)
+    model.eval()
+    model(x)
+    model.train()
+    model[0].requires_grad_(False)
+    functional.cross_entropy(model(x), y).backward()
+    preconditioner.step()
+    state = preconditioner.state_dict()
+    assert torch.equal(state["0"]["mean"], torch.zeros(1, 5, dtype=torch.float64))
+    assert not torch.equal(state["2"]["mean"], torch.zeros(1, 7, dtype=torch.float64))
+
+
+def test_the_network_itself_is_not_changed():
+    model = dense_net()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    x, _ = examples(4)
+    output = model(x)
+    preconditioner = BNP(model)
+    assert torch.equal(model(x), output)
+    assert list(model.state_dict()) == list(before)
+    preconditioner.remove()
+    model(x)
+    assert not model[0]._forward_hooks
+
+
+def train(model, preconditioner, optimizer, steps, start=0):
+    for step in range(start, start + steps):
+        x, y = examples(4, seed=step)
+        optimizer.zero_grad()
+        functional.cross_entropy(model(x), y).backward()
+        preconditioner.step()
+        optimizer.step()
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def test_resumed_training_is_bit_identical():
+    def fresh():
+        model = dense_net()
+        return model, BNP(model), torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+
+    uninterrupted = train(*fresh(), steps=8)
+    first = fresh()
+    train(*first, steps=5)
+    file = io.BytesIO()
+    torch.save([part.state_dict() for part in first], file)
+    file.seek(0)
+    second = fresh()
+    for part, state in zip(second, torch.load(file), strict=True):
+        part.load_state_dict(state)
+    assert torch.equal(train(*second, steps=3, start=5), uninterrupted)
+
+
+def test_a_copy_of_model_and_preconditioner_trains_alone():
+    model = dense_net()
+    preconditioner = BNP(model)
+    twin, copied = copy.deepcopy((model, preconditioner))
+    optimizer = torch.optim.SGD(twin.parameters(), lr=0.1)
+    train(twin, copied, optimizer, steps=2)
+    assert torch.equal(preconditioner.state_dict()["0"]["mean"], torch.zeros(1, 5).double())
+    original = torch.optim.SGD(model.parameters(), lr=0.1)
+    again = train(model, preconditioner, original, steps=2)
+    assert torch.equal(again, torch.cat([p.detach().flatten() for p in twin.parameters()]))
+
+
+def test_state_of_another_model_is_refused_whole():
+    preconditioner = BNP(dense_net())
+    before = preconditioner.state_dict()
+    with pytest.raises(ValueError, match="state is that of another model"):
+        preconditioner.load_state_dict(BNP(dense_net(sizes=(5, 6, 3))).state_dict())
+    assert torch.equal(preconditioner.state_dict()["0"]["mean"], before["0"]["mean"])
+
+
+def test_autocast_keeps_statistics_in_float32():
+    model = dense_net(torch.float32)
+    preconditioner = BNP(model, rho=0.0)
+    x, y = examples(16, dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = functional.cross_entropy(model(x), y)
+    loss.backward()
+    preconditioner.step()
+    state = preconditioner.state_dict()["0"]
+    assert state["mean"].dtype == torch.float32
+    assert_close(state["mean"][0].numpy(), x.mean(0).numpy(), 1e-6)
+    assert_close(state["var"][0].numpy(), x.numpy().var(0), 1e-5)
+    assert model[0].weight.grad.dtype == torch.float32
+
+
+def test_half_precision_weights_are_preconditioned_in_float32():
+    model = dense_net(torch.bfloat16)
+    wide = copy.deepcopy(model).float()
+    x, y = examples(16, dtype=torch.float32)
+    for net, inputs in ((model, x.bfloat16()), (wide, x.bfloat16().float())):
+        preconditioner = BNP(net)
+        functional.cross_entropy(net(inputs).float(), y).backward()
+        preconditioner.step()
+    assert model[0].weight.grad.dtype == torch.bfloat16
+    scale = wide[0].weight.grad.abs().max().item()
+    difference = (model[0].weight.grad.float() - wide[0].weight.grad).abs().max().item()
+    assert difference < 0.05 * scale
+
+
+def test_a_scaled_loss_scales_the_result():
+    """Why a GradScaler may unscale afterwards."""
+    gradients = []
+    for factor in (1.0, 1024.0):
+        model = dense_net()
+        preconditioner = BNP(model)
+        x, y = examples(4)
+        (factor * functional.cross_entropy(model(x), y)).backward()
+        preconditioner.step()
+        gradients.append(model[0].weight.grad.numpy() / factor)
+    assert_close(*gradients)
+
+
+def test_channels_last_changes_nothing():
+    results = []
+    for memory in (torch.contiguous_format, torch.channels_last):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 2, 3))
+        model = model.double().to(memory_format=memory)
+        preconditioner = BNP(model)
+        x = torch.rand(2, 3, 6, 6, generator=torch.Generator().manual_seed(1)).double()
+        model(x.to(memory_format=memory)).square().mean().backward()
+        preconditioner.step()
+        results.append([p.grad.clone().numpy() for p in model.parameters()])
+    for one, other in zip(*results, strict=True):
+        assert_close(one, other)
+
+
+def test_recomputed_activations_are_counted_once():
+    model = dense_net()
+    preconditioner = BNP(model, rho=0.0)
+    x, y = examples(4)
+    output = torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False)
+    functional.cross_entropy(output, y).backward()
+    assert [one.rows.rows for one in preconditioner._layers[0].passes] == [4]
+
+
+def test_a_keyword_argument_is_an_input_too():
+    layer = nn.Linear(5, 2, dtype=torch.float64)
+    preconditioner = BNP(layer)
+    layer(input=examples(4)[0]).sum().backward()
+    preconditioner.step()
+    assert preconditioner.state_dict()[""]["mean"].abs().sum() > 0
+
+
+# --- Several processes -----------------------------------------------------------------------
+
+
+SIZES = [(4, 4), (1, 3), (1, 1)]
+"""Examples of each process."""
+
+
+def trained_on_a_share(rank):
+    """Train on this process's share of each batch; return what came of it."""
+    results = {}
+    for sizes in SIZES:
+        model = dense_net()
+        parallel = nn.parallel.DistributedDataParallel(model)
+        preconditioner = BNP(parallel, rho=0.5)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+        for step in range(3):
+            x, y = (part.split(sizes)[rank] for part in examples(sum(sizes), seed=step))
+            optimizer.zero_grad()
+            # DDP averages over processes; the weights make that the mean over all examples
+            weight = len(x) * len(sizes) / sum(sizes)
+            (weight * functional.cross_entropy(parallel(x), y)).backward()
+            preconditioner.step()
+            optimizer.step()
+        results[sizes] = [model.state_dict(), preconditioner.state_dict()]
+    return results
+
+
+@pytest.fixture(scope="module")
+def of_two_processes(tmp_path_factory):
+    return given_by_two(trained_on_a_share, tmp_path_factory.mktemp("processes"))
+
+
+@pytest.mark.xdist_group("bnp_processes")
+@pytest.mark.skipif(not distributed.is_gloo_available(), reason="torch was built without gloo")
+@pytest.mark.parametrize("sizes", SIZES)
+def test_two_processes_on_parts_equal_one_on_the_whole(of_two_processes, sizes):
+    model = dense_net()
+    preconditioner = BNP(model, rho=0.5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+    for step in range(3):
+        x, y = examples(sum(sizes), seed=step)
+        optimizer.zero_grad()
+        functional.cross_entropy(model(x), y).backward()
+        preconditioner.step()
+        optimizer.step()
+    for results in of_two_processes:
+        weights, statistics = results[sizes]
+        for name, value in model.state_dict().items():
+            assert_close(weights[name].numpy(), value.numpy(), 1e-10)
+        for name, values in preconditioner.state_dict().items():
+            assert_close(statistics[name]["var"].numpy(), values["var"].numpy(), 1e-10)
+
+
+# --- Compiled ---------------------------------------------------------------------------------
+
+# of Dynamo itself, wherever it meets an autograd.Function
+DYNAMO = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile wants a C++ compiler")
+@DYNAMO
+@pytest.mark.parametrize("first", ["compile", "precondition"])
+def test_a_compiled_model_gives_the_same_gradients(first):
+    typechecking.end()
+    torch.compiler.reset()
+    model, twin = dense_net(), dense_net()
+    x, y = examples(6)
+    plain = BNP(model)
+    functional.cross_entropy(model(x), y).backward()
+    plain.step()
+    if first == "compile":
+        compiled = torch.compile(twin, backend="aot_eager")
+        preconditioner = BNP(compiled)
+    else:
+        preconditioner = BNP(twin)
+        compiled = torch.compile(twin, backend="aot_eager")
+    functional.cross_entropy(compiled(x), y).backward()
+    preconditioner.step()
+    for one, other in zip(model.parameters(), twin.parameters(), strict=True):
+        assert_close(one.grad.numpy(), other.grad.numpy())
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile wants a C++ compiler")
+def test_a_compiled_step_gives_the_same_gradients():
+    # in a process of its own: here each function of optdl is wrapped to check its arguments
+    script = """
+import torch
+from optdl.bnp import BNP
+torch.manual_seed(0)
+nets = [torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.Linear(4, 3)).double() for _ in "ab"]
+nets[1].load_state_dict(nets[0].state_dict())
+steps = [BNP(nets[0]).step, BNP(nets[1], check_finite=False).step]
+steps[1] = torch.compile(steps[1], backend="aot_eager", fullgraph=True)
+for rows in (6, 6, 9):
+    x = torch.randn(rows, 5).double()
+    for net, step in zip(nets, steps):
+        net.zero_grad()
+        net(x).square().mean().backward()
+        step()
+    for one, other in zip(nets[0].parameters(), nets[1].parameters()):
+        torch.testing.assert_close(one.grad, other.grad, rtol=0, atol=1e-12)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile wants a C++ compiler")
+@DYNAMO
+def test_code_compiled_before_bnp_is_named_as_the_cause():
+    typechecking.end()
+    torch.compiler.reset()
+    x, y = examples(6)
+    torch.compile(dense_net(), backend="aot_eager")(x)  # no hooks are in this code
+    model = dense_net()
+    preconditioner = BNP(model)
+    compiled = torch.compile(model, backend="aot_eager")
+    functional.cross_entropy(compiled(x), y).backward()
+    with pytest.raises(RuntimeError, match=r"call torch\.compiler\.reset\(\) after BNP"):
+        preconditioner.step()
+    torch.compiler.reset()
+    functional.cross_entropy(compiled(x), y).backward()
+    preconditioner.step()
+
+
+# --- Misuse ----------------------------------------------------------------------------------
+
+
+def test_a_step_without_a_forward_or_a_backward_is_refused():
+    model = dense_net()
+    preconditioner = BNP(model)
+    with pytest.raises(RuntimeError, match="found no forward pass since the last step"):
+        preconditioner.step()
+    model(examples(4)[0])
+    with pytest.raises(RuntimeError, match=r"call loss\.backward\(\) before bnp\.step\(\)"):
+        preconditioner.step()
+
+
+def test_a_layer_whose_output_does_not_reach_the_loss_is_left_alone():
+    model = nn.ModuleDict({"used": nn.Linear(5, 1), "idle": nn.Linear(5, 1)}).double()
+    preconditioner = BNP(model)
+    x, _ = examples(4)
+    model["idle"](x)
+    model["used"](x).sum().backward()
+    preconditioner.step()
+    state = preconditioner.state_dict()
+    assert not state["idle"]["mean"].any()
+    assert state["used"]["mean"].all()
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_inputs_that_are_not_finite_change_nothing(bad):
+    model = dense_net()
+    preconditioner = BNP(model, check_finite="raise")
+    x, y = examples(4)
+    x[2, 3] = bad
+    functional.cross_entropy(model(x), y).backward()
+    with pytest.raises(FloatingPointError, match="the inputs of '0' hold NaN or infinity"):
+        preconditioner.step()
+    assert torch.equal(preconditioner.state_dict()["0"]["mean"], torch.zeros(1, 5).double())
+    model.zero_grad()
+    functional.cross_entropy(model(examples(4)[0]), y).backward()
+    preconditioner.step()
+    assert torch.isfinite(model[0].weight.grad).all()
+
+
+@pytest.mark.parametrize(
+    ("constants", "said"),
+    [
+        ({"rho": 1.0}, r"rho must lie in \[0, 1\), got 1.0"),
+        ({"rho": -0.1}, "rho must lie"),
+        ({"eps1": -1.0}, "eps1 and eps2 must be 0 or more"),
+        ({"eps1": 0.0, "eps2": 0.0}, "not both 0"),
+        ({"skip": ("9",)}, r"skip names no module of this model: \['9'\]"),
+    ],
+)
+def test_bad_constants_are_refused(constants, said):
+    with pytest.raises(ValueError, match=said):
+        BNP(dense_net(), **constants)
+
+
+def tied():
+    model = nn.ModuleDict({"embed": nn.Embedding(3, 5), "out": nn.Linear(5, 3)})
+    model["out"].weight = model["embed"].weight
+    return model
+
+
+@pytest.mark.row("P-18")
+@pytest.mark.parametrize("seed", range(5))
+def test_the_condition_number_after_is_that_of_normalized_inputs(seed):
+    rng = np.random.default_rng(seed)
+    H, curvatures = activations(rng, features=4), rng.uniform(0.1, 1, size=40)
+    std = np.sqrt(H.var(0) + 0.01 * H.var(0).max() + 1e-4)
+    extended = np.column_stack([np.ones(40), H])
+    normalized = np.column_stack([np.ones(40), (H - H.mean(0)) / std])
+    hessians = [(rows.T * curvatures) @ rows for rows in (extended, normalized)]
+    sizes = [1.0, *(1 / std)]
+    expected = [*map(np.linalg.cond, hessians), max(sizes) / min(sizes)]
+    np.testing.assert_allclose(bnp.hessian_condition_numbers(H, curvatures), expected, rtol=1e-7)
+
+
+BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "bench_bnp.py"
+
+
+@pytest.mark.row("P-20")
+def test_the_benchmark_compares_the_networks_of_table_1(monkeypatch, capsys):
+    bench = runpy.run_path(str(BENCHMARK))
+    plain, normalized = (
+        sum(p.numel() for p in bench["network"](kind).parameters()) for kind in (False, True)
+    )
+    assert plain == 3072 * 100 + 100 + 100 * 100 + 100 + 100 * 10 + 10
+    assert normalized == plain + 4 * 100
+    main = bench["main"]
+    monkeypatch.setitem(main.__globals__, "BATCHES", {1: 1, 4: 1})
+    monkeypatch.setitem(main.__globals__, "ROUNDS", 1)
+    main([])
+    header, one, four = (line.split() for line in capsys.readouterr().out.splitlines())
+    times = ["vanilla/ms", "BN/ms", "BNP/ms", "BNP/vanilla", "BNP/BN"]
+    assert header == ["batch", *times, "BN/MB", "BNP/MB", "BNP/BN"]
+    assert [i for i, cell in enumerate(one) if cell == "nan"] == [2, 5, 6, 8]  # no BN of one row
+    size, vanilla, bn, own, to_vanilla, ratio, bn_memory, memory, memory_ratio = map(float, four)
+    assert size == 4
+    assert to_vanilla == pytest.approx(own / vanilla, abs=0.02)
+    assert ratio == pytest.approx(own / bn, abs=0.02)
+    assert memory_ratio == pytest.approx(memory / bn_memory, abs=0.02)
+    # no less than parameters and gradients, no more than two copies of them beside
+    assert 2 * 4 * plain / 2**20 < memory < 4 * 4 * plain / 2**20
+
+
+REFUSALS = {
+    "attention": (lambda: nn.MultiheadAttention(4, 2), "without calling its layers"),
+    "transposed": (lambda: nn.ConvTranspose2d(2, 2, 3), "not inputs under a window"),
+    "own convolution": (
+        lambda: nn.modules.conv._ConvNd(
+            2, 2, (3,), (1,), (0,), (1,), False, (0,), 1, True, "zeros"
+        ),
+        "nn.Conv3d have Algorithm 3",
+    ),
+    "bilinear": (lambda: nn.Bilinear(2, 2, 2), "not linear in one input"),
+    "recurrent": (lambda: nn.LSTM(2, 2), "at every time"),
+    "cell": (lambda: nn.GRUCell(2, 2), "two layers in one"),
+    "lazy": (lambda: nn.LazyLinear(2), "shapes are open"),
+    "tied": (tied, "shares its weight with 'odd.embed'"),
+    "parametrized": (
+        lambda: nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)),
+        "computed from other parameters",
+    ),
+}
+
+
+@pytest.mark.parametrize(("build", "said"), REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.filterwarnings("ignore:Lazy modules")
+def test_what_cannot_be_preconditioned_is_refused_by_name_or_skipped(build, said):
+    model = nn.ModuleDict({"good": nn.Linear(2, 2), "odd": build()})
+    with pytest.raises(ValueError, match=said) as caught:
+        BNP(model)
+    assert "odd" in str(caught.value)
+    kept = BNP(model, skip=("odd",))
+    assert repr(kept).startswith("BNP(layers=['good']")
+
+
+def test_a_model_without_layers_is_refused():
+    with pytest.raises(ValueError, match="found none"):
+        BNP(nn.Sequential(nn.ReLU(), nn.BatchNorm1d(3)))

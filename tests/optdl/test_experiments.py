@@ -1,0 +1,880 @@
+"""The experiments run, in seconds on small data, and keep what they measured, whatever happens."""
+
+import copy
+import json
+import os
+import re
+import runpy
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from hang import HANG
+from torch import nn
+
+from optdl.batchnorm import BatchNorm
+from optdl.bnp import running_statistics
+from optdl.data import Examples, load
+from optdl.experiments import (
+    Experiment,
+    Panel,
+    Run,
+    Settings,
+    Tuning,
+    draw_curves,
+    draw_panel,
+    draw_rates,
+    generated_images,
+    models,
+    report,
+    spread,
+    table,
+    tuning,
+)
+from optdl.experiments import (
+    experiment as performing,
+)
+from optdl.experiments.examples import parts, standardized
+from optdl.experiments.hooks import RecomputedStatistics
+from optdl.experiments.models import build, preconditioner
+from optdl.experiments.runs import FULLY_CONNECTED, METHODS, NETWORKS, kind, rates_name
+from optdl.networks import fully_connected
+from optdl.optimizers import SGD, Momentum
+from optdl.records import Record
+from optdl.training import State, order_seed, train
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "experiments"
+VALIDATION_ERRORS = runpy.run_path(str(FOLDER / "optimizers.py"))["validation_errors"]
+# The recorded runs of the book and the optimizers of chapter 4 have another form, and tests of
+# their own.
+OTHERS = {"recorded.py", "optimizers.py", "gpu.py"}
+FILES = sorted(path.name for path in FOLDER.glob("*.py") if path.name not in OTHERS)
+# One for each kind of network, with pairs of rates, with images from files, with what is watched.
+QUICK = {"fig5.py", "fig7.py", "fig8.py", "fig9.py", "first_layer.py"}
+
+
+def run(name: str, monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str) -> Path:
+    """Run an experiment as the command line does, and return where its results are."""
+    monkeypatch.setattr(sys, "argv", [name, "--results", str(folder), *arguments])
+    runpy.run_path(str(FOLDER / name), run_name="__main__")
+    return folder / Path(name).stem
+
+
+@pytest.mark.row("P-18", "P-19", "P-20", "P-26", "P-27", "P-28")
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=[] if x in QUICK else pytest.mark.slow) for x in FILES]
+)
+def test_each_runs_and_draws(name, tmp_path, monkeypatch, capsys):
+    results = run(name, monkeypatch, tmp_path, "--smoke", "--seeds", "1")
+    panels = runpy.run_path(str(FOLDER / name))
+    found = [Record.load(file) for file in results.glob("*.json")]
+    # on the same small data, two panels may ask for the same run
+    wanted = {
+        (one.label, one.network, min(one.batch, 32), one.inputs, rate)
+        for panel in panels["PANELS"]
+        for one in panel.runs
+        for rate in (panel.tuning and panel.tuning.rates[:1]) or [one.rate]
+    }
+    assert len(found) == len(wanted)
+    for record in found:
+        assert record.stop == f"all {record.config['epochs']} epochs", record.config
+        assert record.versions["torch"] == torch.__version__
+        assert {"label", "network", "batch", "rate", "data"} <= set(record.config)
+    for ending in ("svg", "png"):
+        drawn = list(results.glob(f"{results.name}*.{ending}"))
+        assert drawn
+        assert all(file.stat().st_size > 5000 for file in drawn)
+    times = {file: file.stat().st_mtime_ns for file in results.glob("*.json")}
+    Experiment(str(FOLDER / name), panels["PANELS"]).perform()  # with the same arguments
+    assert {file: file.stat().st_mtime_ns for file in times} == times  # nothing is run twice
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_run_has_a_network_an_optimizer_and_a_name_of_its_own(name):
+    panels = runpy.run_path(str(FOLDER / name))["PANELS"]
+    runs = {run.name: run for panel in panels for run in panel.runs}
+    convolutional = [one for one in runs.values() if one.network not in FULLY_CONNECTED]
+    assert all(one.inputs == "standardized" for one in convolutional), "the protocol says so"
+    for run in {(one.network, one.method, one.settings): one for one in runs.values()}.values():
+        model = build(run, (3, 32, 32), 10, seed=0, depth=8)
+        models.optimizer(run, model)
+        preconditioner(run, model, check_finite=True)
+    curves = [run.curve for panel in panels if panel.tuning for run in panel.runs]
+    assert len(set(curves)) == len(curves)
+
+
+@pytest.mark.row("P-20", "P-27", "LAB-6")
+def test_what_waits_for_a_gpu_is_tried_on_the_cpu_and_read_by_figures_and_page(
+    tmp_path, monkeypatch
+):
+    command = [sys.executable, FOLDER / "gpu.py", "--tiny", "--minutes=2", "--results", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG)
+    assert done.returncode == 0, done.stderr
+    log = (tmp_path / "gpu.log").read_text("utf-8")
+    assert "failed" not in log
+    assert "not done" not in log
+    assert "3 skipped" in done.stdout  # the tests that need CUDA
+    fig6 = Experiment(
+        str(FOLDER / "fig6.py"),
+        runpy.run_path(str(FOLDER / "fig6.py"))["PANELS"],
+        ["--smoke", "--only=cifar10-resnet110", "--results", str(tmp_path)],
+    )
+    found = {name: records[0] for name, records in fig6.records().items()}
+    assert len(found) == 4
+    for record in found.values():
+        assert len(record.curves["test_error"]) == 2
+        assert record.config["settings"]["decay"] == [1, 1.5]  # 80 and 120 of 160, here of 2
+        assert record.config["precision"] == "float32"
+        assert record.config["examples"] == {"train": 54, "validation": 6, "test": 30}
+    assert len(list(fig6.checkpoints.glob("fig6-*.pt"))) == 8  # with those of the first epochs
+    monkeypatch.chdir(ROOT / "book")
+    page = (ROOT / "book" / "bnp" / "algorithm.md").read_text("utf-8")
+    [cell] = [
+        each for each in re.findall(r"```{code-cell}.*?```", page, re.DOTALL) if "fig9" in each
+    ]
+    code = cell.partition("\n:tags: [hide-input]\n")[2].removesuffix("```")
+    names = {"runpy": runpy, "np": np, "json": json}
+    names["Experiment"] = lambda file, panels, _: Experiment(
+        file, panels, ["--smoke", "--seeds=1", "--results", str(tmp_path)]
+    )
+    exec(code, names)
+    assert all(times > 0 for row in names["rows"] for times in row)
+
+
+def test_a_text_that_selects_no_run_is_an_error_that_lists_the_names(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        experiment(tmp_path, "--only", "bnp-gn")
+    assert "selects no run; there are\n  digits-fc2-60-bnp-raw-0.1" in capsys.readouterr().err
+
+
+def test_fewer_examples_than_a_minibatch_are_refused_in_words(tmp_path):
+    with pytest.raises(SystemExit, match="has minibatches of 60, and there are 45 training exam"):
+        experiment(tmp_path, "--examples", "50").perform()
+
+
+def experiment(folder: Path, *arguments: str, tuning: Tuning | None = None, **change) -> Experiment:
+    """Return an experiment of one small run."""
+    one = Run("BNP", "digits", "fc2", "BNP", 60, 0.1, 4)
+    panel = Panel("digits", [replace(one, **change)], tuning)
+    return Experiment(
+        str(folder / "toy.py"), [panel], ["--seeds", "2", "--results", str(folder), *arguments]
+    )
+
+
+def test_more_epochs_are_run_anew_and_fewer_are_there(tmp_path, capsys):
+    experiment(tmp_path).perform()
+    [file, _] = files = sorted((tmp_path / "toy").glob("*.json"))
+    before = file.read_bytes()
+    experiment(tmp_path, "--epochs", "3").perform()
+    assert file.read_bytes() == before
+    experiment(tmp_path, "--epochs", "5").perform()
+    assert [len(Record.load(f).curves["minibatch_loss"]) for f in files] == [5, 5]
+    assert not list(tmp_path.rglob("*.pt"))  # a checkpoint goes when its run is done
+
+
+def test_another_configuration_is_another_run(tmp_path):
+    experiment(tmp_path).perform()
+    records = experiment(tmp_path, settings=Settings(rho=0.5)).perform()
+    [values] = records.values()
+    assert {record.config["settings"]["rho"] for record in values} == {0.5}
+
+
+PERFORM = """
+import sys
+from optdl.experiments import Experiment, Panel, Run
+network, *folders = sys.argv[1:]
+data, rate = ("generated", 0.01) if network == "cnn5" else ("digits", 0.1)
+run = Run("BNP", data, network, "BNP", 16, rate, 4)
+for folder in folders:
+    arguments = ["--seeds", "1", "--results", folder]
+    Experiment(f"{folder}/toy.py", [Panel("", [run])], arguments).perform()
+"""
+
+KILLED = """
+import os, signal, torch
+count = [0]
+def save(*arguments, plain=torch.save):
+    plain(*arguments)
+    count[0] += 1
+    if count[0] == TIMES:
+        os.kill(os.getpid(), signal.SIGKILL)
+torch.save = save
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
+@pytest.mark.parametrize(
+    ("network", "times"), [("fc2", 3), pytest.param("cnn5", 4, marks=pytest.mark.slow)]
+)
+def test_a_killed_run_goes_on_to_the_same_bits(tmp_path, network, times):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+
+    def execute(code, *folders):
+        command = [sys.executable, "-c", code, network, *map(str, folders)]
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=HANG
+        )
+
+    killed = KILLED.replace("TIMES", str(times)) + PERFORM
+    assert execute(killed, parts).returncode == -signal.SIGKILL
+    assert list(parts.rglob("toy-*.pt"))
+    assert not list(parts.rglob("*.json"))
+    done = execute(PERFORM, whole, parts)
+    assert done.returncode == 0, done.stderr
+    records = [Record.load(next(folder.rglob("*.json"))) for folder in (whole, parts)]
+    assert records[0].curves == records[1].curves
+    assert len(records[0].curves["minibatch_loss"]) == 4
+
+
+def test_an_interruption_is_not_an_error(tmp_path, monkeypatch, capsys):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(performing, "train", interrupt)
+    with pytest.raises(SystemExit) as stop:
+        experiment(tmp_path).perform()
+    assert stop.value.code == 130
+    assert "the same command goes on" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("network", "data"), [("fc2", "digits"), ("cnn5", "generated")])
+def test_a_run_that_diverges_is_recorded_and_not_repeated(tmp_path, capsys, network, data):
+    change = {"network": network, "data": data, "method": "vanilla", "rate": 1e30}
+    one = experiment(tmp_path, **change)
+    assert one.perform() == {}  # it has no curves
+    files = sorted((tmp_path / "toy").glob("*.json"))
+    assert len(files) == 2
+    stop = Record.load(files[0]).stop
+    assert re.match("diverged: the loss is nan at step", stop)
+    output = capsys.readouterr()
+    assert stop in output.out
+    assert "try a smaller learning rate" in output.err.lower()
+    assert draw_curves(one) == []
+    times = [file.stat().st_mtime_ns for file in files]
+    experiment(tmp_path, **change).perform()
+    assert [file.stat().st_mtime_ns for file in files] == times
+
+
+def test_seeds_that_diverged_are_counted_beside_those_that_did_not(tmp_path, capsys):
+    one = experiment(tmp_path)
+    one.perform()
+    [panel], [run] = one.panels, one.panels[0].runs
+    Record({}, run.config(), 1, "diverged: the loss is nan at step 7").save(one.file(run, 1))
+    [records] = one.records().values()
+    assert len(records) == 2
+    assert "1 of 2 diverged" in table(one, panel)
+    assert draw_curves(one)
+
+
+def test_only_rates_of_the_paper_stand_under_its_name(tmp_path):
+    one = experiment(tmp_path)
+    one.perform()
+    [panel], [run] = one.panels, one.panels[0].runs
+    rows = [table(one, each).splitlines()[-1] for each in (panel, replace(panel, paper=False))]
+    paper, other = ([cell.strip() for cell in row.split("|")[1:-1]] for row in rows)
+    rate, end = paper[4:]
+    assert (rate, paper[1:3]) == (f"{run.rate:g}", ["", ""])
+    assert (other[1:3], other[4:]) == ([rate, end], ["", ""])
+
+
+@pytest.mark.row("F-12")
+def test_a_network_is_judged_anew_and_trained_as_ever(tmp_path, monkeypatch):
+    def curves(folder, method):
+        change = {"network": "cnn5", "data": "generated", "method": method, "epochs": 2}
+        one = experiment(folder, *("--seeds", "1", "--examples", "300"), **change)
+        [[record]] = one.perform().values()
+        return record.curves
+
+    anew = curves(tmp_path / "anew", "BN")
+    assert not {"recomputed_error"} & set(curves(tmp_path / "bnp", "BNP"))
+    monkeypatch.setattr(performing, "AVERAGING", ())
+    plain = curves(tmp_path / "plain", "BN")
+    assert {name: anew.pop(name) for name in ("recomputed_loss", "recomputed_error")} != {}
+    assert anew == plain
+
+
+@torch.no_grad()
+@pytest.mark.row("F-12")
+def test_the_loss_and_the_error_anew_are_those_of_the_minibatch_of_all(rng):
+    """In training mode a network has the statistics of its minibatch: here of all examples."""
+    x, y = rng.normal(2.0, 3.0, size=(30, 4)), rng.integers(0, 3, size=30)
+    model = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 3), nn.BatchNorm1d(3)).double()
+    twin = copy.deepcopy(model)
+    state = State(model, torch.optim.SGD(model.parameters()), curves={})
+    RecomputedStatistics(Examples(x, y), Examples(x[:7], y[:7]), model).after_epoch(state)
+    scores, labels = twin(torch.from_numpy(x))[:7], torch.from_numpy(y[:7])
+    loss = nn.functional.cross_entropy(scores, labels).item()
+    assert state.curves["recomputed_loss"] == pytest.approx([loss], rel=1e-12)
+    assert state.curves["recomputed_error"] == [(scores.argmax(1) != labels).double().mean()]
+
+
+@pytest.mark.row("P-26")
+def test_a_panel_is_drawn_with_the_chosen_rates_loss_and_accuracy_side_by_side():
+    file = FOLDER / "fig5.py"
+    fig5 = Experiment(str(file), runpy.run_path(str(file))["PANELS"], ["--seeds=3"])
+    panel = fig5.panels[0]
+    fig, axes = plt.subplots(1, 2)
+    draw_panel(fig5, panel, axes)
+    chosen = [fig5.chosen(panel, run) for run in panel.runs]
+    files = [[fig5.file(run, seed) for seed in range(3)] for run in chosen]
+    for ax, curve in zip(axes, ("minibatch_loss", "test_error"), strict=True):
+        assert len(ax.lines) == len(panel.runs)
+        for line, three in zip(ax.lines, files, strict=True):
+            curves = [json.loads(one.read_text())["curves"][curve] for one in three]
+            values = np.mean(curves, axis=0)
+            expected = 1 - values if curve == "test_error" else values
+            np.testing.assert_allclose(line.get_ydata(), expected)
+        assert ax.get_legend() is None
+    fig.canvas.draw()
+    assert all(re.fullmatch(r"\d+%", tick.get_text()) for tick in axes[1].get_yticklabels())
+    [legend] = fig.legends
+    assert [text.get_text() for text in legend.texts] == [run.label for run in panel.runs]
+    plt.close(fig)
+
+
+DRAWN = ("vanilla", "BN", "BN+input", "BNP", "BNP, not the first layer")
+
+
+def dense(number=0):
+    """Return the experiment on dense networks, and one of its panels on CIFAR-10."""
+    file = FOLDER / "fig3.py"
+    fig3 = Experiment(str(file), runpy.run_path(str(file))["PANELS"], ["--only=cifar10"])
+    return fig3, [panel for panel in fig3.panels if panel.runs][number]
+
+
+@pytest.mark.row("F-10")
+def test_some_methods_of_a_panel_are_drawn_in_a_figure_of_their_own():
+    fig3, panel = dense()
+    draw_panel(fig3, panel, methods=DRAWN)
+    fig = plt.gcf()
+    above, below = fig.axes
+    for ax, curve in ((above, "minibatch_loss"), (below, "test_error")):
+        assert [line.get_label() for line in ax.lines] == list(DRAWN)
+        for line, run in zip(ax.lines, [r for r in panel.runs if r.label in DRAWN], strict=True):
+            chosen = fig3.chosen(panel, run)
+            files = sorted((fig3.results).glob(f"{chosen.name}-[0-9].json"))
+            assert len(files) == 5
+            values = np.mean([json.loads(f.read_text())["curves"][curve] for f in files], axis=0)
+            np.testing.assert_allclose(line.get_ydata(), abs(values - (curve == "test_error")))
+    assert above.get_gridspec().get_geometry() == (2, 1)
+    assert (above.get_xlabel(), below.get_xlabel()) == ("", "epoch")
+    plt.close(fig)
+
+
+@pytest.mark.row("F-10")
+def test_the_rates_of_a_search_are_drawn_in_the_style_of_the_panel():
+    fig3, panel = dense(1)
+    axes = plt.subplots(1, 1, squeeze=False)[1]
+    draw_rates(fig3, [panel], axes[0], 10, DRAWN)
+    draw_panel(fig3, panel, methods=DRAWN)
+    [ax], curves = axes[0], plt.gcf().axes[0]
+    for line, curve in zip(ax.lines, curves.lines, strict=True):
+        assert line.get_label() == curve.get_label()
+        assert line.get_color() == curve.get_color()
+        assert line.get_linestyle() == curve.get_linestyle()
+    run = next(run for run in panel.runs if run.label == "vanilla")
+    kept = json.loads(fig3.tuning_file(run).read_text())
+    rate = 1.0
+    found = [
+        0.1 if name in kept["config"]["diverged"] else max(0.1, 1 - errors[-1])
+        for name, errors in kept["curves"].items()
+        if float(name.partition(",")[0]) == rate
+    ]
+    [drawn] = [line for line in ax.lines if line.get_label() == "vanilla"]
+    assert dict(zip(*drawn.get_data(), strict=True))[rate] == pytest.approx(np.mean(found))
+    assert len({line.get_color() for line in ax.lines}) == 3, "a color for each method"
+    assert ax.get_title() == "standardized inputs"
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (FileNotFoundError("cifar is missing\nGet the file"), "data missing: cifar is missing"),
+        (MemoryError("too large"), "out of memory: too large"),
+        (torch.OutOfMemoryError("CUDA out of memory."), "out of memory: CUDA out of memory."),
+        (RuntimeError("you tried to allocate memory"), "out of memory: you tried"),
+    ],
+)
+def test_what_goes_wrong_is_said_recorded_and_tried_again(
+    tmp_path, monkeypatch, capsys, error, outcome
+):
+    def fail(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr(performing, "train", fail)
+    one = experiment(tmp_path)
+    assert one.perform() == {}
+    assert outcome.split(":")[0] in capsys.readouterr().err
+    file = one.file(one.panels[0].runs[0], 0)
+    assert Record.load(file).stop.startswith(outcome)
+    assert draw_curves(one) == []
+    monkeypatch.undo()
+    experiment(tmp_path).perform()
+    assert Record.load(file).stop == "all 4 epochs"
+
+
+def test_a_fault_of_the_program_is_not_an_outcome(tmp_path, monkeypatch):
+    def fail(*arguments, **options):
+        raise RuntimeError("shapes")
+
+    monkeypatch.setattr(performing, "train", fail)
+    with pytest.raises(RuntimeError, match="shapes"):
+        experiment(tmp_path).perform()
+
+
+def test_missing_data_says_what_to_put_where(tmp_path, capsys):
+    one = experiment(
+        tmp_path, "--imagenet", str(tmp_path / "none"), data="imagenet", network="resnet18",
+        settings=Settings(size=32),
+    )  # fmt: skip
+    one.perform()
+    assert f"there is no folder {tmp_path / 'none' / 'train'}" in capsys.readouterr().err
+
+
+@pytest.mark.row("P-18")
+def test_condition_numbers_while_bnp_trains(tmp_path):
+    one = experiment(tmp_path, "--epochs", "1", watch_every=5)
+    [records] = one.perform().values()
+    curves = records[0].curves
+    assert curves["watched_step"] == [1, 6, 11, 16, 21]  # 1294 images: 22 minibatches of 60
+    before, after = np.array(curves["hessian"]), np.array(curves["minibatch P 0.01"])
+    assert (after < before).all()
+    assert (np.array(curves["minibatch D 0.01"]) > 1).all()
+    # at the first step the averages still stand at 0.99 of 1: D is nearly the identity
+    assert curves["running D 0"][0] == pytest.approx(1, abs=0.02)
+    assert max(curves["rank"]) <= 60
+
+
+# --- What a run may say -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"network": "resnet100"}, "network must be one of fc3, fc2, cnn5, .*; got 'resnet100'"),
+        ({"method": "Batchnorm"}, "must be one of vanilla, BN, LN, Renorm, BNP; got 'Batchnorm'"),
+        ({"network": "cnn5", "method": "LM"}, "method of a cnn5 network must be one of vanilla"),
+        ({"network": "resnet20", "method": "LN"}, "method of a resnet network must be one of"),
+        ({"data": "cifar"}, "data must be one of digits, mnist, cifar10"),
+        ({"inputs": "normalized"}, "inputs must be one of raw, standardized; got 'normalized'"),
+        ({"optimizer": "adamw"}, "optimizer must be one of sgd, momentum, adam"),
+        ({"settings": Settings(groups=8)}, "BNP on fc2 has no setting groups; it has corrected"),
+        ({"network": "cnn5", "settings": Settings(corrected=True)}, "no setting corrected"),
+        ({"method": "BN", "batch": 1}, "BN needs 2 examples or more"),
+        ({"rate": 0.0}, "the rate positive; got 60, 4 and 0.0"),
+    ],
+)
+def test_what_is_not_known_is_refused_and_what_is_known_is_named(change, message):
+    one = Run("BNP", "digits", "fc2", "BNP", 60, 0.1, 4)
+    with pytest.raises(ValueError, match=message):
+        replace(one, **change)
+
+
+def test_settings_are_typed():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'weight_dacay'"):
+        Settings(weight_dacay=1e-4)
+    with pytest.raises(TypeError, match="settings"):
+        Run("BNP", "digits", "fc2", "BNP", 60, 0.1, 4, settings={"rho": 0.5})
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_each_method_of_a_network_puts_in_what_its_name_says(network):
+    found = {}
+    for method in METHODS[kind(network)]:
+        run = Run(method, "cifar10", network, method, 8, 0.1, 1)
+        model = build(run, (3, 32, 32), 10, seed=0)
+        norms = [module for module in model.modules() if hasattr(module, "eps")]
+        names = {type(module).__name__ for module in norms}
+        if kind(network) == "fully connected":
+            assert [module.eps for module in norms] in ([], [1e-3] * len(FULLY_CONNECTED[network]))
+        found[method] = (sorted(names), len(preconditioner(run, model, check_finite=True)))
+    expected = {
+        "vanilla": ([], 0),
+        "BN": (["BatchNorm2d"] if network.startswith("resnet") else ["BatchNorm"], 0),
+        "LN": (["GroupNorm", "LayerNorm"] if network == "cnn5" else ["LayerNorm"], 0),
+        "Renorm": (["BatchRenorm"], 0),
+        "Four": (["FourThingsNorm"], 0),
+        "GN": (["GroupNorm"], 0),
+        "BNP": ([], 1),
+        "BNP+GN": (["GroupNorm"], 1),
+    }
+    assert found == {method: expected[method] for method in found}
+
+
+@pytest.mark.parametrize("method", ["BN", "Renorm"])
+def test_the_input_of_a_dense_network_can_be_normalized(method):
+    own = {"s_max": 3.0} if method == "Renorm" else {}
+    run = Run("BN", "digits", "fc2", method, 8, 0.1, 1, settings=Settings(input=True, **own))
+    model = build(run, (1, 8, 8), 10, seed=0)
+    norms = [module for module in model if hasattr(module, "features")]
+    assert [norm.features for norm in norms] == [64, 100, 100]
+    assert model[1] is norms[0]
+    assert {(norm.rho, norm.eps) for norm in norms} == {(0.99, 1e-3)}
+    assert {getattr(norm, "s_max", None) for norm in norms} == {own.get("s_max")}
+
+
+@pytest.mark.row("P-18")
+def test_corrected_statistics_are_averages_that_start_at_zero_over_what_they_count(rng):
+    run = Run("BNP", "digits", "fc2", "BNP", 8, 0.1, 1, settings=Settings(rho=0.9, corrected=True))
+    model = build(run, (1, 1, 3), 2, seed=0)
+    hooks = preconditioner(run, model, check_finite=True)
+    state = State(model, torch.optim.SGD(model.parameters(), 0.1), curves={})
+    batches = [rng.normal(2.0, 3.0, size=(8, 3)) for _ in range(5)]
+    for x in batches:
+        state.step += 1
+        model(torch.from_numpy(x).float()).square().sum().backward()
+        for hook in hooks:
+            hook.after_backward(state)
+    means, variances = running_statistics(batches, rho=0.9)
+    count, first = 1 - 0.9**5, hooks[-1].state_dict()["1"]
+    np.testing.assert_allclose(first["mean"][0], means[-1] / count, rtol=1e-5)
+    # there the variance starts at 1: take its part away
+    np.testing.assert_allclose(first["var"][0], (variances[-1] - 0.9**5) / count, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("part", "centered", "scaled"),
+    [("center", True, False), ("scale", False, True), ("rate", False, False)],
+)
+def test_a_part_of_p_is_that_part_of_the_matrix(part, centered, scaled, rng):
+    settings = Settings(rho=0.9, eps1=0.1, eps2=0.01, part=part)
+    run = Run("BNP", "digits", "fc2", "BNP", 2, 0.1, 1, settings=settings)
+    model = build(run, (1, 1, 3), 2, seed=0).double()
+    [bnp] = preconditioner(run, model, check_finite=True)
+    state = State(model, torch.optim.SGD(model.parameters(), 0.1), curves={})
+    batches = [rng.normal(2.0, [1.0, 2.0, 3.0], size=(2, 3)) for _ in range(3)]
+    for x in batches:
+        model(torch.from_numpy(x)).square().sum().backward()
+        layer = next(module for module in model if isinstance(module, nn.Linear))
+        before = torch.cat([layer.bias.grad[:, None], layer.weight.grad], 1).numpy().copy()
+        bnp.after_backward(state)
+    means, variances = running_statistics(batches, rho=0.9)
+    mean = means[-1] if centered else np.zeros(3)
+    square = variances[-1] if centered else variances[-1] + means[-1] ** 2
+    square = square if scaled else np.full(3, square.mean())
+    deviation = np.sqrt(square + 0.1 * square.max() + 0.01)
+    U = np.block([[np.ones((1, 1)), -mean[None]], [np.zeros((3, 1)), np.eye(3)]])
+    P = U @ np.diag([1, *1 / deviation]) / np.sqrt(3 / 2)
+    after = torch.cat([layer.bias.grad[:, None], layer.weight.grad], 1).numpy()
+    np.testing.assert_allclose(after, before @ P @ P.T, rtol=1e-9)
+
+
+def test_the_input_can_be_normalized_and_the_first_layer_left_alone():
+    run = Run("BN", "cifar10", "cnn5", "BN", 8, 0.1, 1, settings=Settings(input=True))
+    model = build(run, (3, 32, 32), 10, seed=0)
+    assert isinstance(model[0], BatchNorm)
+    assert model[0].features == 3
+    run = Run("BNP", "cifar10", "cnn5", "BNP", 8, 0.1, 1, settings=Settings(first=False))
+    model = build(run, (3, 32, 32), 10, seed=0)
+    [bnp] = preconditioner(run, model, check_finite=True)
+    assert "'0'" not in repr(bnp)
+    assert "'3'" in repr(bnp)
+    assert not bnp._splits
+    [bnp] = preconditioner(
+        replace(run, settings=Settings(split=True)), build(run, (3, 32, 32), 10, seed=0), True
+    )
+    assert bnp._splits
+
+
+# --- Examples and rates -----------------------------------------------------------------------
+
+
+def test_the_three_parts_are_disjoint_and_the_test_part_is_the_official_one():
+    digits = load("digits")
+    found = parts(digits, "raw", 60, images=False)
+    rows = [part.x.tobytes() for part in (found.train, found.validation, found.test)]
+    assert len(found.train) + len(found.validation) == len(digits.y_train)
+    assert len(found.validation) == round(0.1 * len(digits.y_train))
+    np.testing.assert_array_equal(found.test.x, digits.x_test)
+    together = np.concatenate([found.train.x, found.validation.x])
+    assert sorted(map(bytes, together)) == sorted(map(bytes, digits.x_train))
+    assert rows[0] == parts(digits, "raw", 60, images=False).train.x.tobytes()  # always the same
+
+
+def test_standardized_pixels_have_the_training_part_s_mean_and_deviation(rng):
+    x = rng.normal([1.0, 2.0, 30.0, 40.0], [1, 2, 3, 4], size=(50, 4)).astype(np.float32)
+    first, other = (Examples(part, np.zeros(25, int)) for part in (x[:25], x[25:]))
+    fitted, moved = standardized((first, other), channels=2)
+    by_channel = fitted.x.reshape(25, 2, 2)
+    np.testing.assert_allclose(by_channel.mean((0, 2)), 0, atol=1e-6)
+    np.testing.assert_allclose(by_channel.std((0, 2)), 1, rtol=1e-6)
+    mean, std = x[:25, 2:].mean(), x[:25, 2:].std()
+    np.testing.assert_allclose(moved.x[:, 2:], (x[25:, 2:] - mean) / std, rtol=1e-4)
+
+
+def test_the_best_rate_is_not_at_an_end(tmp_path, capsys):
+    grid = Tuning(rates=(1e-3, 1e-2), epochs=1, seeds=2, paper=1)
+    one = experiment(tmp_path, tuning=grid, method="vanilla", label="vanilla", rate=0.02)
+    records = one.perform()
+    [panel], [run] = one.panels, one.panels[0].runs
+    found = tuning.scores(Record.load(one.tuning_file(run)), 10)
+    chosen = one.chosen(panel, run)
+    assert min(found) < chosen.rate < max(found)
+    assert found[chosen.rate] == max(found.values())
+    assert {name: len(found) for name, found in records.items()} == {
+        chosen.name: len(one.seeds),
+        run.name: grid.paper,
+    }
+    for record in records[chosen.name]:
+        assert {"test_error", "validation_error", "minibatch_loss"} <= set(record.curves)
+    *_, row = table(one, panel).splitlines()
+    mean = np.mean([100 * (1 - r.curves["test_error"][-1]) for r in records[chosen.name]])
+    cells = [cell.strip() for cell in row.split("|")[1:-1]]
+    assert cells[:2] == ["vanilla", f"{chosen.rate:g}"]
+    assert cells[2].startswith(f"{mean:.1f} (")
+    assert cells[4] == "0.02"
+    [file] = (tmp_path / "toy" / "tuning").glob("*.json")
+    assert not any("test" in name for name in Record.load(file).curves)
+    before = file.stat().st_mtime_ns
+    experiment(tmp_path, tuning=grid, method="vanilla", label="vanilla", rate=0.02).perform()
+    assert file.stat().st_mtime_ns == before
+
+
+def test_no_neighbor_of_the_best_pair_is_better():
+    """The best rate of the first layer depends on that of the others."""
+
+    def score(pair):
+        rest, first = np.log10(pair) - (-1.0, -2.5)
+        return 1 - rest**2 - first**2 - 0.8 * rest * first
+
+    found = {}
+    while pairs := tuning.next_pairs(found, 0.03):
+        found[pairs[0]] = score(pairs[0])
+    best = tuning.best_rate(found)
+    grid = [float(f"{digit}e{power}") for power in range(-5, 2) for digit in (1, 3)]
+    for place in (0, 1):
+        number = grid.index(best[place])
+        for rate in (grid[number - 1], grid[number + 1]):
+            neighbor = (rate, best[1]) if place == 0 else (best[0], rate)
+            assert found[neighbor] == score(neighbor) < score(best)
+    assert best == (0.1, 0.003)
+    assert len(found) < 20
+
+
+def test_pairs_of_rates_are_chosen_trained_and_kept(tmp_path, capsys):
+    how = Tuning((), epochs=1, seeds=2, paper=0, pairs=True)
+    change = {"method": "vanilla", "label": "vanilla", "epochs": 2}
+    one = experiment(tmp_path, tuning=how, **change)
+    records = one.perform()
+    [panel], [run] = one.panels, one.panels[0].runs
+    found = tuning.scores(Record.load(one.tuning_file(run)), 10)
+    chosen = one.chosen(panel, run)
+    best = (chosen.rate, chosen.settings.first_rate)
+    assert (0.1, 0.1) in found
+    assert found[best] == max(found.values())
+    assert chosen.name == f"{run.curve}-{best[0]:g}-first-{best[1]:g}"
+    assert {name: len(kept) for name, kept in records.items()} == {chosen.name: 2}
+    times = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
+    experiment(tmp_path, tuning=how, **change).perform()
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == times
+
+
+@pytest.mark.row("F-10")
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+@pytest.mark.parametrize("method", ["vanilla", "LN", "BNP"])
+def test_the_first_layer_moves_by_its_own_rate(method, optimizer):
+    """One step at two rates: each layer moves as it does when all have its rate."""
+
+    def moved(rate, first):
+        bnp = {"first": False, "split": optimizer == "adam"} if method == "BNP" else {}
+        own = Settings(first_rate=first, **bnp)
+        one = Run(method, "digits", "fc2", method, 60, rate, 1, optimizer, settings=own)
+        model = build(one, (1, 8, 8), 10, seed=0)
+        before = [p.detach().clone() for p in model.parameters()]
+        moving = models.optimizer(one, model)
+        examples = Examples(*(part[:60] for part in (digits.x_train, digits.y_train)))
+        hooks = [models.schedule(one, moving, 1), *preconditioner(one, model, True)]
+        train(model, examples, moving, epochs=1, batch_size=60, hooks=hooks)
+        return [(p - q).detach() for p, q in zip(model.parameters(), before, strict=True)]
+
+    digits = load("digits")
+    both, alike, slow = moved(0.1, 0.02), moved(0.1, None), moved(0.02, None)
+    for step, expected in zip(both, [*slow[:2], *alike[2:]], strict=True):
+        torch.testing.assert_close(step, expected)
+    assert not torch.equal(slow[0], alike[0])
+
+
+@pytest.mark.row("F-10")
+def test_the_pairs_begin_with_the_rates_of_figures_3_and_4():
+    program = runpy.run_path(str(FOLDER / "first_layer.py"))
+    for panel in program["PANELS"]:
+        for run in panel.runs if panel.tuning and not panel.tuning.rates else []:
+            folder = FOLDER / "results" / program["SCHEDULES"][run.batch][0]
+            record = Record.load(folder / "tuning" / f"{run.curve}.json")
+            assert tuning.best_rate(tuning.scores(record, 10)) == run.rate
+            assert record.config["epochs"] == panel.tuning.epochs
+            final = Record.load(folder / f"{run.name}-4.json")
+            assert final.config == Record({}, run.config()).config
+
+
+def test_what_goes_wrong_while_a_rate_is_chosen_is_no_score(tmp_path, monkeypatch, capsys):
+    def fail(*arguments, **options):
+        raise MemoryError("too large")
+
+    grid = Tuning(rates=(0.01, 0.1), epochs=1, seeds=1)
+    monkeypatch.setattr(performing, "train", fail)
+    one = experiment(tmp_path, "--seeds", "1", tuning=grid)
+    assert one.perform() == {}
+    assert not one.tuning_file(one.panels[0].runs[0]).exists()
+    assert "out of memory" in capsys.readouterr().err
+
+
+def test_rates_of_another_schedule_are_not_mixed(tmp_path, capsys):
+    for epochs in (1, 2):
+        grid = Tuning(rates=(0.01, 0.1), epochs=epochs, seeds=1)
+        one = experiment(tmp_path, "--seeds", "1", tuning=grid)
+        one.perform()
+    errors = Record.load(one.tuning_file(one.panels[0].runs[0])).curves
+    assert {len(values) for values in errors.values()} == {2}
+
+
+def test_a_seed_that_diverged_counts_as_a_guess():
+    curves = {"0.1, seed 0": [0.5, 0.4], "0.1, seed 1": [0.2, 0.2], "1, seed 0": [0.95]}
+    record = Record(curves, {"diverged": ["0.1, seed 1"]})
+    assert tuning.scores(record, 10) == {0.1: pytest.approx((0.6 + 0.1) / 2), 1.0: 0.1}
+
+
+# --- Optimizers of chapter 4 ------------------------------------------------------------------
+
+
+@pytest.mark.row("F-07")
+def test_members_are_trained_as_each_alone_by_torch():
+    digits = parts(load("digits"), "standardized", 60, images=False)
+    train_part = digits.train.first(200)
+    both = VALIDATION_ERRORS(
+        Momentum(lr=0.03, alpha=0.9), train_part, digits.validation, (20,), 10,
+        seeds=(0, 3), epochs=3, batch=60,
+    )  # fmt: skip
+    for seed, errors in zip((0, 3), both, strict=True):
+        model = fully_connected((64, 20, 10), seed=seed)
+        record = train(
+            model,
+            train_part,
+            torch.optim.SGD(model.parameters(), 0.03, momentum=0.9),
+            validation=digits.validation,
+            epochs=3,
+            batch_size=60,
+            seed=order_seed(seed),
+        )
+        # in single precision an example may change sides
+        assert errors == pytest.approx(record.curves["validation_error"], abs=1.5 / 144)
+        assert errors[-1] < errors[0]
+
+
+def test_a_member_that_is_not_finite_is_wrong_everywhere():
+    digits = parts(load("digits"), "raw", 60, images=False)
+    [errors] = VALIDATION_ERRORS(
+        SGD(lr=1e30), digits.train, digits.validation, (20,), 10, seeds=(0,), epochs=1, batch=60
+    )
+    assert errors == [1.0]
+
+
+def test_the_optimizers_are_tried_and_drawn(tmp_path, monkeypatch, capsys):
+    results = run("optimizers.py", monkeypatch, tmp_path, "--smoke", "--seeds", "2")
+    methods = runpy.run_path(str(FOLDER / "optimizers.py"))["METHODS"]
+    found = {file.stem: Record.load(file) for file in results.glob("*.json")}
+    assert len(found) == len(methods) == 8
+    for (_, first), name in zip(methods.values(), methods, strict=True):
+        record = found[name.lower().replace(" ", "-")]
+        assert set(record.curves) == {f"{first[0]:g}, seed 0", f"{first[0]:g}, seed 1"}
+    assert (results / "optimizers.svg").exists()
+
+
+def test_spread_leaves_out_what_diverged_and_shows_it_if_there_is_nothing_else():
+    fine = [Record({"loss": [2.0, 1.0]}), Record({"loss": [4.0, 2.0, 0.5]})]
+    bad = Record({"loss": [9.0]}, stop="diverged at step 3")
+    mean, low, high = spread([*fine, bad], "loss")
+    assert (mean.tolist(), low.tolist(), high.tolist()) == ([3.0, 1.5], [2.0, 1.0], [4.0, 2.0])
+    assert spread([bad], "loss")[0].tolist() == [9.0]
+
+
+def test_a_method_has_its_color_in_all_figures():
+    # vanilla 0, BN 1, LN 2, BNP 3, Renorm 4, Four 5; a second run of a method has other dashes
+    assert report._styles(["vanilla", "vanilla", "BN", "BNP"]) == [(0, 0), (0, 2), (1, 1), (3, 3)]
+    # a method without a color of its own takes one that nobody has
+    assert report._styles(["GN", "BNP", "BNP+GN", "BN"]) == [(0, 0), (3, 3), (2, 2), (1, 1)]
+
+
+def test_generated_images_can_be_told_apart():
+    data = generated_images()
+    centers = np.array([data.x_train[data.y_train == label].mean(axis=0) for label in range(10)])
+    distances = ((data.x_test[:, None] - centers) ** 2).sum(axis=2)
+    assert (distances.argmin(axis=1) == data.y_test).all()
+
+
+# --- The results that are committed -----------------------------------------------------------
+
+RESULTS = sorted(
+    file
+    for file in (FOLDER / "results").rglob("*.json")
+    if not {"recorded", "earlier", "optimizers"} & set(file.parts)
+)
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+def test_the_first_epochs_of_committed_results_on_digits_are_trained_again(tmp_path, seed):
+    file = FOLDER / "beyond.py"
+    panels = runpy.run_path(str(file))["PANELS"]
+    kept = Experiment(str(file), panels, ["--only=digits"])
+    again = Experiment(str(file), panels, ["--only=digits", "--epochs=2", f"--results={tmp_path}"])
+    # the corrected averages make the first steps so long that they enlarge rounding
+    [[run, _]] = [panel.runs for panel in again.panels if panel.runs]
+    curves = Record.load(kept.file(run, seed)).curves
+    [record] = again._attempt(run, [seed])
+    for name in ("minibatch_loss", "validation_loss", "test_loss"):
+        np.testing.assert_allclose(record.curves[name], curves[name][:2], rtol=1e-3)
+
+
+def test_committed_results_are_small_and_those_of_the_code():
+    assert RESULTS
+    assert sum(file.stat().st_size for file in RESULTS) < 3e6
+    runs, tuned = {}, {}
+    for name in FILES:
+        for panel in runpy.run_path(str(FOLDER / name))["PANELS"]:
+            for one in panel.runs:
+                runs[Path(name).stem, one.curve] = (one, panel)
+    for file in RESULTS:
+        record = Record.load(file)
+        assert "commit" in record.versions
+        if file.parent.name == "tuning":
+            one, panel = runs[file.parent.parent.name, file.stem]
+            short = replace(one, epochs=panel.tuning.epochs)
+            expected = Record({}, short.config()).config | {
+                "rate": None,
+                "seeds": panel.tuning.seeds,
+                "examples": panel.tuning.examples,
+            }
+            assert {key: record.config[key] for key in expected} == expected, file.name
+            tuned[file.parent.parent.name, file.stem] = tuning.scores(record, 10)
+    for file in RESULTS:
+        if file.parent.name == "tuning":
+            continue
+        record = Record.load(file)
+        curve, _, seed = file.stem.rpartition("-")
+        first = record.config["settings"].pop("first_rate", None)
+        rates = record.config["rate"] if first is None else (record.config["rate"], first)
+        curve = curve.removesuffix("-" + rates_name(rates).replace(" ", "-"))
+        one, panel = runs[file.parent.name, curve]
+        expected = Record({}, one.config()).config | {"epochs": None, "rate": None}
+        expected["settings"].pop("first_rate", None)
+        assert record.config | {"epochs": None, "rate": None} == expected, file.name
+        assert record.seed == int(seed)
+        assert record.stop.startswith(("all ", "diverged"))
+        if panel.tuning and rates != one.rate:  # then it was chosen, and inside the grid
+            found = tuned[file.parent.name, curve]
+            assert rates == tuning.best_rate(found)
+            if panel.tuning.pairs and panel.tuning.rates:  # every pair of a grid
+                assert set(found) == set(panel.tuning.rates), file.name
+            elif panel.tuning.pairs:
+                assert not tuning.next_pairs(found, one.rate), file.name
+            else:
+                assert not tuning.next_rates(found, panel.tuning.rates), file.name
