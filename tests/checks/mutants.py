@@ -20,16 +20,16 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
+import judging
 import numpy as np
 
 from optdl.checks import exercises
 from optdl.checks.exercise import Function
-from wrong_answers import TOPICS, judging
+from tools.layout import ROOT, Course
 
-ROOT = Path(__file__).resolve().parents[3]
+TOPICS = Course(ROOT).topics()
 SEED = 20
 MOST = 6
 SECONDS = 2.0
