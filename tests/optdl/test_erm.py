@@ -24,6 +24,7 @@ from optdl.erm import (
     capacity_sweep,
     classification_margins,
     count_dichotomies,
+    double_descent_risk,
     early_stopping,
     empirical_risk,
     empirical_risks,
@@ -247,6 +248,28 @@ def test_empirical_risk_falls_to_zero_while_the_risk_rises(seed):
 def test_a_degree_without_a_unique_fit_is_refused(degree):
     with pytest.raises(ValueError, match=f"0 to 2; got {degree}"):
         fit_polynomial(np.arange(3.0), np.ones(3), degree)
+
+
+@pytest.mark.row("L1-02")
+@pytest.mark.parametrize("k", [2, 6, 14, 30])
+def test_double_descent_is_the_mean_of_many_fits(k, rng):
+    weights, risks = np.linspace(1, 0.2, 30), np.empty(1500)
+    population = LinearPopulation(weights, np.eye(30), noise=0.5)
+    for n in range(len(risks)):
+        x, y = population.sample(10, rng)
+        w = np.append(np.linalg.pinv(x[:, :k]) @ y, np.zeros(30 - k))
+        risks[n] = population.risk(w)
+    expected = double_descent_risk(k, 10, weights, noise=0.5)
+    assert abs(risks.mean() - expected) < 4 * risks.std() / np.sqrt(len(risks))
+
+
+@pytest.mark.row("L1-02")
+def test_double_descent_below_and_at_interpolation():
+    expected = expected_least_squares_risks(10, 20, noise=1.5)[1]
+    assert double_descent_risk(10, 20, np.ones(10), noise=1.5) == pytest.approx(expected)
+    assert [double_descent_risk(k, 4, np.ones(9), 1.0) for k in (3, 4, 5)] == [np.inf] * 3
+    with pytest.raises(ValueError, match="1 to 9 of the features; got k = 10"):
+        double_descent_risk(10, 4, np.ones(9), 1.0)
 
 
 @pytest.mark.row("L1-38")
