@@ -7,6 +7,7 @@
     python experiments/recorded.py bnp-minibatch-6   # by name; --again repeats what is there
 """
 
+import copy
 import sys
 from functools import lru_cache, partial
 from pathlib import Path
@@ -715,9 +716,8 @@ def train_by_rate(seed, normalization, lr, factor, hooks, **loop):
     make = {"none": None, "bn": lambda features: batchnorm.BatchNorm(features, 0.9, 1e-3)}
     network = fully_connected((64, 50, 50, 10), make[normalization], seed=seed)
     with torch.no_grad():
-        for layer in network:
-            if isinstance(layer, torch.nn.Linear):
-                layer.weight *= factor
+        for layer in dense(network):
+            layer.weight *= factor
     sgd = torch.optim.SGD(network.parameters(), lr=lr)
     examples, validation = few_digits()
     loop |= {"validation": validation, "hooks": hooks, "seed": order_seed(seed)}
@@ -725,6 +725,56 @@ def train_by_rate(seed, normalization, lr, factor, hooks, **loop):
         return train(network, examples, sgd, **loop)
     except FloatingPointError:
         return Record({"validation_error": [0.9] * loop["epochs"]})
+
+
+class WeightVectors(Hook):
+    """Follow the weight vectors of the units.
+
+    ``turned K`` is the angle to the start in degrees after an epoch, mean over the units of layer
+    K. ``longer`` is by how many percent a step of η = 1.6 along the gradient of all examples would
+    lengthen the vectors of the normalized units, with their bias, after the first step of an epoch.
+    """
+
+    def __init__(self, examples, every):
+        self.x, self.y = torch.from_numpy(examples.x), torch.from_numpy(examples.y)
+        self.every, self.start = every, []
+
+    def after_backward(self, state):
+        """Remember the vectors before the first step."""
+        self.start = self.start or [layer.weight.detach().clone() for layer in dense(state.model)]
+
+    def after_step(self, state):
+        """Append to the curve of lengths."""
+        if state.step % self.every != 1:
+            return
+        model = copy.deepcopy(state.model)  # whose averages and gradients may change
+        torch.nn.functional.cross_entropy(model(self.x), self.y).backward()
+        growth = []
+        for layer in dense(model)[:-1]:
+            rows, slopes = (
+                torch.column_stack(pair)
+                for pair in ((layer.weight, layer.bias), (layer.weight.grad, layer.bias.grad))
+            )
+            growth.append((rows - 1.6 * slopes).norm(dim=1) / rows.norm(dim=1) - 1)
+        state.curves.setdefault("longer", []).append(100 * torch.cat(growth).mean().item())
+
+    def after_epoch(self, state):
+        """Append to the curves of angles."""
+        for number, layer in enumerate(dense(state.model)):
+            cosines = torch.cosine_similarity(self.start[number], layer.weight, dim=1)
+            turned = cosines.clamp(max=1).arccos().rad2deg().mean().item()
+            state.curves.setdefault(f"turned {number + 1}", []).append(turned)
+
+
+def dense(network):
+    """Return the dense layers of a network."""
+    return [layer for layer in network if isinstance(layer, torch.nn.Linear)]
+
+
+def train_and_turn(seed, factor, hooks, **loop):
+    """Train with batch normalization, and watch the weight vectors."""
+    hooks = [WeightVectors(few_digits()[0], every=32), *hooks]
+    return train_by_rate(seed, "bn", 0.1, factor, hooks, **loop)
 
 
 def train_along_steps(seed, normalization, batch_size, hooks, **loop):
@@ -779,6 +829,17 @@ BATCHNORM = [
             if size > 1 or name not in ("BN", "ghost BN")
         },
         ("validation_error",),
+    ),
+    RecordedRun(
+        "batchnorm-weights",
+        train_and_turn,
+        {"batch_size": 32},
+        {
+            f"factor {factor}, seed {seed}": {"factor": factor, "epochs": epochs, "seed": seed}
+            for factor, epochs in {1: 10, 10: 40}.items()
+            for seed in SEEDS
+        },
+        ("validation_error", "longer", "turned 1", "turned 2", "turned 3"),
     ),
     RecordedRun(
         "batchnorm-smoothness",
