@@ -18,6 +18,7 @@ import typechecking
 from scipy.optimize import minimize
 from torch import distributed, nn
 from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
 from two_processes import given_by_two
 
 from optdl import bnp
@@ -1057,3 +1058,48 @@ def test_what_cannot_be_preconditioned_is_refused_by_name_or_skipped(build, said
 def test_a_model_without_layers_is_refused():
     with pytest.raises(ValueError, match="found none"):
         BNP(nn.Sequential(nn.ReLU(), nn.BatchNorm1d(3)))
+
+
+# --- Relatives --------------------------------------------------------------------------------
+
+
+@pytest.mark.row("F-09")
+def test_input_factor_is_the_hessian_of_least_squares(rng):
+    """For ½‖a − y‖² the Fisher matrix of a layer is I ⊗ A: K-FAC is exact, with B = I."""
+    H, W = 2 + torch.from_numpy(rng.normal(size=(9, 3))), torch.from_numpy(rng.normal(size=(2, 4)))
+
+    def loss(flat):
+        rows = flat.reshape(2, 4)
+        return (rows[:, 0] + H @ rows[:, 1:].T).square().sum() / 2 / len(H)
+
+    hessian = torch.autograd.functional.hessian(loss, W.flatten()).numpy()
+    expected = np.kron(np.eye(2), bnp.input_factor(H.numpy()))
+    np.testing.assert_allclose(hessian, expected, atol=1e-12)
+
+
+@pytest.mark.row("F-09")
+def test_bnp_inverts_the_input_factor_without_correlations(rng):
+    H, G = 3 + rng.normal(size=(20, 4)) * [1, 2, 3, 4], rng.normal(size=(5, 5))
+    step = bnp.precondition_dense(G[:, 1:], G[:, 0], H.mean(0), H.var(0), 20, eps1=0.0, eps2=0.0)
+    expected = np.linalg.solve(bnp.input_factor(H, diagonal=True), G.T).T
+    np.testing.assert_allclose(np.column_stack(step[::-1]), expected, rtol=1e-9)
+    full = np.linalg.solve(bnp.input_factor(H), G.T).T
+    assert np.abs(full - expected).max() > 0.01  # correlations are what BNP leaves out
+
+
+@pytest.mark.row("P-29")
+def test_flops_of_relatives_are_those_torch_counts():
+    n, o, N = 12, 5, 7
+    H, delta, G = torch.randn(N, n), torch.randn(N, o), torch.randn(o, n)
+    left, right = torch.randn(o, o), torch.randn(n, n)
+    products = {
+        "FOOF": lambda: (H.T @ H, G @ right),
+        "K-FAC": lambda: (H.T @ H, delta.T @ delta, left @ G @ right),
+        "Shampoo": lambda: (G.T @ G, G @ G.T, left @ G @ right),
+    }
+    flops = bnp.preconditioning_flops(n, o, N)
+    for name, multiply in products.items():
+        with FlopCounterMode(display=False) as counter:
+            multiply()
+        assert flops[name] == counter.get_total_flops()
+    assert flops["BNP"] == 4 * n * N + 6 * n * o + 2 * o + 8 * n

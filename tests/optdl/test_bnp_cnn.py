@@ -351,3 +351,42 @@ def test_each_digit_alone_is_conditioned_better():
         mean, var = channel_statistics(one[None])
         P = np.linalg.multi_dot(bnp_cnn.preconditioner_conv(mean, np.sqrt(var), 3))
         assert np.linalg.cond(H @ P) < np.linalg.cond(H)
+
+
+# --- Curvature: what the root of rs estimates ---------------------------------------------------
+
+
+@pytest.mark.row("P-24")
+def test_preconditioned_norm_is_bounded_for_sums_and_means(rng):
+    for r, h in [(8, digits(8)), (16, digits(8).repeat(2, 2).repeat(2, 3)),
+                 (5, rng.normal(size=(3, 2, 5, 5)))]:  # fmt: skip
+        mean, var = channel_statistics(h)
+        P = np.linalg.multi_dot(
+            bnp_cnn.preconditioner_conv(mean, np.sqrt(bnp.smoothed_variance(var)), 3)
+        )
+        for S, low, high in (
+            (np.eye(r * r), r * r, np.inf),  # a loss that adds up over positions
+            (np.full((r * r, r * r), r**-4.0), 1, 1 + 9 * h.shape[1]),  # of the mean
+        ):
+            hessian = bnp_cnn.conv_layer_hessian(h, 3, np.stack([S] * len(h)))
+            largest = bnp_cnn.preconditioned_norm(h, 3, hessian)
+            assert largest == pytest.approx(np.linalg.norm(P.T @ hessian @ P, 2))
+            assert low <= largest <= high
+
+
+@pytest.mark.row("P-24")
+def test_curvatures_behind_relu_are_those_of_autograd(rng):
+    outputs, dense = rng.normal(size=(3, 6)), rng.normal(size=(4, 6))
+    for n, block in enumerate(bnp_cnn.relu_curvatures(outputs, dense)):
+        expected = torch.autograd.functional.hessian(
+            lambda a: functional.cross_entropy(
+                (a.relu() @ torch.from_numpy(dense).T)[None], torch.tensor([2])
+            ),
+            torch.from_numpy(outputs[n]),
+        )
+        assert_close(block, expected.numpy())
+
+
+def test_a_hessian_of_another_layer_is_refused():
+    with pytest.raises(ValueError, match=r"expected a Hessian of shape \(10, 10\).*got \(9, 9\)"):
+        inspect.unwrap(bnp_cnn.preconditioned_norm)(np.ones((1, 1, 3, 3)), 3, np.eye(9))
