@@ -27,15 +27,15 @@ def titles(course: Course) -> list[str]:
 
 def test_tasks_stay_numbered_and_the_written_question_last(course: Course) -> None:
     before = titles(course)
-    new.exercise(course, "erm", "L1-07:gain", "gain")
+    new.exercise(course, "erm", "L1-07:newly-made", "newly_made")
     last = f"## {len(before) + 1} · In your own words"
-    assert titles(course) == [*before[:-1], f"## {len(before)} · Gain", last]
+    assert titles(course) == [*before[:-1], f"## {len(before)} · Newly made", last]
 
 
 def test_the_block_has_every_part_and_the_steps_name_files_that_exist(course: Course) -> None:
-    steps = new.exercise(course, "erm", "L1-07:gain", "gain")
-    block = (course.root / "src/optdl/checks/erm/l1_07_gain.py").read_text("utf-8")
-    compile(block, "l1_07_gain.py", "exec")
+    steps = new.exercise(course, "erm", "L1-07:newly-made", "newly_made")
+    block = (course.root / "src/optdl/checks/erm/l1_07_newly_made.py").read_text("utf-8")
+    compile(block, "l1_07_newly_made.py", "exec")
     parts = ("@exercise.cases", "@exercise.fact", "exercise.hints(", "exercise.mistake(")
     assert [block.count(part) for part in parts] == [1, 1, 1, 1]
     named = {word.strip(",:;") for step in steps for word in step.split() if "/" in word}
@@ -44,8 +44,8 @@ def test_the_block_has_every_part_and_the_steps_name_files_that_exist(course: Co
 
 
 def test_an_exercise_that_is_there_stays(course: Course) -> None:
-    new.exercise(course, "erm", "L1-07:gain", "gain")
+    new.exercise(course, "erm", "L1-07:newly-made", "newly_made")
     begun = course.source("erm").read_bytes()
     with pytest.raises(ToolError, match="is there already"):
-        new.exercise(course, "erm", "L1-07:gain", "gain")
+        new.exercise(course, "erm", "L1-07:newly-made", "newly_made")
     assert course.source("erm").read_bytes() == begun
