@@ -6,8 +6,7 @@ Run it alone, on a quiet machine, after ``make book``::
 
 It opens the page of exercises of a topic in a new browser, presses the button, writes the solution
 and runs it. It does the same once more in the same browser, whose store has Python by then. Each
-figure is the median of some rounds. With ``--visit`` it tells one first visit to the front page
-press by press, with seconds.
+figure is the median of some rounds.
 """
 
 import argparse
@@ -19,7 +18,6 @@ import re
 import statistics
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import psutil
@@ -134,91 +132,16 @@ def measure(topic: str, rounds: int) -> dict[str, float]:
     }
 
 
-def tell_visit() -> list[tuple[str, str, float]]:
-    """Return the steps of a first visit: what the reader does, what is seen, after how long."""
-    right = sample_class.sheet(Course(ROOT), "erm").right["erm-standard-error"]
-    handler = functools.partial(Handler, directory=str(SITE))
-    steps: list[tuple[str, str, float]] = []
-    with (
-        http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
-        sync_playwright() as playwright,
-    ):
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/book"
-        browser = playwright.chromium.launch(
-            executable_path=pdf.find_chromium(), args=["--no-sandbox"]
-        )
-        page = browser.new_page()
-
-        def step(does: str, act: Callable[[], object], *seen: tuple[str, Any]) -> None:
-            begin = time.perf_counter()
-            act()
-            for what, locator in seen:
-                locator.wait_for(timeout=120_000)
-                steps.append((does, what, time.perf_counter() - begin))
-                does = ""
-
-        box = page.locator("#cell-erm-standard-error")
-        press = box.get_by_role("button", name="Run and check")
-
-        def begin() -> None:
-            page.goto(f"{address}/index.html")
-            box.scroll_into_view_if_needed()
-
-        step("opens the front page, scrolls to its exercise", begin, ("the button", press))
-        step(
-            "presses Run and check",
-            press.click,
-            ("the editor", box.locator(".exercise-editor")),
-            ("Python is loaded", box.get_by_text(re.compile("^(Starting|Running|✗)")).first),
-            ("the mistake is named", box.get_by_text("✗ Not yet. Likely cause").first),
-        )
-
-        def correct() -> None:
-            box.locator("[role=textbox], textarea").first.focus()
-            page.keyboard.press("Control+a")
-            page.keyboard.insert_text(right)
-            page.keyboard.press("Control+Enter")
-
-        step("corrects the line, presses Control+Enter", correct, ("✓", box.get_by_text("✓ Your")))
-        free = page.locator("#cell-try-erm-noise")
-        opener = free.get_by_role("button", name="Try it here")
-
-        def scroll() -> None:
-            page.goto(f"{address}/erm/gradient-noise.html")
-            free.scroll_into_view_if_needed()
-
-        step("opens a lesson, scrolls to its free cell", scroll, ("the button", opener))
-        step(
-            "presses Try it here",
-            opener.click,
-            ("Python is ready again", free.get_by_text("Python is ready.")),
-        )
-        drawn = free.locator(".exercise-figures img")
-        run = free.get_by_role("button", name="Run", exact=True)
-        step("presses Run", run.click, ("the first figure", drawn))
-        step("presses Run", run.click, ("the next figure", free.get_by_text("Done: the figure")))
-        browser.close()
-        server.shutdown()
-    return steps
-
-
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("topics", nargs="*", default=["erm", "optimizers", "bnp"])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--visit", action="store_true", help="tell one first visit, and no more")
     arguments = parser.parse_args()
-    if arguments.visit:
-        table = Table("the reader", "sees", "after, s")
-        for does, sees, seconds in tell_visit():
-            table.add_row(does, sees, f"{seconds:.2f}")
-    else:
-        results = {topic: measure(topic, arguments.rounds) for topic in arguments.topics}
-        table = Table("", *results)
-        for name in next(iter(results.values())):
-            table.add_row(name, *(f"{result[name]:.1f}" for result in results.values()))
+    results = {topic: measure(topic, arguments.rounds) for topic in arguments.topics}
+    table = Table("", *results)
+    for name in next(iter(results.values())):
+        table.add_row(name, *(f"{result[name]:.1f}" for result in results.values()))
     Console().print(table)
 
 

@@ -4,6 +4,7 @@ import functools
 import gc
 import os
 import sys
+from collections import Counter
 
 # Hundreds of processes that the tests start import the same modules: each is compiled once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -81,6 +82,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
                 f"expected each group of tests in one process, but {spread[0]} has lost its group: "
                 "this pytest and this pytest-xdist do not fit; install those of requirements.txt"
             )
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say where the seconds were, by folder; those of a fixture count where it was made."""
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if hasattr(report, "duration"):
+                seconds["/".join(report.nodeid.split("/")[:2])] += report.duration
+    listed = ", ".join(f"{folder} {total:.0f}" for folder, total in seconds.most_common())
+    terminalreporter.write_line(f"seconds of all workers: {listed}")
 
 
 UNTRACED = (
