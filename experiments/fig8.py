@@ -35,20 +35,24 @@ def gains(record):
     }
 
 
-def table(records):
-    """Print medians over the steps of all seeds, and the range of the seeds' medians."""
-    print("P, eps1            gain (range)           kappa(D)     gain/kappa(D)  gain/kappa(D)^2")
+def table(experiment):
+    """Return medians over the steps of all seeds, and the range of the seeds' medians, as rows."""
+    [watched] = [run for run in experiment.panels[0].runs if run.watch_every]
+    records, rows = experiment.records()[watched.name], []
     for kind in KINDS:
         pairs = [gains(record)[kind] for record in records]
         medians = [np.median(gain) for gain, _ in pairs]
         gain, kappa = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
-        print(
-            f"{kind:18} {np.median(gain):7.1f} ({min(medians):.1f} to {max(medians):.1f})   "
-            f"{np.median(kappa):10.1f} {np.median(gain / kappa):14.3g} "
-            f"{np.median(gain / kappa**2):14.3g}"
-        )
-    ranks = np.concatenate([record.curves["rank"] for record in records])
-    print(f"rank of the 60 x 101 matrix: {ranks.min():.0f} to {ranks.max():.0f}")
+        averages, _, least = kind.split()
+        rows.append([
+            "of the step (running averages)" if averages == "running" else "of the minibatch",
+            least,
+            f"{np.median(gain):.1f} ({min(medians):.1f}–{max(medians):.1f})",
+            f"{np.median(kappa):.1f}",
+            f"{np.median(gain / kappa):.2g}",
+            f"{np.median(gain / kappa**2):.2g}",
+        ])  # fmt: skip
+    return rows
 
 
 def draw(experiment):
@@ -60,7 +64,6 @@ def draw(experiment):
     draw_spreads(above, runs, "test_error", "test accuracy")
     draw_spreads(below, runs, "minibatch_loss", "training loss")
     records = next(records for run, records in runs if run.watch_every)
-    table(records)
     curves = records[0].curves
     shown = {"Hessian": curves["hessian"]} | {KINDS[kind]: curves[kind] for kind in KINDS}
     deviations = {KINDS[kind]: curves[kind.replace(" P ", " D ")] for kind in KINDS}
@@ -76,4 +79,5 @@ def draw(experiment):
 if __name__ == "__main__":
     experiment = Experiment(__file__, PANELS, description=__doc__)
     experiment.perform()
+    print("P, ε₁, gain, κ(D), gain/κ(D), gain/κ(D)²", *table(experiment), sep="\n")
     draw(experiment)

@@ -111,19 +111,18 @@ def plain_epoch(run, model, x, y, way=lambda function: function, dtype=None):
 
 
 def table(experiment):
-    """Print Table 1: the mean time of an epoch, ours and the paper's, and their ratios."""
-    records = experiment.records()
-    print("batch   BN/s  BNP/s  ratio (range of seeds)   the paper's ratio, V100")
+    """Return Table 1 as rows: the mean time of an epoch, ours, and the ratios, the paper's last."""
+    records, rows = experiment.records(), []
     for panel, paper in zip(experiment.panels, PAPER.values(), strict=True):
         bn, bnp = (
             np.array([record.curves["epoch_seconds"] for record in records[run.name]])
             for run in panel.runs
         )
         ratios = np.median(bnp / bn, axis=1)
-        print(
-            f"{panel.runs[0].batch:5} {bn.mean():6.2f} {bnp.mean():6.2f}  {np.median(ratios):5.2f} "
-            f"({ratios.min():.2f} to {ratios.max():.2f})     {paper[1] / paper[0]:19.2f}"
-        )
+        ratio = f"{np.median(ratios):.2f} ({ratios.min():.2f}–{ratios.max():.2f})"
+        times = f"{bn.mean():.2f}", f"{bnp.mean():.2f}"
+        rows.append([f"{panel.runs[0].batch}", *times, ratio, f"{paper[1] / paper[0]:.2f}"])
+    return rows
 
 
 def draw_times(experiment, axes):
@@ -153,5 +152,5 @@ def draw(experiment):
 if __name__ == "__main__":
     experiment = Experiment(__file__, PANELS, description=__doc__)
     perform_in_turns(experiment)
-    table(experiment)
+    print("batch, BN/s, BNP/s, ratio, the paper's ratio on a V100", *table(experiment), sep="\n")
     draw(experiment)
