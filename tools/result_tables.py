@@ -9,7 +9,7 @@ import re
 import runpy
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,39 +23,11 @@ from tools.terminal import ToolError, run
 
 README = ROOT / "experiments" / "README.md"
 RESULTS = ROOT / "experiments" / "results"
-# what runs are called in the names of their files, in the order of the rows
-LABELS = {
-    "vanilla": "vanilla",
-    "adam": "Adam",
-    "bn": "BN",
-    "bn-and-input": "BN+input",
-    "ln": "LN",
-    "gn": "GN",
-    "renorm": "Renorm",
-    "renorm-clipped": "Renorm, clipped",
-    "4-things": "4 Things",
-    "bnp": "BNP",
-    "bnp-not-the-first-layer": "BNP, not the first layer",
-    "hidden-bnp": "hidden BNP",
-    "bnp-and-gn": "BNP+GN",
-    "hidden-bnp-and-gn": "hidden BNP+GN",
-    "centering-and-gn": "centering + GN",
-    "scaling-and-gn": "scaling + GN",
-    "rates-and-gn": "rates + GN",
-    "bnp-corrected": "BNP, corrected",
-    "vanilla-momentum": "momentum",
-    "bnp-momentum": "BNP, then momentum",
-    "bnp-split-momentum": "BNP, split form, momentum",
-    "vanilla-adam": "Adam",
-    "bnp-adam": "BNP, then Adam",
-    "bnp-split-adam": "BNP, split form, Adam",
-}
-TABLE = re.compile(r"(<!-- rows: (.+?) -->\n(\|.+\n)(\|[-:|]+\n))((?:\|.*\n)*)")
+TABLE = re.compile(r"(<!-- rows: (.+?) -->\n(\|.+\n)\|[-:|]+\n)(?:\|.*\n)*")
 NEXT_RUN = re.compile(r"(?:\w+: )?rate|one rate|first layer")
 """The columns from which on a row tells of the next of its runs."""
 
 
-@cache
 def records(name: str) -> list[Record]:
     """Return the seeds of a run, such as ``fig3/cifar10-fc3-60-bn-raw-0.01``."""
     files = sorted(RESULTS.glob(f"{name}-[0-9].json"))
@@ -70,23 +42,21 @@ def ended(name: str) -> list[Record]:
 
 
 def last(name: str, curve: str = "test_error") -> np.ndarray:
-    """Return a curve's last value for each seed that did not diverge; of errors, 100 − percent."""
+    """Return a curve's last value for each seed that did not diverge; of errors, the accuracy."""
     values = np.array([record.curves[curve][-1] for record in ended(name)])
     return 100 - 100 * values if curve.endswith("error") else values
 
 
 def search(curve: str) -> dict[Any, float]:
     """Return the validation accuracy of each rate, or pair of rates, that a search tried."""
-    folder, _, name = curve.partition("/")
-    return tuning.scores(Record.load(RESULTS / folder / "tuning" / f"{name}.json"), 10)
+    file = RESULTS / re.sub("/", "/tuning/", f"{curve}.json")
+    return tuning.scores(Record.load(file), 10) if file.exists() else {}
 
 
 def chosen(curve: str) -> str:
-    """Return the name of the run with the best rate of a search; empty if there was none."""
-    folder, _, name = curve.partition("/")
-    if not (RESULTS / folder / "tuning" / f"{name}.json").exists():
-        return ""
-    return f"{curve}-{rates_name(tuning.best_rate(search(curve))).replace(' ', '-')}"
+    """Return the run with the best rate of a search; where there was none, the name as it is."""
+    scores = search(curve)
+    return f"{curve}-{rates_name(tuning.best_rate(scores))}".replace(" ", "-") if scores else curve
 
 
 def of_paper(name: str) -> str:
@@ -123,71 +93,48 @@ def at_epoch(number: int, name: str) -> str:
     return f"{by_epoch(name).mean(axis=0)[number - 1]:.1f}"
 
 
-def gain(number: int, name: str) -> str:
-    """Return by how much the mean test accuracy rises in an epoch."""
-    return f"{np.diff(by_epoch(name).mean(axis=0))[number - 2]:.1f}"
-
-
-def setting(field: str, default: float = 0) -> Callable[[str], str]:
-    """Return a column of what all seeds were run with."""
-
-    def cell(name: str) -> str:
-        config = records(name)[0].config
-        value = config.get(field, config["settings"].get(field, default))
-        return value if isinstance(value, str) else plain(value)
-
-    return cell
+def setting(field: str, default: float, name: str) -> str:
+    """Return what all seeds were run with."""
+    config = records(name)[0].config
+    value = config.get(field, config["settings"].get(field, default))
+    return value if isinstance(value, str) else plain(value)
 
 
 COLUMNS: dict[str, Callable[[str], str]] = {
-    "data": setting("data"),
-    "optimizer": setting("optimizer"),
-    "rate": setting("rate"),
-    "one rate": setting("rate"),
-    "other layers": setting("rate"),
-    "first layer": setting("first_rate"),
-    "epochs": setting("epochs"),
-    "weights times": setting("init_scale", 1),
-    "weight decay": setting("weight_decay"),
+    "method": partial(setting, "label", 0),
+    "data": partial(setting, "data", 0),
+    "optimizer": partial(setting, "optimizer", 0),
+    "rate": partial(setting, "rate", 0),
+    "one rate": partial(setting, "rate", 0),
+    "other layers": partial(setting, "rate", 0),
+    "first layer": partial(setting, "first_rate", 0),
+    "epochs": partial(setting, "epochs", 0),
+    "weights times": partial(setting, "init_scale", 1),
+    "weight decay": partial(setting, "weight_decay", 0),
     "seeds": lambda name: str(len(records(name))),
     "accuracy": lambda name: accuracy(records(name), "test_error"),
     "validation": lambda name: accuracy(records(name), "validation_error"),
     "anew": lambda name: accuracy(records(name), "recomputed_error").partition(" ")[0],
     "training loss": loss,
     "at the paper's rate": of_paper,
+    **{f"epoch {number}": partial(at_epoch, number) for number in (1, 2, 3, 4, 8)},
+    "gain in epoch 9": lambda name: f"{np.diff(by_epoch(name).mean(axis=0))[7]:.1f}",
 }
-COLUMNS |= {f"epoch {k}": partial(at_epoch, k) for k in range(1, 11)}
-COLUMNS |= {f"gain in epoch {k}": partial(gain, k) for k in range(2, 11)}
 
 
-def searched(text: str) -> list[tuple[str, list[str]]]:
-    """Return the methods that stand for ``*`` in the names of searches, and the runs they chose."""
-    patterns, _, methods = text.partition(" of ")
-    rows = {m: [chosen(p.replace("*", m)) for p in patterns.split()] for m in LABELS}
-    shown = methods.split() or [method for method, runs in rows.items() if all(runs)]
-    return [(LABELS[method], runs) for method, runs in rows.items() if method in shown]
-
-
-def listed(text: str) -> list[tuple[str, list[str]]]:
-    """Return runs by their names, after what all names begin with."""
-    prefix, *names = text.split()
-    labels = sorted(LABELS, key=len, reverse=True)
-    method = {
-        name: next(m for m in labels if re.match(rf"(?:\w+-fc3-60-)?{m}-", name)) for name in names
-    }
-    return [(LABELS[method[name]], [prefix + name]) for name in names]
-
-
-def filled(head: str, methods: list[tuple[str, list[str]]]) -> list[list[str]]:
-    """Return the cells below the names of columns, for each method with its runs."""
-    names = [name.strip() for name in head.strip("|\n").split("|")]
+def filled(head: str, text: str) -> list[list[str]]:
+    """Return the cells below the names of columns: a row for each name that stands for ``*``."""
+    patterns, _, names = text.partition(" of ")
+    columns = [column.strip().lower() for column in head.strip("|\n").split("|")]
     rows = []
-    for label, runs in methods:
-        row, place = [label], -1
-        for name in map(str.lower, names[1:]):
-            place += bool(NEXT_RUN.fullmatch(name))
+    for name in names.split():
+        runs = [chosen(pattern.replace("*", name)) for pattern in patterns.split()]
+        place, row = -1, []
+        for column in columns:
+            place += bool(NEXT_RUN.fullmatch(column))
             shown = runs[max(place, 0)]
-            row.append(COLUMNS[name.rpartition(": ")[2]](shown) if shown else "")
+            lacks = place > 0 and not list(RESULTS.glob(f"{shown}-[0-9].json"))
+            row.append("" if lacks else COLUMNS[column.rpartition(": ")[2]](shown))
         rows.append(row)
     return rows
 
@@ -197,52 +144,54 @@ def totals() -> list[list[str]]:
     files = [file for file in RESULTS.glob("*/*.json") if file.parent.name != "recorded"]
     finals = [Record.load(file) for file in files]
     short = [Record.load(file) for file in RESULTS.glob("*/tuning/*.json")]
-    lost = [record for record in finals if record.stop.startswith("diverged")]
-    tried = [entry for record in short for entry in record.curves]
-    failed = [entry for record in short for entry in record.config["diverged"]]
+    lost = sum(record.stop.startswith("diverged") for record in finals)
+    tried, failed = (
+        sum(len(part) for part in parts)
+        for parts in ([r.curves for r in short], [r.config["diverged"] for r in short])
+    )
+    hours = [f"{sum(r.seconds for r in runs) / 3600:.1f}" for runs in (finals, short)]
     return [
-        [name, str(len(count)), str(len(diverged)), f"{sum(r.seconds for r in runs) / 3600:.1f}"]
-        for name, count, diverged, runs in (
-            ("final", finals, lost, finals),
-            ("in searches for a rate", tried, failed, short),
-        )
+        ["final", f"{len(finals)}", f"{lost}", hours[0]],
+        ["in searches for a rate", f"{tried}", f"{failed}", hours[1]],
     ]
 
 
 def of_figure(name: str) -> list[list[str]]:
     """Return the table that an experiment prints itself."""
-    file = ROOT / "experiments" / f"{name}.py"
-    program = runpy.run_path(str(file))
-    return program["table"](Experiment(str(file), program["PANELS"], []))
+    file = str(ROOT / "experiments" / f"{name}.py")
+    program = runpy.run_path(file)
+    rows: list[list[str]] = program["table"](Experiment(file, program["PANELS"], []))
+    return rows
 
 
 def written(text: str) -> str:
     """Return the text with all its tables made of the results."""
 
     def table(match: re.Match[str]) -> str:
-        kind, _, runs = match[2].partition(" ")
-        if kind in ("search", "runs"):
-            rows = filled(match[3], (searched if kind == "search" else listed)(runs))
-        else:
-            rows = totals() if kind == "totals" else of_figure(kind)
+        kind = match[2]
+        rows = (
+            filled(match[3], kind)
+            if " of " in kind
+            else totals()
+            if kind == "totals"
+            else of_figure(kind)
+        )
         return match[1] + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
     return TABLE.sub(table, text)
 
 
-def command(arguments: argparse.Namespace) -> int:
+def command(arguments: argparse.Namespace) -> None:
     """Write the tables, or compare them."""
     before = README.read_text(encoding="utf-8")
     after = written(before)
     if not arguments.check:
         write_if_changed(README, after.encode())
-        return 0
-    pairs = zip(before.splitlines(), after.splitlines(), strict=False)
-    lines = [f"{number}: {new}" for number, (old, new) in enumerate(pairs, 1) if old != new]
-    if before != after:
-        problem = "experiments/README.md differs from the results in line\n"
-        raise ToolError(problem + "\n".join(lines), "python -m tools.result_tables")
-    return 0
+    elif before != after:
+        pairs = zip(before.splitlines(), after.splitlines(), strict=False)
+        lines = "\n".join(new for old, new in pairs if old != new)
+        problem = f"experiments/README.md differs from the results, which say\n{lines}"
+        raise ToolError(problem, "python -m tools.result_tables")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
