@@ -4,7 +4,6 @@ A comment above a table says which runs are its rows, and the names of the colum
 of them. With ``--check`` nothing is written, and a table that differs from the results is an error.
 """
 
-import argparse
 import re
 import runpy
 import sys
@@ -17,9 +16,9 @@ import numpy as np
 from optdl.experiments import Experiment, accuracy, tuning
 from optdl.experiments.runs import rates_name
 from optdl.records import Record
-from tools.fingerprints import write_if_changed
+from tools import written_pages
 from tools.layout import ROOT
-from tools.terminal import ToolError, run
+from tools.terminal import ToolError
 
 README = ROOT / "experiments" / "README.md"
 RESULTS = ROOT / "experiments" / "results"
@@ -181,24 +180,9 @@ def written(text: str) -> str:
     return TABLE.sub(table, text)
 
 
-def command(arguments: argparse.Namespace) -> None:
-    """Write the tables, or compare them."""
-    before = README.read_text(encoding="utf-8")
-    after = written(before)
-    if not arguments.check:
-        write_if_changed(README, after.encode())
-    elif before != after:
-        pairs = zip(before.splitlines(), after.splitlines(), strict=False)
-        lines = "\n".join(new for old, new in pairs if old != new)
-        problem = f"experiments/README.md differs from the results, which say\n{lines}"
-        raise ToolError(problem, "python -m tools.result_tables")
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
-    parser = argparse.ArgumentParser(prog="python -m tools.result_tables", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing, say what differs")
-    return run(command, parser, arguments)
+    return written_pages.main("tools.result_tables", README, written, arguments)
 
 
 if __name__ == "__main__":
