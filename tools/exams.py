@@ -1,7 +1,9 @@
 """Write the exams as pages to print: ``python -m tools.exams``.
 
 Each file in ``exams`` becomes two pages in ``build/exams``: the questions, with a table for the
-points, and the questions with their solutions. A browser prints them; they load nothing.
+points, and the questions with their solutions. A browser prints them; they load nothing. The
+numbers of a solution are computed: its first cell is run, and after it each role ``number``, which
+is a field of an f-string, as in the book. Both know the names of NumPy.
 """
 
 import argparse
@@ -10,6 +12,9 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy
 
 from gradebox.feedback.formulas import rendered
 from tools.fingerprints import write_if_changed
@@ -18,6 +23,10 @@ from tools.terminal import ToolError, console, run
 
 QUESTION = re.compile(r"^## (\d+) · (.+) · (\d+) points$", re.MULTILINE)
 SOLUTION = re.compile(r"^### Solution$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+COMPUTED = re.compile(
+    r"^```\{code-cell\}\n(?P<code>.*?)^```\n\n|\{number\}`(?P<value>[^`]+):(?P<form>[^`:]+)`",
+    re.MULTILINE | re.DOTALL,
+)
 STYLE = """
 body { max-width: 42rem; margin: 2rem auto; padding: 0 1rem; font: 11pt/1.45 serif; }
 h1 { font-size: 1.5em; }
@@ -35,6 +44,22 @@ th, td { border: 1px solid; padding: 0.25em 0.55em; text-align: center; }
 @page { size: A4; margin: 2cm; }
 @media print { body { margin: 0; padding: 0; max-width: none; } }
 """
+
+
+def computed(text: str) -> str:
+    """Return an exam with its numbers in the place of what computes them."""
+    names: dict[str, Any] = dict(vars(numpy))
+
+    def result(match: re.Match[str]) -> str:
+        if match["code"]:
+            exec(match["code"], names)
+            return ""
+        number = format(eval(match["value"], names), match["form"])
+        number = number.lstrip("-") if float(number) == 0 else number.replace("-", "−")
+        digits, power, exponent = number.partition("e")
+        return f"${digits}\\cdot10^{{{int(exponent.replace('−', '-'))}}}$" if power else number
+
+    return COMPUTED.sub(result, text)
 
 
 def questions(text: str) -> str:
@@ -70,7 +95,7 @@ def page(text: str, head: str = "") -> str:
 
 def write(source: Path, target: Path) -> list[Path]:
     """Write the two pages of an exam into a folder, and return their paths."""
-    text = source.read_text(encoding="utf-8")
+    text = computed(source.read_text(encoding="utf-8"))
     pages = {
         target / f"{source.stem}.html": page(questions(text), sheet(text)),
         target / f"{source.stem}-solutions.html": page(text),

@@ -119,8 +119,8 @@ def exercise(course: Course, topic: str, key: str, name: str) -> list[str]:
         f"put the directive {{exercise}} {cells[1].id} into a lesson, right after its formula",
         f'.venv/bin/pytest tests/checks -k "{key}"',
         f"make release A={topic}",
-        ".venv/bin/pytest tests/checks/test_assignments.py tests/book/test_coverage.py "
-        f'-k "{topic}"; tests/book/test_syllabus.py says what to change in book/syllabus.md',
+        "python -m tools.syllabus, which writes its hours and points into book/syllabus.md",
+        f'.venv/bin/pytest tests/checks/test_assignments.py tests/book/test_coverage.py -k "{topic}"',
     ]
 
 

@@ -53,7 +53,9 @@ def test_a_plan_is_computed_from_its_lessons(tmp_path: Path) -> None:
     (tmp_path / "book/erm").mkdir(parents=True)
     lesson = "```{lesson}\n:minutes: 20\n:needs: erm-more\n```\n```{exercise} erm-gain\n```\n"
     (tmp_path / "book/erm/risk.md").write_text(lesson)
-    (tmp_path / "book/erm/more.md").write_text("```{lesson}\n:minutes: 10\n```\n(LAB-1)=\n# A lab\n")
+    (tmp_path / "book/erm/more.md").write_text(
+        "```{lesson}\n:minutes: 10\n```\n(LAB-1)=\n# A lab\n"
+    )
     (tmp_path / "exercises/erm").mkdir(parents=True)
     (tmp_path / "exercises/erm/lab.ipynb").write_text("Plan 90 minutes")
     cells = [
@@ -72,7 +74,7 @@ They take 9.9 hours together, and the course takes about 9 hours.
 | erm | 2, 3 | 9 of 9 |
 ## End
 """
-    right = ["2 exercises", "| 1 | | 0.6 | |", "<LAB-1>` | 1.7 | exam 1 |", "| 0 | | 0.0 | erm; exam 2 |",
-             "take 2.2 hours", "about 31 hours", "| erm | 1 | 3 of 7 |"]  # fmt: skip
+    right = ["2 exercises", "| 1 | | 0.6 | |", "| 1.7 | exam 1 |", "| 0 | | 0.0 | erm; exam 2 |"]
+    right += ["take 2.2 hours", "about 31 hours", "| erm | 1 | 3 of 7 |"]
     text = syllabus.written(page, tmp_path)
     assert [part for part in right if part not in text] == []
