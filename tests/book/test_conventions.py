@@ -230,10 +230,8 @@ def adam_shares(claims: dict[str, tuple[float, float]]) -> Column:
 
     def column(rule: Rule) -> str:
         g = [3.0, 3.0, -1.0]
-        move, seen = (
-            rule(g, [1.0] * 3, beta1=0.9, beta2=0.8, delta=TINY, decay=0.0)[2],
-            g[rule.first :],
-        )
+        move = rule(g, [1.0] * 3, beta1=0.9, beta2=0.8, delta=TINY, decay=0.0)[2]
+        seen = g[rule.first :]
         true = []
         for text, old in claims.items():
             # freed of its bias, an average is a weighted mean of what it has seen
