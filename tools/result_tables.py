@@ -9,7 +9,7 @@ import re
 import runpy
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ RESULTS = ROOT / "experiments" / "results"
 TABLE = re.compile(r"(<!-- rows: (.+?) -->\n(\|.+\n)\|[-:|]+\n)(?:\|.*\n)*")
 NEXT_RUN = re.compile(r"(?:\w+: )?rate|one rate|first layer")
 """The columns from which on a row tells of the next of its runs."""
+load = cache(Record.load)
 
 
 def records(name: str) -> list[Record]:
@@ -33,7 +34,7 @@ def records(name: str) -> list[Record]:
     files = sorted(RESULTS.glob(f"{name}-[0-9].json"))
     if not files:
         raise ToolError(f"there is no result of {name}", "correct the comment above the table")
-    return [Record.load(file) for file in files]
+    return [load(file) for file in files]
 
 
 def ended(name: str) -> list[Record]:
@@ -50,7 +51,7 @@ def last(name: str, curve: str = "test_error") -> np.ndarray:
 def search(curve: str) -> dict[Any, float]:
     """Return the validation accuracy of each rate, or pair of rates, that a search tried."""
     file = RESULTS / re.sub("/", "/tuning/", f"{curve}.json")
-    return tuning.scores(Record.load(file), 10) if file.exists() else {}
+    return tuning.scores(load(file), 10) if file.exists() else {}
 
 
 def chosen(curve: str) -> str:
@@ -142,8 +143,8 @@ def filled(head: str, text: str) -> list[list[str]]:
 def totals() -> list[list[str]]:
     """Return how many runs there are, how many of them diverged, and the hours they took."""
     files = [file for file in RESULTS.glob("*/*.json") if file.parent.name != "recorded"]
-    finals = [Record.load(file) for file in files]
-    short = [Record.load(file) for file in RESULTS.glob("*/tuning/*.json")]
+    finals = [load(file) for file in files]
+    short = [load(file) for file in RESULTS.glob("*/tuning/*.json")]
     lost = sum(record.stop.startswith("diverged") for record in finals)
     tried, failed = (
         sum(len(part) for part in parts)
