@@ -7,13 +7,20 @@ Sphinx and its extensions while the pages are executed; nothing is built without
 no site is yet, all pages are written. The exit status is not 0 if anything warned.
 """
 
+import functools
 import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pybtex.plugin
 import yaml  # type: ignore[import-untyped]
 from jupyter_book.sphinx import build_sphinx
+
+HERE = Path(__file__).resolve().parent.parent
+# Each reference asks for the plugin of its style, and each time all installed packages are searched.
+# What imports the function later imports this one.
+pybtex.plugin.find_plugin = functools.cache(pybtex.plugin.find_plugin)
 
 
 def build(source: Path, out: Path, jobs: int, executed: Sequence[str]) -> int:
@@ -41,11 +48,11 @@ def build(source: Path, out: Path, jobs: int, executed: Sequence[str]) -> int:
 
 def import_extensions(source: Path) -> None:
     """Import what Sphinx will load, so that it need not wait for it."""
+    # the extensions of the book, and the packages of this tree, whatever is installed
+    sys.path[:0] = [str(HERE / "book" / "_ext"), str(HERE / "src")]
     config = yaml.safe_load((source / "_config.yml").read_text(encoding="utf-8"))["sphinx"]
-    own = config["local_extensions"]
     for name in config["config"]["extensions"]:
-        if name not in own:
-            importlib.import_module(name)
+        importlib.import_module(name)
 
 
 if __name__ == "__main__":

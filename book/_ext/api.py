@@ -12,25 +12,19 @@ import argparse
 import ast
 import inspect
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bs4 import BeautifulSoup, Tag
+import public_names as names
 from docutils import nodes
 from docutils.statemachine import StringList
+from elements import above, html
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from traitlets import HasTraits
-
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-import public_names as names  # noqa: E402
-import signatures  # noqa: E402
 
 INDEX = "book/api"
 OPTION = re.compile(r"c\.(\w+\.\w+)")
@@ -40,6 +34,21 @@ UNLINKED = (nodes.reference, nodes.title, addnodes.desc_signature)
 PACKAGES = ("optdl", "gradebox")
 LONG = 60
 """Letters of a constant's value that is shown."""
+IN_CELL = re.compile(
+    r'(?<!<span class="o">\.</span>)<span class="n">(\w+)</span>(?!<span class="o">=</span>)'
+    r'(?:<span class="o">\.</span><span class="n">(\w+)</span>)?'
+)
+"""A name in highlighted code, and the one behind its dot: no attribute, no name of an argument."""
+SHORTENED = (
+    (r"~?jaxtyping\.(\w+)\[ndarray, '\s*([^']*?)\s*'\]", r'\1["\2"]'),
+    (r"~?jaxtyping\.(\w+)\[([\w.]+), '\s*([^']*?)\s*'\]", r'\1[\2, "\3"]'),
+    (r"~(?!optdl\.|gradebox\.)(?:\w+\.)+", ""),
+    (r"\b(?:typing|collections\.abc|np|numpy|torch|jaxtyping)\.", ""),
+    (r"\[\[\.\.\.\]", "[..."),
+    (r"<(?:function|class) '?(?:[\w.]+\.)?(\w+)'?>", r"\1"),
+    (r"= <.*?>(?=[,)])", "= ..."),
+)
+"""What a signature shows instead of what Python tells: ``Float["m d"]`` is an array of floats."""
 
 
 # --- Directives ----------------------------------------------------------------------------------
@@ -50,20 +59,22 @@ class Api(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the sections, or the entries alone where there is one module."""
-        listed = names.names(self.env.docname.removeprefix(names.FOLDER))
-        for file in names.sources(listed):
-            self.env.note_dependency(file)
-        modules = [name for name in listed if isinstance(names.resolve(name), ModuleType)]
-        if len(modules) < 2:
+        listed = self.listed(self.env.docname.removeprefix(names.FOLDER))
+        if len(listed) == 1 or not _is_module(listed[0]):
             return self.parsed(line for name in listed for line in entry(name))
-        return [self.section(name) for name in listed]
+        return [self.section("section", nodes.literal("", name), entry(name)) for name in listed]
 
-    def section(self, module: str) -> nodes.section:
-        """Return a module's entries below its name."""
-        title = nodes.title("", "", nodes.literal("", module))
-        section = nodes.section("", title, ids=[nodes.make_id(f"section-{module}")])
-        section += self.parsed(entry(module))
-        return section
+    def listed(self, page: str) -> list[str]:
+        """Return what a page lists; the page is read again when a source of that changes."""
+        listed = names.names(page)
+        for file in (str(names.TABLE), *names.sources(listed)):
+            self.env.note_dependency(file)
+        return listed
+
+    def section(self, kind: str, title: nodes.Node, lines: Iterable[str]) -> nodes.section:
+        """Return a section with what lines of reStructuredText say."""
+        name = nodes.make_id(f"{kind}-{title.astext()}")
+        return nodes.section("", nodes.title("", "", title), *self.parsed(lines), ids=[name])
 
     def parsed(self, lines: Iterable[str]) -> list[nodes.Node]:
         """Return lines of reStructuredText as nodes."""
@@ -77,26 +88,23 @@ class ApiIndex(Api):
 
     def run(self) -> list[nodes.Node]:
         """Return the sections, in the order of the table."""
-        self.env.note_dependency(str(names.TABLE))
         result = []
-        for page, listed in names.table().items():
-            for file in names.sources(listed):
-                self.env.note_dependency(file)
-            modules = [name for name in listed if isinstance(names.resolve(name), ModuleType)]
-            result += [self.index(name, [name]) for name in modules] or [self.index(page, listed)]
+        for page in names.table():
+            listed = self.listed(page)
+            groups = {name: [name] for name in listed if _is_module(name)} or {page: listed}
+            for title, inside in groups.items():
+                lines = (line for name in inside for line in indexed(name))
+                result.append(self.section("index", nodes.Text(title), lines))
         return result
 
-    def index(self, title: str, listed: list[str]) -> nodes.section:
-        """Return the section with what these names stand for."""
-        section = nodes.section("", nodes.title("", title), ids=[nodes.make_id(f"index-{title}")])
-        section += self.parsed(line for name in listed for line in indexed(name))
-        return section
+
+def _is_module(name: str) -> bool:
+    return isinstance(names.resolve(name), ModuleType)
 
 
 def entry(name: str) -> Iterator[str]:
     """Yield the reStructuredText that makes the entries of a listed name."""
-    value = names.resolve(name)
-    if isinstance(value, ModuleType):
+    if _is_module(name):
         yield from (f".. automodule:: {name}", "   :no-members:", "")
     for public in names.public(name):
         yield from _described(public, names.resolve(public))
@@ -125,7 +133,7 @@ def _described(name: str, value: Any) -> Iterator[str]:
 
 def indexed(name: str) -> Iterator[str]:
     """Yield a list of what a listed name stands for, with the first sentence about each."""
-    if isinstance(names.resolve(name), ModuleType):
+    if _is_module(name):
         yield from (names.summary(name), "")
     for public in names.public(name):
         value = names.resolve(public)
@@ -162,7 +170,10 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[str]:
                 below.description = _sentence(choice.help)
                 yield from _commands(below)
         elif not isinstance(action, argparse._HelpAction):
-            yield from (f".. option:: {_written(action)}", "", f"   {_sentence(action.help)}", "")
+            value = f" {action.metavar}" if action.metavar else ""
+            typed = ", ".join(f"{name}{value}" for name in action.option_strings)
+            yield from (f".. option:: {typed or action.metavar}", "")
+            yield from (f"   {_sentence(action.help)}", "")
 
 
 def _sentence(text: str | None) -> str:
@@ -171,54 +182,41 @@ def _sentence(text: str | None) -> str:
     return f"{plain[:1].upper()}{plain[1:]}."
 
 
-def _written(action: argparse.Action) -> str:
-    """Return an option as it is typed."""
-    value = f" {action.metavar}" if action.metavar else ""
-    return ", ".join(f"{name}{value}" for name in action.option_strings) or str(action.metavar)
-
-
 # --- What autodoc asks ---------------------------------------------------------------------------
 
 
 def show_signature(
     app: Sphinx, what: str, name: str, value: Any, options: Any, given: str, result: str
-) -> tuple[str, str | None] | None:
+) -> tuple[str | None, str | None]:
     """Return a signature with its types in few words."""
     if inspect.isclass(value) and issubclass(value, HasTraits | BaseException):
         return "", None
-    bound = what == "method" and inspect.isfunction(value) and not _is_static(name)
-    shown = signatures.parts(value, bound)
-    if shown is not None and inspect.isclass(value):
-        return shown[0], None
-    return shown
+    return shortened(given), shortened(result) if what != "class" else None
 
 
-def _is_static(name: str) -> bool:
-    owner, _, attribute = name.rpartition(".")
-    return isinstance(inspect.getattr_static(names.resolve(owner), attribute), staticmethod)
+def shortened(signature: str | None) -> str | None:
+    """Return a signature, or a part of one, with its types in few words."""
+    for long, short in SHORTENED:
+        signature = signature and re.sub(long, short, signature)
+    return signature
 
 
 def complete(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """Add to the docstring of a class what can be configured in it."""
-    if inspect.isclass(value) and issubclass(value, HasTraits):
-        lines += _options(value)
+    """Add to the docstring of a class what can be configured in it, in the order of its source."""
+    if not (inspect.isclass(value) and issubclass(value, HasTraits)):
+        return
+    traits = value.class_own_traits(config=True)
+    for option in (option for option in vars(value) if option in traits):
+        default = traits[option].default()
+        lines += ["", f".. py:attribute:: {option}"]
+        if default is not None and len(repr(default)) <= LONG:
+            lines.append(f"   :value: {default!r}")
+        lines += ["", f"   {traits[option].help}", ""]
 
 
 def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: Any) -> bool | None:
     """Leave out a class that another class keeps as an attribute."""
     return True if what == "class" and inspect.isclass(value) else None
-
-
-def _options(owner: type[HasTraits]) -> Iterator[str]:
-    """Yield what can be configured in a class, in the order of its source."""
-    traits = owner.class_own_traits(config=True)
-    for name in (name for name in vars(owner) if name in traits):
-        trait = traits[name]
-        yield from ("", f".. py:attribute:: {name}")
-        default = trait.default()
-        if default is not None and len(repr(default)) <= LONG:
-            yield f"   :value: {default!r}"
-        yield from ("", f"   {trait.help}", "")
 
 
 # --- Links ---------------------------------------------------------------------------------------
@@ -258,8 +256,8 @@ def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for code in list(doctree.findall(is_code)):
         named = code.get("entry", code.astext()).removesuffix("()")
         name = _entry(named, objects, short)
-        mention = (name, above(code, (nodes.section,)))
-        if name is None or mention in seen or above(code, UNLINKED):
+        mention = (name, above(code, nodes.section))
+        if name is None or mention in seen or above(code, *UNLINKED):
             continue
         seen.add(mention)
         page, anchor = objects[name].docname, objects[name].node_id
@@ -282,28 +280,40 @@ def _entry(text: str, objects: dict[str, Any], short: dict[str, str]) -> str | N
 
 def is_code(node: nodes.Node) -> bool:
     """Return whether a node is code within a line; tables have it as an element of HTML."""
-    return isinstance(node, nodes.literal) or (
-        node.tagname == "html" and isinstance(node, nodes.Element) and node.get("tag") == "code"
-    )
+    return isinstance(node, nodes.literal) or (isinstance(node, html) and node["tag"] == "code")
 
 
-def link_code(soup: BeautifulSoup, app: Sphinx, page: str) -> None:
-    """Link the names of entries in the code of a page, once in each section."""
-    objects = app.env.get_domain("py").objects  # type: ignore[attr-defined]
-    cells = soup.select(".cell_input pre")
-    names_in_cells = dict(pair for cell in cells for pair in imported(cell.get_text()))
-    seen = set()
-    for cell in cells:
-        section = id(cell.find_parent("section"))
-        for first, second in list(_names(cell)):
-            name = names_in_cells.get(first.get_text(), "")
-            if second is not None and f"{name}.{second.get_text()}" in objects:
-                first, name = second, f"{name}.{second.get_text()}"
-            entry = objects.get(name)
-            if entry and entry.objtype != "module" and (name, section) not in seen:
-                seen.add((name, section))
-                uri = app.builder.get_relative_uri(page, entry.docname)
-                first.wrap(soup.new_tag("a", href=f"{uri}#{entry.node_id}"))
+def visit_literal_block(writer: Any, node: nodes.literal_block) -> None:
+    """Write code; in a cell, link the names of entries, once in each section."""
+    try:
+        type(writer).visit_literal_block(writer, node)
+    except nodes.SkipNode:
+        if "cell_input" in node.parent.get("classes", ()):
+            writer.body[-1] = IN_CELL.sub(lambda name: _linked(writer, node, name), writer.body[-1])
+        raise
+
+
+def _linked(writer: Any, node: nodes.Node, found: re.Match[str]) -> str:
+    """Return a name in a cell as it is written: with a link if it is the first of its section."""
+    if not hasattr(writer, "names_in_cells"):
+        blocks = writer.document.findall(nodes.literal_block)
+        cells = [block for block in blocks if "cell_input" in block.parent.get("classes", ())]
+        writer.names_in_cells = dict(pair for cell in cells for pair in imported(cell.astext()))
+        writer.linked = set()
+    objects = writer.builder.env.get_domain("py").objects
+    first, second = found.groups()
+    name = writer.names_in_cells.get(first, "")
+    inner = f"{name}.{second}"
+    name = inner if second and inner in objects else name
+    mention = (name, above(node, nodes.section))
+    if name not in objects or objects[name].objtype == "module" or mention in writer.linked:
+        return found[0]
+    writer.linked.add(mention)
+    uri = writer.builder.get_relative_uri(writer.builder.current_docname, objects[name].docname)
+    start = found[0].rindex("<span") if name == inner else 0
+    end = found[0].index("</span>", start) + len("</span>")
+    link = f'<a href="{uri}#{objects[name].node_id}">{found[0][start:end]}</a>'
+    return found[0][:start] + link + found[0][end:]
 
 
 def imported(code: str) -> Iterator[tuple[str, str]]:
@@ -316,28 +326,6 @@ def imported(code: str) -> Iterator[tuple[str, str]]:
         if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("optdl"):
             for alias in statement.names:
                 yield alias.asname or alias.name, f"{statement.module}.{alias.name}"
-
-
-def _names(code: Tag) -> Iterator[tuple[Tag, Tag | None]]:
-    """Yield each name in a code, with the one behind its dot."""
-    for name in code.find_all("span", class_="n"):
-        sign = name.next_sibling
-        if _has_text(name.previous_sibling, ".") or _has_text(sign, "="):
-            continue  # an attribute, or the name of an argument
-        behind = sign.next_sibling if _has_text(sign, ".") else None
-        yield name, behind if isinstance(behind, Tag) else None
-
-
-def _has_text(node: Any, text: str) -> bool:
-    return isinstance(node, Tag) and node.get_text() == text
-
-
-def above(node: nodes.Node, kinds: tuple[type[nodes.Node], ...]) -> nodes.Node | None:
-    """Return the nearest node of these kinds that another lies in."""
-    inside: nodes.Node | None = node.parent
-    while inside is not None and not isinstance(inside, kinds):
-        inside = inside.parent
-    return inside
 
 
 def link_sources(app: Sphinx, doctree: nodes.document) -> None:
@@ -376,8 +364,6 @@ def import_once(app: Sphinx, env: Any, docnames: list[str]) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx about directives, links, and how docstrings are read."""
-    for extension in ("sphinx.ext.autodoc", "sphinx.ext.napoleon"):
-        app.setup_extension(extension)
     app.add_directive("api", Api)
     app.add_directive("api-index", ApiIndex)
     app.connect("env-before-read-docs", import_once)

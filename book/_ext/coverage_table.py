@@ -6,35 +6,28 @@ package which the tests import.
 """
 
 import re
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from elements import above, element, html, nothing
+from exercises import exercises
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-sys.path.insert(0, str(ROOT))
+from tools.coverage import Chapter, Evidence, Kind, Row, gather, read_rows, sections
 
-from tools.coverage import Chapter, Evidence, Kind, Row, gather, read_rows, sections  # noqa: E402
-
+ROOT = Path(__file__).resolve().parent.parent.parent
 STYLE = "coverage_table.css"
-COLUMNS: tuple[tuple[str, Kind], ...] = (
-    ("Section", "section"),
-    ("Code", "code"),
-    ("Tests", "test"),
-    ("Exercise", "exercise"),
+COLUMNS: tuple[tuple[str, Kind, str], ...] = (
+    ("Section", "section", "sections"),
+    ("Code", "code", "objects"),
+    ("Tests", "test", "tests"),
+    ("Exercise", "exercise", "exercises"),
 )
-MANY: dict[Kind, str] = {
-    "section": "sections",
-    "code": "objects",
-    "test": "tests",
-    "exercise": "exercises",
-}
+"""The name of each column, the evidence in it, and what many of that are called."""
 FEW = 3
 PAGE = "book/coverage"
 """The page that holds the tables of the rows."""
@@ -46,18 +39,8 @@ UNLINKED = (nodes.literal, nodes.literal_block, nodes.reference, nodes.title, no
 logger = logging.getLogger(__name__)
 
 
-class html(nodes.General, nodes.TextElement):  # noqa: N801
-    """One HTML element; other builders write its contents alone."""
-
-
 class to_label(nodes.General, nodes.Inline, nodes.Element):  # noqa: N801
     """A link to a label of the book, resolved when all pages are read."""
-
-
-def element(tag: str, *children: nodes.Node, **attributes: str) -> html:
-    """Return an HTML element with its children; ``_`` in a name of an attribute means ``-``."""
-    named = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
-    return html("", "", *children, tag=tag, html=named)
 
 
 class StackingTable(SphinxDirective):
@@ -82,27 +65,30 @@ class StackingTable(SphinxDirective):
             for row in holder.findall(nodes.row)
         ]
         names = ["".join(node.astext() for node in cell) for cell in head]
-        return [
-            element(
-                "table",
-                element("caption", nodes.Text(self.arguments[0]), class_="visually-hidden"),
-                element("thead", head_row(names), role="rowgroup"),
-                element("tbody", *(body_row(names, row, header) for row in body), role="rowgroup"),
-                class_="coverage stacking",
-                role="table",
-            )
-        ]
+        rows = [body_row(names, row, header) for row in body]
+        return [table(self.arguments[0], names, rows, "coverage stacking")]
 
 
-def head_row(names: list[str]) -> html:
-    """Return the row that names the columns."""
-    cells = (element("th", nodes.Text(n), scope="col", role="columnheader") for n in names)
-    return element("tr", *cells, role="row")
+def table(caption: str, names: list[str], rows: list[html], style: str) -> html:
+    """Return a table; its roles survive where the style turns rows into cards."""
+    head = (element("th", nodes.Text(n), scope="col", role="columnheader") for n in names)
+    return element(
+        "table",
+        element("caption", nodes.Text(caption), class_="visually-hidden"),
+        element("thead", element("tr", *head, role="row"), role="rowgroup"),
+        element("tbody", *rows, role="rowgroup"),
+        class_=style,
+        role="table",
+    )
 
 
 def body_row(names: list[str], row: list[list[nodes.Node]], header: int) -> html:
     """Return a row; on a phone each cell after its header shows the name of its column."""
-    content = [[spread(node) for node in cell] for cell in row]
+    content = [
+        # a name in code font may go on in a new line
+        [breakable(node.astext()) if isinstance(node, nodes.literal) else node for node in cell]
+        for cell in row
+    ]
     *before, named = content[:header]
     what = "coverage-what" if before else "coverage-what coverage-symbol"
     cells = [element("td", *cell, role="cell", class_="coverage-symbol") for cell in before]
@@ -112,11 +98,6 @@ def body_row(names: list[str], row: list[list[nodes.Node]], header: int) -> html
         style = {"class_": "coverage-none coverage-empty"} if empty else {}
         cells.append(element("td", element("div", *cell), role="cell", data_label=name, **style))
     return element("tr", *cells, role="row")
-
-
-def spread(node: nodes.Node) -> nodes.Node:
-    """Let a name in code font go on in a new line."""
-    return breakable(node.astext()) if isinstance(node, nodes.literal) else node
 
 
 def breakable(name: str) -> html:
@@ -153,41 +134,31 @@ class CoverageTable(SphinxDirective):
         return [self._section(number, chapter) for number, chapter in enumerate(chapters, 1)]
 
     def _section(self, number: int, chapter: Chapter) -> nodes.section:
-        section = nodes.section(ids=[f"coverage-{chapter.topic.replace('_', '-')}"])
-        name = f"{number}. {chapter.title}"
         rows = "1 row" if len(chapter.rows) == 1 else f"{len(chapter.rows)} rows"
         done = f"{chapter.complete} of {rows} complete"
         state = done if chapter.exists else f"chapter to come, {rows}"
-        section += nodes.title("", name)
-        section += nodes.paragraph("", state, classes=["coverage-state"])
-        section += self._table(chapter, f"{chapter.title}: {state}")
-        return section
-
-    def _table(self, chapter: Chapter, caption: str) -> html:
-        columns = COLUMNS if chapter.exists else ()
-        names = ["Row", "What", *(name for name, _ in columns)]
+        columns = [name for name, _, _ in COLUMNS] if chapter.exists else []
+        style = "coverage" if chapter.exists else "coverage coverage-to-come"
         body = [self._row(chapter, row) for row in chapter.rows]
-        return element(
-            "table",
-            element("caption", nodes.Text(caption), class_="visually-hidden"),
-            element("thead", head_row(names), role="rowgroup"),
-            element("tbody", *body, role="rowgroup"),
-            class_="coverage" + ("" if chapter.exists else " coverage-to-come"),
-            # Roles survive where the style turns rows into cards.
-            role="table",
+        return nodes.section(
+            "",
+            nodes.title("", f"{number}. {chapter.title}"),
+            nodes.paragraph("", state, classes=["coverage-state"]),
+            table(f"{chapter.title}: {state}", ["Row", "What", *columns], body, style),
+            ids=[f"coverage-{chapter.topic.replace('_', '-')}"],
         )
 
     def _row(self, chapter: Chapter, row: Row) -> html:
         header = element("th", nodes.Text(row.name), scope="row", role="rowheader")
-        header["ids"] = [anchor(name) for name in ROW.findall(row.name)]
+        header["ids"] = [f"row-{name.lower()}" for name in ROW.findall(row.name)]
         title = element("td", *self._inline(row.title), role="cell", class_="coverage-what")
         cells = [header, title]
-        for name, kind in COLUMNS if chapter.exists else ():
-            content = element("div", *self._cell(chapter, row, kind))
+        for name, kind, many in COLUMNS if chapter.exists else ():
+            content = element("div", *self._cell(chapter, row, kind, many))
             cells.append(element("td", content, role="cell", data_label=name))
         return element("tr", *cells, role="row")
 
-    def _cell(self, chapter: Chapter, row: Row, kind: Kind) -> list[nodes.Node]:
+    def _cell(self, chapter: Chapter, row: Row, kind: Kind, many: str) -> list[nodes.Node]:
         evidence = row.of(kind)
         if not evidence:
             hole = kind in row.missing
@@ -196,10 +167,9 @@ class CoverageTable(SphinxDirective):
         listed = element("ul", *(element("li", self._link(chapter, item)) for item in evidence))
         if len(evidence) <= FEW and kind != "test":
             return [listed]
-        count = "1 test" if len(evidence) == 1 else f"{len(evidence)} {MANY[kind]}"
-        summary = element("summary", nodes.Text(count))
+        count = "1 test" if len(evidence) == 1 else f"{len(evidence)} {many}"
         # One name for all: opening one list closes the last.
-        return [element("details", summary, listed, name="places")]
+        return [element("details", element("summary", nodes.Text(count)), listed, name="places")]
 
     def _link(self, chapter: Chapter, item: Evidence) -> nodes.Node:
         if item.kind == "section":
@@ -207,13 +177,13 @@ class CoverageTable(SphinxDirective):
         prefix = f"{chapter.topic}." if item.kind == "code" else ""
         name = breakable(item.name.split("::", 1)[-1].removeprefix(prefix))
         name["entry"] = item.name  # of the API
-        if item.kind == "exercise":
-            topic = chapter.topic.replace("_", "-")
-            if item.id.startswith("LAB"):
-                return to_label("", name, page=f"book/{chapter.topic}/index", anchor=topic)
-            page = f"book/exercises/{chapter.topic}"
-            return to_label("", name, page=page, anchor=exercise_of(item, f"exercises-{topic}"))
-        return name
+        if item.kind != "exercise":
+            return name
+        topic = chapter.topic.replace("_", "-")
+        if item.id.startswith("LAB"):
+            return to_label("", name, page=f"book/{chapter.topic}/index", anchor=topic)
+        page = f"book/exercises/{chapter.topic}"
+        return to_label("", name, page=page, anchor=exercise_of(item, f"exercises-{topic}"))
 
     def _inline(self, text: str) -> list[nodes.Node]:
         """Return a title as nodes, with its mathematics."""
@@ -223,8 +193,6 @@ class CoverageTable(SphinxDirective):
 
 def exercise_of(item: Evidence, whole: str) -> str:
     """Return the anchor of the exercise that asks for a function, or else of the ``whole`` page."""
-    from exercises import exercises  # here, because it imports this module itself
-
     asks = re.compile(rf"^(?:def|class) {re.escape(item.name)}\b", re.MULTILINE)
     for name, exercise in exercises(ROOT / item.file).items():
         if any(asks.search(source) for _, _, source in exercise.cells):
@@ -247,11 +215,6 @@ def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         link.replace_self(nodes.reference("", "", *link.children, refuri=uri, internal=True))
 
 
-def anchor(row: str) -> str:
-    """Return the anchor of a row on its page."""
-    return f"row-{row.lower()}"
-
-
 @cache
 def known_rows(root: Path) -> frozenset[str]:
     """Return the names of all rows."""
@@ -264,69 +227,35 @@ def link_rows(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         return
     page = app.builder.get_relative_uri(docname, PAGE)
     for text in list(doctree.findall(nodes.Text)):
-        if not ROW.search(text) or in_any(text, UNLINKED):
+        if not ROW.search(text) or above(text, *UNLINKED):
             continue
         parts: list[nodes.Node] = []
         for part in re.split(f"({ROW.pattern})", text):
             if part in known_rows(ROOT):
-                uri = f"{page}#{anchor(part)}"
+                uri = f"{page}#row-{part.lower()}"
                 parts.append(nodes.reference("", part, refuri=uri, internal=True))
             elif part:
                 parts.append(nodes.Text(part))
         text.parent.replace(text, parts)
 
 
-def in_any(node: nodes.Node, kinds: tuple[type[nodes.Node], ...]) -> bool:
-    """Return whether a node lies within another of these kinds."""
-    while node.parent is not None:
-        node = node.parent
-        if isinstance(node, kinds):
-            return True
-    return False
-
-
 def add_style(
     app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: nodes.document
 ) -> None:
     """Load the style on the pages that have such a table, and on no other."""
-    if doctree and any(
-        "coverage" in node["html"].get("class", "") for node in doctree.findall(html)
-    ):
+    if doctree and any(node["tag"] == "table" for node in doctree.findall(html)):
         app.add_css_file(STYLE)
 
 
-def visit(translator: Any, node: html) -> None:
-    """Open an element."""
-    attributes = dict(node["html"])
-    if "class" in attributes:
-        attributes["CLASS"] = attributes.pop("class")
-    translator.body.append(translator.starttag(node, node["tag"], "", **attributes))
-
-
-def depart(translator: Any, node: html) -> None:
-    """Close an element."""
-    if node["tag"] != "wbr":
-        translator.body.append(f"</{node['tag']}>")
-
-
-def nothing(translator: Any, node: nodes.Node) -> None:
-    """Write only what is inside."""
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Tell Sphinx about the directive."""
+    """Tell Sphinx about the directives."""
+    app.setup_extension("elements")
     plain = (nothing, nothing)
-    app.add_node(html, html=(visit, depart), latex=plain, text=plain)
     app.add_node(to_label, html=plain, latex=plain, text=plain)
     app.add_directive("coverage-table", CoverageTable)
     app.add_directive("stacking-table", StackingTable)
-    app.connect("config-inited", _add_static)
     app.connect("env-get-outdated", outdated)
     app.connect("doctree-resolved", resolve)
     app.connect("doctree-resolved", link_rows)
     app.connect("html-page-context", add_style)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
-
-
-def _add_static(app: Sphinx, config: Any) -> None:
-    config.html_static_path.append(str(HERE / STYLE))

@@ -14,9 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from coverage_table import element
 from docutils import nodes
 from docutils.statemachine import StringList
+from elements import element
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -24,39 +24,32 @@ from tools import answers, hints
 
 HEADING = re.compile(r"^## *(\d+) · *(.*?)\s*(?:\*\(.*\)\*)?\s*$", re.M)
 CHECK = re.compile(r'^check\("(.+?)"', re.M)
+WITHOUT_SCRIPT = (
+    "With JavaScript you can solve this exercise on the page. It also stands in "
+    '<a href="{static}/notebooks/TOPIC.json" download="TOPIC.ipynb">'
+    "the notebook of this assignment</a>, for JupyterLab."
+)
 PLACEHOLDER = "# YOUR CODE HERE\n    raise NotImplementedError()"
-KINDS = {"answer": "an answer in Python", "run": "an experiment", "written": "an answer in words"}
 
 
 @dataclass
 class Exercise:
-    """A task of an assignment: its number and title, its text and its cells.
-
-    Parameters
-    ----------
-    topic, name : str
-        The assignment, and the name of the exercise's first cell without ``-task``.
-    number, title : str
-        As the notebook's heading has them.
-    cells : list of tuple
-        For each cell its kind (``text``, or one of `KINDS`), its name and its source.
-    points : int
-        What a right answer earns, by the checks and by people.
-    keys : dict
-        For each answer in Python the key of its check, such as ``L1-07``.
-    """
+    """A task of an assignment; its name is that of its first cell without ``-task``."""
 
     topic: str
     name: str
     number: str
     title: str
     cells: list[tuple[str, str, str]] = field(default_factory=list)
+    """For each cell what `kind` says of it, its name and its source."""
     points: int = 0
+    """What a right answer earns, by the checks and by people."""
     keys: dict[str, str] = field(default_factory=dict)
+    """For each answer in Python the key of its check, such as ``L1-07``."""
 
 
 def kind(cell: dict[str, Any]) -> str:
-    """Return what a cell is for a reader; nothing for a test."""
+    """Return what a cell is: ``text``, ``answer``, ``written`` (in words), ``run``, or a test."""
     marks = cell["metadata"].get("nbgrader", {})
     if cell["cell_type"] == "markdown":
         return "written" if marks.get("solution") else "text"
@@ -87,6 +80,13 @@ def exercises(path: Path) -> dict[str, Exercise]:
         elif current and (check := CHECK.search(source)):
             current.keys[current.cells[-1][1]] = check[1]
     return result
+
+
+def _box(name: str, label: str, title: str) -> nodes.container:
+    """Return the box of an exercise, with its title alone."""
+    text = nodes.strong("", label), nodes.Text(f" · {title}")
+    line = nodes.paragraph("", "", *text, classes=["exercise-title"])
+    return nodes.container("", line, classes=["exercise"], ids=[f"exercise-{name}"])
 
 
 class ExerciseDirective(SphinxDirective):
@@ -120,14 +120,10 @@ class ExerciseDirective(SphinxDirective):
 
     def exercise(self, exercise: Exercise) -> nodes.container:
         """Return a box with the title, the task and the cells."""
-        box = nodes.container(classes=["exercise"], ids=[f"exercise-{exercise.name}"])
-        title = nodes.paragraph("", "", classes=["exercise-title"])
-        title += nodes.strong("", f"Exercise {exercise.number}")
-        title += nodes.Text(f" · {exercise.title}")
+        box = _box(exercise.name, f"Exercise {exercise.number}", exercise.title)
         if exercise.points:
             points = "1 point" if exercise.points == 1 else f"{exercise.points} points"
-            title += nodes.inline("", f" · {points}", classes=["exercise-points"])
-        box += title
+            box[0] += nodes.inline("", f" · {points}", classes=["exercise-points"])
         for kind, name, source in exercise.cells:
             if kind == "text":
                 self.state.nested_parse(StringList(source.splitlines(), name), 0, box)
@@ -139,7 +135,7 @@ class ExerciseDirective(SphinxDirective):
                     box += self.solution(exercise.topic, name)
         if self.content:
             self.fill(box, "\n    ".join(self.content))
-        box += nodes.raw("", self.without_script(exercise), format="html")
+        box += self.script(WITHOUT_SCRIPT.replace("TOPIC", exercise.topic))
         return box
 
     def fill(self, box: nodes.container, lines: str) -> None:
@@ -166,14 +162,13 @@ class ExerciseDirective(SphinxDirective):
         for file in hints.files(topic):
             self.env.note_dependency(str(file))
         texts = hints.texts(key)
-        fold: list[nodes.Element] = []
-        for number, text in reversed([*enumerate(texts, 1)]):
+        outer = holder = nodes.container()
+        for number, text in enumerate(texts, 1):
             title = element("summary", nodes.Text(f"Hint {number} of {len(texts)}"))
-            hint = element("details", title, class_="exercise-hints")
+            holder += (hint := element("details", title, class_="exercise-hints"))
             self.state.nested_parse(StringList([text], key), 0, hint)
-            hint += fold
-            fold = [hint]
-        return fold[0]
+            holder = hint
+        return outer[0]
 
     def solution(self, topic: str, name: str) -> nodes.Element:
         """Return an answer of the course; the script shows it after some attempts."""
@@ -185,26 +180,14 @@ class ExerciseDirective(SphinxDirective):
         title = element("summary", nodes.Text("A solution"))
         return element("details", title, shown, class_="exercise-solution", hidden="")
 
-    def static(self) -> str:
-        """Return where the scripts are, as the page sees it."""
-        return "../" * self.env.docname.count("/") + "_static/python"
-
-    def script(self) -> str:
-        """Return what loads the script; nothing where the page has it."""
-        if self.env.temp_data.get("exercise"):
-            return ""
+    def script(self, note: str) -> nodes.raw:
+        """Return what loads the script, once on a page, and a note for who has no JavaScript."""
+        static = "../" * self.env.docname.count("/") + "_static/python"
+        first = not self.env.temp_data.get("exercise")
         self.env.temp_data["exercise"] = True
-        return f'<script defer src="{self.static()}/start.js"></script>'
-
-    def without_script(self, exercise: Exercise) -> str:
-        """Return what stands there without JavaScript."""
-        name = f"{exercise.topic}.ipynb"
-        address = f"{self.static()}/notebooks/{exercise.topic}.json"
-        link = f'<a href="{address}" download="{name}">the notebook of this assignment</a>'
-        return (
-            f"{self.script()}<noscript><p>With JavaScript you can solve this exercise on the page. "
-            f"It also stands in {link}, for JupyterLab.</p></noscript>"
-        )
+        script = f'<script defer src="{static}/start.js"></script>' if first else ""
+        html = f"{script}<noscript><p>{note.format(static=static)}</p></noscript>"
+        return nodes.raw("", html, format="html")
 
 
 class TryDirective(ExerciseDirective):
@@ -220,14 +203,10 @@ class TryDirective(ExerciseDirective):
             ast.parse(source)
         except SyntaxError as error:
             raise self.error(f"the cell {name} is not Python: {error}") from None
-        box = nodes.container(classes=["exercise", "try"], ids=[f"exercise-{name}"])
-        title = nodes.paragraph("", "", classes=["exercise-title"])
-        title += nodes.strong("", "Try it")
-        title += nodes.Text(" · change a number and predict the figure")
-        box += title
+        box = _box(name, "Try it", "change a number and predict the figure")
+        box["classes"].append("try")
         box += self.cell("try", name, source)
-        note = "<noscript><p>With JavaScript you can run this code on the page.</p></noscript>"
-        box += nodes.raw("", self.script() + note, format="html")
+        box += self.script("With JavaScript you can run this code on the page.")
         return [box]
 
 

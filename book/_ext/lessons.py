@@ -13,16 +13,16 @@ import hashlib
 import json
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from coverage_table import element, html
 from docutils import nodes
 from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
+from elements import element, html
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -40,40 +40,17 @@ CARDS = "cards.js"
 
 @dataclass(frozen=True)
 class Lesson:
-    """What a reader is told of a lesson before it begins.
-
-    Parameters
-    ----------
-    minutes : int
-        An honest reading time.
-    needs : tuple of str
-        The labels of the lessons that come before.
-    spine : bool
-        Whether it belongs to the short way through the course.
-    appendix : bool
-        Whether the way through the chapter goes past it.
-    """
+    """What a reader is told of a lesson; it needs the lessons with these labels."""
 
     minutes: int
-    needs: tuple[str, ...] = ()
-    spine: bool = False
-    appendix: bool = False
+    needs: tuple[str, ...]
+    spine: bool
+    appendix: bool
 
 
 def lessons_of(env: BuildEnvironment) -> dict[str, Lesson]:
-    """Return the lessons that have been read, by their pages."""
-    if not hasattr(env, "lessons"):
-        env.lessons = {}  # type: ignore[attr-defined]
-    lessons: dict[str, Lesson] = env.lessons  # type: ignore[attr-defined]
-    return lessons
-
-
-def work(env: BuildEnvironment) -> dict[str, tuple[list[str], list[str]]]:
-    """Return what a reader does in each lesson: the names of its answers, and of its cards."""
-    if not hasattr(env, "lesson_work"):
-        env.lesson_work = {}  # type: ignore[attr-defined]
-    result: dict[str, tuple[list[str], list[str]]] = env.lesson_work  # type: ignore[attr-defined]
-    return result
+    """Return the lessons that have been read, by their pages; Sphinx keeps them up to date."""
+    return {page: data["lesson"] for page, data in env.metadata.items() if "lesson" in data}
 
 
 # --- The line below a title ---------------------------------------------------------------------
@@ -96,7 +73,7 @@ class LessonDirective(SphinxDirective):
         needs = tuple(re.findall(r"[\w-]+", self.options.get("needs") or ""))
         flags = {name: name in self.options for name in ("spine", "appendix")}
         lesson = Lesson(self.options["minutes"], needs, **flags)
-        lessons_of(self.env)[self.env.docname] = lesson
+        self.env.metadata[self.env.docname]["lesson"] = lesson
         line = nodes.container(classes=["lesson-line"])
         self.state.nested_parse(StringList([" · ".join(self.parts(lesson))], ""), 0, line)
         return [line]
@@ -115,45 +92,74 @@ class LessonDirective(SphinxDirective):
             yield "teaches " + ", ".join(rows)
 
 
-# --- Lists of lessons ---------------------------------------------------------------------------
+def note(app: Sphinx, doctree: nodes.document) -> None:
+    """Remember what a reader does in a lesson: the names of its answers, and of its cards."""
+    answers = [
+        cell["ids"][0].removeprefix("cell-")
+        for box in doctree.findall(_is_exercise)
+        for cell in _answers(box)
+    ]
+    names = [name for card in doctree.findall(html) for name in card["ids"]]
+    cards = [name.removeprefix("card-") for name in names if name.startswith("card-")]
+    app.env.metadata[app.env.docname]["work"] = (answers, cards)
 
 
-class lesson_list(nodes.General, nodes.Element):  # noqa: N801
-    """Stands where a list of lessons will be, when all pages have been read."""
+def _is_exercise(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.container) and "exercise" in node["classes"]
 
 
-class LessonsDirective(SphinxDirective):
-    """The lessons of the chapter that begins with this page; with ``spine``, those of the spine."""
+def _answers(box: Any) -> list[nodes.container]:
+    """Return the cells of an exercise that a check looks at."""
+    cells = box.findall(nodes.container)
+    return [cell for cell in cells if "exercise-answer" in cell["classes"]]
+
+
+# --- Lists of lessons, exercises and cards --------------------------------------------------------
+
+
+class unfilled(nodes.General, nodes.Element):  # noqa: N801
+    """Stands where a list will be, when all pages have been read."""
+
+
+class ListDirective(SphinxDirective):
+    """A list: ``lessons`` (with ``spine``, those of the spine), ``exercise-list``, ``card-list``."""
 
     optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """Return the place of the list."""
-        if self.arguments not in ([], ["spine"]):
+        if self.arguments and (self.name, *self.arguments) != ("lessons", "spine"):
             raise self.error(f"expected no argument, or spine; got {self.arguments[0]}")
-        return [lesson_list(spine=bool(self.arguments))]
+        return [unfilled(kind=" ".join((self.name, *self.arguments)))]
 
 
 def fill_lists(app: Sphinx, doctree: nodes.document, page: str) -> None:
-    """Put the lists of lessons in their places."""
-    for placeholder in list(doctree.findall(lesson_list)):
-        lessons = lessons_of(app.env)
-        if placeholder["spine"]:
-            names = [name for name in in_order(app.env) if name in lessons and lessons[name].spine]
+    """Put the lists in their places."""
+    for place in list(doctree.findall(unfilled)):
+        if place["kind"] == "exercise-list":
+            place.replace_self(_exercises(doctree))
+        elif place["kind"] == "card-list":
+            place.replace_self(_cards(app, page))
         else:
-            names = [name for name in app.env.toctree_includes.get(page, ()) if name in lessons]
-        main = [name for name in names if not lessons[name].appendix]
-        more = [name for name in names if lessons[name].appendix]
-        items = (_item(app, page, name, main) for name in main)
-        minutes = sum(lessons[name].minutes for name in main)
-        total = _counted(f"{len(main)} lessons, {minutes} minutes")
-        filled: list[nodes.Node] = [total, element("ol", *items, class_="lessons")]
-        if more:
-            appendices = nodes.paragraph("", "Not needed on the way: ")
-            for number, name in enumerate(more):
-                appendices += [nodes.Text(" · " if number else ""), _link(app, page, name)]
-            filled.append(appendices)
-        placeholder.replace_self(filled)
+            every = in_order(app.env) if "spine" in place["kind"] else ()
+            names = every or app.env.toctree_includes.get(page, ())
+            place.replace_self(_lessons(app, page, names, spine=bool(every)))
+
+
+def _lessons(app: Sphinx, page: str, names: Any, spine: bool) -> list[nodes.Node]:
+    """Return the lessons among pages, and links to the appendices among them."""
+    lessons = lessons_of(app.env)
+    names = [name for name in names if name in lessons and (lessons[name].spine or not spine)]
+    main = [name for name in names if not lessons[name].appendix]
+    more = [name for name in names if lessons[name].appendix]
+    items = (_item(app, page, name, main) for name in main)
+    total = _counted(f"{len(main)} lessons, {sum(lessons[n].minutes for n in main)} minutes")
+    filled: list[nodes.Node] = [total, element("ol", *items, class_="lessons")]
+    if more:
+        filled.append(appendices := nodes.paragraph("", "Not needed on the way: "))
+        for number, name in enumerate(more):
+            appendices += [nodes.Text(" · " if number else ""), _link(app, page, name)]
+    return filled
 
 
 def _counted(text: str) -> html:
@@ -185,19 +191,15 @@ def _item(app: Sphinx, page: str, name: str, main: list[str]) -> nodes.Element:
     needed = [labels[label][0] for label in lesson.needs if label in labels]
     for number, other in enumerate(needed):
         item += nodes.Text(", " if number else " · needs ")
-        if other in main:
-            item += nodes.Text(str(main.index(other) + 1))
-        else:
-            item += _link(app, page, other)
+        item += nodes.Text(str(main.index(other) + 1)) if other in main else _link(app, page, other)
     item += element("span", class_="done-mark")
     return item
 
 
-def _link(app: Sphinx, page: str, name: str) -> nodes.reference:
-    uri = app.builder.get_relative_uri(page, name)
-    link = nodes.reference("", "", internal=True, refuri=uri)
-    link += [child.deepcopy() for child in app.env.titles[name].children]
-    return link
+def _link(app: Sphinx, page: str, name: str, anchor: str = "") -> nodes.reference:
+    uri = app.builder.get_relative_uri(page, name) + anchor
+    title = (child.deepcopy() for child in app.env.titles[name].children)
+    return nodes.reference("", "", *title, internal=True, refuri=uri)
 
 
 def contents(env: BuildEnvironment, page: str) -> list[tuple[str | None, list[tuple[str, str]]]]:
@@ -216,51 +218,33 @@ def title_of(app: Sphinx, page: str) -> str:
     return title
 
 
-# --- Exercises of an assignment -----------------------------------------------------------------
+def _exercises(doctree: nodes.document) -> list[nodes.Node]:
+    """Return the exercises of a page, with room for what has been solved."""
+    items, checked = [], 0
+    for box in doctree.findall(_is_exercise):
+        number, title, *points = (part.deepcopy() for part in box.children[0].children)
+        link = nodes.reference("", "", number, title, internal=True, refid=box["ids"][0])  # type: ignore[index]
+        mark = [element("span", class_="done-mark")] if _answers(box) else []
+        items.append(element("li", link, *points, *mark))
+        checked += bool(mark)
+    listed = element("ul", *items, class_="exercise-list")
+    return [_counted(f"{checked} exercises with a check"), listed]
 
 
-class exercise_list(nodes.General, nodes.Element):  # noqa: N801
-    """Stands where a list of exercises will be, when the page has been read."""
-
-
-class ExerciseListDirective(SphinxDirective):
-    """The exercises of the page, with room for what has been solved."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return the place of the list."""
-        return [exercise_list()]
-
-
-def note(app: Sphinx, doctree: nodes.document) -> None:
-    """Remember what a reader does in a lesson, and list the exercises where a page asks for it."""
-    boxes = [box for box in doctree.findall(nodes.container) if "exercise" in box["classes"]]
-    if app.env.docname in lessons_of(app.env):
-        answers = [cell["ids"][0].removeprefix("cell-") for box in boxes for cell in _answers(box)]
-        cards = [name for card in doctree.findall(html) for name in _cards_of(card)]
-        work(app.env)[app.env.docname] = (answers, cards)
-    for placeholder in list(doctree.findall(exercise_list)):
-        checked = sum(bool(_answers(box)) for box in boxes)
-        items = [_exercise(box) for box in boxes]
-        listed = element("ul", *items, class_="exercise-list")
-        placeholder.replace_self([_counted(f"{checked} exercises with a check"), listed])
-
-
-def _answers(box: nodes.container) -> list[nodes.container]:
-    """Return the cells of an exercise that a check looks at."""
-    cells = box.findall(nodes.container)
-    return [cell for cell in cells if "exercise-answer" in cell["classes"]]
-
-
-def _cards_of(card: html) -> list[str]:
-    return [name.removeprefix("card-") for name in card["ids"] if name.startswith("card-")]
-
-
-def _exercise(box: nodes.container) -> html:
-    """Return an exercise as an item of a list: a link, its points, and room for a mark."""
-    number, title, *points = (part.deepcopy() for part in box.children[0].children)
-    link = nodes.reference("", "", number, title, internal=True, refid=box["ids"][0])
-    mark = [element("span", class_="done-mark")] if _answers(box) else []
-    return element("li", link, *points, *mark)
+def _cards(app: Sphinx, page: str) -> html:
+    """Return links to the cards of all lessons, by chapter."""
+    chapters: dict[str, html] = {}
+    for name in in_order(app.env):
+        if name in lessons_of(app.env):
+            topic = posixpath.dirname(name)
+            if topic not in chapters:
+                first = element("strong", *app.env.titles[f"{topic}/index"].deepcopy().children)
+                chapters[topic] = element("p", first, nodes.Text(": "))
+                chapters[topic]["html"]["data-topic"] = posixpath.basename(topic)
+            else:
+                chapters[topic] += nodes.Text(" · ")
+            chapters[topic] += _link(app, page, name, "#cards")
+    return element("div", *chapters.values(), class_="card-list")
 
 
 # --- Cards --------------------------------------------------------------------------------------
@@ -282,16 +266,14 @@ class CardsDirective(SphinxDirective):
             raise self.error(
                 "cards are questions, each with its answer below it after a colon and a space"
             )
-        cards = element("div", class_="cards")
-        cards["ids"] = ["cards"]
-        cards += element("p", nodes.Text("To remember"), class_="cards-title")
+        cards = element("div", element("p", nodes.Text("To remember"), class_="cards-title"))
+        cards["html"]["class"], cards["ids"] = "cards", ["cards"]
         for item in holder[0].children:
             term, definition = item.children[0], item.children[-1]
-            card = element("details", element("summary", *term.children), class_="card")
+            question = element("summary", *term.children)
             name = hashlib.sha256(f"{self.env.docname}\n{term.astext()}".encode()).hexdigest()
-            card["ids"] = [f"card-{name[:6]}"]
-            card += definition.children
-            cards += card
+            cards += element("details", question, *definition.children, class_="card")
+            cards[-1]["ids"] = [f"card-{name[:6]}"]
         return [cards]
 
 
@@ -312,37 +294,6 @@ class ReviewDirective(SphinxDirective):
         return [nodes.raw("", deck, format="html")]
 
 
-class card_list(nodes.General, nodes.Element):  # noqa: N801
-    """Stands where links to all cards will be, when all pages have been read."""
-
-
-class CardListDirective(SphinxDirective):
-    """Links to the cards of all lessons, by chapter."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return the place of the list."""
-        return [card_list()]
-
-
-def fill_card_lists(app: Sphinx, doctree: nodes.document, page: str) -> None:
-    """Link to the cards of all lessons, by chapter."""
-    for placeholder in list(doctree.findall(card_list)):
-        chapters: dict[str, html] = {}
-        for name in in_order(app.env):
-            if name in lessons_of(app.env):
-                topic = posixpath.dirname(name)
-                if topic not in chapters:
-                    first = element("strong", *app.env.titles[f"{topic}/index"].deepcopy().children)
-                    chapters[topic] = element("p", first, nodes.Text(": "))
-                    chapters[topic]["html"]["data-topic"] = posixpath.basename(topic)
-                else:
-                    chapters[topic] += nodes.Text(" · ")
-                link = _link(app, page, name)
-                link["refuri"] += "#cards"
-                chapters[topic] += link
-        placeholder.replace_self(element("div", *chapters.values(), class_="card-list"))
-
-
 def write_scripts(app: Sphinx, error: Exception | None) -> None:
     """Write what there is to do in each lesson, and all cards as they stand on their pages.
 
@@ -350,17 +301,16 @@ def write_scripts(app: Sphinx, error: Exception | None) -> None:
     """
     if error is not None or app.builder.format != "html":
         return
-    static, tasks, cards = Path(app.outdir) / "_static", {}, {}
-    for page in in_order(app.env):
-        if page not in work(app.env):
-            continue
+    tasks, cards, lessons = {}, {}, lessons_of(app.env)
+    for page in (page for page in in_order(app.env) if page in lessons):
         name = page.removeprefix("book/")
-        tasks[name] = [*work(app.env)[page], int(lessons_of(app.env)[page].appendix)]
+        tasks[name] = [*app.env.metadata[page]["work"], int(lessons[page].appendix)]
         text = Path(app.builder.get_outfilename(page)).read_text("utf-8")  # type: ignore[attr-defined]
         cards[name] = {match[1]: match[2].strip() for match in CARD.finditer(text)}
     for file, variable, content in ((TASKS, "LESSONS", tasks), (CARDS, "CARDS", cards)):
         script = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-        (static / file).write_text(f"window.{variable} = {script};\n", "utf-8")
+        path = Path(app.outdir) / "_static" / file
+        path.write_text(f"window.{variable} = {script};\n", "utf-8")
 
 
 # --- Numbers in the prose -----------------------------------------------------------------------
@@ -375,10 +325,8 @@ class NumberRole(SphinxRole):
         name = " ".join(self.text.split())
         value = numbers.get(self.env.docname, {}).get(name)
         if value is None:
-            message = self.inliner.reporter.error(
-                f"no cell of this page has computed the number {name}", line=self.lineno
-            )
-            return [], [message]
+            text = f"no cell of this page has computed the number {name}"
+            return [], [self.inliner.reporter.error(text, line=self.lineno)]
         return [nodes.Text(value)], []
 
 
@@ -393,36 +341,19 @@ def _numbers(file: Path) -> Mapping[str, Mapping[str, str]]:
 # --- Sphinx -------------------------------------------------------------------------------------
 
 
-def purge(app: Sphinx, env: BuildEnvironment, page: str) -> None:
-    """Forget a page that is read again."""
-    lessons_of(env).pop(page, None)
-    work(env).pop(page, None)
-
-
-def merge(app: Sphinx, env: BuildEnvironment, pages: Sequence[str], other: Any) -> None:
-    """Take the lessons that another process has read."""
-    for table in (lessons_of, work):
-        table(env).update({name: table(other)[name] for name in pages if name in table(other)})
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx about the directives and the role."""
-    for node in (lesson_list, exercise_list, card_list):
-        app.add_node(node)
+    app.add_node(unfilled)
+    for name in ("lessons", "exercise-list", "card-list"):
+        app.add_directive(name, ListDirective)
     app.add_directive("lesson", LessonDirective)
-    app.add_directive("lessons", LessonsDirective)
     app.add_directive("cards", CardsDirective)
-    app.add_directive("exercise-list", ExerciseListDirective)
     app.add_directive("review", ReviewDirective)
-    app.add_directive("card-list", CardListDirective)
     app.add_role("number", NumberRole())
     app.add_css_file("progress.css")
     app.add_js_file("progress.js")
     app.connect("doctree-read", note)
-    app.connect("doctree-resolved", fill_lists)
-    app.connect("doctree-resolved", fill_card_lists)
-    app.connect("env-purge-doc", purge)
-    app.connect("env-merge-info", merge)
+    app.connect("doctree-resolved", fill_lists, priority=400)  # before rows become links
     # after the formulas
     app.connect("build-finished", write_scripts, priority=700)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,16 +7,12 @@ something has changed that any of them may show.
 from __future__ import annotations
 
 import hashlib
-import sys
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.environment.collectors.toctree import TocTreeCollector
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import lessons
 
@@ -64,31 +60,16 @@ COUNTED = (nodes.section, nodes.figure, nodes.table, nodes.container, nodes.math
 count = TocTreeCollector.assign_figure_numbers
 
 
-def counted(env: BuildEnvironment) -> dict[str, str]:
-    """Return what may have a number on each page."""
-    if not hasattr(env, "counted"):
-        env.counted = {}  # type: ignore[attr-defined]
-    titles: dict[str, str] = env.counted  # type: ignore[attr-defined]
-    return titles
-
-
 def note(app: Sphinx, doctree: nodes.document) -> None:
     """Remember what may have a number on a page that was read."""
-    result = [
-        (type(node).__name__, node["ids"])
-        for node in doctree.findall(lambda node: isinstance(node, COUNTED))
-    ]
-    counted(app.env)[app.env.docname] = repr(result)
-
-
-def merge(app: Sphinx, env: BuildEnvironment, pages: set[str], other: BuildEnvironment) -> None:
-    """Take what another process has noted."""
-    counted(env).update({name: counted(other)[name] for name in pages})
+    result = [(type(n).__name__, n["ids"]) for n in doctree.findall() if isinstance(n, COUNTED)]
+    app.env.metadata[app.env.docname]["counted"] = repr(result)
 
 
 def count_if_changed(collector: TocTreeCollector, env: BuildEnvironment) -> list[str]:
     """Count as Sphinx does where that may change a number; return the pages to be written."""
-    if _changed(env, "numbered", [counted(env), env.toc_secnumbers, env.toctree_includes]):
+    counted = {page: data.get("counted") for page, data in env.metadata.items()}
+    if _changed(env, "numbered", [counted, env.toc_secnumbers, env.toctree_includes]):
         again = count(collector, env)
         env.last_numbers = dict(env.toc_fignumbers)  # type: ignore[attr-defined]
         return again
@@ -101,7 +82,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     TocTreeCollector.assign_figure_numbers = count_if_changed  # type: ignore[method-assign]
     app.add_config_value("executed_pages", [], "", types=[list])
     app.connect("doctree-read", note)
-    app.connect("env-merge-info", merge)
     app.connect("env-get-outdated", executed)
     # after the numbers
     app.connect("env-get-updated", shared, priority=900)

@@ -6,22 +6,18 @@ import ast
 import importlib
 import inspect
 import re
-import sys
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import yaml
+from sphinx.pycode import ModuleAnalyzer
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TABLE = ROOT / "book" / "api.yml"
 FOLDER = "book/api/"
 """The pages with the entries."""
-
-# The packages of this tree, whatever is installed.
-sys.path.insert(0, str(ROOT / "src"))
 
 
 class ApiError(ValueError):
@@ -36,13 +32,7 @@ def table() -> dict[str, list[str]]:
 
 
 def names(page: str) -> list[str]:
-    """Return what is listed on a page.
-
-    Raises
-    ------
-    ApiError
-        When the table does not have the page.
-    """
+    """Return what is listed on a page."""
     if page not in table():
         raise ApiError(f"book/api.yml: expected an entry for the page {page!r}, got none. Add it.")
     return table()[page]
@@ -50,46 +40,24 @@ def names(page: str) -> list[str]:
 
 @cache
 def resolve(name: str) -> Any:
-    """Return the object of a qualified name.
-
-    Raises
-    ------
-    ApiError
-        When there is none.
-    """
-    package, *parts = name.split(".")
-    value, prefix = _module(package, name), package
-    for part in parts:
-        prefix = f"{prefix}.{part}"
-        # a function may have the name of the module that it comes from
-        value = getattr(value, part) if hasattr(value, part) else _module(prefix, name)
-    return value
-
-
-def _module(module: str, name: str) -> Any:
+    """Return the object of a qualified name, or raise an `ApiError`."""
+    owner, _, attribute = name.rpartition(".")
+    # a function may have the name of the module that it comes from
+    if owner and hasattr(resolve(owner), attribute):
+        return getattr(resolve(owner), attribute)
     try:
-        return importlib.import_module(module)
+        return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if not f"{module}.".startswith(f"{error.name}."):
+        if not f"{name}.".startswith(f"{error.name}."):
             raise  # the module is there; what it imports is not
-        raise ApiError(_missing(name)) from None
-
-
-def _missing(name: str) -> str:
-    return (
-        f"the API lists {name}, which does not exist. "
-        "Correct book/api.yml, or the __all__ of its module."
-    )
+        raise ApiError(
+            f"the API lists {name}, which does not exist. "
+            "Correct book/api.yml, or the __all__ of its module."
+        ) from None
 
 
 def public(name: str) -> list[str]:
-    """Return the names that a listed name stands for: those in a module's ``__all__``, or itself.
-
-    Raises
-    ------
-    ApiError
-        When a module has no ``__all__``, or a name does not exist.
-    """
+    """Return the names that a listed name stands for: those in a module's ``__all__``, or itself."""
     value = resolve(name)
     if not isinstance(value, ModuleType):
         return [name]
@@ -100,17 +68,9 @@ def public(name: str) -> list[str]:
 
 def sources(listed: list[str]) -> set[str]:
     """Return the files from which entries are made."""
-    result = set()
-    for name in listed:
-        for entry in (name, *public(name)):
-            value = resolve(entry)
-            module = inspect.getmodule(value) or resolve(entry.rpartition(".")[0])
-            if file := getattr(module, "__file__", None):
-                result.add(file)
-    return result
-
-
-# --- Texts ---------------------------------------------------------------------------------------
+    entries = [entry for name in listed for entry in (name, *public(name))]
+    modules = [inspect.getmodule(resolve(e)) or resolve(e.rpartition(".")[0]) for e in entries]
+    return {module.__file__ for module in modules if getattr(module, "__file__", None)}
 
 
 def text(name: str) -> str:
@@ -124,30 +84,14 @@ def text(name: str) -> str:
 
 def _below_constant(module: str, name: str) -> str:
     """Return the string below the assignment of a name, in the module where it is assigned."""
-    body = _tree(module).body
-    for statement, after in pairwise([*body, ast.Pass()]):
-        if name in _assigned(statement) and isinstance(after, ast.Expr):
-            return inspect.cleandoc(str(getattr(after.value, "value", "")))
-    for statement in ast.walk(_tree(module)):
+    analyzer = ModuleAnalyzer.for_module(module)
+    documented = analyzer.find_attr_docs()
+    if ("", name) in documented:
+        return "\n".join(documented["", name]).strip()
+    for statement in ast.walk(ast.parse(analyzer.code)):
         if isinstance(statement, ast.ImportFrom) and name in {a.name for a in statement.names}:
             return _below_constant(statement.module or "", name)
     return ""
-
-
-@cache
-def _tree(module: str) -> ast.Module:
-    file = importlib.import_module(module).__file__ or ""
-    return ast.parse(Path(file).read_text("utf-8"))
-
-
-def _assigned(statement: ast.stmt) -> list[str]:
-    if isinstance(statement, ast.Assign):
-        targets: list[ast.expr] = statement.targets
-    elif isinstance(statement, ast.AnnAssign):
-        targets = [statement.target]
-    else:
-        return []
-    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 def summary(name: str) -> str:

@@ -5,23 +5,27 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bs4 import NavigableString, Tag
+from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.errors import ConfigError
 
 FRAGMENTS = "words"
 """The folder of the words of each page, beside that of the site."""
 TEXTS = "searchtexts.js"
-SILENT = {"script", "style", "svg", "button", "input", "select", "nav", "annotation"}
-"""Elements whose words nobody looks for."""
-UNSAID = {"headerlink", "eqno", "hide", "exercise-title", "exercise-points"}
-UNSAID |= {"exercise-hints", "exercise-solution"}
-"""Classes of such elements: among them the code that draws a figure, and what would tell an answer
-to somebody who has not asked for it."""
+SILENT = (nodes.raw, nodes.comment, nodes.image, nodes.footnote_reference, nodes.label)
+SILENT += (nodes.target, addnodes.index, addnodes.toctree, HideCodeCellNode)
+"""Nodes whose words nobody looks for, such as the code that draws a figure."""
+INLINE = {"span", "code", "wbr", "strong"}
+"""Elements without a space around their words."""
+UNSAID = {"exercise-title", "exercise-points", "exercise-hints", "exercise-solution"}
+"""Classes of such nodes: among them what would tell an answer to somebody who has not asked."""
 
 # --- Formulas as words --------------------------------------------------------------------------
 
@@ -86,99 +90,100 @@ def _high(text: str) -> str:
 # --- The words of the pages ---------------------------------------------------------------------
 
 
-def sections(article: Tag) -> list[list[str]]:
+def sections(app: Sphinx, page: str, doctree: nodes.document) -> list[list[str]]:
     """Return the sections of a page: anchor, title and words of each, in order."""
     result: list[list[Any]] = []
-    _walk(article, ["", "", []], result)
+    _walk(doctree, ["", "", []], result)
+    numbers = app.env.toc_secnumbers.get(page, {})
+    for place, section in enumerate(result):
+        number = numbers.get(f"#{section[0]}") or (place == 0 and numbers.get(""))
+        if number:
+            section[1] = f"{'.'.join(map(str, number))}. {section[1]}"
     return [[anchor, title, _tidy("".join(words))] for anchor, title, words in result]
 
 
-def _text(tag: Tag) -> str:
-    """Return the words of an element that is no section."""
+def _text(node: nodes.Node) -> str:
+    """Return the words of a node that is no section."""
     current: list[Any] = ["", "", []]
-    _walk(tag, current, [])
+    _walk(node, current, [])
     return _tidy("".join(current[2]))
 
 
-def _walk(tag: Tag, current: list[Any], result: list[list[Any]]) -> None:
-    """Add the words in an element to the current section, and the sections in it to all."""
-    for child in tag.children:
-        if isinstance(child, NavigableString):
-            if type(child) is NavigableString:
-                current[2].append(str(child))
-        elif isinstance(child, Tag) and child.name not in SILENT:
-            _enter(child, current, result)
+def _walk(node: nodes.Node, current: list[Any], result: list[list[Any]]) -> None:
+    """Add the words below a node to the current section, and the sections there to all."""
+    for child in node.children:
+        _enter(child, current, result)
 
 
-def _enter(child: Tag, current: list[Any], result: list[list[Any]]) -> None:
-    classes = child.get("class") or ()
-    if child.name == "section":
-        result.append(inner := [child.get("id", ""), "", []])
-        _walk(child, inner, result)
-    elif re.fullmatch("h[1-6]", child.name):
-        current[1] = _text(child)
-    elif UNSAID & set(classes):
+def _enter(node: Any, current: list[Any], result: list[list[Any]]) -> None:
+    if isinstance(node, nodes.Text):
+        current[2].append(node.astext())
         return
+    classes = {*node.get("classes", ()), *node.get("html", {}).get("class", "").split()}
+    if isinstance(node, SILENT) or UNSAID & classes:
+        return
+    if isinstance(node, nodes.section):
+        _begin(node, [node["ids"][0], "", []], result)
+    elif isinstance(node, nodes.title) and isinstance(node.parent, nodes.section):
+        current[1] = _text(node)
     elif "exercise" in classes and "try" not in classes:
-        result.append(inner := [child["id"], _text(child.find(class_="exercise-title")), []])
-        _walk(child, inner, result)
-    elif child.name == "pre":
-        code = re.sub(r"\$([^$\n]+)\$", lambda match: plain(match[1]), child.get_text())
+        _begin(node, [node["ids"][0], _text(node[0]), []], result)
+    elif isinstance(node, nodes.literal_block):
+        code = re.sub(r"\$([^$\n]+)\$", lambda match: plain(match[1]), node.astext())
         current[2].append(f" {code} ")
-    elif _is_term(child):
-        result.append(inner := [child["id"], "", []])
-        _walk(child, inner, result)
-        if "sig-object" in classes:
-            inner[1] = child["id"]
-        else:
-            inner[1], inner[2] = " ".join("".join(inner[2]).split()), []
-        _walk(child.find_next_sibling("dd"), inner, result)
-    elif child.name == "dd" and _is_term(child.find_previous_sibling("dt")):
-        return
-    elif "math" in classes:
-        tex = "".join(child.find_all(string=True, recursive=False))
-        current[2].append(f" {plain(tex)} ")
+    elif isinstance(node, nodes.math | nodes.math_block):
+        current[2].append(f" {plain(node.astext())} ")
+    elif isinstance(node, nodes.definition_list_item) and node[0]["ids"]:
+        # a term of the glossary
+        _begin(node[-1], [node[0]["ids"][0], _text(node[0]), []], result)
+    elif isinstance(node, addnodes.desc) and node[0]["ids"]:
+        name = node[0]["ids"][0]
+        _begin(node, [name, name, []], result)
     else:
-        _walk(child, current, result)
-        if child.name not in {"span", "a", "strong", "em", "code", "wbr", "sub", "sup"}:
+        _walk(node, current, result)
+        if not isinstance(node, nodes.Inline) and node.get("tag") not in INLINE:
             current[2].append(" ")
 
 
-def _is_term(tag: Tag | None) -> bool:
-    """Return whether a tag is a term of the glossary or an entry of the API."""
-    if tag is None or tag.name != "dt" or not tag.get("id"):
-        return False
-    return tag["id"].startswith("term-") or "sig-object" in tag.get("class", ())
+def _begin(node: nodes.Node, section: list[Any], result: list[list[Any]]) -> None:
+    result.append(section)
+    _walk(node, section, result)
 
 
 def _tidy(text: str) -> str:
     return re.sub(r" ([.,;:!?)])(?= |$)", r"\1", " ".join(text.split()))
 
 
-def rows(article: Tag, page: str) -> dict[str, list[list[str]]]:
+def rows(body: str, page: str) -> dict[str, list[list[str]]]:
     """Return where each row of the course is taught and asked: pages, anchors and titles.
 
     The last place of a row is its own, in the tables of this page.
     """
     result: dict[str, list[list[str]]] = {}
-    for row in article.select("tr:has([id^=row-])"):
-        title = _text(row.select_one(".coverage-what"))
+    for row in re.findall(r"<tr\b.*?</tr>", body, re.DOTALL):
+        title = re.search(r'class="coverage-what"[^>]*>(.*?)</td>', row, re.DOTALL)
         anchors = []
-        for link in row.select('[data-label="Section"] a, [data-label="Exercise"] a'):
-            address, _, anchor = link["href"].partition("#")
-            target = posixpath.normpath(posixpath.join(posixpath.dirname(page), address))
-            anchors.append([target.removesuffix(".html"), anchor, _text(link)])
-        for tag in row.select("[id^=row-]"):
-            name = tag["id"].removeprefix("row-").upper()
-            result[name] = [*anchors, [page, tag["id"], f"{name}: {title}"]]
+        for cell in re.findall(r'data-label="(?:Section|Exercise)".*?</td>', row, re.DOTALL):
+            for href, text in re.findall(r'<a [^>]*href="([^"]*)"[^>]*>(.*?)</a>', cell, re.DOTALL):
+                address, _, anchor = href.partition("#")
+                target = posixpath.normpath(posixpath.join(posixpath.dirname(page), address))
+                anchors.append([target.removesuffix(".html"), anchor, _without_tags(text)])
+        for name in re.findall(r'id="row-([\w-]+)"', row):
+            own = [page, f"row-{name}", f"{name.upper()}: {_without_tags(title[1] if title else '')}"]
+            result[name.upper()] = [*anchors, own]
     return result
 
 
-def keep_words(article: Tag, outdir: Path, page: str) -> None:
+def _without_tags(markup: str) -> str:
+    text = re.sub(r"\\\((.*?)\\\)", lambda tex: plain(unescape(tex[1])), markup)
+    return _tidy(unescape(re.sub(r"<[^>]*>", "", text)))
+
+
+def keep_words(app: Sphinx, page: str, doctree: nodes.document, body: str) -> None:
     """Keep the words of a page for the search, and the places of the rows that it tells."""
-    folder = outdir.parent / FRAGMENTS
+    folder = Path(app.outdir).parent / FRAGMENTS
     folder.mkdir(exist_ok=True, parents=True)
-    content = [sections(article), rows(article, page)]
+    content = [sections(app, page, doctree), rows(body, page) if 'id="row-' in body else {}]
     name = f"{quote(page, safe='')}.json"
     (folder / name).write_text(json.dumps(content, ensure_ascii=False), "utf-8")
 

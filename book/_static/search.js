@@ -1,9 +1,16 @@
-/* Show what was found with the words around it. They come with a script that the build writes, because a page
-   from the disk may not fetch another one, and the words of a page are no place for the source of its formulas. */
+/* Search the words of all pages, and show what was found with the words around it. They come with a script that the
+   build writes, because a page from the disk may not fetch another one. */
 (function () {
   "use strict";
 
   const AROUND = 110;
+  const TEXTS = window.SEARCH_TEXTS || {}, ROWS = window.SEARCH_ROWS || {};
+  const COMMON = new Set(("a and are as at be but by for if in into is it near no not of on or such that the their then there these " +
+    "they this to was will with").split(" "));
+
+  /* The words of a question, and their beginnings, which all forms of a word have: "averages", "averaging". */
+  const split = (text) => text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) || [];
+  const stem = (word) => word.replace(/(?<=.{3})(?:ations?|ings?|ed|ies|es|(?<![isu])s|e|y)$/u, "");
 
   const escape = (word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   /* Words are found at their beginnings: "condition" is not meant where it says "preconditioning". */
@@ -39,21 +46,16 @@
     return `${start ? "… " : ""}${text.slice(start, end)}${end < text.length ? " …" : ""}`;
   }
 
-  /* What is shown of a page: the section that was asked for, or the one that fits best. */
-  function place([page, title, anchor], words) {
-    const sections = (window.SEARCH_TEXTS || {})[page] || [];
-    const own = sections.find((section) => `#${section[0]}` === anchor) ||
-      (anchor && sections.find((section) => section[1].endsWith(title)));
-    const section = own || (sections.length ? best(sections, words) : null);
-    const inner = section && section !== sections[0];
-    const pageTitle = sections.length ? sections[0][1] : title;
+  /* What is shown of a section; its page alone where that is the first one. */
+  function place(page, section, anchor) {
+    const [first] = TEXTS[page];
+    const inner = section !== first;
     return {
       page,
-      own,
-      name: title,
+      name: section[1],
       address: `${document.documentElement.dataset.content_root}${page}.html${inner ? `#${section[0]}` : anchor || ""}`,
-      title: inner ? `${pageTitle} › ${section[1]}` : pageTitle,
-      text: section ? section[2] : "",
+      title: inner ? `${first[1]} › ${section[1]}` : first[1],
+      text: section[2],
     };
   }
 
@@ -77,29 +79,40 @@
       return name.endsWith(query) ? 0 : 1;
     }
     if (!terms.every((term) => begins(term).test(title))) return 4;
-    return page.includes("/appendix-") ? 2 : 1;
+    return /\/(?:appendix-|exercises)/.test(page) ? 2 : 1;
   }
 
-  /* Return the places for a query, and the words to be marked in them. */
+  /* Return the places for a query, and the words to be marked in them: of each page that has all words the section that
+     fits best, and each section with all of them in its title. */
   function find(query) {
-    const stemmer = new Stemmer();
-    const asked = splitQuery(query.toLowerCase());
-    const words = asked.filter((word) => stopwords.indexOf(word) < 0 && !/^\d+$/.test(word));
-    const terms = [...new Set(words.map((word) => stemmer.stemWord(word)))];
-    const none = new Set();
-    const results = Search._performSearch(query, new Set(terms), none, none, new Set(asked)).reverse();
-    const marked = [...new Set([...words, ...terms])].sort((a, b) => b.length - a.length);
-    const places = results.map((result) => place(result, marked));
-    return [places.sort((one, other) => rank(one, query, terms) - rank(other, query, terms)), marked];
+    const words = split(query).filter((word) => !COMMON.has(word) && !/^\d+$/.test(word));
+    const terms = [...new Set(words.map(stem))];
+    const phrase = query.toLowerCase();
+    const has = (text) => terms.every((term) => begins(term).test(text));
+    const places = [];
+    for (const [page, sections] of Object.entries(TEXTS)) {
+      if (!terms.length || !has(sections.flat().join(" "))) continue;
+      for (const section of new Set([best(sections, terms), ...sections.filter(([, title]) => has(title))])) {
+        const found = place(page, section);
+        const often = terms.reduce((sum, term) => sum + section[2].split(begins(term)).length - 1, 0);
+        found.score = (section[2].toLowerCase().includes(phrase) ? 10 : 0) + Math.min(often, 9);
+        found.rank = rank(found, query, terms);
+        places.push(found);
+      }
+    }
+    return [places.sort((one, other) => one.rank - other.rank || other.score - one.score),
+      [...new Set([...words, ...terms])].sort((a, b) => b.length - a.length)];
   }
 
   /* A row of the course, such as L1-26: the lesson that teaches it, its exercises, and the row itself. */
   function findRow(query) {
     const [, source, number] = query.match(/^(L[12]|P|F)[-–\s]?(\d\d?)$/i) || [];
-    const rows = (source && (window.SEARCH_ROWS || {})[`${source.toUpperCase()}-${number.padStart(2, "0")}`]) || [];
+    const rows = (source && ROWS[`${source.toUpperCase()}-${number.padStart(2, "0")}`]) || [];
     return rows.map(([page, anchor, title]) => {
-      const found = place([page, title, `#${anchor}`], []);
-      return found.own ? found : { ...found, title: `${found.title} › ${title}`, text: "" };
+      const own = TEXTS[page].find((section) => section[0] === anchor);
+      if (own) return place(page, own);
+      const found = place(page, TEXTS[page][0], `#${anchor}`);
+      return { ...found, title: `${found.title} › ${title}`, text: "" };
     });
   }
 
@@ -119,16 +132,14 @@
 
   /* Return the words of a query that no page has, each with the most frequent of the words next to it. */
   function correct(query) {
-    const stemmer = new Stemmer();
-    const known = [...Object.keys(Search._index.terms), ...Object.keys(Search._index.titleterms)];
-    const wrong = splitQuery(query.toLowerCase()).filter(
-      (word) => word.length > 2 && stopwords.indexOf(word) < 0 && !known.some((term) => term.includes(stemmer.stemWord(word))));
-    if (!wrong.length) return [];
     const counts = new Map();
-    for (const section of Object.values(window.SEARCH_TEXTS || {}).flat()) {
+    for (const section of Object.values(TEXTS).flat()) {
       const all = `${section[1]} ${section[2]}`.toLowerCase().match(/[\p{L}\p{N}_]{3,}/gu) || [];
       for (const word of all) counts.set(word, (counts.get(word) || 0) + 1);
     }
+    const known = [...counts.keys()];
+    const wrong = split(query).filter(
+      (word) => word.length > 2 && !COMMON.has(word) && !known.some((term) => term.includes(stem(word))));
     return wrong.map((word) => {
       let near = word.length < 8 ? 1 : 2, found;
       for (const [other, count] of counts) {
@@ -141,28 +152,30 @@
     }).filter(([, found]) => found);
   }
 
-  Search.query = (typed) => {
-    const query = typed.trim();
-    let said = "";
-    let [places, words] = [findRow(query), []];
-    if (!places.length) [places, words] = find(query);
-    if (!places.length) {
-      let other = query;
-      for (const [word, found] of correct(query)) {
-        other = other.replace(new RegExp(escape(word), "giu"), found);
-        said += `Nothing for “${word}”; shown: ${found}. `;
-      }
-      if (said) [places, words] = find(other);
+  const query = (new URLSearchParams(location.search).get("q") || "").trim();
+  if (!query) return;
+  document.querySelector(".bd-search-container input").value = query;
+  let said = "";
+  let [places, words] = [findRow(query), []];
+  if (!places.length) [places, words] = find(query);
+  if (!places.length) {
+    let other = query;
+    for (const [word, found] of correct(query)) {
+      other = other.replace(new RegExp(escape(word), "giu"), found);
+      said += `Nothing for “${word}”; shown: ${found}. `;
     }
-    const seen = new Set();
-    for (const one of places) {
-      if (!seen.has(one.address)) Search.output.append(show(one, words));
-      seen.add(one.address);
-    }
-    Search.stopPulse();
-    Search.title.textContent = "Search results";
-    Search.status.textContent = seen.size
-      ? `${said}${seen.size} place${seen.size === 1 ? "" : "s"} found.`
-      : "Nothing was found. Check the spelling, or use fewer words.";
-  };
+    if (said) [places, words] = find(other);
+  }
+  const found = [...new Map(places.map((one) => [one.address, one])).values()];
+  const output = document.getElementById("search-results");
+  output.appendChild(document.createElement("h2")).textContent = "Search results";
+  const summary = output.appendChild(document.createElement("p"));
+  summary.className = "search-summary";
+  summary.setAttribute("role", "status");
+  summary.textContent = found.length
+    ? `${said}${found.length} place${found.length === 1 ? "" : "s"} found.`
+    : "Nothing was found. Check the spelling, or use fewer words.";
+  const list = output.appendChild(document.createElement("ul"));
+  list.className = "search";
+  list.append(...found.map((one) => show(one, words)));
 })();

@@ -1,0 +1,213 @@
+"""What a page shows that Sphinx and its theme write otherwise.
+
+Each correction is made in the tree before the page is written, or where its node is written.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from elements import above, element
+from myst_nb.sphinx_ import HideCodeCellNode, depart_HideCellInput, visit_HideCellInput
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
+
+import api
+import lessons
+import reading
+
+DESCRIPTION_LENGTH = 155
+BUNDLE = "site.css"
+"""The style sheets that all pages share: one request before the first paint."""
+TOOLKIT = ("styles/bootstrap.css", "styles/pydata-sphinx-theme.css")
+"""Style sheets that the theme's own template names."""
+
+
+# --- The tree -----------------------------------------------------------------------------------
+
+
+def correct(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Correct a tree that is complete."""
+    if app.builder.format == "html":
+        fold_admonitions(doctree)
+        keep_punctuation(doctree)
+        shorten_signatures(doctree)
+
+
+def fold_admonitions(doctree: nodes.document) -> None:
+    """Fold each note of the class ``dropdown`` under its title, without a script."""
+    for note in list(doctree.findall(nodes.Admonition)):
+        if "dropdown" in note["classes"]:  # type: ignore[index]
+            title, *content = note.children
+            summary = element("summary", *title.children, class_="admonition-title")
+            classes = " ".join(("admonition", *note["classes"]))  # type: ignore[index]
+            folded = element("details", summary, *content, class_=classes)
+            folded["ids"] = note["ids"]  # type: ignore[index]
+            note.parent.replace(note, folded)
+
+
+def keep_punctuation(doctree: nodes.document) -> None:
+    """Let no line begin with the comma or the period that follows a formula."""
+    for formula in list(doctree.findall(nodes.math)):
+        parent, place = formula.parent, formula.parent.index(formula)
+        after = parent[place + 1] if place + 1 < len(parent) else None
+        sign = re.match(r"[,.;:!?)\]’”]+", after) if isinstance(after, nodes.Text) else None
+        if sign:
+            together = nodes.inline("", "", formula, nodes.Text(sign[0]), classes=["together"])
+            parent[place : place + 2] = [together, nodes.Text(after[sign.end() :])]
+
+
+def shorten_signatures(doctree: nodes.document) -> None:
+    """Mark in a signature only its name, its types and its lines, which are no list.
+
+    Sphinx makes an element of each bracket: two thirds of a page of signatures.
+    """
+    for signature in doctree.findall(addnodes.desc_signature):
+        for part in list(signature.findall(addnodes.desc_sig_element)):
+            part.parent.replace(part, part.children)
+        for listed in list(signature.findall(addnodes.desc_parameterlist)):
+            parts: list[nodes.Node] = [nodes.Text("(")]
+            for number, parameter in enumerate(listed.children):
+                if listed.get("multi_line_parameter_list"):
+                    inside = (*parameter.children, nodes.Text(", "))
+                    parts.append(nodes.inline("", "", *inside, classes=["sig-line"]))
+                else:
+                    parts += [nodes.Text(", " if number else ""), *parameter.children]
+            listed.parent.replace(listed, [*parts, nodes.Text(")")])
+        for result in list(signature.findall(addnodes.desc_returns)):
+            result.parent.replace(result, [nodes.Text(" → "), *result.children])
+
+
+def description(doctree: nodes.document) -> str:
+    """Return the first words of a page, without formulas; nothing if they say little."""
+    text = ""
+    for paragraph in doctree.findall(nodes.paragraph):
+        if above(paragraph, nodes.Admonition) or next(paragraph.findall(nodes.math), None):
+            continue
+        text = f"{text} {' '.join(paragraph.astext().split())}".strip()
+        if len(text) >= 60:
+            break
+    if len(text) > DESCRIPTION_LENGTH:
+        text = text[:DESCRIPTION_LENGTH].rsplit(" ", 1)[0].rstrip(" ,;:.") + " …"
+    return text if len(text) >= 20 else ""
+
+
+# --- Nodes that are written in another way ------------------------------------------------------
+
+
+def visit_image(writer: Any, node: nodes.image) -> None:
+    """Tell the proportions of a drawing, so that it moves nothing when it arrives late."""
+    source = Path(writer.builder.srcdir) / node["uri"]
+    size = proportions(source) if source.suffix == ".svg" else ""
+    if size and getattr(writer, "pictures", 0):
+        node["loading"] = "lazy"  # it is fetched when the reader comes near it
+    writer.pictures = getattr(writer, "pictures", 0) + bool(size)
+    type(writer).visit_image(writer, node)
+    writer.body[-1] = writer.body[-1].replace("<img", f"<img{size}", 1)
+
+
+def proportions(drawing: Path) -> str:
+    """Return the width and the height of a drawing in pixels, as attributes."""
+    head = drawing.read_text("utf-8")[:4000]
+    box = re.search(r'viewBox="[-\d.]+ [-\d.]+ ([\d.]+) ([\d.]+)"', head)
+    # figures are measured in points of 1/72 inch, pages in pixels of 1/96 inch
+    scale = 4 / 3 if re.search(r'width="[\d.]+pt"', head) else 1
+    width, height = (round(scale * float(side)) for side in box.groups()) if box else (0, 0)
+    return f' width="{width}" height="{height}"' if box else ""
+
+
+def visit_entry(writer: Any, node: nodes.entry) -> None:
+    """Write the empty corner of a table as no header: it heads nothing."""
+    type(writer).visit_entry(writer, node)
+    if not node.astext().strip() and not next(node.findall(nodes.image), None):
+        writer.body[-1] = writer.body[-1].replace("<th", "<td", 1)
+        writer.context[-1] = "</td>\n"
+
+
+def visit_hidden(writer: Any, node: HideCodeCellNode) -> None:
+    """Give folded code the name that it shows."""
+    if "tag_setup" in node.parent["classes"]:
+        node["prompt_show"] = node["prompt_hide"] = "Imports of this page"
+    visit_HideCellInput(writer, node)
+    writer.body[-4] = "<summary>\n"
+
+
+def visit_signature(writer: Any, node: addnodes.desc_signature) -> None:
+    """Write the words of a signature without an element for each."""
+    type(writer).visit_desc_signature(writer, node)
+    writer.protect_literal_text -= 1
+
+
+def depart_signature(writer: Any, node: addnodes.desc_signature) -> None:
+    """Close a signature."""
+    writer.protect_literal_text += 1
+    type(writer).depart_desc_signature(writer, node)
+
+
+# --- The template -------------------------------------------------------------------------------
+
+
+def prepare(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Give the template of a page what it asks for."""
+    context |= reading.notebook_buttons(app, page)
+    context["contents"] = partial(lessons.contents, app.env)
+    context["lessons"] = lessons.lessons_of(app.env)
+    context["shared_styles"] = shared_styles(app)
+    context["title_of"] = partial(lessons.title_of, app)
+    if doctree is not None:
+        context["description"] = description(doctree)
+        reading.keep_words(app, page, doctree, context["body"])
+
+
+def shared_styles(app: Sphinx) -> list[Any]:
+    """Return the style sheets that every page loads after those of the toolkit."""
+    return list(app.builder._orig_css_files)  # type: ignore[attr-defined]  # it has no other name
+
+
+def join_styles(app: Sphinx, error: Exception | None) -> None:
+    """Join the style sheets in the order in which the theme loads them, and drop icon fonts."""
+    if error is not None or not hasattr(app.builder, "_orig_css_files"):
+        return  # nothing was written
+    static = Path(app.outdir) / "_static"
+    shutil.rmtree(static / "vendor", ignore_errors=True)
+    sheets = sorted(shared_styles(app), key=lambda sheet: sheet.priority)
+    names = [str(sheet.filename).removeprefix("_static/") for sheet in sheets]
+    texts = [(static / name).read_text("utf-8") for name in dict.fromkeys((*TOOLKIT, *names))]
+    joined = re.sub(r"/\*# sourceMappingURL=.*?\*/", "", "\n".join(texts))
+    (static / BUNDLE).write_text(joined, "utf-8")
+
+
+def read_side_by_side(app: Sphinx, env: Any, names: list[str]) -> None:
+    """Let several processes read pages: the numbering of chapters begins when all are read."""
+    numbering = app.extensions.get("sphinx_multitoc_numbering")
+    if numbering is not None:  # it does not say itself whether that is safe
+        numbering.parallel_read_safe = True
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    # The tool passes on a value of an extension that is not loaded here.
+    app.add_config_value("comments_config", {}, "", types=[dict])
+    StandaloneHTMLBuilder.search = False  # the site has an index of its own, with the words
+    for node, visit in (
+        (nodes.image, visit_image),
+        (nodes.entry, visit_entry),
+        (nodes.literal_block, api.visit_literal_block),
+    ):
+        app.add_node(node, override=True, html=(visit, None))
+    app.add_node(HideCodeCellNode, override=True, html=(visit_hidden, depart_HideCellInput))
+    signature = (visit_signature, depart_signature)
+    app.add_node(addnodes.desc_signature, override=True, html=signature)
+    app.connect("env-before-read-docs", read_side_by_side)
+    # after the links in tables and signatures are made
+    app.connect("doctree-resolved", correct, priority=900)
+    app.connect("html-page-context", prepare)
+    # after the theme has written its colors
+    app.connect("build-finished", join_styles, priority=950)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

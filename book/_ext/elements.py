@@ -1,0 +1,51 @@
+"""An element of HTML as a node of the tree, and what lies above a node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+
+class html(nodes.General, nodes.TextElement):  # noqa: N801
+    """One HTML element; other builders write its contents alone."""
+
+
+def element(tag: str, *children: nodes.Node, **attributes: str) -> html:
+    """Return an HTML element with its children; ``_`` in a name of an attribute means ``-``."""
+    named = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
+    return html("", "", *children, tag=tag, html=named)
+
+
+def above(node: nodes.Node, *kinds: type[nodes.Node]) -> nodes.Node | None:
+    """Return the nearest node of these kinds that another lies in."""
+    inside: nodes.Node | None = node.parent
+    while inside is not None and not isinstance(inside, kinds):
+        inside = inside.parent
+    return inside
+
+
+def visit(translator: Any, node: html) -> None:
+    """Open an element."""
+    attributes = dict(node["html"])
+    if "class" in attributes:
+        attributes["CLASS"] = attributes.pop("class")
+    translator.body.append(translator.starttag(node, node["tag"], "", **attributes))
+
+
+def depart(translator: Any, node: html) -> None:
+    """Close an element."""
+    if node["tag"] != "wbr":
+        translator.body.append(f"</{node['tag']}>")
+
+
+def nothing(translator: Any, node: nodes.Node) -> None:
+    """Write only what is inside."""
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Tell Sphinx how to write an element."""
+    plain = (nothing, nothing)
+    app.add_node(html, html=(visit, depart), latex=plain, text=plain)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
