@@ -12,14 +12,13 @@ import argparse
 import ast
 import inspect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import public_names as names
 from docutils import nodes
-from docutils.statemachine import StringList
 from elements import above, html
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -51,9 +50,6 @@ SHORTENED = (
 """What a signature shows instead of what Python tells: ``Float["m d"]`` is an array of floats."""
 
 
-# --- Directives ----------------------------------------------------------------------------------
-
-
 class Api(SphinxDirective):
     """The entries of a page, in a section for each module that the page lists."""
 
@@ -61,8 +57,8 @@ class Api(SphinxDirective):
         """Return the sections, or the entries alone where there is one module."""
         listed = self.listed(self.env.docname.removeprefix(names.FOLDER))
         if len(listed) == 1 or not _is_module(listed[0]):
-            return self.parsed(line for name in listed for line in entry(name))
-        return [self.section("section", nodes.literal("", name), entry(name)) for name in listed]
+            return self.parse_text_to_nodes(_text(entry, listed))
+        return [self.section("section", nodes.literal("", n), _text(entry, [n])) for n in listed]
 
     def listed(self, page: str) -> list[str]:
         """Return what a page lists; the page is read again when a source of that changes."""
@@ -71,16 +67,10 @@ class Api(SphinxDirective):
             self.env.note_dependency(file)
         return listed
 
-    def section(self, kind: str, title: nodes.Node, lines: Iterable[str]) -> nodes.section:
-        """Return a section with what lines of reStructuredText say."""
-        name = nodes.make_id(f"{kind}-{title.astext()}")
-        return nodes.section("", nodes.title("", "", title), *self.parsed(lines), ids=[name])
-
-    def parsed(self, lines: Iterable[str]) -> list[nodes.Node]:
-        """Return lines of reStructuredText as nodes."""
-        holder = nodes.container()
-        self.state.nested_parse(StringList(list(lines), self.env.docname), 0, holder)
-        return list(holder.children)
+    def section(self, kind: str, title: nodes.Node, text: str) -> nodes.section:
+        """Return a section with a text in reStructuredText."""
+        content = nodes.title("", "", title), *self.parse_text_to_nodes(text)
+        return nodes.section("", *content, ids=[nodes.make_id(f"{kind}-{title.astext()}")])
 
 
 class ApiIndex(Api):
@@ -92,10 +82,15 @@ class ApiIndex(Api):
         for page in names.table():
             listed = self.listed(page)
             groups = {name: [name] for name in listed if _is_module(name)} or {page: listed}
-            for title, inside in groups.items():
-                lines = (line for name in inside for line in indexed(name))
-                result.append(self.section("index", nodes.Text(title), lines))
+            result += [
+                self.section("index", nodes.Text(title), _text(indexed, inside))
+                for title, inside in groups.items()
+            ]
         return result
+
+
+def _text(lines: Callable[[str], Iterable[str]], listed: list[str]) -> str:
+    return "\n".join(line for name in listed for line in lines(name))
 
 
 def _is_module(name: str) -> bool:
@@ -147,9 +142,6 @@ def indexed(name: str) -> Iterator[str]:
     yield ""
 
 
-# --- Commands ------------------------------------------------------------------------------------
-
-
 def is_command(value: Any) -> bool:
     """Return whether this function returns the command line of a program."""
     return inspect.isfunction(value) and "ArgumentParser" in str(
@@ -180,9 +172,6 @@ def _sentence(text: str | None) -> str:
     """Return a help text as a sentence, its addresses as code."""
     plain = re.sub(r"\b\w+://[\w.:/]*\w", r"``\g<0>``", text or "")
     return f"{plain[:1].upper()}{plain[1:]}."
-
-
-# --- What autodoc asks ---------------------------------------------------------------------------
 
 
 def show_signature(
@@ -219,9 +208,6 @@ def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: 
     return True if what == "class" and inspect.isclass(value) else None
 
 
-# --- Links ---------------------------------------------------------------------------------------
-
-
 def leave_plain(
     app: Sphinx, env: Any, node: addnodes.pending_xref, content: nodes.Element
 ) -> nodes.Element | None:
@@ -250,7 +236,7 @@ def _exists(name: str) -> bool:
 
 def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Link the code that names an entry, once in each section."""
-    objects = app.env.get_domain("py").objects  # type: ignore[attr-defined]
+    objects = app.env.get_domain("py").objects
     short = {".".join(name.split(".")[-2:]): name for name in objects if "gradebox" in name}
     seen = set()
     for code in list(doctree.findall(is_code)):
@@ -349,9 +335,6 @@ def source(name: str) -> str:
     except (names.ApiError, TypeError, OSError):
         return ""  # a constant, or what only an instance has
     return f"{Path(file or '').relative_to(names.ROOT).as_posix()}#L{line}"
-
-
-# --- Setup ---------------------------------------------------------------------------------------
 
 
 def import_once(app: Sphinx, env: Any, docnames: list[str]) -> None:

@@ -11,6 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import api
+import lessons
+import reading
 from docutils import nodes
 from elements import above, element
 from myst_nb.sphinx_ import HideCodeCellNode, depart_HideCellInput, visit_HideCellInput
@@ -18,18 +21,11 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 
-import api
-import lessons
-import reading
-
 DESCRIPTION_LENGTH = 155
 BUNDLE = "site.css"
 """The style sheets that all pages share: one request before the first paint."""
 TOOLKIT = ("styles/bootstrap.css", "styles/pydata-sphinx-theme.css")
 """Style sheets that the theme's own template names."""
-
-
-# --- The tree -----------------------------------------------------------------------------------
 
 
 def correct(app: Sphinx, doctree: nodes.document, page: str) -> None:
@@ -43,12 +39,12 @@ def correct(app: Sphinx, doctree: nodes.document, page: str) -> None:
 def fold_admonitions(doctree: nodes.document) -> None:
     """Fold each note of the class ``dropdown`` under its title, without a script."""
     for note in list(doctree.findall(nodes.Admonition)):
-        if "dropdown" in note["classes"]:  # type: ignore[index]
+        if "dropdown" in note["classes"]:
             title, *content = note.children
             summary = element("summary", *title.children, class_="admonition-title")
-            classes = " ".join(("admonition", *note["classes"]))  # type: ignore[index]
+            classes = " ".join(("admonition", *note["classes"]))
             folded = element("details", summary, *content, class_=classes)
-            folded["ids"] = note["ids"]  # type: ignore[index]
+            folded["ids"] = note["ids"]
             note.parent.replace(note, folded)
 
 
@@ -96,9 +92,6 @@ def description(doctree: nodes.document) -> str:
     if len(text) > DESCRIPTION_LENGTH:
         text = text[:DESCRIPTION_LENGTH].rsplit(" ", 1)[0].rstrip(" ,;:.") + " …"
     return text if len(text) >= 20 else ""
-
-
-# --- Nodes that are written in another way ------------------------------------------------------
 
 
 def visit_image(writer: Any, node: nodes.image) -> None:
@@ -150,9 +143,6 @@ def depart_signature(writer: Any, node: addnodes.desc_signature) -> None:
     type(writer).depart_desc_signature(writer, node)
 
 
-# --- The template -------------------------------------------------------------------------------
-
-
 def prepare(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Give the template of a page what it asks for."""
     context |= reading.notebook_buttons(app, page)
@@ -167,7 +157,7 @@ def prepare(app: Sphinx, page: str, template: str, context: dict[str, Any], doct
 
 def shared_styles(app: Sphinx) -> list[Any]:
     """Return the style sheets that every page loads after those of the toolkit."""
-    return list(app.builder._orig_css_files)  # type: ignore[attr-defined]  # it has no other name
+    return list(app.builder._orig_css_files)  # it has no other name
 
 
 def join_styles(app: Sphinx, error: Exception | None) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 
 from docutils import nodes
 from elements import above, element, html, nothing
-from exercises import exercises
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from exercises import exercises
 from tools.coverage import Chapter, Evidence, Kind, Row, gather, read_rows, sections
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -58,11 +58,10 @@ class StackingTable(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return the table; on a phone the cells after the header have labels."""
         header = self.options.get("header-column", 1)
-        holder = nodes.container()
-        self.state.nested_parse(self.content, self.content_offset, holder)
         head, *body = [
             [entry.children[0].children if entry.children else [] for entry in row.children]
-            for row in holder.findall(nodes.row)
+            for table in self.parse_content_to_nodes()
+            for row in table.findall(nodes.row)
         ]
         names = ["".join(node.astext() for node in cell) for cell in head]
         rows = [body_row(names, row, header) for row in body]
@@ -129,7 +128,7 @@ class CoverageTable(SphinxDirective):
         for folder, pattern in GATHERED.items():
             for path in (ROOT / folder).rglob(pattern):
                 self.env.note_dependency(str(path))
-        self.env.coverage_sections = section_titles()  # type: ignore[attr-defined]
+        self.env.coverage_sections = section_titles()
         chapters = gather(ROOT).chapters
         return [self._section(number, chapter) for number, chapter in enumerate(chapters, 1)]
 
@@ -151,7 +150,7 @@ class CoverageTable(SphinxDirective):
     def _row(self, chapter: Chapter, row: Row) -> html:
         header = element("th", nodes.Text(row.name), scope="row", role="rowheader")
         header["ids"] = [f"row-{name.lower()}" for name in ROW.findall(row.name)]
-        title = element("td", *self._inline(row.title), role="cell", class_="coverage-what")
+        title = element("td", *self.parse_inline(row.title)[0], role="cell", class_="coverage-what")
         cells = [header, title]
         for name, kind, many in COLUMNS if chapter.exists else ():
             content = element("div", *self._cell(chapter, row, kind, many))
@@ -173,7 +172,7 @@ class CoverageTable(SphinxDirective):
 
     def _link(self, chapter: Chapter, item: Evidence) -> nodes.Node:
         if item.kind == "section":
-            return to_label("", *self._inline(item.name), target=item.id.lower())
+            return to_label("", *self.parse_inline(item.name)[0], target=item.id.lower())
         prefix = f"{chapter.topic}." if item.kind == "code" else ""
         name = breakable(item.name.split("::", 1)[-1].removeprefix(prefix))
         name["entry"] = item.name  # of the API
@@ -184,11 +183,6 @@ class CoverageTable(SphinxDirective):
             return to_label("", name, page=f"book/{chapter.topic}/index", anchor=topic)
         page = f"book/exercises/{chapter.topic}"
         return to_label("", name, page=page, anchor=exercise_of(item, f"exercises-{topic}"))
-
-    def _inline(self, text: str) -> list[nodes.Node]:
-        """Return a title as nodes, with its mathematics."""
-        inline, _ = self.state.inline_text(text, self.lineno)
-        return list(inline)
 
 
 def exercise_of(item: Evidence, whole: str) -> str:
@@ -202,7 +196,7 @@ def exercise_of(item: Evidence, whole: str) -> str:
 
 def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Turn each :class:`to_label` into a link to its section."""
-    labels = app.env.get_domain("std").labels  # type: ignore[attr-defined]
+    labels = app.env.get_domain("std").labels
     for link in list(doctree.findall(to_label)):
         page, anchor = link.get("page", ""), link.get("anchor", "")
         if "target" in link:

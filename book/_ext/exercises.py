@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from docutils.statemachine import StringList
 from elements import element
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -126,7 +125,7 @@ class ExerciseDirective(SphinxDirective):
             box[0] += nodes.inline("", f" · {points}", classes=["exercise-points"])
         for kind, name, source in exercise.cells:
             if kind == "text":
-                self.state.nested_parse(StringList(source.splitlines(), name), 0, box)
+                box += self.parse_text_to_nodes(source)
             else:
                 box += self.cell(kind, name, source)
             if key := exercise.keys.get(name):  # an answer with a check
@@ -162,13 +161,12 @@ class ExerciseDirective(SphinxDirective):
         for file in hints.files(topic):
             self.env.note_dependency(str(file))
         texts = hints.texts(key)
-        outer = holder = nodes.container()
-        for number, text in enumerate(texts, 1):
+        fold: list[nodes.Node] = []
+        for number, text in reversed([*enumerate(texts, 1)]):
             title = element("summary", nodes.Text(f"Hint {number} of {len(texts)}"))
-            holder += (hint := element("details", title, class_="exercise-hints"))
-            self.state.nested_parse(StringList([text], key), 0, hint)
-            holder = hint
-        return outer[0]
+            inside = (title, *self.parse_text_to_nodes(text), *fold)
+            fold = [element("details", *inside, class_="exercise-hints")]
+        return fold[0]
 
     def solution(self, topic: str, name: str) -> nodes.Element:
         """Return an answer of the course; the script shows it after some attempts."""

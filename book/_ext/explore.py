@@ -73,11 +73,10 @@ class Explore(SphinxDirective):
 
     def _caption(self) -> nodes.caption:
         """Return the caption, whose formulas and references are read."""
-        holder = nodes.container()
-        self.state.nested_parse(self.content, self.content_offset, holder)
-        if len(holder) != 1 or not isinstance(holder[0], nodes.paragraph):
+        content = self.parse_content_to_nodes()
+        if len(content) != 1 or not isinstance(content[0], nodes.paragraph):
             raise self.error(f"the figure {self.arguments[0]} needs a caption of one paragraph")
-        return nodes.caption(holder[0].rawsource, "", *holder[0].children)
+        return nodes.caption(content[0].rawsource, "", *content[0].children)
 
 
 def _raw(text: str) -> nodes.raw:

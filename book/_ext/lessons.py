@@ -21,7 +21,6 @@ from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
-from docutils.statemachine import StringList
 from elements import element, html
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -53,9 +52,6 @@ def lessons_of(env: BuildEnvironment) -> dict[str, Lesson]:
     return {page: data["lesson"] for page, data in env.metadata.items() if "lesson" in data}
 
 
-# --- The line below a title ---------------------------------------------------------------------
-
-
 class LessonDirective(SphinxDirective):
     """The line below the title of a lesson: minutes, what it needs, the rows that it teaches."""
 
@@ -74,9 +70,8 @@ class LessonDirective(SphinxDirective):
         flags = {name: name in self.options for name in ("spine", "appendix")}
         lesson = Lesson(self.options["minutes"], needs, **flags)
         self.env.metadata[self.env.docname]["lesson"] = lesson
-        line = nodes.container(classes=["lesson-line"])
-        self.state.nested_parse(StringList([" · ".join(self.parts(lesson))], ""), 0, line)
-        return [line]
+        line = self.parse_text_to_nodes(" · ".join(self.parts(lesson)))
+        return [nodes.container("", *line, classes=["lesson-line"])]
 
     def parts(self, lesson: Lesson) -> Iterator[str]:
         """Yield the parts of the line as Markdown."""
@@ -114,15 +109,12 @@ def _answers(box: Any) -> list[nodes.container]:
     return [cell for cell in cells if "exercise-answer" in cell["classes"]]
 
 
-# --- Lists of lessons, exercises and cards --------------------------------------------------------
-
-
 class unfilled(nodes.General, nodes.Element):  # noqa: N801
     """Stands where a list will be, when all pages have been read."""
 
 
 class ListDirective(SphinxDirective):
-    """A list: ``lessons`` (with ``spine``, those of the spine), ``exercise-list``, ``card-list``."""
+    """A list of ``lessons`` (or with ``spine`` of those on it), of exercises, or of cards."""
 
     optional_arguments = 1
 
@@ -187,7 +179,7 @@ def _item(app: Sphinx, page: str, name: str, main: list[str]) -> nodes.Element:
     item = element("li", _link(app, page, name), nodes.Text(f" · {lesson.minutes} minutes"))
     if lesson.spine:
         item += [nodes.Text(" · "), element("span", nodes.Text("spine"), class_="spine")]
-    labels = app.env.get_domain("std").labels  # type: ignore[attr-defined]
+    labels = app.env.get_domain("std").labels
     needed = [labels[label][0] for label in lesson.needs if label in labels]
     for number, other in enumerate(needed):
         item += nodes.Text(", " if number else " · needs ")
@@ -214,7 +206,7 @@ def contents(env: BuildEnvironment, page: str) -> list[tuple[str | None, list[tu
 @cache
 def title_of(app: Sphinx, page: str) -> str:
     """Return the title of a page with its number, as HTML."""
-    title: str = app.builder.render_partial(app.env.titles[page])["title"]  # type: ignore[attr-defined]
+    title: str = app.builder.render_partial(app.env.titles[page])["title"]
     return title
 
 
@@ -223,7 +215,7 @@ def _exercises(doctree: nodes.document) -> list[nodes.Node]:
     items, checked = [], 0
     for box in doctree.findall(_is_exercise):
         number, title, *points = (part.deepcopy() for part in box.children[0].children)
-        link = nodes.reference("", "", number, title, internal=True, refid=box["ids"][0])  # type: ignore[index]
+        link = nodes.reference("", "", number, title, internal=True, refid=box["ids"][0])
         mark = [element("span", class_="done-mark")] if _answers(box) else []
         items.append(element("li", link, *points, *mark))
         checked += bool(mark)
@@ -247,9 +239,6 @@ def _cards(app: Sphinx, page: str) -> html:
     return element("div", *chapters.values(), class_="card-list")
 
 
-# --- Cards --------------------------------------------------------------------------------------
-
-
 class CardsDirective(SphinxDirective):
     """What is worth knowing in a year: questions with short answers, as a definition list.
 
@@ -260,15 +249,13 @@ class CardsDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return each card as a question that unfolds its answer."""
-        holder = nodes.container()
-        self.state.nested_parse(self.content, self.content_offset, holder)
-        if len(holder) != 1 or not isinstance(holder[0], nodes.definition_list):
-            raise self.error(
-                "cards are questions, each with its answer below it after a colon and a space"
-            )
+        content = self.parse_content_to_nodes()
+        if len(content) != 1 or not isinstance(content[0], nodes.definition_list):
+            message = "cards are questions, each with its answer below it after a colon and a space"
+            raise self.error(message)
         cards = element("div", element("p", nodes.Text("To remember"), class_="cards-title"))
         cards["html"]["class"], cards["ids"] = "cards", ["cards"]
-        for item in holder[0].children:
+        for item in content[0].children:
             term, definition = item.children[0], item.children[-1]
             question = element("summary", *term.children)
             name = hashlib.sha256(f"{self.env.docname}\n{term.astext()}".encode()).hexdigest()
@@ -305,15 +292,12 @@ def write_scripts(app: Sphinx, error: Exception | None) -> None:
     for page in (page for page in in_order(app.env) if page in lessons):
         name = page.removeprefix("book/")
         tasks[name] = [*app.env.metadata[page]["work"], int(lessons[page].appendix)]
-        text = Path(app.builder.get_outfilename(page)).read_text("utf-8")  # type: ignore[attr-defined]
+        text = Path(app.builder.get_outfilename(page)).read_text("utf-8")
         cards[name] = {match[1]: match[2].strip() for match in CARD.finditer(text)}
     for file, variable, content in ((TASKS, "LESSONS", tasks), (CARDS, "CARDS", cards)):
         script = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         path = Path(app.outdir) / "_static" / file
         path.write_text(f"window.{variable} = {script};\n", "utf-8")
-
-
-# --- Numbers in the prose -----------------------------------------------------------------------
 
 
 class NumberRole(SphinxRole):
@@ -336,9 +320,6 @@ def _numbers(file: Path) -> Mapping[str, Mapping[str, str]]:
         json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     )
     return numbers
-
-
-# --- Sphinx -------------------------------------------------------------------------------------
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+import lessons
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.environment.collectors.toctree import TocTreeCollector
-
-import lessons
 
 
 def executed(
@@ -52,7 +51,6 @@ def _changed(env: BuildEnvironment, name: str, tables: list[dict[Any, Any]]) -> 
     return before != now
 
 
-# --- Numbers of figures and equations -------------------------------------------------------------
 # To count them Sphinx loads the trees of all pages, which takes longer than all else that an edit
 # of one page asks for. So it counts only when a page has other figures, equations or sections.
 
@@ -71,15 +69,15 @@ def count_if_changed(collector: TocTreeCollector, env: BuildEnvironment) -> list
     counted = {page: data.get("counted") for page, data in env.metadata.items()}
     if _changed(env, "numbered", [counted, env.toc_secnumbers, env.toctree_includes]):
         again = count(collector, env)
-        env.last_numbers = dict(env.toc_fignumbers)  # type: ignore[attr-defined]
+        env.last_numbers = dict(env.toc_fignumbers)
         return again
-    env.toc_fignumbers = dict(env.last_numbers)  # type: ignore[attr-defined]
+    env.toc_fignumbers = dict(env.last_numbers)
     return []
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register what decides about pages."""
-    TocTreeCollector.assign_figure_numbers = count_if_changed  # type: ignore[method-assign]
+    TocTreeCollector.assign_figure_numbers = count_if_changed
     app.add_config_value("executed_pages", [], "", types=[list])
     app.connect("doctree-read", note)
     app.connect("env-get-outdated", executed)

@@ -27,7 +27,6 @@ INLINE = {"span", "code", "wbr", "strong"}
 UNSAID = {"exercise-title", "exercise-points", "exercise-hints", "exercise-solution"}
 """Classes of such nodes: among them what would tell an answer to somebody who has not asked."""
 
-# --- Formulas as words --------------------------------------------------------------------------
 
 SIGNS = {
     name: sign
@@ -43,7 +42,7 @@ SIGNS = {
     )
     for name, sign in zip(line.split()[::2], line.split()[1::2], strict=True)
 }
-NAMED = {"log", "exp", "ln", "max", "min", "arg", "sin", "cos", "tanh", "sqrt", "det", "dim"}
+SIGNS |= {name: f"{name} " for name in "log exp ln max min arg sin cos tanh sqrt det dim".split()}
 HIGH = str.maketrans("0123456789+-nTi", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀⁱ")
 
 
@@ -58,23 +57,21 @@ def plain(tex: str) -> str:
     text = re.sub(r"\\\|", "‖", text)
     group = r"\s*(?:\{([^{}]*)\}|(\w|\\[A-Za-z]+))"
     for _ in range(4):  # from the innermost braces outwards
-        text = re.sub(r"\^\s*\{([^{}]*)\}", lambda m: _high(m[1]), text)
-        text = re.sub(r"_\s*\{([^{}]*)\}", lambda m: f"_{m[1].strip()}", text)
-        text = re.sub(r"\\(?![dt]?frac|sqrt)[A-Za-z]+\s*\{([^{}]*)\}", r"\1", text)
-        text = re.sub(r"\\sqrt\s*\{([^{}]*)\}", r" sqrt(\1)", text)
-        text = re.sub(
-            rf"\\[dt]?frac{group}{group}",
-            lambda m: f"{_unit(m[1] or m[2])}/{_unit(m[3] or m[4])}",
-            text,
-        )
+        for pattern, form in (
+            (r"\^\s*\{([^{}]*)\}", lambda m: _high(m[1])),
+            (r"_\s*\{([^{}]*)\}", lambda m: f"_{m[1].strip()}"),
+            (r"\\(?![dt]?frac|sqrt)[A-Za-z]+\s*\{([^{}]*)\}", r"\1"),
+            (r"\\sqrt\s*\{([^{}]*)\}", r" sqrt(\1)"),
+            (
+                rf"\\[dt]?frac{group}{group}",
+                lambda m: f"{_unit(m[1] or m[2])}/{_unit(m[3] or m[4])}",
+            ),
+        ):
+            text = re.sub(pattern, form, text)
     text = re.sub(r"\^\s*(\\[A-Za-z]+|\S)", lambda m: _high(m[1]), text)
-    text = re.sub(r"\\([A-Za-z]+)", lambda m: _sign(m[1]), text)
+    text = re.sub(r"\\([A-Za-z]+)", lambda m: SIGNS.get(m[1], " ").replace("_", " "), text)
     text = re.sub(r"_i\b", "ᵢ", re.sub(r"[{}$\\]", "", text))
     return " ".join(text.replace("~", " ").split())
-
-
-def _sign(name: str) -> str:
-    return f"{name} " if name in NAMED else SIGNS.get(name, " ").replace("_", " ")
 
 
 def _unit(text: str) -> str:
@@ -85,9 +82,6 @@ def _high(text: str) -> str:
     """Return an exponent, raised where Unicode can do it."""
     raised = text.strip().translate(HIGH)
     return raised if raised != text.strip() and len(raised) < 4 else f"^{text.strip()}"
-
-
-# --- The words of the pages ---------------------------------------------------------------------
 
 
 def sections(app: Sphinx, page: str, doctree: nodes.document) -> list[list[str]]:
@@ -169,7 +163,11 @@ def rows(body: str, page: str) -> dict[str, list[list[str]]]:
                 target = posixpath.normpath(posixpath.join(posixpath.dirname(page), address))
                 anchors.append([target.removesuffix(".html"), anchor, _without_tags(text)])
         for name in re.findall(r'id="row-([\w-]+)"', row):
-            own = [page, f"row-{name}", f"{name.upper()}: {_without_tags(title[1] if title else '')}"]
+            own = [
+                page,
+                f"row-{name}",
+                f"{name.upper()}: {_without_tags(title[1] if title else '')}",
+            ]
             result[name.upper()] = [*anchors, own]
     return result
 
@@ -204,19 +202,12 @@ def join_words(app: Sphinx, error: Exception | None) -> None:
     (Path(app.outdir) / "_static" / TEXTS).write_text(script, "utf-8")
 
 
-# --- Buttons of a chapter -----------------------------------------------------------------------
-
 REPOSITORY = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
 SERVICES = {
-    "colab": (
-        "Colab",
-        "https://colab.research.google.com/github/{owner}/{name}/blob/{branch}/{path}",
-    ),
-    "binder": (
-        "Binder",
-        "https://mybinder.org/v2/gh/{owner}/{name}/{branch}?urlpath=lab/tree/{path}",
-    ),
+    "colab": ("Colab", "https://colab.research.google.com/github/{0}/{1}/blob/{2}/{3}"),
+    "binder": ("Binder", "https://mybinder.org/v2/gh/{0}/{1}/{2}?urlpath=lab/tree/{3}"),
 }
+"""What opens a notebook: its name, and its address with owner, name, branch and path."""
 
 
 def check_launch(app: Sphinx, config: Any) -> None:
@@ -234,31 +225,20 @@ def check_launch(app: Sphinx, config: Any) -> None:
         )
 
 
-def notebook_name(page: str) -> str:
-    """Return the file name of a page's notebook; an assignment has the name of its topic alone."""
-    *folders, stem = page.removeprefix("book/").split("/")
-    parts = [*folders, stem] if stem != "index" or not folders else folders
-    return f"chapter-{'-'.join(parts)}.ipynb"
-
-
-def launch_links(config: Any, page: str) -> list[tuple[str, str]]:
-    """Return names and addresses of the services that open a page's notebook."""
-    repository = REPOSITORY.fullmatch(config.launch_repository or "")
-    if not repository:
-        return []
-    parts = {"owner": repository[1], "name": repository[2], "branch": config.launch_branch}
-    path = f"notebooks/{notebook_name(page)}"
-    return [
-        (SERVICES[name][0], SERVICES[name][1].format(path=path, **parts))
-        for name in config.launch_on
-    ]
-
-
 def notebook_buttons(app: Sphinx, page: str) -> dict[str, Any]:
     """Return the notebook that a page offers, and the services that open it, for the template."""
     if "kernelspec" not in app.env.metadata.get(page, {}):
         return {}
-    return {"notebook": notebook_name(page), "launch_links": launch_links(app.config, page)}
+    parts = page.removeprefix("book/").split("/")
+    if parts[-1] == "index" and len(parts) > 1:
+        parts.pop()  # an assignment has the name of its topic alone
+    notebook, config = f"chapter-{'-'.join(parts)}.ipynb", app.config
+    repository = REPOSITORY.fullmatch(config.launch_repository or "")
+    links = [
+        (name, address.format(*repository.groups(), config.launch_branch, f"notebooks/{notebook}"))
+        for name, address in (SERVICES[service] for service in config.launch_on if repository)
+    ]
+    return {"notebook": notebook, "launch_links": links}
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
