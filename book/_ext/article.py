@@ -96,8 +96,8 @@ def description(doctree: nodes.document) -> str:
 
 def visit_image(writer: Any, node: nodes.image) -> None:
     """Tell the proportions of a drawing, so that it moves nothing when it arrives late."""
-    source = Path(writer.builder.srcdir) / node["uri"]
-    size = proportions(source) if source.suffix == ".svg" else ""
+    is_drawing = node["uri"] in writer.builder.images and node["uri"].endswith(".svg")
+    size = proportions(Path(writer.builder.srcdir) / node["uri"]) if is_drawing else ""
     if size and getattr(writer, "pictures", 0):
         node["loading"] = "lazy"  # it is fetched when the reader comes near it
     writer.pictures = getattr(writer, "pictures", 0) + bool(size)
