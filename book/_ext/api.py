@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -19,13 +20,12 @@ from typing import Any
 
 import public_names as names
 from docutils import nodes
-from elements import above, html
+from elements import above
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from traitlets import HasTraits
 
-INDEX = "book/api"
 OPTION = re.compile(r"c\.(\w+\.\w+)")
 NAME = re.compile(r"(?:optdl\.|gradebox\.)?\w+(?:\.\w+)+")
 UNLINKED = (nodes.reference, nodes.title, addnodes.desc_signature)
@@ -62,7 +62,9 @@ class Api(SphinxDirective):
 
     def listed(self, page: str) -> list[str]:
         """Return what a page lists; the page is read again when a source of that changes."""
-        listed = names.names(page)
+        if page not in names.table():
+            raise self.error(f"expected an entry for the page {page} in book/api.yml; got none")
+        listed = names.table()[page]
         for file in (str(names.TABLE), *names.sources(listed)):
             self.env.note_dependency(file)
         return listed
@@ -97,33 +99,35 @@ def _is_module(name: str) -> bool:
     return isinstance(names.resolve(name), ModuleType)
 
 
-def entry(name: str) -> Iterator[str]:
+def entry(listed: str) -> Iterator[str]:
     """Yield the reStructuredText that makes the entries of a listed name."""
-    if _is_module(name):
-        yield from (f".. automodule:: {name}", "   :no-members:", "")
-    for public in names.public(name):
-        yield from _described(public, names.resolve(public))
+    if _is_module(listed):
+        yield from (f".. automodule:: {listed}", "   :no-members:", "")
+    for name in names.public(listed):
+        value = names.resolve(name)
+        if inspect.isclass(value):
+            yield f".. autoclass:: {name}"
+            # what nbgrader calls is no matter of who configures it
+            if not issubclass(value, HasTraits):
+                yield from ("   :members:", "   :special-members: __call__")
+            if any(base.__module__.startswith("optdl") for base in value.__bases__):
+                yield "   :show-inheritance:"
+        elif is_command(value):
+            yield from _commands(value())
+        elif inspect.isroutine(value):
+            yield f".. autofunction:: {name}"
+        else:
+            module, _, attribute = name.rpartition(".")
+            yield from (f".. py:data:: {attribute}", f"   :module: {module}")
+            yield from _value(value)
+            yield from ("", *(f"   {line}" for line in names.text(name).splitlines()))
+        yield ""
 
 
-def _described(name: str, value: Any) -> Iterator[str]:
-    if inspect.isclass(value):
-        yield f".. autoclass:: {name}"
-        # what nbgrader calls is no matter of who configures it
-        if not issubclass(value, HasTraits):
-            yield from ("   :members:", "   :special-members: __call__")
-        if any(base.__module__.startswith("optdl") for base in value.__bases__):
-            yield "   :show-inheritance:"
-    elif is_command(value):
-        yield from _commands(value())
-    elif inspect.isroutine(value):
-        yield f".. autofunction:: {name}"
-    else:
-        module, _, attribute = name.rpartition(".")
-        yield from (f".. py:data:: {attribute}", f"   :module: {module}")
-        if len(repr(value)) <= LONG and "<" not in repr(value):
-            yield f"   :value: {value!r}"
-        yield from ("", *(f"   {line}" for line in names.text(name).splitlines()))
-    yield ""
+def _value(value: Any) -> list[str]:
+    """Return the line that shows a value, if it is short."""
+    is_short = value is not None and len(repr(value)) <= LONG and "<" not in repr(value)
+    return [f"   :value: {value!r}"] if is_short else []
 
 
 def indexed(name: str) -> Iterator[str]:
@@ -144,9 +148,7 @@ def indexed(name: str) -> Iterator[str]:
 
 def is_command(value: Any) -> bool:
     """Return whether this function returns the command line of a program."""
-    return inspect.isfunction(value) and "ArgumentParser" in str(
-        value.__annotations__.get("return")
-    )
+    return "ArgumentParser" in str(getattr(value, "__annotations__", {}).get("return"))
 
 
 def _commands(parser: argparse.ArgumentParser) -> Iterator[str]:
@@ -196,11 +198,9 @@ def complete(app: Sphinx, what: str, name: str, value: Any, options: Any, lines:
         return
     traits = value.class_own_traits(config=True)
     for option in (option for option in vars(value) if option in traits):
-        default = traits[option].default()
-        lines += ["", f".. py:attribute:: {option}"]
-        if default is not None and len(repr(default)) <= LONG:
-            lines.append(f"   :value: {default!r}")
-        lines += ["", f"   {traits[option].help}", ""]
+        trait = traits[option]
+        lines += ["", f".. py:attribute:: {option}", *_value(trait.default())]
+        lines += ["", f"   {trait.help}", ""]
 
 
 def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: Any) -> bool | None:
@@ -219,19 +219,17 @@ def leave_plain(
     if node.get("refdomain") != "py":
         return None
     target, module = node["reftarget"], node.get("py:module")
-    scopes = [module, f"{module}.{node.get('py:class')}"] if module else []
+    scopes = [f"{module}.", f"{module}.{node.get('py:class')}."] if module else []
     of_type = "refwarn" not in node  # in a signature, not in a text
-    if of_type or any(_exists(name) for name in (target, *(f"{n}.{target}" for n in scopes))):
-        return content
-    return None
+    is_known = of_type or any(_exists(f"{scope}{target}") for scope in ("", *scopes))
+    return content if is_known else None
 
 
 def _exists(name: str) -> bool:
-    try:
+    with contextlib.suppress(names.ApiError):
         names.resolve(name if "." in name or name in PACKAGES else f"builtins.{name}")
-    except names.ApiError:
-        return False
-    return True
+        return True
+    return False
 
 
 def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -239,7 +237,9 @@ def link_names(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     objects = app.env.get_domain("py").objects
     short = {".".join(name.split(".")[-2:]): name for name in objects if "gradebox" in name}
     seen = set()
-    for code in list(doctree.findall(is_code)):
+    for code in list(doctree.findall(nodes.TextElement)):
+        if not isinstance(code, nodes.literal) and code.get("tag") != "code":
+            continue  # tables have code as an element of HTML
         named = code.get("entry", code.astext()).removesuffix("()")
         name = _entry(named, objects, short)
         mention = (name, above(code, nodes.section))
@@ -262,11 +262,6 @@ def _entry(text: str, objects: dict[str, Any], short: dict[str, str]) -> str | N
     # a package lists what its modules define
     within = re.sub(r"^(\w+)\.\w+\.", r"optdl.\1.", text)
     return next((name for name in (text, f"optdl.{text}", within) if name in objects), None)
-
-
-def is_code(node: nodes.Node) -> bool:
-    """Return whether a node is code within a line; tables have it as an element of HTML."""
-    return isinstance(node, nodes.literal) or (isinstance(node, html) and node["tag"] == "code")
 
 
 def visit_literal_block(writer: Any, node: nodes.literal_block) -> None:
@@ -339,10 +334,9 @@ def source(name: str) -> str:
 
 def import_once(app: Sphinx, env: Any, docnames: list[str]) -> None:
     """Import what the pages describe before several processes read them."""
-    if any(page == INDEX or page.startswith(names.FOLDER) for page in docnames):
-        for listed in names.table().values():
-            for name in listed:
-                names.public(name)
+    if any(page.startswith("book/api") for page in docnames):
+        for name in (name for listed in names.table().values() for name in listed):
+            names.public(name)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

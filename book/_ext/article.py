@@ -97,22 +97,19 @@ def description(doctree: nodes.document) -> str:
 def visit_image(writer: Any, node: nodes.image) -> None:
     """Tell the proportions of a drawing, so that it moves nothing when it arrives late."""
     is_drawing = node["uri"] in writer.builder.images and node["uri"].endswith(".svg")
-    size = proportions(Path(writer.builder.srcdir) / node["uri"]) if is_drawing else ""
-    if size and getattr(writer, "pictures", 0):
-        node["loading"] = "lazy"  # it is fetched when the reader comes near it
-    writer.pictures = getattr(writer, "pictures", 0) + bool(size)
-    type(writer).visit_image(writer, node)
-    writer.body[-1] = writer.body[-1].replace("<img", f"<img{size}", 1)
-
-
-def proportions(drawing: Path) -> str:
-    """Return the width and the height of a drawing in pixels, as attributes."""
-    head = drawing.read_text("utf-8")[:4000]
+    source = Path(writer.builder.srcdir) / node["uri"]
+    head = source.read_text("utf-8")[:4000] if is_drawing else ""
     box = re.search(r'viewBox="[-\d.]+ [-\d.]+ ([\d.]+) ([\d.]+)"', head)
-    # figures are measured in points of 1/72 inch, pages in pixels of 1/96 inch
-    scale = 4 / 3 if re.search(r'width="[\d.]+pt"', head) else 1
-    width, height = (round(scale * float(side)) for side in box.groups()) if box else (0, 0)
-    return f' width="{width}" height="{height}"' if box else ""
+    if box and hasattr(writer, "first_picture"):
+        node["loading"] = "lazy"  # it is fetched when the reader comes near it
+    type(writer).visit_image(writer, node)
+    if box:
+        writer.first_picture = getattr(writer, "first_picture", node)
+        # figures are measured in points of 1/72 inch, pages in pixels of 1/96 inch
+        scale = 4 / 3 if re.search(r'width="[\d.]+pt"', head) else 1
+        width, height = (round(scale * float(side)) for side in box.groups())
+        size = f'<img width="{width}" height="{height}"'
+        writer.body[-1] = writer.body[-1].replace("<img", size, 1)
 
 
 def visit_entry(writer: Any, node: nodes.entry) -> None:
@@ -148,16 +145,11 @@ def prepare(app: Sphinx, page: str, template: str, context: dict[str, Any], doct
     context |= reading.notebook_buttons(app, page)
     context["contents"] = partial(lessons.contents, app.env)
     context["lessons"] = lessons.lessons_of(app.env)
-    context["shared_styles"] = shared_styles(app)
+    context["shared_styles"] = list(app.builder._orig_css_files)  # it has no other name
     context["title_of"] = partial(lessons.title_of, app)
     if doctree is not None:
         context["description"] = description(doctree)
         reading.keep_words(app, page, doctree, context["body"])
-
-
-def shared_styles(app: Sphinx) -> list[Any]:
-    """Return the style sheets that every page loads after those of the toolkit."""
-    return list(app.builder._orig_css_files)  # it has no other name
 
 
 def join_styles(app: Sphinx, error: Exception | None) -> None:
@@ -166,7 +158,7 @@ def join_styles(app: Sphinx, error: Exception | None) -> None:
         return  # nothing was written
     static = Path(app.outdir) / "_static"
     shutil.rmtree(static / "vendor", ignore_errors=True)
-    sheets = sorted(shared_styles(app), key=lambda sheet: sheet.priority)
+    sheets = sorted(app.builder._orig_css_files, key=lambda sheet: sheet.priority)
     names = [str(sheet.filename).removeprefix("_static/") for sheet in sheets]
     texts = [(static / name).read_text("utf-8") for name in dict.fromkeys((*TOOLKIT, *names))]
     joined = re.sub(r"/\*# sourceMappingURL=.*?\*/", "", "\n".join(texts))
@@ -175,9 +167,8 @@ def join_styles(app: Sphinx, error: Exception | None) -> None:
 
 def read_side_by_side(app: Sphinx, env: Any, names: list[str]) -> None:
     """Let several processes read pages: the numbering of chapters begins when all are read."""
-    numbering = app.extensions.get("sphinx_multitoc_numbering")
-    if numbering is not None:  # it does not say itself whether that is safe
-        numbering.parallel_read_safe = True
+    if numbering := app.extensions.get("sphinx_multitoc_numbering"):
+        numbering.parallel_read_safe = True  # it does not say itself whether that is safe
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -151,24 +151,25 @@ class CoverageTable(SphinxDirective):
         header = element("th", nodes.Text(row.name), scope="row", role="rowheader")
         header["ids"] = [f"row-{name.lower()}" for name in ROW.findall(row.name)]
         title = element("td", *self.parse_inline(row.title)[0], role="cell", class_="coverage-what")
-        cells = [header, title]
-        for name, kind, many in COLUMNS if chapter.exists else ():
-            content = element("div", *self._cell(chapter, row, kind, many))
-            cells.append(element("td", content, role="cell", data_label=name))
-        return element("tr", *cells, role="row")
+        cells = (
+            element("td", self._cell(chapter, row, kind, many), role="cell", data_label=name)
+            for name, kind, many in (COLUMNS if chapter.exists else ())
+        )
+        return element("tr", header, title, *cells, role="row")
 
-    def _cell(self, chapter: Chapter, row: Row, kind: Kind, many: str) -> list[nodes.Node]:
+    def _cell(self, chapter: Chapter, row: Row, kind: Kind, many: str) -> html:
         evidence = row.of(kind)
         if not evidence:
             hole = kind in row.missing
             text, style = ("missing", "coverage-hole") if hole else ("not asked", "coverage-none")
-            return [element("span", nodes.Text(text), class_=style)]
+            return element("div", element("span", nodes.Text(text), class_=style))
         listed = element("ul", *(element("li", self._link(chapter, item)) for item in evidence))
+        alone = len(evidence) == 1
         if len(evidence) <= FEW and kind != "test":
-            return [listed]
-        count = "1 test" if len(evidence) == 1 else f"{len(evidence)} {many}"
+            return element("div", listed)
+        count = element("summary", nodes.Text(f"{len(evidence)} {many}"[: -1 if alone else None]))
         # One name for all: opening one list closes the last.
-        return [element("details", element("summary", nodes.Text(count)), listed, name="places")]
+        return element("div", element("details", count, listed, name="places"))
 
     def _link(self, chapter: Chapter, item: Evidence) -> nodes.Node:
         if item.kind == "section":
@@ -221,16 +222,15 @@ def link_rows(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         return
     page = app.builder.get_relative_uri(docname, PAGE)
     for text in list(doctree.findall(nodes.Text)):
-        if not ROW.search(text) or above(text, *UNLINKED):
-            continue
-        parts: list[nodes.Node] = []
-        for part in re.split(f"({ROW.pattern})", text):
-            if part in known_rows(ROOT):
-                uri = f"{page}#row-{part.lower()}"
-                parts.append(nodes.reference("", part, refuri=uri, internal=True))
-            elif part:
-                parts.append(nodes.Text(part))
-        text.parent.replace(text, parts)
+        if ROW.search(text) and not above(text, *UNLINKED):
+            parts = (part for part in re.split(f"({ROW.pattern})", text) if part)
+            linked = [
+                nodes.reference("", part, refuri=f"{page}#row-{part.lower()}", internal=True)
+                if part in known_rows(ROOT)
+                else nodes.Text(part)
+                for part in parts
+            ]
+            text.parent.replace(text, linked)
 
 
 def add_style(

@@ -104,9 +104,8 @@ class ExerciseDirective(SphinxDirective):
         topic = name.partition("-")[0]
         assignment = self.assignment(topic)
         if name not in assignment:
-            raise self.error(
-                f"no exercise {name}; the assignment {topic} has {', '.join(assignment)}"
-            )
+            names = ", ".join(assignment)
+            raise self.error(f"no exercise {name}; the assignment {topic} has {names}")
         return [self.exercise(assignment[name])]
 
     def assignment(self, topic: str) -> dict[str, Exercise]:
@@ -149,12 +148,11 @@ class ExerciseDirective(SphinxDirective):
 
     def cell(self, kind: str, name: str, source: str) -> nodes.container:
         """Return a cell as it stands in the notebook."""
-        cell = nodes.container(classes=["exercise-cell", f"exercise-{kind}"], ids=[f"cell-{name}"])
+        inside = nodes.literal_block(source, source, language="python")
         if kind == "written":
-            cell += nodes.paragraph("", "This answer is text; people read and grade it.")
-        else:
-            cell += nodes.literal_block(source, source, language="python")
-        return cell
+            inside = nodes.paragraph("", "This answer is text; people read and grade it.")
+        classes = ["exercise-cell", f"exercise-{kind}"]
+        return nodes.container("", inside, classes=classes, ids=[f"cell-{name}"])
 
     def hints(self, topic: str, key: str) -> nodes.Element:
         """Return the hints of an exercise, each folded within the one before."""

@@ -37,14 +37,16 @@ class Explore(SphinxDirective):
         """Return the figure, with the scripts that it needs."""
         name = self.arguments[0]
         self._require(name)
+        content = self.parse_content_to_nodes()
+        if len(content) != 1 or not isinstance(content[0], nodes.paragraph):
+            raise self.error(f"the figure {name} needs a caption of one paragraph")
         task = self.options.get("task", "")
         mark = f' data-task="{task}"' if task else ""
-        stage = f'<div class="explore-stage" data-explore="{name}"{mark}>'
+        stage = f'{self._head(name)}<div class="explore-stage" data-explore="{name}"{mark}>'
+        begin, end = (nodes.raw("", text, format="html") for text in (stage, BUILD))
         still = nodes.image(uri=f"/{FOLDER}/{name}.svg", alt=self.options["alt"], loading="lazy")
-        figure = nodes.figure(
-            "", _raw(self._head(name) + stage), still, _raw(BUILD), classes=["explore"]
-        )
-        figure += self._caption()
+        caption = nodes.caption(content[0].rawsource, "", *content[0].children)
+        figure = nodes.figure("", begin, still, end, caption, classes=["explore"])
         self.options["name"] = "-".join(filter(None, ("explore", name, task)))
         self.set_source_info(figure)
         self.add_name(figure)
@@ -65,22 +67,9 @@ class Explore(SphinxDirective):
         static = "../" * self.env.docname.count("/") + "_static/explore"
         first = not self.env.temp_data.get("explore")
         self.env.temp_data["explore"] = True
-        shared = (
-            f'<link rel="stylesheet" href="{static}/explore.css">'
-            f'<script defer src="{static}/explore.js"></script>'
-        )
-        return (shared if first else "") + f'<script defer src="{static}/{name}.js"></script>'
-
-    def _caption(self) -> nodes.caption:
-        """Return the caption, whose formulas and references are read."""
-        content = self.parse_content_to_nodes()
-        if len(content) != 1 or not isinstance(content[0], nodes.paragraph):
-            raise self.error(f"the figure {self.arguments[0]} needs a caption of one paragraph")
-        return nodes.caption(content[0].rawsource, "", *content[0].children)
-
-
-def _raw(text: str) -> nodes.raw:
-    return nodes.raw("", text, format="html")
+        style = f'<link rel="stylesheet" href="{static}/explore.css">' if first else ""
+        scripts = ["explore", name] if first else [name]
+        return style + "".join(f'<script defer src="{static}/{s}.js"></script>' for s in scripts)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -29,7 +29,7 @@ STYLE = "math/math.css"
 Formula = tuple[str, bool]
 """The TeX of a formula, and whether it is displayed."""
 
-_MATH = re.compile(r'<(span|div) class="([^"]*\bmath\b[^"]*)"([^>]*)>(.*?)</\1>', re.DOTALL)
+_MATH = re.compile(r'<(span|div) class="[^"]*\bmath\b[^"]*"[^>]*>(.*?)</\1>', re.DOTALL)
 _TEX = re.compile(r"\\\((.*?)\\\)|\\\[(.*?)\\\]", re.DOTALL)
 _CHARACTER = re.compile(r"\bmjx-c[0-9A-F]+\b")
 _RULE = re.compile(r"""([^{}]+)\{(?:[^{}"]|"[^"]*")*\}\s*""")  # a brace may be what is shown
@@ -66,10 +66,17 @@ def typeset(app: Sphinx, error: Exception | None) -> None:
     if wrong:
         lines = ["formulas that MathJax cannot typeset:", *wrong[:5]]
         raise ExtensionError("\n".join(lines))
+
+    def html(tex: re.Match[str]) -> str:
+        return shown[unescape(tex[1] or tex[2]), tex[1] is None]
+
+    def math(found: re.Match[str]) -> str:
+        return found[0] if "<mjx-container" in found[2] else _TEX.sub(html, found[0])
+
     for path in (path for path, of_page in found.items() if of_page):
         up = "../" * (len(path.relative_to(out).parts) - 1)
         link = f'<link href="{up}_static/{STYLE}" rel="stylesheet"/>'
-        text = _insert(pages[path], shown)
+        text = _MATH.sub(math, pages[path])
         pages[path] = text if link in text else text.replace("</head>", f"{link}</head>", 1)
         path.write_text(pages[path], "utf-8")
     _write_style(out / "_static" / STYLE, css, pages.values())
@@ -80,24 +87,9 @@ def formulas(page: str) -> list[Formula]:
     return [
         (unescape(tex[1] or tex[2]), tex[1] is None)
         for math in (_MATH.finditer(page) if "\\(" in page or "\\[" in page else ())
-        for tex in _TEX.finditer(math[4])
-        if "<mjx-container" not in math[4]
+        for tex in _TEX.finditer(math[2])
+        if "<mjx-container" not in math[2]
     ]
-
-
-def _insert(page: str, shown: dict[Formula, str]) -> str:
-    """Return a page with its formulas typeset."""
-
-    def html(tex: re.Match[str]) -> str:
-        return shown[unescape(tex[1] or tex[2]), tex[1] is None]
-
-    def math(match: re.Match[str]) -> str:
-        if "<mjx-container" in match[4]:
-            return match[0]
-        inner = _TEX.sub(html, match[4])
-        return f'<{match[1]} class="{match[2]}"{match[3]}>{inner}</{match[1]}>'
-
-    return _MATH.sub(math, page)
 
 
 def _typeset(requested: Iterable[Formula], store: Path) -> tuple[dict[Formula, str], str]:

@@ -133,14 +133,13 @@ def fill_lists(app: Sphinx, doctree: nodes.document, page: str) -> None:
         elif place["kind"] == "card-list":
             place.replace_self(_cards(app, page))
         else:
-            every = in_order(app.env) if "spine" in place["kind"] else ()
-            names = every or app.env.toctree_includes.get(page, ())
-            place.replace_self(_lessons(app, page, names, spine=bool(every)))
+            place.replace_self(_lessons(app, page, spine="spine" in place["kind"]))
 
 
-def _lessons(app: Sphinx, page: str, names: Any, spine: bool) -> list[nodes.Node]:
-    """Return the lessons among pages, and links to the appendices among them."""
+def _lessons(app: Sphinx, page: str, spine: bool) -> list[nodes.Node]:
+    """Return the lessons below a page, or on the spine, and links to the appendices among them."""
     lessons = lessons_of(app.env)
+    names = in_order(app.env) if spine else app.env.toctree_includes.get(page, ())
     names = [name for name in names if name in lessons and (lessons[name].spine or not spine)]
     main = [name for name in names if not lessons[name].appendix]
     more = [name for name in names if lessons[name].appendix]

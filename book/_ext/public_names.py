@@ -31,13 +31,6 @@ def table() -> dict[str, list[str]]:
     return pages
 
 
-def names(page: str) -> list[str]:
-    """Return what is listed on a page."""
-    if page not in table():
-        raise ApiError(f"book/api.yml: expected an entry for the page {page!r}, got none. Add it.")
-    return table()[page]
-
-
 @cache
 def resolve(name: str) -> Any:
     """Return the object of a qualified name, or raise an `ApiError`."""
@@ -57,7 +50,7 @@ def resolve(name: str) -> Any:
 
 
 def public(name: str) -> list[str]:
-    """Return the names that a listed name stands for: those in a module's ``__all__``, or itself."""
+    """Return what a listed name stands for: the names in a module's ``__all__``, or itself."""
     value = resolve(name)
     if not isinstance(value, ModuleType):
         return [name]
@@ -74,24 +67,17 @@ def sources(listed: list[str]) -> set[str]:
 
 
 def text(name: str) -> str:
-    """Return the docstring of an object, or the one that stands below a constant."""
+    """Return the docstring of an object, or the one below the assignment of a constant."""
     value = resolve(name)
     if isinstance(value, ModuleType) or inspect.isclass(value) or inspect.isroutine(value):
         return inspect.getdoc(value) or ""
-    module, _, attribute = name.rpartition(".")
-    return _below_constant(module, attribute)
-
-
-def _below_constant(module: str, name: str) -> str:
-    """Return the string below the assignment of a name, in the module where it is assigned."""
+    module, _, constant = name.rpartition(".")
     analyzer = ModuleAnalyzer.for_module(module)
-    documented = analyzer.find_attr_docs()
-    if ("", name) in documented:
-        return "\n".join(documented["", name]).strip()
-    for statement in ast.walk(ast.parse(analyzer.code)):
-        if isinstance(statement, ast.ImportFrom) and name in {a.name for a in statement.names}:
-            return _below_constant(statement.module or "", name)
-    return ""
+    if documented := analyzer.find_attr_docs().get(("", constant)):
+        return "\n".join(documented).strip()
+    imports = (s for s in ast.walk(ast.parse(analyzer.code)) if isinstance(s, ast.ImportFrom))
+    origin = next((s.module for s in imports if constant in {a.name for a in s.names}), None)
+    return text(f"{origin}.{constant}") if origin else ""
 
 
 def summary(name: str) -> str:

@@ -42,7 +42,8 @@ SIGNS = {
     )
     for name, sign in zip(line.split()[::2], line.split()[1::2], strict=True)
 }
-SIGNS |= {name: f"{name} " for name in "log exp ln max min arg sin cos tanh sqrt det dim".split()}
+NAMED = ("log", "exp", "ln", "max", "min", "arg", "sin", "cos", "tanh", "sqrt", "det", "dim")
+SIGNS |= {name: f"{name} " for name in NAMED}
 HIGH = str.maketrans("0123456789+-nTi", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀⁱ")
 
 
@@ -103,6 +104,11 @@ def _text(node: nodes.Node) -> str:
     return _tidy("".join(current[2]))
 
 
+def _begin(node: nodes.Node, section: list[Any], result: list[list[Any]]) -> None:
+    result.append(section)
+    _walk(node, section, result)
+
+
 def _walk(node: nodes.Node, current: list[Any], result: list[list[Any]]) -> None:
     """Add the words below a node to the current section, and the sections there to all."""
     for child in node.children:
@@ -139,11 +145,6 @@ def _enter(node: Any, current: list[Any], result: list[list[Any]]) -> None:
             current[2].append(" ")
 
 
-def _begin(node: nodes.Node, section: list[Any], result: list[list[Any]]) -> None:
-    result.append(section)
-    _walk(node, section, result)
-
-
 def _tidy(text: str) -> str:
     return re.sub(r" ([.,;:!?)])(?= |$)", r"\1", " ".join(text.split()))
 
@@ -155,19 +156,15 @@ def rows(body: str, page: str) -> dict[str, list[list[str]]]:
     """
     result: dict[str, list[list[str]]] = {}
     for row in re.findall(r"<tr\b.*?</tr>", body, re.DOTALL):
-        title = re.search(r'class="coverage-what"[^>]*>(.*?)</td>', row, re.DOTALL)
-        anchors = []
+        what = re.search(r'class="coverage-what"[^>]*>(.*?)</td>', row, re.DOTALL)
+        title, anchors = _without_tags(what[1]) if what else "", []
         for cell in re.findall(r'data-label="(?:Section|Exercise)".*?</td>', row, re.DOTALL):
             for href, text in re.findall(r'<a [^>]*href="([^"]*)"[^>]*>(.*?)</a>', cell, re.DOTALL):
                 address, _, anchor = href.partition("#")
                 target = posixpath.normpath(posixpath.join(posixpath.dirname(page), address))
                 anchors.append([target.removesuffix(".html"), anchor, _without_tags(text)])
         for name in re.findall(r'id="row-([\w-]+)"', row):
-            own = [
-                page,
-                f"row-{name}",
-                f"{name.upper()}: {_without_tags(title[1] if title else '')}",
-            ]
+            own = [page, f"row-{name}", f"{name.upper()}: {title}"]
             result[name.upper()] = [*anchors, own]
     return result
 
