@@ -18,8 +18,8 @@ import yaml  # type: ignore[import-untyped]
 from jupyter_book.sphinx import build_sphinx
 
 HERE = Path(__file__).resolve().parent.parent
-# Each reference asks for the plugin of its style, and each time all installed packages are searched.
-# What imports the function later imports this one.
+# Each reference asks for its style, and each time all installed packages are searched for it. What
+# imports the function later imports this one.
 pybtex.plugin.find_plugin = functools.cache(pybtex.plugin.find_plugin)
 
 

@@ -51,14 +51,26 @@ SHORTENED = (
 
 
 class Api(SphinxDirective):
-    """The entries of a page, in a section for each module that the page lists."""
+    """The entries of a page, in a section for each module that the page lists.
+
+    ``api-index`` lists all entries in a line each, in a section for each module or page.
+    """
 
     def run(self) -> list[nodes.Node]:
-        """Return the sections, or the entries alone where there is one module."""
-        listed = self.listed(self.env.docname.removeprefix(names.FOLDER))
-        if len(listed) == 1 or not _is_module(listed[0]):
-            return self.parse_text_to_nodes(_text(entry, listed))
-        return [self.section("section", nodes.literal("", n), _text(entry, [n])) for n in listed]
+        """Return the sections, in the order of the table; a lone module needs none."""
+        if self.name == "api":
+            listed = self.listed(self.env.docname.removeprefix(names.FOLDER))
+            if len(listed) == 1 or not _is_module(listed[0]):
+                return self.parse_text_to_nodes(_text(entry, listed))
+            return [self.section(nodes.literal("", n), _text(entry, [n])) for n in listed]
+        groups: dict[str, list[str]] = {}
+        for page in names.table():
+            listed = self.listed(page)
+            groups |= {name: [name] for name in listed if _is_module(name)} or {page: listed}
+        return [
+            self.section(nodes.Text(title), _text(indexed, inside), "index")
+            for title, inside in groups.items()
+        ]
 
     def listed(self, page: str) -> list[str]:
         """Return what a page lists; the page is read again when a source of that changes."""
@@ -69,26 +81,10 @@ class Api(SphinxDirective):
             self.env.note_dependency(file)
         return listed
 
-    def section(self, kind: str, title: nodes.Node, text: str) -> nodes.section:
+    def section(self, title: nodes.Node, text: str, kind: str = "section") -> nodes.section:
         """Return a section with a text in reStructuredText."""
         content = nodes.title("", "", title), *self.parse_text_to_nodes(text)
         return nodes.section("", *content, ids=[nodes.make_id(f"{kind}-{title.astext()}")])
-
-
-class ApiIndex(Api):
-    """All entries in a line each, in a section for each module."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return the sections, in the order of the table."""
-        result = []
-        for page in names.table():
-            listed = self.listed(page)
-            groups = {name: [name] for name in listed if _is_module(name)} or {page: listed}
-            result += [
-                self.section("index", nodes.Text(title), _text(indexed, inside))
-                for title, inside in groups.items()
-            ]
-        return result
 
 
 def _text(lines: Callable[[str], Iterable[str]], listed: list[str]) -> str:
@@ -342,7 +338,7 @@ def import_once(app: Sphinx, env: Any, docnames: list[str]) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx about directives, links, and how docstrings are read."""
     app.add_directive("api", Api)
-    app.add_directive("api-index", ApiIndex)
+    app.add_directive("api-index", Api)
     app.connect("env-before-read-docs", import_once)
     app.connect("autodoc-process-signature", show_signature)
     # after napoleon, which turns the sections of a docstring into reStructuredText

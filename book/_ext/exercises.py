@@ -48,7 +48,7 @@ class Exercise:
 
 
 def kind(cell: dict[str, Any]) -> str:
-    """Return what a cell is: ``text``, ``answer``, ``written`` (in words), ``run``, or a test."""
+    """Return what a cell is: ``text``, ``written``, ``answer``, ``run``; nothing for a test."""
     marks = cell["metadata"].get("nbgrader", {})
     if cell["cell_type"] == "markdown":
         return "written" if marks.get("solution") else "text"
@@ -138,13 +138,12 @@ class ExerciseDirective(SphinxDirective):
 
     def fill(self, box: nodes.container, lines: str) -> None:
         """Put lines in place of the placeholder of an answer."""
-        for block in box.findall(nodes.literal_block):
-            if PLACEHOLDER in block.astext():
-                source = block.astext().replace(PLACEHOLDER, lines)
-                block.parent["classes"].append("exercise-begun")
-                block.replace_self(nodes.literal_block(source, source, language="python"))
-                return
-        raise self.error(f"no cell of {self.arguments[0]} has the placeholder")
+        blocks = [b for b in box.findall(nodes.literal_block) if PLACEHOLDER in b.astext()]
+        if not blocks:
+            raise self.error(f"no cell of {self.arguments[0]} has the placeholder")
+        source = blocks[0].astext().replace(PLACEHOLDER, lines)
+        blocks[0].parent["classes"].append("exercise-begun")
+        blocks[0].replace_self(nodes.literal_block(source, source, language="python"))
 
     def cell(self, kind: str, name: str, source: str) -> nodes.container:
         """Return a cell as it stands in the notebook."""

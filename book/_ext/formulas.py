@@ -132,8 +132,7 @@ def _run(mathjax: Path, requested: Sequence[Formula]) -> dict[str, Any]:
     done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=900)
     if done.returncode:
         raise ExtensionError(f"MathJax failed: {done.stderr.strip()[-500:]}")
-    output: dict[str, Any] = json.loads(done.stdout)
-    return output
+    return json.loads(done.stdout)
 
 
 def _mathjax() -> Path:

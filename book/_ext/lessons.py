@@ -205,8 +205,7 @@ def contents(env: BuildEnvironment, page: str) -> list[tuple[str | None, list[tu
 @cache
 def title_of(app: Sphinx, page: str) -> str:
     """Return the title of a page with its number, as HTML."""
-    title: str = app.builder.render_partial(app.env.titles[page])["title"]
-    return title
+    return app.builder.render_partial(app.env.titles[page])["title"]
 
 
 def _exercises(doctree: nodes.document) -> list[nodes.Node]:
@@ -269,14 +268,12 @@ class ReviewDirective(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return the place of the cards."""
         static = "../" * self.env.docname.count("/") + "_static"
-        scripts = (
-            f'<script defer src="{static}/{name}"></script>' for name in (CARDS, "review.js")
+        deck = (
+            '<div id="review-deck"><noscript><p>This needs JavaScript. Without it, the cards of '
+            "a lesson are questions that unfold their answers; links to them are below.</p>"
+            f'</noscript></div><script defer src="{static}/{CARDS}"></script>'
+            f'<script defer src="{static}/review.js"></script>'
         )
-        note = (
-            "<noscript><p>This needs JavaScript. Without it, the cards of a lesson are questions "
-            "that unfold their answers; links to them are below.</p></noscript>"
-        )
-        deck = f'<div id="review-deck">{note}</div>{"".join(scripts)}'
         return [nodes.raw("", deck, format="html")]
 
 
@@ -315,10 +312,7 @@ class NumberRole(SphinxRole):
 
 @cache
 def _numbers(file: Path) -> Mapping[str, Mapping[str, str]]:
-    numbers: Mapping[str, Mapping[str, str]] = (
-        json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    )
-    return numbers
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

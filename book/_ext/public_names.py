@@ -27,8 +27,7 @@ class ApiError(ValueError):
 @cache
 def table() -> dict[str, list[str]]:
     """Return the names that each page lists, by the name of the page."""
-    pages: dict[str, list[str]] = yaml.safe_load(TABLE.read_text("utf-8"))
-    return pages
+    return yaml.safe_load(TABLE.read_text("utf-8"))
 
 
 @cache
