@@ -1,6 +1,5 @@
 """What readers take with them works: notebooks, the PDF, references, launch buttons."""
 
-import importlib
 import json
 import os
 import re
@@ -150,33 +149,6 @@ def test_text_of_the_site_becomes_plain_markdown(toy: Toy, text: str, expected: 
     toy.code("toy", "class A:\n    @cache\n    def f(self):\n        return {2}\n\n    g = 1\n")
     context = chapters.Context(chapters.Book(toy.root), "book/index", {"half:.2f": "0.50"})
     assert chapters.markdown(text, context) == expected
-
-
-def test_a_note_of_the_class_dropdown_is_folded_without_a_script(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))
-    postprocess = importlib.import_module("postprocess")
-    note = '<div class="{}"><p class="admonition-title">Answer</p><p>42.</p></div>'
-    soup = BeautifulSoup(
-        note.format("dropdown admonition") + note.format("admonition"), "html.parser"
-    )
-    postprocess.fold_admonitions(soup)
-    folded, plain = soup.contents
-    assert (folded.name, folded.summary.get_text(), folded.p.get_text()) == (
-        "details",
-        "Answer",
-        "42.",
-    )
-    assert plain.name == "div"
-
-
-def test_the_empty_corner_of_a_table_is_no_header(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "book" / "_ext"))
-    postprocess = importlib.import_module("postprocess")
-    soup = BeautifulSoup("<tr><th><p></p></th><th><p>value</p></th></tr>", "html.parser")
-    postprocess.correct_roles(soup)
-    assert [cell.name for cell in soup.tr.contents] == ["td", "th"]
 
 
 def test_each_page_that_offers_a_notebook_has_cells() -> None:

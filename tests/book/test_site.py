@@ -447,30 +447,6 @@ def test_what_scrolls_can_be_reached_by_keyboard(visits: dict[str, Visit]) -> No
     assert {name: one.unreachable for name, one in visits.items() if one.unreachable} == {}
 
 
-ROOMS = """() => [...document.querySelectorAll('article section section')].map(section => {
-  const style = getComputedStyle(section);
-  const reserved = parseFloat(style.getPropertyValue(innerWidth > 767 ? '--wide' : '--narrow'));
-  section.style.contentVisibility = 'visible';
-  return [section.id, reserved, section.getBoundingClientRect().height];
-})"""
-
-
-def test_a_section_keeps_about_the_room_that_it_takes(site: Path, browser: Any) -> None:
-    """Sections are laid out when the reader comes near."""
-    for width, height in ((1280, 900), (390, 844)):
-        page = browser.new_page(viewport={"width": width, "height": height})
-        page.set_default_timeout(PATIENCE)
-        rooms = []
-        for file in sorted((site / "book" / "bnp").glob("*.html")):
-            page.goto(file.as_uri())
-            rooms += page.evaluate(ROOMS)
-        assert len(rooms) > 20
-        assert 0.85 < sum(one[1] for one in rooms) / sum(one[2] for one in rooms) < 1.25
-        right = [name for name, reserved, taken in rooms if 0.6 * taken < reserved < 1.6 * taken]
-        assert len(right) > 0.9 * len(rooms)
-        page.close()
-
-
 def test_the_contents_lead_to_a_section_and_mark_it(site: Path, browser: Any) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(PATIENCE)
