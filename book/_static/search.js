@@ -79,7 +79,7 @@
       return name.endsWith(query) ? 0 : 1;
     }
     if (!terms.every((term) => begins(term).test(title))) return 4;
-    return /\/(?:appendix-|exercises)/.test(page) ? 2 : 1;
+    return /\/(?:appendix-|exercises)/.test(page) || /^Exercise \d/.test(name) ? 2 : 1;
   }
 
   /* Return the places for a query, and the words to be marked in them: of each page that has all words the section that
@@ -95,7 +95,8 @@
       for (const section of new Set([best(sections, terms), ...sections.filter(([, title]) => has(title))])) {
         const found = place(page, section);
         const often = terms.reduce((sum, term) => sum + section[2].split(begins(term)).length - 1, 0);
-        found.score = (section[2].toLowerCase().includes(phrase) ? 10 : 0) + Math.min(often, 9);
+        found.score = Math.min(often, 9) + 10 * section[2].toLowerCase().includes(phrase) +
+          20 * section[1].toLowerCase().includes(phrase) + 40 * (section[1].toLowerCase() === phrase);
         found.rank = rank(found, query, terms);
         places.push(found);
       }
