@@ -110,7 +110,8 @@
     const [, source, number] = query.match(/^(L[12]|P|F)[-–\s]?(\d\d?)$/i) || [];
     const rows = (source && ROWS[`${source.toUpperCase()}-${number.padStart(2, "0")}`]) || [];
     return rows.map(([page, anchor, title]) => {
-      const own = TEXTS[page].find((section) => section[0] === anchor);
+      const own = TEXTS[page].find((section) => section[0] === anchor) ||
+        TEXTS[page].find((section) => section[1].endsWith(title));
       if (own) return place(page, own);
       const found = place(page, TEXTS[page][0], `#${anchor}`);
       return { ...found, title: `${found.title} › ${title}`, text: "" };
