@@ -9,6 +9,7 @@ from typing import Any
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
+from traitlets import Float
 from traitlets.config import Config
 
 from gradebox.nbgrader.dry_run import NotebookPlan
@@ -46,11 +47,18 @@ def answer(source: str, name: str = "answer", **fields: Any) -> Any:
     return cell(name, source, solution=True, locked=False, **fields)
 
 
+class QuickExecute(WarmExecute):
+    """Has limits in parts of a second, so that no test waits long for one."""
+
+    timeout = Float()
+    max_seconds = Float(600)
+
+
 def step(folder: Path, **traits: Any) -> WarmExecute:
     """Return the step that executes notebooks of a course in a folder."""
     config = traits.pop("config", Config())
     config.CourseDirectory.root = str(folder)
-    return WarmExecute(config=config, **{"timeout": 20, "sandbox": SANDBOX} | traits)
+    return QuickExecute(config=config, **{"timeout": 20, "sandbox": SANDBOX} | traits)
 
 
 def also_in_wasm(without: dict[str, str]) -> Callable[[pytest.Metafunc], None]:

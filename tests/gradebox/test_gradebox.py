@@ -1,7 +1,6 @@
 """Cells in a fork of the fork server show what they show in a kernel."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.preprocessors import Execute
 
 from gradebox.nbgrader.execute import WarmExecute
-from gradebox.workers import pool
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:nbgrader"),
@@ -19,13 +17,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:jupyter_client"),
     pytest.mark.xdist_group("gradebox"),
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def servers() -> Iterator[None]:
-    """End the fork servers after the tests."""
-    yield
-    pool.close()
 
 
 def cells_of(

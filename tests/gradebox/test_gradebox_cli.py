@@ -3,14 +3,12 @@
 import ast
 import contextlib
 import importlib.metadata
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,172 +16,38 @@ from typing import Any
 import nbformat
 import psutil
 import pytest
-from courses import Assignment, write
+from courses import Assignment
 from hang import HANG
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell
 from nbgrader.api import Gradebook
-from notebooks import answer, cell
+from toy_course import (
+    DIES,
+    a_class,
+    five,
+    grade,
+    hand_in,
+    is_due,
+    pages,
+    points,
+    reported,
+    sentences,
+    stumbling,
+    wait_until,
+)
 
 from benchmarks.gradebooks import rows, url
 from gradebox import cli
-from gradebox.events import Event
 from gradebox.files import read_files
 from gradebox.nbgrader.course import Course, packages
 from gradebox.run import batch, intake, store
-from gradebox.workers import pool
 from gradebox.workers.syntax import python_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.xdist_group("gradebox"),
+    pytest.mark.xdist_group("gradebox_course"),
     pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox grade needs fork"),
 ]
-
-CONFIG = """c = get_config()
-c.CourseDirectory.course_id = "toy"
-c.OverwriteCells.add_missing_cells = True
-c.LateSubmissionPlugin.penalty_method = "zero"
-c.Execute.timeout = 1800
-c.Execute.startup_timeout = 1800
-c.Execute.iopub_timeout = 1800
-"""
-
-ANSWER = "def double(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION"
-TEST = (
-    "assert double(2) == 4\n### BEGIN HIDDEN TESTS\nassert double(-3) == -6\n### END HIDDEN TESTS"
-)
-
-
-def assignment() -> Any:
-    return new_notebook(
-        cells=[
-            new_code_cell("import numpy as np", id="start"),
-            answer(ANSWER),
-            cell("test", TEST, 3),
-            cell("part", "double(1) / 4", 1),
-            answer("Why?", "words", points=2, grade=True, make=new_markdown_cell),
-            new_code_cell("print(open('data.txt').read())\nopen('made.txt', 'w').write('x')"),
-        ]
-    )
-
-
-@pytest.fixture(scope="module")
-def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a course with one released assignment of two notebooks."""
-    root = tmp_path_factory.mktemp("course")
-    (root / "nbgrader_config.py").write_text(CONFIG)
-    write(root / "source/toy/toy.ipynb", assignment())
-    (root / "source/toy/data.txt").write_text("the data")
-    write(root / "source/toy/two.ipynb", new_notebook(cells=[cell("two-test", "assert 1", 5)]))
-    Assignment(root, "toy").release()
-    is_due(url(root), "2026-01-02")
-    with contextlib.chdir(root):
-        cli.main(["check", "toy"])  # the copies of the course have its dry run
-    return root
-
-
-@pytest.fixture
-def course(released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a copy of the course; it is the present folder."""
-    root = tmp_path / "course"
-    shutil.copytree(released, root)
-    monkeypatch.chdir(root)
-    yield root
-    pool.close()
-
-
-def is_due(address: str, day: str) -> None:
-    with Gradebook(address, "toy") as book:
-        book.update_or_create_assignment("toy", duedate=f"{day} 00:00:00 UTC")
-
-
-def hand_in(root: Path, student: str, body: str | None = "return 2 * x", **cells: str) -> Path:
-    """Hand in the released notebooks with the body of the answer, and cells by their names."""
-    folder = root / "submitted" / student / "toy"
-    folder.mkdir(parents=True)
-    for name in ("toy", "two"):
-        nb = nbformat.read(root / f"release/toy/{name}.ipynb", as_version=4)
-        for node in nb.cells:
-            if name_of(node) == "answer" and body is not None:
-                node.source = f"def double(x):\n    {body}"
-            node.source = cells.get(name_of(node), node.source)
-        nbformat.write(nb, folder / f"{name}.ipynb")
-    return folder
-
-
-def name_of(node: Any) -> str:
-    return node.metadata.get("nbgrader", {}).get("grade_id", node.id)
-
-
-def points(root: Path) -> dict[tuple[str, str], str]:
-    """Return the scores by student and cell."""
-    return {(row[0], row[2]): row[3] for row in rows(url(root))["grades"]}
-
-
-def grade(*more: str) -> int:
-    return cli.main(["grade", "toy", "-j", "2", *more])
-
-
-def reported(root: Path) -> dict[str, Any]:
-    return json.loads((root / ".gradebox/toy.json").read_text())
-
-
-def sentences(root: Path) -> dict[str, list[str]]:
-    """Return what a run says of each student."""
-    return {
-        student: [str(Event.of(event)) for event in entry["events"]]
-        for student, entry in reported(root).items()
-    }
-
-
-def pages(root: Path) -> dict[str, Any]:
-    """Return the graded notebooks, without what differs from kernel to kernel."""
-    found = {}
-    for path in sorted((root / "autograded").rglob("*")):
-        content: Any = path.name if path.is_dir() else path.read_bytes()
-        if path.suffix == ".ipynb":
-            content = nbformat.reads(content.decode(), 4)
-            content["metadata"].pop("language_info", None)
-            for cell in content["cells"]:
-                cell["metadata"].pop("execution", None)
-                cell.pop("execution_count", None)  # test cells, which run apart, have no number
-                for output in cell.get("outputs", []):
-                    output.pop("traceback", None)
-                    output.pop("execution_count", None)
-                if "was missing" in "".join(cell["source"]):
-                    cell["id"] = "random in nbgrader"
-        found[str(path.relative_to(root))] = (content, path.stat().st_mode)
-    return found
-
-
-def a_class(root: Path) -> None:
-    """Hand in what a class hands in."""
-    early = hand_in(root, "right", words="Because.")
-    (early / "timestamp.txt").write_text("2026-01-01 01:00:00 UTC")
-    hand_in(root, "blank", None)
-    hand_in(root, "raises", "raise ValueError('no')")
-    hand_in(root, "edits", "return 0", test="print('all is well')")
-    (hand_in(root, "late") / "timestamp.txt").write_text("2026-01-02 01:00:00 UTC")
-    (hand_in(root, "partly") / "two.ipynb").unlink()
-    folder = hand_in(root, "more")
-    (folder / "own.txt").write_text("mine")
-    (folder / "data.txt").write_text("not the data")
-    folder = hand_in(root, "deletes")
-    nb = nbformat.read(folder / "toy.ipynb", as_version=4)
-    nb.cells = [node for node in nb.cells if name_of(node) != "test"]
-    nbformat.write(nb, folder / "toy.ipynb")
-
-
-def stumbling(root: Path) -> None:
-    """Hand in what ends nbgrader."""
-    for student, name in (("copies", "test"), ("adds", "mine")):
-        folder = hand_in(root, student)
-        nb = nbformat.read(folder / "toy.ipynb", as_version=4)
-        copy = nbformat.from_dict({**nb.cells[2], "id": "again"})
-        copy.metadata = {"nbgrader": {**copy.metadata.nbgrader, "grade_id": name}}
-        nb.cells.insert(0, copy)
-        nbformat.write(nb, folder / "toy.ipynb")
 
 
 def test_scores_comments_and_pages_are_nbgraders(course: Path, tmp_path: Path) -> None:
@@ -192,7 +56,7 @@ def test_scores_comments_and_pages_are_nbgraders(course: Path, tmp_path: Path) -
     shutil.copytree(course, stock)
     Assignment(stock, "toy").autograde()
     assert grade() == 0
-    assert len(points(course)) == 8 * 4
+    assert len(points(course)) == 6 * 4
     assert rows(url(course)) == rows(url(stock))
     ours, theirs = pages(course), pages(stock)
     # a sealed notebook writes to a copy of its folder: what it makes is gone with it
@@ -216,12 +80,13 @@ def test_what_happened_is_reported(course: Path, capsys: pytest.CaptureFixture[s
     hand_in(course, "syntax", "return return")
     assert grade("--timeout", "1") == 0
     said = sentences(course)
-    assert said["right"] == said["blank"] == []
-    assert said["edits"] == ["the text of cell test was changed; it was put back"]
-    assert said["deletes"] == ["cell test was missing; it was put back"]
+    assert said["right"] == []
+    partly = "two.ipynb was not handed in"
+    assert said["blank"] == said["raises"] == [partly]
+    assert said["edits"] == ["the text of cell test was changed; it was put back", partly]
+    assert said["deletes"] == [partly, "cell test was missing; it was put back"]
     assert said["copies"] == ["cell test is there twice; the last one counts", "1 cell was added"]
     assert said["adds"] == ["cell mine is none of the assignment's", "1 cell was added"]
-    assert said["partly"] == ["two.ipynb was not handed in"]
     assert said["late"] == ["handed in 1 hour late", "8.5 points taken off for being late"]
     assert said["dies"] == ["test: a call by the test ended Python"]
     assert said["slow"] == [
@@ -233,7 +98,7 @@ def test_what_happened_is_reported(course: Path, capsys: pytest.CaptureFixture[s
     assert said["syntax"] == ["answer: the cell has a syntax error"]
     assert [points(course)[student, "test"] for student in ("copies", "adds")] == ["3.0"] * 2
     out = capsys.readouterr().out
-    assert "Graded 15, unchanged 0, to look at 6, failed 0." in out
+    assert "Graded 13, unchanged 0, to look at 8, failed 0." in out
     assert "A blank notebook gets points of two/two-test." in out
 
 
@@ -315,34 +180,6 @@ DEATHS = {
     "after the commit": ("gradebox.run.store.Store", "drop_others", 2),
     "before the report": ("gradebox.run.report", "write", 1),
 }
-
-DIES = """
-import importlib, os, pkgutil, psutil, signal, sys
-import gradebox.cli, gradebox.run.report, sqlalchemy.orm
-place, name, left = sys.argv[1], sys.argv[2], [int(sys.argv[3])]
-owner = pkgutil.resolve_name(place)
-was = getattr(owner, name)
-def dies(*values, **more):
-    left[0] -= 1
-    if left[0] == 0:
-        print(*[child.pid for child in psutil.Process().children(recursive=True)], flush=True)
-        os.kill(os.getpid(), signal.SIGKILL)
-    return was(*values, **more)
-setattr(owner, name, dies)
-sys.exit(gradebox.cli.main(["grade", "toy", "-j", "2"]))
-"""
-
-
-def five(root: Path) -> None:
-    for number, body in enumerate(("return 2 * x", "return x", "return 2 * x", "1 / 0", "pass")):
-        hand_in(root, f"s{number}", body)
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    last = time.monotonic() + HANG
-    while not is_so():
-        assert time.monotonic() < last
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")

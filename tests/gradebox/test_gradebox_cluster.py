@@ -13,18 +13,7 @@ from typing import Any, NamedTuple
 import psutil
 import pytest
 from hang import HANG
-from test_gradebox_cli import (
-    a_class,
-    course,
-    five,
-    grade,
-    hand_in,
-    pages,
-    released,
-    reported,
-    stumbling,
-    wait_until,
-)
+from toy_course import a_class, five, grade, hand_in, pages, reported, stumbling, wait_until
 
 from benchmarks.gradebooks import rows, url
 from gradebox import cli, cluster
@@ -32,13 +21,11 @@ from gradebox.nbgrader.course import Course
 from gradebox.run import batch
 from gradebox.run.executor import Result
 
-__all__ = ["course", "released"]
-
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.xdist_group("gradebox"),
+    pytest.mark.xdist_group("gradebox_course"),
     pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox grade needs fork"),
 ]
 needs_dask = pytest.mark.skipif(

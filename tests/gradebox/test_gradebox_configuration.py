@@ -8,7 +8,7 @@ import pytest
 from courses import Assignment, write
 from nbgrader.converters import Autograde
 from notebooks import OF_R
-from test_gradebox_cli import assignment, course, grade, hand_in, released
+from toy_course import assignment, grade, hand_in
 from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
@@ -20,12 +20,10 @@ from gradebox.nbgrader.chain import Chain
 from gradebox.nbgrader.course import Course
 from gradebox.nbgrader.harmless import Harmless
 
-__all__ = ["course", "released"]  # fixtures
-
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.xdist_group("gradebox"),
+    pytest.mark.xdist_group("gradebox_course"),
 ]
 
 

@@ -14,17 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from hang import HANG
-from test_gradebox_cli import (
-    course,
-    five,
-    grade,
-    hand_in,
-    pages,
-    points,
-    released,
-    reported,
-    wait_until,
-)
+from toy_course import five, grade, hand_in, pages, points, reported, wait_until
 
 import gradebox
 from gradebox import cli, cluster, container
@@ -33,12 +23,10 @@ from gradebox.run.batch import Unready
 from gradebox.run.executor import Result
 from gradebox.run.intake import Refused, Submission
 
-__all__ = ["course", "released"]
-
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.xdist_group("gradebox"),
+    pytest.mark.xdist_group("gradebox_course"),
     pytest.mark.skipif(not hasattr(os, "fork"), reason="the inner end is Linux, with fork"),
 ]
 

@@ -1,7 +1,6 @@
 """How each test of an assignment runs is found out on the instructor's own answers."""
 
 import os
-from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from gradebox.nbgrader.cells import NotPython, errors, require_python
 from gradebox.nbgrader.dry_run import IN_PROCESS, ISOLATED, NotebookPlan, planned
 from gradebox.nbgrader.execute import WarmExecute
 from gradebox.run import report
-from gradebox.workers import pool
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -27,13 +25,6 @@ pytestmark = [
 ]
 
 SQUARE = "def square(x):\n    ### BEGIN SOLUTION\n    return x * x\n    ### END SOLUTION"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def servers() -> Iterator[None]:
-    """End the fork servers after the tests."""
-    yield
-    pool.close()
 
 
 def runs(folder: Path, *cells: Any, **traits: Any) -> dict[str, dry_run.TestRun]:

@@ -14,16 +14,16 @@ from types import SimpleNamespace
 
 import pytest
 from hang import HANG
-from test_gradebox_cli import course, five, grade, pages, points, released
 from test_gradebox_container import Engine, engine
+from toy_course import five, grade, pages, points
 
 import gradebox
 from gradebox import files
 
-__all__ = ["course", "engine", "released"]
+__all__ = ["engine"]
 
 pytestmark = [
-    pytest.mark.xdist_group("gradebox"),
+    pytest.mark.xdist_group("gradebox_course"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing has to be taken away here"),

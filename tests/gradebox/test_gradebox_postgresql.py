@@ -15,15 +15,13 @@ import pytest
 from courses import Assignment
 from hang import HANG
 from test_course import make_course
-from test_gradebox_cli import DIES, course, five, grade, hand_in, is_due, released, reported
+from toy_course import DIES, five, grade, hand_in, is_due, reported
 
 from benchmarks.gradebooks import rows, url
 from tools import grade as grade_tool
 from tools import gradebook, results
 from tools import release as release_tool
 from tools.terminal import ToolError
-
-__all__ = ["course", "released"]
 
 PROGRAMS = {name: shutil.which(name) for name in ("initdb", "postgres")}
 NOBODY = 65534
@@ -32,7 +30,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.xdist_group("gradebox"),
+    pytest.mark.xdist_group("gradebox_course"),
     pytest.mark.skipif(not hasattr(os, "fork"), reason="gradebox grade needs fork"),
     pytest.mark.skipif(not all(PROGRAMS.values()), reason="no PostgreSQL server is installed"),
     pytest.mark.skipif(

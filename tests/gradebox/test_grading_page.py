@@ -16,7 +16,6 @@ from gradebox.events import LOOK, NOTE
 from gradebox.nbgrader.dry_run import dry_run
 from gradebox.nbgrader.execute import WarmExecute
 from gradebox.run import report
-from gradebox.workers import pool
 
 PAGE = (Path(__file__).resolve().parents[2] / "book" / "gradebox.md").read_text("utf-8")
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
@@ -62,9 +61,6 @@ def test_the_example_of_a_driver_runs_as_shown(tmp_path: Path) -> None:
     nbformat.write(new_notebook(cells=cells), source / "ps2.ipynb")  # type: ignore[no-untyped-call]
     (source / "drivers.py").write_text(driver)
     printed = StringIO()
-    try:
-        report.show_tests(Console(file=printed, width=84), dry_run(step(tmp_path), source, "ps2"))
-    finally:
-        pool.close()
+    report.show_tests(Console(file=printed, width=84), dry_run(step(tmp_path), source, "ps2"))
     lines = [line.rstrip() for line in printed.getvalue().splitlines()]
     assert lines == shown.splitlines()

@@ -1,0 +1,78 @@
+"""Fork servers and a course, made once for all tests of gradebox that use them."""
+
+import contextlib
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gradebox.workers import pool
+
+LIBRARIES = {"numpy", "torch", "matplotlib"}
+LIGHT = """
+    asyncio ast builtins collections contextlib ctypes doctest functools gc importlib io json math
+    numpy operator os pickle pytest random resource signal socket statistics struct subprocess sys
+    threading time types warnings
+"""
+
+
+def end_templates() -> None:
+    """End the processes that fork the tests of a notebook."""
+    pool._templates.clear()
+    pool._running.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fork_servers() -> Iterator[None]:
+    """Have one fork server for the notebooks that import nothing but NumPy and parts of Python.
+
+    Another one has the larger libraries, too.
+    """
+    imported, light = pool.imported, {*LIGHT.split()}
+
+    def shared(folder: Path, notebook: str = "*") -> tuple[str, ...]:
+        names = imported(folder, notebook)
+        packages = {re.split("[.:]", name)[0] for name in names}
+        if packages <= light:
+            return ("numpy",)
+        if packages <= light | LIBRARIES:
+            return ("numpy", "torch", "matplotlib.pyplot")
+        return names
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool, "imported", shared)
+        yield
+    pool.close()
+
+
+@pytest.fixture(autouse=True)
+def templates() -> Iterator[None]:
+    """End the processes that fork tests after each test, whose folder is gone then."""
+    yield
+    end_templates()
+
+
+@pytest.fixture(scope="session")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a course with one released assignment, and its dry run."""
+    from toy_course import cli, release
+
+    root = tmp_path_factory.mktemp("released")
+    release(root)
+    with contextlib.chdir(root), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool, "close", end_templates)
+        cli.main(["check", "toy"])
+    return root
+
+
+@pytest.fixture
+def course(released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of the course; it is the present folder."""
+    root = tmp_path / "course"
+    shutil.copytree(released, root)
+    monkeypatch.chdir(root)
+    # each run ends its fork servers
+    monkeypatch.setattr(pool, "close", end_templates)
+    return root
