@@ -173,31 +173,3 @@ def tabs(browser: Any) -> Callable[..., Any]:
         return browser.new_context(**options).new_page()
 
     return opened
-
-
-@pytest.fixture
-def open_figure(tabs: Callable[..., Any], tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Return a function that opens a page with one figure, and refuses any error on it."""
-    from tools import static_figures
-
-    used: list[Any] = []
-    errors: list[str] = []
-
-    def note(error: Any) -> None:
-        errors.append(str(error))
-
-    def opened(name: str, **options: Any) -> Any:
-        file = tmp_path / f"{name}.html"
-        file.write_text(static_figures.page(name), "utf-8")
-        page = tabs(len(used), **options)
-        used.append(page)
-        page.set_viewport_size({"width": 1000, "height": 900})
-        page.on("pageerror", note)
-        page.goto(file.as_uri(), wait_until="load")
-        return page
-
-    yield opened
-    for page in used:
-        page.goto("about:blank")
-        page.remove_listener("pageerror", note)
-    assert errors == []

@@ -22,25 +22,26 @@ TAKE = (Path(__file__).with_suffix(".js")).read_text("utf-8")
 """A function of the page, which returns the panels and the legend as one SVG."""
 
 
-def page(name: str, theme: str = "light") -> str:
-    """Return a page that has nothing but one figure, as HTML.
+def page(*chosen: str, theme: str = "light") -> str:
+    """Return a page that has nothing but these figures, as HTML.
 
     Parameters
     ----------
-    name : str
-        The name of the figure.
+    *chosen : str
+        The names of the figures.
     theme : str
         Which colors of ``colors.css`` it has: light, dark, or still for a page of either kind.
     """
     at = FOLDER.as_uri()
+    stages = (f'<div class="explore-stage" data-explore="{name}"></div>' for name in chosen)
+    scripts = (f'<script defer src="{at}/{name}.js"></script>' for name in (SHARED, *chosen))
     return (
         f'<!DOCTYPE html><html lang="en" data-theme="{theme}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>{name}</title><link rel="stylesheet" href="{FOLDER.parent.as_uri()}/colors.css">'
-        f'<link rel="stylesheet" href="{at}/{SHARED}.css"></head><body><main>'
-        f'<div class="explore-stage" data-explore="{name}"></div></main>'
-        f'<script defer src="{at}/{SHARED}.js"></script>'
-        f'<script defer src="{at}/{name}.js"></script></body></html>'
+        f'<title>{", ".join(chosen)}</title>'
+        f'<link rel="stylesheet" href="{FOLDER.parent.as_uri()}/colors.css">'
+        f'<link rel="stylesheet" href="{at}/{SHARED}.css"></head>'
+        f"<body><main>{''.join(stages)}</main>{''.join(scripts)}</body></html>"
     )
 
 
@@ -65,7 +66,7 @@ def take(chosen: Sequence[str]) -> None:
         browser.emulate_media(reduced_motion="reduce")  # nothing is half drawn
         for name in chosen:
             file = FOLDER / f".{name}.html"
-            file.write_text(page(name, "still"), "utf-8")
+            file.write_text(page(name, theme="still"), "utf-8")
             try:
                 browser.goto(file.as_uri(), wait_until="load")
                 browser.add_style_tag(content=style)

@@ -1,0 +1,836 @@
+"""The figures to explore compute what optdl, torch or a closed form computes."""
+
+import functools
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+from chapters import text
+from figures import Figures, box_muller, figure, normals, uniforms
+from numpy.testing import assert_allclose
+from scipy.optimize import brentq
+from scipy.special import softmax
+
+from optdl import batchnorm as bn
+from optdl import bnp, bnp_cnn, conditioning, dropout, erm, problems, quadratic
+from optdl import initialization as init
+from optdl import optimizers as opt
+from optdl.optimizers import SGD, Momentum, run
+from optdl.records import Record
+
+pytestmark = pytest.mark.xdist_group("site")
+
+RECORDED = Path(__file__).resolve().parents[2] / "experiments/results/recorded"
+ONE, ZERO = np.ones(1), np.zeros(1)
+
+
+def rms(values: Any) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))
+
+
+def derivatives(f: Any, points: Any) -> list[np.ndarray]:
+    """Return values, gradients and Hessians at many points by autograd."""
+    p = torch.tensor(points, dtype=torch.float64, requires_grad=True)
+    (g,) = torch.autograd.grad(f(p).sum(), p, create_graph=True)
+    H = [torch.autograd.grad(g[:, i].sum(), p, retain_graph=True)[0] for i in range(len(p[0]))]
+    return [v.detach().numpy() for v in (f(p), g, torch.stack(H, dim=1))]
+
+
+RANDOM = """{u: Array.from({length: 99}, Explore.random(seed)),
+    n: Array.from({length: 4000}, Explore.random(seed).normal)}"""
+
+
+@figure("capacity", RANDOM, seed=[0, 1, 59, 2**31 + 7, 2**32 - 1])
+def test_random_numbers_are_those_of_numpy(shown, seed):
+    assert shown["u"] == uniforms(seed, 99).tolist()
+    sample = normals(seed, 4000)
+    assert abs(sample.mean()) < 4 / math.sqrt(4000)
+    assert abs(sample.var() - 1) < 4 * math.sqrt(2 / 4000)
+    return {"n": sample}
+
+
+# --- empirical risk minimization ---
+
+
+def capacity_sample(m: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sample that the figure draws: for each example x, and then its noise."""
+    drawn = uniforms(seed, 3 * m).reshape(m, 3)
+    x = 2 * drawn[:, 0] - 1
+    return x, np.sin(np.pi * x) + 0.3 * box_muller(drawn[:, 1:])
+
+
+def capacity_risks(m: int, seed: int) -> np.ndarray:
+    population = erm.NoisyCurve(lambda x: np.sin(np.pi * x), noise=0.3)
+    return np.transpose(erm.capacity_sweep(population, *capacity_sample(m, seed), range(12)))
+
+
+RISKS = "{...sample(n, seed), risks: risks(sample(n, seed)).map(r => [r.empirical, r.risk])}"
+
+
+@figure("capacity", RISKS, "n seed", (12, 1), (13, 59), (40, 3), (100, 1))
+def test_samples_have_the_risks_of_optdl(n, seed):
+    x, y = capacity_sample(n, seed)
+    return {"x": x, "y": y, "risks": capacity_risks(n, seed)}
+
+
+@figure("capacity", "medians(20, n).map(r => [r.empirical, r.risk])", n=[5, 6])
+def test_lines_are_medians_of_samples(n):
+    return np.median([capacity_risks(20, k) for k in range(1, n + 1)], axis=0)
+
+
+@figure("needle", "[errors(at), logistic(at), slope(at)]", at=[-137.5, -20, 34.5, 61], atol=1e-4)
+def test_needle_has_the_risks_of_its_points(at):
+    gaussians = problems.TwoGaussians(np.array([1.0, 0.5]), prior=0.4)
+    x, y = (torch.tensor(v) for v in gaussians.sample(40, np.random.default_rng(2)))
+
+    def margins(phi):
+        return 2 * (torch.cat([phi.cos(), phi.sin()], dim=1) @ x.T) * y
+
+    phi = torch.tensor([[math.radians(at)]], dtype=torch.float64)
+    J, g, _ = derivatives(
+        lambda p: torch.log2(1 + torch.exp(-margins(p))).mean(dim=1), phi.tolist()
+    )
+    return [(margins(phi) <= 0).sum(), J[0], g[0, 0]]
+
+
+@figure("stopping", "{...curves, stops: Array.from({length: 100}, (_, k) => stop(k + 1))}")
+def test_stopping_is_that_of_the_recorded_run(shown):
+    kept = Record.load(RECORDED / "erm-without-halt.json").curves
+    names = "validation_error", "train_error", "batch_gradient_norm"
+    validation, training, norm = (np.array(kept[f"seed 0: {name}"]) for name in names)
+    assert_allclose(shown["NORM"], norm, atol=0.0051)
+    stops = (erm.early_stopping(validation.tolist(), patience) for patience in range(1, 101))
+    assert shown["stops"] == [{"best": best, "halt": halt} for best, halt in stops]
+    return {"VALIDATION": 500 * validation, "TRAINING": 500 * training}
+
+
+MEASURED = "[minibatches(n, scale), measured(n, scale), progress(n, scale)]"
+
+
+@figure("batch-size", MEASURED, "n scale", (1, 10), (32, 300), (1000, 300), (10_000, 1000))
+def test_minibatch_progress_is_measured_and_predicted(shown, n, scale):
+    gradients = np.array(shown[0])
+    noise = erm.standard_error(np.sqrt(scale), n)  # ‖g‖ = 1, hence σ² is the noise scale
+    assert np.sqrt(2) * rms(gradients - [1, 0]) == pytest.approx(noise, rel=0.06)
+    rates = np.geomspace(1e-4, 2, 20_001)  # the decrease of a step on a loss of curvature 1
+    decrease = rates * gradients[:, 0].mean() - rates**2 * rms(gradients) ** 2
+    assert shown[1] == pytest.approx(decrease.max() / 0.5, rel=1e-3)
+    assert shown[2] == pytest.approx(1 / (1 + noise**2))
+    assert shown[1] == pytest.approx(shown[2], abs=0.05)
+
+
+# --- quadratic models ---
+
+BOWLS = (10, 1.7, [1.2, 0.85]), (37.5, 0.333, [-0.4, 0.9]), (4, 2.1, [1, 1])
+
+
+@figure("quadratic-bowl", "path rate", "kappa lr start", *BOWLS)
+def test_bowl_runs_gradient_descent(kappa, lr, start):
+    H = np.diag([1 / kappa, 1.0])
+    path = run(SGD(lr), problems.quadratic(H), np.array(start, float), 40)
+    return {"path": path, "rate": np.linalg.norm(np.eye(2) - lr * H, 2)}
+
+
+VALLEYS = ([-2.6, 0.75], 1.8, 0), ([-1, 0.4], 2.2, 0.6), ([1, -0.9], 3, 0.3)
+
+
+@figure("descent", "path steps", "start lr momentum", *VALLEYS)
+def test_valley_shows_the_path_of_momentum(shown, start, lr, momentum):
+    valley = problems.quadratic(np.diag([0.05, 1.0]))
+    path = run(Momentum(lr, momentum), valley, np.array(start), len(shown["path"]) - 1)
+    outside = np.flatnonzero(np.linalg.norm(path, axis=1) > 0.1)[-1]
+    return {"path": path, "steps": np.inf if outside == len(path) - 1 else outside + 1}
+
+
+SEARCH = (
+    "{path: path(), angle: angle(...path().slice(0, 2), b), fraction: fraction(), ok: solved()}"
+)
+SEARCHES = {"start": [(0.5, 0.8), (-0.3, -0.2), (0.16, 0.8)], "b": [0.05, 0.2, 0.9]}
+
+
+@figure("line-search", SEARCH, **SEARCHES)
+def test_line_search_turns_by_right_angles(start, b):
+    H, worst = np.diag([1.0, b]), ((1 - b) / (1 + b)) ** 2
+    path = quadratic.exact_line_search(H, np.array(start), 12)
+    fraction = (path[1] @ H @ path[1]) / (path[0] @ H @ path[0])
+    solved = fraction > 0.99 * worst and b < 0.5
+    return {"path": path, "angle": 90, "fraction": fraction, "ok": solved}
+
+
+@figure("line-search", "fraction()", "b start", (1, [0.5, 0.8]), (0.2, [0.5, 0]), (0.2, [0, 0.5]))
+def test_line_search_may_need_one_step():
+    return 0
+
+
+TERMS = "(({flat, steep, loss}) => [flat.alpha, steep.alpha, flat.term, steep.term, loss])(split())"
+
+
+@figure("eigendirections", TERMS, "w steep turn", ([1.1, 0.9], 9, -25), ([-0.4, 1.2], 3, 70))
+def test_terms_are_those_of_the_eigenbasis(shown, w, steep, turn):
+    c, s = np.cos(np.radians(turn)), np.sin(np.radians(turn))
+    R = np.array([[c, -s], [s, c]])
+    H = R @ np.diag([1.0, steep]) @ R.T
+    eigenvalues, vectors = quadratic.eigenbasis(H)
+    a = vectors.T @ w
+    assert_allclose(np.abs(shown[:2]), np.abs(a))  # an eigenvector has two signs
+    assert_allclose(shown[2:4], eigenvalues * a**2 / 2)
+    assert shown[4] == pytest.approx(problems.quadratic(H).value(np.array(w)))
+
+
+CENTERING = "(m => ({x: inputs(m), H: moments(m), kappa: kappa(m), path: path()}))(mean())"
+
+
+@figure("centering", CENTERING, "shift angle", (0, 0), (2, 0.9), (0.8, 2.094), (4, -1))
+def test_shifted_inputs_have_their_second_moments(shown, shift, angle):
+    x, path = np.array(shown["x"]), np.array(shown["path"])
+    mean, covariance = quadratic.mean_and_covariance(x)
+    assert_allclose(mean, [shift * np.cos(angle), shift * np.sin(angle)], atol=1e-12)
+    assert_allclose(np.linalg.eigvalsh(covariance), [0.36, 1.0])
+    H = quadratic.second_moment(x)
+    lr = quadratic.optimal_step(np.linalg.eigvalsh(H))
+    path = run(SGD(lr), problems.quadratic(H), path[0], len(path) - 1)
+    kappa = conditioning.condition_number(H)
+    return {"H": [H[0, 0], H[1, 1], H[0, 1]], "kappa": kappa, "path": path}
+
+
+TAYLOR = "[loss(w), slope(w), curvature(w), model(w, lr), loss(after(w, lr))]"
+
+
+@figure("taylor", TAYLOR, "w lr", (0.4, 1.0), (1.0, 0.7), (1.7, 2.0), (-2.5, 0.3))
+def test_model_of_a_step_is_that_of_taylor(w, lr):
+    J, g, H = derivatives(lambda p: 1 - torch.exp(-(p[:, 0] ** 2) / 2), [[w]])
+    gain, end = conditioning.step_gain(g[0], H[0], lr), w - lr * g[0, 0]
+    return [J[0], g[0, 0], H[0, 0, 0], J[0] + gain, 1 - np.exp(-(end**2) / 2)]
+
+
+# --- conditioning ---
+
+
+@figure("sharpness", "[path(), path().map(sharpness)]", lr=[0.1, 0.2, 0.21, 0.25, 0.3, 0.35])
+def test_sharpness_of_a_run_is_that_of_autograd(shown, lr):
+    path = np.array(shown[0])
+    _, g, H = derivatives(lambda p: (1 - (p[:, 0] * p[:, 1]) ** 2) ** 2 / 4, path)
+    assert_allclose(path[1:], (path - lr * g)[:-1], rtol=1e-9)
+    assert_allclose(shown[1], np.linalg.eigvalsh(H)[:, -1])
+    assert np.prod(path[-1]) == pytest.approx(1, abs=1e-3)
+    assert 2 * np.sum(path[-1] ** 2) < 2 / lr
+
+
+STARTS = np.random.default_rng(0).uniform([-3.4, -2.7], [2.8, 2.1], (60, 2))
+BASINS = f"""{{minima: minima(), limits: minima().map(limit), path: path().slice(0, 31),
+    ends: {STARTS.tolist()}.map(p => basin(p, lr)).map(j => j < 0 ? NaN : j)}}"""
+
+
+@figure("basins", BASINS, lr=[0.1, 0.6, 0.75, 0.8])
+def test_basins_are_those_of_optdl(shown, lr):
+    surface, minima = problems.mixture(), np.array(shown["minima"])
+    assert_allclose([surface.gradient(p) for p in minima], np.zeros((3, 2)), atol=1e-9)
+    return {
+        "ends": conditioning.basins(surface, minima, STARTS, lr, 400),
+        "limits": [2 / np.linalg.eigvalsh(surface.hessian(p))[-1] for p in minima],
+        "path": run(SGD(lr), surface, np.array([-0.5, 1.6]), 30),
+    }
+
+
+CLIPPED = "{...(limit === c ? clipped() : free()), largest: largest()}"
+
+
+@figure("clipping", CLIPPED, "c limit", (0.1, 0.1), (0.5, 0.5), (3, 3), (9, np.inf))
+def test_cliff_is_clipped_by_norm(shown, limit):
+    cliff, lr, path = conditioning.recurrent_cliff(), 0.3, np.array(shown["path"])
+    gradients = [cliff.gradient(p) for p in path]
+    steps = [lr * conditioning.clip_by_norm(g, limit) for g in gradients[:-1]]
+    assert_allclose(path[1:], path[:-1] - steps, rtol=1e-6, atol=1e-9)
+    longest = np.linalg.norm(np.diff(path, axis=0), axis=1).max()
+    assert longest <= lr * limit + 1e-12
+    outside = (path < [3.9, -3.4]).any(axis=1) | (path > [6.3, -1.2]).any(axis=1)
+    assert outside.any() == (limit > shown["largest"])
+    left = outside.argmax() if outside.any() else -1
+    return {"norms": np.linalg.norm(gradients, axis=1), "longest": longest, "left": left}
+
+
+SADDLES = {"lr": [0.05, 0.3, 0.5], "d": [0.5, 0.037, 1e-5, 1e-9], "side": [1, -1], "along": [-0.8]}
+
+
+@figure("saddle", "{path: path(), law: escape(d, lr)}", rtol=1e-5, **SADDLES)
+def test_saddle_is_left_after_the_steps_predicted(shown, lr, d, side, along):
+    start = np.array([side * d + along, side * d - along]) / np.sqrt(2)
+    path = run(SGD(lr), conditioning.two_weights(), start, len(shown["path"]) - 1)
+    distance = np.abs(path.sum(axis=1)) / np.sqrt(2)
+    assert distance[:-1].max() < 1 <= distance[-1]
+    law = conditioning.escape_steps(d, 1.0, lr, 1.0)
+    assert abs(len(path) - 1 - law) <= 3 / lr  # far from the saddle the growth is another one
+    return {"path": path, "law": law}
+
+
+@figure("saddle", "path()", side=[0], lr=[0.05, 0.5])
+def test_start_on_the_line_never_leaves(shown):
+    a, b = np.transpose(shown)
+    np.testing.assert_array_equal(a, -b)
+    assert np.all(np.diff(np.abs(a)) < 0)
+
+
+UPHILL = """{...model(p, c), uphill: uphill(p, c),
+    values: [0, 0.13, 0.8, 2].map(r => [linear, quadratic, actual].map(f => f(p, c, r)))}"""
+POINTS = [[1.5, 0.4], [-0.3, 1.1], [0.0, -0.7], [2.0, 0.0], [0.4, 0.0]]
+
+
+@figure("uphill", UPHILL, p=POINTS, c=[0, 0.3, 0.9], atol=1e-6)
+def test_uphill_model_is_that_of_optdl(p, c):
+    def J(q):
+        x, y = q[:, 0], q[:, 1]
+        return (x**2 + 5 * y**2) / 2 + c * ((x**4 + y**4) / 4 - x**2)
+
+    (at,), (g,), (H,) = derivatives(J, [p])
+
+    def change(lr):
+        return J((p - lr * g)[None])[0] - at
+
+    gain, bound = conditioning.step_gain, conditioning.uphill_step(g, H)
+    changes = [[-lr * g @ g, gain(g, H, lr), change(lr)] for lr in (0, 0.13, 0.8, 2)]
+    crossing = brentq(change, 0.1, 8)
+    return {"bound": bound, "best": bound / 2, "values": at + changes, "uphill": crossing}
+
+
+INEXACT = """{errors: errors(), path: path(), limit: limit(bias), variance: variance(lr, sigma),
+    parts: parts(lr, bias, sigma)}"""
+ERRORS = (0.2, [0.3, 0.3], 0.5), (0.85, [-0.7, 0.1], 1.0), (0.05, [0, 0], 0)
+
+
+@figure("inexact", INEXACT, "lr bias sigma", *ERRORS)
+def test_inexact_gradients_end_where_predicted(shown, lr, bias, sigma):
+    h, errors = np.array([0.3, 2.0]), np.array(shown["errors"])
+    uncertainty = 4 * sigma / np.sqrt(len(errors))
+    assert_allclose(errors.mean(axis=0), bias, atol=uncertainty)
+    assert_allclose(errors.std(axis=0), sigma, atol=uncertainty)
+    draw = iter(errors)
+    path = run(SGD(lr), lambda w: h * w + next(draw), np.array([-3.4, 1.6]), 400)
+    limit = conditioning.limit_point(np.diag(h), np.zeros(2), np.array(bias))
+    variance = conditioning.stationary_variance(h, lr, sigma)
+    parts = [h @ limit**2 / 2, h @ variance / 2]
+    return {"path": path, "limit": limit, "variance": variance, "parts": parts}
+
+
+# --- optimizers ---
+
+PLANE = """{values: eigenvalues().sort(([a, b], [c, d]) => a - c || b - d), path: path(),
+    rate: rate(), named: regime()}"""
+REGIMES = (
+    ("overdamped", 0.05, 0.5),
+    ("complex", 1.3, 0.85),
+    ("alternating", 2.72, 0.4),
+    ("divergent", 3.9, 0.6),
+    ("plain", 0.7, 0.0),
+    ("critical", 0.25, 0.25),  # (1 − √α)² = 1/4
+    ("limit", 3.0, 0.5),  # 2 (1 + α)
+    ("still", 0.0, 0.5),
+)
+
+
+@figure("momentum-plane", PLANE, "named x alpha", *REGIMES, atol=1e-7)
+def test_plane_shows_the_iteration_of_momentum(named, x, alpha):
+    values = np.sort_complex(np.linalg.eigvals(np.array([[1 + alpha - x, -alpha], [1.0, 0.0]])))
+    path = run(Momentum(x, alpha), lambda theta: theta, np.ones(1), 60).ravel()
+    parts = np.transpose([values.real, values.imag])
+    return {"values": parts, "rate": np.abs(values).max(), "named": named, "path": path}
+
+
+def slowest(lr: float, alpha: float, kappa: float) -> float:
+    """Return the rate of momentum on a bowl with many eigenvalues between 1/κ and 1."""
+    spectrum = np.geomspace(1 / kappa, 1, 50)
+    return max(np.abs(np.roots([1, -(1 + alpha - lr * h), alpha])).max() for h in spectrum)
+
+
+@figure("momentum-plane", "{...best(), errors: errors()}", kappa=[4, 50, 1000])
+def test_plane_compares_the_best_settings(shown, kappa):
+    lr, alpha = shown["lr"], shown["alpha"]
+    neighbors = [
+        slowest(lr * factor, near, kappa)
+        for factor in (0.9, 1, 1.1)
+        for near in (0.95 * alpha, alpha, min(1.05 * alpha, 0.9999))
+    ]
+    assert min(neighbors) > neighbors[4] - 1e-6
+    bowl, methods = (
+        problems.quadratic(np.diag([1 / kappa, 1.0])),
+        (SGD(2 / (1 + 1 / kappa)), Momentum(lr, alpha)),
+    )
+    errors = [np.linalg.norm(run(m, bowl, np.ones(2), 200), axis=1) for m in methods]
+    return {"rate": neighbors[4], "errors": np.array(errors) / math.sqrt(2)}
+
+
+@figure("momentum-plane", "bowl run", "x alpha kappa", (3.06, 0.57, 50), (0.3, 0.8, 50), (1, 0, 9))
+def test_bowl_is_as_slow_as_its_slowest_direction(x, alpha, kappa):
+    path = run(Momentum(x, alpha), lambda w: w * [1 / kappa, 1], np.ones(2), 200)
+    return {"bowl": slowest(x, alpha, kappa), "run": np.linalg.norm(path, axis=1) / math.sqrt(2)}
+
+
+NOISY = (1, 0.3, 0.8), (1, 0.05, 0.9), (1, 1, 0), (1, 3, 0.6)
+
+
+@figure("momentum-plane", "floor measured path", "noise x alpha", *NOISY)
+def test_noise_levels_off_where_the_covariance_does(shown, x, alpha):
+    push = x * 0.05 * np.ones((2, 1))
+    M = opt.momentum_matrix(x, alpha, 1.0)
+    floor = math.sqrt(scipy.linalg.solve_discrete_lyapunov(M, push @ push.T)[0, 0])
+    assert shown["measured"] == pytest.approx(floor, rel=0.15)
+    draw = iter(0.05 * normals(1, 60))
+    path = run(Momentum(x, alpha), lambda w: w + next(draw), np.ones(1), 60).ravel()
+    return {"floor": floor, "path": path}
+
+
+LARGE = (3.7, 0.86), (3.1, 0.57), (3.98, 0.99), (0.3, 0.8), (4.2, 0)
+
+
+@figure("momentum-plane", "extent()", "x alpha", *LARGE)
+def test_error_stays_inside_its_axis_unless_divergent(shown, x, alpha):
+    path = np.abs(run(Momentum(x, alpha), lambda theta: theta, np.ones(1), 60)).ravel()
+    if x < 2 * (1 + alpha):
+        assert path.max() <= shown["top"] <= max(1.5, 2.6 * path.max())
+    return {"left": np.argmax(np.append(path, np.inf) > shown["top"])}
+
+
+SURFACES = {
+    "valley": problems.valley(0.05),
+    "saddle": problems.saddle(),
+    "beale": problems.beale(),
+    "rosenbrock": problems.rosenbrock(),
+}
+
+
+def compare_race(shown: dict[str, Any], problem: problems.Problem, start: Any) -> None:
+    """Compare all paths of the race with those of optdl, to one part in a million.
+
+    Near a minimum the adaptive methods magnify rounding errors from step to step. Whole paths are
+    therefore compared up to step 50, and after that each step from the iterate before it.
+    """
+    memory, tiny = {"alpha": 0.9}, {"rho": 0.9, "delta": 1e-6}
+    methods = {
+        "SGD": (opt.SGD, {}),
+        "Momentum": (opt.Momentum, memory),
+        "Nesterov": (opt.Nesterov, memory),
+        "AdaGrad": (opt.AdaGrad, {"delta": 1e-7}),
+        "RMSProp": (opt.RMSProp, tiny),
+        "RMSProp + Nesterov": (opt.RMSPropNesterov, tiny | memory),
+        "AdaDelta": (opt.AdaDelta, {"rho": 0.9, "delta": 1e-3}),
+        "Adam": (opt.Adam, {"beta1": 0.9, "beta2": 0.999, "delta": 1e-8}),
+        "Newton": (opt.Newton, {"hessian": problem.hessian}),
+    }
+    assert shown["names"] == list(methods)
+    for name, lr, path in zip(methods, shown["rates"], map(np.array, shown["paths"]), strict=True):
+        make, constants = methods[name]
+        method = make(lr=lr, **constants)
+        far = np.abs(path).max(axis=1) >= 50
+        assert not far[:-1].any(), name
+        assert len(path) == 301 or far[-1], name
+        whole = run(method, problem, np.array(start, float), min(len(path) - 1, 50))
+        assert_allclose(path[:51], whole, rtol=1e-6, atol=1e-6, err_msg=name)
+        state, steps = method.init(path[0]), []
+        for before in path[:-1]:
+            after, state = method.step(before, state, problem.gradient)
+            steps.append(after)
+        assert_allclose(path[1:], steps, rtol=1e-6, atol=1e-6, err_msg=name)
+
+
+RACES = {"first": [None, [1.3, 0.8]], "surface": list(SURFACES)}
+RACE = "(first && set({start: first}), {names: names(), rates: names().map(n => state['lr-' + n]),"
+
+
+@figure("optimizer-race", f"{RACE} paths: names().map(path), start: state.start}})", **RACES)
+def test_race_runs_every_method_of_optdl(shown, surface):
+    compare_race(shown, SURFACES[surface], shown["start"])
+
+
+ROTATED = f"{RACE} paths: names().map(path), losses: [losses(), (set({{angle: 0}}), losses())]}})"
+
+
+@figure("optimizer-race", ROTATED, angle=[30, 45, 90], first=[None])
+def test_rotated_valley_troubles_diagonal_methods(shown, angle):
+    c, s = np.cos(np.radians(angle)), np.sin(np.radians(angle))
+    R = np.array([[c, -s], [s, c]])
+    compare_race(shown, opt.change_of_variable(SURFACES["valley"], R.T), R @ [0.6, 1.0])
+    rotated, straight = np.array(shown["losses"])
+    changed = np.abs(rotated - straight) > 1e-6 * straight + 1e-15
+    diagonal = {"AdaGrad", "RMSProp", "RMSProp + Nesterov", "AdaDelta", "Adam"}
+    assert set(np.array(shown["names"])[changed]) == (diagonal if angle < 90 else set())
+
+
+OUTCOMES = "(set({step: 300}), outcomes().map(words => words.split(',')[0]))"
+FATES = ("valley", 2.5, "diverged", "0"), ("saddle", 1, "escaped", "at the saddle")
+
+
+@figure("optimizer-race", OUTCOMES, "surface lr-SGD sgd newton", *FATES)
+def test_race_names_what_diverged_or_escaped(shown, sgd, newton):
+    assert (shown[0], shown[-1]) == (sgd, newton)
+
+
+FALLS = {"fall": ["constant", "cosine"], "plan": [(0.2, 0), (0.6, 20), (1.0, 100)]}
+SCHEDULE = """(set({lr: plan[0], warmup: plan[1]}),
+    {rates: rates(), mean: train().mean, paths: [0, 1].map(path)})"""
+
+
+@figure("schedule", SCHEDULE, **FALLS)
+def test_schedule_is_followed_by_sgd(plan, fall):
+    lr, warmup = plan
+    rate = opt.CosineDecay(lr, tau=300 - warmup) if fall == "cosine" else lr
+    if warmup or fall == "constant":
+        rate = opt.Warmup(rate, steps=max(warmup, 1))
+    draw = iter(0.3 * normals(1, 40, 300, 2).swapaxes(0, 1))
+
+    def gradient(p: np.ndarray) -> np.ndarray:  # of 40 runs at once
+        return np.stack([p[:, 0] + 0.3 * p[:, 0] ** 3, 0.03 * p[:, 1]], axis=1) + next(draw)
+
+    paths = run(SGD(rate), gradient, np.tile([4.0, 3.0], (40, 1)), 300)
+    losses = paths**2 @ [0.5, 0.015] + 0.075 * paths[:, :, 0] ** 4
+    rates = [rate(k) for k in range(300)]
+    return {"rates": rates, "paths": paths[:, :2].swapaxes(0, 1), "mean": losses.mean(axis=1)}
+
+
+@functools.cache
+def averaging_noise() -> np.ndarray:
+    return normals(1, 200, 1000)
+
+
+def iterates(lr: Any, n: int) -> np.ndarray:
+    """Return the iterates of 200 runs by optdl, a column for each."""
+    draw = iter(averaging_noise().T / math.sqrt(n))
+    return np.asarray(run(SGD(lr), lambda theta: theta + next(draw), np.full(200, 5.0), 1000))
+
+
+SMALL_AND_LARGE = (0.006, 1), (0.5, 1), (1.9, 1), (0.5, 16)
+
+
+@figure("averaging", "...errors path floor", "lr n", *SMALL_AND_LARGE)
+def test_averaging_has_the_errors_of_sgd(shown, lr, n):
+    path, falling = iterates(lr, n), iterates(opt.PowerDecay(lr, power=1.0, tau=20), n)
+    average = [rms(path[k // 2 + 1 : k + 1].mean(axis=0)) ** 2 for k in range(1, 1001)]
+    floor = opt.noise_floor(lr, 1.0, 1 / math.sqrt(n))
+    if lr == 0.5:  # the start is forgotten
+        ends = [shown["constant"][-1], shown["average"][-1]]
+        variance = opt.averaged_variance(lr, 1.0, 1 / math.sqrt(n), 500)
+        assert ends == pytest.approx([floor, variance], rel=4 * math.sqrt(2 / 200))
+    constant, falling = (np.mean(v**2, axis=1) for v in (path, falling))
+    errors = {"constant": constant, "average": [25, *average], "falling": falling}
+    return errors | {"path": path[:, 0], "floor": floor}
+
+
+# --- initialization ---
+
+TORCH = {"tanh": torch.tanh, "relu": torch.relu, "sigmoid": torch.sigmoid, "linear": torch.clone}
+MEASURE = """(({activations, gradients}) => ({activations, gradients}))
+    (measure(draw(7), scale, ACTIVATIONS[f]))"""
+
+
+@figure("signal", MEASURE, f=list(TORCH), scale=[0.5, 1.7, 3.0])
+def test_signal_is_that_of_optdl_and_torch(f, scale):
+    x, upstream, weights = np.split(normals(7, 2000 + 50 * 100**2), [1000, 2000])
+    x, layers = x.reshape(10, 100), list(weights.reshape(50, 100, 100) * scale / 10)
+    h = [torch.tensor(x, requires_grad=True)]
+    for W in layers:
+        h.append(TORCH[f](h[-1] @ torch.tensor(W).T))
+    gradients = torch.autograd.grad(h[-1], h, torch.tensor(upstream.reshape(10, 100)))
+    squares = [(g**2).mean().item() for g in gradients]
+    return {"activations": init.measured_second_moments(x, layers, f), "gradients": squares}
+
+
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(200)
+T = 4.5 * (NODES + 1)
+DENSITY = 4.5 * WEIGHTS * np.exp(-T * T / 2) / np.sqrt(2 * np.pi)
+
+
+def wide_layers(name: str, scale: float) -> dict[str, Any]:
+    """Return both mean squares in layers of infinite width, by Gauss's rule on each side of 0."""
+    f, forward, factors = init.ACTIVATIONS[name], [1.0], [1.0]
+    for _ in range(50):
+        z = scale * math.sqrt(forward[-1]) * T
+        forward.append(DENSITY @ (f.value(z) ** 2 + f.value(-z) ** 2))
+        factors.append(scale**2 * DENSITY @ (f.slope(z) ** 2 + f.slope(-z) ** 2))
+    return {"activations": forward, "gradients": np.cumprod([1, *factors[:0:-1]])[::-1]}
+
+
+@figure("signal", "predict(scale, ACTIVATIONS[f])", f=list(TORCH), scale=[0.3, 1.0, 2.5], rtol=1e-4)
+def test_prediction_is_that_of_wide_layers(f, scale):
+    return wide_layers(f, scale)
+
+
+@figure("signal", "sweep(ACTIVATIONS[f]).crossings", f=list(TORCH))
+def test_curves_cross_one_where_quadrature_does(shown, f):
+    bounded = f in ("tanh", "sigmoid")
+    assert (shown["forward"] is None) == bounded
+    for way, kind, end in (("forward", "activations", -1), ("backward", "gradients", 0))[bounded:]:
+        below, above = (wide_layers(f, factor * shown[way])[kind][end] for factor in (0.99, 1.01))
+        assert below < 1 < above
+
+
+# --- batch normalization ---
+
+MEANS = {"doublings": [0, 1, 3, 8], "rho": [0.0, 0.9, 0.99], "moves": [False, True]}
+
+
+@figure("running-mean", "...shown ...numbers", **MEANS)
+def test_running_mean_is_that_of_optdl(shown, doublings, rho, moves):
+    m, truth = 2**doublings, 2 + moves * 0.02 * np.arange(200)
+    batches = truth[:, None] + normals(1, 200, 256)[:, :m]
+    means, example = batches.mean(axis=1), truth + 1.5
+    running = bn.moving_average(means[:, None], rho, ZERO).ravel()
+    with_example = np.column_stack([example, batches[:, 1:]])  # one feature for each step
+    layer = np.ones(200), np.zeros(200)
+    training = bn.batchnorm_forward(with_example.T, *layer)[0][0]
+    assert np.abs(training).max() <= np.sqrt(m - 1)
+    late = moves * (0.02 * sum(k * (1 - rho) * rho**k for k in range(3000)))  # of 0, 0.02, 0.04, …
+    values = {"truth": truth, "means": means, "running": running, "training": training}
+    values |= {"jitter": rms(means - truth), "predicted": 1 / np.sqrt(m), "lag": late}
+    values |= {"behind": truth[-1] - running[-1], "memory": 1 / (1 - rho)}
+    if m == 1:
+        assert shown["inference"] is None
+        return values
+    variances = bn.moving_average(batches.var(axis=1, ddof=1, keepdims=True), rho, ONE).ravel()
+    inference = bn.batchnorm_inference(example[None], *layer, running, variances).ravel()
+    return values | {"inference": inference, "gap": rms((training - inference)[100:])}
+
+
+@figure("running-mean", "numbers().gap", doublings=[3, 5, 7])
+def test_page_states_the_gaps_of_the_figure(shown):
+    assert f"{shown:.2f}" in text("batchnorm", "averages")
+
+
+TWO = "Object.fromEntries(simulate(at, draw(seed)).map(r => [r.m, r]))"
+
+
+@figure("batch-of-two", TWO, "seed at", (1, 3.6), (2, 5.0), (3, -4.0))
+def test_lines_of_both_minibatches_are_those_of_optdl(shown, seed, at):
+    there = bn.batchnorm_inference(np.array([[at]]), ONE, ZERO, 3 * ONE, 4 * ONE)
+    expected = {}
+    for m in (2, 64):
+        others = 3 + 2 * normals(seed, 40, 63)[:, : m - 1]
+        batches = np.column_stack([np.full(40, at), others]).T
+        outputs, _ = bn.batchnorm_forward(batches, np.ones(40), np.zeros(40))
+        mean, std = np.transpose([(s["mean"], s["deviation"]) for s in shown[str(m)]["statistics"]])
+        assert_allclose((batches - mean) / std, outputs, atol=1e-6)
+        expected[str(m)] = {"outputs": outputs[0], "gap": rms(outputs[0] - there)}
+    return expected
+
+
+# --- dropout ---
+
+OUTPUTS = {
+    "softmax": lambda s: softmax(s, axis=-1),
+    "relu": lambda s: np.maximum(s, 0).sum(axis=-1, keepdims=True),
+    "linear": lambda s: s.sum(axis=-1, keepdims=True),
+}
+ENSEMBLE = """(all => ({...ensemble(draw(seed), kind, p), masks: all.map(mask),
+    chances: all.map(k => chance(k, p))}))([...Array(64).keys()])"""
+
+
+def dropout_network(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the inputs and the weights as the figure draws them, with one decimal."""
+    x, W = np.split(normals(seed, 24), [6])
+    return np.floor(10 * (0.5 + np.abs(x)) + 0.5) / 10, np.floor(10 * W + 0.5).reshape(3, 6) / 10
+
+
+@figure("subnetworks", ENSEMBLE, seed=[1, 2, 3], kind=list(OUTPUTS), p=[0.05, 0.5, 0.8])
+def test_ensemble_of_all_masks_is_that_of_optdl(seed, kind, p):
+    (x, W), masks = dropout_network(seed), dropout.subnetwork_masks(6)
+    outputs = OUTPUTS[kind]((masks * x) @ W.T)
+    chances = np.prod(np.where(masks == 1, 1 - p, p), axis=1)
+    values = {"all": outputs, "masks": masks, "chances": chances, "arithmetic": chances @ outputs}
+    if kind == "softmax":
+        values["geometric"] = dropout.geometric_ensemble(W, np.zeros(3), x, 1 - p)
+    return values | {"scaled": OUTPUTS[kind]((1 - p) * (W @ x))}
+
+
+@figure("subnetworks", "[now().scaled, now().arithmetic]", kind=["softmax", "relu"])
+def test_page_states_the_outputs_of_one_pass(shown, kind):
+    one, mean = np.array(shown)
+    numbers = [np.abs(one - mean).max()] if kind == "softmax" else [one[0], mean[0]]
+    assert all(f"{number:.3f}" in text("dropout", "effects") for number in numbers)
+
+
+def test_drawn_masks_are_those_of_optdl(figures: Figures) -> None:
+    stage = figures.fresh("subnetworks", p=0.3, kind="relu")
+    for label in ("Draw 100", "Draw a mask"):
+        stage.get_by_role("button", name=label).press("Enter")
+    masks = dropout.dropout_mask(uniforms(1000, 101 * 6).reshape(101, 6), 0.3) > 0
+    numbers = masks @ 2 ** np.arange(6)[::-1]
+    x, W = dropout_network(1)
+    shown = figures.ask("subnetworks", "{...fig.state, ...fig.now()}")
+    assert shown["k"] == numbers[-1]
+    assert shown["counts"] == np.bincount(numbers, minlength=64).tolist()
+    assert shown["sofar"] == pytest.approx([OUTPUTS["relu"]((masks * x) @ W.T).mean()])
+
+
+# --- batch normalization preconditioning ---
+
+
+def hessians(H: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return P and the Hessian in the three coordinate systems I, U and UD."""
+    mean, var = bnp.batch_statistics(H)
+    U, D = bnp.preconditioner(mean, np.sqrt(var))
+    whole = bnp.layer_hessian(H, np.ones(len(H)))
+    return [(P, P.T @ whole @ P) for P in (np.eye(3), U, U @ D)]
+
+
+CLOUDS = (
+    ([3, 2], 1.2, 0.3, 0.5),
+    ([-2.7, 5.1], 0.1, 1.75, -0.95),
+    ([0, 0], 2, 0.35, 0.3),
+    ([0, 0], 1, 1, 0.8),
+    ([0, 0], 0.1, 0.1, 0),
+    ([0, 0], 1, 1, 0),
+)
+
+
+@figure("bnp-cloud", "points starts systems", "mean s1 s2 r", *CLOUDS, atol=1e-8)
+def test_cloud_has_the_condition_numbers_of_bnp(shown, mean, s1, s2, r):
+    H, starts, systems = np.array(shown["points"]), np.array(shown["starts"]), []
+    assert_allclose(H.mean(axis=0), mean, atol=1e-9)
+    assert_allclose(H.std(axis=0), [s1, s2], rtol=1e-9)
+    assert np.corrcoef(H.T)[0, 1] == pytest.approx(r, abs=1e-9)
+    assert starts[0, 0] == 0  # the bias starts right
+    for i, (P, hessian) in enumerate(hessians(H)):
+        assert_allclose(P @ starts[i], starts[0], atol=1e-9)
+        values, count = np.linalg.eigvalsh(hessian), shown["systems"][i]["count"]
+        lr = 2 / (values[0] + values[2])
+        path = run(SGD(lr), problems.quadratic(hessian), starts[i], 20)
+        before, after = (np.abs(1 - lr * values).max() ** n for n in (count - 1, count))
+        assert after <= 0.01 * (1 + 1e-9)
+        assert before > 0.01  # from the worst start
+        systems.append({"hessian": hessian, "values": values, "lr": lr, "path": path})
+        systems[i]["kappa2"] = bnp.condition_numbers(H)[i] ** 2
+    return {"systems": dict(enumerate(systems))}
+
+
+GAIN = "{H: [points(inputs, 1), points(hidden, 0.6)], methods: methods()}"
+
+
+@figure("gain", GAIN, "inputs hidden", (3.0, 0.8), (0.0, 0.8), (1.5, 3.0), (6.0, 0.0))
+def test_gain_is_that_of_both_spectra(shown, inputs, hidden):
+    spectra = []
+    for H, mean, std in zip(np.array(shown["H"]), (inputs, hidden), (1.0, 0.6), strict=True):
+        assert_allclose(H.mean(axis=0), mean, atol=1e-9)
+        assert_allclose(H.std(axis=0), std, rtol=1e-9)
+        assert np.corrcoef(H.T)[0, 1] == pytest.approx(0.5)
+        spectra.append([np.linalg.eigvalsh(hessian) for _, hessian in hessians(H)])
+    systems = {"plain": (0, 0), "inputs centered": (1, 0), "BN": (0, 2), "BNP": (2, 2)}
+    for method, (name, kinds) in zip(shown["methods"], systems.items(), strict=True):
+        values = [spectra[layer][kind] for layer, kind in enumerate(kinds)]
+        kappa = np.max(values) / np.min(values)
+        count = conditioning.iterations_needed(kappa, 0.01)
+        assert_allclose(np.sort(method["values"]), values)
+        assert method["kappa"] == pytest.approx(kappa)
+        assert (method["name"], method["count"]) == (name, count)
+
+
+# --- convolutions ---
+
+IMAGE = json.loads(
+    re.search(r"image = np\.array\((\[\[.*?\]\])\)", text("bnp_cnn", "statistics"))[1]
+)
+IMAGES = [IMAGE, np.ones((5, 5)).tolist(), (9 * np.eye(25)[12]).reshape(5, 5).tolist()]
+
+
+@figure("kernel-entry", "columns moments channel bound", image=IMAGES, atol=1e-6)
+def test_kernel_columns_have_the_statistics_of_optdl(image):
+    h = np.array(image, float)[None, None]
+    mean, var = bnp_cnn.exact_column_statistics(h, 3)
+    channel_mean, channel_var = bnp_cnn.channel_statistics(h)
+    return {
+        "columns": bnp_cnn.convolution_matrix(h, 3).T,
+        "moments": np.column_stack([mean, np.sqrt(var)]),
+        "channel": [channel_mean[0], np.sqrt(channel_var[0])],
+        "bound": bnp_cnn.statistics_bound(h, 3)[0],
+    }
+
+
+WINDOWS = """{columns: columns(), moments: moments(), pixels: [0, 1, 2, 3, 4, 5, 6, 7, 8].map(k =>
+    (set({i: Math.floor(k / 3), j: k % 3}), seen().filter(met => !met.border).length))}"""
+
+
+@figure("kernel-entry", WINDOWS, stride=[1, 2], padding=[0, 1, 2])
+def test_every_stride_gives_the_windows_of_torch(stride, padding):
+    def unrolled(image: Any) -> np.ndarray:
+        maps = torch.tensor(image, dtype=torch.float64)[None, None]
+        return torch.nn.functional.unfold(maps, 3, padding=padding, stride=stride)[0].numpy()
+
+    columns, pixels = unrolled(IMAGE), unrolled(np.ones((5, 5))).sum(axis=1)
+    moments = np.column_stack([columns.mean(axis=1), columns.std(axis=1)])
+    return {"columns": columns, "moments": moments, "pixels": pixels}
+
+
+# --- what solves a task ---
+
+SOLUTIONS: list[tuple[str, str | None, dict[str, list[Any]], Callable[..., bool]]] = [
+    ("batch-size", "error", {"scale": [300], "n": [1180, 1200, 1220, 1600]},
+     lambda scale, n: 0.485 < erm.standard_error(math.sqrt(scale), n) <= 0.5),
+    ("batch-size", "norm", {"scale": [30, 39.8, 50], "n": [10]},
+     lambda scale, n: abs(1 / (1 + erm.standard_error(math.sqrt(scale), n) ** 2) - 0.2) < 0.005),
+    ("quadratic-bowl", "limit", {"lr": [20 / 11, 1.98, 1.99, 2.0]}, lambda lr: lr == 1.99),
+    ("descent", None, {"start": [[-2, 0]], "lr": np.arange(0.05, 2, 0.05).tolist()}, lambda: False),
+    ("running-mean", "memory", {"doublings": [0, 1, 3], "rho": [0.8, 0.95, 0.96, 0.97, 0.98]},
+     lambda doublings, rho: doublings == 0 and abs(worth(rho) - 60) < 6),
+    ("batch-of-two", None, {"x": np.arange(-5, 11.01, 0.25).tolist()},
+     lambda x: abs(x - 3) == 2 and np.sign(3 + 2 * normals(1, 1)[0] - x) == np.sign(3 - x)),
+    ("subnetworks", None, {"p": [k / 20 for k in range(1, 20)]}, lambda p: not 0.1 < p < 0.9),
+]  # fmt: skip
+"""Of a figure and its task: states, and whether each of them is a solution."""
+
+
+def worth(rho: float) -> float:
+    """Return how many independent numbers have a mean as accurate as a running mean."""
+    return 1 / np.sum(((1 - rho) * rho ** np.arange(3000)) ** 2)
+
+
+@pytest.mark.parametrize(("name", "task", "axes", "oracle"), SOLUTIONS)
+def test_tasks_are_solved_where_the_oracle_says(
+    figures: Figures, name: str, task: str | None, axes: Any, oracle: Callable[..., bool]
+) -> None:
+    figure(name, "solved()", task=task, **axes)(oracle)(figures)
+
+
+BEST = "(set({lr: 2 * kappa / (kappa + 1) - below}), solved())"
+
+
+@figure("quadratic-bowl", BEST, kappa=[10, 19, 20, 21, 50], below=[0, 0.05], task="digits")
+def test_best_rate_needs_twice_the_steps(kappa, below):
+    needed = conditioning.iterations_needed
+    return below == 0 and needed(kappa, 0.1) == 2 * needed(10, 0.1)
+
+
+FLAT = ([2.1, 0.02], 0), ([1.6, 0.9], 0), ([0.8, 0.6], 1), ([0.6, 0.6], 1)
+
+
+@figure("sharpness", "[solved(), path().at(-1)]", "start flat", *FLAT, task="flattest")
+def test_run_ends_in_the_flattest_minimum(shown, flat):
+    assert shown[0] == flat == (2 * np.sum(np.square(shown[1])) < 4.1)
+
+
+RATES = (
+    "(set({surface: 'rosenbrock'}), [0.002, rate].map(r => (set({'lr-Momentum': r}), solved())))"
+)
+
+
+@figure("optimizer-race", RATES, rate=[0.003])
+def test_momentum_reaches_the_minimum_of_rosenbrock():
+    start, surface = np.array([-1.2, 1.0]), SURFACES["rosenbrock"]
+    ends = [run(Momentum(lr, 0.9), surface, start, 300)[-1] for lr in (0.002, 0.003)]
+    return [surface.value(end) < 1e-3 for end in ends]
+
+
+@figure("schedule", "train().diverged > 0", lr=[0.3, 0.36])
+def test_large_rate_diverges_without_warmup(lr):
+    return lr > 0.35
+
+
+SIZES = "[solved(), measured().activations[50], measured().gradients[0]]"
+
+
+@figure("signal", SIZES, activation=["relu", "tanh"], factor=[1, 1.35, 2**0.5, 1.5, 3])
+def test_scale_of_tanh_keeps_both_sizes(shown, activation):
+    solved, *ends = shown
+    assert solved == (activation == "tanh" and all(0.1 <= v <= 10 for v in ends))
