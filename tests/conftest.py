@@ -1,6 +1,5 @@
 """Shapes and dtypes of every call of optdl are checked while the tests run."""
 
-import functools
 import gc
 import os
 import sys
@@ -19,7 +18,7 @@ from jaxtyping import install_import_hook  # noqa: E402
 # Before any test imports optdl: each annotation such as Float[np.ndarray, "m n"] becomes a check.
 install_import_hook("optdl", "typechecking.check")
 
-from collections.abc import Callable, Generator, Iterator  # noqa: E402
+from collections.abc import Generator, Iterator  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
@@ -159,17 +158,3 @@ def browser() -> Iterator[Any]:
         opened = playwright.chromium.launch(executable_path=path, args=flags)
         yield opened
         opened.close()
-
-
-@pytest.fixture(scope="session")
-def tabs(browser: Any) -> Callable[..., Any]:
-    """Return a function that gives a tab; to open one takes four times as long as to load a page.
-
-    The number tells apart the tabs that a test has open at once.
-    """
-
-    @functools.cache
-    def opened(number: int, **options: Any) -> Any:
-        return browser.new_context(**options).new_page()
-
-    return opened

@@ -11,10 +11,10 @@ from tools import static_figures
 
 @pytest.fixture(scope="session")
 def page_of_figures(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Open a page with all figures to explore, without motion, and with a list of its errors."""
+    """Open a page with all figures to explore and a list of its errors."""
     file = tmp_path_factory.mktemp("figures") / "figures.html"
     file.write_text(static_figures.page(*static_figures.names()), "utf-8")
-    page = browser.new_context(reduced_motion="reduce", has_touch=True).new_page()
+    page = browser.new_context(has_touch=True).new_page()
     page.errors = []
     page.on("pageerror", lambda error: page.errors.append(str(error)))
     page.on("console", lambda entry: entry.type == "error" and page.errors.append(entry.text))
@@ -25,6 +25,7 @@ def page_of_figures(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> A
 @pytest.fixture
 def figures(page_of_figures: Any) -> Iterator[Figures]:
     """Return all figures on one page, and refuse any error on it."""
+    page_of_figures.emulate_media(reduced_motion="reduce")
     page_of_figures.set_viewport_size({"width": 1000, "height": 900})
     yield Figures(page_of_figures)
     errors, page_of_figures.errors = page_of_figures.errors, []

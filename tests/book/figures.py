@@ -49,7 +49,6 @@ class Figures:
 
 def figure(
     name: str,
-    expression: str,
     columns: str = "",
     *rows: tuple[Any, ...],
     task: str | None = None,
@@ -57,21 +56,21 @@ def figure(
     atol: float = 1e-9,
     **axes: list[Any],
 ) -> Callable[[Callable[..., Any]], Callable[[Figures], None]]:
-    """Make a test that compares an expression with an oracle in some states of a figure.
+    """Make a test of an oracle whose docstring is a JavaScript expression.
 
-    The states are the rows of a table, or all combinations of values along axes. The expression has
-    the names of the state and of the figure's methods; methods alone, as in ``path rate``, are
-    called. The oracle gets the values that it has parameters for, and as `shown` what the figure
-    answers; it returns what is expected, or asserts it.
+    Both are computed in states of the figure: the rows of a table, or all combinations of values
+    along axes. In the expression the state and the methods of the figure have their names; methods
+    alone, as in ``path rate``, are called. The oracle gets the values that it has parameters for,
+    and as `shown` what the figure answers; it returns what is expected, or asserts it.
     """
     table = rows or itertools.product(*axes.values())
     states = [dict(zip(columns.split() or axes, row, strict=True)) for row in table]
-    if "(" not in expression:
-        calls = (f"{w}()" if w[0] == "." else f"{w}: {w}()" for w in expression.split())
-        expression = f"{{{', '.join(calls)}}}"
 
     def decorate(oracle: Callable[..., Any]) -> Callable[[Figures], None]:
-        parameters = inspect.signature(oracle).parameters
+        expression, parameters = oracle.__doc__ or "", inspect.signature(oracle).parameters
+        if "(" not in expression:
+            calls = (f"{w}()" if w[0] == "." else f"{w}: {w}()" for w in expression.split())
+            expression = f"{{{', '.join(calls)}}}"
 
         def test(figures: Figures) -> None:
             answers = figures.page.evaluate(ROWS, [name, task, expression, states])

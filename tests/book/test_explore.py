@@ -49,13 +49,10 @@ UNVISITED = """[...document.querySelectorAll(".explore-stage :is(input, button, 
   .map((e) => e.outerHTML)"""
 SAID = """Object.entries(Explore.figures).every(([name, fig]) => fig.sentence() ===
   document.querySelector(`[data-explore="${name}"] .ex-say[aria-live=polite]`).textContent)"""
-KEYS = {
-    "range": ["Home", "End"],
-    "slider": ["Home", "Shift+ArrowLeft", "Home"],
-    "radio": ["ArrowRight"],
-    "checkbox": ["Space"],
-    "button": ["Enter"],
-}
+WIDE = """[...document.querySelectorAll(".explore-stage, .explore-stage *:not(svg *)")]
+  .filter((e) => e.getBoundingClientRect().right > innerWidth).map((e) => e.outerHTML)"""
+KEYS = {"range": ["Home", "End"], "slider": ["Home", "Shift+ArrowLeft", "Home"],
+        "radio": ["ArrowRight"], "checkbox": ["Space"], "button": ["Enter"]}  # fmt: skip
 """The last key of a control changes what is seen; Home brings a point back."""
 
 
@@ -88,12 +85,7 @@ def test_keys_reach_and_use_every_control(figures: Figures) -> None:
 @pytest.mark.parametrize("width", [1280, 390])
 def test_figures_fit_the_window(figures: Figures, width: int) -> None:
     figures.page.set_viewport_size({"width": width, "height": 844})
-    wide = (
-        "all => all.filter(e => e.getBoundingClientRect().right > innerWidth).map(e => e.outerHTML)"
-    )
-    assert (
-        figures.page.eval_on_selector_all(".explore-stage, .explore-stage *:not(svg *)", wide) == []
-    )
+    assert figures.page.evaluate(WIDE) == []
     assert figures.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
@@ -147,26 +139,21 @@ def test_finger_and_click_move_a_point(figures: Figures) -> None:
 def test_steps_play_unless_motion_is_unwanted(figures: Figures) -> None:
     assert not figures.fresh("quadratic-bowl").get_by_role("button", name="Play").is_visible()
     figures.page.emulate_media(reduced_motion="no-preference")
-    stage = figures.fresh("quadratic-bowl", step=38)
-    steps = stage.get_by_role("slider", name="Steps τ")
-    for key, button in [("Space", "Pause"), ("Space", "Play"), ("Space", "Pause")]:
-        steps.press(key)
-        assert stage.get_by_role("button", name=button).is_visible()
-    stage.get_by_role("button", name="Play").wait_for()  # it has come to its end
-    assert figures.ask("quadratic-bowl", "fig.state.step") == 40
-    figures.page.emulate_media(reduced_motion="reduce")
+    figures.fresh("descent").locator("circle.ex-dot").nth(3).wait_for()  # it grows by itself
+    stage = figures.fresh("quadratic-bowl", step=0)
+    steps, play = (stage.get_by_role("slider", name="Steps τ"), stage.locator("button").nth(1))
+    for words in ("Pause", "Play"):
+        steps.press("Space")
+        assert play.inner_text() == words
+    figures.fresh("quadratic-bowl", step=38)
+    play.press("Enter")
+    figures.page.wait_for_function("Explore.figures['quadratic-bowl'].state.step === 40")
+    assert play.inner_text() == "Play"
 
 
 def test_numbers_are_written_for_readers(figures: Figures) -> None:
-    cases = [
-        (0.25, "0.25"),
-        (-0.25, "−0.25"),
-        (-1e-9, "−1.0 · 10⁻⁹"),
-        (0, "0.00"),
-        (3e5, "3.0 · 10⁵"),
-    ]
-    written = figures.page.evaluate("all => all.map(([x]) => Explore.number(x, 2))", cases)
-    assert written == [text for _, text in cases]
+    written = figures.page.evaluate("[-0.25, -1e-9, 0, 3e5].map(x => Explore.number(x, 2))")
+    assert written == ["−0.25", "−1.0 · 10⁻⁹", "0.00", "3.0 · 10⁵"]
 
 
 # --- single figures ---

@@ -43,12 +43,10 @@ def derivatives(f: Any, points: Any) -> list[np.ndarray]:
     return [v.detach().numpy() for v in (f(p), g, torch.stack(H, dim=1))]
 
 
-RANDOM = """{u: Array.from({length: 99}, Explore.random(seed)),
-    n: Array.from({length: 4000}, Explore.random(seed).normal)}"""
-
-
-@figure("capacity", RANDOM, seed=[0, 1, 59, 2**31 + 7, 2**32 - 1])
+@figure("capacity", seed=[0, 1, 59, 2**31 + 7, 2**32 - 1])
 def test_random_numbers_are_those_of_numpy(shown, seed):
+    """{u: Array.from({length: 99}, Explore.random(seed)),
+    n: Array.from({length: 4000}, Explore.random(seed).normal)}"""
     assert shown["u"] == uniforms(seed, 99).tolist()
     sample = normals(seed, 4000)
     assert abs(sample.mean()) < 4 / math.sqrt(4000)
@@ -71,22 +69,22 @@ def capacity_risks(m: int, seed: int) -> np.ndarray:
     return np.transpose(erm.capacity_sweep(population, *capacity_sample(m, seed), range(12)))
 
 
-RISKS = "{...sample(n, seed), risks: risks(sample(n, seed)).map(r => [r.empirical, r.risk])}"
-
-
-@figure("capacity", RISKS, "n seed", (12, 1), (13, 59), (40, 3), (100, 1))
+@figure("capacity", "n seed", (12, 1), (13, 59), (40, 3), (100, 1))
 def test_samples_have_the_risks_of_optdl(n, seed):
+    """{...sample(n, seed), risks: risks(sample(n, seed)).map(r => [r.empirical, r.risk])}"""
     x, y = capacity_sample(n, seed)
     return {"x": x, "y": y, "risks": capacity_risks(n, seed)}
 
 
-@figure("capacity", "medians(20, n).map(r => [r.empirical, r.risk])", n=[5, 6])
+@figure("capacity", n=[5, 6])
 def test_lines_are_medians_of_samples(n):
+    """medians(20, n).map(r => [r.empirical, r.risk])"""
     return np.median([capacity_risks(20, k) for k in range(1, n + 1)], axis=0)
 
 
-@figure("needle", "[errors(at), logistic(at), slope(at)]", at=[-137.5, -20, 34.5, 61], atol=1e-4)
+@figure("needle", at=[-137.5, -20, 34.5, 61], atol=1e-4)
 def test_needle_has_the_risks_of_its_points(at):
+    """[errors(at), logistic(at), slope(at)]"""
     gaussians = problems.TwoGaussians(np.array([1.0, 0.5]), prior=0.4)
     x, y = (torch.tensor(v) for v in gaussians.sample(40, np.random.default_rng(2)))
 
@@ -94,14 +92,13 @@ def test_needle_has_the_risks_of_its_points(at):
         return 2 * (torch.cat([phi.cos(), phi.sin()], dim=1) @ x.T) * y
 
     phi = torch.tensor([[math.radians(at)]], dtype=torch.float64)
-    J, g, _ = derivatives(
-        lambda p: torch.log2(1 + torch.exp(-margins(p))).mean(dim=1), phi.tolist()
-    )
+    J, g, _ = derivatives(lambda p: torch.log2(1 + (-margins(p)).exp()).mean(dim=1), phi.tolist())
     return [(margins(phi) <= 0).sum(), J[0], g[0, 0]]
 
 
-@figure("stopping", "{...curves, stops: Array.from({length: 100}, (_, k) => stop(k + 1))}")
+@figure("stopping")
 def test_stopping_is_that_of_the_recorded_run(shown):
+    """{...curves, stops: Array.from({length: 100}, (_, k) => stop(k + 1))}"""
     kept = Record.load(RECORDED / "erm-without-halt.json").curves
     names = "validation_error", "train_error", "batch_gradient_norm"
     validation, training, norm = (np.array(kept[f"seed 0: {name}"]) for name in names)
@@ -111,11 +108,9 @@ def test_stopping_is_that_of_the_recorded_run(shown):
     return {"VALIDATION": 500 * validation, "TRAINING": 500 * training}
 
 
-MEASURED = "[minibatches(n, scale), measured(n, scale), progress(n, scale)]"
-
-
-@figure("batch-size", MEASURED, "n scale", (1, 10), (32, 300), (1000, 300), (10_000, 1000))
+@figure("batch-size", "n scale", (1, 10), (32, 300), (1000, 300), (10_000, 1000))
 def test_minibatch_progress_is_measured_and_predicted(shown, n, scale):
+    """[minibatches(n, scale), measured(n, scale), progress(n, scale)]"""
     gradients = np.array(shown[0])
     noise = erm.standard_error(np.sqrt(scale), n)  # ‖g‖ = 1, hence σ² is the noise scale
     assert np.sqrt(2) * rms(gradients - [1, 0]) == pytest.approx(noise, rel=0.06)
@@ -128,35 +123,29 @@ def test_minibatch_progress_is_measured_and_predicted(shown, n, scale):
 
 # --- quadratic models ---
 
-BOWLS = (10, 1.7, [1.2, 0.85]), (37.5, 0.333, [-0.4, 0.9]), (4, 2.1, [1, 1])
 
-
-@figure("quadratic-bowl", "path rate", "kappa lr start", *BOWLS)
+@figure("quadratic-bowl", "kappa lr start",
+        (10, 1.7, [1.2, 0.85]), (37.5, 0.333, [-0.4, 0.9]), (4, 2.1, [1, 1]))  # fmt: skip
 def test_bowl_runs_gradient_descent(kappa, lr, start):
+    """path rate"""
     H = np.diag([1 / kappa, 1.0])
     path = run(SGD(lr), problems.quadratic(H), np.array(start, float), 40)
     return {"path": path, "rate": np.linalg.norm(np.eye(2) - lr * H, 2)}
 
 
-VALLEYS = ([-2.6, 0.75], 1.8, 0), ([-1, 0.4], 2.2, 0.6), ([1, -0.9], 3, 0.3)
-
-
-@figure("descent", "path steps", "start lr momentum", *VALLEYS)
+@figure("descent", "start lr momentum",
+        ([-2.6, 0.75], 1.8, 0), ([-1, 0.4], 2.2, 0.6), ([1, -0.9], 3, 0.3))  # fmt: skip
 def test_valley_shows_the_path_of_momentum(shown, start, lr, momentum):
+    """path steps"""
     valley = problems.quadratic(np.diag([0.05, 1.0]))
     path = run(Momentum(lr, momentum), valley, np.array(start), len(shown["path"]) - 1)
     outside = np.flatnonzero(np.linalg.norm(path, axis=1) > 0.1)[-1]
     return {"path": path, "steps": np.inf if outside == len(path) - 1 else outside + 1}
 
 
-SEARCH = (
-    "{path: path(), angle: angle(...path().slice(0, 2), b), fraction: fraction(), ok: solved()}"
-)
-SEARCHES = {"start": [(0.5, 0.8), (-0.3, -0.2), (0.16, 0.8)], "b": [0.05, 0.2, 0.9]}
-
-
-@figure("line-search", SEARCH, **SEARCHES)
+@figure("line-search", start=[(0.5, 0.8), (-0.3, -0.2), (0.16, 0.8)], b=[0.05, 0.2, 0.9])
 def test_line_search_turns_by_right_angles(start, b):
+    """{path: path(), angle: angle(...path().slice(0, 2), b), fraction: fraction(), ok: solved()}"""
     H, worst = np.diag([1.0, b]), ((1 - b) / (1 + b)) ** 2
     path = quadratic.exact_line_search(H, np.array(start), 12)
     fraction = (path[1] @ H @ path[1]) / (path[0] @ H @ path[0])
@@ -164,16 +153,15 @@ def test_line_search_turns_by_right_angles(start, b):
     return {"path": path, "angle": 90, "fraction": fraction, "ok": solved}
 
 
-@figure("line-search", "fraction()", "b start", (1, [0.5, 0.8]), (0.2, [0.5, 0]), (0.2, [0, 0.5]))
+@figure("line-search", "b start", (1, [0.5, 0.8]), (0.2, [0.5, 0]), (0.2, [0, 0.5]))
 def test_line_search_may_need_one_step():
+    """fraction()"""
     return 0
 
 
-TERMS = "(({flat, steep, loss}) => [flat.alpha, steep.alpha, flat.term, steep.term, loss])(split())"
-
-
-@figure("eigendirections", TERMS, "w steep turn", ([1.1, 0.9], 9, -25), ([-0.4, 1.2], 3, 70))
+@figure("eigendirections", "w steep turn", ([1.1, 0.9], 9, -25), ([-0.4, 1.2], 3, 70))
 def test_terms_are_those_of_the_eigenbasis(shown, w, steep, turn):
+    """(({flat, steep, loss}) => [flat.alpha, steep.alpha, flat.term, steep.term, loss])(split())"""
     c, s = np.cos(np.radians(turn)), np.sin(np.radians(turn))
     R = np.array([[c, -s], [s, c]])
     H = R @ np.diag([1.0, steep]) @ R.T
@@ -184,11 +172,9 @@ def test_terms_are_those_of_the_eigenbasis(shown, w, steep, turn):
     assert shown[4] == pytest.approx(problems.quadratic(H).value(np.array(w)))
 
 
-CENTERING = "(m => ({x: inputs(m), H: moments(m), kappa: kappa(m), path: path()}))(mean())"
-
-
-@figure("centering", CENTERING, "shift angle", (0, 0), (2, 0.9), (0.8, 2.094), (4, -1))
+@figure("centering", "shift angle", (0, 0), (2, 0.9), (0.8, 2.094), (4, -1))
 def test_shifted_inputs_have_their_second_moments(shown, shift, angle):
+    """(m => ({x: inputs(m), H: moments(m), kappa: kappa(m), path: path()}))(mean())"""
     x, path = np.array(shown["x"]), np.array(shown["path"])
     mean, covariance = quadratic.mean_and_covariance(x)
     assert_allclose(mean, [shift * np.cos(angle), shift * np.sin(angle)], atol=1e-12)
@@ -200,11 +186,9 @@ def test_shifted_inputs_have_their_second_moments(shown, shift, angle):
     return {"H": [H[0, 0], H[1, 1], H[0, 1]], "kappa": kappa, "path": path}
 
 
-TAYLOR = "[loss(w), slope(w), curvature(w), model(w, lr), loss(after(w, lr))]"
-
-
-@figure("taylor", TAYLOR, "w lr", (0.4, 1.0), (1.0, 0.7), (1.7, 2.0), (-2.5, 0.3))
+@figure("taylor", "w lr", (0.4, 1.0), (1.0, 0.7), (1.7, 2.0), (-2.5, 0.3))
 def test_model_of_a_step_is_that_of_taylor(w, lr):
+    """[loss(w), slope(w), curvature(w), model(w, lr), loss(after(w, lr))]"""
     J, g, H = derivatives(lambda p: 1 - torch.exp(-(p[:, 0] ** 2) / 2), [[w]])
     gain, end = conditioning.step_gain(g[0], H[0], lr), w - lr * g[0, 0]
     return [J[0], g[0, 0], H[0, 0, 0], J[0] + gain, 1 - np.exp(-(end**2) / 2)]
@@ -213,8 +197,9 @@ def test_model_of_a_step_is_that_of_taylor(w, lr):
 # --- conditioning ---
 
 
-@figure("sharpness", "[path(), path().map(sharpness)]", lr=[0.1, 0.2, 0.21, 0.25, 0.3, 0.35])
+@figure("sharpness", lr=[0.1, 0.2, 0.21, 0.25, 0.3, 0.35])
 def test_sharpness_of_a_run_is_that_of_autograd(shown, lr):
+    """[path(), path().map(sharpness)]"""
     path = np.array(shown[0])
     _, g, H = derivatives(lambda p: (1 - (p[:, 0] * p[:, 1]) ** 2) ** 2 / 4, path)
     assert_allclose(path[1:], (path - lr * g)[:-1], rtol=1e-9)
@@ -224,12 +209,12 @@ def test_sharpness_of_a_run_is_that_of_autograd(shown, lr):
 
 
 STARTS = np.random.default_rng(0).uniform([-3.4, -2.7], [2.8, 2.1], (60, 2))
-BASINS = f"""{{minima: minima(), limits: minima().map(limit), path: path().slice(0, 31),
-    ends: {STARTS.tolist()}.map(p => basin(p, lr)).map(j => j < 0 ? NaN : j)}}"""
 
 
-@figure("basins", BASINS, lr=[0.1, 0.6, 0.75, 0.8])
+@figure("basins", lr=[0.1, 0.6, 0.75, 0.8], starts=[STARTS.tolist()])
 def test_basins_are_those_of_optdl(shown, lr):
+    """{minima: minima(), limits: minima().map(limit), path: path().slice(0, 31),
+    ends: starts.map(p => basin(p, lr)).map(j => j < 0 ? NaN : j)}"""
     surface, minima = problems.mixture(), np.array(shown["minima"])
     assert_allclose([surface.gradient(p) for p in minima], np.zeros((3, 2)), atol=1e-9)
     return {
@@ -239,11 +224,9 @@ def test_basins_are_those_of_optdl(shown, lr):
     }
 
 
-CLIPPED = "{...(limit === c ? clipped() : free()), largest: largest()}"
-
-
-@figure("clipping", CLIPPED, "c limit", (0.1, 0.1), (0.5, 0.5), (3, 3), (9, np.inf))
+@figure("clipping", "c limit", (0.1, 0.1), (0.5, 0.5), (3, 3), (9, np.inf))
 def test_cliff_is_clipped_by_norm(shown, limit):
+    """{...(limit === c ? clipped() : free()), largest: largest()}"""
     cliff, lr, path = conditioning.recurrent_cliff(), 0.3, np.array(shown["path"])
     gradients = [cliff.gradient(p) for p in path]
     steps = [lr * conditioning.clip_by_norm(g, limit) for g in gradients[:-1]]
@@ -256,11 +239,10 @@ def test_cliff_is_clipped_by_norm(shown, limit):
     return {"norms": np.linalg.norm(gradients, axis=1), "longest": longest, "left": left}
 
 
-SADDLES = {"lr": [0.05, 0.3, 0.5], "d": [0.5, 0.037, 1e-5, 1e-9], "side": [1, -1], "along": [-0.8]}
-
-
-@figure("saddle", "{path: path(), law: escape(d, lr)}", rtol=1e-5, **SADDLES)
+@figure("saddle", rtol=1e-5, along=[-0.8], side=[1, -1],
+        lr=[0.05, 0.3, 0.5], d=[0.5, 0.037, 1e-5, 1e-9])  # fmt: skip
 def test_saddle_is_left_after_the_steps_predicted(shown, lr, d, side, along):
+    """{path: path(), law: escape(d, lr)}"""
     start = np.array([side * d + along, side * d - along]) / np.sqrt(2)
     path = run(SGD(lr), conditioning.two_weights(), start, len(shown["path"]) - 1)
     distance = np.abs(path.sum(axis=1)) / np.sqrt(2)
@@ -270,20 +252,22 @@ def test_saddle_is_left_after_the_steps_predicted(shown, lr, d, side, along):
     return {"path": path, "law": law}
 
 
-@figure("saddle", "path()", side=[0], lr=[0.05, 0.5])
+@figure("saddle", side=[0], lr=[0.05, 0.5])
 def test_start_on_the_line_never_leaves(shown):
+    """path()"""
     a, b = np.transpose(shown)
     np.testing.assert_array_equal(a, -b)
     assert np.all(np.diff(np.abs(a)) < 0)
 
 
-UPHILL = """{...model(p, c), uphill: uphill(p, c),
-    values: [0, 0.13, 0.8, 2].map(r => [linear, quadratic, actual].map(f => f(p, c, r)))}"""
 POINTS = [[1.5, 0.4], [-0.3, 1.1], [0.0, -0.7], [2.0, 0.0], [0.4, 0.0]]
 
 
-@figure("uphill", UPHILL, p=POINTS, c=[0, 0.3, 0.9], atol=1e-6)
+@figure("uphill", p=POINTS, c=[0, 0.3, 0.9], atol=1e-6)
 def test_uphill_model_is_that_of_optdl(p, c):
+    """{...model(p, c), uphill: uphill(p, c),
+    values: [0, 0.13, 0.8, 2].map(r => [linear, quadratic, actual].map(f => f(p, c, r)))}"""
+
     def J(q):
         x, y = q[:, 0], q[:, 1]
         return (x**2 + 5 * y**2) / 2 + c * ((x**4 + y**4) / 4 - x**2)
@@ -299,13 +283,12 @@ def test_uphill_model_is_that_of_optdl(p, c):
     return {"bound": bound, "best": bound / 2, "values": at + changes, "uphill": crossing}
 
 
-INEXACT = """{errors: errors(), path: path(), limit: limit(bias), variance: variance(lr, sigma),
-    parts: parts(lr, bias, sigma)}"""
-ERRORS = (0.2, [0.3, 0.3], 0.5), (0.85, [-0.7, 0.1], 1.0), (0.05, [0, 0], 0)
-
-
-@figure("inexact", INEXACT, "lr bias sigma", *ERRORS)
+@figure(
+    "inexact", "lr bias sigma", (0.2, [0.3, 0.3], 0.5), (0.85, [-0.7, 0.1], 1.0), (0.05, [0, 0], 0)
+)
 def test_inexact_gradients_end_where_predicted(shown, lr, bias, sigma):
+    """{errors: errors(), path: path(), limit: limit(bias), variance: variance(lr, sigma),
+    parts: parts(lr, bias, sigma)}"""
     h, errors = np.array([0.3, 2.0]), np.array(shown["errors"])
     uncertainty = 4 * sigma / np.sqrt(len(errors))
     assert_allclose(errors.mean(axis=0), bias, atol=uncertainty)
@@ -320,22 +303,13 @@ def test_inexact_gradients_end_where_predicted(shown, lr, bias, sigma):
 
 # --- optimizers ---
 
-PLANE = """{values: eigenvalues().sort(([a, b], [c, d]) => a - c || b - d), path: path(),
-    rate: rate(), named: regime()}"""
-REGIMES = (
-    ("overdamped", 0.05, 0.5),
-    ("complex", 1.3, 0.85),
-    ("alternating", 2.72, 0.4),
-    ("divergent", 3.9, 0.6),
-    ("plain", 0.7, 0.0),
-    ("critical", 0.25, 0.25),  # (1 − √α)² = 1/4
-    ("limit", 3.0, 0.5),  # 2 (1 + α)
-    ("still", 0.0, 0.5),
-)
 
-
-@figure("momentum-plane", PLANE, "named x alpha", *REGIMES, atol=1e-7)
+@figure("momentum-plane", "named x alpha", ("overdamped", 0.05, 0.5), ("complex", 1.3, 0.85),
+        ("alternating", 2.72, 0.4), ("divergent", 3.9, 0.6), ("plain", 0.7, 0.0),
+        ("critical", 0.25, 0.25), ("limit", 3.0, 0.5), ("still", 0.0, 0.5), atol=1e-7)  # fmt: skip
 def test_plane_shows_the_iteration_of_momentum(named, x, alpha):
+    """{values: eigenvalues().sort(([a, b], [c, d]) => a - c || b - d), path: path(),
+    rate: rate(), named: regime()}"""
     values = np.sort_complex(np.linalg.eigvals(np.array([[1 + alpha - x, -alpha], [1.0, 0.0]])))
     path = run(Momentum(x, alpha), lambda theta: theta, np.ones(1), 60).ravel()
     parts = np.transpose([values.real, values.imag])
@@ -348,8 +322,9 @@ def slowest(lr: float, alpha: float, kappa: float) -> float:
     return max(np.abs(np.roots([1, -(1 + alpha - lr * h), alpha])).max() for h in spectrum)
 
 
-@figure("momentum-plane", "{...best(), errors: errors()}", kappa=[4, 50, 1000])
+@figure("momentum-plane", kappa=[4, 50, 1000])
 def test_plane_compares_the_best_settings(shown, kappa):
+    """{...best(), errors: errors()}"""
     lr, alpha = shown["lr"], shown["alpha"]
     neighbors = [
         slowest(lr * factor, near, kappa)
@@ -365,17 +340,16 @@ def test_plane_compares_the_best_settings(shown, kappa):
     return {"rate": neighbors[4], "errors": np.array(errors) / math.sqrt(2)}
 
 
-@figure("momentum-plane", "bowl run", "x alpha kappa", (3.06, 0.57, 50), (0.3, 0.8, 50), (1, 0, 9))
+@figure("momentum-plane", "x alpha kappa", (3.06, 0.57, 50), (0.3, 0.8, 50), (1, 0, 9))
 def test_bowl_is_as_slow_as_its_slowest_direction(x, alpha, kappa):
+    """bowl run"""
     path = run(Momentum(x, alpha), lambda w: w * [1 / kappa, 1], np.ones(2), 200)
     return {"bowl": slowest(x, alpha, kappa), "run": np.linalg.norm(path, axis=1) / math.sqrt(2)}
 
 
-NOISY = (1, 0.3, 0.8), (1, 0.05, 0.9), (1, 1, 0), (1, 3, 0.6)
-
-
-@figure("momentum-plane", "floor measured path", "noise x alpha", *NOISY)
+@figure("momentum-plane", "noise x alpha", (1, 0.3, 0.8), (1, 0.05, 0.9), (1, 1, 0), (1, 3, 0.6))
 def test_noise_levels_off_where_the_covariance_does(shown, x, alpha):
+    """floor measured path"""
     push = x * 0.05 * np.ones((2, 1))
     M = opt.momentum_matrix(x, alpha, 1.0)
     floor = math.sqrt(scipy.linalg.solve_discrete_lyapunov(M, push @ push.T)[0, 0])
@@ -385,11 +359,9 @@ def test_noise_levels_off_where_the_covariance_does(shown, x, alpha):
     return {"floor": floor, "path": path}
 
 
-LARGE = (3.7, 0.86), (3.1, 0.57), (3.98, 0.99), (0.3, 0.8), (4.2, 0)
-
-
-@figure("momentum-plane", "extent()", "x alpha", *LARGE)
+@figure("momentum-plane", "x alpha", (3.7, 0.86), (3.1, 0.57), (3.98, 0.99), (0.3, 0.8), (4.2, 0))
 def test_error_stays_inside_its_axis_unless_divergent(shown, x, alpha):
+    """extent()"""
     path = np.abs(run(Momentum(x, alpha), lambda theta: theta, np.ones(1), 60)).ravel()
     if x < 2 * (1 + alpha):
         assert path.max() <= shown["top"] <= max(1.5, 2.6 * path.max())
@@ -438,20 +410,17 @@ def compare_race(shown: dict[str, Any], problem: problems.Problem, start: Any) -
         assert_allclose(path[1:], steps, rtol=1e-6, atol=1e-6, err_msg=name)
 
 
-RACES = {"first": [None, [1.3, 0.8]], "surface": list(SURFACES)}
-RACE = "(first && set({start: first}), {names: names(), rates: names().map(n => state['lr-' + n]),"
-
-
-@figure("optimizer-race", f"{RACE} paths: names().map(path), start: state.start}})", **RACES)
+@figure("optimizer-race", first=[None, [1.3, 0.8]], surface=list(SURFACES))
 def test_race_runs_every_method_of_optdl(shown, surface):
+    """(first && set({start: first}), {names: names(), paths: paths(), start: state.start,
+    rates: names().map(n => state["lr-" + n])})"""
     compare_race(shown, SURFACES[surface], shown["start"])
 
 
-ROTATED = f"{RACE} paths: names().map(path), losses: [losses(), (set({{angle: 0}}), losses())]}})"
-
-
-@figure("optimizer-race", ROTATED, angle=[30, 45, 90], first=[None])
+@figure("optimizer-race", angle=[30, 45, 90])
 def test_rotated_valley_troubles_diagonal_methods(shown, angle):
+    """{names: names(), paths: paths(), rates: names().map(n => state["lr-" + n]),
+    losses: [losses(), (set({angle: 0}), losses())]}"""
     c, s = np.cos(np.radians(angle)), np.sin(np.radians(angle))
     R = np.array([[c, -s], [s, c]])
     compare_race(shown, opt.change_of_variable(SURFACES["valley"], R.T), R @ [0.6, 1.0])
@@ -461,22 +430,17 @@ def test_rotated_valley_troubles_diagonal_methods(shown, angle):
     assert set(np.array(shown["names"])[changed]) == (diagonal if angle < 90 else set())
 
 
-OUTCOMES = "(set({step: 300}), outcomes().map(words => words.split(',')[0]))"
-FATES = ("valley", 2.5, "diverged", "0"), ("saddle", 1, "escaped", "at the saddle")
-
-
-@figure("optimizer-race", OUTCOMES, "surface lr-SGD sgd newton", *FATES)
+@figure("optimizer-race", "surface lr-SGD sgd newton",
+        ("valley", 2.5, "diverged", "0"), ("saddle", 1, "escaped", "at the saddle"))  # fmt: skip
 def test_race_names_what_diverged_or_escaped(shown, sgd, newton):
+    """(set({step: 300}), outcomes().map(words => words.split(',')[0]))"""
     assert (shown[0], shown[-1]) == (sgd, newton)
 
 
-FALLS = {"fall": ["constant", "cosine"], "plan": [(0.2, 0), (0.6, 20), (1.0, 100)]}
-SCHEDULE = """(set({lr: plan[0], warmup: plan[1]}),
-    {rates: rates(), mean: train().mean, paths: [0, 1].map(path)})"""
-
-
-@figure("schedule", SCHEDULE, **FALLS)
+@figure("schedule", fall=["constant", "cosine"], plan=[(0.2, 0), (0.6, 20), (1.0, 100)])
 def test_schedule_is_followed_by_sgd(plan, fall):
+    """(set({lr: plan[0], warmup: plan[1]}),
+    {rates: rates(), mean: train().mean, paths: [0, 1].map(path)})"""
     lr, warmup = plan
     rate = opt.CosineDecay(lr, tau=300 - warmup) if fall == "cosine" else lr
     if warmup or fall == "constant":
@@ -503,11 +467,9 @@ def iterates(lr: Any, n: int) -> np.ndarray:
     return np.asarray(run(SGD(lr), lambda theta: theta + next(draw), np.full(200, 5.0), 1000))
 
 
-SMALL_AND_LARGE = (0.006, 1), (0.5, 1), (1.9, 1), (0.5, 16)
-
-
-@figure("averaging", "...errors path floor", "lr n", *SMALL_AND_LARGE)
+@figure("averaging", "lr n", (0.006, 1), (0.5, 1), (1.9, 1), (0.5, 16))
 def test_averaging_has_the_errors_of_sgd(shown, lr, n):
+    """...errors path floor"""
     path, falling = iterates(lr, n), iterates(opt.PowerDecay(lr, power=1.0, tau=20), n)
     average = [rms(path[k // 2 + 1 : k + 1].mean(axis=0)) ** 2 for k in range(1, 1001)]
     floor = opt.noise_floor(lr, 1.0, 1 / math.sqrt(n))
@@ -523,12 +485,12 @@ def test_averaging_has_the_errors_of_sgd(shown, lr, n):
 # --- initialization ---
 
 TORCH = {"tanh": torch.tanh, "relu": torch.relu, "sigmoid": torch.sigmoid, "linear": torch.clone}
-MEASURE = """(({activations, gradients}) => ({activations, gradients}))
-    (measure(draw(7), scale, ACTIVATIONS[f]))"""
 
 
-@figure("signal", MEASURE, f=list(TORCH), scale=[0.5, 1.7, 3.0])
+@figure("signal", f=list(TORCH), scale=[0.5, 1.7, 3.0])
 def test_signal_is_that_of_optdl_and_torch(f, scale):
+    """(({activations, gradients}) => ({activations, gradients}))
+    (measure(draw(7), scale, ACTIVATIONS[f]))"""
     x, upstream, weights = np.split(normals(7, 2000 + 50 * 100**2), [1000, 2000])
     x, layers = x.reshape(10, 100), list(weights.reshape(50, 100, 100) * scale / 10)
     h = [torch.tensor(x, requires_grad=True)]
@@ -554,13 +516,15 @@ def wide_layers(name: str, scale: float) -> dict[str, Any]:
     return {"activations": forward, "gradients": np.cumprod([1, *factors[:0:-1]])[::-1]}
 
 
-@figure("signal", "predict(scale, ACTIVATIONS[f])", f=list(TORCH), scale=[0.3, 1.0, 2.5], rtol=1e-4)
+@figure("signal", f=list(TORCH), scale=[0.3, 1.0, 2.5], rtol=1e-4)
 def test_prediction_is_that_of_wide_layers(f, scale):
+    """predict(scale, ACTIVATIONS[f])"""
     return wide_layers(f, scale)
 
 
-@figure("signal", "sweep(ACTIVATIONS[f]).crossings", f=list(TORCH))
+@figure("signal", f=list(TORCH))
 def test_curves_cross_one_where_quadrature_does(shown, f):
+    """sweep(ACTIVATIONS[f]).crossings"""
     bounded = f in ("tanh", "sigmoid")
     assert (shown["forward"] is None) == bounded
     for way, kind, end in (("forward", "activations", -1), ("backward", "gradients", 0))[bounded:]:
@@ -570,11 +534,10 @@ def test_curves_cross_one_where_quadrature_does(shown, f):
 
 # --- batch normalization ---
 
-MEANS = {"doublings": [0, 1, 3, 8], "rho": [0.0, 0.9, 0.99], "moves": [False, True]}
 
-
-@figure("running-mean", "...shown ...numbers", **MEANS)
+@figure("running-mean", doublings=[0, 1, 3, 8], rho=[0.0, 0.9, 0.99], moves=[False, True])
 def test_running_mean_is_that_of_optdl(shown, doublings, rho, moves):
+    """...shown ...numbers"""
     m, truth = 2**doublings, 2 + moves * 0.02 * np.arange(200)
     batches = truth[:, None] + normals(1, 200, 256)[:, :m]
     means, example = batches.mean(axis=1), truth + 1.5
@@ -595,16 +558,15 @@ def test_running_mean_is_that_of_optdl(shown, doublings, rho, moves):
     return values | {"inference": inference, "gap": rms((training - inference)[100:])}
 
 
-@figure("running-mean", "numbers().gap", doublings=[3, 5, 7])
+@figure("running-mean", doublings=[3, 5, 7])
 def test_page_states_the_gaps_of_the_figure(shown):
+    """numbers().gap"""
     assert f"{shown:.2f}" in text("batchnorm", "averages")
 
 
-TWO = "Object.fromEntries(simulate(at, draw(seed)).map(r => [r.m, r]))"
-
-
-@figure("batch-of-two", TWO, "seed at", (1, 3.6), (2, 5.0), (3, -4.0))
+@figure("batch-of-two", "seed at", (1, 3.6), (2, 5.0), (3, -4.0))
 def test_lines_of_both_minibatches_are_those_of_optdl(shown, seed, at):
+    """Object.fromEntries(simulate(at, draw(seed)).map(r => [r.m, r]))"""
     there = bn.batchnorm_inference(np.array([[at]]), ONE, ZERO, 3 * ONE, 4 * ONE)
     expected = {}
     for m in (2, 64):
@@ -624,8 +586,6 @@ OUTPUTS = {
     "relu": lambda s: np.maximum(s, 0).sum(axis=-1, keepdims=True),
     "linear": lambda s: s.sum(axis=-1, keepdims=True),
 }
-ENSEMBLE = """(all => ({...ensemble(draw(seed), kind, p), masks: all.map(mask),
-    chances: all.map(k => chance(k, p))}))([...Array(64).keys()])"""
 
 
 def dropout_network(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -634,8 +594,10 @@ def dropout_network(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.floor(10 * (0.5 + np.abs(x)) + 0.5) / 10, np.floor(10 * W + 0.5).reshape(3, 6) / 10
 
 
-@figure("subnetworks", ENSEMBLE, seed=[1, 2, 3], kind=list(OUTPUTS), p=[0.05, 0.5, 0.8])
+@figure("subnetworks", seed=[1, 2, 3], kind=list(OUTPUTS), p=[0.05, 0.5, 0.8])
 def test_ensemble_of_all_masks_is_that_of_optdl(seed, kind, p):
+    """(all => ({...ensemble(draw(seed), kind, p), masks: all.map(mask),
+    chances: all.map(k => chance(k, p))}))([...Array(64).keys()])"""
     (x, W), masks = dropout_network(seed), dropout.subnetwork_masks(6)
     outputs = OUTPUTS[kind]((masks * x) @ W.T)
     chances = np.prod(np.where(masks == 1, 1 - p, p), axis=1)
@@ -645,8 +607,9 @@ def test_ensemble_of_all_masks_is_that_of_optdl(seed, kind, p):
     return values | {"scaled": OUTPUTS[kind]((1 - p) * (W @ x))}
 
 
-@figure("subnetworks", "[now().scaled, now().arithmetic]", kind=["softmax", "relu"])
+@figure("subnetworks", kind=["softmax", "relu"])
 def test_page_states_the_outputs_of_one_pass(shown, kind):
+    """[now().scaled, now().arithmetic]"""
     one, mean = np.array(shown)
     numbers = [np.abs(one - mean).max()] if kind == "softmax" else [one[0], mean[0]]
     assert all(f"{number:.3f}" in text("dropout", "effects") for number in numbers)
@@ -676,18 +639,11 @@ def hessians(H: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(P, P.T @ whole @ P) for P in (np.eye(3), U, U @ D)]
 
 
-CLOUDS = (
-    ([3, 2], 1.2, 0.3, 0.5),
-    ([-2.7, 5.1], 0.1, 1.75, -0.95),
-    ([0, 0], 2, 0.35, 0.3),
-    ([0, 0], 1, 1, 0.8),
-    ([0, 0], 0.1, 0.1, 0),
-    ([0, 0], 1, 1, 0),
-)
-
-
-@figure("bnp-cloud", "points starts systems", "mean s1 s2 r", *CLOUDS, atol=1e-8)
+@figure("bnp-cloud", "mean s1 s2 r", ([3, 2], 1.2, 0.3, 0.5), ([-2.7, 5.1], 0.1, 1.75, -0.95),
+        ([0, 0], 2, 0.35, 0.3), ([0, 0], 1, 1, 0.8), ([0, 0], 0.1, 0.1, 0), ([0, 0], 1, 1, 0),
+        atol=1e-8)  # fmt: skip
 def test_cloud_has_the_condition_numbers_of_bnp(shown, mean, s1, s2, r):
+    """points starts systems"""
     H, starts, systems = np.array(shown["points"]), np.array(shown["starts"]), []
     assert_allclose(H.mean(axis=0), mean, atol=1e-9)
     assert_allclose(H.std(axis=0), [s1, s2], rtol=1e-9)
@@ -706,11 +662,9 @@ def test_cloud_has_the_condition_numbers_of_bnp(shown, mean, s1, s2, r):
     return {"systems": dict(enumerate(systems))}
 
 
-GAIN = "{H: [points(inputs, 1), points(hidden, 0.6)], methods: methods()}"
-
-
-@figure("gain", GAIN, "inputs hidden", (3.0, 0.8), (0.0, 0.8), (1.5, 3.0), (6.0, 0.0))
+@figure("gain", "inputs hidden", (3.0, 0.8), (0.0, 0.8), (1.5, 3.0), (6.0, 0.0))
 def test_gain_is_that_of_both_spectra(shown, inputs, hidden):
+    """{H: [points(inputs, 1), points(hidden, 0.6)], methods: methods()}"""
     spectra = []
     for H, mean, std in zip(np.array(shown["H"]), (inputs, hidden), (1.0, 0.6), strict=True):
         assert_allclose(H.mean(axis=0), mean, atol=1e-9)
@@ -735,8 +689,9 @@ IMAGE = json.loads(
 IMAGES = [IMAGE, np.ones((5, 5)).tolist(), (9 * np.eye(25)[12]).reshape(5, 5).tolist()]
 
 
-@figure("kernel-entry", "columns moments channel bound", image=IMAGES, atol=1e-6)
+@figure("kernel-entry", image=IMAGES, atol=1e-6)
 def test_kernel_columns_have_the_statistics_of_optdl(image):
+    """columns moments channel bound"""
     h = np.array(image, float)[None, None]
     mean, var = bnp_cnn.exact_column_statistics(h, 3)
     channel_mean, channel_var = bnp_cnn.channel_statistics(h)
@@ -748,12 +703,11 @@ def test_kernel_columns_have_the_statistics_of_optdl(image):
     }
 
 
-WINDOWS = """{columns: columns(), moments: moments(), pixels: [0, 1, 2, 3, 4, 5, 6, 7, 8].map(k =>
+@figure("kernel-entry", stride=[1, 2], padding=[0, 1, 2])
+def test_every_stride_gives_the_windows_of_torch(stride, padding):
+    """{columns: columns(), moments: moments(), pixels: [0, 1, 2, 3, 4, 5, 6, 7, 8].map(k =>
     (set({i: Math.floor(k / 3), j: k % 3}), seen().filter(met => !met.border).length))}"""
 
-
-@figure("kernel-entry", WINDOWS, stride=[1, 2], padding=[0, 1, 2])
-def test_every_stride_gives_the_windows_of_torch(stride, padding):
     def unrolled(image: Any) -> np.ndarray:
         maps = torch.tensor(image, dtype=torch.float64)[None, None]
         return torch.nn.functional.unfold(maps, 3, padding=padding, stride=stride)[0].numpy()
@@ -790,47 +744,41 @@ def worth(rho: float) -> float:
 def test_tasks_are_solved_where_the_oracle_says(
     figures: Figures, name: str, task: str | None, axes: Any, oracle: Callable[..., bool]
 ) -> None:
-    figure(name, "solved()", task=task, **axes)(oracle)(figures)
+    oracle.__doc__ = "solved()"
+    figure(name, task=task, **axes)(oracle)(figures)
 
 
-BEST = "(set({lr: 2 * kappa / (kappa + 1) - below}), solved())"
-
-
-@figure("quadratic-bowl", BEST, kappa=[10, 19, 20, 21, 50], below=[0, 0.05], task="digits")
+@figure("quadratic-bowl", kappa=[10, 19, 20, 21, 50], below=[0, 0.05], task="digits")
 def test_best_rate_needs_twice_the_steps(kappa, below):
+    """(set({lr: 2 * kappa / (kappa + 1) - below}), solved())"""
     needed = conditioning.iterations_needed
     return below == 0 and needed(kappa, 0.1) == 2 * needed(10, 0.1)
 
 
-FLAT = ([2.1, 0.02], 0), ([1.6, 0.9], 0), ([0.8, 0.6], 1), ([0.6, 0.6], 1)
-
-
-@figure("sharpness", "[solved(), path().at(-1)]", "start flat", *FLAT, task="flattest")
+@figure("sharpness", "start flat", ([2.1, 0.02], 0), ([1.6, 0.9], 0), ([0.8, 0.6], 1),
+        ([0.6, 0.6], 1), task="flattest")  # fmt: skip
 def test_run_ends_in_the_flattest_minimum(shown, flat):
+    """[solved(), path().at(-1)]"""
     assert shown[0] == flat == (2 * np.sum(np.square(shown[1])) < 4.1)
 
 
-RATES = (
-    "(set({surface: 'rosenbrock'}), [0.002, rate].map(r => (set({'lr-Momentum': r}), solved())))"
-)
-
-
-@figure("optimizer-race", RATES, rate=[0.003])
+@figure("optimizer-race", rate=[0.003])
 def test_momentum_reaches_the_minimum_of_rosenbrock():
+    """(set({surface: "rosenbrock"}),
+    [0.002, rate].map(r => (set({"lr-Momentum": r}), solved())))"""
     start, surface = np.array([-1.2, 1.0]), SURFACES["rosenbrock"]
     ends = [run(Momentum(lr, 0.9), surface, start, 300)[-1] for lr in (0.002, 0.003)]
     return [surface.value(end) < 1e-3 for end in ends]
 
 
-@figure("schedule", "train().diverged > 0", lr=[0.3, 0.36])
+@figure("schedule", lr=[0.3, 0.36])
 def test_large_rate_diverges_without_warmup(lr):
+    """train().diverged > 0"""
     return lr > 0.35
 
 
-SIZES = "[solved(), measured().activations[50], measured().gradients[0]]"
-
-
-@figure("signal", SIZES, activation=["relu", "tanh"], factor=[1, 1.35, 2**0.5, 1.5, 3])
+@figure("signal", activation=["relu", "tanh"], factor=[1, 1.35, 2**0.5, 1.5, 3])
 def test_scale_of_tanh_keeps_both_sizes(shown, activation):
+    """[solved(), measured().activations[50], measured().gradients[0]]"""
     solved, *ends = shown
     assert solved == (activation == "tanh" and all(0.1 <= v <= 10 for v in ends))
