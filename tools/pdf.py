@@ -151,7 +151,7 @@ def join(site: Path, root: Path) -> tuple[str, list[Heading]]:
         if article is None:
             raise ToolError(f"{file} has no text", "build the site again: make book")
         _localize(article, page, pages, file)
-        headings += _headings(article, page, parts.get(page, ""))
+        headings += _headings(article, page, parts.get(page, ""), formulas)
         articles.append(str(article))
         for link in soup.select('link[rel="stylesheet"]'):
             styles.append((file.parent / urldefrag(str(link["href"]).split("?")[0])[0]).resolve())
@@ -221,14 +221,22 @@ def _address(source: str, file: Path) -> str:
     return (file.parent / unquote(source.split("?")[0])).resolve().as_uri()
 
 
-def _headings(article: Tag, page: str, part: str) -> list[Heading]:
+def _headings(article: Tag, page: str, part: str, formulas: Sequence[str]) -> list[Heading]:
+    """Return the headings of a page; a formula in one is read as its MathML."""
+
+    def words(text: Any) -> str:
+        if text.parent.name != "mjx-container":
+            return str(text)
+        formula = BeautifulSoup(formulas[int(text)], "html.parser").find("math")
+        return formula.get_text() if formula else ""
+
     headings = []
     for title in article.select("h1, h2"):
         if re.sub(r"^[\d.]+ ", "", " ".join(title.get_text().split())) in UNLISTED:
             continue
         section = title.find_parent("section")
         target = str(section["id"]) if section and title.name == "h2" else _key(page)
-        text = " ".join(title.get_text().split())
+        text = " ".join("".join(map(words, title.strings)).split())
         first = title.name == "h1"
         headings.append(Heading(target, text, 1 if first else 2, part if first else ""))
     return headings

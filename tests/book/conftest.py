@@ -1,12 +1,75 @@
-"""What the tests of the book share."""
+"""A small book, ``tests/book/toy``, and all figures on one page, for the tests of the book."""
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from figures import Figures
+from serving import Server
 
-from tools import static_figures
+from tools import book, chapters, pages, static_figures
+from tools.layout import ROOT
+
+REPOSITORY = "https://github.com/ada/course"
+
+
+@pytest.fixture(scope="session")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the small book as the course is built; return its root. It leads to Colab, too."""
+    root = tmp_path_factory.mktemp("book") / "toy"
+    shutil.copytree(Path(__file__).with_name("toy"), root)
+    for name in ("_ext", "_static", "_templates", "references.bib"):
+        (root / "book" / name).symlink_to(ROOT / "book" / name)
+    shutil.copy(ROOT / "requirements.txt", root)
+    settings = (ROOT / "_config.yml").read_text("utf-8")
+    launch = f'launch_repository: "{REPOSITORY}"'
+    (root / "_config.yml").write_text(settings.replace('launch_repository: ""', launch), "utf-8")
+
+    def hand_out(site: Path) -> None:  # Python itself takes longer than all else
+        notebooks = site / "_static" / "python" / "notebooks"
+        notebooks.mkdir(exist_ok=True)
+        shutil.copy(root / "exercises" / "toy" / "toy.ipynb", notebooks / "toy.json")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(book, "ROOT", root)
+        patch.setattr(book, "_hand_out_python", hand_out)
+        chapters.write(pages.find(root), root / chapters.FOLDER, root)
+        book.build(out=root)
+    return root
+
+
+@pytest.fixture(scope="session")
+def toy_site(toy: Path) -> Path:
+    """Return the folder of the small book's pages."""
+    return toy / "_build" / "html"
+
+
+@pytest.fixture(scope="session")
+def toy_server(toy_site: Path) -> Iterator[Server]:
+    """Serve the small book below a prefix."""
+    server = Server(toy_site, "/course/")
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def contexts(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Return a function that gives a browser without a memory; errors on its pages are refused."""
+    opened, errors = [], []
+
+    def context(**options: Any) -> Any:
+        new = browser.new_context(**options)
+        new.set_default_timeout(60_000)  # only what hangs takes so long
+        new.on("weberror", lambda error: errors.append(error.error.stack or str(error.error)))
+        opened.append(new)
+        return new
+
+    yield context
+    for one in opened:
+        one.close()
+    assert errors == []
 
 
 @pytest.fixture(scope="session")

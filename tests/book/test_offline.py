@@ -1,23 +1,20 @@
 """What was visited opens without a network, and no page ever has files of two versions."""
 
-import functools
-import http.server
 import json
 import os
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from serving import Server
 
 from tools import offline
 from tools.layout import ROOT
 
-# the browser is started once
-pytestmark = pytest.mark.xdist_group("offline")
+pytestmark = pytest.mark.xdist_group("toy")
 
 STATIC = ROOT / "book" / "_static"
 PATIENCE = 60_000
@@ -58,65 +55,33 @@ def build(site: Path, version: str) -> None:
     for path in ("offline.js", "keep.js", "python/kernel.js"):
         shutil.copy(STATIC / path, site / "_static" / path)
     offline.write(site)
-    if version == "one":  # a minute old: a server tells times in whole seconds
-        for path in site.rglob("*.*"):
-            os.utime(path, (time.time() - 60,) * 2)
-
-
-class Server:
-    """Serves a site below a folder; it can be stopped, and started at the same address."""
-
-    def __init__(self, site: Path) -> None:
-        class Handler(http.server.SimpleHTTPRequestHandler):
-            def log_message(self, *arguments: object) -> None:
-                """Say nothing."""
-
-        self.site, self.port = site, 0
-        self.handler = functools.partial(Handler, directory=str(site.parent))
-        self.start()
-
-    def start(self) -> None:
-        """Begin to answer."""
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), self.handler)
-        self.port = self.server.server_port
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
-        self.thread.start()
-
-    def stop(self) -> None:
-        """Refuse every connection."""
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
-
-    def at(self, name: str) -> str:
-        """Return the address of a page."""
-        return f"http://127.0.0.1:{self.port}/course/{name}.html"
+    # Times are told in whole seconds, and a browser takes an old file for a fresh one without
+    # asking, for as long as a tenth of its age: the first version is old, the second one is not.
+    now = time.time() + {"one": -60, "two": 3600}[version]
+    for path in site.rglob("*.*"):
+        os.utime(path, (now, now))
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     """Serve the first version of a site."""
     build(tmp_path / "course", "one")
-    made = Server(tmp_path / "course")
-    yield made
-    made.stop()
+    server = Server(tmp_path / "course", "/course/")
+    yield server
+    server.stop()
 
 
 @pytest.fixture
-def visit(browser: Any, server: Server) -> Iterator[Callable[..., Any]]:
-    """Return a function that opens a page in a new tab; no page may report an error."""
-    context, errors = browser.new_context(), []
-    context.set_default_timeout(PATIENCE)
+def visit(contexts: Callable[..., Any], server: Server) -> Callable[..., Any]:
+    """Return a function that opens a page in a new tab of the same browser."""
+    context = contexts()
 
     def opened(name: str) -> Any:
         page = context.new_page()
-        page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(server.at(name))
         return page
 
-    yield opened
-    context.close()
-    assert errors == []
+    return opened
 
 
 KEPT = """async () => {
@@ -163,9 +128,7 @@ def versions(page: Any) -> set[str]:
     return set(found)
 
 
-def test_a_page_that_was_visited_opens_without_a_network(
-    server: Server, visit: Callable[..., Any]
-) -> None:
+def test_visited_page_opens_without_a_network(server: Server, visit: Callable[..., Any]) -> None:
     page = visit("first")
     wait_until_kept(page, "first.html?", "first-one.svg?", "exercise.js?")
     server.stop()
@@ -182,7 +145,7 @@ def test_a_page_that_was_visited_opens_without_a_network(
     assert versions(page) == {"one"}
 
 
-def test_a_new_version_leaves_an_open_exercise_alone(
+def test_new_version_leaves_an_open_exercise_alone(
     server: Server, visit: Callable[..., Any]
 ) -> None:
     exercise, other = visit("first"), visit("second")
@@ -240,9 +203,7 @@ def test_a_new_version_leaves_an_open_exercise_alone(
         assert versions(reader) == {"two"}, name
 
 
-def test_the_whole_course_can_be_kept_and_removed(
-    server: Server, visit: Callable[..., Any]
-) -> None:
+def test_whole_course_can_be_kept_and_removed(server: Server, visit: Callable[..., Any]) -> None:
     page = visit("students")
     wait_until_kept(page, "students-one.svg?")
     page.reload()
@@ -298,30 +259,24 @@ BLOCKED = """Object.defineProperty(Navigator.prototype, "serviceWorker", { get()
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("how", "message"),
     [
         ("blocked", "This browser keeps nothing of this site"),
         ("file", "the course is on your device already"),
         ("changed", "This browser keeps nothing of this site"),
     ],
 )
-def test_where_nothing_can_be_kept_the_page_says_why(
-    server: Server, browser: Any, how: str, said: str
+def test_page_says_why_nothing_can_be_kept(
+    server: Server, contexts: Callable[..., Any], how: str, message: str
 ) -> None:
-    context, errors = browser.new_context(), []
-    context.set_default_timeout(PATIENCE)
+    context, errors = contexts(), []
     if how == "blocked":
         context.add_init_script(BLOCKED)
     if how == "changed":  # by the server, on the way: no version could be told from another one
         (server.site / "_static" / "page.js").write_text('window.script="one"')
     page = context.new_page()
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on(
-        "console", lambda message: errors.append(message.text) if message.type == "error" else None
-    )
-    file = (server.site / "students.html").as_uri()
-    page.goto(file if how == "file" else server.at("students"))
-    page.get_by_text(said).wait_for()
+    page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
+    page.goto((server.site / "students.html").as_uri() if how == "file" else server.at("students"))
+    page.get_by_text(message).wait_for()
     assert page.locator("#keep-course button:visible").count() == 0
-    context.close()
     assert errors == []
