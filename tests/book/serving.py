@@ -1,17 +1,26 @@
-"""Serve a folder of pages on loopback, as GitHub Pages does."""
+"""Serve a folder of pages on loopback, as GitHub Pages does, and read the text of its fields."""
 
 import contextlib
 import http.server
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+TEXT = """field => field.value
+    ?? [...field.querySelectorAll('.cm-line')].map(line => line.textContent).join('\\n')"""
+"""The text of an input, of a text area, or of an editor of code."""
+
 
 class Server:
-    """Serves a site below a prefix; it can be stopped, and started at the same address."""
+    """Serves a site below a prefix; it can be stopped, and started at the same address.
 
-    def __init__(self, site: Path, prefix: str = "/") -> None:
+    Further pages, by their paths below the prefix, may lie elsewhere.
+    """
+
+    def __init__(
+        self, site: Path, prefix: str = "/", more: Mapping[str, Path] | None = None
+    ) -> None:
         missing = site / "404.html"
 
         class Handler(http.server.SimpleHTTPRequestHandler):
@@ -22,6 +31,9 @@ class Server:
                 super().__init__(*arguments, directory=str(site))
 
             def translate_path(self, path: str) -> str:
+                name = path.partition("?")[0].removeprefix(prefix)
+                if more and name in more:
+                    return str(more[name])
                 below = path.startswith(prefix)
                 return super().translate_path(path[len(prefix) - 1 :] if below else "/outside")
 
@@ -50,9 +62,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def served(site: Path, prefix: str = "/") -> Iterator[str]:
+def served(site: Path, prefix: str = "/", more: Mapping[str, Path] | None = None) -> Iterator[str]:
     """Serve a site for a while; yield the address, without the prefix."""
-    server = Server(site, prefix)
+    server = Server(site, prefix, more)
     try:
         yield f"http://127.0.0.1:{server.port}"
     finally:
