@@ -38,7 +38,7 @@ def page(*chosen: str, theme: str = "light") -> str:
     return (
         f'<!DOCTYPE html><html lang="en" data-theme="{theme}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>{", ".join(chosen)}</title>'
+        f"<title>{', '.join(chosen)}</title>"
         f'<link rel="stylesheet" href="{FOLDER.parent.as_uri()}/colors.css">'
         f'<link rel="stylesheet" href="{at}/{SHARED}.css"></head>'
         f"<body><main>{''.join(stages)}</main>{''.join(scripts)}</body></html>"

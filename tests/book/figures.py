@@ -9,6 +9,7 @@ import numpy as np
 
 FRESH = """() => { window.fresh = (name, task) => {
   const stage = document.querySelector(`[data-explore="${name}"]`);
+  for (const other of document.querySelectorAll(".explore-stage")) other.hidden = other !== stage;
   for (const key of ["ready", "task"]) delete stage.dataset[key];
   if (task) stage.dataset.task = task;
   stage.replaceChildren();
@@ -17,7 +18,7 @@ FRESH = """() => { window.fresh = (name, task) => {
   fig.solved = () => fig.sentence().startsWith("✓");
   return fig;
 }; }"""
-"""Builds a figure again, after which nothing is left of what a test has changed."""
+"""Builds a figure again, as if nothing had been changed; the others are hidden: they cost time."""
 
 ROWS = """([name, task, expression, states]) => {
   const fig = fresh(name, task), first = structuredClone(fig.state);
